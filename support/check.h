@@ -1,0 +1,32 @@
+// CHECK: an assertion that is always on. A failing CHECK is a bug of relaxc, never of the user's input: the tools
+// print it together with the pass and the command that reproduces it.
+#pragma once
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+
+namespace relaxc {
+
+// Thrown by CHECK; caught once in each tool's main() and by the pass runner, which adds the pass and the reproducer.
+struct InternalError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+[[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
+
+}  // namespace relaxc
+
+// CHECK(cond) or CHECK(cond, "expected {}, got {}", a, b).
+#define CHECK(cond, ...)                                                                               \
+  do {                                                                                                 \
+    if (!(cond)) ::relaxc::check_failed(#cond, __FILE__, __LINE__, ::relaxc::check_text(__VA_ARGS__)); \
+  } while (false)
+
+namespace relaxc {
+inline std::string check_text() { return {}; }
+template <class... Args>
+std::string check_text(fmt::format_string<Args...> format, Args&&... args) {
+  return fmt::format(format, std::forward<Args>(args)...);
+}
+}  // namespace relaxc

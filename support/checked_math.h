@@ -1,0 +1,29 @@
+// Integer arithmetic that notices overflow, and the floor forms of division that index arithmetic uses.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+namespace relaxc {
+
+inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+inline std::optional<int64_t> checked_sub(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_sub_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
+  int64_t result;
+  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
+  return result;
+}
+
+// Rounds toward minus infinity; the divisor must not be zero, nor -1 with INT64_MIN.
+inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
+
+}  // namespace relaxc

@@ -1,0 +1,75 @@
+#include "support/diagnostic.h"
+
+#include <algorithm>
+
+namespace relaxc {
+
+std::string to_string(const Span& span) {
+  if (!span) return {};
+  const Origin& origin = *span.origin;
+  if (!origin.op_type.empty()) return fmt::format("{}: node '{}' ({})", origin.file, origin.node, origin.op_type);
+  if (span.line == 0) return origin.file;
+  return fmt::format("{}:{}:{}", origin.file, span.line, span.column);
+}
+
+namespace {
+
+// The span's source line and a caret line under it; empty when the text is not at hand.
+std::string source_excerpt(const Span& span) {
+  if (!span || !span.origin->text || span.line == 0) return {};
+  const std::string& text = *span.origin->text;
+  size_t begin = 0;
+  for (uint32_t line = 1; line < span.line; ++line) {
+    begin = text.find('\n', begin);
+    if (begin == std::string::npos) return {};
+    ++begin;
+  }
+  size_t end = std::min(text.find('\n', begin), text.size());
+  std::string source = text.substr(begin, end - begin);
+  size_t column = std::min<size_t>(span.column > 0 ? span.column - 1 : 0, source.size());
+  std::string caret;
+  for (size_t i = 0; i < column; ++i) caret += source[i] == '\t' ? '\t' : ' ';
+  caret.append(std::max<size_t>(1, std::min<size_t>(span.length, source.size() - column)), '^');
+  return fmt::format("  {}\n  {}\n", source, caret);
+}
+
+}  // namespace
+
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string place = to_string(diagnostic.span);
+  const char* severity = diagnostic.severity == Severity::kWarning    ? "warning"
+                         : diagnostic.kind == ErrorKind::kUnsupported ? "unsupported"
+                                                                      : "error";
+  std::string text = fmt::format("{}{}{}: {}\n", place, place.empty() ? "" : ": ", severity, diagnostic.message);
+  text += source_excerpt(diagnostic.span);
+  for (const std::string& note : diagnostic.notes) text += fmt::format("  note: {}\n", note);
+  return text;
+}
+
+CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(std::move(diagnostics)) {
+  for (const Diagnostic& diagnostic : diagnostics_) text_ += to_string(diagnostic);
+  while (!text_.empty() && text_.back() == '\n') text_.pop_back();
+}
+
+ErrorKind CompileError::kind() const {
+  bool all_unsupported = std::all_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity != Severity::kError || diagnostic.kind == ErrorKind::kUnsupported;
+  });
+  return all_unsupported ? ErrorKind::kUnsupported : ErrorKind::kInvalid;
+}
+
+void throw_error(ErrorKind kind, const Span& span, std::string message) {
+  throw CompileError({Diagnostic{Severity::kError, kind, span, std::move(message), {}}});
+}
+
+Diagnostic& Diagnostics::add(Diagnostic diagnostic) { return all_.emplace_back(std::move(diagnostic)); }
+
+bool Diagnostics::has_errors() const {
+  return std::any_of(all_.begin(), all_.end(), [](const Diagnostic& d) { return d.severity == Severity::kError; });
+}
+
+void Diagnostics::throw_if_errors() const {
+  if (has_errors()) throw CompileError(all_);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,69 @@
+// Errors of the user's input: the model, IR text, flags, an artifact, a tensor. Parser, importer and verifier collect
+// many diagnostics; when work cannot go on, CompileError carries them to the tool's main() or the API boundary.
+#pragma once
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "support/span.h"
+
+namespace relaxc {
+
+enum class Severity : uint8_t { kError, kWarning };
+// kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, we do not do it yet (exit code 3).
+enum class ErrorKind : uint8_t { kInvalid, kUnsupported };
+
+struct Diagnostic {
+  Severity severity = Severity::kError;
+  ErrorKind kind = ErrorKind::kInvalid;
+  Span span;
+  std::string message;             // lower case, no period, expected and actual values
+  std::vector<std::string> notes;  // each printed as "note: ..."; the last one may be the command that helps
+};
+
+// "place: error: message", the source line with a caret when the text is known, then the notes, a line each.
+std::string to_string(const Diagnostic& diagnostic);
+
+class CompileError : public std::exception {
+ public:
+  explicit CompileError(std::vector<Diagnostic> diagnostics);
+  const char* what() const noexcept override { return text_.c_str(); }
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+  // kUnsupported when every error in it is one.
+  ErrorKind kind() const;
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+  std::string text_;
+};
+
+// Throws a CompileError of one diagnostic: fail(span, "weight has {} input channels, expected {}", a, b).
+[[noreturn]] void throw_error(ErrorKind kind, const Span& span, std::string message);
+template <class... Args>
+[[noreturn]] void fail(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+  throw_error(ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+[[noreturn]] void fail_unsupported(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+  throw_error(ErrorKind::kUnsupported, span, fmt::format(format, std::forward<Args>(args)...));
+}
+
+// Collects the diagnostics of a phase that can go on after an error.
+class Diagnostics {
+ public:
+  template <class... Args>
+  Diagnostic& error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+    return add({Severity::kError, ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...), {}});
+  }
+  Diagnostic& add(Diagnostic diagnostic);
+  bool has_errors() const;
+  const std::vector<Diagnostic>& all() const { return all_; }
+  void throw_if_errors() const;
+
+ private:
+  std::vector<Diagnostic> all_;
+};
+
+}  // namespace relaxc

@@ -1,0 +1,29 @@
+// Where a piece of IR came from: a place in a text file, or a node of an ONNX model. Every IR node carries one.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace relaxc {
+
+// What a span points into. One Origin per text file, one per node of an imported model.
+struct Origin {
+  std::string file;                         // the text file or the model's path
+  std::string node;                         // the ONNX node's name; empty for text
+  std::string op_type;                      // the ONNX operator; empty for text
+  std::shared_ptr<const std::string> text;  // the file's content, for the source line in messages; null for models
+};
+
+struct Span {
+  std::shared_ptr<const Origin> origin;  // null: made by the compiler itself
+  uint32_t line = 0;                     // 1-based; 0 when the origin is a model node
+  uint32_t column = 0;                   // 1-based, in bytes
+  uint32_t length = 0;                   // bytes underlined on that line
+
+  explicit operator bool() const { return origin != nullptr; }
+};
+
+// "file.py:3:7" or "model.onnx: node 'Conv_12' (Conv)"; empty for an unknown place.
+std::string to_string(const Span& span);
+
+}  // namespace relaxc

@@ -1,0 +1,37 @@
+/* The calling convention of every kernel, generated or written by hand. Plain C; this header is the whole contract.
+ *
+ * A kernel is `int32_t name(const relaxc_kernel_args*)`. It returns 0 on success; anything else is an error and
+ * the text, if any, is in context->error. Tensors are dense, row-major, 64-byte aligned when made by relaxc
+ * (tensors bound by the host need only their element's alignment). Kernels never allocate and never throw. */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Runs iterations [begin, end) of a parallel loop; `closure` is what the kernel handed to parallel_for. */
+typedef int32_t (*relaxc_parallel_body)(void* closure, int64_t begin, int64_t end);
+
+typedef struct relaxc_kernel_context {
+  /* Calls body over a partition of [0, n), perhaps on several threads; returns the first non-zero status. */
+  int32_t (*parallel_for)(struct relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure);
+  /* Returns `bytes` of 64-byte aligned scratch, valid until the kernel (or the parallel body) that asked returns;
+   * NULL when out of memory. Scratch is per thread. */
+  void* (*scratch)(struct relaxc_kernel_context* context, int64_t bytes);
+  /* Message of a failing kernel; a static or context-owned string. NULL if none. */
+  const char* error;
+  void* pool; /* the host's; kernels do not touch it */
+} relaxc_kernel_context;
+
+typedef struct relaxc_kernel_args {
+  void* const* data;      /* one pointer per tensor argument: inputs in order, then outputs */
+  const int64_t* scalars; /* the symbolic values, in the order of the PrimFunc's scalar parameters */
+  relaxc_kernel_context* context;
+} relaxc_kernel_args;
+
+typedef int32_t (*relaxc_kernel)(const relaxc_kernel_args* args);
+
+#ifdef __cplusplus
+}
+#endif

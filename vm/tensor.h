@@ -1,0 +1,77 @@
+// A dense, row-major tensor on the CPU. A Tensor is a handle: copies share the elements. Memory comes from the
+// runtime, from a mapped file, or from the host through DLPack.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/check.h"
+#include "vm/dtype.h"
+
+struct DLManagedTensor;
+
+namespace relaxc {
+
+// Product of the dims; nullopt on overflow or a negative dim.
+std::optional<int64_t> element_count(std::span<const int64_t> shape);
+
+class Tensor {
+ public:
+  // Uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
+  static Tensor empty(std::vector<int64_t> shape, DType dtype);
+  // A view of memory that `owner` keeps alive (a mapped file, a storage); no copy. The view must be dense.
+  static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
+  template <class T>
+  static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
+    Tensor tensor = empty(std::move(shape), dtype);
+    CHECK(static_cast<int64_t>(values.size()) == tensor.size() && dtype.bytes() == sizeof(T),
+          "{} values for {} elements", values.size(), tensor.size());
+    std::copy(values.begin(), values.end(), tensor.data<T>());
+    return tensor;
+  }
+
+  const std::vector<int64_t>& shape() const { return *shape_; }
+  int ndim() const { return static_cast<int>(shape_->size()); }
+  DType dtype() const { return dtype_; }
+  int64_t size() const { return size_; }  // elements
+  int64_t bytes() const { return size_ * dtype_.bytes(); }
+  void* raw() const { return data_; }
+  // The elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
+  template <class T>
+  T* data() const {
+    CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
+          sizeof(T));
+    return static_cast<T*>(data_);
+  }
+  // Element i converted to double / int64, whatever the dtype.
+  double as_double(int64_t i) const;
+  int64_t as_int(int64_t i) const;
+  void set_double(int64_t i, double value) const;
+  void set_int(int64_t i, int64_t value) const;
+
+  // The same elements under another shape of equal size.
+  Tensor reshaped(std::vector<int64_t> shape) const;
+
+  // DLPack exchange without copies. from_dlpack takes ownership and calls the deleter when the last handle goes;
+  // it throws RuntimeError for another device, a dtype we do not have, or strides that are not dense.
+  static Tensor from_dlpack(DLManagedTensor* managed);
+  DLManagedTensor* to_dlpack() const;
+
+ private:
+  Tensor() = default;
+  std::shared_ptr<const std::vector<int64_t>> shape_;
+  DType dtype_;
+  int64_t size_ = 0;
+  void* data_ = nullptr;
+  std::shared_ptr<const void> owner_;
+};
+
+// Bit-for-bit: dtype, shape and bytes.
+bool same_contents(const Tensor& a, const Tensor& b);
+// "float32[2, 3]".
+std::string describe(const Tensor& tensor);
+
+}  // namespace relaxc
