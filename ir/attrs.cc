@@ -1,0 +1,157 @@
+#include "ir/attrs.h"
+
+#include <bit>
+#include <cmath>
+
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+Attrs::Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entries) {
+  for (const auto& [key, value] : entries) set(key, value);
+}
+
+const AttrValue* Attrs::find(std::string_view key) const {
+  auto it = entries_.find(key);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+void Attrs::set(std::string key, AttrValue value) { entries_.insert_or_assign(std::move(key), std::move(value)); }
+
+Attrs Attrs::with(std::string key, AttrValue value) const {
+  Attrs copy = *this;
+  copy.set(std::move(key), std::move(value));
+  return copy;
+}
+
+Attrs Attrs::without(std::string_view key) const {
+  Attrs copy = *this;
+  if (auto it = copy.entries_.find(key); it != copy.entries_.end()) copy.entries_.erase(it);
+  return copy;
+}
+
+int64_t Attrs::get_int(std::string_view key, int64_t otherwise) const {
+  const AttrValue* value = find(key);
+  return value && value->as<int64_t>() ? *value->as<int64_t>() : otherwise;
+}
+std::string Attrs::get_string(std::string_view key, std::string otherwise) const {
+  const AttrValue* value = find(key);
+  return value && value->as<std::string>() ? *value->as<std::string>() : otherwise;
+}
+bool Attrs::get_bool(std::string_view key, bool otherwise) const {
+  const AttrValue* value = find(key);
+  if (value && value->as<bool>()) return *value->as<bool>();
+  return value && value->as<int64_t>() ? *value->as<int64_t>() != 0 : otherwise;
+}
+
+bool operator==(const Attrs& a, const Attrs& b) { return a.entries_ == b.entries_; }
+
+bool operator==(const AttrValue& a, const AttrValue& b) {
+  const double* x = a.as<double>();
+  const double* y = b.as<double>();
+  if (x && y) return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y);
+  return a.value_ == b.value_;
+}
+
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (c == '\n') {
+      result += "\\n";
+    } else if (c == '\t') {
+      result += "\\t";
+    } else if (static_cast<unsigned char>(c) < 32 || c == 127) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string float_text(double value) {
+  if (std::isnan(value)) return "float(\"nan\")";
+  if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
+  std::string text = fmt::format("{}", value);  // the shortest text that reads back the same
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const AttrValue& value) {
+  struct Print {
+    std::string operator()(std::monostate) const { return "None"; }
+    std::string operator()(bool v) const { return v ? "True" : "False"; }
+    std::string operator()(int64_t v) const { return std::to_string(v); }
+    std::string operator()(double v) const { return float_text(v); }
+    std::string operator()(const std::string& v) const { return quoted(v); }
+    std::string operator()(DType v) const { return fmt::format("R.dtype(\"{}\")", to_string(v)); }
+    std::string operator()(const AttrList& list) const {
+      std::string text = "[";
+      for (const AttrValue& item : list) text += (text.size() > 1 ? ", " : "") + to_string(item);
+      return text + "]";
+    }
+    std::string operator()(const Attrs& attrs) const {
+      std::string text = "{";
+      for (const auto& [key, item] : attrs)
+        text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item);
+      return text + "}";
+    }
+  };
+  return std::visit(Print{}, value.variant());
+}
+
+bool from_attr(const AttrValue& value, bool& out) {
+  if (const int64_t* number = value.as<int64_t>()) {
+    out = *number != 0;
+    return *number == 0 || *number == 1;
+  }
+  if (!value.as<bool>()) return false;
+  out = *value.as<bool>();
+  return true;
+}
+bool from_attr(const AttrValue& value, int64_t& out) {
+  if (const bool* flag = value.as<bool>()) {
+    out = *flag;
+    return true;
+  }
+  if (!value.as<int64_t>()) return false;
+  out = *value.as<int64_t>();
+  return true;
+}
+bool from_attr(const AttrValue& value, double& out) {
+  if (const int64_t* number = value.as<int64_t>()) {
+    out = static_cast<double>(*number);
+    return true;
+  }
+  if (!value.as<double>()) return false;
+  out = *value.as<double>();
+  return true;
+}
+bool from_attr(const AttrValue& value, std::string& out) {
+  if (!value.as<std::string>()) return false;
+  out = *value.as<std::string>();
+  return true;
+}
+bool from_attr(const AttrValue& value, DType& out) {
+  if (const std::string* text = value.as<std::string>()) {
+    std::optional<DType> parsed = parse_dtype(*text);
+    if (parsed) out = *parsed;
+    return parsed.has_value();
+  }
+  if (!value.as<DType>()) return false;
+  out = *value.as<DType>();
+  return true;
+}
+
+void throw_bad_attr(const Span& span, const char* name, const AttrValue& value) {
+  fail(span, "attribute '{}' has an unexpected value {}", name, to_string(value));
+}
+
+}  // namespace relaxc

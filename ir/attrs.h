@@ -1,0 +1,145 @@
+// Attributes: an immutable-by-convention dictionary sorted by key, on calls, functions, blocks, loops and modules.
+// Operators read theirs through a struct with fields(): `auto attrs = read_attrs<Conv2DAttrs>(call->attrs)`.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/node.h"
+#include "vm/dtype.h"
+
+namespace relaxc {
+
+class AttrValue;
+using AttrList = std::vector<AttrValue>;
+
+class Attrs {
+ public:
+  Attrs() = default;
+  Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entries);
+  const AttrValue* find(std::string_view key) const;
+  bool has(std::string_view key) const { return find(key) != nullptr; }
+  Attrs with(std::string key, AttrValue value) const;
+  Attrs without(std::string_view key) const;
+  void set(std::string key, AttrValue value);
+  bool empty() const { return entries_.empty(); }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  size_t size() const { return entries_.size(); }
+  friend bool operator==(const Attrs& a, const Attrs& b);
+
+  // Convenience: the value under the key, or the default when absent or of another kind.
+  int64_t get_int(std::string_view key, int64_t otherwise) const;
+  std::string get_string(std::string_view key, std::string otherwise) const;
+  bool get_bool(std::string_view key, bool otherwise) const;
+
+ private:
+  std::map<std::string, AttrValue, std::less<>> entries_;
+};
+
+// none, bool, int, float, string, dtype, list or dictionary.
+class AttrValue {
+ public:
+  using Variant = std::variant<std::monostate, bool, int64_t, double, std::string, DType, AttrList, Attrs>;
+  AttrValue() = default;
+  AttrValue(bool value) : value_(value) {}
+  template <std::integral T>
+  requires(!std::same_as<T, bool>) AttrValue(T value) : value_(static_cast<int64_t>(value)) {}
+  AttrValue(double value) : value_(value) {}
+  AttrValue(const char* value) : value_(std::string(value)) {}
+  AttrValue(std::string value) : value_(std::move(value)) {}
+  AttrValue(DType value) : value_(value) {}
+  AttrValue(AttrList value) : value_(std::move(value)) {}
+  AttrValue(Attrs value) : value_(std::move(value)) {}
+  AttrValue(const std::vector<int64_t>& values) : value_(AttrList(values.begin(), values.end())) {}
+
+  const Variant& variant() const { return value_; }
+  template <class T>
+  const T* as() const {
+    return std::get_if<T>(&value_);
+  }
+  bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
+  // Numbers compare bit for bit, so that NaN equals itself.
+  friend bool operator==(const AttrValue& a, const AttrValue& b);
+
+ private:
+  Variant value_;
+};
+
+// "3", "[1, 2]", "\"NCHW\"", "{...}": Python spelling, used by the text format and messages.
+std::string to_string(const AttrValue& value);
+
+// Conversion between attribute values and the members of an operator's attribute struct. from_attr returns false
+// when the value has the wrong kind.
+bool from_attr(const AttrValue& value, bool& out);
+bool from_attr(const AttrValue& value, int64_t& out);
+bool from_attr(const AttrValue& value, double& out);
+bool from_attr(const AttrValue& value, std::string& out);
+bool from_attr(const AttrValue& value, DType& out);
+template <class T>
+bool from_attr(const AttrValue& value, std::optional<T>& out) {
+  if (value.is_none()) {
+    out.reset();
+    return true;
+  }
+  return from_attr(value, out.emplace());
+}
+template <class T>
+bool from_attr(const AttrValue& value, std::vector<T>& out) {
+  out.clear();
+  const AttrList* list = value.as<AttrList>();
+  if (!list) {  // a scalar stands for a list of one, as in Relax's `axis=1`
+    T single{};
+    if (!from_attr(value, single)) return false;
+    out.push_back(single);
+    return true;
+  }
+  for (const AttrValue& item : *list) {
+    T element{};
+    if (!from_attr(item, element)) return false;
+    out.push_back(element);
+  }
+  return true;
+}
+template <class T>
+AttrValue to_attr(const T& value) {
+  return AttrValue(value);
+}
+template <class T>
+AttrValue to_attr(const std::optional<T>& value) {
+  return value ? to_attr(*value) : AttrValue();
+}
+template <class T>
+AttrValue to_attr(const std::vector<T>& values) {
+  AttrList list;
+  for (const T& value : values) list.push_back(to_attr(value));
+  return list;
+}
+
+// The struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind throws a
+// CompileError that names the attribute.
+template <HasFields T>
+T read_attrs(const Attrs& attrs, const Span& span = {});
+// The dictionary with every member of the struct.
+template <HasFields T>
+Attrs write_attrs(const T& attrs) {
+  Attrs result;
+  for_each_field<T>([&](const auto& f) { result.set(f.name, to_attr(attrs.*f.member)); });
+  return result;
+}
+
+[[noreturn]] void throw_bad_attr(const Span& span, const char* name, const AttrValue& value);
+template <HasFields T>
+T read_attrs(const Attrs& attrs, const Span& span) {
+  T result{};
+  for_each_field<T>([&](const auto& f) {
+    const AttrValue* value = attrs.find(f.name);
+    if (value && !from_attr(*value, result.*f.member)) throw_bad_attr(span, f.name, *value);
+  });
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,85 @@
+#include "ir/builder.h"
+
+#include <algorithm>
+
+namespace relaxc {
+
+bool is_leaf(const Expr& expr) {
+  if (const Tuple* tuple = expr.as<Tuple>()) return std::all_of(tuple->items.begin(), tuple->items.end(), is_leaf);
+  if (expr.type().is<PrimType>()) return !expr.is<Call>() || op_name(expr).starts_with("tir.");
+  return expr.is<Var>() || expr.is<Constant>() || expr.is<ShapeExpr>() || expr.is<GlobalVar>() || expr.is<OpRef>() ||
+         expr.is<ExternFunc>() || expr.is<StringImm>() || expr.is<DTypeImm>();
+}
+
+void Builder::bind(Binding binding) {
+  if (blocks_.empty() || blocks_.back().dataflow != in_dataflow_) blocks_.push_back({in_dataflow_, {}, {}});
+  blocks_.back().bindings.push_back(std::move(binding));
+}
+
+Expr Builder::leaf(const Expr& value) { return is_leaf(value) ? value : emit(value); }
+
+VarRef Builder::emit(Expr value, std::string hint) {
+  if (hint.empty()) {
+    const std::string& op = op_name(value);
+    hint = op.empty() ? "v" : op.substr(op.rfind('.') + 1);
+  }
+  VarRef var = make_var(std::move(hint), value.type(), span_);
+  bind({std::move(value), std::nullopt, var});
+  return var;
+}
+
+VarRef Builder::match_cast(Expr value, Type type, std::string hint) {
+  VarRef var = make_var(hint.empty() ? "v" : std::move(hint), type, span_);
+  bind({leaf(value), std::move(type), var});
+  return var;
+}
+
+Expr Builder::op(std::string name, std::vector<Expr> args, Attrs attrs, std::string hint) {
+  if (!name.starts_with("relax.")) name = "relax." + name;
+  for (Expr& arg : args) arg = leaf(arg);
+  Call payload{op_ref(std::move(name)), std::move(args), std::move(attrs), {}};
+  Type type = infer_call_type(payload, span_, ops_);
+  return emit(make(std::move(payload), type, span_), std::move(hint));
+}
+
+void Builder::begin_dataflow() {
+  in_dataflow_ = true;
+  blocks_.push_back({true, {}, {}});
+}
+void Builder::end_dataflow(std::vector<VarRef> outputs) {
+  CHECK(in_dataflow_ && !blocks_.empty());
+  blocks_.back().outputs = std::move(outputs);
+  in_dataflow_ = false;
+}
+
+Expr with_dataflow_outputs(const Expr& seq) {
+  SeqExpr payload = *cast<SeqExpr>(seq).operator->();
+  std::erase_if(payload.blocks, [](const BindingBlock& block) { return block.bindings.empty(); });
+  std::unordered_set<const NodeHeader*> used_later;
+  auto use = [&](const NodeRef& node) {
+    for (const VarRef& var : free_vars(node)) used_later.insert(var.get());
+  };
+  use(payload.body);
+  for (size_t i = payload.blocks.size(); i-- > 0;) {
+    BindingBlock& block = payload.blocks[i];
+    block.outputs.clear();
+    if (block.dataflow) {
+      for (const Binding& binding : block.bindings) {
+        if (used_later.contains(binding.var.get())) block.outputs.push_back(binding.var);
+      }
+    }
+    for (const Binding& binding : block.bindings) {
+      use(binding.value);
+      if (binding.cast) use(*binding.cast);
+    }
+  }
+  return make(std::move(payload), seq.type(), seq.span());
+}
+
+Expr Builder::finish(const Expr& body) {
+  Expr result = leaf(body);
+  in_dataflow_ = false;
+  return with_dataflow_outputs(seq_expr(std::move(blocks_), result, span_));
+}
+
+}  // namespace relaxc

@@ -1,0 +1,47 @@
+// Builds a graph function binding by binding; types are inferred while building. Arguments that are not leaves are
+// bound first (ANF).
+#pragma once
+#include "ir/op.h"
+#include "ir/visit.h"
+
+namespace relaxc {
+
+class Builder {
+ public:
+  explicit Builder(const OpTable& ops) : ops_(ops) {}
+
+  // Spans of what is built next.
+  void set_span(Span span) { span_ = std::move(span); }
+  const Span& span() const { return span_; }
+
+  // A call of an operator, bound to a new variable; its type is inferred. "relax." may be left out of the name.
+  Expr op(std::string name, std::vector<Expr> args, Attrs attrs = {}, std::string hint = {});
+  template <HasFields T>
+  Expr op(std::string name, std::vector<Expr> args, const T& attrs, std::string hint = {}) {
+    return op(std::move(name), std::move(args), write_attrs(attrs), std::move(hint));
+  }
+  // A variable bound to the value (which has its type already). Leaves come back as they are.
+  VarRef emit(Expr value, std::string hint = {});
+  VarRef match_cast(Expr value, Type type, std::string hint = {});
+  // A leaf: a variable, constant, scalar, shape or tuple of leaves. Others are emitted.
+  Expr leaf(const Expr& value);
+
+  void begin_dataflow();
+  void end_dataflow(std::vector<VarRef> outputs);
+  // The bindings so far as a SeqExpr around `body`; the builder is empty afterwards. Dataflow outputs are found by use.
+  Expr finish(const Expr& body);
+  const OpTable& ops() const { return ops_; }
+
+ private:
+  void bind(Binding binding);
+  const OpTable& ops_;
+  Span span_;
+  std::vector<BindingBlock> blocks_;
+  bool in_dataflow_ = false;
+};
+
+bool is_leaf(const Expr& expr);
+// Marks as outputs of each dataflow block the variables that are used after it.
+Expr with_dataflow_outputs(const Expr& seq);
+
+}  // namespace relaxc

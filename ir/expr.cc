@@ -1,0 +1,338 @@
+#include "ir/expr.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr BinaryOpInfo kBinaryOps[] = {
+    {BinaryOp::kAdd, "Add", "+", false, true},
+    {BinaryOp::kSub, "Sub", "-", false, false},
+    {BinaryOp::kMul, "Mul", "*", false, true},
+    {BinaryOp::kDiv, "Div", "/", false, false},
+    {BinaryOp::kTruncMod, "Mod", nullptr, false, false},
+    {BinaryOp::kFloorDiv, "FloorDiv", "//", false, false},
+    {BinaryOp::kFloorMod, "FloorMod", "%", false, false},
+    {BinaryOp::kMin, "min", nullptr, false, true},
+    {BinaryOp::kMax, "max", nullptr, false, true},
+    {BinaryOp::kEQ, "EQ", "==", true, true},
+    {BinaryOp::kNE, "NE", "!=", true, true},
+    {BinaryOp::kLT, "LT", "<", true, false},
+    {BinaryOp::kLE, "LE", "<=", true, false},
+    {BinaryOp::kGT, "GT", ">", true, false},
+    {BinaryOp::kGE, "GE", ">=", true, false},
+    {BinaryOp::kAnd, "And", "and", false, true},
+    {BinaryOp::kOr, "Or", "or", false, true},
+    {BinaryOp::kBitAnd, "bitwise_and", "&", false, true},
+    {BinaryOp::kBitOr, "bitwise_or", "|", false, true},
+    {BinaryOp::kBitXor, "bitwise_xor", "^", false, true},
+    {BinaryOp::kShiftLeft, "shift_left", "<<", false, false},
+    {BinaryOp::kShiftRight, "shift_right", ">>", false, false},
+};
+
+// An integer wrapped into the dtype's width.
+int64_t wrap(int64_t value, DType dtype) {
+  if (dtype.is_bool()) return value != 0;
+  if (dtype.bits >= 64) return value;
+  int shift = 64 - dtype.bits;
+  uint64_t shifted = static_cast<uint64_t>(value) << shift;
+  return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
+}
+
+Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<double>(value), dtype_of(other)); }
+
+}  // namespace
+
+const BinaryOpInfo& info(BinaryOp op) {
+  const BinaryOpInfo& row = kBinaryOps[static_cast<size_t>(op)];
+  CHECK(row.op == op);
+  return row;
+}
+
+VarRef make_var(std::string name, Type type, const Span& span) {
+  return make(Var{std::move(name)}, std::move(type), span);
+}
+VarRef make_dim(std::string name, const Span& span) { return make_var(std::move(name), prim_type(kInt64), span); }
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope, const Span& span) {
+  BufferType type{
+      .dtype = dtype, .shape = std::move(shape), .strides = {}, .elem_offset = {}, .scope = std::move(scope)};
+  return make_var(std::move(name), make(std::move(type)), span);
+}
+const BufferType& buffer_type(const Buffer& buffer) {
+  const BufferType* type = buffer.type().as<BufferType>();
+  CHECK(type, "'{}' is not a buffer", buffer->name);
+  return *type;
+}
+
+DType dtype_of(const Expr& expr) {
+  const PrimType* type = expr.type().as<PrimType>();
+  CHECK(type, "expected a scalar, got {}", kind_name(expr.type().kind()));
+  return type->dtype;
+}
+
+Expr int_imm(int64_t value, DType dtype, const Span& span) {
+  CHECK(dtype.lanes == 1 && (dtype.is_integral() || dtype.is_bool()), "integer constant of {}", to_string(dtype));
+  return make(IntImm{wrap(value, dtype)}, prim_type(dtype), span);
+}
+Expr float_imm(double value, DType dtype, const Span& span) {
+  CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
+  if (dtype.code == DTypeCode::kBFloat) {
+    value = bfloat16_to_float(float_to_bfloat16(static_cast<float>(value)));
+  } else if (dtype.bits == 16) {
+    value = half_to_float(float_to_half(static_cast<float>(value)));
+  } else if (dtype.bits == 32) {
+    value = static_cast<float>(value);
+  }
+  return make(FloatImm{value}, prim_type(dtype), span);
+}
+Expr bool_imm(bool value, const Span& span) { return int_imm(value, kBool, span); }
+Expr string_imm(std::string value, const Span& span) { return make(StringImm{std::move(value)}, object_type(), span); }
+
+Expr scalar_imm(double value, DType dtype) {
+  Expr scalar =
+      dtype.is_float() ? float_imm(value, dtype.element()) : int_imm(static_cast<int64_t>(value), dtype.element());
+  return dtype.lanes == 1 ? scalar : broadcast(scalar, dtype.lanes);
+}
+
+Expr constant(Tensor data, const Span& span) {
+  std::vector<Expr> dims;
+  for (int64_t dim : data.shape()) dims.push_back(int_imm(dim));
+  Type type = tensor_type(std::move(dims), data.dtype());
+  return make(Constant{std::move(data)}, type, span);
+}
+Expr op_ref(std::string name) { return make(OpRef{std::move(name)}, object_type()); }
+Expr global_var(std::string name, Type type) { return make(GlobalVar{std::move(name)}, std::move(type)); }
+Expr extern_func(std::string symbol, const Span& span) {
+  return make(ExternFunc{std::move(symbol)}, make(FuncType{std::nullopt, object_type(), false}), span);
+}
+
+Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {
+  DType dtype = dtype_of(a);
+  CHECK(dtype == dtype_of(b), "{} of {} and {}: {} and {}", info(op).name, to_string(dtype), to_string(dtype_of(b)),
+        debug_print(a), debug_print(b));
+  if (op == BinaryOp::kAnd || op == BinaryOp::kOr) CHECK(dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
+  Type type = info(op).compares ? prim_type(kBool.with_lanes(dtype.lanes)) : a.type();
+  return make(Binary{op, std::move(a), std::move(b)}, std::move(type), span);
+}
+Expr not_(Expr value, const Span& span) {
+  CHECK(dtype_of(value).is_bool(), "not of {}", to_string(dtype_of(value)));
+  Type type = value.type();
+  return make(Not{std::move(value)}, std::move(type), span);
+}
+Expr cast_to(Expr value, DType dtype, const Span& span) {
+  DType from = dtype_of(value);
+  CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
+  if (from == dtype) return value;
+  if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool())) {
+    return int_imm(dtype.is_bool() ? imm->value != 0 : imm->value, dtype, span);
+  }
+  return make(Cast{std::move(value)}, prim_type(dtype), span);
+}
+Expr select(Expr condition, Expr a, Expr b, const Span& span) {
+  CHECK(dtype_of(condition).is_bool() && dtype_of(a) == dtype_of(b), "select({}, {}, {})",
+        to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
+  Type type = a.type();
+  return make(Select{std::move(condition), std::move(a), std::move(b)}, std::move(type), span);
+}
+Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span) {
+  CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && lanes > 1);
+  Type type = prim_type(dtype_of(base).with_lanes(static_cast<int>(lanes)));
+  return make(Ramp{std::move(base), std::move(stride), lanes}, std::move(type), span);
+}
+Expr broadcast(Expr value, int64_t lanes, const Span& span) {
+  CHECK(dtype_of(value).lanes == 1 && lanes > 1);
+  Type type = prim_type(dtype_of(value).with_lanes(static_cast<int>(lanes)));
+  return make(Broadcast{std::move(value), lanes}, std::move(type), span);
+}
+Expr let(VarRef var, Expr value, Expr body, const Span& span) {
+  Type type = body.type();
+  return make(Let{std::move(var), std::move(value), std::move(body)}, std::move(type), span);
+}
+Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span) {
+  const BufferType& type = buffer_type(buffer);
+  CHECK(indices.size() == type.shape.size(), "{} indices for buffer '{}' of rank {}", indices.size(), buffer->name,
+        type.shape.size());
+  int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
+  DType dtype = type.dtype.with_lanes(type.dtype.lanes * lanes);
+  return make(BufferLoad{std::move(buffer), std::move(indices), std::nullopt}, prim_type(dtype), span);
+}
+Expr intrinsic(std::string name, std::vector<Expr> args, DType dtype, const Span& span) {
+  return make(Call{op_ref(std::move(name)), std::move(args), {}, {}}, prim_type(dtype), span);
+}
+Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span) {
+  CHECK(dtype_of(condition) == kBool && dtype_of(a) == dtype_of(b), "if_then_else({}, {}, {})",
+        to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
+  if (auto known = as_int(condition)) return *known ? a : b;
+  DType dtype = dtype_of(a);
+  return intrinsic("tir.if_then_else", {std::move(condition), std::move(a), std::move(b)}, dtype, span);
+}
+Expr tuple(std::vector<Expr> items, const Span& span) {
+  std::vector<Type> types;
+  for (const Expr& item : items) types.push_back(item.type());
+  return make(Tuple{std::move(items)}, tuple_type(std::move(types)), span);
+}
+Expr tuple_get(Expr tuple, int64_t index, const Span& span) {
+  const TupleType* type = tuple.type().as<TupleType>();
+  CHECK(!type || (index >= 0 && index < static_cast<int64_t>(type->items.size())), "index {} of a tuple of {}", index,
+        type ? type->items.size() : 0);
+  Type item = type ? type->items[index] : object_type();
+  return make(TupleGetItem{std::move(tuple), index}, std::move(item), span);
+}
+Expr shape_expr(std::vector<Expr> values, const Span& span) {
+  for (const Expr& value : values) CHECK(value.type().is<PrimType>(), "a dim must be a scalar");
+  Type type = shape_type(values);
+  return make(ShapeExpr{std::move(values)}, std::move(type), span);
+}
+Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Span& span, std::vector<Type> type_args) {
+  return make(Call{std::move(callee), std::move(args), std::move(attrs), std::move(type_args)}, std::move(type), span);
+}
+Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span) {
+  Type type = body.type();
+  return make(SeqExpr{std::move(blocks), std::move(body)}, std::move(type), span);
+}
+
+// ---- Shorthand
+// -----------------------------------------------------------------------------------------------------------
+
+std::optional<int64_t> as_int(const Expr& expr) {
+  if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
+  if (const Broadcast* b = expr.as<Broadcast>()) return as_int(b->value);
+  return std::nullopt;
+}
+bool is_int(const Expr& expr, int64_t value) {
+  auto known = as_int(expr);
+  return known && *known == value;
+}
+
+std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype) {
+  uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
+  bool is_unsigned = dtype.is_uint();
+  auto wrapped = [&](uint64_t value) { return wrap(static_cast<int64_t>(value), dtype); };
+  bool overflowing_division = b == -1 && a == INT64_MIN;
+  switch (op) {
+    case BinaryOp::kAdd:
+      return wrapped(x + y);
+    case BinaryOp::kSub:
+      return wrapped(x - y);
+    case BinaryOp::kMul:
+      return wrapped(x * y);
+    case BinaryOp::kDiv:
+      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
+      return is_unsigned ? wrapped(x / y) : wrap(a / b, dtype);
+    case BinaryOp::kTruncMod:
+      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
+      return is_unsigned ? wrapped(x % y) : wrap(a % b, dtype);
+    case BinaryOp::kFloorDiv:
+      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
+      return is_unsigned ? wrapped(x / y) : wrap(floor_div(a, b), dtype);
+    case BinaryOp::kFloorMod:
+      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
+      return is_unsigned ? wrapped(x % y) : wrap(floor_mod(a, b), dtype);
+    case BinaryOp::kMin:
+      return (is_unsigned ? x < y : a < b) ? a : b;
+    case BinaryOp::kMax:
+      return (is_unsigned ? x > y : a > b) ? a : b;
+    case BinaryOp::kEQ:
+      return a == b;
+    case BinaryOp::kNE:
+      return a != b;
+    case BinaryOp::kLT:
+      return is_unsigned ? x < y : a < b;
+    case BinaryOp::kLE:
+      return is_unsigned ? x <= y : a <= b;
+    case BinaryOp::kGT:
+      return is_unsigned ? x > y : a > b;
+    case BinaryOp::kGE:
+      return is_unsigned ? x >= y : a >= b;
+    case BinaryOp::kAnd:
+      return a && b;
+    case BinaryOp::kOr:
+      return a || b;
+    case BinaryOp::kBitAnd:
+      return a & b;
+    case BinaryOp::kBitOr:
+      return a | b;
+    case BinaryOp::kBitXor:
+      return wrap(a ^ b, dtype);
+    case BinaryOp::kShiftLeft:
+      return b < 0 || b >= dtype.bits ? std::nullopt : std::optional(wrapped(x << y));
+    case BinaryOp::kShiftRight:
+      if (b < 0 || b >= dtype.bits) return std::nullopt;
+      return is_unsigned ? wrapped(x >> y) : wrap(a >> b, dtype);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+Expr fold(BinaryOp op, const Expr& a, const Expr& b) {
+  const IntImm* x = a.as<IntImm>();
+  const IntImm* y = b.as<IntImm>();
+  if (x && y) {
+    DType dtype = dtype_of(a);
+    if (auto value = fold_int(op, x->value, y->value, dtype)) return int_imm(*value, info(op).compares ? kBool : dtype);
+  }
+  return binary(op, a, b);
+}
+
+}  // namespace
+
+Expr operator+(const Expr& a, const Expr& b) {
+  if (is_int(a, 0)) return b;
+  if (is_int(b, 0)) return a;
+  return fold(BinaryOp::kAdd, a, b);
+}
+Expr operator-(const Expr& a, const Expr& b) { return is_int(b, 0) ? a : fold(BinaryOp::kSub, a, b); }
+Expr operator*(const Expr& a, const Expr& b) {
+  if (is_int(a, 1) || is_int(b, 0)) return b;
+  if (is_int(b, 1) || is_int(a, 0)) return a;
+  return fold(BinaryOp::kMul, a, b);
+}
+Expr operator+(const Expr& a, int64_t b) { return a + like(b, a); }
+Expr operator-(const Expr& a, int64_t b) { return a - like(b, a); }
+Expr operator*(const Expr& a, int64_t b) { return a * like(b, a); }
+Expr floor_div(const Expr& a, const Expr& b) {
+  return is_int(b, 1) || (is_int(a, 0) && !is_int(b, 0)) ? a : fold(BinaryOp::kFloorDiv, a, b);
+}
+Expr floor_mod(const Expr& a, const Expr& b) { return is_int(b, 1) ? like(0, a) : fold(BinaryOp::kFloorMod, a, b); }
+Expr floor_div(const Expr& a, int64_t b) { return floor_div(a, like(b, a)); }
+Expr floor_mod(const Expr& a, int64_t b) { return floor_mod(a, like(b, a)); }
+Expr ceil_div(const Expr& a, int64_t b) { return floor_div(a + (b - 1), b); }
+Expr min(const Expr& a, const Expr& b) { return same_node(a, b) ? a : fold(BinaryOp::kMin, a, b); }
+Expr max(const Expr& a, const Expr& b) { return same_node(a, b) ? a : fold(BinaryOp::kMax, a, b); }
+Expr operator<(const Expr& a, const Expr& b) { return fold(BinaryOp::kLT, a, b); }
+Expr operator<=(const Expr& a, const Expr& b) { return fold(BinaryOp::kLE, a, b); }
+Expr operator>(const Expr& a, const Expr& b) { return fold(BinaryOp::kGT, a, b); }
+Expr operator>=(const Expr& a, const Expr& b) { return fold(BinaryOp::kGE, a, b); }
+Expr equal(const Expr& a, const Expr& b) { return fold(BinaryOp::kEQ, a, b); }
+Expr not_equal(const Expr& a, const Expr& b) { return fold(BinaryOp::kNE, a, b); }
+Expr operator&&(const Expr& a, const Expr& b) {
+  if (is_int(a, 1) || is_int(b, 0)) return b;
+  if (is_int(b, 1) || is_int(a, 0)) return a;
+  return binary(BinaryOp::kAnd, a, b);
+}
+Expr operator||(const Expr& a, const Expr& b) {
+  if (is_int(a, 0) || is_int(b, 1)) return b;
+  if (is_int(b, 0) || is_int(a, 1)) return a;
+  return binary(BinaryOp::kOr, a, b);
+}
+Expr operator!(const Expr& a) {
+  if (const IntImm* imm = a.as<IntImm>()) return bool_imm(!imm->value);
+  return not_(a);
+}
+
+const std::string& op_name(const Expr& expr) {
+  static const std::string kNone;
+  const Call* call = expr.as<Call>();
+  const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
+  return op ? op->name : kNone;
+}
+const Call* as_call(const Expr& expr, std::string_view name) {
+  return op_name(expr) == name ? expr.as<Call>() : nullptr;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,309 @@
+// Expressions: one family for graph values (tensors, shapes, tuples, functions) and scalars. A tensor program's index
+// arithmetic and a graph type's symbolic dims are the same nodes. Semantics stand at each node.
+#pragma once
+#include "ir/attrs.h"
+#include "ir/type.h"
+#include "vm/tensor.h"
+
+namespace relaxc {
+
+struct Call;
+using VarRef = Ref<Var>;
+// A variable whose type is a BufferType.
+using Buffer = Ref<Var>;
+
+// ---- Leaves -------------------------------------------------------------------------------------------------------
+
+// An integer or bool constant of the node's (scalar) type; the value is sign- or zero-extended to 64 bits.
+struct IntImm {
+  int64_t value;
+  static constexpr auto fields() { return std::tuple(field("value", &IntImm::value)); }
+};
+// A floating-point constant, rounded to the node's dtype. Equality compares bits.
+struct FloatImm {
+  double value;
+  static constexpr auto fields() { return std::tuple(field("value", &FloatImm::value)); }
+};
+struct StringImm {
+  std::string value;
+  static constexpr auto fields() { return std::tuple(field("value", &StringImm::value)); }
+};
+struct DTypeImm {
+  DType value;
+  static constexpr auto fields() { return std::tuple(field("value", &DTypeImm::value)); }
+};
+// A variable: identity is the node, the name is a hint. Its type says what it is: PrimType (scalar, symbolic dim),
+// TensorType (graph value), BufferType (buffer), FuncType, ... Defined exactly once in a module.
+struct Var {
+  std::string name;
+  static constexpr auto fields() { return std::tuple(hint("name", &Var::name)); }
+};
+// A function of the module, by name.
+struct GlobalVar {
+  std::string name;
+  static constexpr auto fields() { return std::tuple(field("name", &GlobalVar::name)); }
+};
+// An operator or intrinsic: "relax.nn.conv2d", "relax.call_tir", "tir.exp".
+struct OpRef {
+  std::string name;
+  static constexpr auto fields() { return std::tuple(field("name", &OpRef::name)); }
+};
+// A function found by name at load time.
+struct ExternFunc {
+  std::string symbol;
+  static constexpr auto fields() { return std::tuple(field("symbol", &ExternFunc::symbol)); }
+};
+// A tensor known at compile time. Shares memory with the model file it came from.
+struct Constant {
+  Tensor data;
+  static constexpr auto fields() { return std::tuple(field("data", &Constant::data)); }
+};
+
+// ---- Scalars ------------------------------------------------------------------------------------------------------
+
+enum class BinaryOp : uint8_t {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,       // float division; on integers truncates toward zero
+  kTruncMod,  // remainder of kDiv on integers, sign of the dividend; fmod on floats
+  kFloorDiv,
+  kFloorMod,  // round toward minus infinity; remainder has the divisor's sign
+  kMin,
+  kMax,  // floats: NaN if either is NaN
+  kEQ,
+  kNE,
+  kLT,
+  kLE,
+  kGT,
+  kGE,  // result is bool; NE is true and the others false with NaN
+  kAnd,
+  kOr,  // on bool; both sides may be evaluated
+  kBitAnd,
+  kBitOr,
+  kBitXor,
+  kShiftLeft,
+  kShiftRight,  // integers; shift right is arithmetic for signed
+};
+struct BinaryOpInfo {
+  BinaryOp op;
+  const char* name;    // "Add": T.Add(a, b)
+  const char* symbol;  // "+", or null where only the call form exists
+  bool compares;       // the result is bool
+  bool commutes;
+};
+const BinaryOpInfo& info(BinaryOp op);
+
+// Both operands have the same dtype and lanes. Integer overflow wraps (two's complement); index arithmetic is assumed
+// not to overflow by the simplifier.
+struct Binary {
+  BinaryOp op;
+  Expr a, b;
+  static constexpr auto fields() {
+    return std::tuple(field("op", &Binary::op), field("a", &Binary::a), field("b", &Binary::b));
+  }
+};
+// Logical negation of a bool.
+struct Not {
+  Expr value;
+  static constexpr auto fields() { return std::tuple(field("value", &Not::value)); }
+};
+// The value converted to the node's type. Float to int truncates toward zero and saturates, NaN gives 0; to bool is
+// `value != 0`; int to narrower int wraps.
+struct Cast {
+  Expr value;
+  static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
+};
+// condition ? a : b. Both sides may be evaluated, loads included; for a guarded load use the intrinsic
+// tir.if_then_else, which evaluates one side only.
+struct Select {
+  Expr condition, a, b;
+  static constexpr auto fields() {
+    return std::tuple(field("condition", &Select::condition), field("a", &Select::a), field("b", &Select::b));
+  }
+};
+// The vector (base, base + stride, ..., base + (lanes-1) * stride).
+struct Ramp {
+  Expr base, stride;
+  int64_t lanes;
+  static constexpr auto fields() {
+    return std::tuple(field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes));
+  }
+};
+// A scalar repeated in every lane.
+struct Broadcast {
+  Expr value;
+  int64_t lanes;
+  static constexpr auto fields() {
+    return std::tuple(field("value", &Broadcast::value), field("lanes", &Broadcast::lanes));
+  }
+};
+// body with var bound to value.
+struct Let {
+  VarRef var;
+  Expr value, body;
+  static constexpr auto fields() {
+    return std::tuple(field("value", &Let::value), binds("var", &Let::var), field("body", &Let::body));
+  }
+};
+// An element; one index per buffer dim. At most the last index is a vector, the result then has its lanes. Indices
+// are in range unless the load is masked: lanes whose predicate is false are not read and give 0.
+struct BufferLoad {
+  Buffer buffer;
+  std::vector<Expr> indices;
+  std::optional<Expr> predicate;
+  static constexpr auto fields() {
+    return std::tuple(field("buffer", &BufferLoad::buffer), field("indices", &BufferLoad::indices),
+                      field("predicate", &BufferLoad::predicate));
+  }
+};
+
+// ---- Graph --------------------------------------------------------------------------------------------------------
+
+// A call of an operator or intrinsic (OpRef), a module function (GlobalVar), an external function (ExternFunc) or a
+// closure (Var). relax.call_tir: args = (GlobalVar, Tuple of inputs[, ShapeExpr of scalar arguments]), type_args = (the
+// output type). relax.call_dps_packed: the same with an ExternFunc. relax.call_packed is a Call on an ExternFunc.
+struct Call {
+  Expr callee;
+  std::vector<Expr> args;
+  Attrs attrs;
+  std::vector<Type> type_args;
+  static constexpr auto fields() {
+    return std::tuple(field("callee", &Call::callee), field("args", &Call::args), field("attrs", &Call::attrs),
+                      field("type_args", &Call::type_args));
+  }
+};
+struct Tuple {
+  std::vector<Expr> items;
+  static constexpr auto fields() { return std::tuple(field("items", &Tuple::items)); }
+};
+struct TupleGetItem {
+  Expr tuple;
+  int64_t index;
+  static constexpr auto fields() {
+    return std::tuple(field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index));
+  }
+};
+// A shape value; the items are int64 scalars.
+struct ShapeExpr {
+  std::vector<Expr> values;
+  static constexpr auto fields() { return std::tuple(field("values", &ShapeExpr::values)); }
+};
+
+// var = value, or var = match_cast(value, cast): the value's run-time type is checked against `cast`; symbolic dims of
+// `cast` that are not bound yet are bound by it.
+struct Binding {
+  Expr value;
+  std::optional<Type> cast;
+  VarRef var;
+  static constexpr auto fields() {
+    return std::tuple(field("value", &Binding::value), binds_deep("cast", &Binding::cast), binds("var", &Binding::var));
+  }
+};
+// A list of bindings. A dataflow block is pure and has no control flow; only its outputs are visible after it.
+struct BindingBlock {
+  bool dataflow = false;
+  std::vector<Binding> bindings;
+  std::vector<VarRef> outputs;  // dataflow blocks only
+  static constexpr auto fields() {
+    return std::tuple(field("dataflow", &BindingBlock::dataflow), field("bindings", &BindingBlock::bindings),
+                      field("outputs", &BindingBlock::outputs));
+  }
+};
+// Bindings, then a leaf value. Bodies of functions and branches are SeqExprs.
+struct SeqExpr {
+  std::vector<BindingBlock> blocks;
+  Expr body;
+  static constexpr auto fields() {
+    return std::tuple(field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body));
+  }
+};
+// The condition is a bool tensor of rank 0, or a bool scalar. Both branches are SeqExprs of a common type.
+struct If {
+  Expr condition, then_branch, else_branch;
+  static constexpr auto fields() {
+    return std::tuple(field("condition", &If::condition), field("then_branch", &If::then_branch),
+                      field("else_branch", &If::else_branch));
+  }
+};
+
+// ---- Construction. Operand types are CHECKed and the type is computed. ----------------------------------------------
+
+VarRef make_var(std::string name, Type type, const Span& span = {});
+// A symbolic dim: an int64 scalar variable.
+VarRef make_dim(std::string name, const Span& span = {});
+Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope = "global",
+                   const Span& span = {});
+const BufferType& buffer_type(const Buffer& buffer);
+
+Expr int_imm(int64_t value, DType dtype = kInt64, const Span& span = {});
+Expr float_imm(double value, DType dtype = kFloat32, const Span& span = {});
+Expr bool_imm(bool value, const Span& span = {});  // NOLINT: the parameter is the constant
+Expr string_imm(std::string value, const Span& span = {});
+// A constant of any scalar dtype; broadcast when the dtype has lanes.
+Expr scalar_imm(double value, DType dtype);
+Expr constant(Tensor data, const Span& span = {});
+Expr op_ref(std::string name);
+Expr global_var(std::string name, Type type);
+Expr extern_func(std::string symbol, const Span& span = {});
+
+Expr binary(BinaryOp op, Expr a, Expr b, const Span& span = {});
+Expr not_(Expr value, const Span& span = {});
+Expr cast_to(Expr value, DType dtype, const Span& span = {});  // the value itself when the dtype is equal already
+Expr select(Expr condition, Expr a, Expr b, const Span& span = {});
+Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span = {});
+Expr broadcast(Expr value, int64_t lanes, const Span& span = {});
+Expr let(VarRef var, Expr value, Expr body, const Span& span = {});
+Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span = {});
+// An intrinsic of TensorIR: intrinsic("tir.exp", {x}, type of x).
+Expr intrinsic(std::string name, std::vector<Expr> args, DType dtype, const Span& span = {});
+// Evaluates one side only.
+Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span = {});
+Expr tuple(std::vector<Expr> items, const Span& span = {});
+Expr tuple_get(Expr tuple, int64_t index, const Span& span = {});
+Expr shape_expr(std::vector<Expr> values, const Span& span = {});
+Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Span& span = {},
+          std::vector<Type> type_args = {});
+Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span = {});
+
+// Shorthand for scalars; constants fold where both operands are constants, and x+0, x*1, x*0 and the like vanish.
+// An int64_t operand takes the other's dtype.
+Expr operator+(const Expr& a, const Expr& b);
+Expr operator-(const Expr& a, const Expr& b);
+Expr operator*(const Expr& a, const Expr& b);
+Expr operator+(const Expr& a, int64_t b);
+Expr operator-(const Expr& a, int64_t b);
+Expr operator*(const Expr& a, int64_t b);
+Expr floor_div(const Expr& a, const Expr& b);
+Expr floor_mod(const Expr& a, const Expr& b);
+Expr floor_div(const Expr& a, int64_t b);
+Expr floor_mod(const Expr& a, int64_t b);
+Expr ceil_div(const Expr& a, int64_t b);
+Expr min(const Expr& a, const Expr& b);
+Expr max(const Expr& a, const Expr& b);
+Expr operator<(const Expr& a, const Expr& b);
+Expr operator<=(const Expr& a, const Expr& b);
+Expr operator>(const Expr& a, const Expr& b);
+Expr operator>=(const Expr& a, const Expr& b);
+Expr equal(const Expr& a, const Expr& b);
+Expr not_equal(const Expr& a, const Expr& b);
+Expr operator&&(const Expr& a, const Expr& b);
+Expr operator||(const Expr& a, const Expr& b);
+Expr operator!(const Expr& a);
+
+// The scalar dtype of a PrimType expression; CHECKs that it is one.
+DType dtype_of(const Expr& expr);
+// The value when the expression is an integer constant (or a Broadcast of one).
+std::optional<int64_t> as_int(const Expr& expr);
+bool is_int(const Expr& expr, int64_t value);
+// The operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
+// One-line fallback print (visit.h).
+std::string debug_print(const NodeRef& node);
+const std::string& op_name(const Expr& expr);
+// `expr` as a call of the operator `name`, else null.
+const Call* as_call(const Expr& expr, std::string_view name);
+
+// The constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
+std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);
+
+}  // namespace relaxc

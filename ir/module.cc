@@ -1,0 +1,110 @@
+#include "ir/module.h"
+
+#include <unordered_set>
+
+#include "ir/visit.h"
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+Stmt seq(std::vector<Stmt> stmts, const Span& span) {
+  if (stmts.size() == 1) return stmts[0];
+  std::vector<Stmt> flat;
+  for (Stmt& stmt : stmts) {
+    if (const Seq* inner = stmt.as<Seq>()) {
+      flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    } else {
+      flat.push_back(std::move(stmt));
+    }
+  }
+  if (flat.size() == 1) return flat[0];
+  return make(Seq{std::move(flat)}, span);
+}
+Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span) {
+  CHECK(indices.size() == buffer_type(buffer).shape.size(), "{} indices for buffer '{}' of rank {}", indices.size(),
+        buffer->name, buffer_type(buffer).shape.size());
+  CHECK(dtype_of(value).element() == buffer_type(buffer).dtype.element(), "{} stored to '{}' of {}",
+        to_string(dtype_of(value)), buffer->name, to_string(buffer_type(buffer).dtype));
+  return make(BufferStore{std::move(buffer), std::move(value), std::move(indices), std::nullopt}, span);
+}
+Stmt evaluate(Expr value, const Span& span) { return make(Evaluate{std::move(value)}, span); }
+Stmt no_op() { return make(Seq{}); }
+Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind, const Span& span) {
+  Expr min = int_imm(0, dtype_of(var));
+  return make(For{std::move(var), std::move(min), std::move(extent), kind, {}, {}, std::move(body)}, span);
+}
+
+FunctionRef make_function(Function function, const Span& span) {
+  std::vector<Type> params;
+  for (const VarRef& param : function.params) params.push_back(param.type());
+  Type type = make(FuncType{std::move(params), function.result, function.pure});
+  return make(std::move(function), type, span);
+}
+PrimFuncRef make_prim_func(PrimFunc function, const Span& span) {
+  std::vector<Type> params;
+  for (const VarRef& param : function.params) params.push_back(param.type());
+  Type type = make(FuncType{std::move(params), tuple_type({}), true});
+  return make(std::move(function), type, span);
+}
+
+const Expr* IRModule::find(std::string_view name) const {
+  auto it = functions.find(std::string(name));
+  return it == functions.end() ? nullptr : &it->second;
+}
+
+namespace {
+
+template <class T>
+Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what) {
+  const Expr* found = module.find(name);
+  if (found && found->template is<T>()) return cast<T>(*found);
+  std::string names;
+  for (const auto& [key, function] : module.functions) {
+    if (function.template is<T>()) names += (names.empty() ? "" : ", ") + key;
+  }
+  fail({}, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
+}
+
+}  // namespace
+
+FunctionRef IRModule::graph_function(std::string_view name) const {
+  return function_of_kind<Function>(*this, name, "function");
+}
+PrimFuncRef IRModule::prim_func(std::string_view name) const {
+  return function_of_kind<PrimFunc>(*this, name, "tensor program");
+}
+
+std::string IRModule::fresh_name(std::string wish) const {
+  if (!find(wish)) return wish;
+  for (int i = 1;; ++i) {
+    std::string name = fmt::format("{}_{}", wish, i);
+    if (!find(name)) return name;
+  }
+}
+
+std::vector<Buffer> buffer_params(const PrimFuncRef& function) {
+  std::vector<Buffer> result;
+  for (const VarRef& param : function->params) {
+    if (param.type().is<BufferType>()) result.push_back(param);
+  }
+  return result;
+}
+
+std::vector<VarRef> scalar_arguments(const PrimFuncRef& function) {
+  std::vector<VarRef> result;
+  std::unordered_set<const NodeHeader*> seen;
+  auto add = [&](const VarRef& var) {
+    if (seen.insert(var.get()).second) result.push_back(var);
+  };
+  for (const VarRef& param : function->params) {
+    if (param.type().is<PrimType>()) add(param);
+  }
+  for (const Buffer& buffer : buffer_params(function)) {
+    visit_children(buffer.type(), [&](const NodeRef& dim, Slot) {
+      if (dim.is<Var>()) add(cast<Var>(dim));
+    });
+  }
+  return result;
+}
+
+}  // namespace relaxc

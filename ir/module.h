@@ -1,0 +1,62 @@
+// Functions and the module that holds them: graph functions, tensor programs and extern functions side by side.
+#pragma once
+#include <map>
+
+#include "ir/stmt.h"
+
+namespace relaxc {
+
+// A graph function (R.function). Symbolic dims are bound where they occur bare in a param's type; each later occurrence
+// is a check at run time. The body is a SeqExpr.
+struct Function {
+  std::vector<VarRef> params;
+  Expr body;
+  Type result;  // declared result type
+  bool pure = true;
+  Attrs attrs;  // global_symbol (absent: private), ...
+  static constexpr auto fields() {
+    return std::tuple(binds_deep("params", &Function::params), field("body", &Function::body),
+                      field("result", &Function::result), field("pure", &Function::pure),
+                      field("attrs", &Function::attrs));
+  }
+};
+
+// A tensor program (T.prim_func): params are buffers (inputs, then outputs) and scalars. Dims that occur bare in a
+// buffer's shape, strides or offset are bound by the argument.
+struct PrimFunc {
+  std::vector<VarRef> params;
+  Stmt body;
+  Attrs attrs;  // global_symbol, tir.noalias, op_pattern, ...
+  static constexpr auto fields() {
+    return std::tuple(binds_deep("params", &PrimFunc::params), field("body", &PrimFunc::body),
+                      field("attrs", &PrimFunc::attrs));
+  }
+};
+
+using FunctionRef = Ref<Function>;
+using PrimFuncRef = Ref<PrimFunc>;
+
+FunctionRef make_function(Function function, const Span& span = {});
+PrimFuncRef make_prim_func(PrimFunc function, const Span& span = {});
+
+// Passes map modules to modules; a module is a value, copies are cheap (the functions are shared).
+struct IRModule {
+  std::map<std::string, Expr> functions;  // Function, PrimFunc or ExternFunc
+  Attrs attrs;
+  Attrs global_infos;
+
+  const Expr* find(std::string_view name) const;
+  // The function under `name`, or a CompileError that lists what there is.
+  FunctionRef graph_function(std::string_view name) const;
+  PrimFuncRef prim_func(std::string_view name) const;
+  // `wish`, or `wish` with the lowest free number: "fused_add", "fused_add_1", ...
+  std::string fresh_name(std::string wish) const;
+};
+
+// The variables whose values a kernel gets in relaxc_kernel_args::scalars, in order: the scalar params as they stand,
+// then the dims bound by buffer params in order of first occurrence.
+std::vector<VarRef> scalar_arguments(const PrimFuncRef& function);
+// The buffer params, in order.
+std::vector<Buffer> buffer_params(const PrimFuncRef& function);
+
+}  // namespace relaxc

@@ -1,0 +1,287 @@
+// The node machinery: every IR node is an aggregate struct (the payload) with one `fields()` list; handles, boxes,
+// and everything mechanical (children, rebuild, equality, hash, substitution, free variables, fallback print: visit.h)
+// derive from that list. Nodes are immutable and reference counted; handles are never null.
+//
+//   struct Cast {                       // the value converted to the node's type
+//     Expr value;
+//     static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
+//   };
+//   Expr e = make(Cast{x}, type, span); if (const Cast* cast = e.as<Cast>()) ... cast->value ...
+#pragma once
+#include <atomic>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "support/check.h"
+#include "support/span.h"
+
+// The closed lists of node kinds. A new node: one struct, one entry here.
+#define RELAXC_TYPE_KINDS(X) X(ObjectType) X(PrimType) X(ShapeType) X(TensorType) X(BufferType) X(TupleType) X(FuncType)
+#define RELAXC_EXPR_KINDS(X)                                                                                           \
+  X(IntImm)                                                                                                            \
+  X(FloatImm) X(StringImm) X(DTypeImm) X(Var) X(GlobalVar) X(OpRef) X(ExternFunc) X(Constant) X(Binary) X(Not) X(Cast) \
+      X(Select) X(Ramp) X(Broadcast) X(Let) X(BufferLoad) X(Call) X(Tuple) X(TupleGetItem) X(ShapeExpr) X(If)          \
+          X(SeqExpr) X(Function) X(PrimFunc)
+#define RELAXC_STMT_KINDS(X) \
+  X(Seq) X(BufferStore) X(For) X(While) X(IfThenElse) X(Bind) X(AllocBuffer) X(Evaluate) X(Assert) X(AttrStmt) X(Block)
+#define RELAXC_NODE_KINDS(X) RELAXC_TYPE_KINDS(X) RELAXC_EXPR_KINDS(X) RELAXC_STMT_KINDS(X)
+
+namespace relaxc {
+
+enum class NodeKind : uint8_t {
+#define X(name) k##name,
+  RELAXC_NODE_KINDS(X)
+#undef X
+};
+const char* kind_name(NodeKind kind);
+
+#define X(name) struct name;
+RELAXC_NODE_KINDS(X)
+#undef X
+
+template <class T>
+struct KindOf;
+#define X(name)                                          \
+  template <>                                            \
+  struct KindOf<name> {                                  \
+    static constexpr NodeKind value = NodeKind::k##name; \
+  };
+RELAXC_NODE_KINDS(X)
+#undef X
+
+struct NodeHeader {
+  mutable std::atomic<uint32_t> references{0};
+  NodeKind kind;
+  Span span;
+};
+
+// Deletes a node whose last handle went; dispatches on the kind.
+void destroy_node(const NodeHeader* node);
+
+// An unchecked node pointer on its way into a handle; only cast_handle() and wrap_box() make one.
+struct RawNode {
+  const NodeHeader* node;
+};
+
+// Any handle. Copies share the node. Has no ==: say same_node() or structural_equal().
+class NodeRef {
+ public:
+  explicit NodeRef(RawNode raw) : node_(raw.node) { retain(); }
+  NodeRef(const NodeRef& other) : node_(other.node_) { retain(); }
+  NodeRef(NodeRef&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  NodeRef& operator=(NodeRef other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~NodeRef() {
+    if (node_ && node_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy_node(node_);
+  }
+
+  NodeKind kind() const { return node_->kind; }
+  const Span& span() const { return node_->span; }
+  const NodeHeader* get() const { return node_; }
+  template <class T>
+  bool is() const {
+    return node_->kind == KindOf<T>::value;
+  }
+  // The payload when the node is a T, else null.
+  template <class T>
+  const T* as() const;
+
+ private:
+  void retain() const {
+    if (node_) node_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  const NodeHeader* node_;
+};
+
+inline bool same_node(const NodeRef& a, const NodeRef& b) { return a.get() == b.get(); }
+
+// The three families.
+class Type : public NodeRef {
+ public:
+  using NodeRef::NodeRef;
+};
+class Expr : public NodeRef {
+ public:
+  using NodeRef::NodeRef;
+  const Type& type() const;  // every expression has one; ObjectType when nothing is known
+};
+class Stmt : public NodeRef {
+ public:
+  using NodeRef::NodeRef;
+};
+
+constexpr bool is_type_kind(NodeKind kind) { return kind <= NodeKind::kFuncType; }
+constexpr bool is_expr_kind(NodeKind kind) { return kind > NodeKind::kFuncType && kind <= NodeKind::kPrimFunc; }
+constexpr bool is_stmt_kind(NodeKind kind) { return kind > NodeKind::kPrimFunc; }
+
+template <class T>
+using FamilyOf = std::conditional_t<is_type_kind(KindOf<T>::value), Type,
+                                    std::conditional_t<is_expr_kind(KindOf<T>::value), Expr, Stmt>>;
+
+struct ExprHeader : NodeHeader {
+  explicit ExprHeader(Type t) : type(std::move(t)) {}
+  Type type;
+};
+
+template <class T>
+struct Box final : std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader> {
+  using Header = std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader>;
+  template <class... HeaderArgs>
+  explicit Box(T p, HeaderArgs&&... args) : Header(std::forward<HeaderArgs>(args)...), payload(std::move(p)) {
+    this->kind = KindOf<T>::value;
+  }
+  T payload;
+};
+
+template <class T>
+const T* NodeRef::as() const {
+  return is<T>() ? &static_cast<const Box<T>*>(node_)->payload : nullptr;
+}
+inline const Type& Expr::type() const { return static_cast<const ExprHeader*>(get())->type; }
+
+// A handle known to hold a T.
+template <class T>
+class Ref : public FamilyOf<T> {
+ public:
+  using FamilyOf<T>::FamilyOf;
+  const T* operator->() const { return &static_cast<const Box<T>*>(this->get())->payload; }
+  const T& operator*() const { return *operator->(); }
+};
+
+template <class T>
+struct RefTarget {
+  using type = void;
+};
+template <class T>
+struct RefTarget<Ref<T>> {
+  using type = T;
+};
+
+// Downcasts a handle; a CHECK fails when the node is of another kind or family.
+template <class To>
+To cast_handle(const NodeRef& node) {
+  using Target = typename RefTarget<To>::type;
+  if constexpr (!std::is_void_v<Target>) {
+    CHECK(node.is<Target>(), "expected {}, got {}", kind_name(KindOf<Target>::value), kind_name(node.kind()));
+  } else if constexpr (std::is_same_v<To, Type>) {
+    CHECK(is_type_kind(node.kind()), "expected a type, got {}", kind_name(node.kind()));
+  } else if constexpr (std::is_same_v<To, Expr>) {
+    CHECK(is_expr_kind(node.kind()), "expected an expression, got {}", kind_name(node.kind()));
+  } else if constexpr (std::is_same_v<To, Stmt>) {
+    CHECK(is_stmt_kind(node.kind()), "expected a statement, got {}", kind_name(node.kind()));
+  }
+  if constexpr (std::is_same_v<To, NodeRef>) {
+    return node;
+  } else {
+    return To(RawNode{node.get()});
+  }
+}
+// Takes the first reference of a new node.
+template <class T>
+Ref<T> wrap_box(const Box<T>* box) {
+  return Ref<T>(RawNode{box});
+}
+// cast<Var>(expr): the handle, checked. try_cast<Var>(expr): nullopt when it is another kind.
+template <class T>
+Ref<T> cast(const NodeRef& node) {
+  return cast_handle<Ref<T>>(node);
+}
+template <class T>
+std::optional<Ref<T>> try_cast(const NodeRef& node) {
+  if (!node.is<T>()) return std::nullopt;
+  return cast_handle<Ref<T>>(node);
+}
+
+// make(payload, type, span) for expressions, make(payload, span) for types and statements. These only box: the
+// constructors of expr.h, stmt.h and type.h check the operands and compute the type.
+template <class T>
+constexpr bool lists_all_members();
+template <class T>
+requires(is_expr_kind(KindOf<T>::value)) Ref<T> make(T payload, Type type, const Span& span = {}) {
+  static_assert(lists_all_members<T>(), "a member is missing in fields()");
+  auto* box = new Box<T>(std::move(payload), std::move(type));
+  box->span = span;
+  return wrap_box<T>(box);
+}
+template <class T>
+requires(!is_expr_kind(KindOf<T>::value)) Ref<T> make(T payload, const Span& span = {}) {
+  static_assert(lists_all_members<T>(), "a member is missing in fields()");
+  auto* box = new Box<T>(std::move(payload));
+  box->span = span;
+  return wrap_box<T>(box);
+}
+
+// ---- Fields -------------------------------------------------------------------------------------------------------
+
+enum class Role : uint8_t {
+  kField,
+  kBinds,      // introduces the variable it names
+  kBindsDeep,  // a parameter or cast: its type also introduces the symbolic dims that occur bare in it
+  kHint,       // ignored by equality and hash (names)
+};
+
+template <class C, class M>
+struct Field {
+  using Class = C;
+  using Member = M;
+  const char* name;
+  M C::*member;
+  Role role;
+};
+template <class C, class M>
+constexpr Field<C, M> field(const char* name, M C::*member) {
+  return {name, member, Role::kField};
+}
+template <class C, class M>
+constexpr Field<C, M> binds(const char* name, M C::*member) {
+  return {name, member, Role::kBinds};
+}
+template <class C, class M>
+constexpr Field<C, M> binds_deep(const char* name, M C::*member) {
+  return {name, member, Role::kBindsDeep};
+}
+template <class C, class M>
+constexpr Field<C, M> hint(const char* name, M C::*member) {
+  return {name, member, Role::kHint};
+}
+
+template <class T>
+concept HasFields = requires {
+  T::fields();
+};
+
+template <class T, class F>
+constexpr void for_each_field(F&& f) {
+  std::apply([&](const auto&... fields) { (f(fields), ...); }, T::fields());
+}
+
+// How many members an aggregate has: the largest N for which T{any, … N times} compiles.
+struct AnyMember {
+  template <class T>
+  requires(!std::same_as<T, AnyMember>) operator T() const;
+};
+template <class T, size_t... I>
+constexpr bool takes_members(std::index_sequence<I...>) {
+  return requires { T{(void(I), std::declval<AnyMember>())...}; };
+}
+template <class T, size_t N = 12>
+constexpr size_t member_count() {
+  if constexpr (N == 0 || takes_members<T>(std::make_index_sequence<N>{})) {
+    return N;
+  } else {
+    return member_count<T, N - 1>();
+  }
+}
+// Catches a member left out of fields().
+template <class T>
+constexpr bool lists_all_members() {
+  return member_count<T>() == std::tuple_size_v<decltype(T::fields())>;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,98 @@
+// The description of one operator, and the table of them. Rows live in ops/<group>.cc; the importer, the builder, the
+// text format, the verifier and the passes read them. The table is an explicit object handed to who needs it.
+#pragma once
+#include <functional>
+#include <unordered_map>
+
+#include "ir/module.h"
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+// How fusion may treat the operator's kernel, ordered from freest to strictest.
+enum class OpPattern : uint8_t {
+  kElementwise,  // output[i] depends on inputs[i] alone
+  kBroadcast,    // the same after broadcasting
+  kInjective,    // output[i] depends on single elements of the inputs (transpose, slice, ...)
+  kReduction,    // reduces axes of an input
+  kAnchor,       // contraction or window (matmul, conv, pool): takes elementwise consumers into its epilogue
+  kOpaque,       // never fused
+};
+
+struct OpInput {
+  const char* name;
+  const char* doc;
+  enum class Arity : uint8_t { kOne, kOptional, kVariadic } arity = Arity::kOne;
+};
+struct OpAttr {
+  const char* name;
+  AttrValue otherwise;  // the default; none when the attribute is required or may be None
+};
+
+// What infer and legalize see of a call. `args` are leaf values.
+struct OpCall {
+  const Call& call;
+  const Span& span;
+
+  const Expr& arg(size_t i) const { return call.args.at(i); }
+  size_t size() const { return call.args.size(); }
+  // The dims / rank / dtype of tensor argument i; a CompileError names the argument when they are not known.
+  const std::vector<Expr>& shape(size_t i) const;
+  int64_t rank(size_t i) const;
+  DType dtype(size_t i) const;
+  template <HasFields T>
+  T attrs() const {
+    return read_attrs<T>(call.attrs, span);
+  }
+  const std::string& name() const { return call.callee.as<OpRef>()->name; }
+  // An error at this call: "nn.conv2d: weight has 3 input channels, expected 4".
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    relaxc::fail(span, "{}: {}", name(), fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
+    relaxc::fail_unsupported(span, "{}: {}", name(), fmt::format(format, std::forward<Args>(args)...));
+  }
+};
+
+struct OpRow {
+  std::string name;  // "relax.nn.conv2d"; printed as R.nn.conv2d
+  std::string doc;   // one line
+  std::vector<OpInput> inputs;
+  std::vector<OpAttr> attrs;  // in the order they print; op_attrs<T>() derives it from the attribute struct
+  OpPattern pattern = OpPattern::kOpaque;
+  bool pure = true;
+  // The call's type. Throws a CompileError for operands that do not fit.
+  std::function<Type(const OpCall&)> infer;
+  // A tensor program of the call: params are its tensor arguments in order (tuples flattened), then the outputs. It may
+  // use the graph's symbolic dims freely; legalize makes them its own. Empty: the operator is lowered elsewhere
+  // (builtins) or not yet.
+  std::function<PrimFuncRef(const OpCall&)> legalize;
+};
+
+class OpTable {
+ public:
+  explicit OpTable(std::vector<OpRow> rows);
+  const OpRow* find(std::string_view name) const;
+  const std::vector<OpRow>& rows() const { return rows_; }  // sorted by name
+
+ private:
+  std::vector<OpRow> rows_;
+  std::unordered_map<std::string_view, const OpRow*> by_name_;
+};
+
+// The attribute list of a row from its struct.
+template <HasFields T>
+std::vector<OpAttr> op_attrs() {
+  std::vector<OpAttr> result;
+  T defaults{};
+  for_each_field<T>([&](const auto& f) { result.push_back({f.name, to_attr(defaults.*f.member)}); });
+  return result;
+}
+
+// The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
+// operands that do not fit throw a CompileError at the span.
+Type infer_call_type(const Call& call, const Span& span, const OpTable& ops);
+
+}  // namespace relaxc

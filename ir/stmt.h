@@ -1,0 +1,158 @@
+// Statements of tensor programs. A Seq is a flat list: Bind and AllocBuffer scope over the statements after them.
+#pragma once
+#include "ir/expr.h"
+
+namespace relaxc {
+
+struct Seq {
+  std::vector<Stmt> stmts;
+  static constexpr auto fields() { return std::tuple(field("stmts", &Seq::stmts)); }
+};
+
+// buffer[indices] = value. Like BufferLoad: at most the last index is a vector; masked lanes are not written.
+struct BufferStore {
+  Buffer buffer;
+  Expr value;
+  std::vector<Expr> indices;
+  std::optional<Expr> predicate;
+  static constexpr auto fields() {
+    return std::tuple(field("buffer", &BufferStore::buffer), field("value", &BufferStore::value),
+                      field("indices", &BufferStore::indices), field("predicate", &BufferStore::predicate));
+  }
+};
+
+// parallel: iterations in any order, on any thread. vectorized: extent is a constant once lowered; one lane each.
+// thread_binding: the iterations are bound to the thread axis named by `thread`.
+enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
+
+// for var in [min, min + extent). An extent <= 0 runs nothing.
+struct For {
+  VarRef var;
+  Expr min, extent;
+  ForKind kind = ForKind::kSerial;
+  std::string thread;  // thread_binding only: "blockIdx.x"
+  Attrs annotations;
+  Stmt body;
+  static constexpr auto fields() {
+    return std::tuple(field("min", &For::min), field("extent", &For::extent), binds("var", &For::var),
+                      field("kind", &For::kind), field("thread", &For::thread), field("annotations", &For::annotations),
+                      field("body", &For::body));
+  }
+};
+struct While {
+  Expr condition;
+  Stmt body;
+  static constexpr auto fields() {
+    return std::tuple(field("condition", &While::condition), field("body", &While::body));
+  }
+};
+struct IfThenElse {
+  Expr condition;
+  Stmt then_body;
+  std::optional<Stmt> else_body;
+  static constexpr auto fields() {
+    return std::tuple(field("condition", &IfThenElse::condition), field("then_body", &IfThenElse::then_body),
+                      field("else_body", &IfThenElse::else_body));
+  }
+};
+// var = value, for the rest of the enclosing Seq.
+struct Bind {
+  VarRef var;
+  Expr value;
+  static constexpr auto fields() { return std::tuple(field("value", &Bind::value), binds("var", &Bind::var)); }
+};
+// Memory for the rest of the enclosing Seq; contents are undefined at first.
+struct AllocBuffer {
+  Buffer buffer;
+  Attrs annotations;
+  static constexpr auto fields() {
+    return std::tuple(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations));
+  }
+};
+struct Evaluate {
+  Expr value;
+  static constexpr auto fields() { return std::tuple(field("value", &Evaluate::value)); }
+};
+// When the condition is false the kernel returns an error with the message.
+struct Assert {
+  Expr condition;
+  std::string message;
+  static constexpr auto fields() {
+    return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message));
+  }
+};
+// A named fact about the body that passes agree on (T.attr).
+struct AttrStmt {
+  std::string key;
+  Expr value;
+  Stmt body;
+  static constexpr auto fields() {
+    return std::tuple(field("key", &AttrStmt::key), field("value", &AttrStmt::value), field("body", &AttrStmt::body));
+  }
+};
+
+// [min, min + extent).
+struct Range {
+  Expr min, extent;
+  static constexpr auto fields() { return std::tuple(field("min", &Range::min), field("extent", &Range::extent)); }
+};
+// spatial: iterations are independent. reduce: they combine into the same elements. scan: they run in order.
+// opaque: nothing is promised.
+enum class IterKind : uint8_t { kSpatial, kReduce, kScan, kOpaque };
+// A block's axis: the variable, its domain, and the value that the surrounding loops bind it to.
+struct IterVar {
+  VarRef var;
+  Range domain;
+  IterKind kind = IterKind::kSpatial;
+  Expr value;
+  static constexpr auto fields() {
+    return std::tuple(field("domain", &IterVar::domain), field("kind", &IterVar::kind), field("value", &IterVar::value),
+                      binds("var", &IterVar::var));
+  }
+};
+struct BufferRegion {
+  Buffer buffer;
+  std::vector<Range> ranges;
+  static constexpr auto fields() {
+    return std::tuple(field("buffer", &BufferRegion::buffer), field("ranges", &BufferRegion::ranges));
+  }
+};
+// A window of another buffer under a new name.
+struct MatchBuffer {
+  BufferRegion source;
+  Buffer buffer;
+  static constexpr auto fields() {
+    return std::tuple(field("source", &MatchBuffer::source), binds("buffer", &MatchBuffer::buffer));
+  }
+};
+// A unit of computation that schedules move: for each binding of its axes (where the predicate holds) the body reads
+// only `reads` and writes only `writes`. init runs before the first iteration of the reduce axes.
+// (TVM's Block and BlockRealize in one.)
+struct Block {
+  std::string name;
+  std::vector<IterVar> iter_vars;
+  std::optional<Expr> predicate;  // over the surrounding loops' variables; absent: true
+  std::vector<BufferRegion> reads, writes;
+  Attrs annotations;
+  std::vector<Buffer> alloc_buffers;
+  std::vector<MatchBuffer> match_buffers;
+  std::optional<Stmt> init;
+  Stmt body;
+  static constexpr auto fields() {
+    return std::tuple(field("name", &Block::name), field("iter_vars", &Block::iter_vars),
+                      field("predicate", &Block::predicate), binds("alloc_buffers", &Block::alloc_buffers),
+                      field("match_buffers", &Block::match_buffers), field("reads", &Block::reads),
+                      field("writes", &Block::writes), field("annotations", &Block::annotations),
+                      field("init", &Block::init), field("body", &Block::body));
+  }
+};
+
+// Flattens nested Seqs; a single statement stands for itself.
+Stmt seq(std::vector<Stmt> stmts, const Span& span = {});
+Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span = {});
+Stmt evaluate(Expr value, const Span& span = {});
+// A Seq of nothing.
+Stmt no_op();
+Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind = ForKind::kSerial, const Span& span = {});
+
+}  // namespace relaxc

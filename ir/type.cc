@@ -1,0 +1,44 @@
+#include "ir/type.h"
+
+#include "ir/expr.h"
+
+namespace relaxc {
+
+Type object_type() { return make(ObjectType{}); }
+Type prim_type(DType dtype) { return make(PrimType{dtype}); }
+
+Type shape_type(std::vector<Expr> values) {
+  int64_t ndim = static_cast<int64_t>(values.size());
+  return make(ShapeType{std::move(values), ndim});
+}
+Type shape_type_of_rank(int64_t ndim) { return make(ShapeType{std::nullopt, ndim}); }
+
+Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span) {
+  int64_t ndim = static_cast<int64_t>(shape.size());
+  return make(TensorType{shape_expr(std::move(shape)), dtype, ndim, {}}, span);
+}
+Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype) {
+  return make(TensorType{std::nullopt, dtype, ndim, {}});
+}
+Type tuple_type(std::vector<Type> items) { return make(TupleType{std::move(items)}); }
+
+const std::vector<Expr>* known_shape(const Type& type) {
+  if (const ShapeType* shape = type.as<ShapeType>()) return shape->values ? &*shape->values : nullptr;
+  const TensorType* tensor = type.as<TensorType>();
+  if (!tensor || !tensor->shape) return nullptr;
+  const ShapeExpr* shape = tensor->shape->as<ShapeExpr>();
+  return shape ? &shape->values : nullptr;
+}
+
+int64_t known_rank(const Type& type) {
+  if (const ShapeType* shape = type.as<ShapeType>()) return shape->ndim;
+  if (const TensorType* tensor = type.as<TensorType>()) return tensor->ndim;
+  return -1;
+}
+
+std::optional<DType> tensor_dtype(const Type& type) {
+  const TensorType* tensor = type.as<TensorType>();
+  return tensor ? tensor->dtype : std::nullopt;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,89 @@
+// Types. One per expression; they carry what is known and no more. Symbolic dims are int64 expressions.
+#pragma once
+#include "ir/node.h"
+#include "vm/dtype.h"
+
+namespace relaxc {
+
+// Nothing is known (R.Object).
+struct ObjectType {
+  static constexpr auto fields() { return std::tuple(); }
+};
+
+// A scalar (or a vector of `lanes`) in a register; handle for opaque pointers.
+struct PrimType {
+  DType dtype;
+  static constexpr auto fields() { return std::tuple(field("dtype", &PrimType::dtype)); }
+};
+
+// The type of a shape value: its dims when known, else its rank (-1: unknown).
+struct ShapeType {
+  std::optional<std::vector<Expr>> values;
+  int64_t ndim = -1;  // equals values->size() when values are known
+  static constexpr auto fields() {
+    return std::tuple(field("values", &ShapeType::values), field("ndim", &ShapeType::ndim));
+  }
+};
+
+// A tensor value of the graph. shape is a ShapeExpr, a Var of ShapeType, or absent.
+struct TensorType {
+  std::optional<Expr> shape;
+  std::optional<DType> dtype;
+  int64_t ndim = -1;    // -1: unknown; equals the shape's rank when that is known
+  std::string vdevice;  // "llvm:0:global"; empty: the default device
+  static constexpr auto fields() {
+    return std::tuple(field("shape", &TensorType::shape), field("dtype", &TensorType::dtype),
+                      field("ndim", &TensorType::ndim), field("vdevice", &TensorType::vdevice));
+  }
+};
+
+// The type of a tensor program's buffer variable: memory seen as a dense array, or strided when strides are given.
+// Strides and elem_offset count elements.
+struct BufferType {
+  DType dtype;
+  std::vector<Expr> shape;
+  std::vector<Expr> strides;        // empty: dense, row-major
+  std::optional<Expr> elem_offset;  // absent: 0
+  std::string scope = "global";     // "global", "local" (registers or stack), "shared", ...
+  int64_t data_alignment = 64;      // bytes
+  int64_t offset_factor = 0;        // elem_offset is a multiple of it when > 0
+  static constexpr auto fields() {
+    return std::tuple(field("dtype", &BufferType::dtype), field("shape", &BufferType::shape),
+                      field("strides", &BufferType::strides), field("elem_offset", &BufferType::elem_offset),
+                      field("scope", &BufferType::scope), field("data_alignment", &BufferType::data_alignment),
+                      field("offset_factor", &BufferType::offset_factor));
+  }
+};
+
+struct TupleType {
+  std::vector<Type> items;
+  static constexpr auto fields() { return std::tuple(field("items", &TupleType::items)); }
+};
+
+// A function: params absent means opaque. Symbolic dims of the params scope over the result.
+struct FuncType {
+  std::optional<std::vector<Type>> params;
+  Type result;
+  bool pure = true;
+  static constexpr auto fields() {
+    return std::tuple(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
+                      field("pure", &FuncType::pure));
+  }
+};
+
+Type object_type();
+Type prim_type(DType dtype);
+Type shape_type(std::vector<Expr> values);
+Type shape_type_of_rank(int64_t ndim);
+// A tensor of known shape.
+Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span = {});
+Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype);
+Type tuple_type(std::vector<Type> items);
+
+// The dims of a tensor or shape type when they are known, else null.
+const std::vector<Expr>* known_shape(const Type& type);
+// The rank of a tensor or shape type; -1 when unknown or another type.
+int64_t known_rank(const Type& type);
+std::optional<DType> tensor_dtype(const Type& type);
+
+}  // namespace relaxc

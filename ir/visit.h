@@ -1,0 +1,192 @@
+// What derives from fields(): children, rebuild, walk, rewrite, substitution, free variables, equality, hash and the
+// fallback printer. Algorithms are written with match() where every kind matters, walk()/rewrite() where few do.
+#pragma once
+#include <functional>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/module.h"
+
+namespace relaxc {
+
+template <class... Fs>
+struct Overload : Fs... {
+  using Fs::operator()...;
+};
+
+// match(expr, [](const IntImm&) {...}, [](const Var&) {...}, ...): exhaustive, a missing kind does not compile.
+// A lambda taking `const auto&` stands for the rest.
+template <class... Fs>
+decltype(auto) match(const Expr& expr, Fs&&... fs);
+template <class... Fs>
+decltype(auto) match(const Stmt& stmt, Fs&&... fs);
+template <class... Fs>
+decltype(auto) match(const Type& type, Fs&&... fs);
+
+// Calls fn on every direct child (an expression's type is not among them; a Var's type is where the Var is bound).
+struct Slot {
+  Role role;
+  bool exact;  // the member is a Ref<T>: a replacement must be of the same kind
+};
+using ChildFn = std::function<void(const NodeRef& child, Slot slot)>;
+void visit_children(const NodeRef& node, const ChildFn& fn);
+// The node with each direct child replaced by fn(child), which must return the same family (and for typed handles the
+// same kind in exact slots). Returns the same node when nothing changed; an expression keeps its type.
+using MapFn = std::function<NodeRef(const NodeRef& child, Slot slot)>;
+NodeRef map_children(const NodeRef& node, const MapFn& fn);
+// The same expression under another type.
+Expr with_type(const Expr& expr, const Type& type);
+
+// Pre-order over a node and everything below it, types of bound variables included. fn returns false to stay out of a
+// node.
+void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
+
+// walk(stmt, [&](const BufferLoad& load) {...}, [&](const Call& call) {...}): pre-order; a lambda's parameter picks the
+// kind: `const T&` or `const Ref<T>&`. A lambda returning bool decides whether to go below.
+template <class F>
+struct LambdaParameter : LambdaParameter<decltype(&F::operator())> {};
+template <class C, class R, class A>
+struct LambdaParameter<R (C::*)(A) const> {
+  using type = std::remove_cvref_t<A>;
+  using result = R;
+};
+template <class C, class R, class A>
+struct LambdaParameter<R (C::*)(A)> : LambdaParameter<R (C::*)(A) const> {};
+
+template <class... Fs>
+void walk(const NodeRef& root, Fs&&... fs) {
+  walk_nodes(root, [&](const NodeRef& node) {
+    bool descend = true;
+    auto try_one = [&](auto& f) {
+      using Parameter = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::type;
+      using Result = typename LambdaParameter<std::remove_cvref_t<decltype(f)>>::result;
+      auto invoke = [&](const auto& argument) {
+        if constexpr (std::is_same_v<Result, bool>) {
+          descend = f(argument) && descend;
+        } else {
+          f(argument);
+        }
+      };
+      using Target = typename RefTarget<Parameter>::type;
+      if constexpr (!std::is_void_v<Target>) {
+        if (auto ref = try_cast<Target>(node)) invoke(*ref);
+      } else {
+        if (const Parameter* payload = node.template as<Parameter>()) invoke(*payload);
+      }
+    };
+    (try_one(fs), ...);
+    return descend;
+  });
+}
+
+// Bottom-up rebuild. The base class maps children and keeps variables consistent: a variable whose type changed
+// (because a dim in it did) becomes one new variable everywhere. Override what you need; call the base to descend.
+class Rewriter {
+ public:
+  virtual ~Rewriter() = default;
+  virtual Expr expr(const Expr& node) { return cast_handle<Expr>(children(node)); }
+  virtual Stmt stmt(const Stmt& node) { return cast_handle<Stmt>(children(node)); }
+  virtual Type type(const Type& node) { return cast_handle<Type>(children(node)); }
+  // A variable at its definition or a use; the base memoizes. Overriders of expr() need not handle Var unless they
+  // replace variables by other expressions.
+  virtual VarRef var(const VarRef& node);
+  // The type that a rebuilt expression gets; the base rewrites the old one's dims.
+  Expr operator()(const Expr& node) { return visit_expr(node); }
+  Stmt operator()(const Stmt& node) { return stmt(node); }
+  Type operator()(const Type& node) { return type(node); }
+
+ protected:
+  NodeRef children(const NodeRef& node);
+  std::unordered_map<const NodeHeader*, VarRef> renamed_;
+
+ private:
+  Expr visit_expr(const Expr& node);
+  std::vector<VarRef> kept_;  // keeps the keys of renamed_ alive
+};
+
+// rewrite(node, lambdas): bottom-up; each lambda takes `const Ref<T>&` (children already rewritten) and returns
+// std::optional<Expr> (or Stmt), nullopt keeping the node.
+template <class... Fs>
+class LambdaRewriter final : public Rewriter {
+ public:
+  explicit LambdaRewriter(Fs... fs) : fs_(std::move(fs)...) {}
+  Expr expr(const Expr& node) override { return apply(Rewriter::expr(node)); }
+  Stmt stmt(const Stmt& node) override { return apply(Rewriter::stmt(node)); }
+
+ private:
+  template <class Family>
+  Family apply(Family node) {
+    std::apply([&](auto&... f) { (try_one(f, node), ...); }, fs_);
+    return node;
+  }
+  template <class F, class Family>
+  void try_one(F& f, Family& node) {
+    using Target = typename RefTarget<typename LambdaParameter<F>::type>::type;
+    if constexpr (std::is_same_v<FamilyOf<Target>, Family>) {
+      if (auto ref = try_cast<Target>(node)) {
+        if (std::optional<Family> replaced = f(*ref)) node = *replaced;
+      }
+    }
+  }
+  std::tuple<Fs...> fs_;
+};
+template <class Family, class... Fs>
+Family rewrite(const Family& node, Fs&&... fs) {
+  LambdaRewriter<std::decay_t<Fs>...> rewriter(std::forward<Fs>(fs)...);
+  return cast_handle<Family>(static_cast<const NodeRef&>(rewriter(node)));
+}
+
+// Variables replaced by expressions, types included. Definitions whose types change get new variables.
+using VarMap = std::unordered_map<const NodeHeader*, Expr>;
+Expr substitute(const Expr& node, const VarMap& map);
+Stmt substitute(const Stmt& node, const VarMap& map);
+Type substitute(const Type& node, const VarMap& map);
+// A copy in which every variable defined inside is new, so that it can stand in a module beside the original.
+PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
+
+// Variables used but not bound in the node, in order of first use; those in the types of bound variables included.
+std::vector<VarRef> free_vars(const NodeRef& node);
+
+// Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one
+// partner consistently. Spans and hints do not count. On a difference, `difference` names its path:
+// "body.stmts[1].value".
+struct EqualOptions {
+  bool map_free_vars = false;
+  std::string* difference = nullptr;
+};
+bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options = {});
+bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options = {});
+// Equal nodes have equal hashes; the same on every machine and in every run.
+uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
+
+// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
+// in ir/text/.
+std::string debug_print(const NodeRef& node);
+
+// ---- match ---------------------------------------------------------------------------------------------------------
+
+#define X(name)           \
+  case NodeKind::k##name: \
+    return overload(*node.template as<name>());
+template <class... Fs>
+decltype(auto) match(const Expr& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_EXPR_KINDS(X) default : break; }
+  CHECK(false, "not an expression kind");
+}
+template <class... Fs>
+decltype(auto) match(const Stmt& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_STMT_KINDS(X) default : break; }
+  CHECK(false, "not a statement kind");
+}
+template <class... Fs>
+decltype(auto) match(const Type& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_TYPE_KINDS(X) default : break; }
+  CHECK(false, "not a type kind");
+}
+#undef X
+
+}  // namespace relaxc
