@@ -1,0 +1,138 @@
+#include "tir/compute.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tir/regions.h"
+
+namespace relaxc {
+
+Buffer ComputeBuilder::input(std::string name, DType dtype, std::vector<Expr> shape) {
+  Buffer buffer = make_buffer(std::move(name), dtype, std::move(shape));
+  params_.push_back(buffer);
+  return buffer;
+}
+
+std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
+  std::vector<Buffer> result;
+  auto add = [&](const Expr& arg) {
+    const std::vector<Expr>* shape = known_shape(arg.type());
+    std::optional<DType> dtype = tensor_dtype(arg.type());
+    if (!shape || !dtype) op.fail("cannot be lowered: the shape or dtype of an argument is not known");
+    const Var* var = arg.as<Var>();
+    result.push_back(input(var ? var->name : fmt::format("input{}", params_.size()), *dtype, *shape));
+  };
+  for (const Expr& arg : op.call.args) {
+    if (const Tuple* tuple = arg.as<Tuple>()) {
+      for (const Expr& item : tuple->items) add(item);
+    } else if (arg.type().is<TensorType>()) {
+      add(arg);
+    }
+  }
+  return result;
+}
+
+VarRef ComputeBuilder::scalar(std::string name, DType dtype) {
+  VarRef var = make_var(std::move(name), prim_type(dtype));
+  params_.push_back(var);
+  return var;
+}
+
+Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope) {
+  buffers_.push_back(make_buffer(std::move(name), dtype, std::move(shape), std::move(scope)));
+  return buffers_.back();
+}
+
+Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value) {
+  Buffer out = buffer(name, dtype, shape);
+  block(std::move(name), std::move(shape), {}, [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; });
+  return out;
+}
+
+Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
+                              const Combine& combine, const std::function<Expr(Axes, Axes)>& value) {
+  Buffer out = buffer(name, dtype, shape);
+  block(std::move(name), std::move(shape), std::move(reduced), [&](Axes i, Axes r) {
+    return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)};
+  });
+  return out;
+}
+
+void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
+                           const std::function<Bodies(Axes, Axes)>& bodies) {
+  std::vector<IterVar> iter_vars;
+  std::vector<VarRef> loop_vars;
+  std::vector<Expr> spatial_axes, reduced_axes, extents;
+  auto add_axis = [&](const Expr& extent, IterKind kind, std::string loop_name) {
+    DType dtype = dtype_of(extent);
+    VarRef loop_var = make_var(loop_name, prim_type(dtype));
+    VarRef axis = make_var("v_" + loop_name, prim_type(dtype));
+    loop_vars.push_back(loop_var);
+    extents.push_back(extent);
+    iter_vars.push_back({axis, {int_imm(0, dtype), extent}, kind, loop_var});
+    (kind == IterKind::kSpatial ? spatial_axes : reduced_axes).push_back(axis);
+  };
+  for (size_t d = 0; d < spatial.size(); ++d) add_axis(spatial[d], IterKind::kSpatial, fmt::format("i{}", d));
+  for (size_t d = 0; d < reduced.size(); ++d) add_axis(reduced[d], IterKind::kReduce, fmt::format("k{}", d));
+
+  Bodies built = bodies(spatial_axes, reduced_axes);
+  Accesses accesses = find_accesses(built.body, built.init);
+  Stmt stmt = make(Block{.name = std::move(name),
+                         .iter_vars = std::move(iter_vars),
+                         .predicate = std::nullopt,
+                         .reads = std::move(accesses.reads),
+                         .writes = std::move(accesses.writes),
+                         .annotations = {},
+                         .alloc_buffers = {},
+                         .match_buffers = {},
+                         .init = built.init,
+                         .body = built.body});
+  for (size_t i = loop_vars.size(); i-- > 0;) stmt = loop(loop_vars[i], extents[i], stmt);
+  stages_.push_back(stmt);
+}
+
+void ComputeBuilder::extern_block(std::string name, Stmt body) {
+  block(std::move(name), {}, {}, [&](Axes, Axes) { return Bodies{std::nullopt, body}; });
+}
+
+PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {
+  std::vector<VarRef> params = params_;
+  params.insert(params.end(), outputs.begin(), outputs.end());
+  std::vector<Buffer> intermediates;
+  for (const Buffer& buffer : buffers_) {
+    bool is_output = std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& out) { return same_node(out, buffer); });
+    if (!is_output) intermediates.push_back(buffer);
+  }
+  Stmt root = make(Block{.name = "root",
+                         .iter_vars = {},
+                         .predicate = std::nullopt,
+                         .reads = {},
+                         .writes = {},
+                         .annotations = {},
+                         .alloc_buffers = std::move(intermediates),
+                         .match_buffers = {},
+                         .init = std::nullopt,
+                         .body = seq(stages_)});
+  return make_prim_func({std::move(params), root, std::move(attrs)});
+}
+
+Expr combine_sum(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
+Expr combine_prod(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
+Expr combine_max(const Expr& a, const Expr& b) { return binary(BinaryOp::kMax, a, b); }
+Expr combine_min(const Expr& a, const Expr& b) { return binary(BinaryOp::kMin, a, b); }
+
+Expr lowest(DType dtype) {
+  if (dtype.is_float()) return float_imm(-std::numeric_limits<double>::infinity(), dtype);
+  if (dtype.is_int()) return int_imm(dtype.bits == 64 ? INT64_MIN : -(int64_t{1} << (dtype.bits - 1)), dtype);
+  return int_imm(0, dtype);
+}
+Expr highest(DType dtype) {
+  if (dtype.is_float()) return float_imm(std::numeric_limits<double>::infinity(), dtype);
+  if (dtype.is_int()) return int_imm(dtype.bits == 64 ? INT64_MAX : (int64_t{1} << (dtype.bits - 1)) - 1, dtype);
+  return int_imm(dtype.is_bool() ? 1 : -1, dtype);
+}
+
+Expr at(const Buffer& buffer, Axes axes) { return load(buffer, axes); }
+
+}  // namespace relaxc
