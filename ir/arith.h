@@ -1,0 +1,60 @@
+// Arithmetic on symbolic integers: a canonical form for sums of products with floor-div and floor-mod, constant bounds,
+// and proofs. Used for dims of the graph and for index arithmetic of tensor programs alike.
+//
+// Integers are taken as mathematical (index arithmetic does not overflow). Division by a symbolic dim assumes that it is
+// not zero.
+#pragma once
+#include <limits>
+
+#include "ir/visit.h"
+
+namespace relaxc {
+
+// A closed interval; the extreme int64 values stand for minus and plus infinity.
+struct Interval {
+  int64_t min = std::numeric_limits<int64_t>::min();
+  int64_t max = std::numeric_limits<int64_t>::max();
+  bool has_min() const { return min != std::numeric_limits<int64_t>::min(); }
+  bool has_max() const { return max != std::numeric_limits<int64_t>::max(); }
+};
+
+class Analyzer {
+ public:
+  // var is in [min, min + extent). A constant extent gives bounds; a symbolic one is kept as `var < min + extent`.
+  void bind(const VarRef& var, const Expr& min, const Expr& extent);
+  // var is in the interval.
+  void bind(const VarRef& var, Interval bounds);
+  // var stands for value in all that follows.
+  void bind(const VarRef& var, const Expr& value);
+  // The variables that occur as a dim of a buffer, tensor or shape type are >= 0.
+  void assume_dims(const Type& type);
+  // A fact that holds in what follows: `a < b`, `a <= b`, `a == b`, conjunctions.
+  void assume(const Expr& condition);
+
+  // An equal expression in canonical form: simplify(a) and simplify(b) are structurally equal for all a == b that the
+  // canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects, min, max,
+  // and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on floats).
+  Expr simplify(const Expr& expr) const;
+  Interval bounds(const Expr& expr) const;
+  // Whether the condition (a bool expression) holds for all values of the variables in their bounds. false: not proven.
+  bool can_prove(const Expr& condition) const;
+  bool can_prove_equal(const Expr& a, const Expr& b) const;
+  // The largest constant known to divide the expression; 0 for the constant 0.
+  int64_t known_divisor(const Expr& expr) const;
+
+ private:
+  friend class Simplifier;
+  std::unordered_map<const NodeHeader*, Interval> bounds_;
+  std::unordered_map<const NodeHeader*, Expr> values_;
+  // Differences known to be >= 0, in canonical form.
+  std::vector<Expr> non_negative_;
+  std::vector<VarRef> kept_;  // keeps keys alive
+};
+
+// Shorthand without facts.
+Expr simplify(const Expr& expr);
+// Every expression in the statement, with loop ranges, axis domains, buffer dims and conditions as facts; removes loops
+// and branches that never run and unwraps those that always run once.
+Stmt simplify(const Stmt& stmt, const Analyzer& facts = {});
+
+}  // namespace relaxc
