@@ -44,14 +44,17 @@ Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> s
   return buffers_.back();
 }
 
-Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value) {
+Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape,
+                               const std::function<Expr(Axes)>& value) {
   Buffer out = buffer(name, dtype, shape);
-  block(std::move(name), std::move(shape), {}, [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; });
+  block(std::move(name), std::move(shape), {}, [&](Axes i, Axes) {
+    return Bodies{std::nullopt, store(out, value(i), i)};
+  });
   return out;
 }
 
-Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
-                              const Combine& combine, const std::function<Expr(Axes, Axes)>& value) {
+Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced,
+                              const Expr& init, const Combine& combine, const std::function<Expr(Axes, Axes)>& value) {
   Buffer out = buffer(name, dtype, shape);
   block(std::move(name), std::move(shape), std::move(reduced), [&](Axes i, Axes r) {
     return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)};
@@ -101,7 +104,8 @@ PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs att
   params.insert(params.end(), outputs.begin(), outputs.end());
   std::vector<Buffer> intermediates;
   for (const Buffer& buffer : buffers_) {
-    bool is_output = std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& out) { return same_node(out, buffer); });
+    bool is_output =
+        std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& out) { return same_node(out, buffer); });
     if (!is_output) intermediates.push_back(buffer);
   }
   Stmt root = make(Block{.name = "root",

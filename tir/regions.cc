@@ -22,7 +22,8 @@ class AccessCollector {
     for (BufferRegion& region : regions) {
       if (!same_node(region.buffer, buffer)) continue;
       for (size_t d = 0; d < ranges.size(); ++d) {
-        bool same = structural_equal(region.ranges[d].min, ranges[d].min) && structural_equal(region.ranges[d].extent, ranges[d].extent);
+        bool same = structural_equal(region.ranges[d].min, ranges[d].min) &&
+                    structural_equal(region.ranges[d].extent, ranges[d].extent);
         if (!same) region.ranges[d] = whole(buffer, d);
       }
       return;
@@ -38,8 +39,8 @@ class AccessCollector {
   Range range_of(const Buffer& buffer, size_t d, const Expr& index) {
     bool known = dtype_of(index).lanes == 1;
     walk(
-        index, [&](const Ref<Var>& var) { known = known && !bound_.contains(var.get()); }, [&](const BufferLoad&) { known = false; },
-        [&](const Let&) { known = false; });
+        index, [&](const Ref<Var>& var) { known = known && !bound_.contains(var.get()); },
+        [&](const BufferLoad&) { known = false; }, [&](const Let&) { known = false; });
     if (!known) return whole(buffer, d);
     return {index, int_imm(1, dtype_of(index))};
   }

@@ -1,0 +1,291 @@
+// Elementwise operators. One line each: the scalar expression; infer and legalize follow from it.
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+// Which dtypes an operator takes.
+enum class Domain : uint8_t { kAny, kNumber, kFloat, kInteger, kBool };
+
+bool accepts(Domain domain, DType dtype) {
+  switch (domain) {
+    case Domain::kAny:
+      return true;
+    case Domain::kNumber:
+      return !dtype.is_bool();
+    case Domain::kFloat:
+      return dtype.is_float();
+    case Domain::kInteger:
+      return dtype.is_integral();
+    case Domain::kBool:
+      return dtype.is_bool();
+  }
+  return false;
+}
+const char* describe_domain(Domain domain) {
+  switch (domain) {
+    case Domain::kAny:
+      return "any dtype";
+    case Domain::kNumber:
+      return "a number";
+    case Domain::kFloat:
+      return "a float";
+    case Domain::kInteger:
+      return "an integer";
+    case Domain::kBool:
+      return "bool";
+  }
+  return "";
+}
+
+using ScalarFn = std::function<Expr(const std::vector<Expr>&)>;
+
+// The row of an operator whose result element is `scalar` of the (broadcast) argument elements. The tensor arguments
+// share one dtype, the conditions named in `bools` (leading arguments) excepted.
+OpRow elementwise(std::string name, std::string doc, std::vector<OpInput> inputs, Domain domain, ScalarFn scalar,
+                  size_t bools = 0) {
+  auto result_dtype = [scalar, bools](const OpCall& op) {
+    std::vector<Expr> probes;
+    for (size_t i = 0; i < op.size(); ++i) probes.push_back(make_var("x", prim_type(op.dtype(i))));
+    (void)bools;
+    return dtype_of(scalar(probes));
+  };
+  OpRow row;
+  row.name = "relax." + name;
+  row.doc = std::move(doc);
+  row.inputs = std::move(inputs);
+  row.pattern = row.inputs.size() == 1 ? OpPattern::kElementwise : OpPattern::kBroadcast;
+  row.infer = [=](const OpCall& op) -> Type {
+    std::vector<Expr> shape = op.shape(0);
+    for (size_t i = 0; i < op.size(); ++i) {
+      DType dtype = op.dtype(i);
+      if (i < bools) {
+        if (!dtype.is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(dtype));
+      } else {
+        if (!accepts(domain, dtype)) op.fail("expected {}, got {}", describe_domain(domain), to_string(dtype));
+        if (dtype != op.dtype(bools))
+          op.fail("arguments have different dtypes: {} and {}", to_string(op.dtype(bools)), to_string(dtype));
+      }
+      if (i > 0) shape = broadcast_shapes(op, shape, op.shape(i));
+    }
+    return tensor_type(std::move(shape), result_dtype(op));
+  };
+  row.legalize = [=](const OpCall& op) {
+    ComputeBuilder b;
+    std::vector<Buffer> buffers = b.inputs_of(op);
+    std::vector<Expr> shape = op.shape(0);
+    for (size_t i = 1; i < op.size(); ++i) shape = broadcast_shapes(op, shape, op.shape(i));
+    Buffer out = b.compute("T_" + name.substr(name.rfind('.') + 1), result_dtype(op), shape, [&](Axes axes) {
+      std::vector<Expr> values;
+      for (const Buffer& buffer : buffers) values.push_back(load_broadcast(buffer, axes));
+      return scalar(values);
+    });
+    return b.finish({out});
+  };
+  return row;
+}
+
+OpRow unary(std::string name, std::string doc, Domain domain, std::function<Expr(const Expr&)> fn) {
+  return elementwise(std::move(name), std::move(doc), {{"x", "the tensor"}}, domain,
+                     [fn](const std::vector<Expr>& x) { return fn(x[0]); });
+}
+OpRow binary_op(std::string name, std::string doc, Domain domain, std::function<Expr(const Expr&, const Expr&)> fn) {
+  return elementwise(std::move(name), std::move(doc), {{"lhs", "left operand"}, {"rhs", "right operand"}}, domain,
+                     [fn](const std::vector<Expr>& x) { return fn(x[0], x[1]); });
+}
+OpRow math(const char* intrinsic_name, std::string doc, Domain domain = Domain::kFloat) {
+  std::string full = std::string("tir.") + intrinsic_name;
+  return unary(intrinsic_name, std::move(doc), domain,
+               [full](const Expr& x) { return intrinsic(full, {x}, dtype_of(x)); });
+}
+OpRow predicate(const char* intrinsic_name, std::string doc) {
+  std::string full = std::string("tir.") + intrinsic_name;
+  return unary(intrinsic_name, std::move(doc), Domain::kNumber, [full](const Expr& x) -> Expr {
+    DType dtype = dtype_of(x);
+    if (!dtype.is_float()) return scalar_imm(full == "tir.isfinite", kBool.with_lanes(dtype.lanes));
+    return intrinsic(full, {x}, kBool.with_lanes(dtype.lanes));
+  });
+}
+OpRow arithmetic(const char* name, std::string doc, Domain domain, BinaryOp op) {
+  return binary_op(name, std::move(doc), domain, [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
+}
+
+Expr like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
+Expr call1(const char* name, const Expr& x) { return intrinsic(name, {x}, dtype_of(x)); }
+
+// Integer power by repeated squaring would need a loop; pow of integers goes through float64, exact up to 2^53.
+Expr power(const Expr& a, const Expr& b) {
+  DType dtype = dtype_of(a);
+  if (dtype.is_float()) return intrinsic("tir.pow", {a, b}, dtype);
+  return cast_to(intrinsic("tir.pow", {cast_to(a, kFloat64), cast_to(b, kFloat64)}, kFloat64), dtype);
+}
+
+struct CastAttrs {
+  DType dtype;
+  static constexpr auto fields() { return std::tuple(field("dtype", &CastAttrs::dtype)); }
+};
+OpRow astype() {
+  OpRow row;
+  row.name = "relax.astype";
+  row.doc = "the elements converted to another dtype; floats truncate toward zero and saturate";
+  row.inputs = {{"x", "the tensor"}};
+  row.attrs = op_attrs<CastAttrs>();
+  row.pattern = OpPattern::kElementwise;
+  row.infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); };
+  row.legalize = [](const OpCall& op) {
+    ComputeBuilder b;
+    DType dtype = op.attrs<CastAttrs>().dtype;
+    Buffer x = b.inputs_of(op)[0];
+    return b.finish({b.compute("T_cast", dtype, op.shape(0), [&](Axes i) { return cast_to(at(x, i), dtype); })});
+  };
+  return row;
+}
+
+// An activation with one float attribute.
+template <class A>
+OpRow parametric(std::string name, std::string doc, std::function<Expr(const Expr&, const A&)> fn) {
+  OpRow row;
+  row.name = "relax." + name;
+  row.doc = std::move(doc);
+  row.inputs = {{"data", "the tensor"}};
+  row.attrs = op_attrs<A>();
+  row.pattern = OpPattern::kElementwise;
+  row.infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); };
+  row.legalize = [=](const OpCall& op) {
+    ComputeBuilder b;
+    A attrs = op.attrs<A>();
+    Buffer x = b.inputs_of(op)[0];
+    return b.finish({b.compute("T_" + name.substr(name.rfind('.') + 1), op.dtype(0), op.shape(0),
+                               [&](Axes i) { return fn(at(x, i), attrs); })});
+  };
+  return row;
+}
+struct LeakyReluAttrs {
+  double alpha = 0.01;
+  static constexpr auto fields() { return std::tuple(field("alpha", &LeakyReluAttrs::alpha)); }
+};
+struct ClipAttrs {
+  double min = 0, max = 0;
+  static constexpr auto fields() { return std::tuple(field("min", &ClipAttrs::min), field("max", &ClipAttrs::max)); }
+};
+
+}  // namespace
+
+std::vector<OpRow> elementwise_ops() {
+  auto select_positive = [](const Expr& x, const Expr& otherwise) {
+    return select(binary(BinaryOp::kGT, x, like(0, x)), x, otherwise);
+  };
+  std::vector<OpRow> rows = {
+      math("abs", "absolute value", Domain::kNumber),
+      math("acos", "arc cosine"),
+      math("acosh", "inverse hyperbolic cosine"),
+      math("asin", "arc sine"),
+      math("asinh", "inverse hyperbolic sine"),
+      math("atan", "arc tangent"),
+      math("atanh", "inverse hyperbolic tangent"),
+      math("bitwise_not", "complement of each bit", Domain::kInteger),
+      math("ceil", "least integer not below"),
+      math("cos", "cosine"),
+      math("cosh", "hyperbolic cosine"),
+      math("erf", "error function"),
+      math("exp", "e to the power x"),
+      math("floor", "greatest integer not above"),
+      math("log", "natural logarithm"),
+      math("rsqrt", "1 / sqrt(x)"),
+      math("sigmoid", "1 / (1 + exp(-x))"),
+      math("sin", "sine"),
+      math("sinh", "hyperbolic sine"),
+      math("sqrt", "square root"),
+      math("tan", "tangent"),
+      math("tanh", "hyperbolic tangent"),
+      math("trunc", "integer part"),
+      predicate("isfinite", "neither infinite nor NaN"),
+      predicate("isinf", "infinite"),
+      predicate("isnan", "not a number"),
+      unary("round", "nearest integer, ties to even", Domain::kFloat,
+            [](const Expr& x) { return call1("tir.nearbyint", x); }),
+      unary("negative", "-x", Domain::kNumber,
+            [](const Expr& x) {
+              return dtype_of(x).is_float() ? binary(BinaryOp::kMul, x, like(-1, x))
+                                            : binary(BinaryOp::kSub, like(0, x), x);
+            }),
+      unary("square", "x * x", Domain::kNumber, [](const Expr& x) { return binary(BinaryOp::kMul, x, x); }),
+      unary("sign", "-1, 0 or 1; NaN for NaN", Domain::kNumber,
+            [](const Expr& x) {
+              Expr below = select(binary(BinaryOp::kLT, x, like(0, x)), like(dtype_of(x).is_uint() ? 0 : -1, x), x);
+              return select(binary(BinaryOp::kGT, x, like(0, x)), like(1, x), below);
+            }),
+      unary("logical_not", "not x", Domain::kBool, [](const Expr& x) { return not_(x); }),
+      unary("nn.relu", "max(x, 0)", Domain::kNumber,
+            [](const Expr& x) { return binary(BinaryOp::kMax, x, like(0, x)); }),
+      unary("nn.silu", "x * sigmoid(x)", Domain::kFloat,
+            [](const Expr& x) { return binary(BinaryOp::kMul, x, call1("tir.sigmoid", x)); }),
+      unary("nn.gelu", "x * (1 + erf(x / sqrt(2))) / 2", Domain::kFloat,
+            [](const Expr& x) {
+              Expr erf = call1("tir.erf", binary(BinaryOp::kMul, x, like(0.70710678118654752440, x)));
+              return binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, like(0.5, x)),
+                            binary(BinaryOp::kAdd, like(1, x), erf));
+            }),
+      unary("nn.gelu_tanh", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", Domain::kFloat,
+            [](const Expr& x) {
+              Expr cube = binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, x), x);
+              Expr inner = binary(BinaryOp::kAdd, x, binary(BinaryOp::kMul, cube, like(0.044715, x)));
+              Expr tanh = call1("tir.tanh", binary(BinaryOp::kMul, inner, like(0.79788456080286535588, x)));
+              return binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, like(0.5, x)),
+                            binary(BinaryOp::kAdd, like(1, x), tanh));
+            }),
+      unary("nn.softplus", "log(1 + exp(x)), without overflow", Domain::kFloat,
+            [](const Expr& x) {
+              Expr magnitude = call1("tir.exp", binary(BinaryOp::kMul, call1("tir.abs", x), like(-1, x)));
+              return binary(BinaryOp::kAdd, binary(BinaryOp::kMax, x, like(0, x)), call1("tir.log1p", magnitude));
+            }),
+      parametric<LeakyReluAttrs>("nn.leakyrelu", "x above 0, alpha * x below",
+                                 [=](const Expr& x, const LeakyReluAttrs& a) {
+                                   return select_positive(x, binary(BinaryOp::kMul, x, like(a.alpha, x)));
+                                 }),
+      arithmetic("add", "lhs + rhs", Domain::kNumber, BinaryOp::kAdd),
+      arithmetic("subtract", "lhs - rhs", Domain::kNumber, BinaryOp::kSub),
+      arithmetic("multiply", "lhs * rhs", Domain::kNumber, BinaryOp::kMul),
+      arithmetic("divide", "lhs / rhs; integers truncate toward zero", Domain::kNumber, BinaryOp::kDiv),
+      arithmetic("floor_divide", "floor(lhs / rhs)", Domain::kNumber, BinaryOp::kFloorDiv),
+      arithmetic("floor_mod", "remainder with the sign of rhs", Domain::kNumber, BinaryOp::kFloorMod),
+      arithmetic("mod", "remainder with the sign of lhs", Domain::kNumber, BinaryOp::kTruncMod),
+      arithmetic("maximum", "the larger; NaN if either is", Domain::kAny, BinaryOp::kMax),
+      arithmetic("minimum", "the smaller; NaN if either is", Domain::kAny, BinaryOp::kMin),
+      arithmetic("equal", "lhs == rhs", Domain::kAny, BinaryOp::kEQ),
+      arithmetic("not_equal", "lhs != rhs", Domain::kAny, BinaryOp::kNE),
+      arithmetic("less", "lhs < rhs", Domain::kNumber, BinaryOp::kLT),
+      arithmetic("less_equal", "lhs <= rhs", Domain::kNumber, BinaryOp::kLE),
+      arithmetic("greater", "lhs > rhs", Domain::kNumber, BinaryOp::kGT),
+      arithmetic("greater_equal", "lhs >= rhs", Domain::kNumber, BinaryOp::kGE),
+      arithmetic("logical_and", "lhs and rhs", Domain::kBool, BinaryOp::kAnd),
+      arithmetic("logical_or", "lhs or rhs", Domain::kBool, BinaryOp::kOr),
+      arithmetic("logical_xor", "lhs != rhs", Domain::kBool, BinaryOp::kNE),
+      arithmetic("bitwise_and", "bits set in both", Domain::kInteger, BinaryOp::kBitAnd),
+      arithmetic("bitwise_or", "bits set in either", Domain::kInteger, BinaryOp::kBitOr),
+      arithmetic("bitwise_xor", "bits set in one", Domain::kInteger, BinaryOp::kBitXor),
+      arithmetic("left_shift", "lhs << rhs", Domain::kInteger, BinaryOp::kShiftLeft),
+      arithmetic("right_shift", "lhs >> rhs", Domain::kInteger, BinaryOp::kShiftRight),
+      binary_op("power", "lhs to the power rhs", Domain::kNumber, power),
+      binary_op("atan2", "angle of the point (rhs, lhs)", Domain::kFloat,
+                [](const Expr& a, const Expr& b) {
+                  return intrinsic("tir.atan2", {a, b}, dtype_of(a));
+                }),
+      binary_op("nn.prelu", "x above 0, slope * x below; the slope broadcasts", Domain::kNumber,
+                [=](const Expr& x, const Expr& slope) { return select_positive(x, binary(BinaryOp::kMul, x, slope)); }),
+      elementwise(
+          "where", "x1 where the condition holds, else x2",
+          {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, Domain::kAny,
+          [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
+      parametric<ClipAttrs>("clip", "x limited to [min, max]; NaN stays",
+                            [](const Expr& x, const ClipAttrs& a) {
+                              return binary(BinaryOp::kMin, binary(BinaryOp::kMax, x, like(a.min, x)), like(a.max, x));
+                            }),
+      astype(),
+  };
+  return rows;
+}
+
+}  // namespace relaxc

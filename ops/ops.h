@@ -1,0 +1,24 @@
+// The operator table: one row per operator, one file per group. To add an operator, add a row to its group's file.
+#pragma once
+#include "ir/op.h"
+
+namespace relaxc {
+
+// All groups together.
+OpTable make_op_table();
+
+// The groups.
+std::vector<OpRow> elementwise_ops();     // unary, binary, comparison, logic, where, clip, cast, activations
+std::vector<OpRow> reduction_ops();       // sum, mean, max, ..., argmax, cumsum, softmax family
+std::vector<OpRow> linear_algebra_ops();  // matmul, einsum
+std::vector<OpRow> convolution_ops();     // conv1d/2d/3d and transposed
+std::vector<OpRow> pooling_ops();         // max, average, global
+std::vector<OpRow> normalization_ops();   // batch, layer, instance, group norm, LRN
+std::vector<OpRow> layout_ops();          // transpose, reshape, concat, split, slice, pad, expand, tile, flip, ...
+std::vector<OpRow> index_ops();           // take, gather, scatter, one_hot, topk, nonzero, ...
+std::vector<OpRow> create_ops();          // full, arange, eye, tril/triu, ...
+std::vector<OpRow> image_ops();           // resize2d, grid_sample, ...
+std::vector<OpRow>
+graph_ops();  // call_tir, call_dps_packed, call_packed, shape_of, tensor_to_shape, memory and vm intrinsics
+
+}  // namespace relaxc
