@@ -1,8 +1,8 @@
 // Arithmetic on symbolic integers: a canonical form for sums of products with floor-div and floor-mod, constant bounds,
 // and proofs. Used for dims of the graph and for index arithmetic of tensor programs alike.
 //
-// Integers are taken as mathematical (index arithmetic does not overflow). Division by a symbolic dim assumes that it is
-// not zero.
+// Integers are taken as mathematical (index arithmetic does not overflow). Division by a symbolic dim assumes that it
+// is not zero.
 #pragma once
 #include <limits>
 
@@ -32,8 +32,9 @@ class Analyzer {
   void assume(const Expr& condition);
 
   // An equal expression in canonical form: simplify(a) and simplify(b) are structurally equal for all a == b that the
-  // canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects, min, max,
-  // and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on floats).
+  // canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects, min,
+  // max, and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on
+  // floats).
   Expr simplify(const Expr& expr) const;
   Interval bounds(const Expr& expr) const;
   // Whether the condition (a bool expression) holds for all values of the variables in their bounds. false: not proven.
@@ -46,6 +47,7 @@ class Analyzer {
   friend class Simplifier;
   std::unordered_map<const NodeHeader*, Interval> bounds_;
   std::unordered_map<const NodeHeader*, Expr> values_;
+  std::unordered_map<const NodeHeader*, std::pair<Expr, Expr>> ranges_;  // symbolic first and last value
   // Differences known to be >= 0, in canonical form.
   std::vector<Expr> non_negative_;
   std::vector<VarRef> kept_;  // keeps keys alive

@@ -1,0 +1,647 @@
+// The simplifier. Rules, in the order they apply to a floor-div or floor-mod of P by D:
+//   constants fold; x // 1, x % 1; (x // a) // b = x // (a*b);
+//   P = D*Q + R: P // D = Q + R // D, P % D = R % D      (D a constant or a product of atoms)
+//   0 <= R < D: R // D = 0, R % D = R
+//   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
+// and to sums: c*(x // c) + x % c = x.
+#include "ir/arith.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/arith_poly.h"
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
+constexpr int64_t kPlusInfinity = std::numeric_limits<int64_t>::max();
+
+bool is_index(const Expr& expr) {
+  const PrimType* type = expr.type().as<PrimType>();
+  return type && (type->dtype == kInt32 || type->dtype == kInt64);
+}
+
+// Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
+bool holds_data(const Expr& expr) {
+  bool found = false;
+  walk(
+      expr, [&](const BufferLoad&) { found = true; }, [&](const Call&) { found = true; },
+      [&](const Cast&) { found = true; });
+  return found;
+}
+bool holds_data(const Poly& poly) {
+  for (const Term& term : poly.terms()) {
+    for (const Expr& atom : term.atoms) {
+      if (holds_data(atom)) return true;
+    }
+  }
+  return false;
+}
+
+// ---- Interval arithmetic; infinities absorb -----------------------------------------------------------------------
+
+int64_t add_bound(int64_t a, int64_t b, int64_t infinity) {
+  if (a == infinity || b == infinity) return infinity;
+  return checked_add(a, b).value_or(infinity);
+}
+Interval operator+(Interval a, Interval b) {
+  return {add_bound(a.min, b.min, kMinusInfinity), add_bound(a.max, b.max, kPlusInfinity)};
+}
+// Extended product: 0 * infinity is 0, overflow is infinity of the right sign.
+int64_t mul_bound(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  bool infinite = a == kMinusInfinity || a == kPlusInfinity || b == kMinusInfinity || b == kPlusInfinity;
+  auto product = infinite ? std::nullopt : checked_mul(a, b);
+  return product.value_or((a < 0) == (b < 0) ? kPlusInfinity : kMinusInfinity);
+}
+Interval operator*(Interval a, Interval b) {
+  int64_t corners[] = {mul_bound(a.min, b.min), mul_bound(a.min, b.max), mul_bound(a.max, b.min),
+                       mul_bound(a.max, b.max)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+int64_t div_bound(int64_t a, int64_t positive) {
+  if (a == kMinusInfinity || a == kPlusInfinity) return a;
+  return positive == kPlusInfinity ? (a < 0 ? -1 : 0) : floor_div(a, positive);
+}
+// Quotient by something >= 1.
+Interval divide_positive(Interval a, Interval by) {
+  int64_t low = std::max<int64_t>(by.min, 1), high = std::max<int64_t>(by.max, 1);
+  return {std::min(div_bound(a.min, low), div_bound(a.min, high)),
+          std::max(div_bound(a.max, low), div_bound(a.max, high))};
+}
+
+}  // namespace
+
+// ---- The simplifier: one use per expression, reads the analyzer's facts ---------------------------------------------
+
+class Simplifier {
+ public:
+  explicit Simplifier(const Analyzer& facts) : facts_(facts) {}
+
+  Expr expr(const Expr& e) const {
+    if (is_index(e)) {
+      Poly sum = poly(e);
+      if (!sum.overflowed()) return reuse(e, sum.to_expr(dtype_of(e)));
+    }
+    return other(e);
+  }
+
+  // The canonical sum of an int32 or int64 scalar.
+  Poly poly(const Expr& e) const {
+    if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
+    if (e.is<Var>()) {
+      auto it = facts_.values_.find(e.get());
+      return it == facts_.values_.end() ? Poly::atom(e) : poly(it->second);
+    }
+    if (const Binary* node = e.as<Binary>()) {
+      switch (node->op) {
+        case BinaryOp::kAdd:
+          return recombine(poly(node->a).plus(poly(node->b)));
+        case BinaryOp::kSub:
+          return recombine(poly(node->a).plus(poly(node->b), -1));
+        case BinaryOp::kMul:
+          return recombine(poly(node->a).times(poly(node->b)));
+        case BinaryOp::kFloorDiv:
+          return division(poly(node->a), poly(node->b), dtype_of(e)).quotient;
+        case BinaryOp::kFloorMod:
+          return division(poly(node->a), poly(node->b), dtype_of(e)).remainder;
+        case BinaryOp::kMin:
+          return extreme(node->op, poly(node->a), poly(node->b), dtype_of(e));
+        case BinaryOp::kMax:
+          return extreme(node->op, poly(node->a), poly(node->b), dtype_of(e));
+        default:
+          break;
+      }
+    }
+    Expr simpler = other(e);
+    if (simpler.is<IntImm>() || !same_shape(simpler, e)) return poly(simpler);
+    return Poly::atom(simpler);
+  }
+
+  Interval bounds(const Poly& sum) const {
+    if (sum.overflowed()) return {};
+    Interval total{0, 0};
+    for (const Term& term : sum.terms()) {
+      Interval product{term.factor, term.factor};
+      for (size_t i = 0; i < term.atoms.size(); ++i) {
+        Interval atom = atom_bounds(term.atoms[i]);
+        if (i + 1 < term.atoms.size() && structural_equal(term.atoms[i], term.atoms[i + 1])) {  // a square
+          atom = atom * atom;
+          atom.min = std::max<int64_t>(atom.min, 0);
+          ++i;
+        }
+        product = product * atom;
+      }
+      total = total + product;
+    }
+    return total;
+  }
+
+  // sum >= 0 for all values of the variables.
+  bool non_negative(const Poly& sum, int depth = 0) const {
+    if (sum.overflowed()) return false;
+    if (bounds(sum).min >= 0) return true;
+    if (depth >= 6) return false;
+    // A variable with a known symbolic end: the sum is least at one of its ends when every term with it pulls one way.
+    for (const Term& term : sum.terms()) {
+      for (const Expr& atom : term.atoms) {
+        auto it = facts_.ranges_.find(atom.get());
+        if (it == facts_.ranges_.end()) continue;
+        int direction = pull(sum, atom);
+        if (direction == 0) continue;
+        Poly end = direction > 0 ? poly(it->second.first) : poly(it->second.second);
+        if (non_negative(replace(sum, atom, end), depth + 1)) return true;
+      }
+    }
+    for (const Expr& fact : facts_.non_negative_) {
+      Poly rest = sum.plus(poly(fact), -1);
+      if (bounds(rest).min >= 0 ||
+          (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
+        return true;
+    }
+    // x // c <= x / c and x % c in [0, c): eliminate through their definition.
+    for (const Term& term : sum.terms()) {
+      if (term.atoms.size() != 1) continue;
+      const Binary* node = term.atoms[0].as<Binary>();
+      if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
+      // min(a, b) is one of its operands, so a sum that holds for both holds; one suffices on the side that bounds it.
+      Poly with_a = replace(sum, term.atoms[0], poly(node->a)), with_b = replace(sum, term.atoms[0], poly(node->b));
+      bool one_suffices = (node->op == BinaryOp::kMin) == (term.factor < 0);
+      bool a = non_negative(with_a, depth + 1);
+      if (one_suffices && a) return true;
+      if (!a && !one_suffices) continue;
+      if (non_negative(with_b, depth + 1)) return true;
+    }
+    return false;
+  }
+
+  // True, false, or not known.
+  std::optional<bool> decide(BinaryOp op, const Poly& a, const Poly& b) const {
+    Poly difference = b.plus(a, -1);  // b - a
+    if (difference.overflowed()) return std::nullopt;
+    auto at_least = [&](const Poly& p, int64_t least) { return non_negative(p.plus(Poly::constant(-least))); };
+    Poly reversed = difference.scaled(-1);
+    switch (op) {
+      case BinaryOp::kLT:
+        if (at_least(difference, 1)) return true;
+        if (at_least(reversed, 0)) return false;
+        return std::nullopt;
+      case BinaryOp::kLE:
+        if (at_least(difference, 0)) return true;
+        if (at_least(reversed, 1)) return false;
+        return std::nullopt;
+      case BinaryOp::kGT:
+        return decide(BinaryOp::kLT, b, a);
+      case BinaryOp::kGE:
+        return decide(BinaryOp::kLE, b, a);
+      case BinaryOp::kEQ: {
+        if (auto known = difference.as_constant()) return *known == 0;
+        if (at_least(difference, 1) || at_least(reversed, 1)) return false;
+        int64_t gcd = difference.gcd_without_constant();
+        if (gcd > 1 && difference.constant_part() % gcd != 0) return false;
+        return std::nullopt;
+      }
+      case BinaryOp::kNE: {
+        auto equal = decide(BinaryOp::kEQ, a, b);
+        return equal ? std::optional(!*equal) : std::nullopt;
+      }
+      default:
+        return std::nullopt;
+    }
+  }
+
+ private:
+  struct Division {
+    Poly quotient, remainder;
+  };
+
+  Interval atom_bounds(const Expr& atom) const {
+    if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
+    if (const Binary* node = atom.as<Binary>()) {
+      if (!is_index(node->a)) return {};
+      Interval a = bounds(poly(node->a)), b = bounds(poly(node->b));
+      switch (node->op) {
+        case BinaryOp::kFloorDiv:
+          return b.min >= 1 || divisor_is_dim(node->b) ? divide_positive(a, {std::max<int64_t>(b.min, 1), b.max})
+                                                       : Interval{};
+        case BinaryOp::kFloorMod: {
+          if (b.min < 1 && !divisor_is_dim(node->b)) return {};
+          Interval result{0, b.max == kPlusInfinity ? kPlusInfinity : b.max - 1};
+          if (a.min >= 0) result.max = std::min(result.max, a.max);
+          return result;
+        }
+        case BinaryOp::kMin:
+          return {std::min(a.min, b.min), std::min(a.max, b.max)};
+        case BinaryOp::kMax:
+          return {std::max(a.min, b.min), std::max(a.max, b.max)};
+        default:
+          return {};
+      }
+    }
+    if (const Select* node = atom.as<Select>()) {
+      Interval a = bounds(poly(node->a)), b = bounds(poly(node->b));
+      return {std::min(a.min, b.min), std::max(a.max, b.max)};
+    }
+    if (const Cast* node = atom.as<Cast>()) {
+      if (is_index(node->value)) {
+        Interval value = bounds(poly(node->value));
+        if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
+      }
+    }
+    if (dtype_of(atom) == kInt32) return {INT32_MIN, INT32_MAX};
+    return {};
+  }
+  // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
+  bool divisor_is_dim(const Expr& divisor) const { return bounds(poly(divisor)).min >= 0; }
+
+  // +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when mixed, hidden in another atom, or
+  // not linear.
+  int pull(const Poly& sum, const Expr& var) const {
+    int direction = 0;
+    for (const Term& term : sum.terms()) {
+      int count = 0, sign = term.factor > 0 ? 1 : -1;
+      for (const Expr& atom : term.atoms) {
+        if (same_node(atom, var)) {
+          ++count;
+        } else {
+          bool hidden = false;
+          if (!atom.is<Var>()) walk(atom, [&](const Ref<Var>& inner) { hidden = hidden || same_node(inner, var); });
+          if (hidden) return 0;
+        }
+      }
+      if (count == 0) continue;
+      if (count > 1) return 0;
+      for (const Expr& atom : term.atoms) {
+        if (!same_node(atom, var) && atom_bounds(atom).min < 0) return 0;
+      }
+      if (direction != 0 && direction != sign) return 0;
+      direction = sign;
+    }
+    return direction;
+  }
+  Poly replace(const Poly& sum, const Expr& atom, const Poly& value) const {
+    Poly result;
+    for (const Term& term : sum.terms()) {
+      Poly product = Poly::constant(term.factor);
+      for (const Expr& factor : term.atoms) {
+        bool hit = same_node(factor, atom) || (!atom.is<Var>() && structural_equal(factor, atom));
+        product = product.times(hit ? value : Poly::atom(factor));
+      }
+      result = result.plus(product);
+    }
+    return result;
+  }
+
+  // c*(x // c) + x % c = x, for constant and symbolic c.
+  Poly recombine(Poly sum) const {
+    for (bool again = true; again && !sum.overflowed();) {
+      again = false;
+      for (const Term& term : sum.terms()) {
+        for (size_t i = 0; i < term.atoms.size() && !again; ++i) {
+          const Binary* mod = term.atoms[i].as<Binary>();
+          if (!mod || mod->op != BinaryOp::kFloorMod) continue;
+          Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
+          Monomial others = term.atoms;
+          others.erase(others.begin() + static_cast<long>(i));
+          Poly rest = Poly();
+          rest.add(others, term.factor);
+          // What the matching quotient term must be: rest * c * (x // c).
+          Poly wanted = rest.times(poly(mod->b)).times(Poly::atom(quotient));
+          if (wanted.terms().empty() || wanted.overflowed()) continue;
+          bool present = std::all_of(wanted.terms().begin(), wanted.terms().end(), [&](const Term& w) {
+            return std::any_of(sum.terms().begin(), sum.terms().end(),
+                               [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
+          });
+          if (!present) continue;
+          Poly dividend = rest.times(poly(mod->a));
+          Poly single;
+          single.add(term.atoms, term.factor);
+          sum = sum.plus(single, -1).plus(wanted, -1).plus(dividend);
+          again = true;
+        }
+        if (again) break;
+      }
+    }
+    return sum;
+  }
+
+  Division opaque(const Poly& a, const Poly& b, DType dtype) const {
+    Expr x = a.to_expr(dtype), y = b.to_expr(dtype);
+    return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
+  }
+
+  Division division(const Poly& a, const Poly& b, DType dtype) const {
+    if (a.overflowed() || b.overflowed()) return opaque(a, b, dtype);
+    auto divisor = b.as_constant();
+    if (divisor && *divisor == 0) return opaque(a, b, dtype);
+    if (auto value = a.as_constant(); value && divisor && !(*divisor == -1 && *value == INT64_MIN)) {
+      return {Poly::constant(floor_div(*value, *divisor)), Poly::constant(floor_mod(*value, *divisor))};
+    }
+    if (divisor && *divisor == 1) return {a, Poly()};
+    const Term* by = b.as_term();
+    if (!by || holds_data(a) || (divisor && *divisor < 0)) return whole_sum(a, b, dtype);
+    // P = D*Q + R.
+    Poly quotient, rest;
+    for (const Term& term : a.terms()) {
+      std::optional<Monomial> atoms = divide(term.atoms, by->atoms);
+      int64_t factor = by->factor;
+      if (atoms && term.factor % factor == 0) {
+        quotient.add(*atoms, term.factor / factor);
+      } else if (atoms && divisor && term.atoms.empty()) {  // the constant: keep its residue, in [0, D)
+        quotient.add({}, floor_div(term.factor, factor));
+        rest.add({}, floor_mod(term.factor, factor));
+      } else {
+        rest.add(term.atoms, term.factor);
+      }
+    }
+    Division inner = remainder_division(rest, b, divisor, dtype);
+    return {recombine(quotient.plus(inner.quotient)), inner.remainder};
+  }
+
+  // A divisor that is a sum, say n + 1: only an equal dividend or a small one simplifies.
+  Division whole_sum(const Poly& a, const Poly& b, DType dtype) const {
+    if (!holds_data(a) && !holds_data(b)) {
+      if (a.plus(b, -1).terms().empty()) return {Poly::constant(1), Poly()};
+      if (non_negative(a) && non_negative(b.plus(a, -1).plus(Poly::constant(-1)))) return {Poly(), a};
+    }
+    return opaque(a, b, dtype);
+  }
+
+  Division remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor, DType dtype) const {
+    if (rest.terms().empty()) return {Poly(), Poly()};
+    if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {Poly(), rest};
+    // With all but the constant divided by it, the constant's own residue does not carry.
+    if (divisor) {
+      int64_t gcd = std::gcd(rest.gcd_without_constant(), *divisor);
+      if (gcd > 1) {
+        Poly reduced;
+        for (const Term& term : rest.terms())
+          reduced.add(term.atoms, term.atoms.empty() ? floor_div(term.factor, gcd) : term.factor / gcd);
+        Division smaller = division(reduced, Poly::constant(*divisor / gcd), dtype);
+        return {smaller.quotient,
+                smaller.remainder.scaled(gcd).plus(Poly::constant(floor_mod(rest.constant_part(), gcd)))};
+      }
+    }
+    // (x // a) // b = x // (a*b); the remainder keeps its form.
+    if (const Term* term = rest.as_term(); term && term->factor == 1 && term->atoms.size() == 1 && divisor) {
+      const Binary* node = term->atoms[0].as<Binary>();
+      if (node && node->op == BinaryOp::kFloorDiv) {
+        auto inner = as_int(node->b);
+        auto product = inner && *inner > 0 ? checked_mul(*inner, *divisor) : std::nullopt;
+        if (product) {
+          Division kept = opaque(rest, b, dtype);
+          return {division(poly(node->a), Poly::constant(*product), dtype).quotient, kept.remainder};
+        }
+      }
+      if (node && node->op == BinaryOp::kFloorMod) {  // (x % (a*b)) % b = x % b
+        auto inner = as_int(node->b);
+        if (inner && *inner % *divisor == 0) {
+          Division kept = opaque(rest, b, dtype);
+          return {kept.quotient, division(poly(node->a), b, dtype).remainder};
+        }
+      }
+    }
+    return opaque(rest, b, dtype);
+  }
+
+  Poly extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const {
+    bool want_min = op == BinaryOp::kMin;
+    if (!holds_data(a) && !holds_data(b)) {
+      if (auto less = decide(BinaryOp::kLE, a, b)) return *less == want_min ? a : b;
+      if (auto less = decide(BinaryOp::kLE, b, a)) return *less == want_min ? b : a;
+    }
+    Expr x = a.to_expr(dtype), y = b.to_expr(dtype);
+    if (structural_equal(x, y)) return a;
+    bool swap = a.as_constant() || (!b.as_constant() && compare_atoms(x, y) > 0);
+    return Poly::atom(swap ? binary(op, y, x) : binary(op, x, y));
+  }
+
+  // Everything that is not a sum: simplified operands, constants folded, conditions decided.
+  Expr other(const Expr& e) const {
+    if (const Binary* node = e.as<Binary>()) {
+      if (info(node->op).compares && is_index(node->a)) return comparison(e, *node);
+      Expr a = expr(node->a), b = expr(node->b);
+      return reuse(e, fold(node->op, a, b));
+    }
+    if (const Not* node = e.as<Not>()) {
+      Expr value = expr(node->value);
+      if (const IntImm* imm = value.as<IntImm>()) return bool_imm(!imm->value);
+      if (const Not* inner = value.as<Not>()) return inner->value;
+      return reuse(e, not_(value));
+    }
+    if (const Select* node = e.as<Select>()) {
+      Expr condition = expr(node->condition);
+      if (auto known = as_int(condition)) return expr(*known ? node->a : node->b);
+      Expr a = expr(node->a), b = expr(node->b);
+      if (structural_equal(a, b)) return a;
+      return reuse(e, select(condition, a, b));
+    }
+    if (const Cast* node = e.as<Cast>()) return reuse(e, cast_to(expr(node->value), dtype_of(e)));
+    if (const Call* node = as_call(e, "tir.if_then_else")) {
+      Expr condition = expr(node->args[0]);
+      if (auto known = as_int(condition)) return expr(*known ? node->args[1] : node->args[2]);
+      Analyzer then_facts = facts_, else_facts = facts_;
+      then_facts.assume(condition);
+      else_facts.assume(!condition);
+      Expr a = then_facts.simplify(node->args[1]), b = else_facts.simplify(node->args[2]);
+      return reuse(e, if_then_else(condition, a, b));
+    }
+    if (const Let* node = e.as<Let>()) {
+      Expr value = expr(node->value);
+      if (value.is<IntImm>() || value.is<Var>()) return expr(substitute(node->body, {{node->var.get(), value}}));
+      return reuse(e, let(node->var, value, expr(node->body)));
+    }
+    if (e.is<Var>()) {
+      auto it = facts_.values_.find(e.get());
+      return it == facts_.values_.end() ? e : it->second;
+    }
+    NodeRef mapped = map_children(e, [&](const NodeRef& child, Slot slot) -> NodeRef {
+      if (slot.exact || !is_expr_kind(child.kind())) return child;
+      Expr inner = cast_handle<Expr>(child);
+      return inner.type().is<PrimType>() ? expr(inner) : inner;
+    });
+    return cast_handle<Expr>(mapped);
+  }
+
+  Expr comparison(const Expr& e, const Binary& node) const {
+    Poly a = poly(node.a), b = poly(node.b);
+    DType dtype = dtype_of(node.a);
+    bool data = holds_data(a) || holds_data(b);
+    Poly difference = a.plus(b, -1);
+    if (a.overflowed() || b.overflowed() || difference.overflowed() || data) {
+      return reuse(e, fold(node.op, expr(node.a), expr(node.b)));
+    }
+    if (auto known = decide(node.op, a, b)) return bool_imm(*known);
+    // left < right with positive terms on the left, negative ones and the constant on the right, divided by their gcd.
+    BinaryOp op = node.op;
+    bool all_negative = std::all_of(difference.terms().begin(), difference.terms().end(),
+                                    [](const Term& t) { return t.atoms.empty() || t.factor < 0; });
+    if (all_negative) {
+      difference = difference.scaled(-1);
+      if (op == BinaryOp::kLT)
+        op = BinaryOp::kGT;
+      else if (op == BinaryOp::kLE)
+        op = BinaryOp::kGE;
+      else if (op == BinaryOp::kGT)
+        op = BinaryOp::kLT;
+      else if (op == BinaryOp::kGE)
+        op = BinaryOp::kLE;
+    }
+    int64_t gcd = std::max<int64_t>(difference.gcd_without_constant(), 1), bound = -difference.constant_part();
+    if (gcd > 1) {  // x*g < k is x < ceil(k/g); x*g <= k is x <= floor(k/g); and the mirror images
+      if (op == BinaryOp::kLT || op == BinaryOp::kGE)
+        bound = ceil_div(bound, gcd);
+      else if (op == BinaryOp::kEQ || op == BinaryOp::kNE)
+        bound = bound / gcd;  // decided already when it does not divide
+      else
+        bound = floor_div(bound, gcd);
+    }
+    Poly left, right = Poly::constant(bound);
+    for (const Term& term : difference.terms()) {
+      if (term.atoms.empty()) continue;
+      (term.factor > 0 ? left : right).add(term.atoms, std::abs(term.factor) / gcd);
+    }
+    return reuse(e, binary(op, left.to_expr(dtype), right.to_expr(dtype)));
+  }
+
+  static Expr fold(BinaryOp op, const Expr& a, const Expr& b) {
+    DType dtype = dtype_of(a);
+    const IntImm* x = a.as<IntImm>();
+    const IntImm* y = b.as<IntImm>();
+    if (x && y) {
+      if (auto value = fold_int(op, x->value, y->value, dtype))
+        return int_imm(*value, info(op).compares ? kBool : dtype);
+    }
+    if (op == BinaryOp::kAnd) return a && b;
+    if (op == BinaryOp::kOr) return a || b;
+    bool exact = dtype.is_integral() && dtype.lanes == 1;
+    if (exact && (op == BinaryOp::kAdd || op == BinaryOp::kSub) && is_int(b, 0)) return a;
+    if (exact && op == BinaryOp::kAdd && is_int(a, 0)) return b;
+    if (exact && op == BinaryOp::kMul && (is_int(b, 1) || is_int(a, 0))) return a;
+    if (exact && op == BinaryOp::kMul && (is_int(a, 1) || is_int(b, 0))) return b;
+    return binary(op, a, b);
+  }
+
+  // The old node when the new one says the same.
+  static Expr reuse(const Expr& old, const Expr& now) { return structural_equal(old, now) ? old : now; }
+  static bool same_shape(const Expr& a, const Expr& b) { return a.kind() == b.kind(); }
+
+  const Analyzer& facts_;
+};
+
+// ---- Analyzer -------------------------------------------------------------------------------------------------------
+
+void Analyzer::bind(const VarRef& var, Interval bounds) {
+  kept_.push_back(var);
+  bounds_[var.get()] = bounds;
+}
+
+void Analyzer::bind(const VarRef& var, const Expr& min, const Expr& extent) {
+  Expr low = simplify(min), high = simplify(min + extent - 1);
+  Interval bounds_low = bounds(low), bounds_high = bounds(high);
+  bind(var, Interval{bounds_low.min, bounds_high.max});
+  if (!as_int(low) || !as_int(high)) ranges_.insert_or_assign(var.get(), std::pair(low, high));
+}
+
+void Analyzer::bind(const VarRef& var, const Expr& value) {
+  kept_.push_back(var);
+  values_.insert_or_assign(var.get(), simplify(value));
+}
+
+void Analyzer::assume_dims(const Type& type) {
+  walk_nodes(type, [&](const NodeRef& node) {
+    visit_children(node, [&](const NodeRef& child, Slot) {
+      auto var = try_cast<Var>(child);
+      bool is_dim = var && (is_type_kind(node.kind()) || node.is<ShapeExpr>()) && var->type().is<PrimType>();
+      if (!is_dim || bounds_.contains(child.get())) return;
+      bind(*var, Interval{0, kPlusInfinity});
+    });
+    return true;
+  });
+}
+
+void Analyzer::assume(const Expr& condition) {
+  const Binary* node = condition.as<Binary>();
+  if (!node) return;
+  if (node->op == BinaryOp::kAnd) {
+    assume(node->a);
+    assume(node->b);
+    return;
+  }
+  if (!info(node->op).compares || !is_index(node->a)) return;
+  Simplifier simplifier(*this);
+  Poly a = simplifier.poly(node->a), b = simplifier.poly(node->b);
+  auto fact = [&](const Poly& low, const Poly& high, int64_t gap) {  // high - low - gap >= 0
+    Poly difference = high.plus(low, -1).plus(Poly::constant(-gap));
+    if (difference.overflowed() || holds_data(difference)) return;
+    // A bound of one variable sharpens its interval; anything else is kept as it stands.
+    if (difference.terms().size() <= 2 && !difference.terms().empty() && difference.terms()[0].atoms.size() == 1) {
+      const Term& term = difference.terms()[0];
+      auto var = try_cast<Var>(term.atoms[0]);
+      if (var && std::abs(term.factor) == 1 &&
+          (difference.terms().size() == 1 || difference.terms()[1].atoms.empty())) {
+        Interval interval = simplifier.bounds(Poly::atom(*var));
+        int64_t constant = difference.constant_part();
+        if (term.factor == 1) {
+          interval.min = std::max(interval.min, -constant);
+        } else {
+          interval.max = std::min(interval.max, constant);
+        }
+        bind(*var, interval);
+        return;
+      }
+    }
+    non_negative_.push_back(difference.to_expr(dtype_of(node->a)));
+  };
+  switch (node->op) {
+    case BinaryOp::kLT:
+      fact(a, b, 1);
+      break;
+    case BinaryOp::kLE:
+      fact(a, b, 0);
+      break;
+    case BinaryOp::kGT:
+      fact(b, a, 1);
+      break;
+    case BinaryOp::kGE:
+      fact(b, a, 0);
+      break;
+    case BinaryOp::kEQ:
+      fact(a, b, 0);
+      fact(b, a, 0);
+      break;
+    default:
+      break;
+  }
+}
+
+Expr Analyzer::simplify(const Expr& e) const { return e.type().is<PrimType>() ? Simplifier(*this).expr(e) : e; }
+
+Interval Analyzer::bounds(const Expr& e) const {
+  if (!is_index(e)) return {};
+  Simplifier simplifier(*this);
+  return simplifier.bounds(simplifier.poly(e));
+}
+
+bool Analyzer::can_prove(const Expr& condition) const { return is_int(simplify(condition), 1); }
+
+bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) const {
+  if (same_node(a, b)) return true;
+  if (!is_index(a) || dtype_of(a) != dtype_of(b)) return structural_equal(simplify(a), simplify(b));
+  Simplifier simplifier(*this);
+  Poly difference = simplifier.poly(a).plus(simplifier.poly(b), -1);
+  return !difference.overflowed() && difference.terms().empty();
+}
+
+int64_t Analyzer::known_divisor(const Expr& e) const {
+  if (!is_index(e)) return 1;
+  Poly sum = Simplifier(*this).poly(e);
+  return sum.overflowed() ? 1 : std::abs(sum.gcd_with_constant());
+}
+
+Expr simplify(const Expr& expr) { return Analyzer().simplify(expr); }
+
+}  // namespace relaxc

@@ -1,0 +1,166 @@
+#include "ir/arith_poly.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+int sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+
+int compare_children(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  if (a.size() != b.size()) return sign(static_cast<int64_t>(a.size()), static_cast<int64_t>(b.size()));
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (int order = compare_atoms(a[i], b[i])) return order;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int compare_atoms(const Expr& a, const Expr& b) {
+  if (same_node(a, b)) return 0;
+  if (a.kind() != b.kind()) return sign(static_cast<int64_t>(a.kind()), static_cast<int64_t>(b.kind()));
+  if (const Var* x = a.as<Var>()) return x->name.compare(b.as<Var>()->name);
+  if (const IntImm* x = a.as<IntImm>()) return sign(x->value, b.as<IntImm>()->value);
+  if (const Binary* x = a.as<Binary>()) {
+    const Binary* y = b.as<Binary>();
+    if (x->op != y->op) return sign(static_cast<int64_t>(x->op), static_cast<int64_t>(y->op));
+    return compare_children({x->a, x->b}, {y->a, y->b});
+  }
+  if (const BufferLoad* x = a.as<BufferLoad>()) {
+    const BufferLoad* y = b.as<BufferLoad>();
+    if (int order = x->buffer->name.compare(y->buffer->name)) return order;
+    return compare_children(x->indices, y->indices);
+  }
+  return debug_print(a).compare(debug_print(b));
+}
+
+bool same_monomial(const Monomial& a, const Monomial& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return same_node(x, y) || structural_equal(x, y); });
+}
+
+std::optional<Monomial> divide(const Monomial& a, const Monomial& b) {
+  Monomial rest = a;
+  for (const Expr& atom : b) {
+    auto it = std::find_if(rest.begin(), rest.end(), [&](const Expr& x) { return structural_equal(x, atom); });
+    if (it == rest.end()) return std::nullopt;
+    rest.erase(it);
+  }
+  return rest;
+}
+
+namespace {
+
+// Constants last, then by degree and atoms.
+bool term_before(const Monomial& a, const Monomial& b) {
+  if (a.empty() || b.empty()) return !a.empty() && b.empty();
+  return compare_children(a, b) < 0;
+}
+
+}  // namespace
+
+Poly Poly::constant(int64_t value) {
+  Poly result;
+  result.add({}, value);
+  return result;
+}
+Poly Poly::atom(const Expr& expr) {
+  Poly result;
+  result.add({expr}, 1);
+  return result;
+}
+
+int64_t Poly::constant_part() const {
+  return !terms_.empty() && terms_.back().atoms.empty() ? terms_.back().factor : 0;
+}
+std::optional<int64_t> Poly::as_constant() const {
+  if (overflowed_) return std::nullopt;
+  if (terms_.empty()) return 0;
+  return terms_[0].atoms.empty() ? std::optional(terms_[0].factor) : std::nullopt;
+}
+
+void Poly::add(const Monomial& atoms, int64_t factor) {
+  if (factor == 0) return;
+  auto it =
+      std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return same_monomial(term.atoms, atoms); });
+  if (it == terms_.end()) {
+    auto place =
+        std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return term_before(atoms, term.atoms); });
+    terms_.insert(place, {atoms, factor});
+    return;
+  }
+  auto sum = checked_add(it->factor, factor);
+  if (!sum) overflowed_ = true;
+  it->factor = sum.value_or(0);
+  if (it->factor == 0) terms_.erase(it);
+}
+
+Poly Poly::plus(const Poly& other, int64_t factor) const {
+  Poly result = *this;
+  result.overflowed_ = overflowed_ || other.overflowed_;
+  for (const Term& term : other.terms_) {
+    auto scaled = checked_mul(term.factor, factor);
+    if (!scaled) result.overflowed_ = true;
+    result.add(term.atoms, scaled.value_or(0));
+  }
+  return result;
+}
+
+Poly Poly::times(const Poly& other) const {
+  Poly result;
+  result.overflowed_ = overflowed_ || other.overflowed_;
+  for (const Term& a : terms_) {
+    for (const Term& b : other.terms_) {
+      Monomial atoms = a.atoms;
+      atoms.insert(atoms.end(), b.atoms.begin(), b.atoms.end());
+      std::stable_sort(atoms.begin(), atoms.end(),
+                       [](const Expr& x, const Expr& y) { return compare_atoms(x, y) < 0; });
+      auto factor = checked_mul(a.factor, b.factor);
+      if (!factor) result.overflowed_ = true;
+      result.add(atoms, factor.value_or(0));
+    }
+  }
+  return result;
+}
+
+int64_t Poly::gcd_without_constant() const {
+  int64_t result = 0;
+  for (const Term& term : terms_) {
+    if (!term.atoms.empty()) result = std::gcd(result, term.factor);
+  }
+  return result;
+}
+int64_t Poly::gcd_with_constant() const { return std::gcd(gcd_without_constant(), constant_part()); }
+
+Expr Poly::to_expr(DType dtype) const {
+  std::optional<Expr> sum;
+  auto append = [&](const Term& term, int64_t magnitude, BinaryOp op) {
+    std::optional<Expr> product;
+    for (const Expr& atom : term.atoms) product = product ? binary(BinaryOp::kMul, *product, atom) : atom;
+    if (!product) {
+      product = int_imm(magnitude, dtype);
+    } else if (magnitude != 1) {
+      product = binary(BinaryOp::kMul, *product, int_imm(magnitude, dtype));
+    }
+    sum = sum ? binary(op, *sum, *product) : *product;
+  };
+  for (const Term& term : terms_) {
+    if (term.factor > 0) append(term, term.factor, BinaryOp::kAdd);
+  }
+  for (const Term& term : terms_) {
+    if (term.factor >= 0) continue;
+    if (!sum || term.factor == INT64_MIN) {
+      append(term, term.factor, BinaryOp::kAdd);
+    } else {
+      append(term, -term.factor, BinaryOp::kSub);
+    }
+  }
+  return sum ? *sum : int_imm(0, dtype);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,103 @@
+#include "ir/arith.h"
+
+namespace relaxc {
+
+namespace {
+
+// Carries the facts of the scopes around: loop ranges, axis domains, conditions.
+class StmtSimplifier {
+ public:
+  explicit StmtSimplifier(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt stmt(const Stmt& s) {
+    if (const For* node = s.as<For>()) return for_loop(s, *node);
+    if (const IfThenElse* node = s.as<IfThenElse>()) return branch(s, *node);
+    if (const Seq* node = s.as<Seq>()) {
+      std::vector<Stmt> stmts;
+      bool changed = false;
+      for (const Stmt& inner : node->stmts) {
+        Stmt now = stmt(inner);
+        changed = changed || !same_node(now, inner);
+        if (const Seq* empty = now.as<Seq>(); empty && empty->stmts.empty()) continue;
+        stmts.push_back(now);
+      }
+      return changed ? seq(std::move(stmts), s.span()) : s;
+    }
+    if (const Block* node = s.as<Block>()) {
+      StmtSimplifier inner(facts_);
+      if (node->predicate) inner.facts_.assume(facts_.simplify(*node->predicate));
+      for (const IterVar& axis : node->iter_vars) inner.facts_.bind(axis.var, axis.domain.min, axis.domain.extent);
+      Stmt now = children(s, inner);
+      const Block* block = now.as<Block>();
+      if (!block->predicate || !is_int(*block->predicate, 1)) return now;
+      Block copy = *block;
+      copy.predicate.reset();
+      return make(std::move(copy), s.span());
+    }
+    if (const Bind* node = s.as<Bind>()) {
+      Stmt now = children(s, *this);
+      if (now.as<Bind>()->value.is<IntImm>()) facts_.bind(node->var, now.as<Bind>()->value);
+      return now;
+    }
+    return children(s, *this);
+  }
+
+ private:
+  // Expressions under the facts here, statements (and a block's body) by `inner`.
+  Stmt children(const Stmt& s, StmtSimplifier& inner) {
+    NodeRef mapped = map_children(s, [&](const NodeRef& child, Slot slot) -> NodeRef {
+      if (is_stmt_kind(child.kind())) return inner.stmt(cast_handle<Stmt>(child));
+      if (slot.exact || !is_expr_kind(child.kind())) return child;
+      return inner.facts_.simplify(cast_handle<Expr>(child));
+    });
+    return cast_handle<Stmt>(mapped);
+  }
+
+  Stmt for_loop(const Stmt& s, const For& node) {
+    Expr min = facts_.simplify(node.min), extent = facts_.simplify(node.extent);
+    if (auto known = as_int(extent); known && *known <= 0) return no_op();
+    StmtSimplifier inner(facts_);
+    bool once = is_int(extent, 1) && node.kind != ForKind::kThreadBinding && node.annotations.empty();
+    if (once) {
+      inner.facts_.bind(node.var, min);
+      return inner.stmt(substitute(node.body, {{node.var.get(), min}}));
+    }
+    inner.facts_.bind(node.var, min, extent);
+    Stmt body = inner.stmt(node.body);
+    if (const Seq* empty = body.as<Seq>(); empty && empty->stmts.empty()) return no_op();
+    if (same_node(min, node.min) && same_node(extent, node.extent) && same_node(body, node.body)) return s;
+    For copy = node;
+    copy.min = min;
+    copy.extent = extent;
+    copy.body = body;
+    return make(std::move(copy), s.span());
+  }
+
+  Stmt branch(const Stmt& s, const IfThenElse& node) {
+    Expr condition = facts_.simplify(node.condition);
+    if (auto known = as_int(condition)) {
+      if (*known) return stmt(node.then_body);
+      return node.else_body ? stmt(*node.else_body) : no_op();
+    }
+    StmtSimplifier then_side(facts_), else_side(facts_);
+    then_side.facts_.assume(condition);
+    else_side.facts_.assume(!condition);
+    IfThenElse copy = node;
+    copy.condition = condition;
+    copy.then_body = then_side.stmt(node.then_body);
+    if (node.else_body) copy.else_body = else_side.stmt(*node.else_body);
+    if (same_node(copy.condition, node.condition) && same_node(copy.then_body, node.then_body) &&
+        (!node.else_body || same_node(*copy.else_body, *node.else_body))) {
+      return s;
+    }
+    return make(std::move(copy), s.span());
+  }
+
+  Analyzer facts_;
+};
+
+}  // namespace
+
+Stmt simplify(const Stmt& stmt, const Analyzer& facts) { return StmtSimplifier(facts).stmt(stmt); }
+
+}  // namespace relaxc
