@@ -68,7 +68,7 @@ class Encoder(nn.Module):
 
 
 class Bert(nn.Module):
-    """input_ids, attention_mask: int64 [batch, sequence] -> float32 [batch, sequence, hidden] and pooled [batch, hidden]."""
+    """input_ids, attention_mask: int64 [batch, sequence] -> [batch, sequence, hidden] and pooled [batch, hidden]."""
 
     def __init__(self, vocabulary=2000, positions=512, hidden=256, heads=4, inner=1024, layers=2):
         super().__init__()
@@ -78,7 +78,7 @@ class Bert(nn.Module):
         self.norm = nn.LayerNorm(hidden, eps=1e-12)
         self.layers = nn.ModuleList(Encoder(hidden, heads, inner) for _ in range(layers))
         self.pooler = nn.Linear(hidden, hidden)
-        # As in the well-known exports: position and type ids are slices of stored rows, cut to the sequence at run time.
+        # As in the well-known exports: position and type ids are stored rows, cut to the sequence at run time.
         self.register_buffer("position_ids", torch.arange(positions)[None])
         self.register_buffer("type_ids", torch.zeros(1, positions, dtype=torch.int64))
 
@@ -100,7 +100,7 @@ def random_bert():
             nn.init.uniform_(parameter, 0.8, 1.2)
         elif "bias" in name:
             nn.init.normal_(parameter, 0.0, 0.1)
-        else:  # embeddings, and matrices about as large as 1/sqrt(hidden), so that attention is neither flat nor one-hot
+        else:  # about 1/sqrt(hidden), so that attention is neither flat nor one-hot
             nn.init.normal_(parameter, 0.0, 0.06)
     return model.eval()
 

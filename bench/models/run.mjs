@@ -94,7 +94,8 @@ async function measureBoth(model, dims, threads) {
   }
   const ours_ms = median(ours);
   const ort_ms = median(theirs);
-  return { threads, ours_ms, ort_ms, ratio: ours_ms / ort_ms, ours_rounds_ms: ours, ort_rounds_ms: theirs, onnxruntime };
+  const ratio = ours_ms / ort_ms;
+  return { threads, ours_ms, ort_ms, ratio, ours_rounds_ms: ours, ort_rounds_ms: theirs, onnxruntime };
 }
 
 const kColumns = [
@@ -107,8 +108,12 @@ const kColumns = [
   ['compile_peak_mb', 16, (row) => row.compile_peak_mb.toFixed(0)],
   ['model_mb', 9, (row) => row.model_mb.toFixed(1)],
 ];
-const line = (cell) =>
-  kColumns.map((column, index) => index ? String(cell(column)).padStart(column[1]) : String(cell(column)).padEnd(column[1])).join(' ');
+
+// One line of the table: names to the left, numbers to the right.
+function line(cell) {
+  const cells = kColumns.map((column) => String(cell(column)));
+  return cells.map((text, i) => (i ? text.padStart(kColumns[i][1]) : text.padEnd(kColumns[i][1]))).join(' ');
+}
 
 const scratch = mkdtempSync(join(tmpdir(), 'relaxc-bench-'));
 const results = [];

@@ -3,8 +3,8 @@
 
 Needs Debian's python3-torch, python3-sklearn and python3-onnx (./dev models installs them); the demo needs none of it.
 The data are the 1,797 scans of handwritten digits that ship inside scikit-learn: 8x8 pixels with values 0..16. One in
-five is held out, never seen in training, and becomes samples.npy. Fixed seeds and one thread: the same machine gives the
-same model each time.
+five is held out, never seen in training, and becomes samples.npy. Fixed seeds and one thread: the same machine gives
+the same model each time.
 """
 import pathlib
 
