@@ -252,7 +252,7 @@ class ReductionScheduler {
     Expr columns_fit = even_columns ? bool_imm(true) : first_column + tiling.columns() <= columns;
     Stmt full = tile(base, tiling, tiling.rows, tiling.lanes, tiling.vectors);
     if (even_rows && even_columns) return full;
-    auto single_row = [&](const std::vector<Expr>& at) {
+    auto single_row = [&](const std::vector<Expr>& at) -> Stmt {
       Stmt wide = tile(at, tiling, 1, tiling.lanes, tiling.vectors);
       if (even_columns) return wide;
       Stmt narrow = make_loop("j", columns_left, ForKind::kSerial, [&](const Expr& j) {
@@ -260,7 +260,7 @@ class ReductionScheduler {
         element[*tiling.column_axis] = at[*tiling.column_axis] + j;
         return tile(element, {}, 1, 1, 1);
       });
-      return make(IfThenElse{columns_fit, wide, narrow});
+      return Stmt(make(IfThenElse{columns_fit, wide, narrow}));
     };
     Stmt edges = tiling.row_axis ? make_loop("i", rows_left, ForKind::kSerial,
                                              [&](const Expr& i) {
