@@ -91,6 +91,7 @@ std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
   if (operand.kind == wanted) return operand;
   switch (wanted) {
     case OperandKind::kDst:
+    case OperandKind::kReleased:
       if (operand.kind == OperandKind::kReg) return Operand(wanted, operand.words);
       return std::nullopt;
     case OperandKind::kScalar:

@@ -53,6 +53,7 @@ enum class Opcode : uint8_t {
 enum class OperandKind : uint8_t {
   kDst,        // register written
   kReg,        // register read
+  kReleased,   // register that becomes unwritten
   kRegs,       // list of registers read
   kDstSlot,    // slot written
   kScalar,     // a slot read, or an immediate: (ScalarTag, value)
@@ -101,7 +102,7 @@ inline constexpr auto kInstructions = [] {
   return std::array{
       row(kConstLoad, "const_load", {{"dst", kDst}, {"constant", kConstant}}, "dst = the constant tensor, not copied"),
       row(kMove, "move", {{"dst", kDst}, {"src", kReg}}, "dst = src, elements shared"),
-      row(kDrop, "drop", {{"reg", kDst}}, "release what reg holds; reg must be written again before it is read"),
+      row(kDrop, "drop", {{"reg", kReleased}}, "release what reg holds; reg must be written again before it is read"),
       row(kSlotSet, "slot_set", {{"dst", kDstSlot}, {"value", kScalar}}, "dst = value"),
       row(kSlotOp, "slot_op", {{"dst", kDstSlot}, {"op", OperandKind::kOperator}, {"a", kScalar}, {"b", kScalar}},
           "dst = a op b; overflow and division by zero are errors"),
@@ -171,6 +172,7 @@ constexpr OperandLayout operand_layout(OperandKind kind) {
       return {true, 2};
     case OperandKind::kDst:
     case OperandKind::kReg:
+    case OperandKind::kReleased:
     case OperandKind::kDstSlot:
     case OperandKind::kImm:
     case OperandKind::kOperator:

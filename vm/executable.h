@@ -1,8 +1,6 @@
 // A compiled module without its machine code: bytecode, tables and constants. Immutable once built; threads share it.
 #pragma once
-#include <cstddef>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -74,27 +72,5 @@ struct Executable {
                                    static_cast<size_t>(function.code_end - function.code_begin));
   }
 };
-
-// The text of `relaxc --emit=bytecode`: tables, then every function with one instruction per line.
-std::string disassemble(const Executable& executable);
-std::string disassemble(const Executable& executable, const Function& function);
-
-// ---- Bytes. Everything but the constants' elements goes to the `program` bytes; these go to a separate section at
-// the offsets of layout_weights, so that a mapped file serves them in place. Little-endian hosts only. ----
-
-struct WeightsLayout {
-  std::vector<int64_t> offsets;  // per constant, multiples of 64
-  int64_t bytes = 0;
-};
-WeightsLayout layout_weights(const Executable& executable);
-std::vector<std::byte> serialize_program(const Executable& executable);
-// The weights section in memory; artifact.cc streams it instead.
-std::vector<std::byte> serialize_weights(const Executable& executable);
-
-// The inverse. Both byte ranges may be hostile: every size, offset and index is checked and a CompileError tells what
-// is wrong. `weights` must be 64-byte aligned; the constants refer to it in place and keep `owner` alive. The result
-// still has to pass verify().
-Executable deserialize(std::span<const std::byte> program, std::span<const std::byte> weights,
-                       std::shared_ptr<const void> owner);
 
 }  // namespace relaxc::vm
