@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -58,8 +57,13 @@ constexpr KnownSection kProgramSection = {"program", 1}, kWeightsSection = {"wei
 // Writes a temporary file beside `path` while hashing it, then renames it.
 class HashedFile {
  public:
-  explicit HashedFile(const std::string& path) : path_(path), temporary_(path + ".XXXXXX") {
-    descriptor_ = mkstemp(temporary_.data());
+  explicit HashedFile(const std::string& path) : path_(path), temporary_(path) {
+    // Beside the target, so that rename works; 0777 as the linker does: the user's mask decides.
+    for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
+      temporary_ = fmt::format("{}.tmp.{}.{}", path, getpid(), attempt);
+      descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
+      if (descriptor_ < 0 && errno != EEXIST) break;
+    }
     if (descriptor_ < 0) fail_write();
     XXH3_64bits_reset(&hash_);
   }
@@ -91,10 +95,6 @@ class HashedFile {
   uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
 
   void commit() {
-    // As the linker does: the user's mask decides who may read and execute it.
-    mode_t mask = umask(0);
-    umask(mask);
-    if (fchmod(descriptor_, 0777 & ~mask) != 0) fail_write();
     int status = close(descriptor_);
     descriptor_ = -1;
     if (status != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
