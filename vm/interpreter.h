@@ -1,0 +1,86 @@
+// Runs verified bytecode.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "vm/builtins.h"
+#include "vm/executable.h"
+#include "vm/memory.h"
+#include "vm/profiler.h"
+#include "vm/thread_pool.h"
+
+namespace relaxc::vm {
+
+// An executable with its names resolved; what a Program shares. Verified.
+struct Image {
+  Executable executable;
+  std::vector<relaxc_kernel> kernels;      // per KernelInfo
+  std::vector<BuiltinFunction> builtins;   // per builtin name
+  std::shared_ptr<const void> keep_alive;  // of the machine code
+};
+
+struct InterpreterOptions {
+  std::shared_ptr<TaskPool> pool;
+  int64_t memory_limit = 0;
+  int64_t step_limit = 0;
+};
+
+// The state of one caller. Frames, argument arrays and freed tensor memory are kept between runs.
+class Interpreter {
+ public:
+  Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
+
+  // `bound_outputs` (may be empty): memory for the flat results, used by new_tensor where dtype and shape fit; null
+  // entries are allocated. Throws RuntimeError; the interpreter can be used again after it.
+  Value run(FunctionIndex function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
+
+  MemoryPool& memory() { return memory_; }
+  void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+
+ private:
+  struct Frame;
+  using SharedShape = std::shared_ptr<const Shape>;
+  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape tells them apart.
+  static constexpr size_t kWordsPerShape = 4;
+
+  std::unique_ptr<Frame> enter(FunctionIndex index);
+  Value execute(std::unique_ptr<Frame> frame);
+  Value loop(Frame& frame);
+  void count_step();
+  // One per instruction; `w` are its operand words.
+  void slot_op(Frame& frame, const Word* w);
+  void match_shape(Frame& frame, const Word* w);
+  void check_tensor(const Frame& frame, const Word* w) const;
+  Tensor alloc_tensor(const Frame& frame, const Word* w);
+  Tensor new_tensor(const Frame& frame, const Word* w);
+  void call_kernel(const Frame& frame, const Word* w);
+  Value call_builtin(const Frame& frame, const Word* w);
+
+  int64_t integer_element(const Frame& frame, Word slot, const Tensor& tensor, int64_t index) const;
+  SharedShape read_shape(const Frame& frame, const Word* w, const Word* list);
+  static int64_t tensor_bytes(const Shape& shape, DType dtype);
+  [[noreturn]] void slot_mismatch(const Frame& frame, const Word* w, size_t dim, int64_t actual, Word slot) const;
+
+  std::shared_ptr<const Image> image_;
+  MemoryPool memory_;
+  KernelRuntime kernels_;
+  int64_t step_limit_;
+  Profiler* profiler_ = nullptr;
+  std::vector<SharedShape> shapes_;  // see read_shape
+  std::vector<std::unique_ptr<Frame>> idle_frames_;
+
+  // Valid during a run.
+  std::span<const Tensor* const> bound_outputs_;
+  int depth_ = 0;
+  int64_t steps_ = 0;
+  // Valid during a kernel call.
+  std::vector<void*> kernel_data_;
+  std::vector<int64_t> kernel_scalars_;
+  std::vector<const Tensor*> kernel_tensors_;
+};
+
+}  // namespace relaxc::vm
