@@ -25,7 +25,8 @@ Expr GraphRewriter::sequence(const Expr& seq) {
       Binding binding = original;
       if (const If* branch = original.value.as<If>()) {
         Expr condition = substitute(branch->condition, replaced_);
-        binding.value = make(If{condition, sequence(branch->then_branch), sequence(branch->else_branch)}, original.value.type(), original.value.span());
+        binding.value = make(If{condition, sequence(branch->then_branch), sequence(branch->else_branch)},
+                             original.value.type(), original.value.span());
       } else {
         binding.value = substitute(original.value, replaced_);
       }
@@ -68,7 +69,9 @@ void each_binding(const Expr& seq, const std::function<void(const Binding&)>& fn
 
 }  // namespace
 
-void for_each_binding(const FunctionRef& function, const std::function<void(const Binding&)>& fn) { each_binding(function->body, fn); }
+void for_each_binding(const FunctionRef& function, const std::function<void(const Binding&)>& fn) {
+  each_binding(function->body, fn);
+}
 
 namespace {
 
@@ -121,8 +124,8 @@ PrimFuncRef inline_scalar_constants(const PrimFuncRef& program, std::vector<Expr
 
 }  // namespace
 
-Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors, std::vector<Type> outputs,
-                   const Span& span) {
+Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
+                   std::vector<Type> outputs, const Span& span) {
   program = inline_scalar_constants(program, tensors);
   // Dims that no buffer gives become scalar params, in order of use; the arguments are the graph's variables.
   std::vector<Expr> scalars;
@@ -156,7 +159,8 @@ std::optional<CallTir> match_call_tir(const Expr& expr) {
   }
   // One type argument may be a tuple of the outputs.
   if (result.outputs.size() == 1) {
-    if (const TupleType* several = result.outputs[0].as<TupleType>()) result.outputs = std::vector<Type>(several->items);
+    if (const TupleType* several = result.outputs[0].as<TupleType>())
+      result.outputs = std::vector<Type>(several->items);
   }
   return result;
 }

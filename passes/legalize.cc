@@ -32,7 +32,8 @@ class Legalizer final : public GraphRewriter {
         tensors.push_back(arg);
       }
     }
-    return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors), output_types(binding.value.type()), span);
+    return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors),
+                         output_types(binding.value.type()), span);
   }
 
  private:

@@ -1,5 +1,5 @@
-// Expects: tensor programs of any form; kernels are called with explicit scalars (destination_passing). Guarantees: tensor
-// programs as the code generator takes them (tir/lower/lower.h).
+// Expects: tensor programs of any form; kernels are called with explicit scalars (destination_passing). Guarantees:
+// tensor programs as the code generator takes them (tir/lower/lower.h).
 #include "passes/pass.h"
 #include "tir/lower/lower.h"
 

@@ -14,12 +14,12 @@ namespace relaxc {
 
 // Computes the results of a closed graph function ("main", without params). Installed by who can run code; folding
 // leaves everything as it is when there is none.
-using Evaluate = std::function<std::vector<Tensor>(const IRModule&)>;
+using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 
 struct PassContext {
   const OpTable& ops;
   Target target;
-  Evaluate evaluate = nullptr;
+  EvaluateModule evaluate = nullptr;
   int64_t fold_limit = int64_t{64} << 20;  // bytes of a folded constant that is larger than its operands together
 };
 
@@ -41,7 +41,8 @@ std::span<const Pipeline> pipelines();
 // "default", "a,b,c", or a mix of both; unknown names are a CompileError that lists what there is.
 std::vector<const Pass*> parse_passes(std::string_view text);
 
-// ---- The passes, in pipeline order -----------------------------------------------------------------------------------
+// ---- The passes, in pipeline order
+// -----------------------------------------------------------------------------------
 
 IRModule canonicalize(IRModule module, PassContext& context);
 IRModule fold_batch_norm(IRModule module, PassContext& context);

@@ -41,7 +41,8 @@ Expr prune(const Expr& seq, const OpTable& ops) {
       if (const If* branch = binding.value.as<If>()) {
         Expr then_branch = prune(branch->then_branch, ops), else_branch = prune(branch->else_branch, ops);
         if (!same_node(then_branch, branch->then_branch) || !same_node(else_branch, branch->else_branch)) {
-          binding.value = make(If{branch->condition, then_branch, else_branch}, binding.value.type(), binding.value.span());
+          binding.value =
+              make(If{branch->condition, then_branch, else_branch}, binding.value.type(), binding.value.span());
           changed = true;
         }
       }
@@ -72,7 +73,8 @@ IRModule remove_dead_code(IRModule module, PassContext& context) {
   auto reach = [&](const std::string& name) {
     if (reached.insert(name).second) todo.push_back(name);
   };
-  bool has_graph = std::any_of(module.functions.begin(), module.functions.end(), [](const auto& entry) { return entry.second.template is<Function>(); });
+  bool has_graph = std::any_of(module.functions.begin(), module.functions.end(),
+                               [](const auto& entry) { return entry.second.template is<Function>(); });
   for (const auto& [name, function] : module.functions) {
     const Function* graph = function.as<Function>();
     bool root = graph ? graph->attrs.has("global_symbol") || name == "main" : !has_graph;

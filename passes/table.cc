@@ -9,7 +9,8 @@ namespace {
 
 constexpr Pass kPasses[] = {
     {"canonicalize", "apply the table of algebraic and structural rules to the graph until none applies", canonicalize},
-    {"fold_batch_norm", "turn inference batch norms into a scale and shift, and those into the convolution before", fold_batch_norm},
+    {"fold_batch_norm", "turn inference batch norms into a scale and shift, and those into the convolution before",
+     fold_batch_norm},
     {"pack_weights", "store constant convolution weights in the layout that the kernels' vectors read", pack_weights},
     {"fold_constants", "compute what depends on constants only", fold_constants},
     {"merge_common_subexpressions", "compute equal pure values once", merge_common_subexpressions},
@@ -18,17 +19,24 @@ constexpr Pass kPasses[] = {
     {"fuse", "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each", fuse},
     {"schedule", "give every unscheduled tensor program parallel, vectorized, register-tiled loops", schedule},
     {"merge_kernels", "keep one of several equal tensor programs", merge_kernels},
-    {"destination_passing", "allocate each call_tir's outputs explicitly and pass them to the kernel", destination_passing},
+    {"destination_passing", "allocate each call_tir's outputs explicitly and pass them to the kernel",
+     destination_passing},
     {"plan_memory", "place all temporaries in one arena by their lifetimes, with symbolic offsets", plan_memory},
     {"lower_kernels", "lower tensor programs to flat buffers, plain loops and vectors", lower_kernels},
 };
 
 const std::vector<Pipeline>& pipeline_table() {
   static const std::vector<Pipeline> kPipelines = {
-      {"simplify", "the graph made small, still operators",
-       {"canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
-      {"kernels", "operators to scheduled tensor programs", {"legalize", "fuse", "remove_dead_code", "schedule", "merge_kernels"}},
-      {"lower", "call_tir to kernels and planned memory", {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
+      {"simplify",
+       "the graph made small, still operators",
+       {"canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize",
+        "merge_common_subexpressions", "remove_dead_code"}},
+      {"kernels",
+       "operators to scheduled tensor programs",
+       {"legalize", "fuse", "remove_dead_code", "schedule", "merge_kernels"}},
+      {"lower",
+       "call_tir to kernels and planned memory",
+       {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
   };
   return kPipelines;
 }
