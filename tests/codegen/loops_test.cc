@@ -3,8 +3,9 @@
 #include <numeric>
 
 #include "support/diagnostic.h"
-#include "tests/catch.h"
 #include "tests/codegen/kernel_test.h"
+
+#include "tests/catch.h"
 
 namespace relaxc::codegen {
 
