@@ -65,7 +65,7 @@ class Float32Math {
     Value small = fma(b_.CreateFMul(p, square), x, x);
     Value e = exp(b_.CreateFMul(magnitude, f(2.0)));
     Value large = b_.CreateFSub(f(1.0), b_.CreateFDiv(f(2.0), b_.CreateFAdd(e, f(1.0))));
-    return b_.CreateSelect(b_.CreateFCmpOLT(magnitude, f(0.625)), small, copysign(large, x));
+    return copysign(b_.CreateSelect(b_.CreateFCmpOLT(magnitude, f(0.625)), small, large), x);  // of -0, too
   }
 
   // e^-|x| never overflows; 1 / (1 + e) or e / (1 + e) by the sign keeps the far left tail down to subnormals.
