@@ -37,7 +37,9 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
       [&](const Binary& op) {
         ValueEmitter::IndexFacts facts;
         facts.no_overflow = is_index(op.a) && is_index(op.b);
-        facts.non_negative = facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
+        bool divides = op.op == BinaryOp::kDiv || op.op == BinaryOp::kTruncMod || op.op == BinaryOp::kFloorDiv ||
+                       op.op == BinaryOp::kFloorMod;
+        facts.non_negative = divides && facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
         Value a = expr(op.a);
         return ops_.binary(op.op, dtype_of(op.a), a, expr(op.b), facts);
       },
@@ -135,8 +137,7 @@ bool FunctionEmitter::is_index(const Expr& node) {
   return result;
 }
 
-// Only asked for index expressions, which do not overflow. Sums and products are walked again at each level; index
-// expressions are small.
+// Only asked for the operands of divisions in index expressions, which do not overflow.
 bool FunctionEmitter::is_non_negative(const Expr& node) {
   if (auto value = as_int(node)) return *value >= 0;
   if (dtype_of(node).is_uint()) return true;

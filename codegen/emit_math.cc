@@ -27,8 +27,8 @@ class Float32Math {
     Value rounded = b_.CreateFSub(shifted, f(12582912.0));
     Value r = fma(rounded, f(-0.693145751953125), x);  // 15 significant bits: exact products without fma, too
     r = fma(rounded, f(-1.428606765330187045e-6), r);
-    Value p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                             5.0000001201e-1});
+    Value p = polynomial(
+        r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
     Value result = b_.CreateFAdd(fma(p, b_.CreateFMul(r, r), r), f(1.0));
     Value half = b_.CreateAShr(n, i(1));
     return b_.CreateFMul(b_.CreateFMul(result, power_of_two(half)), power_of_two(b_.CreateSub(n, half)));
@@ -60,8 +60,8 @@ class Float32Math {
   Value tanh(Value x) {
     Value magnitude = fabs(x);
     Value square = b_.CreateFMul(x, x);
-    Value p = polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                                  -3.33332819422e-1});
+    Value p = polynomial(square,
+                         {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
     Value small = fma(b_.CreateFMul(p, square), x, x);
     Value e = exp(b_.CreateFMul(magnitude, f(2.0)));
     Value large = b_.CreateFSub(f(1.0), b_.CreateFDiv(f(2.0), b_.CreateFAdd(e, f(1.0))));
@@ -89,8 +89,8 @@ class Float32Math {
     r = fma(r, t, f(-1.28717512e-1));
     r = fma(r, t, b_.CreateFNeg(t));
     Value large = copysign(b_.CreateFSub(f(1.0), exp(r)), x);
-    Value p = polynomial(square, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
-                                  1.28379166e-1});
+    Value p = polynomial(square,
+                         {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
     return b_.CreateSelect(b_.CreateFCmpOGT(magnitude, f(0.921875)), large, fma(p, x, x));
   }
 
@@ -100,7 +100,9 @@ class Float32Math {
   Value bits(Value x) { return b_.CreateBitCast(x, int_type_); }
   Value floats(Value x) { return b_.CreateBitCast(x, float_type_); }
   // fmuladd: fused where the machine has it, two roundings elsewhere; never a call of fmaf.
-  Value fma(Value x, Value y, Value z) { return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {float_type_}, {x, y, z}); }
+  Value fma(Value x, Value y, Value z) {
+    return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {float_type_}, {x, y, z});
+  }
   Value fabs(Value x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
   Value copysign(Value x, Value sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
   Value power_of_two(Value n) { return floats(b_.CreateShl(b_.CreateAdd(n, i(127)), i(23))); }

@@ -9,7 +9,7 @@ namespace relaxc::codegen {
 
 // The bound on the error in units in the last place over all float32 arguments, with fused multiply-add and without;
 // tests/codegen/math_test.cc measures it. Infinities, NaN, signed zeros and subnormals are right.
-//   exp 1, log 1, tanh 2, sigmoid 2.5, erf 1.5
+//   exp 1.1, log 1, tanh 1.5, sigmoid 2.5, erf 1.5
 // Null when the function has no expansion here; `x` is float or a vector of float.
 llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, llvm::Value* x);
 

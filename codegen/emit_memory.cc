@@ -45,7 +45,8 @@ std::optional<Affine> as_affine(const Expr& node) {
 
 }  // namespace
 
-// ---- Allocation ------------------------------------------------------------------------------------------------------
+// ---- Allocation
+// ------------------------------------------------------------------------------------------------------
 
 void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   const Buffer& buffer = alloc.buffer;
@@ -98,7 +99,8 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
 Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
   auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
   constexpr int64_t kScratchOffset = 8;  // relaxc_kernel_context::scratch
-  Value callback = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kScratchOffset));
+  Value callback =
+      b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kScratchOffset));
   Value wanted = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bytes, b_.getInt64(1));
   llvm::CallInst* memory = b_.CreateCall(type, callback, {context_, wanted}, buffer->name);
   memory->addRetAttr(llvm::Attribute::NoAlias);
@@ -106,7 +108,8 @@ Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
   return memory;
 }
 
-// ---- Addresses -------------------------------------------------------------------------------------------------------
+// ---- Addresses
+// -------------------------------------------------------------------------------------------------------
 
 FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::vector<Expr>& indices) {
   const BufferType& type = buffer_type(buffer);
@@ -172,15 +175,16 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
   return active ? b_.CreateAnd(active, outer) : outer;
 }
 
-// ---- Access ----------------------------------------------------------------------------------------------------------
+// ---- Access
+// ----------------------------------------------------------------------------------------------------------
 
 Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask) {
   llvm::Type* type = ops_.memory_type(dtype);
   llvm::Align alignment(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
   Value address = pointer(buffer, offset, mask == nullptr);
   if (!mask) return ops_.from_memory(b_.CreateAlignedLoad(type, address, alignment), dtype);
-  return ops_.from_memory(
-      b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)), dtype);
+  return ops_.from_memory(b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)),
+                          dtype);
 }
 
 Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition) {

@@ -40,7 +40,7 @@ int bits_of(Value value) { return static_cast<int>(value->getType()->getScalarSi
 
 llvm::Type* ValueEmitter::type(DType dtype) const {
   CHECK(!dtype.is_handle(), "a handle in a lowered tensor program");
-  llvm::Type* element = dtype.is_bool()         ? b_.getInt1Ty()
+  llvm::Type* element = dtype.is_bool()          ? b_.getInt1Ty()
                         : is_16_bit_float(dtype) ? b_.getInt16Ty()
                         : !dtype.is_float()      ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))
                         : dtype.bits == 32       ? b_.getFloatTy()
@@ -65,8 +65,8 @@ Value ValueEmitter::from_memory(Value value, DType dtype) {
 
 Value ValueEmitter::int_constant(int64_t value, DType dtype) const {
   if (dtype.is_bool()) value = value != 0;
-  return llvm::ConstantInt::get(type(dtype), llvm::APInt(64, static_cast<uint64_t>(value)).trunc(
-                                                 type(dtype)->getScalarSizeInBits()));
+  return llvm::ConstantInt::get(
+      type(dtype), llvm::APInt(64, static_cast<uint64_t>(value)).trunc(type(dtype)->getScalarSizeInBits()));
 }
 Value ValueEmitter::float_constant(double value, DType dtype) const {
   float single = static_cast<float>(value);
@@ -74,9 +74,12 @@ Value ValueEmitter::float_constant(double value, DType dtype) const {
   if (dtype.bits == 16) return llvm::ConstantInt::get(type(dtype), float_to_half(single));
   return llvm::ConstantFP::get(type(dtype), value);
 }
-Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(static_cast<unsigned>(lanes), scalar); }
+Value ValueEmitter::splat(Value scalar, int lanes) {
+  return b_.CreateVectorSplat(static_cast<unsigned>(lanes), scalar);
+}
 
-// ---- Binary ----------------------------------------------------------------------------------------------------------
+// ---- Binary
+// ----------------------------------------------------------------------------------------------------------
 
 Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   if (dtype.is_bool()) return bool_binary(op, x, y);
@@ -254,8 +257,8 @@ Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFact
   if (wants_quotient) quotient = b_.CreateSDiv(x, divisor);
   if (floors) {
     remainder = wants_quotient ? b_.CreateSub(x, b_.CreateMul(quotient, divisor)) : b_.CreateSRem(x, divisor);
-    Value wrong_side = b_.CreateAnd(b_.CreateICmpNE(remainder, zero),
-                                    b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero));
+    Value wrong_side =
+        b_.CreateAnd(b_.CreateICmpNE(remainder, zero), b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero));
     if (!wants_quotient) return b_.CreateSelect(wrong_side, b_.CreateAdd(remainder, divisor), remainder);
     quotient = b_.CreateSub(quotient, b_.CreateZExt(wrong_side, type));
   }
@@ -277,7 +280,8 @@ Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
   return b_.CreateSelect(in_range, shifted, zero);
 }
 
-// ---- Casts -----------------------------------------------------------------------------------------------------------
+// ---- Casts
+// -----------------------------------------------------------------------------------------------------------
 
 Value ValueEmitter::widen(Value bits, DType from) {
   llvm::Type* int_type = bits->getType()->getWithNewType(b_.getInt32Ty());
@@ -347,7 +351,8 @@ Value ValueEmitter::narrow_to_float16(Value value) {
   Value sign = b_.CreateAnd(b_.CreateLShr(bits, constant(16)), constant(0x8000));
   Value magnitude = b_.CreateAnd(bits, constant(0x7fffffff));
   // Adding 0.5 aligns a subnormal's last bit with float32's; the addition rounds to even.
-  Value sum = b_.CreateFAdd(b_.CreateBitCast(magnitude, value->getType()), llvm::ConstantFP::get(value->getType(), 0.5));
+  Value sum =
+      b_.CreateFAdd(b_.CreateBitCast(magnitude, value->getType()), llvm::ConstantFP::get(value->getType(), 0.5));
   Value subnormal = b_.CreateSub(b_.CreateBitCast(sum, int_type), constant(0x3f000000));
   Value carry = b_.CreateAdd(b_.CreateAnd(b_.CreateLShr(magnitude, constant(13)), constant(1)), constant(0xfff));
   Value rebased = b_.CreateSub(magnitude, constant(0x38000000));
@@ -387,7 +392,8 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
   return b_.CreateIntCast(value, result, from.is_int());
 }
 
-// ---- Intrinsics ------------------------------------------------------------------------------------------------------
+// ---- Intrinsics
+// ------------------------------------------------------------------------------------------------------
 
 // Lane by lane for vectors. The symbol is resolved by the JIT in the process, in artifacts by the dynamic linker.
 Value ValueEmitter::call_libm(const std::string& function, const std::vector<Value>& args) {
@@ -421,7 +427,7 @@ struct UnaryRow {
 };
 // What machines have an instruction for, or LLVM a short expansion.
 constexpr UnaryRow kUnary[] = {
-    {"tir.abs", llvm::Intrinsic::fabs},   {"tir.ceil", llvm::Intrinsic::ceil},
+    {"tir.abs", llvm::Intrinsic::fabs},    {"tir.ceil", llvm::Intrinsic::ceil},
     {"tir.floor", llvm::Intrinsic::floor}, {"tir.nearbyint", llvm::Intrinsic::nearbyint},
     {"tir.round", llvm::Intrinsic::round}, {"tir.sqrt", llvm::Intrinsic::sqrt},
     {"tir.trunc", llvm::Intrinsic::trunc},

@@ -30,7 +30,7 @@ class ValueEmitter {
   // What index arithmetic may assume; data arithmetic wraps and may have any sign.
   struct IndexFacts {
     bool no_overflow = false;
-    bool non_negative = false;  // both operands
+    bool non_negative = false;  // both operands; only divisions look
   };
   Value binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value cast(Value value, DType from, DType to);
@@ -47,11 +47,11 @@ class ValueEmitter {
   Value int_intrinsic(const std::string& name, Value value, DType dtype, const Span& span);
   Value float_intrinsic(const std::string& name, const std::vector<Value>& args, const Span& span);
 
-  Value widen(Value bits, DType from);                     // float16 or bfloat16 bits to float32
-  Value narrow(Value value, DType to);                     // float32 or float64 to float16 or bfloat16 bits
-  Value narrow_to_float16(Value value);                    // float32
-  Value narrow_to_bfloat16(Value value);                   // float32
-  Value round_to_odd(Value value);                         // float64 to float32, so that rounding again is exact
+  Value widen(Value bits, DType from);    // float16 or bfloat16 bits to float32
+  Value narrow(Value value, DType to);    // float32 or float64 to float16 or bfloat16 bits
+  Value narrow_to_float16(Value value);   // float32
+  Value narrow_to_bfloat16(Value value);  // float32
+  Value round_to_odd(Value value);        // float64 to float32, so that rounding again is exact
   Value float_to_int(Value value, DType to);
   Value call_libm(const std::string& function, const std::vector<Value>& args);
 

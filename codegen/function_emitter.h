@@ -17,8 +17,8 @@ struct KernelState {
   llvm::Module& module;
   const Target& target;
   std::string symbol;
-  bool noalias;        // buffers do not overlap (attr tir.noalias)
-  int num_bodies = 0;  // parallel bodies made so far, for their names
+  bool noalias;                                             // buffers do not overlap (attr tir.noalias)
+  int num_bodies = 0;                                       // parallel bodies made so far, for their names
   std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
 };
 
@@ -60,7 +60,7 @@ class FunctionEmitter {
   Value load(const BufferLoad& load, DType dtype);
   // Where an access goes: an element offset, or for a vector that is not contiguous one offset per lane.
   struct Place {
-    Value offset = nullptr;  // int64; of the first element when lanes are `stride` apart
+    Value offset = nullptr;         // int64; of the first element when lanes are `stride` apart
     std::optional<int64_t> stride;  // elements between lanes; absent: `offset` is a vector of offsets
     int lanes = 1;
   };
@@ -93,14 +93,14 @@ class FunctionEmitter {
   llvm::Function* function_;
   llvm::IRBuilder<> b_;
   ValueEmitter ops_;
-  llvm::BasicBlock* entry_;    // allocas
-  llvm::BasicBlock* setup_;    // where setup code goes on: scratch whose size is known on entry
-  llvm::BasicBlock* start_;    // the first statement
+  llvm::BasicBlock* entry_;  // allocas
+  llvm::BasicBlock* setup_;  // where setup code goes on: scratch whose size is known on entry
+  llvm::BasicBlock* start_;  // the first statement
   Value context_;
   Value begin_ = nullptr, end_ = nullptr;  // parallel bodies only
   bool in_parallel_;
   int64_t stack_bytes_ = 0;
-  int64_t unroll_factor_ = 1;  // copies that the surrounding unrolled loops make
+  int64_t unroll_factor_ = 1;                               // copies that the surrounding unrolled loops make
   std::unordered_map<const NodeHeader*, Value> variables_;  // scalars: the value; buffers: the pointer
   std::unordered_set<const NodeHeader*> parameters_;        // variables known on entry
   // The maps over nodes keep them alive, so that no other node can come to stand at the same address.
@@ -109,7 +109,7 @@ class FunctionEmitter {
     bool is_index;
   };
   std::unordered_map<const NodeHeader*, KnownIndex> is_index_;
-  std::unordered_set<const NodeHeader*> index_vars_;        // variables that is_index() takes as leaves
+  std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
   // Values of the statement's expressions already emitted, so that a shared subexpression is emitted once. One layer
   // per region that is entered conditionally: what an outer layer holds is valid inside, not the other way round.
   struct Emitted {

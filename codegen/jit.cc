@@ -26,7 +26,8 @@ class JitLibrary final : public vm::KernelLibrary {
   explicit JitLibrary(const KernelObjects& kernels) {
     initialize_llvm();
     llvm::orc::JITTargetMachineBuilder machine{llvm::Triple(kernels.target.triple)};
-    jit_ = expect(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine)).create(), "starting the JIT");
+    jit_ =
+        expect(llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(std::move(machine)).create(), "starting the JIT");
     char prefix = jit_->getDataLayout().getGlobalPrefix();
     jit_->getMainJITDylib().addGenerator(
         expect(llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix), "starting the JIT"));

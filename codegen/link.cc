@@ -82,8 +82,9 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
   }
   TemporaryFolder folder;
   std::string output = folder.file("kernels.so");
-  std::vector<std::string> args{"ld.lld", "-shared", "-o", output, "--build-id=none", "--strip-debug",
-                                "--hash-style=gnu", "-z", "now", "-z", "noexecstack", "-Bsymbolic", "--as-needed"};
+  std::vector<std::string> args{"ld.lld",        "-shared",          "-o",         output, "--build-id=none",
+                                "--strip-debug", "--hash-style=gnu", "-z",         "now",  "-z",
+                                "noexecstack",   "-Bsymbolic",       "--as-needed"};
   for (size_t i = 0; i < kernels.objects.size(); ++i) {
     args.push_back(folder.file(fmt::format("{:04}.o", i)));
     write_file(args.back(), kernels.objects[i]);

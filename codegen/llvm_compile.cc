@@ -1,8 +1,8 @@
 #include "codegen/llvm_compile.h"
 
 #include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -171,8 +171,7 @@ KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, co
 
 std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
   std::string text;
-  for (const std::vector<char>& file :
-       compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile)) {
+  for (const std::vector<char>& file : compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile)) {
     text.append(file.begin(), file.end());
   }
   return text;

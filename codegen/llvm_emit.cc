@@ -93,7 +93,8 @@ void FunctionEmitter::emit_iterations(const For& loop) {
   finish();
 }
 
-// ---- Statements ------------------------------------------------------------------------------------------------------
+// ---- Statements
+// ------------------------------------------------------------------------------------------------------
 
 void FunctionEmitter::stmt(const Stmt& node) {
   // What other statements have loaded may have changed since.
@@ -225,12 +226,13 @@ void FunctionEmitter::parallel_loop(const For& loop) {
   Value closure = entry.CreateAlloca(closure_type, nullptr, "closure");
   Value extent = int64(loop.extent);
   for (unsigned i = 0; i < fields.size(); ++i) {
-    b_.CreateStore(i == 0 ? context_ : variables_.at(captured[i - 1].get()), b_.CreateStructGEP(closure_type, closure, i));
+    b_.CreateStore(i == 0 ? context_ : variables_.at(captured[i - 1].get()),
+                   b_.CreateStructGEP(closure_type, closure, i));
   }
   Value positive = b_.CreateICmpSGT(extent, b_.getInt64(0));
   Value status = guarded(positive, b_.getInt32Ty(), [&] {
-    auto* type = llvm::FunctionType::get(
-        b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
+    auto* type =
+        llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
     Value parallel_for = b_.CreateLoad(b_.getPtrTy(), context_);
     return b_.CreateCall(type, parallel_for, {context_, extent, wrapper, closure});
   });
@@ -289,7 +291,8 @@ void FunctionEmitter::return_if(Value condition, Value status, const char* messa
   b_.SetInsertPoint(after);
 }
 
-// ---- The ABI ---------------------------------------------------------------------------------------------------------
+// ---- The ABI
+// ---------------------------------------------------------------------------------------------------------
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target) {
   std::vector<Buffer> buffers = buffer_params(function);
@@ -318,8 +321,8 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
   ValueEmitter ops(b, target);
   auto argument = [&](int64_t offset) {
-    return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), wrapper->getArg(0),
-                                                                   static_cast<uint64_t>(offset)));
+    return b.CreateLoad(b.getPtrTy(),
+                        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), wrapper->getArg(0), static_cast<uint64_t>(offset)));
   };
   std::vector<Value> args{argument(16)};
   Value data = buffers.empty() ? nullptr : argument(0);

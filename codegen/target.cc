@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 constexpr const char* kAccepted =
-    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, or a list such as triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE";
+    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, or a list such as "
+    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE";
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
   Diagnostic diagnostic;
@@ -36,6 +37,16 @@ const llvm::Target* find_llvm_target(const std::string& triple, std::string& err
   return llvm::TargetRegistry::lookupTarget(triple, error);
 }
 
+// The processors of the generic subtarget's architecture; older LLVMs do not list them.
+template <class Info>
+std::string cpu_names(const Info& info) {
+  std::vector<std::string> names;
+  if constexpr (requires { info.getAllProcessorDescriptions(); }) {
+    for (const auto& row : info.getAllProcessorDescriptions()) names.emplace_back(row.Key);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 // Checks the names and derives the numbers from LLVM's description of the processor.
 Target complete(Target target, std::string_view text) {
   std::string error;
@@ -44,10 +55,8 @@ Target complete(Target target, std::string_view text) {
   std::unique_ptr<llvm::MCSubtargetInfo> generic(llvm_target->createMCSubtargetInfo(target.triple, "", ""));
   if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
   if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu)) {
-    std::vector<std::string> names;
-    for (const auto& row : generic->getAllProcessorDescriptions()) names.emplace_back(row.Key);
     fail_target(text, fmt::format("unknown cpu '{}'", target.cpu),
-                {fmt::format("cpus of {}: {}", target.triple, fmt::join(names, ", "))});
+                {fmt::format("cpus of {}: {}", target.triple, cpu_names(*generic))});
   }
   std::vector<std::string> known;
   for (const auto& row : generic->getAllProcessorFeatures()) known.emplace_back(row.Key);

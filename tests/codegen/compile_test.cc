@@ -123,7 +123,8 @@ TEST_CASE("a shared object runs and exports the kernels only", "[codegen]") {
 TEST_CASE("errors in one of many kernels reach the caller", "[codegen]") {
   KernelMap kernels = samples(20);
   Buffer b = flat_buffer("B", kFloat32, 1);
-  kernels.insert_or_assign("kernel_7", prim_func({b}, {store(b, intrinsic("tir.no_such", {f32(1)}, kFloat32), {imm(0)})}));
+  kernels.insert_or_assign("kernel_7",
+                           prim_func({b}, {store(b, intrinsic("tir.no_such", {f32(1)}, kFloat32), {imm(0)})}));
   CHECK_THROWS_AS(compile_kernels(kernels, parse_target("x86-64"), {2, 2}), CompileError);
 }
 

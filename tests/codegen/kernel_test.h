@@ -22,7 +22,9 @@ inline Buffer flat_buffer(std::string name, DType dtype, int64_t size) {
   return flat_buffer(std::move(name), dtype, imm(size));
 }
 // A cast to the element type, for scalars and vectors.
-inline Expr cast_elements(const Expr& value, DType dtype) { return cast_to(value, dtype.with_lanes(dtype_of(value).lanes)); }
+inline Expr cast_elements(const Expr& value, DType dtype) {
+  return cast_to(value, dtype.with_lanes(dtype_of(value).lanes));
+}
 inline Stmt alloc(const Buffer& buffer) { return make(AllocBuffer{buffer, {}}); }
 inline Expr masked_load(const Buffer& buffer, const Expr& index, const Expr& predicate) {
   BufferLoad payload = *cast<BufferLoad>(load(buffer, {index})).operator->();

@@ -55,12 +55,15 @@ TEST_CASE("several dims are row-major", "[codegen]") {
 TEST_CASE("a parallel matmul gives the same bits for any number of threads", "[codegen]") {
   constexpr int64_t kSize = 37;
   VarRef i = make_dim("i"), j = make_dim("j"), k = make_dim("k");
-  Buffer a = make_buffer("A", kFloat32, {imm(kSize), imm(kSize)}), b = make_buffer("B", kFloat32, {imm(kSize), imm(kSize)}),
-         c = make_buffer("C", kFloat32, {imm(kSize), imm(kSize)}), sum = make_buffer("sum", kFloat32, {imm(1)}, "local");
+  Buffer a = make_buffer("A", kFloat32, {imm(kSize), imm(kSize)}),
+         b = make_buffer("B", kFloat32, {imm(kSize), imm(kSize)}),
+         c = make_buffer("C", kFloat32, {imm(kSize), imm(kSize)}),
+         sum = make_buffer("sum", kFloat32, {imm(1)}, "local");
   Stmt inner = seq({store(sum, f32(0), {imm(0)}),
                     loop(k, imm(kSize), store(sum, load(sum, {imm(0)}) + load(a, {i, k}) * load(b, {k, j}), {imm(0)})),
                     store(c, load(sum, {imm(0)}), {i, j})});
-  Stmt body = loop(i, imm(kSize), seq({alloc(sum), loop(j, imm(kSize), inner, ForKind::kParallel)}), ForKind::kParallel);
+  Stmt body =
+      loop(i, imm(kSize), seq({alloc(sum), loop(j, imm(kSize), inner, ForKind::kParallel)}), ForKind::kParallel);
   CompiledKernel kernel(prim_func({a, b, c}, {body}));
   std::vector<float> x(kSize * kSize), y(x.size()), one(x.size()), two(x.size()), four(x.size());
   for (size_t p = 0; p < x.size(); ++p) {
@@ -85,8 +88,14 @@ TEST_CASE("a parallel loop captures scalars, bools, local buffers and bound valu
   VarRef n = make_dim("n"), i = make_dim("i"), flag = make_var("flag", prim_type(kBool)),
          shift = make_var("shift", prim_type(kInt32)), scale = make_var("scale", prim_type(kFloat32));
   Buffer a = flat_buffer("A", kFloat32, n), b = flat_buffer("B", kFloat32, n), t = flat_buffer("T", kFloat32, 4);
-  Stmt body = make(For{i, imm(1), n - 1, ForKind::kParallel, {}, {},
-                       store(b, select(flag, load(a, {i}) * scale + load(t, {imm(2)}), cast_to(shift, kFloat32)), {i})});
+  Stmt body =
+      make(For{i,
+               imm(1),
+               n - 1,
+               ForKind::kParallel,
+               {},
+               {},
+               store(b, select(flag, load(a, {i}) * scale + load(t, {imm(2)}), cast_to(shift, kFloat32)), {i})});
   CompiledKernel kernel(prim_func({a, flag, b, shift}, {alloc(t), store(t, f32(5), {imm(2)}),
                                                         make(Bind{scale, load(a, {imm(0)}) * f32(3)}), body}));
   std::vector<float> x = iota(1000), y(1000);
@@ -102,7 +111,8 @@ TEST_CASE("unrolled loops, small and too large to write out", "[codegen]") {
   for (int64_t extent : {0, 4, 5000}) {
     VarRef i = make_dim("i"), j = make_dim("j");
     Buffer b = flat_buffer("B", kInt64, imm(std::max<int64_t>(extent * 3, 1)));
-    Stmt body = loop(i, imm(extent), loop(j, imm(3), store(b, i * 10 + j, {i * 3 + j}), ForKind::kUnrolled), ForKind::kUnrolled);
+    Stmt body = loop(i, imm(extent), loop(j, imm(3), store(b, i * 10 + j, {i * 3 + j}), ForKind::kUnrolled),
+                     ForKind::kUnrolled);
     std::vector<int64_t> y(static_cast<size_t>(std::max<int64_t>(extent * 3, 1)));
     REQUIRE(CompiledKernel(prim_func({b}, {body})).run({y.data()}).status == 0);
     for (int64_t k = 0; k < extent * 3; ++k) CHECK(y[static_cast<size_t>(k)] == k / 3 * 10 + k % 3);
@@ -132,8 +142,8 @@ TEST_CASE("while, if and else", "[codegen]") {
 TEST_CASE("a condition does not lend its loads to the statements under it", "[codegen]") {
   Buffer b = flat_buffer("B", kInt32, 2);
   Expr value = load(b, {imm(0)});
-  Stmt body = make(IfThenElse{value > int_imm(0, kInt32),
-                              seq({store(b, int_imm(9, kInt32), {imm(0)}), store(b, value, {imm(1)})}), {}});
+  Stmt body = make(IfThenElse{
+      value > int_imm(0, kInt32), seq({store(b, int_imm(9, kInt32), {imm(0)}), store(b, value, {imm(1)})}), {}});
   std::vector<int32_t> y{5, 5};
   REQUIRE(CompiledKernel(prim_func({b}, {body})).run({y.data()}).status == 0);
   CHECK(y == std::vector<int32_t>{9, 9});

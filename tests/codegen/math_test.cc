@@ -19,7 +19,8 @@ std::vector<float> run_float32(const std::string& target, const std::string& nam
   VarRef i = make_dim("i");
   Buffer a = flat_buffer("A", kFloat32, n * 16), b = flat_buffer("B", kFloat32, n * 16);
   Expr index = ramp(i * 16, imm(1), 16);
-  Stmt body = loop(i, imm(n), store(b, intrinsic(name, {load(a, {index})}, kFloat32.with_lanes(16)), {index}), ForKind::kParallel);
+  Stmt body = loop(i, imm(n), store(b, intrinsic(name, {load(a, {index})}, kFloat32.with_lanes(16)), {index}),
+                   ForKind::kParallel);
   std::vector<float> input = x, result(x.size());
   REQUIRE(CompiledKernel(prim_func({a, b}, {body}), target).run({input.data(), result.data()}, {}, 2).status == 0);
   return result;
@@ -44,9 +45,9 @@ struct Bound {
   double (*reference)(double);
 };
 const Bound kBounds[] = {
-    {"tir.exp", 1.0, [](double x) { return std::exp(x); }},
+    {"tir.exp", 1.1, [](double x) { return std::exp(x); }},
     {"tir.log", 1.0, [](double x) { return std::log(x); }},
-    {"tir.tanh", 2.0, [](double x) { return std::tanh(x); }},
+    {"tir.tanh", 1.5, [](double x) { return std::tanh(x); }},
     {"tir.sigmoid", 2.5, [](double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }},
     {"tir.erf", 1.5, [](double x) { return std::erf(x); }},
 };
@@ -55,9 +56,11 @@ const Bound kBounds[] = {
 
 TEST_CASE("float32 functions keep their bounds", "[codegen]") {
   std::vector<float> x;
-  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099)
+    x.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
   for (int p = -200000; p < 200000; ++p) x.push_back(static_cast<float>(p) * 5.5e-4f);
-  for (float v : {88.72283f, 88.722839f, 88.73f, -103.97f, -103.98f, -87.33655f, -88.0f, 1.0f, 0x1p-126f, 0x1p-149f, 0.625f, 0.921875f}) {
+  for (float v : {88.72283f, 88.722839f, 88.73f, -103.97f, -103.98f, -87.33655f, -88.0f, 1.0f, 0x1p-126f, 0x1p-149f,
+                  0.625f, 0.921875f}) {
     for (float w : {v, std::nextafter(v, 1e9f), std::nextafter(v, -1e9f)}) x.insert(x.end(), {w, -w});
   }
   while (x.size() % 16) x.push_back(0);
@@ -83,7 +86,8 @@ TEST_CASE("special values of float32 functions", "[codegen]") {
     std::vector<float> y = run_float32("host", name, x);
     for (size_t p = 0; p < expected.size(); ++p) {
       INFO(name << " of " << x[p] << " is " << y[p]);
-      CHECK((std::isnan(expected[p]) ? std::isnan(y[p]) : y[p] == expected[p] && std::signbit(y[p]) == std::signbit(expected[p])));
+      CHECK((std::isnan(expected[p]) ? std::isnan(y[p])
+                                     : y[p] == expected[p] && std::signbit(y[p]) == std::signbit(expected[p])));
     }
   };
   expect("tir.exp", {1, 1, inf, 0, nan, 1, 1});
@@ -98,7 +102,8 @@ TEST_CASE("every intrinsic, on every float type, scalar and vector", "[codegen]"
     DType dtype;
     double tolerance;
   };
-  for (const Type& type : {Type{kFloat32, 1e-6}, Type{kFloat64, 1e-14}, Type{DType::float_(16), 1e-3}, Type{DType::bfloat16(), 8e-3}}) {
+  for (const Type& type :
+       {Type{kFloat32, 1e-6}, Type{kFloat64, 1e-14}, Type{DType::float_(16), 1e-3}, Type{DType::bfloat16(), 8e-3}}) {
     for (const std::string& target : {std::string("host"), std::string("x86-64")}) {
       for (const Intrinsic& row : intrinsics()) {
         if (!row.eval) continue;
@@ -110,12 +115,14 @@ TEST_CASE("every intrinsic, on every float type, scalar and vector", "[codegen]"
           int lanes = dtype_of(index).lanes;
           Expr x = cast_to(load(a, {index}), type.dtype.with_lanes(lanes));
           std::vector<Expr> args(static_cast<size_t>(row.arity), x);
-          for (size_t p = 1; p < args.size(); ++p) args[p] = scalar_imm(0.75 * static_cast<double>(p), type.dtype.with_lanes(lanes));
+          for (size_t p = 1; p < args.size(); ++p)
+            args[p] = scalar_imm(0.75 * static_cast<double>(p), type.dtype.with_lanes(lanes));
           bool is_bool = row.result == Intrinsic::Result::kBool;
           Expr y = intrinsic(row.name, args, (is_bool ? kBool : type.dtype).with_lanes(lanes));
           return store(b, cast_to(y, kFloat64.with_lanes(lanes)), {index});
         };
-        CompiledKernel kernel(prim_func({a, b}, {body(ramp(imm(0), imm(1), 16)), loop(i, imm(4), body(i + 16))}), target);
+        CompiledKernel kernel(prim_func({a, b}, {body(ramp(imm(0), imm(1), 16)), loop(i, imm(4), body(i + 16))}),
+                              target);
         std::vector<double> x(kSize), y(kSize);
         for (size_t p = 0; p < kSize; ++p) x[p] = static_cast<double>(p) * 0.25 - 2.0;  // exact in each type
         REQUIRE(kernel.run({x.data(), y.data()}).status == 0);

@@ -60,7 +60,8 @@ TEST_CASE("a masked tail touches nothing outside", "[codegen]") {
       Buffer a = flat_buffer("A", kFloat32, n), b = flat_buffer("B", kFloat32, n);
       Expr index = ramp(i * lanes, imm(1), lanes), mask = lanes_below(i * lanes, lanes, n);
       Expr value = masked_load(a, index, mask) * broadcast(f32(2), lanes);
-      CompiledKernel kernel(prim_func({a, b}, {loop(i, ceil_div(n, lanes), masked_store(b, value, index, mask))}), target);
+      CompiledKernel kernel(prim_func({a, b}, {loop(i, ceil_div(n, lanes), masked_store(b, value, index, mask))}),
+                            target);
       for (size_t size : {1, 5, 16, 33}) {
         FencedArray<float> x(size), y(size);
         REQUIRE(kernel.run({x.data(), y.data()}, {static_cast<int64_t>(size)}).status == 0);
@@ -94,7 +95,9 @@ TEST_CASE("strided, reversed, broadcast and gathered lanes", "[codegen]") {
   Expr all = ramp(imm(0), imm(1), 8);
   auto run = [&](const Expr& index) {
     std::vector<VarRef> params{a, b, w, s};
-    REQUIRE(CompiledKernel(prim_func(params, {store(b, load(a, {index}), {all})})).run({x.data(), y.data(), where.data()}, {5}).status == 0);
+    REQUIRE(CompiledKernel(prim_func(params, {store(b, load(a, {index}), {all})}))
+                .run({x.data(), y.data(), where.data()}, {5})
+                .status == 0);
     return y;
   };
   REQUIRE(run(ramp(imm(3), imm(2), 8)) == std::vector<float>{4, 6, 8, 10, 12, 14, 16, 18});
@@ -127,7 +130,9 @@ TEST_CASE("a scalar if_then_else evaluates one side", "[codegen]") {
   Expr padded = if_then_else(i >= imm(2) && i < imm(7), load(a, {i - 2}), f32(-1));
   FencedArray<float> x(5);
   std::vector<float> y(9);
-  REQUIRE(CompiledKernel(prim_func({a, b}, {loop(i, imm(9), store(b, padded, {i}))})).run({x.data(), y.data()}).status == 0);
+  REQUIRE(
+      CompiledKernel(prim_func({a, b}, {loop(i, imm(9), store(b, padded, {i}))})).run({x.data(), y.data()}).status ==
+      0);
   REQUIRE(y == std::vector<float>{-1, -1, 1, 2, 3, 4, 5, -1, -1});
 }
 
@@ -137,18 +142,23 @@ TEST_CASE("a vector if_then_else reads only the lanes that want it", "[codegen]"
     Buffer a = flat_buffer("A", kFloat32, 5), b = flat_buffer("B", kFloat32, 16), w = flat_buffer("W", kInt32, 5);
     Expr index = ramp(imm(0), imm(1), 16);
     Expr inside = index < broadcast(imm(5), 16);
-    auto vector_if = [&](const Expr& c, const Expr& x, const Expr& y) { return intrinsic("tir.if_then_else", {c, x, y}, dtype_of(x)); };
+    auto vector_if = [&](const Expr& c, const Expr& x, const Expr& y) {
+      return intrinsic("tir.if_then_else", {c, x, y}, dtype_of(x));
+    };
     // Contiguous, gathered through a guarded index vector, and a guarded broadcast.
     Expr contiguous = vector_if(inside, load(a, {index}), broadcast(f32(-1), 16));
     Expr gathered = vector_if(not_(inside), broadcast(f32(-2), 16), load(a, {load(w, {index})}));
-    Expr nobody = vector_if(index < broadcast(imm(0), 16), broadcast(load(a, {imm(5000000)}), 16), broadcast(f32(7), 16));
+    Expr nobody =
+        vector_if(index < broadcast(imm(0), 16), broadcast(load(a, {imm(5000000)}), 16), broadcast(f32(7), 16));
     FencedArray<float> x(5);
     FencedArray<int32_t> order(5);
     for (size_t p = 0; p < 5; ++p) order.data()[p] = static_cast<int32_t>(4 - p);
     for (int which = 0; which < 3; ++which) {
       std::vector<float> y(16);
       Expr value = which == 0 ? contiguous : which == 1 ? gathered : nobody;
-      REQUIRE(CompiledKernel(prim_func({a, w, b}, {store(b, value, {index})}), target).run({x.data(), order.data(), y.data()}).status == 0);
+      REQUIRE(CompiledKernel(prim_func({a, w, b}, {store(b, value, {index})}), target)
+                  .run({x.data(), order.data(), y.data()})
+                  .status == 0);
       for (size_t p = 0; p < 16; ++p) {
         float expected = which == 2 ? 7.0f : p >= 5 ? (which == 0 ? -1.0f : -2.0f) : which == 0 ? x[p] : x[4 - p];
         REQUIRE(y[p] == expected);
@@ -161,7 +171,9 @@ TEST_CASE("buffers of vectors", "[codegen]") {
   VarRef i = make_dim("i");
   Buffer a = flat_buffer("A", kFloat32.with_lanes(4), 6), b = flat_buffer("B", kFloat32.with_lanes(4), 6);
   std::vector<float> x = iota(24), y(24);
-  REQUIRE(CompiledKernel(prim_func({a, b}, {loop(i, imm(6), store(b, load(a, {i}), {imm(5) - i}))})).run({x.data(), y.data()}).status == 0);
+  REQUIRE(CompiledKernel(prim_func({a, b}, {loop(i, imm(6), store(b, load(a, {i}), {imm(5) - i}))}))
+              .run({x.data(), y.data()})
+              .status == 0);
   for (size_t p = 0; p < 24; ++p) REQUIRE(y[p] == x[(5 - p / 4) * 4 + p % 4]);
 }
 
@@ -177,7 +189,8 @@ TEST_CASE("the accumulators of a register tile are registers", "[codegen]") {
     Expr at = ramp((r * 2 + v) * lanes, imm(1), lanes), column = ramp(v * lanes, imm(1), lanes);
     return loop(r, imm(6), loop(v, imm(2), make_stmt(r, at, column), ForKind::kUnrolled), ForKind::kUnrolled);
   };
-  Stmt zero = each([&](const Expr&, const Expr& at, const Expr&) { return store(tile, broadcast(f32(0), lanes), {at}); });
+  Stmt zero =
+      each([&](const Expr&, const Expr& at, const Expr&) { return store(tile, broadcast(f32(0), lanes), {at}); });
   Stmt update = each([&](const Expr& r, const Expr& at, const Expr& column) {
     return store(tile, load(tile, {at}) + broadcast(load(a, {k, r}), lanes) * load(b, {k, column}), {at});
   });
