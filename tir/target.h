@@ -12,9 +12,9 @@ struct Target {
   std::string features;        // LLVM's list, sorted: "+avx2,-avx512f"; empty: what the cpu implies
   int vector_bits = 128;       // the widest vectors worth using
   int num_vector_registers = 16;
-  bool has_fma = false;                  // a * b + c in one instruction
-  bool has_float16_conversion = false;   // float16 <-> float32 in one instruction
-  bool has_masked_vector_access = false; // masked loads and stores of every element size (AVX-512)
+  bool has_fma = false;                   // a * b + c in one instruction
+  bool has_float16_conversion = false;    // float16 <-> float32 in one instruction
+  bool has_masked_vector_access = false;  // masked loads and stores of every element size (AVX-512)
 
   // Lanes of a full vector of elements with that many bits.
   int vector_lanes(int element_bits) const { return vector_bits / element_bits; }
