@@ -24,6 +24,9 @@ class Tensor {
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
   // A view of memory that `owner` keeps alive (a mapped file, a storage); no copy. The view must be dense.
   static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
+  // The same with a shape that the caller shares between tensors; it must not change any more.
+  static Tensor view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
+                     std::shared_ptr<const void> owner);
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
@@ -62,6 +65,8 @@ class Tensor {
 
  private:
   Tensor() = default;
+  // Throws RuntimeError when the byte size overflows or the memory is not aligned for the element.
+  Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
   std::shared_ptr<const std::vector<int64_t>> shape_;
   DType dtype_;
   int64_t size_ = 0;

@@ -1,0 +1,44 @@
+// The file of a compiled model: one shared object that also carries the bytecode and the weights.
+//
+//   [ELF shared object with the kernels; may be absent]
+//   [padding to a page] [section "program"] [padding to a page] [section "weights"]
+//   [section table: per section name, version, offset, size]
+//   [footer: magic, format version, places and sizes, XXH3-64 of all bytes before the hash]
+//
+// The dynamic linker reads the front of the file and ignores the rest.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "vm/executable.h"
+#include "vm/kernel_abi.h"
+
+namespace relaxc::vm {
+
+// Replaces the file by rename, so that processes which have the old one mapped keep it. `elf` may be empty when no
+// kernel is KernelSource::kArtifact. Throws RuntimeError when the file cannot be written.
+void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable);
+
+// The kernels' shared object, open.
+class KernelLibrary {
+ public:
+  virtual ~KernelLibrary() = default;
+  virtual relaxc_kernel find(const std::string& symbol) const = 0;  // nullptr: none
+};
+
+struct Artifact {
+  Executable executable;                         // verified; constants point into the mapped file
+  std::shared_ptr<const KernelLibrary> library;  // null when the artifact has no machine code
+};
+
+// Throws a CompileError of one line naming the file and the remedy when it is missing, cut off, changed, of another
+// version, or unsound. Nothing of it is executed before size, hash, tables and bytecode have been checked.
+// With verify_hash false the hash over the content is skipped.
+struct ArtifactOptions {
+  bool verify_hash = true;
+};
+Artifact load_artifact(const std::string& path, ArtifactOptions options = {});
+
+}  // namespace relaxc::vm

@@ -1,0 +1,114 @@
+#include "vm/builder.h"
+
+#include "support/check.h"
+#include "vm/verifier.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+// The index of `value` in `table`, appended when `known` does not have it.
+template <class Index, class Key, class Element>
+Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
+  auto [entry, is_new] = known.emplace(std::move(key), Index{static_cast<int64_t>(table.size())});
+  if (is_new) table.push_back(std::move(element));
+  return entry->second;
+}
+
+}  // namespace
+
+StringIndex ExecutableBuilder::string(std::string text) { return intern(strings_, executable_.strings, text, text); }
+
+BuiltinIndex ExecutableBuilder::builtin(std::string name) {
+  return intern(builtins_, executable_.builtins, name, name);
+}
+
+KernelIndex ExecutableBuilder::kernel(KernelInfo kernel) {
+  KernelIndex index = intern(kernels_, executable_.kernels, std::pair(kernel.source, kernel.symbol), kernel);
+  CHECK(executable_.kernels[static_cast<size_t>(index.value)] == kernel, "two kernels have the symbol {}",
+        kernel.symbol);
+  return index;
+}
+
+ConstantIndex ExecutableBuilder::constant(Tensor tensor) {
+  executable_.constants.push_back(std::move(tensor));
+  return {static_cast<int64_t>(executable_.constants.size()) - 1};
+}
+
+FunctionIndex ExecutableBuilder::function(const std::string& name) {
+  Function function;
+  function.name = name;
+  FunctionIndex index = intern(functions_, executable_.functions, name, std::move(function));
+  defined_.resize(executable_.functions.size());
+  return index;
+}
+
+void ExecutableBuilder::set_metadata(const std::string& key, std::string value) {
+  executable_.metadata[key] = std::move(value);
+}
+
+Executable ExecutableBuilder::finish() {
+  for (const auto& [name, index] : functions_) {
+    CHECK(defined_[static_cast<size_t>(index.value)], "function {} is called, but not defined", name);
+  }
+  std::vector<std::string> messages = verify(executable_);
+  CHECK(messages.empty(), "bytecode is unsound: {}", messages.front());
+  return std::move(executable_);
+}
+
+FunctionBuilder::FunctionBuilder(ExecutableBuilder& parent, const std::string& name)
+    : parent_(parent), index_(parent.function(name)) {
+  function_.name = name;
+}
+
+Reg FunctionBuilder::add_input(ValueInfo info) {
+  CHECK(function_.num_registers == static_cast<int64_t>(function_.inputs.size()), "inputs come before other registers");
+  function_.inputs.push_back(std::move(info));
+  return new_register();
+}
+
+void FunctionBuilder::add_output(ValueInfo info) { function_.outputs.push_back(std::move(info)); }
+
+Reg FunctionBuilder::new_register() { return {function_.num_registers++}; }
+
+Slot FunctionBuilder::new_slot(std::string name) {
+  function_.slot_names.push_back(std::move(name));
+  return {static_cast<int64_t>(function_.slot_names.size()) - 1};
+}
+
+Label FunctionBuilder::new_label() {
+  labels_.push_back(SIZE_MAX);
+  return {static_cast<int64_t>(labels_.size()) - 1};
+}
+
+void FunctionBuilder::bind(Label label) { labels_.at(static_cast<size_t>(label.value)) = instructions_.size(); }
+
+void FunctionBuilder::emit(Opcode op, std::vector<Operand> operands) {
+  instructions_.push_back(make_instruction(op, std::move(operands)));
+}
+
+void FunctionBuilder::finish() {
+  size_t slot = static_cast<size_t>(index_.value);
+  CHECK(!parent_.defined_[slot], "function {} is defined twice", function_.name);
+  // Labels do not change the size of an instruction, so offsets are known before they are resolved.
+  std::vector<Word> offsets, sizing;
+  for (const Instruction& instruction : instructions_) {
+    offsets.push_back(static_cast<Word>(sizing.size()));
+    encode(instruction, sizing);
+  }
+  function_.code_begin = static_cast<int64_t>(parent_.executable_.code.size());
+  for (Instruction& instruction : instructions_) {
+    for (Operand& operand : instruction.operands) {
+      if (operand.kind != OperandKind::kTarget) continue;
+      size_t position = labels_.at(static_cast<size_t>(operand.words[0]));
+      CHECK(position < offsets.size(), "a label of function {} stands for no instruction", function_.name);
+      operand.words[0] = offsets[position];
+    }
+    encode(instruction, parent_.executable_.code);
+  }
+  function_.code_end = static_cast<int64_t>(parent_.executable_.code.size());
+  parent_.executable_.functions[slot] = std::move(function_);
+  parent_.defined_[slot] = true;
+}
+
+}  // namespace relaxc::vm

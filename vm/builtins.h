@@ -1,0 +1,50 @@
+// Functions that bytecode calls by name: the built-in table, and the registry in which a host puts its own.
+#pragma once
+#include <cstdio>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "vm/kernel_abi.h"
+#include "vm/memory.h"
+#include "vm/value.h"
+
+namespace relaxc::vm {
+
+// What a builtin may use of the session that calls it.
+struct BuiltinContext {
+  MemoryPool& memory;
+  relaxc_kernel_context* kernels = nullptr;  // for parallel_for
+  std::FILE* output = nullptr;               // of vm.builtin.print
+
+  // A tensor from the session's pool, uninitialised.
+  Tensor empty(std::vector<int64_t> shape, DType dtype);
+};
+
+// Throws RuntimeError on arguments it cannot take.
+using BuiltinFunction = std::function<Value(BuiltinContext&, std::span<const Value>)>;
+
+struct Builtin {
+  std::string_view name;
+  Value (*function)(BuiltinContext&, std::span<const Value>);
+  std::string_view doc;
+};
+std::span<const Builtin> builtins();
+
+// The host's functions (R.call_packed) and C-ABI kernels (R.call_dps_packed). Built up by the host, then handed to
+// Program; names of the built-in table cannot be redefined.
+class Registry {
+ public:
+  Registry& add_function(std::string name, BuiltinFunction function);
+  Registry& add_kernel(std::string name, relaxc_kernel kernel);
+  const BuiltinFunction* find_function(std::string_view name) const;
+  relaxc_kernel find_kernel(std::string_view name) const;  // nullptr: none
+
+ private:
+  std::map<std::string, BuiltinFunction, std::less<>> functions_;
+  std::map<std::string, relaxc_kernel, std::less<>> kernels_;
+};
+
+}  // namespace relaxc::vm

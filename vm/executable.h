@@ -1,0 +1,76 @@
+// A compiled module without its machine code: bytecode, tables and constants. Immutable once built; threads share it.
+#pragma once
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vm/bytecode.h"
+#include "vm/value.h"
+
+namespace relaxc::vm {
+
+// A dim of a declared type: a number, or an expression over symbolic values such as "n" or "4 * m".
+struct DimInfo {
+  int64_t value = -1;  // -1: see text
+  std::string text;    // empty for a number
+  friend bool operator==(const DimInfo&, const DimInfo&) = default;
+};
+
+// The declared type of a parameter or a result, for inspection and for the checks of Session::run.
+struct ValueInfo {
+  std::string name;
+  ValueKind kind = ValueKind::kTensor;
+  std::optional<DType> dtype;                // nullopt: any
+  std::optional<std::vector<DimInfo>> dims;  // nullopt: any rank. Also for shapes
+  friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
+};
+// "x: float32[n, 4 * m]".
+std::string to_string(const ValueInfo& info);
+
+// Parameters arrive in registers 0, 1, ...; slots start unwritten.
+struct Function {
+  std::string name;
+  std::vector<ValueInfo> inputs;
+  std::vector<ValueInfo> outputs;  // flat: a tuple result has one entry per tensor
+  int64_t num_registers = 0;
+  std::vector<std::string> slot_names;  // one per slot; the symbolic expression it holds, "" for a temporary
+  int64_t code_begin = 0;               // words of Executable::code
+  int64_t code_end = 0;
+  friend bool operator==(const Function&, const Function&) = default;
+};
+
+enum class KernelSource : uint8_t {
+  kArtifact,  // machine code that came with this executable: `symbol` has the prefix kKernelPrefix
+  kRegistry,  // brought by the host under the name `symbol` (R.call_dps_packed)
+};
+inline constexpr std::string_view kKernelPrefix = "relaxc_k_";
+
+struct KernelInfo {
+  std::string symbol;
+  std::string display_name;  // "fused_conv2d_relu"; call sites may add a label with the node's name
+  KernelSource source = KernelSource::kArtifact;
+  int64_t num_tensors = 0;
+  int64_t num_scalars = 0;
+  friend bool operator==(const KernelInfo&, const KernelInfo&) = default;
+};
+
+struct Executable {
+  std::vector<Function> functions;
+  std::vector<Word> code;
+  std::vector<KernelInfo> kernels;
+  std::vector<std::string> builtins;
+  std::vector<std::string> strings;
+  std::vector<Tensor> constants;  // read-only; may be views of a mapped file
+  std::map<std::string, std::string> metadata;
+
+  std::optional<FunctionIndex> find_function(std::string_view name) const;
+  std::span<const Word> code_of(const Function& function) const {
+    return std::span(code).subspan(static_cast<size_t>(function.code_begin),
+                                   static_cast<size_t>(function.code_end - function.code_begin));
+  }
+};
+
+}  // namespace relaxc::vm

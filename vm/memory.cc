@@ -1,0 +1,152 @@
+#include "vm/memory.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "vm/error.h"
+
+namespace relaxc::vm {
+
+int64_t max_allocation_bytes() {
+  static const int64_t kLimit = [] {
+    int64_t pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE), bytes = 0;
+    constexpr int64_t kUnknown = int64_t{1} << 40;
+    if (pages <= 0 || page <= 0 || __builtin_mul_overflow(pages, page * 2, &bytes)) return kUnknown;
+    return bytes;
+  }();
+  return kLimit;
+}
+
+AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
+  if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
+  // aligned_alloc wants a multiple of the alignment; the limit keeps the rounding from overflowing.
+  size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
+  return AlignedBuffer(std::aligned_alloc(kAlignment, rounded));
+}
+
+AlignedBuffer allocate_aligned(int64_t bytes) {
+  AlignedBuffer buffer = try_allocate_aligned(bytes);
+  if (!buffer) throw_runtime_error("cannot allocate {} bytes, the limit is {}", bytes, max_allocation_bytes());
+  return buffer;
+}
+
+struct MemoryPool::State {
+  struct IdleBlock {
+    AlignedBuffer memory;
+    int64_t bytes = 0;
+  };
+  using IdleList = std::list<IdleBlock>;
+
+  std::mutex mutex;
+  int64_t limit = 0;
+  Stats stats;
+  IdleList idle;                                     // oldest first
+  std::multimap<int64_t, IdleList::iterator> sizes;  // of the idle blocks
+
+  // The smallest idle block that is not wastefully large; the mutex is held.
+  std::optional<IdleBlock> take(int64_t bytes) {
+    auto found = sizes.lower_bound(bytes);
+    if (found == sizes.end() || found->first > bytes + bytes / 4) return std::nullopt;
+    IdleBlock block = std::move(*found->second);
+    idle.erase(found->second);
+    sizes.erase(found);
+    stats.idle_bytes -= block.bytes;
+    return block;
+  }
+
+  // Moves the oldest idle blocks to `released` until at most `keep` bytes are idle; they are freed without the mutex.
+  void evict(int64_t keep, IdleList& released) {
+    while (stats.idle_bytes > keep) {
+      auto oldest = idle.begin();
+      auto [first, last] = sizes.equal_range(oldest->bytes);
+      sizes.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == oldest; }));
+      stats.idle_bytes -= oldest->bytes;
+      released.splice(released.end(), idle, oldest);
+    }
+  }
+
+  void give_back(AlignedBuffer memory, int64_t bytes) noexcept {
+    IdleList released;
+    std::lock_guard lock(mutex);
+    stats.live_bytes -= bytes;
+    try {
+      idle.push_back({std::move(memory), bytes});
+      try {
+        sizes.emplace(bytes, std::prev(idle.end()));
+      } catch (const std::bad_alloc&) {
+        idle.pop_back();
+        return;
+      }
+    } catch (const std::bad_alloc&) {
+      return;  // the block is freed instead of kept
+    }
+    stats.idle_bytes += bytes;
+    evict(stats.peak_bytes, released);
+  }
+};
+
+MemoryPool::MemoryPool(int64_t limit) : state_(std::make_shared<State>()) {
+  state_->limit = limit > 0 ? limit : max_allocation_bytes();
+}
+
+std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
+  if (bytes < 0 || bytes > state_->limit) {
+    throw_runtime_error("cannot allocate {} bytes, the limit is {}", bytes, state_->limit);
+  }
+  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  State::IdleList released;
+  AlignedBuffer memory;
+  int64_t block_bytes = rounded;
+  {
+    std::lock_guard lock(state_->mutex);
+    Stats& stats = state_->stats;
+    if (auto block = state_->take(rounded)) {
+      memory = std::move(block->memory);
+      block_bytes = block->bytes;
+    } else {
+      if (rounded > state_->limit - stats.live_bytes) {
+        throw_runtime_error("cannot allocate {} bytes: {} are in use, the limit is {}", bytes, stats.live_bytes,
+                            state_->limit);
+      }
+      // Idle blocks count toward the limit too; give up what would exceed it.
+      state_->evict(state_->limit - stats.live_bytes - rounded, released);
+      ++stats.allocations;
+    }
+    stats.live_bytes += block_bytes;
+    stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
+  }
+  released.clear();
+  if (!memory) memory = try_allocate_aligned(block_bytes);
+  if (!memory) {
+    trim();
+    memory = try_allocate_aligned(block_bytes);
+  }
+  if (!memory) {
+    std::lock_guard lock(state_->mutex);
+    state_->stats.live_bytes -= block_bytes;
+    throw_runtime_error("cannot allocate {} bytes: out of memory with {} in use", bytes, state_->stats.live_bytes);
+  }
+  void* data = memory.get();
+  // The deleter owns the block: if making the control block throws, the block is freed with it.
+  return std::shared_ptr<void>(data, [state = state_, block = memory.release(), block_bytes](void*) {
+    state->give_back(AlignedBuffer(block), block_bytes);
+  });
+}
+
+MemoryPool::Stats MemoryPool::stats() const {
+  std::lock_guard lock(state_->mutex);
+  return state_->stats;
+}
+
+void MemoryPool::trim() {
+  State::IdleList released;
+  std::lock_guard lock(state_->mutex);
+  state_->evict(0, released);
+}
+
+}  // namespace relaxc::vm

@@ -1,0 +1,43 @@
+// Hooks around kernel calls, and a profiler that adds them up.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "vm/tensor.h"
+
+namespace relaxc::vm {
+
+struct KernelEvent {
+  std::string_view kernel;  // display name
+  std::string_view label;   // of the call site, such as the ONNX node; may be empty
+  int64_t start_ns = 0;     // steady clock
+  int64_t duration_ns = 0;
+  std::span<const Tensor* const> tensors;  // inputs, then outputs; valid during the call only
+};
+
+struct Profiler {
+  virtual ~Profiler() = default;
+  // After each kernel, on the thread that runs the session.
+  virtual void on_kernel(const KernelEvent& event) = 0;
+};
+
+// Calls and total time per (kernel, label).
+class TableProfiler final : public Profiler {
+ public:
+  void on_kernel(const KernelEvent& event) override;
+  // One line per kernel, slowest first: calls, total ms, mean us, share, name.
+  std::string text() const;
+  int64_t total_ns() const;
+
+ private:
+  struct Row {
+    int64_t calls = 0;
+    int64_t total_ns = 0;
+  };
+  std::map<std::string, Row, std::less<>> rows_;
+};
+
+}  // namespace relaxc::vm

@@ -1,0 +1,98 @@
+// The front door for running a compiled model:
+//
+//   relaxc::Program program = relaxc::Program::load("model.so");
+//   relaxc::Session session(program, {.threads = 4});
+//   std::vector<relaxc::Tensor> outputs = session.run({input});
+//
+// A Program is immutable and shared by threads; each thread (caller) has its own Session. Dims may change from run to
+// run. Errors: CompileError when loading, RuntimeError when running.
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vm/builtins.h"
+#include "vm/executable.h"
+#include "vm/profiler.h"
+#include "vm/thread_pool.h"
+
+namespace relaxc {
+
+namespace vm {
+struct Image;
+class Interpreter;
+}  // namespace vm
+
+struct LoadOptions {
+  vm::Registry registry;    // the host's functions and kernels
+  bool verify_hash = true;  // false: trust the file's content and do not read all of it before the first run
+};
+
+class Program {
+ public:
+  // Loads an artifact of `relaxc compile`. Weights are mapped, not copied. Throws CompileError when the file is not an
+  // artifact, is damaged, or names kernels or functions that neither it nor the registry has. Load artifacts of
+  // trusted origin only: they contain machine code.
+  static Program load(const std::string& path, LoadOptions options = {});
+
+  // The kernel of a symbol (KernelSource::kArtifact), or nullptr.
+  using KernelResolver = std::function<relaxc_kernel(const std::string& symbol)>;
+  // For the JIT: `keep_alive` owns the machine code. Verifies the bytecode.
+  static Program from(vm::Executable executable, const KernelResolver& resolver,
+                      std::shared_ptr<const void> keep_alive = nullptr, LoadOptions options = {});
+
+  const vm::Executable& executable() const;
+  std::vector<std::string> functions() const;
+  // Throw RuntimeError for an unknown function.
+  const std::vector<vm::ValueInfo>& inputs(std::string_view function = "main") const;
+  const std::vector<vm::ValueInfo>& outputs(std::string_view function = "main") const;
+
+ private:
+  friend class Session;
+  explicit Program(std::shared_ptr<const vm::Image> image) : image_(std::move(image)) {}
+  std::shared_ptr<const vm::Image> image_;
+};
+
+struct SessionOptions {
+  int threads = 0;                     // 0: all cores of the process; unused with a pool of the host's
+  std::shared_ptr<vm::TaskPool> pool;  // null: an own ThreadPool
+  int64_t memory_limit = 0;            // bytes of tensors alive at once; 0: twice the machine's memory
+  int64_t step_limit = 0;              // backward jumps and calls per run, against endless loops; 0: none
+};
+
+// One caller's state. Not for use by two threads at once.
+class Session {
+ public:
+  explicit Session(Program program, SessionOptions options = {});
+  ~Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+
+  // Runs a function; a tuple result comes as its tensors in order, nested tuples flat. Checks the count, dtype and rank
+  // of the inputs here, the dims in the bytecode. Results own their memory and stay valid.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, std::string_view function = "main");
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, std::string_view function = "main") {
+    return run(std::span(inputs.begin(), inputs.size()), function);
+  }
+  // Writes the results to the host's tensors: kernels write there directly when dtype and shape fit and no input
+  // overlaps, else the result is copied. Throws RuntimeError when dtype or shape of a result differ from its tensor.
+  void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function = "main");
+  // For functions on other values than tensors.
+  vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = "main");
+
+  // Not owned; null turns profiling off.
+  void set_profiler(vm::Profiler* profiler);
+  vm::MemoryPool::Stats memory_stats() const;
+  // Returns idle memory to the system.
+  void trim();
+  const Program& program() const { return program_; }
+
+ private:
+  Program program_;
+  std::unique_ptr<vm::Interpreter> interpreter_;
+};
+
+}  // namespace relaxc

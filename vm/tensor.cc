@@ -1,0 +1,281 @@
+#include "vm/tensor.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "support/checked_math.h"
+#include "vm/dlpack.h"
+#include "vm/error.h"
+#include "vm/memory.h"
+
+namespace relaxc {
+
+std::optional<int64_t> element_count(std::span<const int64_t> shape) {
+  if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return std::nullopt;
+  // An empty tensor is empty however large its other dims are.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
+  int64_t count = 1;
+  for (int64_t dim : shape) {
+    if (__builtin_mul_overflow(count, dim, &count)) return std::nullopt;
+  }
+  return count;
+}
+
+namespace {
+
+int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] < 0) throw_runtime_error("dim {} of a tensor is {}, expected a non-negative number", i, shape[i]);
+  }
+  auto count = element_count(shape);
+  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  if (!bytes) throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
+  return *bytes;
+}
+
+// Alignment that loads of one element need.
+int64_t element_alignment(DType dtype) { return std::clamp<int64_t>(dtype.element().bytes(), 1, 8); }
+
+}  // namespace
+
+Tensor::Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
+               std::shared_ptr<const void> owner)
+    : shape_(std::move(shape)), dtype_(dtype), data_(data), owner_(std::move(owner)) {
+  int64_t bytes = byte_size(*shape_, dtype_);
+  size_ = bytes / dtype_.bytes();
+  if (reinterpret_cast<uintptr_t>(data_) % static_cast<uintptr_t>(element_alignment(dtype_)) != 0) {
+    throw_runtime_error(
+        "memory of a tensor {} is at an address that is no multiple of {} bytes; copy it to aligned "
+        "memory first",
+        describe(*this), element_alignment(dtype_));
+  }
+  if (data_ == nullptr && size_ != 0) throw_runtime_error("memory of a tensor {} is null", describe(*this));
+}
+
+Tensor Tensor::empty(std::vector<int64_t> shape, DType dtype) {
+  std::shared_ptr<void> memory = vm::allocate_aligned(byte_size(shape, dtype));
+  void* data = memory.get();
+  return view(std::move(shape), dtype, data, std::move(memory));
+}
+
+Tensor Tensor::view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner) {
+  return Tensor(std::make_shared<const std::vector<int64_t>>(std::move(shape)), dtype, data, std::move(owner));
+}
+
+Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
+                    std::shared_ptr<const void> owner) {
+  return Tensor(std::move(shape), dtype, data, std::move(owner));
+}
+
+Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
+  auto count = element_count(shape);
+  if (!count || *count != size_) {
+    throw_runtime_error("cannot view {} under shape [{}]: {} elements, expected {}", describe(*this),
+                        fmt::join(shape, ", "), count ? std::to_string(*count) : "no valid number of", size_);
+  }
+  return view(std::move(shape), dtype_, data_, owner_);
+}
+
+namespace {
+
+// Calls visit(pointer to element i with its C++ type), the 16-bit floats excepted.
+template <class Visit>
+auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
+  CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
+  DType dtype = tensor.dtype();
+  void* data = tensor.raw();
+  // Integers narrower than a byte take one byte each.
+  int bits = std::max<int>(dtype.bits, 8);
+  switch (dtype.code) {
+    case DTypeCode::kInt:
+      if (bits == 8) return visit(static_cast<int8_t*>(data) + i);
+      if (bits == 16) return visit(static_cast<int16_t*>(data) + i);
+      if (bits == 32) return visit(static_cast<int32_t*>(data) + i);
+      if (bits == 64) return visit(static_cast<int64_t*>(data) + i);
+      break;
+    case DTypeCode::kUInt:
+    case DTypeCode::kHandle:
+    case DTypeCode::kBool:
+      if (bits == 8) return visit(static_cast<uint8_t*>(data) + i);
+      if (bits == 16) return visit(static_cast<uint16_t*>(data) + i);
+      if (bits == 32) return visit(static_cast<uint32_t*>(data) + i);
+      if (bits == 64) return visit(static_cast<uint64_t*>(data) + i);
+      break;
+    case DTypeCode::kFloat:
+      if (bits == 32) return visit(static_cast<float*>(data) + i);
+      if (bits == 64) return visit(static_cast<double*>(data) + i);
+      break;
+    case DTypeCode::kBFloat:
+      break;
+  }
+  throw_runtime_error("elements of {} cannot be converted", to_string(dtype));
+}
+
+bool is_half(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
+
+uint16_t& half_element(const Tensor& tensor, int64_t i) {
+  CHECK(i >= 0 && i < tensor.size(), "element {} of {}", i, describe(tensor));
+  return tensor.data<uint16_t>()[i];
+}
+
+// The nearest float of 16 bits. Rounding to float first could round twice: the float is made by rounding to odd,
+// after which the second rounding is right.
+uint16_t to_half(double value, DType dtype) {
+  float rounded = static_cast<float>(value);
+  if (std::isfinite(rounded) && static_cast<double>(rounded) != value) {
+    float other = std::nextafter(rounded, static_cast<double>(rounded) < value ? HUGE_VALF : -HUGE_VALF);
+    uint32_t bits;
+    std::memcpy(&bits, &rounded, sizeof bits);
+    if ((bits & 1) == 0) rounded = other;
+  }
+  return dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(rounded) : float_to_half(rounded);
+}
+
+float from_half(uint16_t bits, DType dtype) {
+  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(bits) : half_to_float(bits);
+}
+
+// Conversions to integers saturate and turn NaN to 0: the C++ cast is undefined outside the range.
+template <class T>
+T saturate(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::min())) return std::numeric_limits<T>::min();
+  if (value >= static_cast<double>(std::numeric_limits<T>::max())) return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
+double Tensor::as_double(int64_t i) const {
+  if (is_half(dtype_)) return from_half(half_element(*this, i), dtype_);
+  return with_element(*this, i, [](const auto* element) { return static_cast<double>(*element); });
+}
+
+int64_t Tensor::as_int(int64_t i) const {
+  if (dtype_.is_float()) return saturate<int64_t>(as_double(i));
+  return with_element(*this, i, [](const auto* element) { return static_cast<int64_t>(*element); });
+}
+
+void Tensor::set_double(int64_t i, double value) const {
+  if (is_half(dtype_)) {
+    half_element(*this, i) = to_half(value, dtype_);
+    return;
+  }
+  if (dtype_.is_bool()) return set_int(i, value != 0);
+  with_element(*this, i, [value](auto* element) {
+    using T = std::remove_pointer_t<decltype(element)>;
+    if constexpr (std::is_integral_v<T>) {
+      *element = saturate<T>(value);
+    } else {
+      *element = static_cast<T>(value);
+    }
+  });
+}
+
+void Tensor::set_int(int64_t i, int64_t value) const {
+  if (is_half(dtype_)) return set_double(i, static_cast<double>(value));
+  if (dtype_.is_bool()) value = value != 0;
+  with_element(*this, i,
+               [value](auto* element) { *element = static_cast<std::remove_pointer_t<decltype(element)>>(value); });
+}
+
+namespace {
+
+struct DTypePair {
+  DTypeCode ours;
+  DLDataTypeCode theirs;
+};
+constexpr DTypePair kDTypePairs[] = {{DTypeCode::kInt, kDLInt},     {DTypeCode::kUInt, kDLUInt},
+                                     {DTypeCode::kFloat, kDLFloat}, {DTypeCode::kBFloat, kDLBfloat},
+                                     {DTypeCode::kBool, kDLBool},   {DTypeCode::kHandle, kDLOpaqueHandle}};
+
+DType dtype_from_dlpack(DLDataType dl) {
+  for (const DTypePair& pair : kDTypePairs) {
+    if (pair.theirs != dl.code) continue;
+    DType dtype{pair.ours, dl.bits, dl.lanes};
+    // DLPack packs elements narrower than a byte; ours take a byte each.
+    if (dl.lanes == 1 && dl.bits >= 8 && parse_dtype(to_string(dtype)) == dtype) return dtype;
+  }
+  throw_runtime_error("dlpack tensor has element type (code {}, bits {}, lanes {}), which has no dtype", dl.code,
+                      dl.bits, dl.lanes);
+}
+
+void check_dense(const DLTensor& dl, const std::vector<int64_t>& shape) {
+  if (dl.strides == nullptr || element_count(shape) == 0) return;
+  int64_t expected = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    // The stride of a dim of one element is never used; frameworks leave anything there.
+    if (shape[i] == 1) continue;
+    if (dl.strides[i] != expected) {
+      throw_runtime_error("dlpack tensor is not dense: dim {} has stride {}, expected {}; make it contiguous first", i,
+                          dl.strides[i], expected);
+    }
+    expected *= shape[i];
+  }
+}
+
+struct ExportedTensor {
+  Tensor tensor;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  DLManagedTensor managed{};
+};
+
+}  // namespace
+
+Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
+  if (managed == nullptr) throw_runtime_error("dlpack tensor is null");
+  std::shared_ptr<const void> owner(managed, [](DLManagedTensor* m) {
+    if (m->deleter != nullptr) m->deleter(m);
+  });
+  const DLTensor& dl = managed->dl_tensor;
+  if (dl.device.device_type != kDLCPU) {
+    throw_runtime_error("dlpack tensor is on device type {}, expected {} (cpu)",
+                        static_cast<int>(dl.device.device_type), static_cast<int>(kDLCPU));
+  }
+  if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) throw_runtime_error("dlpack tensor has no valid shape");
+  std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
+  DType dtype = dtype_from_dlpack(dl.dtype);
+  byte_size(shape, dtype);  // before the strides, whose product it bounds
+  check_dense(dl, shape);
+  void* data = dl.data == nullptr ? nullptr : static_cast<char*>(dl.data) + dl.byte_offset;
+  return view(std::move(shape), dtype, data, std::move(owner));
+}
+
+DLManagedTensor* Tensor::to_dlpack() const {
+  auto exported = std::make_unique<ExportedTensor>(ExportedTensor{*this, shape(), {}, {}});
+  exported->strides.resize(shape().size());
+  int64_t stride = 1;
+  for (size_t i = shape().size(); i-- > 0;) {
+    exported->strides[i] = stride;
+    stride *= std::max<int64_t>(shape()[i], 1);
+  }
+  DLManagedTensor& managed = exported->managed;
+  managed.dl_tensor.data = data_;
+  managed.dl_tensor.device = {kDLCPU, 0};
+  managed.dl_tensor.ndim = ndim();
+  for (const DTypePair& pair : kDTypePairs) {
+    if (pair.ours == dtype_.code)
+      managed.dl_tensor.dtype = {static_cast<uint8_t>(pair.theirs), dtype_.bits, dtype_.lanes};
+  }
+  managed.dl_tensor.shape = exported->shape.data();
+  managed.dl_tensor.strides = exported->strides.data();
+  managed.deleter = [](DLManagedTensor* self) { delete static_cast<ExportedTensor*>(self->manager_ctx); };
+  managed.manager_ctx = exported.get();
+  return &exported.release()->managed;
+}
+
+bool same_contents(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
+  return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), static_cast<size_t>(a.bytes())) == 0;
+}
+
+std::string describe(const Tensor& tensor) {
+  return fmt::format("{}[{}]", to_string(tensor.dtype()), fmt::join(tensor.shape(), ", "));
+}
+
+}  // namespace relaxc

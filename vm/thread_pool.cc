@@ -1,0 +1,255 @@
+#include "vm/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+
+namespace relaxc::vm {
+
+namespace {
+
+constexpr uint64_t kOpen = uint64_t{1} << 31;
+constexpr uint64_t kInsideMask = kOpen - 1;
+constexpr int kMaxWorkers = 1024;
+// How long an idle worker watches for the next task before it sleeps: a few kernel launches.
+constexpr auto kSpinTime = std::chrono::microseconds(50);
+
+uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
+
+void pause_cpu() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+int usable_cores() {
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_workers) {
+  int count = std::clamp(num_workers > 0 ? num_workers : usable_cores(), 1, kMaxWorkers);
+  threads_.reserve(static_cast<size_t>(count - 1));
+  try {
+    for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
+  } catch (const std::system_error&) {
+    // The system refuses more threads: work with those we have.
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::enter() { active_runs_.fetch_add(1, std::memory_order_relaxed); }
+void ThreadPool::leave() { active_runs_.fetch_sub(1, std::memory_order_relaxed); }
+
+void ThreadPool::run(PoolTask task, void* closure, int workers) {
+  if (workers <= 1 || threads_.empty() || busy_.exchange(true, std::memory_order_acquire)) {
+    task(closure, 0);
+    return;
+  }
+  // Closed and empty: the fields are ours. Opening the gate publishes them.
+  task_ = task;
+  closure_ = closure;
+  workers_ = workers;
+  uint64_t gate = gate_.load(std::memory_order_relaxed);
+  gate_.store((static_cast<uint64_t>(epoch_of(gate) + 1) << 32) | kOpen, std::memory_order_seq_cst);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    // The empty critical section closes the gap between a sleeper's look at the gate and its wait.
+    { std::lock_guard lock(mutex_); }
+    wake_.notify_all();
+  }
+  task(closure, 0);
+  gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  for (int spins = 0; (gate & kInsideMask) != 0; gate = gate_.load(std::memory_order_acquire)) {
+    // With more workers than cores the one we wait for may need ours.
+    if (++spins % 256 == 0) std::this_thread::yield();
+    pause_cpu();
+  }
+  busy_.store(false, std::memory_order_release);
+}
+
+bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
+  auto has_task = [&] {
+    uint64_t gate = gate_.load(std::memory_order_seq_cst);
+    return (gate & kOpen) != 0 && epoch_of(gate) != seen_epoch;
+  };
+  auto start = std::chrono::steady_clock::now();
+  while (active_runs_.load(std::memory_order_relaxed) > 0) {
+    for (int i = 0; i < 64; ++i) {
+      if (has_task()) return true;
+      pause_cpu();
+    }
+    if (stop_.load(std::memory_order_relaxed)) return false;
+    if (std::chrono::steady_clock::now() - start > kSpinTime) break;
+  }
+  std::unique_lock lock(mutex_);
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  wake_.wait(lock, [&] { return stop_.load(std::memory_order_relaxed) || has_task(); });
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  return !stop_.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::work(int worker) {
+  uint32_t seen_epoch = 0;
+  while (wait_for_task(seen_epoch)) {
+    uint64_t gate = gate_.load(std::memory_order_acquire);
+    while ((gate & kOpen) != 0 && !gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
+    }
+    if ((gate & kOpen) == 0) continue;  // closed while we woke up
+    seen_epoch = epoch_of(gate);
+    if (worker < workers_) task_(closure_, worker);
+    gate_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+void* ScratchArena::allocate(int64_t bytes) noexcept {
+  if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
+  int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
+  if (blocks_.empty() || blocks_[current_].bytes - used_ < rounded) {
+    // Later blocks are unused: take the next that fits, or put a new one in its place.
+    size_t next = blocks_.empty() ? 0 : current_ + 1;
+    int64_t grown = std::max<int64_t>(rounded, int64_t{64} << 10);
+    if (next == blocks_.size() || blocks_[next].bytes < rounded) {
+      AlignedBuffer memory = try_allocate_aligned(grown);
+      if (!memory) return nullptr;
+      try {
+        if (next == blocks_.size()) {
+          blocks_.push_back({std::move(memory), grown});
+        } else {
+          blocks_[next] = {std::move(memory), grown};
+        }
+      } catch (const std::bad_alloc&) {
+        return nullptr;
+      }
+    }
+    current_ = next;
+    used_ = 0;
+  }
+  void* result = static_cast<char*>(blocks_[current_].memory.get()) + used_;
+  used_ += rounded;
+  return result;
+}
+
+void ScratchArena::release(Mark mark) noexcept {
+  current_ = mark.block;
+  used_ = mark.used;
+  // Empty again: one block as large as all together serves the next call without a search.
+  if (current_ == 0 && used_ == 0 && blocks_.size() > 1) {
+    int64_t total = 0;
+    for (const Block& block : blocks_) total += block.bytes;
+    if (AlignedBuffer memory = try_allocate_aligned(total)) {
+      blocks_.resize(1);
+      blocks_[0] = {std::move(memory), total};
+    }
+  }
+}
+
+namespace {
+
+// What the callbacks of the kernel context need to know of the thread they are called on. The only thread-local of
+// the runtime: the C ABI gives a parallel body no context of its own.
+struct WorkerScope {
+  const KernelRuntime* runtime = nullptr;
+  ScratchArena* arena = nullptr;
+  bool in_parallel = false;
+};
+thread_local WorkerScope worker_scope;
+
+class ScopedWorker {
+ public:
+  explicit ScopedWorker(WorkerScope scope) : saved_(worker_scope) { worker_scope = scope; }
+  ~ScopedWorker() { worker_scope = saved_; }
+  ScopedWorker(const ScopedWorker&) = delete;
+  ScopedWorker& operator=(const ScopedWorker&) = delete;
+
+ private:
+  WorkerScope saved_;
+};
+
+// One parallel loop. Threads take chunks by a counter, so that unequal chunks or late threads do not matter.
+struct ParallelLoop {
+  const KernelRuntime* runtime;
+  std::vector<ScratchArena>* arenas;
+  relaxc_parallel_body body;
+  void* closure;
+  int64_t n;
+  int64_t chunk;  // indices; the last chunk may have fewer
+  int64_t num_chunks;
+  std::atomic<int64_t> next{0};
+  std::atomic<int32_t> status{0};
+
+  void work(int worker) {
+    ScratchArena& arena = (*arenas)[static_cast<size_t>(worker)];
+    ScopedWorker scope({runtime, &arena, true});
+    while (status.load(std::memory_order_relaxed) == 0) {
+      int64_t index = next.fetch_add(1, std::memory_order_relaxed);
+      if (index >= num_chunks) return;
+      int64_t begin = index * chunk;
+      ScratchArena::Mark mark = arena.mark();
+      int32_t result = body(closure, begin, std::min(n, begin + chunk));
+      arena.release(mark);
+      int32_t none = 0;
+      if (result != 0) status.compare_exchange_strong(none, result, std::memory_order_relaxed);
+    }
+  }
+};
+
+// Chunks per worker: enough to even out unequal speeds, few enough that a body's set-up does not count.
+constexpr int64_t kChunksPerWorker = 4;
+
+int32_t parallel_for_callback(relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
+  return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
+}
+
+void* scratch_callback(relaxc_kernel_context*, int64_t bytes) {
+  return worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
+}
+
+}  // namespace
+
+KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
+    : pool_(std::move(pool)), arenas_(static_cast<size_t>(std::max(1, pool_->num_workers()))) {
+  context_.parallel_for = parallel_for_callback;
+  context_.scratch = scratch_callback;
+  context_.pool = this;
+}
+
+int32_t KernelRuntime::call(relaxc_kernel kernel, void* const* data, const int64_t* scalars) {
+  ScratchArena& arena = arenas_[0];
+  ScopedWorker scope({this, &arena, false});
+  context_.error = nullptr;
+  relaxc_kernel_args args{data, scalars, &context_};
+  ScratchArena::Mark mark = arena.mark();
+  int32_t status = kernel(&args);
+  arena.release(mark);
+  return status;
+}
+
+int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* closure) {
+  if (n <= 0) return 0;
+  int64_t workers = std::min<int64_t>(n, static_cast<int64_t>(arenas_.size()));
+  // A loop inside a loop runs on its thread alone, and so does a call from a thread that is not ours.
+  if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
+  int64_t chunk = (n - 1) / (workers * kChunksPerWorker) + 1;
+  ParallelLoop loop{this, &arenas_, body, closure, n, chunk, (n - 1) / chunk + 1};
+  pool_->run([](void* self, int worker) { static_cast<ParallelLoop*>(self)->work(worker); }, &loop,
+             static_cast<int>(workers));
+  return loop.status.load(std::memory_order_relaxed);
+}
+
+}  // namespace relaxc::vm

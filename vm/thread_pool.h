@@ -1,0 +1,113 @@
+// Threads for kernels: the interface a host may implement to bring its own, the default pool, and what turns either
+// into the parallel_for and scratch callbacks of kernel_abi.h.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "vm/kernel_abi.h"
+#include "vm/memory.h"
+
+namespace relaxc::vm {
+
+// Work that several threads enter at once. The task itself hands out pieces of the work, so it may be entered by any
+// number of threads, at least one, and each entry with a different worker number.
+using PoolTask = void (*)(void* closure, int worker);
+
+class TaskPool {
+ public:
+  virtual ~TaskPool() = default;
+  // Threads that may work for one caller, the caller included; worker numbers are below it.
+  virtual int num_workers() const = 0;
+  // Calls task(closure, 0) on the calling thread and task(closure, w) for any of w in [1, workers) on others; returns
+  // when all calls that began have returned. Never throws; the task never throws.
+  virtual void run(PoolTask task, void* closure, int workers) = 0;
+  // Brackets a run of a program: between them workers may spin for the next task instead of sleeping.
+  virtual void enter() {}
+  virtual void leave() {}
+};
+
+// The default pool: num_workers - 1 threads that spin for a short time inside a run and sleep otherwise. A caller
+// does not wait for workers that have not woken up by the time the work is done. When callers share a pool and it is
+// busy, the second caller works alone.
+class ThreadPool final : public TaskPool {
+ public:
+  // 0: as many as the machine (the process's affinity mask) has.
+  explicit ThreadPool(int num_workers);
+  ~ThreadPool() override;
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_workers() const override { return static_cast<int>(threads_.size()) + 1; }
+  void run(PoolTask task, void* closure, int workers) override;
+  void enter() override;
+  void leave() override;
+
+ private:
+  void work(int worker);
+  // Waits for a gate with another epoch; false: the pool shuts down.
+  bool wait_for_task(uint32_t seen_epoch);
+
+  // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
+  // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
+  std::atomic<uint64_t> gate_{0};
+  PoolTask task_ = nullptr;
+  void* closure_ = nullptr;
+  int workers_ = 0;
+
+  std::atomic<bool> busy_{false};
+  std::atomic<int> active_runs_{0};
+  std::atomic<int> sleepers_{0};
+  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<std::thread> threads_;
+};
+
+// Bump allocator behind the `scratch` callback, one per worker. Blocks stay where they are until released.
+class ScratchArena {
+ public:
+  void* allocate(int64_t bytes) noexcept;  // nullptr when out of memory
+  struct Mark {
+    size_t block = 0;
+    int64_t used = 0;
+  };
+  Mark mark() const { return {current_, used_}; }
+  // Releases what was allocated since; memory is kept for the next time.
+  void release(Mark mark) noexcept;
+
+ private:
+  struct Block {
+    AlignedBuffer memory;
+    int64_t bytes = 0;
+  };
+  std::vector<Block> blocks_;
+  size_t current_ = 0;  // the block allocated from
+  int64_t used_ = 0;    // bytes of it
+};
+
+// Binds a pool and one scratch arena per worker to a kernel context. One caller at a time.
+class KernelRuntime {
+ public:
+  explicit KernelRuntime(std::shared_ptr<TaskPool> pool);
+  KernelRuntime(const KernelRuntime&) = delete;
+  KernelRuntime& operator=(const KernelRuntime&) = delete;
+
+  relaxc_kernel_context* context() { return &context_; }
+  TaskPool& pool() { return *pool_; }
+  // Calls the kernel with scratch and parallel_for in place; the kernel's status.
+  int32_t call(relaxc_kernel kernel, void* const* data, const int64_t* scalars);
+  // Every index of [0, n) exactly once; the first non-zero status that a body returned stops the hand-out of chunks.
+  int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
+
+ private:
+  relaxc_kernel_context context_{};
+  std::shared_ptr<TaskPool> pool_;
+  std::vector<ScratchArena> arenas_;
+};
+
+}  // namespace relaxc::vm

@@ -1,0 +1,63 @@
+#include "vm/value.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "vm/error.h"
+
+namespace relaxc::vm {
+
+struct Tuple::Box {
+  std::vector<Value> fields;
+  int depth = 1;
+};
+
+Tuple::Tuple(std::vector<Value> fields) {
+  int depth = 1;
+  for (const Value& field : fields) {
+    if (const Tuple* tuple = field.get_if<Tuple>()) depth = std::max(depth, tuple->box_->depth + 1);
+  }
+  if (depth > kMaxTupleDepth) throw_runtime_error("tuple is nested {} deep, the limit is {}", depth, kMaxTupleDepth);
+  box_ = std::make_shared<const Box>(Box{std::move(fields), depth});
+}
+
+std::span<const Value> Tuple::fields() const { return box_->fields; }
+
+std::string_view to_string(ValueKind kind) {
+  constexpr std::array<std::string_view, 8> kNames = {"none",  "tensor", "shape", "int",
+                                                      "float", "string", "tuple", "storage"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+void Value::wrong_kind(ValueKind expected) const {
+  throw_runtime_error("expected a value of kind {}, got {}", to_string(expected), describe(*this));
+}
+
+std::string describe(const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::kNone:
+      return "none";
+    case ValueKind::kTensor:
+      return describe(value.tensor());
+    case ValueKind::kShape:
+      return fmt::format("shape[{}]", fmt::join(value.shape(), ", "));
+    case ValueKind::kInt:
+      return std::to_string(value.integer());
+    case ValueKind::kDouble:
+      return fmt::format("{}", value.number());
+    case ValueKind::kString:
+      return fmt::format("'{}'", value.string());
+    case ValueKind::kStorage:
+      return fmt::format("storage of {} bytes", value.storage().bytes);
+    case ValueKind::kTuple: {
+      std::vector<std::string> fields;
+      for (const Value& field : value.tuple().fields()) fields.push_back(describe(field));
+      return fmt::format("({})", fmt::join(fields, ", "));
+    }
+  }
+  return {};
+}
+
+}  // namespace relaxc::vm

@@ -1,0 +1,87 @@
+// What a register of the VM holds.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "vm/tensor.h"
+
+namespace relaxc::vm {
+
+using Shape = std::vector<int64_t>;
+
+// A block of 64-byte aligned memory that tensors are carved from. Copies share the block.
+struct Storage {
+  std::shared_ptr<void> block;
+  int64_t bytes = 0;
+};
+
+class Value;
+
+// Fields are shared and immutable. Nesting is limited (kMaxTupleDepth), so that freeing one never exhausts the stack.
+class Tuple {
+ public:
+  // Throws RuntimeError when nested too deeply.
+  explicit Tuple(std::vector<Value> fields);
+  std::span<const Value> fields() const;
+  size_t size() const { return fields().size(); }
+
+ private:
+  friend class Value;
+  struct Box;
+  std::shared_ptr<const Box> box_;
+};
+inline constexpr int kMaxTupleDepth = 64;
+
+// Order equals the alternatives of Value.
+enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage };
+std::string_view to_string(ValueKind kind);
+
+// Booleans are ints 0 and 1.
+class Value {
+ public:
+  Value() = default;
+  Value(Tensor tensor) : data_(std::move(tensor)) {}
+  Value(Shape shape) : data_(std::move(shape)) {}
+  Value(int64_t number) : data_(number) {}
+  Value(double number) : data_(number) {}
+  Value(std::string text) : data_(std::move(text)) {}
+  Value(Tuple tuple) : data_(std::move(tuple)) {}
+  Value(Storage storage) : data_(std::move(storage)) {}
+
+  ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
+  bool is_none() const { return data_.index() == 0; }
+  // Null when the value is of another kind.
+  template <class T>
+  const T* get_if() const {
+    return std::get_if<T>(&data_);
+  }
+  // These throw a RuntimeError "expected a tensor, got a shape" when the value is of another kind.
+  const Tensor& tensor() const { return get<Tensor>(ValueKind::kTensor); }
+  const Shape& shape() const { return get<Shape>(ValueKind::kShape); }
+  int64_t integer() const { return get<int64_t>(ValueKind::kInt); }
+  double number() const { return get<double>(ValueKind::kDouble); }
+  const std::string& string() const { return get<std::string>(ValueKind::kString); }
+  const Tuple& tuple() const { return get<Tuple>(ValueKind::kTuple); }
+  const Storage& storage() const { return get<Storage>(ValueKind::kStorage); }
+
+ private:
+  template <class T>
+  const T& get(ValueKind expected) const {
+    if (const T* value = std::get_if<T>(&data_)) [[likely]]
+      return *value;
+    wrong_kind(expected);
+  }
+  [[noreturn]] void wrong_kind(ValueKind expected) const;
+
+  std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage> data_;
+};
+
+// "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)"; never the elements of a tensor.
+std::string describe(const Value& value);
+
+}  // namespace relaxc::vm

@@ -1,0 +1,389 @@
+#include "vm/verifier.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+
+#include "support/diagnostic.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+constexpr int64_t kMaxRegisters = int64_t{1} << 20;
+constexpr int64_t kMaxArguments = int64_t{1} << 16;
+// Bits of all states the dataflow keeps at once; hostile code must not make it ask for more memory.
+constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
+constexpr size_t kMaxMessages = 20;
+
+// Which registers (first) and slots (behind them) are written.
+class WrittenSet {
+ public:
+  explicit WrittenSet(size_t size) : bits_((size + 63) / 64) {}
+  bool contains(size_t i) const { return (bits_[i / 64] >> (i % 64) & 1) != 0; }
+  void insert(size_t i) { bits_[i / 64] |= uint64_t{1} << (i % 64); }
+  void erase(size_t i) { bits_[i / 64] &= ~(uint64_t{1} << (i % 64)); }
+  void intersect(const WrittenSet& other) {
+    for (size_t w = 0; w < bits_.size(); ++w) bits_[w] &= other.bits_[w];
+  }
+  bool includes(const WrittenSet& other) const {
+    for (size_t w = 0; w < bits_.size(); ++w) {
+      if ((other.bits_[w] & ~bits_[w]) != 0) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::vector<uint64_t> bits_;
+};
+
+class FunctionVerifier {
+ public:
+  FunctionVerifier(const Executable& executable, const Function& function, std::vector<std::string>& messages)
+      : executable_(executable), function_(function), messages_(messages) {}
+
+  void run() {
+    if (!check_frame() || !decode_all() || !check_operands()) return;
+    check_dataflow();
+  }
+
+ private:
+  struct Located {
+    size_t offset;
+    Instruction instruction;
+  };
+
+  template <class... Args>
+  void report(fmt::format_string<Args...> format, Args&&... args) {
+    ok_ = false;
+    if (messages_.size() >= kMaxMessages) return;
+    std::string place = fmt::format("function '{}'", function_.name);
+    if (current_ != nullptr) {
+      place += fmt::format(", word {} ({})", current_->offset, info(current_->instruction.op).name);
+    }
+    messages_.push_back(fmt::format("{}: {}", place, fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  int64_t num_slots() const { return static_cast<int64_t>(function_.slot_names.size()); }
+  size_t slot_bit(Word slot) const { return static_cast<size_t>(function_.num_registers + slot); }
+
+  bool check_frame() {
+    int64_t num_inputs = static_cast<int64_t>(function_.inputs.size());
+    if (function_.code_begin < 0 || function_.code_begin > function_.code_end ||
+        function_.code_end > static_cast<int64_t>(executable_.code.size())) {
+      report("words {} to {} are not in the code of {} words", function_.code_begin, function_.code_end,
+             executable_.code.size());
+      return false;
+    }
+    if (function_.num_registers < num_inputs || function_.num_registers > kMaxRegisters) {
+      report("{} registers, expected {} to {}", function_.num_registers, num_inputs, kMaxRegisters);
+      return false;
+    }
+    if (num_slots() > kMaxRegisters) {
+      report("{} slots, expected at most {}", num_slots(), kMaxRegisters);
+      return false;
+    }
+    return true;
+  }
+
+  bool decode_all() {
+    auto code = executable_.code_of(function_);
+    for (size_t offset = 0; offset < code.size();) {
+      auto decoded = decode(code, offset);
+      if (!decoded) {
+        report("word {} is not an instruction", offset);
+        return false;
+      }
+      starts_.insert(static_cast<Word>(offset));
+      instructions_.push_back({offset, std::move(decoded->instruction)});
+      offset = decoded->next;
+    }
+    Opcode last = instructions_.empty() ? Opcode::kMove : instructions_.back().instruction.op;
+    if (last != Opcode::kRet && last != Opcode::kJump && last != Opcode::kFail) {
+      report("the code does not end in ret, jump or fail");
+      return false;
+    }
+    return true;
+  }
+
+  void check_index(Word index, size_t size, std::string_view what) {
+    if (index < 0 || index >= static_cast<Word>(size)) report("{} {} is out of range, there are {}", what, index, size);
+  }
+  void check_register(Word reg) { check_index(reg, static_cast<size_t>(function_.num_registers), "register"); }
+  void check_slot(Word slot) { check_index(slot, function_.slot_names.size(), "slot"); }
+  void check_scalar(const Word* words) {
+    if (words[0] == static_cast<Word>(ScalarTag::kSlot)) check_slot(words[1]);
+  }
+  void check_match(const Word* words) {
+    auto action = static_cast<MatchAction>(words[0]);
+    if (action == MatchAction::kBind || action == MatchAction::kCheckSlot) check_slot(words[1]);
+  }
+  void check_argument(const Word* words) {
+    switch (static_cast<ArgumentTag>(words[0])) {
+      case ArgumentTag::kReg:
+        check_register(words[1]);
+        return;
+      case ArgumentTag::kSlot:
+        check_slot(words[1]);
+        return;
+      case ArgumentTag::kString:
+        check_index(words[1], executable_.strings.size(), "string");
+        return;
+      case ArgumentTag::kImm:
+      case ArgumentTag::kDouble:
+        return;
+    }
+  }
+  void check_dtype(Word word, Opcode op) {
+    if (word == kAnyDType && op == Opcode::kCheckTensor) return;
+    auto dtype = unpack_dtype(word);
+    if (!dtype || dtype->lanes != 1) report("dtype word {} is not an element type", word);
+  }
+
+  void check_operand(const Operand& operand, Opcode op) {
+    const std::vector<Word>& words = operand.words;
+    switch (operand.kind) {
+      case OperandKind::kDst:
+      case OperandKind::kReg:
+      case OperandKind::kReleased:
+        check_register(words[0]);
+        return;
+      case OperandKind::kRegs:
+        for (Word reg : words) check_register(reg);
+        return;
+      case OperandKind::kDstSlot:
+        check_slot(words[0]);
+        return;
+      case OperandKind::kScalar:
+      case OperandKind::kScalars:
+        for (size_t i = 0; i < words.size(); i += 2) check_scalar(&words[i]);
+        return;
+      case OperandKind::kPattern:
+        for (size_t i = 0; i < words.size(); i += 2) check_match(&words[i]);
+        return;
+      case OperandKind::kArguments:
+        for (size_t i = 0; i < words.size(); i += 2) check_argument(&words[i]);
+        return;
+      case OperandKind::kDType:
+        check_dtype(words[0], op);
+        return;
+      case OperandKind::kConstant:
+        check_index(words[0], executable_.constants.size(), "constant");
+        return;
+      case OperandKind::kKernel:
+        check_index(words[0], executable_.kernels.size(), "kernel");
+        return;
+      case OperandKind::kBuiltin:
+        check_index(words[0], executable_.builtins.size(), "builtin");
+        return;
+      case OperandKind::kFunction:
+        check_index(words[0], executable_.functions.size(), "function");
+        return;
+      case OperandKind::kString:
+        check_index(words[0], executable_.strings.size(), "string");
+        return;
+      case OperandKind::kLabel:
+        if (words[0] != -1) check_index(words[0], executable_.strings.size(), "label");
+        return;
+      case OperandKind::kTarget:
+        if (!starts_.contains(words[0])) report("target {} is not an instruction of the function", words[0]);
+        return;
+      case OperandKind::kImm:
+      case OperandKind::kOperator:
+        return;  // any number; decode() checked the operator
+    }
+  }
+
+  // Argument counts, which the rows do not tell.
+  void check_arity(const Instruction& instruction) {
+    const std::vector<Operand>& operands = instruction.operands;
+    if (instruction.op == Opcode::kCallKernel) {
+      const KernelInfo& kernel = executable_.kernels[static_cast<size_t>(operands[0].words[0])];
+      int64_t tensors = static_cast<int64_t>(operands[1].words.size());
+      int64_t scalars = static_cast<int64_t>(operands[2].words.size()) / 2;
+      if (tensors != kernel.num_tensors || scalars != kernel.num_scalars) {
+        report("kernel '{}' is called with {} tensors and {} scalars, expected {} and {}", kernel.symbol, tensors,
+               scalars, kernel.num_tensors, kernel.num_scalars);
+      }
+    }
+    if (instruction.op == Opcode::kCall) {
+      const Function& callee = executable_.functions[static_cast<size_t>(operands[1].words[0])];
+      if (operands[2].words.size() != callee.inputs.size()) {
+        report("function '{}' is called with {} arguments, expected {}", callee.name, operands[2].words.size(),
+               callee.inputs.size());
+      }
+    }
+    if (instruction.op == Opcode::kNewTensor) {
+      Word output = operands[3].words[0];
+      if (output < -1 || output >= static_cast<Word>(function_.outputs.size())) {
+        report("output {} is out of range, there are {}", output, function_.outputs.size());
+      }
+    }
+  }
+
+  bool check_operands() {
+    for (const Located& located : instructions_) {
+      current_ = &located;
+      bool before = ok_;
+      ok_ = true;
+      for (const Operand& operand : located.instruction.operands) check_operand(operand, located.instruction.op);
+      if (ok_) check_arity(located.instruction);
+      ok_ = ok_ && before;
+    }
+    current_ = nullptr;
+    return ok_;
+  }
+
+  // ---- Dataflow: see the rule in verifier.h. ----
+
+  std::optional<Word> target_of(const Instruction& instruction) const {
+    for (const Operand& operand : instruction.operands) {
+      if (operand.kind == OperandKind::kTarget) return operand.words[0];
+    }
+    return std::nullopt;
+  }
+
+  void read_register(Word reg, const WrittenSet& written) {
+    if (!written.contains(static_cast<size_t>(reg))) report("register r{} is read before it is written", reg);
+  }
+  void read_slot(Word slot, const WrittenSet& written) {
+    if (written.contains(slot_bit(slot))) return;
+    report("slot s{} ({}) is read before it is written", slot, function_.slot_names[static_cast<size_t>(slot)]);
+  }
+
+  // Reads of one operand. A pattern also writes: a dim bound by it may be compared with later in the same pattern.
+  void read_operand(const Operand& operand, WrittenSet& written) {
+    const std::vector<Word>& words = operand.words;
+    if (operand.kind == OperandKind::kReg || operand.kind == OperandKind::kRegs) {
+      for (Word reg : words) read_register(reg, written);
+    }
+    if (operand.kind == OperandKind::kScalar || operand.kind == OperandKind::kScalars) {
+      for (size_t i = 0; i < words.size(); i += 2) {
+        if (words[i] == static_cast<Word>(ScalarTag::kSlot)) read_slot(words[i + 1], written);
+      }
+    }
+    if (operand.kind == OperandKind::kArguments) {
+      for (size_t i = 0; i < words.size(); i += 2) {
+        if (words[i] == static_cast<Word>(ArgumentTag::kReg)) read_register(words[i + 1], written);
+        if (words[i] == static_cast<Word>(ArgumentTag::kSlot)) read_slot(words[i + 1], written);
+      }
+    }
+    if (operand.kind == OperandKind::kPattern) {
+      for (size_t i = 0; i < words.size(); i += 2) {
+        if (words[i] == static_cast<Word>(MatchAction::kCheckSlot)) read_slot(words[i + 1], written);
+        if (words[i] == static_cast<Word>(MatchAction::kBind)) written.insert(slot_bit(words[i + 1]));
+      }
+    }
+  }
+
+  void write_operand(const Operand& operand, WrittenSet& written) {
+    if (operand.kind == OperandKind::kDst) written.insert(static_cast<size_t>(operand.words[0]));
+    if (operand.kind == OperandKind::kDstSlot) written.insert(slot_bit(operand.words[0]));
+    if (operand.kind == OperandKind::kReleased) written.erase(static_cast<size_t>(operand.words[0]));
+  }
+
+  void check_dataflow() {
+    size_t bits = static_cast<size_t>(function_.num_registers) + function_.slot_names.size();
+    std::set<Word> backward_targets;
+    uint64_t num_targets = 1;
+    for (const Located& located : instructions_) {
+      auto target = target_of(located.instruction);
+      if (!target) continue;
+      ++num_targets;
+      if (*target <= static_cast<Word>(located.offset)) backward_targets.insert(*target);
+    }
+    if (num_targets * (bits + 64) > kMaxStateBits) {
+      report("too many jumps ({}) for {} registers and slots", num_targets, bits);
+      return;
+    }
+
+    std::optional<WrittenSet> written(bits);  // nullopt: not reached
+    for (size_t i = 0; i < function_.inputs.size(); ++i) written->insert(i);
+    std::map<Word, WrittenSet> pending;  // at targets ahead
+    std::map<Word, WrittenSet> at_loop_head;
+    for (const Located& located : instructions_) {
+      current_ = &located;
+      Word offset = static_cast<Word>(located.offset);
+      if (auto joined = pending.find(offset); joined != pending.end()) {
+        if (written) {
+          written->intersect(joined->second);
+        } else {
+          written = std::move(joined->second);
+        }
+        pending.erase(joined);
+      }
+      if (!written) continue;
+      if (backward_targets.contains(offset)) at_loop_head.emplace(offset, *written);
+
+      for (const Operand& operand : located.instruction.operands) read_operand(operand, *written);
+      for (const Operand& operand : located.instruction.operands) write_operand(operand, *written);
+      if (auto target = target_of(located.instruction)) {
+        if (*target > offset) {
+          auto [entry, is_new] = pending.emplace(*target, *written);
+          if (!is_new) entry->second.intersect(*written);
+        } else if (auto head = at_loop_head.find(*target); head == at_loop_head.end()) {
+          report("target {} is reached by this jump only", *target);
+        } else if (!written->includes(head->second)) {
+          report("the loop back to {} drops a register that its head finds written", *target);
+        }
+      }
+      Opcode op = located.instruction.op;
+      if (op == Opcode::kRet || op == Opcode::kJump || op == Opcode::kFail) written.reset();
+    }
+    current_ = nullptr;
+  }
+
+  const Executable& executable_;
+  const Function& function_;
+  std::vector<std::string>& messages_;
+  std::vector<Located> instructions_;
+  std::set<Word> starts_;
+  const Located* current_ = nullptr;
+  bool ok_ = true;
+};
+
+void verify_tables(const Executable& executable, std::vector<std::string>& messages) {
+  std::set<std::string_view> names;
+  for (const Function& function : executable.functions) {
+    if (!names.insert(function.name).second) {
+      messages.push_back(fmt::format("function '{}' is defined twice", function.name));
+    }
+  }
+  for (const KernelInfo& kernel : executable.kernels) {
+    if (kernel.source == KernelSource::kArtifact && !kernel.symbol.starts_with(kKernelPrefix)) {
+      messages.push_back(fmt::format("kernel symbol '{}' does not begin with '{}'", kernel.symbol, kKernelPrefix));
+    }
+    if (kernel.num_tensors < 0 || kernel.num_tensors > kMaxArguments || kernel.num_scalars < 0 ||
+        kernel.num_scalars > kMaxArguments) {
+      messages.push_back(fmt::format("kernel '{}' has {} tensors and {} scalars, expected 0 to {}", kernel.symbol,
+                                     kernel.num_tensors, kernel.num_scalars, kMaxArguments));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verify(const Executable& executable) {
+  std::vector<std::string> messages;
+  verify_tables(executable, messages);
+  for (const Function& function : executable.functions) {
+    if (messages.size() >= kMaxMessages) break;
+    FunctionVerifier(executable, function, messages).run();
+  }
+  return messages;
+}
+
+void verify_or_throw(const Executable& executable, const std::string& file) {
+  std::vector<std::string> messages = verify(executable);
+  if (messages.empty()) return;
+  auto origin = std::make_shared<Origin>();
+  origin->file = file;
+  std::vector<Diagnostic> diagnostics;
+  for (std::string& message : messages) {
+    diagnostics.push_back({Severity::kError, ErrorKind::kInvalid, Span{origin, 0, 0, 0}, std::move(message), {}});
+  }
+  throw CompileError(std::move(diagnostics));
+}
+
+}  // namespace relaxc::vm

@@ -1,0 +1,22 @@
+// Proves before the first instruction runs that bytecode cannot leave its frame or its tables.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "vm/executable.h"
+
+namespace relaxc::vm {
+
+// Checks, per function:
+// - words decode to instructions; jump targets are instructions of the function; the last one is ret, jump or fail
+// - registers, slots, constants, kernels, builtins, strings and functions are in range; dtypes are known
+// - calls have as many arguments as the callee or kernel declares
+// - every register and slot is written before it is read, on all paths. A jump backwards must find written what was
+//   written when its target was first reached (so a loop may not drop what it found), and must not lead to code that
+//   only it reaches; with this rule one pass over the code suffices.
+// Returns messages "function 'main', word 12 (call_kernel): register r7 is read before it is written"; empty: sound.
+std::vector<std::string> verify(const Executable& executable);
+// Throws a CompileError with the messages, if any.
+void verify_or_throw(const Executable& executable, const std::string& file);
+
+}  // namespace relaxc::vm
