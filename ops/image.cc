@@ -1,0 +1,335 @@
+// Resampling: image.resize2d's general form for any rank (ONNX Resize), and grid_sample.
+//
+// A result element is a weighted sum of taps around a source coordinate, axis by axis. Coordinates are computed in
+// float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
+#include <algorithm>
+
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+Expr real(double value) { return float_imm(value, kFloat64); }
+Expr as_real(const Expr& x) {
+  if (auto known = as_int(x)) return real(static_cast<double>(*known));
+  return cast_to(x, kFloat64);
+}
+Expr add(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
+Expr sub(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
+Expr mul(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
+Expr div(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
+Expr rounded(const char* how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
+Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
+
+// A source position along one axis and its share of the result. inside: false where the share must not count.
+struct Tap {
+  Expr position;  // int64, not clamped
+  Expr weight;    // float64
+};
+
+// Keys' cubic convolution with parameter a, for the taps floor(x) - 1 ... floor(x) + 2.
+std::vector<Expr> cubic_weights(const Expr& t, double a) {
+  auto far = [&](const Expr& s) {  // |distance| in [1, 2]
+    return sub(mul(add(mul(sub(mul(real(a), s), real(5 * a)), s), real(8 * a)), s), real(4 * a));
+  };
+  auto near = [&](const Expr& s) {  // |distance| in [0, 1]
+    return add(mul(mul(sub(mul(real(a + 2), s), real(a + 3)), s), s), real(1));
+  };
+  return {far(add(t, real(1))), near(t), near(sub(real(1), t)), far(sub(real(2), t))};
+}
+std::vector<Tap> linear_taps(const Expr& x) {
+  Expr floor = rounded("tir.floor", x), t = sub(x, floor), first = cast_to(floor, kInt64);
+  return {{first, sub(real(1), t)}, {first + 1, t}};
+}
+std::vector<Tap> cubic_taps(const Expr& x, double a) {
+  Expr floor = rounded("tir.floor", x), first = cast_to(floor, kInt64);
+  std::vector<Expr> weights = cubic_weights(sub(x, floor), a);
+  std::vector<Tap> taps;
+  for (int64_t k = 0; k < 4; ++k) taps.push_back({first + (k - 1), weights[k]});
+  return taps;
+}
+
+struct ResizeAttrs {
+  std::vector<int64_t> axes;   // the axes that are resampled; the others keep their size
+  std::vector<double> scales;  // per axis of the tensor; empty: a tensor argument, else output / input
+  std::vector<double> roi;     // tf_crop_and_resize: starts, then ends, per axis of the tensor
+  std::string method = "linear";
+  std::string coordinate_transformation_mode = "half_pixel";
+  std::string rounding_method = "round_prefer_floor";
+  double cubic_alpha = -0.75;
+  bool exclude_outside = false;
+  double extrapolation_value = 0;
+  static constexpr auto fields() {
+    return std::tuple(field("axes", &ResizeAttrs::axes), field("scales", &ResizeAttrs::scales),
+                      field("roi", &ResizeAttrs::roi), field("method", &ResizeAttrs::method),
+                      field("coordinate_transformation_mode", &ResizeAttrs::coordinate_transformation_mode),
+                      field("rounding_method", &ResizeAttrs::rounding_method),
+                      field("cubic_alpha", &ResizeAttrs::cubic_alpha),
+                      field("exclude_outside", &ResizeAttrs::exclude_outside),
+                      field("extrapolation_value", &ResizeAttrs::extrapolation_value));
+  }
+};
+
+bool one_of(const std::string& value, std::initializer_list<const char*> choices) {
+  return std::any_of(choices.begin(), choices.end(), [&](const char* choice) { return value == choice; });
+}
+
+Type infer_resize(const OpCall& op) {
+  ResizeAttrs attrs = op.attrs<ResizeAttrs>();
+  size_t rank = op.shape(0).size();
+  if (op.shape(1).size() != rank) op.fail("{} sizes for a tensor of rank {}", op.shape(1).size(), rank);
+  if (!attrs.scales.empty() && attrs.scales.size() != rank) op.fail("{} scales for rank {}", attrs.scales.size(), rank);
+  if (!attrs.roi.empty() && attrs.roi.size() != 2 * rank) op.fail("roi has {} values", attrs.roi.size());
+  for (double scale : attrs.scales) {
+    if (!(scale > 0)) op.fail("scale {} is not positive", scale);
+  }
+  if (!one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
+  const std::string& mode = attrs.coordinate_transformation_mode;
+  if (!one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",
+                     "tf_half_pixel_for_nn", "tf_crop_and_resize"}))
+    op.unsupported("coordinate_transformation_mode '{}'", mode);
+  if (mode == "tf_crop_and_resize" && attrs.roi.empty() && op.size() < 4) op.fail("tf_crop_and_resize needs a roi");
+  if (!one_of(attrs.rounding_method, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
+    op.unsupported("rounding_method '{}'", attrs.rounding_method);
+  std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
+  for (size_t d = 0; d < rank; ++d) {
+    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end())
+      check_same_dim(op, op.shape(0)[d], op.shape(1)[d], "an axis that is not resized changes its size");
+    auto from = as_int(op.shape(0)[d]), to = as_int(op.shape(1)[d]);
+    if (from && to && *from == 0 && *to > 0) op.fail("axis {} is empty", d);
+  }
+  return tensor_type(op.shape(1), op.dtype(0));
+}
+
+class Resize {
+ public:
+  explicit Resize(const OpCall& op) : op_(op), attrs_(op.attrs<ResizeAttrs>()) {}
+
+  PrimFuncRef lower() {
+    ComputeBuilder b;
+    inputs_ = b.inputs_of(op_);
+    DType dtype = op_.dtype(0), sum_dtype = dtype == kFloat64 ? kFloat64 : kFloat32;
+    std::vector<int64_t> axes = normalize_axes(op_, attrs_.axes, op_.rank(0));
+    return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) {
+      if (attrs_.method == "nearest") return nearest(axes, i);
+      std::vector<Expr> source = i;
+      Expr value = cast_to(weighted(axes, 0, i, source, sum_dtype), dtype);
+      return extrapolated(axes, i, value);
+    })});
+  }
+
+ private:
+  Expr scale(int64_t axis) const {
+    if (!attrs_.scales.empty()) return real(attrs_.scales[axis]);
+    if (inputs_.size() > 1) return as_real(load(inputs_[1], {int_imm(axis)}));
+    return div(as_real(op_.shape(1)[axis]), as_real(op_.shape(0)[axis]));
+  }
+  bool has_scales() const { return !attrs_.scales.empty() || inputs_.size() > 1; }
+  Expr roi(int64_t index) const {
+    if (!attrs_.roi.empty()) return real(attrs_.roi[index]);
+    return as_real(load(inputs_.at(2), {int_imm(index)}));
+  }
+
+  // The coordinate in the input that position i of the output stands for, as the ONNX specification defines it.
+  Expr coordinate(int64_t axis, const Expr& i) const {
+    const std::string& mode = attrs_.coordinate_transformation_mode;
+    Expr x = as_real(i), from = as_real(op_.shape(0)[axis]), to = as_real(op_.shape(1)[axis]);
+    // The reference takes the length before rounding where scales are given.
+    Expr length = has_scales() ? mul(scale(axis), from) : to;
+    auto unless_single = [&](const Expr& value, const Expr& otherwise) {
+      return select(binary(BinaryOp::kEQ, length, real(1)), otherwise, value);
+    };
+    Expr half_pixel = sub(div(add(x, real(0.5)), scale(axis)), real(0.5));
+    if (mode == "half_pixel") return half_pixel;
+    if (mode == "pytorch_half_pixel") return select(op_.shape(1)[axis] > int_imm(1), half_pixel, real(0));
+    if (mode == "half_pixel_symmetric") {
+      Expr adjustment = div(to, length);
+      return add(mul(div(from, real(2)), sub(real(1), adjustment)), half_pixel);
+    }
+    if (mode == "align_corners") return unless_single(div(mul(x, sub(from, real(1))), sub(length, real(1))), real(0));
+    if (mode == "asymmetric") return div(x, scale(axis));
+    if (mode == "tf_half_pixel_for_nn") return div(add(x, real(0.5)), scale(axis));
+    Expr start = roi(axis), end = roi(axis + op_.rank(0)), last = sub(from, real(1));
+    Expr inner = add(mul(start, last), div(mul(mul(x, sub(end, start)), last), sub(to, real(1))));
+    Expr middle = mul(mul(real(0.5), add(start, end)), last);
+    return select(op_.shape(1)[axis] > int_imm(1), inner, middle);
+  }
+
+  Expr extrapolated(const std::vector<int64_t>& axes, Axes i, const Expr& value) const {
+    if (attrs_.coordinate_transformation_mode != "tf_crop_and_resize") return value;
+    Expr inside = bool_imm(true);
+    for (int64_t axis : axes) {
+      Expr x = coordinate(axis, i[axis]), last = sub(as_real(op_.shape(0)[axis]), real(1));
+      inside = inside && (binary(BinaryOp::kGE, x, real(0)) && binary(BinaryOp::kLE, x, last));
+    }
+    return if_then_else(inside, value, scalar_imm(attrs_.extrapolation_value, op_.dtype(0)));
+  }
+
+  // A whole-number scale needs no float arithmetic in the common modes.
+  std::optional<Expr> whole_number_nearest(int64_t axis, const Expr& i) const {
+    auto from = as_int(op_.shape(0)[axis]), to = as_int(op_.shape(1)[axis]);
+    double ratio = !attrs_.scales.empty() ? attrs_.scales[axis] : 0;
+    if (attrs_.scales.empty() && inputs_.size() == 1 && from && to && *from > 0)
+      ratio = static_cast<double>(*to) / static_cast<double>(*from);
+    if (ratio < 1 || ratio > 1 << 20 || ratio != static_cast<double>(static_cast<int64_t>(ratio))) return std::nullopt;
+    const std::string &mode = attrs_.coordinate_transformation_mode, &rounding = attrs_.rounding_method;
+    if ((mode == "asymmetric" && rounding == "floor") || (mode == "half_pixel" && rounding == "round_prefer_floor"))
+      return floor_div(i, static_cast<int64_t>(ratio));
+    return std::nullopt;
+  }
+  Expr nearest(const std::vector<int64_t>& axes, Axes i) const {
+    std::vector<Expr> source = i;
+    for (int64_t axis : axes) {
+      if (auto position = whole_number_nearest(axis, i[axis])) {
+        source[axis] = min(*position, op_.shape(0)[axis] - 1);
+        continue;
+      }
+      Expr x = coordinate(axis, i[axis]);
+      const std::string& how = attrs_.rounding_method;
+      Expr whole = how == "round_prefer_floor"  ? rounded("tir.ceil", sub(x, real(0.5)))
+                   : how == "round_prefer_ceil" ? rounded("tir.floor", add(x, real(0.5)))
+                   : how == "floor"             ? rounded("tir.floor", x)
+                                                : rounded("tir.ceil", x);
+      source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
+    }
+    return extrapolated(axes, i, load(inputs_[0], source));
+  }
+
+  Expr weighted(const std::vector<int64_t>& axes, size_t k, Axes i, std::vector<Expr>& source, DType dtype) const {
+    if (k == axes.size()) return cast_to(load(inputs_[0], source), dtype);
+    int64_t axis = axes[k];
+    const Expr& dim = op_.shape(0)[axis];
+    Expr x = coordinate(axis, i[axis]);
+    std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(x) : cubic_taps(x, attrs_.cubic_alpha);
+    if (attrs_.exclude_outside) normalize(taps, dim);
+    std::optional<Expr> sum;
+    for (const Tap& tap : taps) {
+      source[axis] = clamp_index(tap.position, dim);
+      Expr term = mul(cast_to(tap.weight, dtype), weighted(axes, k + 1, i, source, dtype));
+      sum = sum ? add(*sum, term) : term;
+    }
+    return *sum;
+  }
+  // Taps outside of the tensor count nothing; the rest sums to one.
+  static void normalize(std::vector<Tap>& taps, const Expr& dim) {
+    Expr total = real(0);
+    for (Tap& tap : taps) {
+      tap.weight = select(tap.position >= int_imm(0) && tap.position < dim, tap.weight, real(0));
+      total = add(total, tap.weight);
+    }
+    for (Tap& tap : taps) tap.weight = div(tap.weight, total);
+  }
+
+  const OpCall& op_;
+  ResizeAttrs attrs_;
+  std::vector<Buffer> inputs_;
+};
+
+struct GridSampleAttrs {
+  std::string method = "bilinear";
+  std::string layout = "NCHW";
+  std::string padding_mode = "zeros";
+  bool align_corners = true;
+  static constexpr auto fields() {
+    return std::tuple(field("method", &GridSampleAttrs::method), field("layout", &GridSampleAttrs::layout),
+                      field("padding_mode", &GridSampleAttrs::padding_mode),
+                      field("align_corners", &GridSampleAttrs::align_corners));
+  }
+};
+
+// data [N, C, H, W], grid [N, 2, h, w] with (x, y) in [-1, 1].
+Type infer_grid_sample(const OpCall& op) {
+  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
+  if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; there is rank 4", op.rank(0));
+  if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
+  check_same_dim(op, op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
+  check_same_dim(op, op.shape(1)[1], int_imm(2), "coordinates of the grid");
+  if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
+  if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
+    op.unsupported("padding_mode '{}'", attrs.padding_mode);
+  if (attrs.layout != "NCHW") op.unsupported("layout '{}'", attrs.layout);
+  return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
+}
+PrimFuncRef lower_grid_sample(const OpCall& op) {
+  GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
+  ComputeBuilder b;
+  std::vector<Buffer> inputs = b.inputs_of(op);
+  Type type = infer_grid_sample(op);
+  DType dtype = op.dtype(0);
+  // Reflected at the borders of the pixels (their centers with align_corners).
+  auto reflect = [&](const Expr& x, const Expr& dim) {
+    Expr low = real(attrs.align_corners ? 0 : -0.5);
+    Expr range = attrs.align_corners ? sub(as_real(dim), real(1)) : as_real(dim);
+    Expr period = mul(real(2), range), offset = sub(x, low);
+    Expr phase = sub(offset, mul(rounded("tir.floor", div(offset, period)), period));
+    return add(low, select(binary(BinaryOp::kLE, phase, range), phase, sub(period, phase)));
+  };
+  auto coordinate = [&](const Expr& grid, const Expr& dim) {
+    Expr shifted = add(as_real(grid), real(1)), length = as_real(dim);
+    Expr x = attrs.align_corners ? mul(div(shifted, real(2)), sub(length, real(1)))
+                                 : div(sub(mul(shifted, length), real(1)), real(2));
+    if (attrs.method == "nearest") x = rounded("tir.nearbyint", x);
+    if (attrs.padding_mode == "border")
+      return binary(BinaryOp::kMax, binary(BinaryOp::kMin, x, sub(length, real(1))), real(0));
+    return attrs.padding_mode == "reflection" ? reflect(x, dim) : x;
+  };
+  auto taps_of = [&](const Expr& x) -> std::vector<Tap> {
+    if (attrs.method == "nearest") return {{cast_to(rounded("tir.nearbyint", x), kInt64), real(1)}};
+    return attrs.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
+  };
+  const Expr height = op.shape(0)[2], width = op.shape(0)[3];
+  auto pixel_index = [&](const Expr& position, const Expr& dim) {
+    if (attrs.padding_mode != "reflection") return clamp_index(position, dim);
+    return clamp_index(cast_to(rounded("tir.nearbyint", reflect(as_real(position), dim)), kInt64), dim);
+  };
+  return b.finish({b.compute("T_grid_sample", dtype, *known_shape(type), [&](Axes i) {
+    auto grid = [&](int64_t c) { return load(inputs[1], {i[0], int_imm(c), i[2], i[3]}); };
+    std::vector<Tap> columns = taps_of(coordinate(grid(0), width)), rows = taps_of(coordinate(grid(1), height));
+    std::optional<Expr> sum;
+    for (const Tap& row : rows) {
+      for (const Tap& column : columns) {
+        Expr value = cast_to(
+            load(inputs[0], {i[0], i[1], pixel_index(row.position, height), pixel_index(column.position, width)}),
+            kFloat64);
+        if (attrs.padding_mode == "zeros") {
+          Expr inside = row.position >= int_imm(0) && row.position < height && column.position >= int_imm(0) &&
+                        column.position < width;
+          value = select(inside, value, real(0));
+        }
+        Expr term = mul(mul(row.weight, column.weight), value);
+        sum = sum ? add(*sum, term) : term;
+      }
+    }
+    return cast_to(*sum, dtype);
+  })});
+}
+
+}  // namespace
+
+std::vector<OpRow> image_ops() {
+  return {
+      {"relax.image.resize",
+       "the tensor resampled to a shape; any rank, ONNX's coordinate and rounding modes",
+       {{"data", "the tensor"},
+        {"shape", "the new dims"},
+        {"scales", "a float per axis, when the attribute is empty", OpInput::Arity::kOptional},
+        {"roi", "starts and ends for tf_crop_and_resize", OpInput::Arity::kOptional}},
+       op_attrs<ResizeAttrs>(),
+       OpPattern::kInjective,
+       true,
+       infer_resize,
+       [](const OpCall& op) { return Resize(op).lower(); }},
+      {"relax.image.grid_sample",
+       "an image sampled at the coordinates of a grid",
+       {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
+       op_attrs<GridSampleAttrs>(),
+       OpPattern::kInjective,
+       true,
+       infer_grid_sample,
+       lower_grid_sample},
+  };
+}
+
+}  // namespace relaxc

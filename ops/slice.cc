@@ -1,0 +1,203 @@
+// Parts of tensors and their surroundings: strided slices, splits, pads.
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+struct SliceAttrs {
+  std::vector<int64_t> axes;
+  static constexpr auto fields() { return std::tuple(field("axes", &SliceAttrs::axes)); }
+};
+
+Expr extent_of_slice(const Analyzer& analyzer, const Expr& begin, const Expr& end, const Expr& stride) {
+  auto step = as_int(stride);
+  Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(stride > int_imm(0), int_imm(1), int_imm(-1));
+  Expr count = analyzer.simplify(floor_div(end - begin + stride - sign, stride));
+  return analyzer.simplify(max(count, int_imm(0)));
+}
+Type infer_strided_slice(const OpCall& op) {
+  std::vector<int64_t> axes = normalize_axes(op, op.attrs<SliceAttrs>().axes, op.rank(0));
+  std::vector<Expr> shape = op.shape(0);
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  for (size_t i = 1; i < 4; ++i) {
+    if (op.shape(i).size() != axes.size()) op.fail("{} axes, but argument {} has {}", axes.size(), i, op.rank(i));
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Expr &begin = op.shape(1)[i], &end = op.shape(2)[i], &stride = op.shape(3)[i];
+    if (is_int(stride, 0)) op.fail("stride of axis {} is 0", axes[i]);
+    auto dim = as_int(shape[axes[i]]), first = as_int(begin), last = as_int(end);
+    if (dim && first && last && (*first < -1 || *first > *dim || *last < -1 || *last > *dim))
+      op.fail("slice [{}, {}) of axis {} of size {}; clamp it first", *first, *last, axes[i], *dim);
+    shape[axes[i]] = extent_of_slice(analyzer, begin, end, stride);
+  }
+  return tensor_type(std::move(shape), op.dtype(0));
+}
+PrimFuncRef lower_strided_slice(const OpCall& op) {
+  std::vector<int64_t> axes = normalize_axes(op, op.attrs<SliceAttrs>().axes, op.rank(0));
+  Type type = infer_strided_slice(op);
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  return b.finish({b.compute("T_strided_slice", op.dtype(0), *known_shape(type), [&](Axes i) {
+    std::vector<Expr> source = i;
+    for (size_t k = 0; k < axes.size(); ++k) source[axes[k]] = op.shape(1)[k] + i[axes[k]] * op.shape(3)[k];
+    return load(x, source);
+  })});
+}
+
+struct SplitPlan {
+  int64_t axis;
+  std::vector<Expr> offsets;  // one more than there are parts
+};
+SplitPlan plan_split(const OpCall& op) {
+  int64_t axis = normalize_axis(op, op.call.attrs.get_int("axis", 0), op.rank(0));
+  const Expr& dim = op.shape(0)[axis];
+  const AttrValue* attr = op.call.attrs.find("indices_or_sections");
+  if (!attr) op.fail("attribute 'indices_or_sections' is missing");
+  SplitPlan plan{axis, {int_imm(0)}};
+  if (const int64_t* sections = attr->as<int64_t>()) {
+    if (*sections < 1) op.fail("{} sections, expected at least 1", *sections);
+    auto known = as_int(dim);
+    if (known && *known % *sections != 0)
+      op.fail("axis {} of size {} does not divide into {} sections", axis, *known, *sections);
+    Expr part = simplify(floor_div(dim, *sections));
+    for (int64_t i = 1; i <= *sections; ++i) plan.offsets.push_back(i == *sections ? dim : simplify(part * i));
+    return plan;
+  }
+  std::vector<int64_t> indices;
+  if (!from_attr(*attr, indices)) throw_bad_attr(op.span, "indices_or_sections", *attr);
+  int64_t last = 0;
+  for (int64_t index : indices) {
+    auto known = as_int(dim);
+    if (index < last || (known && index > *known))
+      op.fail("split index {} is out of order or beyond axis {}", index, axis);
+    last = index;
+    plan.offsets.push_back(int_imm(index));
+  }
+  plan.offsets.push_back(dim);
+  return plan;
+}
+Type infer_split(const OpCall& op) {
+  SplitPlan plan = plan_split(op);
+  std::vector<Type> parts;
+  for (size_t i = 0; i + 1 < plan.offsets.size(); ++i) {
+    std::vector<Expr> shape = op.shape(0);
+    shape[plan.axis] = simplify(plan.offsets[i + 1] - plan.offsets[i]);
+    parts.push_back(tensor_type(std::move(shape), op.dtype(0)));
+  }
+  return tuple_type(std::move(parts));
+}
+PrimFuncRef lower_split(const OpCall& op) {
+  SplitPlan plan = plan_split(op);
+  Type type = infer_split(op);
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  std::vector<Buffer> outputs;
+  for (const Type& part : type.as<TupleType>()->items) {
+    const Expr offset = plan.offsets[outputs.size()];
+    outputs.push_back(
+        b.compute(fmt::format("T_split_{}", outputs.size()), op.dtype(0), *known_shape(part), [&](Axes i) {
+          std::vector<Expr> source = i;
+          source[plan.axis] = offset + i[plan.axis];
+          return load(x, source);
+        }));
+  }
+  return b.finish(outputs);
+}
+
+struct PadAttrs {
+  std::string pad_mode = "constant";
+  double pad_value = 0;
+  static constexpr auto fields() {
+    return std::tuple(field("pad_mode", &PadAttrs::pad_mode), field("pad_value", &PadAttrs::pad_value));
+  }
+};
+// pad_width holds (before, after) of each axis in turn.
+Type infer_pad(const OpCall& op) {
+  const std::vector<Expr>&shape = op.shape(0), &width = op.shape(1);
+  PadAttrs attrs = op.attrs<PadAttrs>();
+  if (width.size() != 2 * shape.size()) op.fail("{} pads for a tensor of rank {}", width.size(), shape.size());
+  if (attrs.pad_mode != "constant" && attrs.pad_mode != "reflect" && attrs.pad_mode != "edge" &&
+      attrs.pad_mode != "wrap")
+    op.unsupported("pad_mode '{}'; there are constant, reflect, edge and wrap", attrs.pad_mode);
+  if (op.size() > 2 && (op.rank(2) != 0 || op.dtype(2) != op.dtype(0)))
+    op.fail("the pad value must be a scalar of {}", to_string(op.dtype(0)));
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  std::vector<Expr> result;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr dim = analyzer.simplify(shape[d] + width[2 * d] + width[2 * d + 1]);
+    auto before = as_int(width[2 * d]), after = as_int(width[2 * d + 1]);
+    if (auto known = as_int(dim); known && *known < 0) op.fail("pads crop axis {} to size {}", d, *known);
+    bool grows = before && after && *before >= 0 && *after >= 0;
+    result.push_back(grows ? dim : analyzer.simplify(max(dim, int_imm(0))));
+  }
+  return tensor_type(std::move(result), op.dtype(0));
+}
+// The position in [0, dim) that a padded position mirrors, repeats or clamps to.
+Expr padded_source(const std::string& mode, const Expr& position, const Expr& dim) {
+  if (mode == "edge") return max(min(position, dim - 1), int_imm(0));
+  if (mode == "wrap") return floor_mod(position, max(dim, int_imm(1)));
+  Expr period = max(dim * 2 - 2, int_imm(1));
+  Expr phase = floor_mod(position, period);
+  return max(min(phase, dim * 2 - 2 - phase), int_imm(0));
+}
+PrimFuncRef lower_pad(const OpCall& op) {
+  const std::vector<Expr>&shape = op.shape(0), &width = op.shape(1);
+  PadAttrs attrs = op.attrs<PadAttrs>();
+  Type type = infer_pad(op);
+  ComputeBuilder b;
+  std::vector<Buffer> inputs = b.inputs_of(op);
+  Expr fill = inputs.size() > 1 ? load(inputs[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
+  return b.finish({b.compute("T_pad", op.dtype(0), *known_shape(type), [&](Axes i) {
+    std::vector<Expr> source;
+    Expr inside = bool_imm(true);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      Expr position = i[d] - width[2 * d];
+      bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
+      if (padded && attrs.pad_mode == "constant") inside = inside && (int_imm(0) <= position) && (position < shape[d]);
+      source.push_back(padded && attrs.pad_mode != "constant" ? padded_source(attrs.pad_mode, position, shape[d])
+                                                              : position);
+    }
+    return if_then_else(inside, load(inputs[0], source), fill);
+  })});
+}
+
+}  // namespace
+
+std::vector<OpRow> slice_ops() {
+  const auto injective = OpPattern::kInjective;
+  return {
+      {"relax.strided_slice",
+       "elements begin, begin + stride, ... before end of the given axes. Begin and end are clamped already: "
+       "0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
+       {{"x", "the tensor"}, {"begin", "shape, one per axis"}, {"end", "shape"}, {"strides", "shape"}},
+       op_attrs<SliceAttrs>(),
+       injective,
+       true,
+       infer_strided_slice,
+       lower_strided_slice},
+      {"relax.split",
+       "parts along an axis: a count of equal parts, or the positions where parts begin",
+       {{"x", "the tensor"}},
+       {{"indices_or_sections", {}}, {"axis", 0}},
+       OpPattern::kOpaque,
+       true,
+       infer_split,
+       lower_split},
+      {"relax.nn.pad",
+       "the tensor with elements added around it (or cut off where pads are negative)",
+       {{"data", "the tensor"},
+        {"pad_width", "shape: before and after of each axis in turn"},
+        {"pad_value", "scalar tensor; the attribute otherwise", OpInput::Arity::kOptional}},
+       op_attrs<PadAttrs>(),
+       injective,
+       true,
+       infer_pad,
+       lower_pad},
+  };
+}
+
+}  // namespace relaxc

@@ -1,0 +1,201 @@
+// Sorts along an axis: a bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element), from
+// which sort, argsort and topk take what they need. NaN sorts as the largest value, as in numpy.
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+std::vector<OpRow> sort_ops();
+
+namespace {
+
+struct SortAttrs {
+  int64_t axis = -1;
+  bool descending = false;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &SortAttrs::axis), field("descending", &SortAttrs::descending));
+  }
+};
+struct ArgsortAttrs {
+  int64_t axis = -1;
+  bool descending = false;
+  DType dtype = kInt64;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &ArgsortAttrs::axis), field("descending", &ArgsortAttrs::descending),
+                      field("dtype", &ArgsortAttrs::dtype));
+  }
+};
+struct TopKAttrs {
+  int64_t axis = -1;
+  bool largest = true;
+  DType dtype = kInt64;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &TopKAttrs::axis), field("largest", &TopKAttrs::largest),
+                      field("dtype", &TopKAttrs::dtype));
+  }
+};
+
+Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }
+// Whether b must come before a, strictly.
+Expr precedes(const Expr& b, const Expr& a, bool descending) {
+  if (!dtype_of(a).is_float()) return binary(descending ? BinaryOp::kGT : BinaryOp::kLT, b, a);
+  if (descending) return binary(BinaryOp::kGT, b, a) || (is_nan(b) && !is_nan(a));
+  return binary(BinaryOp::kLT, b, a) || (!is_nan(b) && is_nan(a));
+}
+
+// Positions along `axis` in sorted order, shaped like x.
+Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
+  const std::vector<Expr>& shape = buffer_type(x).shape;
+  Expr n = shape[axis];
+  Buffer order = b.buffer("order", kInt64, shape), merged = b.buffer("merged", kInt64, shape);
+  std::vector<Expr> outer = shape;
+  outer.erase(outer.begin() + axis);
+  b.block("merge_sort", outer, {}, [&](Axes i, Axes) {
+    auto position = [&](const Expr& along) {
+      std::vector<Expr> indices = i;
+      indices.insert(indices.begin() + axis, along);
+      return indices;
+    };
+    auto local = [](const char* name) { return make_buffer(name, kInt64, {int_imm(1)}, "local"); };
+    auto get = [](const Buffer& scalar) { return load(scalar, {int_imm(0)}); };
+    auto set = [](const Buffer& scalar, const Expr& value) { return store(scalar, value, {int_imm(0)}); };
+    Buffer width = local("width"), left = local("left"), right = local("right");
+    VarRef fill = make_dim("fill"), run = make_dim("run"), k = make_dim("k"), copy = make_dim("copy");
+    VarRef low = make_dim("low"), middle = make_dim("middle"), high = make_dim("high");
+    VarRef a = make_dim("a"), c = make_dim("c"), from_right = make_var("from_right", prim_type(kBool));
+    Expr last = n - 1;
+    Stmt merge_one = seq({
+        make(Bind{a, load(order, position(min(get(left), last)))}),
+        make(Bind{c, load(order, position(min(get(right), last)))}),
+        make(Bind{from_right, get(right) < high && (get(left) >= middle ||
+                                                    precedes(load(x, position(c)), load(x, position(a)), descending))}),
+        store(merged, select(from_right, c, a), position(low + k)),
+        make(IfThenElse{from_right, set(right, get(right) + 1), set(left, get(left) + 1)}),
+    });
+    Stmt merge_run = seq({
+        make(Bind{low, run * 2 * get(width)}),
+        make(Bind{middle, min(low + get(width), n)}),
+        make(Bind{high, min(low + get(width) * 2, n)}),
+        set(left, low),
+        set(right, middle),
+        loop(k, high - low, merge_one),
+    });
+    Expr runs = floor_div(n + get(width) * 2 - 1, get(width) * 2);
+    Stmt pass = seq({
+        loop(run, runs, merge_run),
+        loop(copy, n, store(order, load(merged, position(copy)), position(copy))),
+        set(width, get(width) * 2),
+    });
+    Stmt body = seq({
+        make(AllocBuffer{width, {}}),
+        make(AllocBuffer{left, {}}),
+        make(AllocBuffer{right, {}}),
+        loop(fill, n, store(order, fill, position(fill))),
+        set(width, int_imm(1)),
+        make(While{get(width) < n, pass}),
+    });
+    return ComputeBuilder::Bodies{std::nullopt, body};
+  });
+  return order;
+}
+Buffer values_at(ComputeBuilder& b, const char* name, const Buffer& x, const Buffer& order, int64_t axis,
+                 const std::vector<Expr>& shape) {
+  return b.compute(name, buffer_type(x).dtype, shape, [&](Axes i) {
+    std::vector<Expr> source = i;
+    source[axis] = at(order, i);
+    return load(x, source);
+  });
+}
+Buffer positions_as(ComputeBuilder& b, const char* name, const Buffer& order, DType dtype,
+                    const std::vector<Expr>& shape) {
+  return b.compute(name, dtype, shape, [&](Axes i) { return cast_to(at(order, i), dtype); });
+}
+int64_t checked_axis(const OpCall& op, int64_t axis) {
+  if (op.rank(0) == 0) op.fail("expected at least one axis, got a scalar");
+  return normalize_axis(op, axis, op.rank(0));
+}
+
+Type infer_sort(const OpCall& op) {
+  checked_axis(op, op.attrs<SortAttrs>().axis);
+  return tensor_type(op.shape(0), op.dtype(0));
+}
+PrimFuncRef lower_sort(const OpCall& op) {
+  SortAttrs attrs = op.attrs<SortAttrs>();
+  int64_t axis = checked_axis(op, attrs.axis);
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  Buffer order = sorted_positions(b, x, axis, attrs.descending);
+  return b.finish({values_at(b, "T_sort", x, order, axis, op.shape(0))});
+}
+Type infer_argsort(const OpCall& op) {
+  ArgsortAttrs attrs = op.attrs<ArgsortAttrs>();
+  checked_axis(op, attrs.axis);
+  return tensor_type(op.shape(0), attrs.dtype);
+}
+PrimFuncRef lower_argsort(const OpCall& op) {
+  ArgsortAttrs attrs = op.attrs<ArgsortAttrs>();
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  Buffer order = sorted_positions(b, x, checked_axis(op, attrs.axis), attrs.descending);
+  return b.finish({positions_as(b, "T_argsort", order, attrs.dtype, op.shape(0))});
+}
+
+std::vector<Expr> topk_shape(const OpCall& op) {
+  int64_t axis = checked_axis(op, op.attrs<TopKAttrs>().axis);
+  std::vector<Expr> shape = op.shape(0);
+  auto k = as_int(op.arg(1)), dim = as_int(shape[axis]);
+  if (k && (*k < 0 || (dim && *k > *dim))) op.fail("k is {}, expected 0 to {}", *k, dim ? *dim : INT64_MAX);
+  shape[axis] = op.arg(1);
+  return shape;
+}
+Type infer_topk(const OpCall& op) {
+  std::vector<Expr> shape = topk_shape(op);
+  return tuple_type({tensor_type(shape, op.dtype(0)), tensor_type(shape, op.attrs<TopKAttrs>().dtype)});
+}
+PrimFuncRef lower_topk(const OpCall& op) {
+  TopKAttrs attrs = op.attrs<TopKAttrs>();
+  int64_t axis = checked_axis(op, attrs.axis);
+  std::vector<Expr> shape = topk_shape(op);
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  if (!as_int(shape[axis]) || !as_int(op.shape(0)[axis]))
+    b.extern_block("check", make(Assert{shape[axis] <= op.shape(0)[axis],
+                                        fmt::format("relax.topk: k is larger than axis {}", axis)}));
+  Buffer order = sorted_positions(b, x, axis, attrs.largest);
+  return b.finish(
+      {values_at(b, "T_values", x, order, axis, shape), positions_as(b, "T_indices", order, attrs.dtype, shape)});
+}
+
+}  // namespace
+
+std::vector<OpRow> sort_ops() {
+  const auto opaque = OpPattern::kOpaque;
+  return {
+      {"relax.sort",
+       "elements in order along an axis; stable, NaN last in ascending order",
+       {{"data", "the tensor"}},
+       op_attrs<SortAttrs>(),
+       opaque,
+       true,
+       infer_sort,
+       lower_sort},
+      {"relax.argsort",
+       "the positions that sort an axis; stable",
+       {{"data", "the tensor"}},
+       op_attrs<ArgsortAttrs>(),
+       opaque,
+       true,
+       infer_argsort,
+       lower_argsort},
+      {"relax.topk",
+       "the k largest (or smallest) elements of an axis in order, and their positions",
+       {{"data", "the tensor"}, {"k", "int64 scalar"}},
+       op_attrs<TopKAttrs>(),
+       opaque,
+       true,
+       infer_topk,
+       lower_topk},
+  };
+}
+
+}  // namespace relaxc
