@@ -13,10 +13,10 @@ bool is_name_start(char c) {
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 
 // Longest first.
-constexpr std::string_view kOperators[] = {"**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==",
-                                           "!=",  "->",  "+=",  "-=",  "*=",  "/=", "%=", "&=", "|=", "^=", "@=", ":=",
-                                           "(",   ")",   "[",   "]",   "{",   "}",  "+",  "-",  "*",  "/",  "%",  "&",
-                                           "|",   "^",   "~",   "<",   ">",   "=",  ",",  ":",  ".",  ";",  "@"};
+constexpr std::string_view kOperators[] = {
+    "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=",
+    "*=",  "/=",  "%=",  "&=",  "|=",  "^=", "@=", ":=", "(",  ")",  "[",  "]",  "{",  "}",  "+",  "-",
+    "*",   "/",   "%",   "&",   "|",   "^",  "~",  "<",  ">",  "=",  ",",  ":",  ".",  ";",  "@"};
 
 // Words that begin a statement and cannot stand inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
@@ -66,8 +66,8 @@ class Lexer {
   // Consumes the newline.
   void next_line() {
     if (brackets_.empty()) {
-      if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline &&
-          tokens_.back().kind != TokenKind::kIndent && tokens_.back().kind != TokenKind::kDedent) {
+      if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline && tokens_.back().kind != TokenKind::kIndent &&
+          tokens_.back().kind != TokenKind::kDedent) {
         push(TokenKind::kNewline, 0);
       }
       at_line_start_ = true;
@@ -143,9 +143,7 @@ class Lexer {
     }
   }
 
-  void never_closed(const Token& open) {
-    diagnostics_.error(source_.span(open), "'{}' was never closed", open.text);
-  }
+  void never_closed(const Token& open) { diagnostics_.error(source_.span(open), "'{}' was never closed", open.text); }
 
   // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
   void check_statement_in_brackets() {

@@ -15,12 +15,12 @@ struct OperatorRow {
   BinaryOp op;
 };
 constexpr OperatorRow kOperators[] = {
-    {"+", BinaryOp::kAdd},     {"-", BinaryOp::kSub},         {"*", BinaryOp::kMul},
-    {"/", BinaryOp::kDiv},     {"//", BinaryOp::kFloorDiv},   {"%", BinaryOp::kFloorMod},
+    {"+", BinaryOp::kAdd},        {"-", BinaryOp::kSub},         {"*", BinaryOp::kMul},
+    {"/", BinaryOp::kDiv},        {"//", BinaryOp::kFloorDiv},   {"%", BinaryOp::kFloorMod},
     {"<<", BinaryOp::kShiftLeft}, {">>", BinaryOp::kShiftRight}, {"&", BinaryOp::kBitAnd},
-    {"|", BinaryOp::kBitOr},   {"^", BinaryOp::kBitXor},      {"==", BinaryOp::kEQ},
-    {"!=", BinaryOp::kNE},     {"<", BinaryOp::kLT},          {"<=", BinaryOp::kLE},
-    {">", BinaryOp::kGT},      {">=", BinaryOp::kGE},         {"and", BinaryOp::kAnd},
+    {"|", BinaryOp::kBitOr},      {"^", BinaryOp::kBitXor},      {"==", BinaryOp::kEQ},
+    {"!=", BinaryOp::kNE},        {"<", BinaryOp::kLT},          {"<=", BinaryOp::kLE},
+    {">", BinaryOp::kGT},         {">=", BinaryOp::kGE},         {"and", BinaryOp::kAnd},
     {"or", BinaryOp::kOr},
 };
 std::optional<BinaryOp> operator_of(std::string_view symbol) {
@@ -32,24 +32,36 @@ std::optional<BinaryOp> operator_of(std::string_view symbol) {
 
 // The call forms of operators, which never fold.
 constexpr OperatorRow kOperatorCalls[] = {
-    {"Add", BinaryOp::kAdd},          {"And", BinaryOp::kAnd},
-    {"Div", BinaryOp::kDiv},          {"EQ", BinaryOp::kEQ},
-    {"GE", BinaryOp::kGE},            {"GT", BinaryOp::kGT},
-    {"LE", BinaryOp::kLE},            {"LT", BinaryOp::kLT},
-    {"Mul", BinaryOp::kMul},          {"NE", BinaryOp::kNE},
-    {"Or", BinaryOp::kOr},            {"Sub", BinaryOp::kSub},
-    {"bitwise_and", BinaryOp::kBitAnd}, {"bitwise_or", BinaryOp::kBitOr},
-    {"bitwise_xor", BinaryOp::kBitXor}, {"div", BinaryOp::kDiv},
-    {"floordiv", BinaryOp::kFloorDiv}, {"floormod", BinaryOp::kFloorMod},
-    {"max", BinaryOp::kMax},          {"min", BinaryOp::kMin},
-    {"shift_left", BinaryOp::kShiftLeft}, {"shift_right", BinaryOp::kShiftRight},
-    {"truncdiv", BinaryOp::kDiv},     {"truncmod", BinaryOp::kTruncMod},
+    {"Add", BinaryOp::kAdd},
+    {"And", BinaryOp::kAnd},
+    {"Div", BinaryOp::kDiv},
+    {"EQ", BinaryOp::kEQ},
+    {"GE", BinaryOp::kGE},
+    {"GT", BinaryOp::kGT},
+    {"LE", BinaryOp::kLE},
+    {"LT", BinaryOp::kLT},
+    {"Mul", BinaryOp::kMul},
+    {"NE", BinaryOp::kNE},
+    {"Or", BinaryOp::kOr},
+    {"Sub", BinaryOp::kSub},
+    {"bitwise_and", BinaryOp::kBitAnd},
+    {"bitwise_or", BinaryOp::kBitOr},
+    {"bitwise_xor", BinaryOp::kBitXor},
+    {"div", BinaryOp::kDiv},
+    {"floordiv", BinaryOp::kFloorDiv},
+    {"floormod", BinaryOp::kFloorMod},
+    {"max", BinaryOp::kMax},
+    {"min", BinaryOp::kMin},
+    {"shift_left", BinaryOp::kShiftLeft},
+    {"shift_right", BinaryOp::kShiftRight},
+    {"truncdiv", BinaryOp::kDiv},
+    {"truncmod", BinaryOp::kTruncMod},
 };
 
 // What else T has in expressions; for hints.
-constexpr std::string_view kForms[] = {"Broadcast", "Cast",   "Let",       "Not",       "Ramp",     "Select",   "abs",
-                                       "bool",      "cast",   "call_intrin", "float32", "if_then_else", "infinity",
-                                       "int32",     "int64",  "likely",    "max_value", "min_value"};
+constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
+                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
+                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
@@ -123,8 +135,7 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if ((!number(x) || !number(y)) && !both_bool)
     fail(at, "operands have different dtypes: {} and {}", to_string(x), to_string(y));
   if (x.lanes != y.lanes) {
-    if (x.lanes != 1 && y.lanes != 1)
-      fail(at, "operands have different lanes: {} and {}", to_string(x), to_string(y));
+    if (x.lanes != 1 && y.lanes != 1) fail(at, "operands have different lanes: {} and {}", to_string(x), to_string(y));
     Value& narrow = x.lanes == 1 ? a : b;
     narrow = {broadcast(narrow.expr, std::max(x.lanes, y.lanes), span(at))};
     x = dtype_of(a.expr);
@@ -340,15 +351,16 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
     } else {
       index = scalar(item);
     }
-    if (!dtype_of(index).is_integral())
-      fail(item, "expected an integer index, got {}", to_string(dtype_of(index)));
+    if (!dtype_of(index).is_integral()) fail(item, "expected an integer index, got {}", to_string(dtype_of(index)));
     if (dtype_of(index).lanes > 1 && d + 1 < items.size()) fail(item, "only the last index may be a vector");
     result.push_back(index);
   }
   return result;
 }
 
-Value Parser::load(const Buffer& buffer, const Syntax& at) { return {relaxc::load(buffer, indices(buffer, at), span(at))}; }
+Value Parser::load(const Buffer& buffer, const Syntax& at) {
+  return {relaxc::load(buffer, indices(buffer, at), span(at))};
+}
 
 Value Parser::subscript(const Syntax& at) {
   // metadata["relax.expr.Constant"][0]: what the printer leaves in place of a large constant.
@@ -416,7 +428,8 @@ Value Parser::method_call(const Syntax& at) {
   for (const Syntax* item : items(required(at, 0, "indices"))) index_list.children.push_back(item);
   BufferLoad payload{source, indices(source, index_list), std::nullopt};
   DType element = buffer_type(source).dtype;
-  DType result = element.with_lanes(element.lanes * (payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes));
+  DType result =
+      element.with_lanes(element.lanes * (payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes));
   if (const Syntax* mask = arg(at, 2, "predicate")) payload.predicate = condition(*mask);
   if (const Syntax* stated = arg(at, 1, "dtype"); stated && dtype(*stated) != result)
     fail(*stated, "the load gives {}, not {}", to_string(result), to_string(dtype(*stated)));
@@ -433,7 +446,8 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (positional(at) == 0 && at.keywords.empty())
     fail(at, "a new variable stands alone on the right of '=': n = T.{}()", to_string(wanted));
   const Syntax& argument = required(at, 0, "expr");
-  if (argument.kind == SyntaxKind::kString || (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
+  if (argument.kind == SyntaxKind::kString ||
+      (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
     AttrValue value = attr_value(at);
     if (const double* number = value.as<double>(); number && wanted.is_float() && wanted.lanes == 1)
       return {float_imm(*number, wanted, span(at))};

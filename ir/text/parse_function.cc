@@ -76,7 +76,8 @@ FunctionRef Parser::graph_function(const Line& line, bool is_private, bool pure,
     throw Failed();
   }
   Attrs attributes = body.attrs;
-  if (!is_private && !nested && !attributes.has("global_symbol")) attributes.set("global_symbol", std::string(line.text));
+  if (!is_private && !nested && !attributes.has("global_symbol"))
+    attributes.set("global_symbol", std::string(line.text));
   Type result = signature.result.value_or(body.result->type());
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
                         pure && !body.impure, std::move(attributes)},
@@ -126,7 +127,8 @@ void Parser::relax_line(const Line& line, Body& body) {
     case LineKind::kWith: {
       const Syntax& item = *line.items[0].first;
       std::string path = item.kind == SyntaxKind::kCall ? dotted(*item.children[0]) : "";
-      if (path != "R.dataflow") fail_with_hint(item, "expected R.dataflow() after 'with'", path.empty() ? "" : "R.dataflow()");
+      if (path != "R.dataflow")
+        fail_with_hint(item, "expected R.dataflow() after 'with'", path.empty() ? "" : "R.dataflow()");
       if (body.in_dataflow) fail(line, "a dataflow block inside of another");
       return dataflow(line, body);
     }
@@ -160,7 +162,9 @@ void Parser::relax_line(const Line& line, Body& body) {
     case LineKind::kBreak:
     case LineKind::kContinue:
     case LineKind::kClass:
-      fail(line, "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or 'return'");
+      fail(line,
+           "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or "
+           "'return'");
   }
 }
 
@@ -217,7 +221,8 @@ void Parser::relax_call_line(const Line& line, Body& body) {
       if (!value.is<Var>()) fail(*at.children[i], "expected a variable");
       std::vector<VarRef>& outputs = body.blocks.back().outputs;
       bool bound_here = false;
-      for (const Binding& binding : body.blocks.back().bindings) bound_here = bound_here || same_node(binding.var, value);
+      for (const Binding& binding : body.blocks.back().bindings)
+        bound_here = bound_here || same_node(binding.var, value);
       if (!bound_here) fail(*at.children[i], "'{}' is not bound in this dataflow block", value.as<Var>()->name);
       outputs.push_back(cast<Var>(value));
     }
@@ -306,11 +311,10 @@ Expr Parser::as_argument(const Syntax& at) {
 
 Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Syntax& at) {
   constexpr std::pair<std::string_view, const char*> kSugar[] = {
-      {"+", "relax.add"},      {"-", "relax.subtract"},      {"*", "relax.multiply"},
-      {"/", "relax.divide"},   {"//", "relax.floor_divide"}, {"%", "relax.floor_mod"},
-      {"**", "relax.power"},   {"@", "relax.matmul"},        {"<", "relax.less"},
-      {"<=", "relax.less_equal"}, {">", "relax.greater"},    {">=", "relax.greater_equal"},
-      {"==", "relax.equal"},   {"!=", "relax.not_equal"}};
+      {"+", "relax.add"},           {"-", "relax.subtract"},    {"*", "relax.multiply"}, {"/", "relax.divide"},
+      {"//", "relax.floor_divide"}, {"%", "relax.floor_mod"},   {"**", "relax.power"},   {"@", "relax.matmul"},
+      {"<", "relax.less"},          {"<=", "relax.less_equal"}, {">", "relax.greater"},  {">=", "relax.greater_equal"},
+      {"==", "relax.equal"},        {"!=", "relax.not_equal"}};
   // A number beside a tensor is a constant of the tensor's dtype.
   auto lift = [&](Value& value, const Value& other) {
     if (!value.expr.type().is<PrimType>()) return;
@@ -387,7 +391,8 @@ Value Parser::call_tir(const std::string& form, const Syntax& at) {
                     : expr(function);
   bool right = callee.is<GlobalVar>() || (form == "R.call_dps_packed" && callee.is<ExternFunc>());
   if (!right)
-    fail(function, "expected {}", form == "R.call_dps_packed" ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
+    fail(function, "expected {}",
+         form == "R.call_dps_packed" ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
   Call call{op_ref("relax." + form.substr(2)), {callee}, {}, {}};
   const Syntax& inputs = required(at, 1, "args");
   Expr given = as_argument(inputs);
@@ -410,7 +415,8 @@ Value Parser::call_tir(const std::string& form, const Syntax& at) {
   }
   for (const Keyword& keyword : at.keywords) {
     constexpr std::string_view kOwn[] = {"out_sinfo", "out_ty", "tir_vars", "args", "func"};
-    bool own = std::find(std::begin(kOwn), std::end(kOwn), keyword.name) != std::end(kOwn) || (early && keyword.name == "dtype");
+    bool own = std::find(std::begin(kOwn), std::end(kOwn), keyword.name) != std::end(kOwn) ||
+               (early && keyword.name == "dtype");
     if (!own) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
   return typed_call(std::move(call), at);
@@ -444,7 +450,8 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (!row) {
     std::vector<std::string> known;
     for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
-    for (const char* other : {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"}) known.emplace_back(other);
+    for (const char* other : {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"})
+      known.emplace_back(other);
     std::optional<std::string> near = nearest(form, known);
     fail_with_hint(*at.children[0], fmt::format("unknown operator '{}'", form), near.value_or(""));
   }
@@ -491,13 +498,16 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   }
   for (const Keyword& keyword : at.keywords) {
     if (keyword.name == "sinfo_args" || keyword.name == "ty_args") continue;
-    bool is_input = std::any_of(row.inputs.begin(), row.inputs.end(), [&](const OpInput& in) { return keyword.name == in.name; });
-    auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return keyword.name == a.name; });
+    bool is_input =
+        std::any_of(row.inputs.begin(), row.inputs.end(), [&](const OpInput& in) { return keyword.name == in.name; });
+    auto attr =
+        std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return keyword.name == a.name; });
     if (attr == row.attrs.end()) {
       if (is_input) continue;
       std::vector<std::string> known;
       for (const OpAttr& a : row.attrs) known.emplace_back(a.name);
-      Syntax place{SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
+      Syntax place{
+          SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
       std::optional<std::string> near = nearest(keyword.name, known);
       fail_with_hint(place, fmt::format("{} has no attribute '{}'", row.name, keyword.name), near.value_or(""));
     }
@@ -537,7 +547,8 @@ Value Parser::constant(const Syntax& at) {
   std::optional<int64_t> count = element_count(shape);
   if (!count) fail(at, "the shape has no size of 64 bits");
   if (const Syntax* encoding = keyword(at, "encoding")) {
-    if (string(*encoding) != "hex" || !wanted || !stated_shape) fail(at, "expected a dtype, a shape and encoding=\"hex\"");
+    if (string(*encoding) != "hex" || !wanted || !stated_shape)
+      fail(at, "expected a dtype, a shape and encoding=\"hex\"");
     std::string hex = string(value);
     auto bytes = checked_mul(*count, wanted->bytes());
     if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
@@ -568,7 +579,8 @@ Value Parser::constant(const Syntax& at) {
     for (const Syntax* item : node.children) visit(*item, depth + 1);
   };
   if (stated_shape) {
-    if (*count != 0 || !items(value).empty()) fail(at, "a shape is given for empty constants only; got {} elements", *count);
+    if (*count != 0 || !items(value).empty())
+      fail(at, "a shape is given for empty constants only; got {} elements", *count);
   } else {
     visit(value, 0);
   }

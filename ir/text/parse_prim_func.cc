@@ -8,8 +8,16 @@ namespace relaxc::text {
 // The block whose body is being read.
 struct Parser::BlockState {
   explicit BlockState(std::string name)
-      : block{.name = std::move(name), .iter_vars = {}, .predicate = {}, .reads = {}, .writes = {}, .annotations = {},
-              .alloc_buffers = {}, .match_buffers = {}, .init = {}, .body = no_op()} {}
+      : block{.name = std::move(name),
+              .iter_vars = {},
+              .predicate = {},
+              .reads = {},
+              .writes = {},
+              .annotations = {},
+              .alloc_buffers = {},
+              .match_buffers = {},
+              .init = {},
+              .body = no_op()} {}
   Block block;
   bool has_reads = false, has_writes = false, has_where = false, has_attrs = false;
   bool at_head = true;  // nothing but axes, annotations and allocations so far
@@ -64,7 +72,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
         if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
       }
       if (!param.annotation) {
-        report(param, "parameter '{}' has no type", param.name).notes.push_back("write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`");
+        report(param, "parameter '{}' has no type", param.name)
+            .notes.push_back("write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`");
         throw Failed();
       }
       const Syntax& at = *param.annotation;
@@ -148,7 +157,8 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
     ~Depth() { --depth; }
     int& depth;
   } depth(statement_depth_);
-  if (statement_depth_ > kDeepestStatement) fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
+  if (statement_depth_ > kDeepestStatement)
+    fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // What may stand before the statements of a block.
   auto body_starts = [&] { blocks_.back()->at_head = false; };
   switch (line.kind) {
@@ -245,7 +255,8 @@ bool Parser::define_free_vars(const Line& line) {
       dtypes.push_back(dtype(*value->children[1]));
       continue;
     }
-    auto parsed = path.starts_with("T.") && positional(*value) == 0 ? parse_dtype(std::string_view(path).substr(2)) : std::nullopt;
+    auto parsed = path.starts_with("T.") && positional(*value) == 0 ? parse_dtype(std::string_view(path).substr(2))
+                                                                    : std::nullopt;
     if (!parsed) return false;
     dtypes.push_back(*parsed);
   }
@@ -300,7 +311,8 @@ bool Parser::define_axis(const Line& line) {
   }
   std::optional<IterKind> kind = axis_kind(path);
   if (!kind) {
-    std::optional<std::string> near = nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"});
+    std::optional<std::string> near =
+        nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"});
     fail_with_hint(*call.children[0], fmt::format("unknown kind of axis '{}'", path.substr(7)), near.value_or(""));
   }
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
@@ -422,7 +434,8 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   if (line.annotation) {
     // x: T.let[T.int32] = e is the later spelling of x: T.int32 = e.
     const Syntax* stated = line.annotation;
-    if (stated->kind == SyntaxKind::kSubscript && dotted(*stated->children[0]) == "T.Let" && stated->children.size() == 2)
+    if (stated->kind == SyntaxKind::kSubscript && dotted(*stated->children[0]) == "T.Let" &&
+        stated->children.size() == 2)
       stated = stated->children[1];
     Type annotated = type(*stated);
     const PrimType* prim = annotated.as<PrimType>();
@@ -502,7 +515,8 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   }
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") {
     check_keywords(call, {"indices", "value", "predicate"});
-    Syntax target{SyntaxKind::kSubscript, call.line, call.column, call.length, call.depth, {}, {callee.children[0]}, {}};
+    Syntax target{SyntaxKind::kSubscript, call.line, call.column, call.length, call.depth, {},
+                  {callee.children[0]},   {}};
     for (const Syntax* item : items(required(call, 0, "indices"))) target.children.push_back(item);
     store(target, required(call, 1, "value"), std::nullopt, out);
     if (const Syntax* mask = arg(call, 2, "predicate")) {
@@ -518,7 +532,8 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
 // ---- Loops and with
 
 void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
-  if (line.value->kind != SyntaxKind::kCall) fail(*line.value, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
+  if (line.value->kind != SyntaxKind::kCall)
+    fail(*line.value, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
   const Syntax& call = *line.value;
   std::string path = dotted(*call.children[0]);
   std::vector<const Syntax*> targets = items(*line.target);
@@ -540,33 +555,43 @@ void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
         fail(line, "{} loop variables for {} extents", targets.size(), positional(call));
       for (size_t i = 0; i < targets.size(); ++i) {
         Expr extent = scalar(*call.children[i + 1]);
-        heads.push_back({name_of_target(*targets[i]), span(*targets[i]), {int_imm(0, dtype_of(extent).is_integral() ? dtype_of(extent) : kInt32), extent}});
+        heads.push_back({name_of_target(*targets[i]),
+                         span(*targets[i]),
+                         {int_imm(0, dtype_of(extent).is_integral() ? dtype_of(extent) : kInt32), extent}});
       }
     } else {
       std::optional<ForKind> known = loop_kind(path);
       if (!known) {
-        std::optional<std::string> near = path.empty() ? std::nullopt : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
+        std::optional<std::string> near =
+            path.empty()
+                ? std::nullopt
+                : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
         fail_with_hint(*call.children[0], "expected a loop: range(n), T.grid(m, n), T.parallel(n)", near.value_or(""));
       }
       kind = *known;
       check_keywords(call, {"start", "stop", "thread", "annotations"});
-      if (targets.size() != 1) fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
+      if (targets.size() != 1)
+        fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
       size_t count = positional(call);
       if (count < 1 || count > 2) fail(call, "expected an extent, or start and stop; got {} arguments", count);
       Value end = eval(*call.children[count]);
       Value min = count == 2 ? eval(*call.children[1]) : Value{int_imm(0, default_int_), true};
       match_operands(min, end, call);
-      heads.push_back({name_of_target(*targets[0]), span(*targets[0]), {min.expr, extent_of(min.expr, end.expr, call)}});
+      heads.push_back(
+          {name_of_target(*targets[0]), span(*targets[0]), {min.expr, extent_of(min.expr, end.expr, call)}});
       if (const Syntax* axis = keyword(call, "thread")) thread = string(*axis);
-      if ((kind == ForKind::kThreadBinding) != !thread.empty()) fail(call, "'thread' belongs to T.thread_binding, and is required there");
+      if ((kind == ForKind::kThreadBinding) != !thread.empty())
+        fail(call, "'thread' belongs to T.thread_binding, and is required there");
       if (const Syntax* notes = keyword(call, "annotations")) annotations = attrs(*notes);
     }
     for (size_t i = 0; i < heads.size(); ++i) {
       DType dtype = dtype_of(heads[i].range.extent);
       if (!dtype.is_integral() || dtype.lanes != 1)
-        fail(*call.children[std::min(i + 1, call.children.size() - 1)], "expected an integer extent, got {}", to_string(dtype));
+        fail(*call.children[std::min(i + 1, call.children.size() - 1)], "expected an integer extent, got {}",
+             to_string(dtype));
       for (size_t j = 0; j < i; ++j) {
-        if (heads[j].name == heads[i].name && heads[i].name != "_") fail(*targets[i], "loop variable '{}' is given twice", heads[i].name);
+        if (heads[j].name == heads[i].name && heads[i].name != "_")
+          fail(*targets[i], "loop variable '{}' is given twice", heads[i].name);
       }
     }
     if (statement_depth_ + static_cast<int>(heads.size()) > kDeepestStatement)

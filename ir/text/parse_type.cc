@@ -63,8 +63,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   type.dtype = kFloat32;
   if (const Syntax* stated = arg(call, first + 1, "dtype")) type.dtype = dtype(*stated);
   type.shape = dims(required(call, first, "shape"), kInt32);
-  if (positional(call) > first + 2)
-    fail(*call.children[first + 3], "expected shape and dtype, then keyword arguments");
+  if (positional(call) > first + 2) fail(*call.children[first + 3], "expected shape and dtype, then keyword arguments");
   if (const Syntax* data = keyword(call, "data"); data && data->text != "None")
     fail(*data, "buffers over a pointer (data=) are not supported yet");
   const Syntax* strides = keyword(call, "strides");

@@ -44,8 +44,8 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"T.select", "T.Select"},
     {"T.unrolled", "T.unroll"},
 };
-constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
-    {"out_ty", "out_sinfo"}, {"ty_args", "sinfo_args"}};
+constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {{"out_ty", "out_sinfo"},
+                                                                             {"ty_args", "sinfo_args"}};
 
 std::string_view canonical_keyword(std::string_view name) {
   for (const auto& [other, canonical] : kKeywordAliases) {
@@ -335,7 +335,8 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
   for (const Keyword& keyword : call.keywords) {
     std::string_view name = canonical_keyword(keyword.name);
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    Syntax at{SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
+    Syntax at{
+        SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
     std::vector<std::string> names(known.begin(), known.end());
     std::optional<std::string> near = nearest(keyword.name, names);
     fail_with_hint(at, fmt::format("unknown argument '{}'", keyword.name), near.value_or(""));
@@ -430,7 +431,8 @@ DType Parser::dtype(const Syntax& at) {
   std::string text;
   if (at.kind == SyntaxKind::kString) {
     text = string(at);
-  } else if (at.kind == SyntaxKind::kCall && (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
+  } else if (at.kind == SyntaxKind::kCall &&
+             (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
     text = string(required(at, 0, "dtype"));
   } else {
     std::string name = dotted(at);

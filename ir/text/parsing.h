@@ -41,9 +41,7 @@ class Parser {
   // ---- parser.cc: errors, names, modules
   Span span(const Syntax& at) const { return {origin_, at.line, at.column, at.length}; }
   Span span(const Line& at) const { return {origin_, at.line, at.column, at.length}; }
-  Span span(const Param& at) const {
-    return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())};
-  }
+  Span span(const Param& at) const { return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())}; }
   template <class At, class... Args>
   Diagnostic& report(const At& at, fmt::format_string<Args...> format, Args&&... args) {
     return diagnostics_.error(span(at), "{}", fmt::format(format, std::forward<Args>(args)...));
@@ -73,7 +71,9 @@ class Parser {
     Parser& parser;
   };
   const Entity* lookup(std::string_view name) const;
-  void define(std::string_view name, Expr value) { scopes_.back().insert_or_assign(std::string(name), Entity{std::move(value)}); }
+  void define(std::string_view name, Expr value) {
+    scopes_.back().insert_or_assign(std::string(name), Entity{std::move(value)});
+  }
   // After a failed statement: the names it would have defined.
   void poison(const Syntax* target);
   void poison_line(const Line& line);

@@ -11,11 +11,10 @@ namespace {
 // Thrown after a syntax error was reported; caught where statements are separated.
 struct SyntaxError {};
 
-constexpr std::string_view kKeywords[] = {"and",   "as",    "assert", "async",    "await",  "break", "class",
-                                          "continue", "def", "del",   "elif",     "else",   "except", "finally",
-                                          "for",   "from",  "global", "if",       "import", "in",    "is",
-                                          "lambda", "nonlocal", "not", "or",      "pass",   "raise", "return",
-                                          "try",   "while", "with",   "yield"};
+constexpr std::string_view kKeywords[] = {
+    "and",      "as",     "assert",  "async", "await", "break",  "class", "continue", "def",  "del",  "elif",
+    "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
+    "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
 
 bool is_keyword(std::string_view word) {
   return std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
@@ -26,7 +25,7 @@ struct BinaryLevel {
   int level;
 };
 constexpr BinaryLevel kBinaryLevels[] = {{"|", 1}, {"^", 2}, {"&", 3}, {"<<", 4}, {">>", 4}, {"+", 5},
-                                         {"-", 5}, {"*", 6}, {"/", 6}, {"//", 6}, {"%", 6}, {"@", 6}};
+                                         {"-", 5}, {"*", 6}, {"/", 6}, {"//", 6}, {"%", 6},  {"@", 6}};
 constexpr int kUnaryLevelNumber = 7;
 
 class SyntaxParser {
@@ -705,7 +704,8 @@ class SyntaxParser {
       adopt(result, expression());
       expect(":", "after a key");
       adopt(result, expression());
-      if (!peek().is("}") && !peek().is(",")) fail(peek(), "expected ',' or '}}' in a dictionary, got {}", describe(peek()));
+      if (!peek().is("}") && !peek().is(","))
+        fail(peek(), "expected ',' or '}}' in a dictionary, got {}", describe(peek()));
       accept(",");
     }
     ++next_;

@@ -14,15 +14,15 @@ enum class SyntaxKind : uint8_t {
   kConstant,  // True, False, None, ...
   kTuple,
   kList,
-  kDict,        // children: key, value, key, value, ...
-  kAttribute,   // children: object; text: the name
-  kSubscript,   // children: object, then the indices
-  kSlice,       // children: start, stop, step; null where absent
-  kCall,        // children: callee, then the positional arguments; keywords
-  kUnary,       // text: - + ~ not
-  kBinary,      // text: + - * / // % ** << >> & | ^ @
-  kCompare,     // text: the operator; children: two
-  kBool,        // text: and, or; children: two
+  kDict,         // children: key, value, key, value, ...
+  kAttribute,    // children: object; text: the name
+  kSubscript,    // children: object, then the indices
+  kSlice,        // children: start, stop, step; null where absent
+  kCall,         // children: callee, then the positional arguments; keywords
+  kUnary,        // text: - + ~ not
+  kBinary,       // text: + - * / // % ** << >> & | ^ @
+  kCompare,      // text: the operator; children: two
+  kBool,         // text: and, or; children: two
   kConditional,  // children: value, condition, otherwise
   kStarred,
 };
@@ -71,8 +71,8 @@ struct Param {
 struct Line {
   LineKind kind;
   uint32_t line, column, length;
-  std::string_view text;            // operator, or the name of a function or class
-  const Syntax* target = nullptr;   // assignments and loops: a name, subscript, attribute or tuple
+  std::string_view text;           // operator, or the name of a function or class
+  const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
   const Syntax* annotation = nullptr;
   const Syntax* value = nullptr;
   const Syntax* extra = nullptr;
