@@ -1,0 +1,257 @@
+// Convolutions over one to three spatial dims. Both directions lower to an optional injective stage "pad_temp" and one
+// reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
+// form that schedules expect. The transposed one spreads and pads the input in that stage, then convolves with the
+// flipped kernel.
+#include "ops/ops.h"
+#include "ops/window.h"
+
+namespace relaxc {
+
+namespace {
+
+const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
+const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
+const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
+
+template <int N>
+struct ConvAttrs {
+  std::vector<int64_t> strides = {1}, padding = {0}, dilation = {1};
+  int64_t groups = 1;
+  std::string data_layout = data_layout_of(N), kernel_layout = kernel_layout_of(N);
+  std::optional<std::string> out_layout;  // absent: as the data
+  std::optional<DType> out_dtype;         // absent: as the data
+  static constexpr auto fields() {
+    return std::tuple(field("strides", &ConvAttrs::strides), field("padding", &ConvAttrs::padding),
+                      field("dilation", &ConvAttrs::dilation), field("groups", &ConvAttrs::groups),
+                      field("data_layout", &ConvAttrs::data_layout), field("kernel_layout", &ConvAttrs::kernel_layout),
+                      field("out_layout", &ConvAttrs::out_layout), field("out_dtype", &ConvAttrs::out_dtype));
+  }
+};
+template <int N>
+struct ConvTransposeAttrs {
+  std::vector<int64_t> strides = {1}, padding = {0}, output_padding = {0}, dilation = {1};
+  int64_t groups = 1;
+  std::string data_layout = data_layout_of(N), kernel_layout = transposed_kernel_layout_of(N);
+  std::optional<std::string> out_layout;
+  std::optional<DType> out_dtype;
+  static constexpr auto fields() {
+    using A = ConvTransposeAttrs;
+    return std::tuple(field("strides", &A::strides), field("padding", &A::padding),
+                      field("output_padding", &A::output_padding), field("dilation", &A::dilation),
+                      field("groups", &A::groups), field("data_layout", &A::data_layout),
+                      field("kernel_layout", &A::kernel_layout), field("out_layout", &A::out_layout),
+                      field("out_dtype", &A::out_dtype));
+  }
+};
+
+// A checked call, the same for both directions.
+struct Conv {
+  size_t spatial;
+  std::vector<int64_t> strides, dilation;
+  Padding padding;
+  int64_t groups;
+  DType out_dtype;
+  Expr batch, in_channels, out_channels, in_per_group, out_per_group;
+  std::vector<Expr> kernel;
+  std::vector<Expr> out;  // spatial dims of the result
+
+  std::vector<Expr> result() const {
+    std::vector<Expr> dims = {batch, out_channels};
+    dims.insert(dims.end(), out.begin(), out.end());
+    return dims;
+  }
+};
+
+// n / groups; an error when a constant does not divide.
+Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const char* what) {
+  auto known = as_int(channels);
+  if (known && *known % groups != 0) op.fail("{} {} channels are not divisible by {} groups", *known, what, groups);
+  return floor_div(channels, groups);
+}
+
+template <int N, class A>
+Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout) {
+  require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+  require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
+  require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+  for (size_t i : {0, 1}) {
+    if (op.rank(i) != N + 2) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), N + 2);
+  }
+  DType data = op.dtype(0), weight = op.dtype(1);
+  if (data.is_bool() || weight.is_bool()) op.fail("expected numbers, got bool");
+  bool widened = attrs.out_dtype && data.is_integral() && weight.is_integral();
+  if (data != weight && !widened)
+    op.fail("arguments have different dtypes: {} and {}", to_string(data), to_string(weight));
+  if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
+  const std::vector<Expr>&x = op.shape(0), &w = op.shape(1);
+  return Conv{.spatial = N,
+              .strides = per_dim(op, attrs.strides, N, "strides", 1),
+              .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
+              .padding = read_padding(op, attrs.padding, N),
+              .groups = attrs.groups,
+              .out_dtype = attrs.out_dtype.value_or(data),
+              .batch = x[0],
+              .in_channels = x[1],
+              .out_channels = w[0],
+              .in_per_group = w[1],
+              .out_per_group = w[1],
+              .kernel = {w.begin() + 2, w.end()},
+              .out = {}};
+}
+
+void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
+  auto given = as_int(weight), wanted = as_int(data);
+  if (given && wanted && *given != *wanted) op.fail("weight has {} input channels, expected {}", *given, *wanted);
+}
+
+template <int N>
+Conv check_conv(const OpCall& op) {
+  Conv conv = check_common<N>(op, op.attrs<ConvAttrs<N>>(), kernel_layout_of(N));
+  check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
+  conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
+  for (size_t d = 0; d < N; ++d) {
+    conv.out.push_back(window_count(op, op.shape(0)[d + 2], conv.padding.before[d] + conv.padding.after[d],
+                                    conv.kernel[d], conv.strides[d], conv.dilation[d]));
+  }
+  return conv;
+}
+
+// The reduction block. `source` has the padded data; weight_at gives the weight's indices.
+Buffer contract(ComputeBuilder& b, const Conv& conv, const std::string& name, const Buffer& source,
+                const Buffer& weight, const std::vector<int64_t>& strides,
+                const std::function<std::vector<Expr>(const Expr& channel, Axes reduced)>& weight_at) {
+  DType dtype = accumulation_dtype(conv.out_dtype);
+  std::vector<Expr> reduced = {conv.in_per_group};
+  reduced.insert(reduced.end(), conv.kernel.begin(), conv.kernel.end());
+  Buffer out = b.reduce(name, dtype, conv.result(), reduced, zero(dtype), combine_sum, [&](Axes i, Axes r) {
+    Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
+    std::vector<Expr> indices = {i[0], first + r[0]};
+    for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
+    return binary(BinaryOp::kMul, cast_to(load(source, indices), dtype),
+                  cast_to(load(weight, weight_at(i[1], r)), dtype));
+  });
+  return as_dtype(b, out, conv.out_dtype, name + "_cast");
+}
+
+template <int N>
+OpRow conv() {
+  OpRow row;
+  row.name = fmt::format("relax.nn.conv{}d", N);
+  row.doc = fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype", data_layout_of(N),
+                        kernel_layout_of(N));
+  row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}};
+  row.attrs = op_attrs<ConvAttrs<N>>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) {
+    Conv conv = check_conv<N>(op);
+    return tensor_type(conv.result(), conv.out_dtype);
+  };
+  row.legalize = [](const OpCall& op) {
+    Conv conv = check_conv<N>(op);
+    ComputeBuilder b;
+    std::vector<Buffer> x = b.inputs_of(op);
+    std::string name = N == 1 ? "conv1d_ncw" : N == 2 ? "conv2d_nchw" : "conv3d_ncdhw";
+    if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
+    Buffer source = x[0];
+    if (conv.padding.any()) {
+      std::vector<Expr> extents;
+      for (size_t d = 0; d < N; ++d)
+        extents.push_back(op.shape(0)[d + 2] + (conv.padding.before[d] + conv.padding.after[d]));
+      source = pad_stage(b, x[0], conv.padding.before, extents, zero(op.dtype(0)));
+    }
+    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [](const Expr& channel, Axes r) {
+      std::vector<Expr> indices = r;
+      indices.insert(indices.begin(), channel);
+      return indices;
+    })});
+  };
+  return row;
+}
+
+template <int N>
+Conv check_transposed(const OpCall& op) {
+  auto attrs = op.attrs<ConvTransposeAttrs<N>>();
+  Conv conv = check_common<N>(op, attrs, transposed_kernel_layout_of(N));
+  check_channels(op, op.shape(1)[0], conv.in_channels);
+  conv.in_per_group = per_group(op, conv.in_channels, conv.groups, "input");
+  conv.out_per_group = op.shape(1)[1];
+  conv.out_channels = conv.out_per_group * conv.groups;
+  std::vector<int64_t> extra = per_dim(op, attrs.output_padding, N, "output_padding", 0);
+  for (size_t d = 0; d < N; ++d) {
+    // (in - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding, the constants gathered.
+    int64_t rest = 1 + extra[d] - conv.strides[d] - conv.padding.before[d] - conv.padding.after[d];
+    const Expr& kernel = conv.kernel[d];
+    auto known = as_int(kernel);
+    if (known && *known < 1) op.fail("the window has extent {}, expected at least 1", *known);
+    Expr spread = op.shape(0)[d + 2] * conv.strides[d];
+    Expr out =
+        known ? spread + (rest + conv.dilation[d] * (*known - 1)) : spread + (kernel - 1) * conv.dilation[d] + rest;
+    auto known_out = as_int(out);
+    if (known_out && *known_out < 0) op.fail("the padding is larger than the result");
+    conv.out.push_back(out);
+  }
+  return conv;
+}
+
+// pad_temp[n, c, p] = data[n, c, (p - shift) / stride] where that is an element, with shift = dilation * (kernel - 1) -
+// padding before; the result is its convolution (stride 1) with the flipped kernel.
+Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
+  const BufferType& type = buffer_type(data);
+  std::vector<Expr> shape = {conv.batch, conv.in_channels}, shifts;
+  for (size_t d = 0; d < conv.spatial; ++d) {
+    Expr reach = (conv.kernel[d] - 1) * conv.dilation[d];
+    shape.push_back(conv.out[d] + reach);
+    shifts.push_back(reach - conv.padding.before[d]);
+  }
+  return b.compute("pad_temp", type.dtype, shape, [&](Axes i) {
+    Expr inside = bool_imm(true);
+    std::vector<Expr> indices = {i[0], i[1]};
+    for (size_t d = 0; d < conv.spatial; ++d) {
+      Expr position = i[d + 2] - shifts[d];
+      Expr index = floor_div(position, conv.strides[d]);
+      inside = inside && position >= int_imm(0) && index < type.shape[d + 2];
+      if (conv.strides[d] > 1) inside = inside && equal(floor_mod(position, conv.strides[d]), int_imm(0));
+      indices.push_back(index);
+    }
+    return if_then_else(inside, load(data, indices), zero(type.dtype));
+  });
+}
+
+template <int N>
+OpRow conv_transpose() {
+  OpRow row;
+  row.name = fmt::format("relax.nn.conv{}d_transpose", N);
+  row.doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
+                        transposed_kernel_layout_of(N));
+  row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}};
+  row.attrs = op_attrs<ConvTransposeAttrs<N>>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) {
+    Conv conv = check_transposed<N>(op);
+    return tensor_type(conv.result(), conv.out_dtype);
+  };
+  row.legalize = [](const OpCall& op) {
+    Conv conv = check_transposed<N>(op);
+    ComputeBuilder b;
+    std::vector<Buffer> x = b.inputs_of(op);
+    std::string name = N == 1 ? "conv1d_transpose_ncw" : N == 2 ? "conv2d_transpose_nchw" : "conv3d_transpose_ncdhw";
+    if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
+    Buffer source = spread_stage(b, conv, x[0]);
+    std::vector<int64_t> unit(N, 1);
+    return b.finish({contract(b, conv, name, source, x[1], unit, [&](const Expr& channel, Axes r) {
+      Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
+      std::vector<Expr> indices = {first + r[0], conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
+      for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
+      return indices;
+    })});
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpRow> convolution_ops() {
+  return {conv<1>(), conv<2>(), conv<3>(), conv_transpose<1>(), conv_transpose<2>(), conv_transpose<3>()};
+}
+
+}  // namespace relaxc

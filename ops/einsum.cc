@@ -1,0 +1,197 @@
+// Einstein summation: "ij,jk->ik", "...ii->...i", "i,i", ...
+#include "ops/einsum.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ops/window.h"
+
+namespace relaxc {
+
+namespace {
+
+struct EinsumAttrs {
+  std::string subscripts;
+  static constexpr auto fields() { return std::tuple(field("subscripts", &EinsumAttrs::subscripts)); }
+};
+
+// One dim's name: a letter, or the position (from the right) of a dim that "..." stands for.
+struct Label {
+  char letter;  // 0 for a dim of the ellipsis
+  size_t from_right = 0;
+  auto operator<=>(const Label&) const = default;
+};
+struct Equation {
+  std::vector<std::vector<Label>> operands;  // one label per dim
+  std::vector<Label> result, summed;         // summed in order of first use
+  std::map<Label, Expr> extents;
+
+  std::vector<Expr> dims(const std::vector<Label>& labels) const {
+    std::vector<Expr> list;
+    for (const Label& label : labels) list.push_back(extents.at(label));
+    return list;
+  }
+};
+
+std::vector<Expr> operand_list(const OpCall& op) {
+  if (const Tuple* tuple = op.arg(0).as<Tuple>()) return tuple->items;
+  const TupleType* type = op.arg(0).type().as<TupleType>();
+  if (!type) op.fail("expected a tuple of tensors");
+  std::vector<Expr> items;
+  for (size_t i = 0; i < type->items.size(); ++i) items.push_back(tuple_get(op.arg(0), static_cast<int64_t>(i)));
+  return items;
+}
+
+// The labels of one term; `rank` tells how many dims the ellipsis stands for.
+std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t rank) {
+  size_t dots = term.find("...");
+  size_t letters = term.size() - (dots == std::string::npos ? 0 : 3);
+  if (letters > rank || (dots == std::string::npos && letters != rank))
+    op.fail("'{}' names {} dims of an operand of rank {}", term, letters, rank);
+  std::vector<Label> labels;
+  for (size_t k = 0; k < term.size(); ++k) {
+    if (k == dots) {
+      for (size_t d = rank - letters; d-- > 0;) labels.push_back({0, d});
+      k += 2;
+    } else if (std::isalpha(static_cast<unsigned char>(term[k]))) {
+      labels.push_back({term[k], 0});
+    } else {
+      op.fail("unexpected '{}' in the subscripts", term[k]);
+    }
+  }
+  return labels;
+}
+
+// Two dims of one label: 1 broadcasts.
+Expr merge_dims(const OpCall& op, const Expr& a, const Expr& b) { return broadcast_shapes(op, {a}, {b})[0]; }
+
+std::vector<Label> parse_result(const OpCall& op, const std::string& text, const Equation& equation, size_t ellipsis) {
+  bool has_ellipsis = text.find("...") != std::string::npos;
+  std::vector<Label> result =
+      parse_term(op, text, text.size() - (has_ellipsis ? 3 : 0) + (has_ellipsis ? ellipsis : 0));
+  if (!has_ellipsis && ellipsis > 0) op.fail("the result of the subscripts has no '...'");
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!equation.extents.contains(result[i])) op.fail("'{}' of the result is in no operand", result[i].letter);
+    if (std::find(result.begin(), result.begin() + static_cast<int64_t>(i), result[i]) !=
+        result.begin() + static_cast<int64_t>(i))
+      op.fail("'{}' is twice in the result", result[i].letter);
+  }
+  return result;
+}
+
+Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
+  std::string text = op.attrs<EinsumAttrs>().subscripts;
+  std::erase(text, ' ');
+  size_t arrow = text.find("->");
+  std::string left = text.substr(0, arrow);
+  std::vector<std::string> terms(1);
+  for (char c : left) {
+    if (c == ',') {
+      terms.emplace_back();
+    } else {
+      terms.back() += c;
+    }
+  }
+  if (terms.size() != operands.size()) op.fail("subscripts of {} operands, got {}", terms.size(), operands.size());
+
+  Equation equation;
+  std::vector<Label> order;  // of first use
+  std::map<Label, int> uses;
+  size_t ellipsis = 0;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const std::vector<Expr>* shape = known_shape(operands[i].type());
+    if (!shape) op.fail("the shape of operand {} is not known; give it with match_cast", i);
+    std::vector<Label> labels = parse_term(op, terms[i], shape->size());
+    for (size_t d = 0; d < labels.size(); ++d) {
+      const Label& label = labels[d];
+      if (label.letter == 0) ellipsis = std::max(ellipsis, label.from_right + 1);
+      if (uses[label]++ == 0) order.push_back(label);
+      auto [it, is_new] = equation.extents.emplace(label, (*shape)[d]);
+      if (!is_new) it->second = merge_dims(op, it->second, (*shape)[d]);
+    }
+    equation.operands.push_back(std::move(labels));
+  }
+  if (arrow != std::string::npos) {
+    equation.result = parse_result(op, text.substr(arrow + 2), equation, ellipsis);
+  } else {  // the ellipsis, then the letters used once, sorted
+    for (size_t d = ellipsis; d-- > 0;) equation.result.push_back({0, d});
+    for (const auto& [label, count] : uses) {
+      if (label.letter != 0 && count == 1) equation.result.push_back(label);
+    }
+  }
+  for (const Label& label : order) {
+    if (std::find(equation.result.begin(), equation.result.end(), label) == equation.result.end())
+      equation.summed.push_back(label);
+  }
+  return equation;
+}
+
+DType operand_dtype(const OpCall& op, const std::vector<Expr>& operands) {
+  if (operands.empty()) op.fail("expected at least one operand");
+  std::optional<DType> dtype = tensor_dtype(operands[0].type());
+  for (const Expr& operand : operands) {
+    std::optional<DType> other = tensor_dtype(operand.type());
+    if (!dtype || !other) op.fail("the dtype of an operand is not known; give it with match_cast");
+    if (*dtype != *other) op.fail("operands have different dtypes: {} and {}", to_string(*dtype), to_string(*other));
+  }
+  if (dtype->is_bool()) op.fail("expected numbers, got bool");
+  return *dtype;
+}
+
+PrimFuncRef lower(const OpCall& op) {
+  std::vector<Expr> operands = operand_list(op);
+  Equation equation = parse(op, operands);
+  DType out_dtype = operand_dtype(op, operands);
+  ComputeBuilder b;
+  std::vector<Buffer> x;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    const Var* var = operands[i].as<Var>();
+    x.push_back(b.input(var ? var->name : fmt::format("input{}", i), out_dtype, *known_shape(operands[i].type())));
+  }
+  auto product_of_elements = [&](Axes i, Axes r, DType dtype) {
+    std::map<Label, Expr> axis;
+    for (size_t d = 0; d < equation.result.size(); ++d) axis.emplace(equation.result[d], i[d]);
+    for (size_t d = 0; d < equation.summed.size(); ++d) axis.emplace(equation.summed[d], r[d]);
+    std::optional<Expr> result;
+    for (size_t k = 0; k < x.size(); ++k) {
+      const std::vector<Expr>& shape = buffer_type(x[k]).shape;
+      std::vector<Expr> indices;
+      for (size_t d = 0; d < shape.size(); ++d)
+        indices.push_back(is_int(shape[d], 1) ? int_imm(0) : axis.at(equation.operands[k][d]));
+      Expr element = cast_to(load(x[k], indices), dtype);
+      result = result ? binary(BinaryOp::kMul, *result, element) : element;
+    }
+    return *result;
+  };
+  std::vector<Expr> shape = equation.dims(equation.result), summed = equation.dims(equation.summed);
+  bool is_empty = std::any_of(summed.begin(), summed.end(), [](const Expr& dim) { return is_int(dim, 0); });
+  if (summed.empty() || is_empty) {
+    return b.finish({b.compute("T_einsum", out_dtype, shape, [&](Axes i) {
+      return is_empty ? zero(out_dtype) : product_of_elements(i, {}, out_dtype);
+    })});
+  }
+  DType dtype = accumulation_dtype(out_dtype);
+  Buffer out = b.reduce("T_einsum", dtype, shape, summed, zero(dtype), combine_sum,
+                        [&](Axes i, Axes r) { return product_of_elements(i, r, dtype); });
+  return b.finish({as_dtype(b, out, out_dtype, "T_einsum_cast")});
+}
+
+}  // namespace
+
+OpRow einsum() {
+  OpRow row;
+  row.name = "relax.einsum";
+  row.doc = "sum of products over the labels that the result leaves out: subscripts=\"bij,bjk->bik\"";
+  row.inputs = {{"operands", "tuple of tensors"}};
+  row.attrs = op_attrs<EinsumAttrs>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) {
+    std::vector<Expr> operands = operand_list(op);
+    Equation equation = parse(op, operands);
+    return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
+  };
+  row.legalize = lower;
+  return row;
+}
+
+}  // namespace relaxc

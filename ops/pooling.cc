@@ -1,0 +1,361 @@
+// Pooling over one to three spatial dims: max, average, Lp, adaptive average, and max with the positions.
+#include <algorithm>
+
+#include "ops/ops.h"
+#include "ops/window.h"
+
+namespace relaxc {
+
+namespace {
+
+const char* layout_of(size_t spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
+
+template <int N>
+struct PoolAttrs {
+  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
+  bool ceil_mode = false, count_include_pad = false;
+  std::string layout = layout_of(N);
+  std::optional<std::string> out_layout;  // absent: as the data
+  static constexpr auto fields() {
+    return std::tuple(field("pool_size", &PoolAttrs::pool_size), field("strides", &PoolAttrs::strides),
+                      field("padding", &PoolAttrs::padding), field("dilation", &PoolAttrs::dilation),
+                      field("ceil_mode", &PoolAttrs::ceil_mode),
+                      field("count_include_pad", &PoolAttrs::count_include_pad), field("layout", &PoolAttrs::layout),
+                      field("out_layout", &PoolAttrs::out_layout));
+  }
+};
+struct IndexedPoolAttrs {
+  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
+  bool ceil_mode = false;
+  int64_t storage_order = 0;  // 0: row-major positions, 1: column-major
+  static constexpr auto fields() {
+    using A = IndexedPoolAttrs;
+    return std::tuple(field("pool_size", &A::pool_size), field("strides", &A::strides), field("padding", &A::padding),
+                      field("dilation", &A::dilation), field("ceil_mode", &A::ceil_mode),
+                      field("storage_order", &A::storage_order));
+  }
+};
+struct LpPoolAttrs {
+  int64_t p = 2;
+  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
+  bool ceil_mode = false;
+  static constexpr auto fields() {
+    using A = LpPoolAttrs;
+    return std::tuple(field("p", &A::p), field("pool_size", &A::pool_size), field("strides", &A::strides),
+                      field("padding", &A::padding), field("dilation", &A::dilation),
+                      field("ceil_mode", &A::ceil_mode));
+  }
+};
+
+// A checked call.
+struct Pool {
+  size_t spatial;
+  std::vector<int64_t> size, strides, dilation;
+  Padding padding;
+  bool ceil_mode;
+  std::vector<Expr> in, out;  // spatial dims
+  std::vector<Expr> result;
+  std::vector<Expr> kernel() const {
+    std::vector<Expr> dims;
+    for (int64_t extent : size) dims.push_back(int_imm(extent));
+    return dims;
+  }
+  // Where window `o` reads its k-th element of spatial dim d, in the padded data.
+  Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
+  // One past the last position that any window reads.
+  Expr reach(size_t d) const { return (out[d] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
+  // Whether all windows lie inside the data.
+  bool is_inside() const {
+    for (size_t d = 0; ceil_mode && d < spatial; ++d) {
+      auto known = as_int(reach(d)), extent = as_int(in[d]);
+      if (!known || !extent || *known > *extent) return false;
+    }
+    return !padding.any();
+  }
+};
+
+// The count with ceil_mode: the last window starts inside the data or the padding before it.
+Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t after, int64_t size, int64_t stride,
+                int64_t dilation) {
+  int64_t window = dilation * (size - 1) + 1;
+  if (auto known = as_int(extent); known && *known + before + after < window) {
+    if (stride <= window - (*known + before + after))
+      op.fail("the window of {} is larger than the padded input of {}", window, *known + before + after);
+  }
+  Expr windows = floor_div(extent + (before + after - window + 2 * stride - 1), stride);
+  return min(windows, floor_div(extent + (before + stride - 1), stride));
+}
+
+template <class A>
+Pool check_pool(const OpCall& op, const A& attrs) {
+  int64_t rank = op.rank(0);
+  if (rank < 3) op.fail("data has rank {}, expected at least 3", rank);
+  size_t n = static_cast<size_t>(rank - 2);
+  const std::vector<Expr>& shape = op.shape(0);
+  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
+  Pool pool{.spatial = n,
+            .size = per_dim(op, attrs.pool_size, n, "pool_size", 1),
+            .strides = per_dim(op, attrs.strides, n, "strides", 1),
+            .dilation = per_dim(op, attrs.dilation, n, "dilation", 1),
+            .padding = read_padding(op, attrs.padding, n),
+            .ceil_mode = attrs.ceil_mode,
+            .in = {shape.begin() + 2, shape.end()},
+            .out = {},
+            .result = {shape[0], shape[1]}};
+  for (size_t d = 0; d < n; ++d) {
+    int64_t before = pool.padding.before[d], after = pool.padding.after[d];
+    pool.out.push_back(
+        pool.ceil_mode
+            ? ceil_count(op, pool.in[d], before, after, pool.size[d], pool.strides[d], pool.dilation[d])
+            : window_count(op, pool.in[d], before + after, int_imm(pool.size[d]), pool.strides[d], pool.dilation[d]));
+  }
+  pool.result.insert(pool.result.end(), pool.out.begin(), pool.out.end());
+  return pool;
+}
+template <int N>
+Pool check_pool(const OpCall& op) {
+  auto attrs = op.attrs<PoolAttrs<N>>();
+  require_layout(op, attrs.layout, layout_of(N), "layout");
+  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
+  if (op.rank(0) != N + 2) op.fail("data has rank {}, expected {}", op.rank(0), N + 2);
+  return check_pool(op, attrs);
+}
+
+// The data with `fill` wherever windows read outside of it, then the fold over each window.
+Buffer window_fold(ComputeBuilder& b, const Pool& pool, const Buffer& data, const std::string& name, DType dtype,
+                   const Expr& fill, const Expr& neutral, const ComputeBuilder::Combine& combine,
+                   const std::function<Expr(const Expr&)>& value) {
+  Buffer source = data;
+  if (!pool.is_inside()) {
+    std::vector<Expr> extents;
+    for (size_t d = 0; d < pool.spatial; ++d) extents.push_back(pool.reach(d));
+    source = pad_stage(b, data, pool.padding.before, extents, fill);
+  }
+  return b.reduce(name, dtype, pool.result, pool.kernel(), neutral, combine, [&](Axes i, Axes r) {
+    std::vector<Expr> indices = {i[0], i[1]};
+    for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
+    return value(cast_to(load(source, indices), dtype));
+  });
+}
+
+template <int N>
+OpRow max_pool() {
+  OpRow row;
+  row.name = fmt::format("relax.nn.max_pool{}d", N);
+  row.doc = "largest element of each window; padding never wins";
+  row.inputs = {{"data", "tensor [N, C, ...]"}};
+  row.attrs = op_attrs<PoolAttrs<N>>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) { return tensor_type(check_pool<N>(op).result, op.dtype(0)); };
+  row.legalize = [](const OpCall& op) {
+    Pool pool = check_pool<N>(op);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    Expr least = lowest(op.dtype(0));
+    return b.finish({window_fold(b, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
+                                 [](const Expr& element) { return element; })});
+  };
+  return row;
+}
+
+// How many of a window's positions along dim d count: those in the data, or with `padded` in the data and its padding.
+Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
+  int64_t before = pool.padding.before[d], after = pool.padding.after[d];
+  Expr start = o * pool.strides[d];
+  Expr end = pool.in[d] + (padded ? before + after : before);
+  Expr first = padded ? int_imm(0) : max(ceil_div(int_imm(before) - start, pool.dilation[d]), int_imm(0));
+  Expr last = min(ceil_div(end - start, pool.dilation[d]), int_imm(pool.size[d]));
+  return max(last - first, int_imm(0));
+}
+template <int N>
+OpRow avg_pool() {
+  OpRow row;
+  row.name = fmt::format("relax.nn.avg_pool{}d", N);
+  row.doc = "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never";
+  row.inputs = {{"data", "tensor [N, C, ...]"}};
+  row.attrs = op_attrs<PoolAttrs<N>>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) { return tensor_type(check_pool<N>(op).result, op.dtype(0)); };
+  row.legalize = [](const OpCall& op) {
+    Pool pool = check_pool<N>(op);
+    bool padded = op.attrs<PoolAttrs<N>>().count_include_pad;
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    DType dtype = accumulation_dtype(op.dtype(0));
+    Buffer sum = window_fold(b, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+                             [](const Expr& element) { return element; });
+    bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
+    return b.finish({b.compute("pool_avg", op.dtype(0), pool.result, [&](Axes i) {
+      Expr count = int_imm(1);
+      for (size_t d = 0; d < N; ++d)
+        count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
+      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
+    })});
+  };
+  return row;
+}
+
+OpRow lp_pool() {
+  OpRow row;
+  row.name = "relax.nn.lp_pool";
+  row.doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims";
+  row.inputs = {{"data", "tensor [N, C, ...]"}};
+  row.attrs = op_attrs<LpPoolAttrs>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) {
+    LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
+    if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
+    if (attrs.p < 1) op.fail("p is {}, expected at least 1", attrs.p);
+    return tensor_type(check_pool(op, attrs).result, op.dtype(0));
+  };
+  row.legalize = [](const OpCall& op) {
+    LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
+    Pool pool = check_pool(op, attrs);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    DType dtype = accumulation_dtype(op.dtype(0));
+    auto power = [&](const Expr& base, double exponent) {
+      return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
+    };
+    Buffer sum = window_fold(b, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+                             [&](const Expr& element) {
+                               if (attrs.p == 2) return binary(BinaryOp::kMul, element, element);
+                               Expr magnitude = intrinsic("tir.abs", {element}, dtype);
+                               return attrs.p == 1 ? magnitude : power(magnitude, static_cast<double>(attrs.p));
+                             });
+    return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
+      Expr root = attrs.p == 1   ? at(sum, i)
+                  : attrs.p == 2 ? intrinsic("tir.sqrt", {at(sum, i)}, dtype)
+                                 : power(at(sum, i), 1.0 / static_cast<double>(attrs.p));
+      return cast_to(root, op.dtype(0));
+    })});
+  };
+  return row;
+}
+
+OpRow max_pool_with_indices() {
+  OpRow row;
+  row.name = "relax.nn.max_pool_with_indices";
+  row.doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data";
+  row.inputs = {{"data", "tensor [N, C, ...]"}};
+  row.attrs = op_attrs<IndexedPoolAttrs>();
+  row.pattern = OpPattern::kOpaque;
+  row.infer = [](const OpCall& op) {
+    Pool pool = check_pool(op, op.attrs<IndexedPoolAttrs>());
+    return tuple_type({tensor_type(pool.result, op.dtype(0)), tensor_type(pool.result, kInt64)});
+  };
+  row.legalize = [](const OpCall& op) {
+    IndexedPoolAttrs attrs = op.attrs<IndexedPoolAttrs>();
+    Pool pool = check_pool(op, attrs);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    DType dtype = op.dtype(0);
+    Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
+    b.block("pool_max_with_indices", pool.result, pool.kernel(), [&](Axes i, Axes r) {
+      std::vector<Expr> where, indices = {i[0], i[1]};
+      Expr inside = bool_imm(true);
+      for (size_t d = 0; d < pool.spatial; ++d) {
+        where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
+        if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < pool.in[d];
+      }
+      indices.insert(indices.end(), where.begin(), where.end());
+      std::vector<Expr> dims = pool.in;
+      if (attrs.storage_order == 1) {
+        std::reverse(where.begin(), where.end());
+        std::reverse(dims.begin(), dims.end());
+      }
+      Expr position = (i[0] * op.shape(0)[1] + i[1]) * product(dims) + flatten_index(where, dims);
+      Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
+      VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
+      Expr wins = element > old || at(index, i) < int_imm(0);
+      if (dtype.is_float()) wins = wins || (binary(BinaryOp::kNE, element, element) && binary(BinaryOp::kEQ, old, old));
+      // `wins` reads both buffers, so it is bound before either is written.
+      Stmt body = seq({make(Bind{element, value}), make(Bind{replace, inside && wins}),
+                       store(index, select(replace, position, at(index, i)), i),
+                       store(best, select(replace, element, old), i)});
+      return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
+    });
+    return b.finish({best, index});
+  };
+  return row;
+}
+
+template <int N>
+struct AdaptiveAttrs {
+  std::optional<std::vector<int64_t>> output_size;  // absent: as the data
+  std::string layout = layout_of(N);
+  std::optional<std::string> out_layout;
+  static constexpr auto fields() {
+    return std::tuple(field("output_size", &AdaptiveAttrs::output_size), field("layout", &AdaptiveAttrs::layout),
+                      field("out_layout", &AdaptiveAttrs::out_layout));
+  }
+};
+template <int N>
+std::vector<Expr> adaptive_shape(const OpCall& op) {
+  auto attrs = op.attrs<AdaptiveAttrs<N>>();
+  require_layout(op, attrs.layout, layout_of(N), "layout");
+  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
+  if (op.rank(0) != N + 2) op.fail("data has rank {}, expected {}", op.rank(0), N + 2);
+  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
+  std::vector<Expr> shape = op.shape(0);
+  if (!attrs.output_size) return shape;
+  std::vector<int64_t> size = per_dim(op, *attrs.output_size, N, "output_size", 1);
+  for (size_t d = 0; d < N; ++d) shape[d + 2] = int_imm(size[d]);
+  return shape;
+}
+// Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
+template <int N>
+OpRow adaptive_avg_pool() {
+  OpRow row;
+  row.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N);
+  row.doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean";
+  row.inputs = {{"data", "tensor [N, C, ...]"}};
+  row.attrs = op_attrs<AdaptiveAttrs<N>>();
+  row.pattern = OpPattern::kAnchor;
+  row.infer = [](const OpCall& op) { return tensor_type(adaptive_shape<N>(op), op.dtype(0)); };
+  row.legalize = [](const OpCall& op) {
+    std::vector<Expr> shape = adaptive_shape<N>(op);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    DType dtype = accumulation_dtype(op.dtype(0));
+    const std::vector<Expr>& in = op.shape(0);
+    // Dims whose windows are all alike read without a guard.
+    std::vector<bool> even(N);
+    std::vector<Expr> extents;
+    for (size_t d = 0; d < N; ++d) {
+      auto from = as_int(in[d + 2]), to = as_int(shape[d + 2]);
+      bool same = same_node(in[d + 2], shape[d + 2]);
+      even[d] = same || is_int(shape[d + 2], 1) || (from && to && *from % *to == 0);
+      Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
+      extents.push_back(even[d] ? window : window + 2);
+    }
+    auto start = [&](size_t d, Axes i) { return floor_div(i[d + 2] * in[d + 2], shape[d + 2]); };
+    auto end = [&](size_t d, Axes i) { return floor_div((i[d + 2] + 1) * in[d + 2] + shape[d + 2] - 1, shape[d + 2]); };
+    Buffer sum = b.reduce("adaptive_pool_sum", dtype, shape, extents, zero(dtype), combine_sum, [&](Axes i, Axes r) {
+      std::vector<Expr> indices = {i[0], i[1]};
+      Expr inside = bool_imm(true);
+      for (size_t d = 0; d < N; ++d) {
+        Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
+        if (!even[d]) inside = inside && position < end(d, i);
+        indices.push_back(position);
+      }
+      return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
+    });
+    return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), shape, [&](Axes i) {
+      Expr count = int_imm(1);
+      for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
+      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
+    })});
+  };
+  return row;
+}
+
+}  // namespace
+
+std::vector<OpRow> pooling_ops() {
+  return {max_pool<1>(),          max_pool<2>(), max_pool<3>(),          avg_pool<1>(),
+          avg_pool<2>(),          avg_pool<3>(), adaptive_avg_pool<1>(), adaptive_avg_pool<2>(),
+          adaptive_avg_pool<3>(), lp_pool(),     max_pool_with_indices()};
+}
+
+}  // namespace relaxc

@@ -1,0 +1,83 @@
+#include "ops/window.h"
+
+#include <algorithm>
+
+namespace relaxc {
+
+DType accumulation_dtype(DType dtype) { return dtype.is_float() && dtype.bits == 16 ? kFloat32 : dtype; }
+
+Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name) {
+  const BufferType& type = buffer_type(value);
+  if (type.dtype == dtype) return value;
+  return b.compute(name, dtype, type.shape, [&](Axes i) { return cast_to(at(value, i), dtype); });
+}
+
+Expr divide_by_count(const Expr& sum, Expr count) {
+  DType dtype = dtype_of(sum);
+  if (!dtype.is_float()) count = max(count, int_imm(1));
+  auto known = as_int(count);
+  return binary(BinaryOp::kDiv, sum, known ? scalar_imm(static_cast<double>(*known), dtype) : cast_to(count, dtype));
+}
+
+std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
+                             int64_t least) {
+  if (values.size() != 1 && values.size() != rank) op.fail("{} has {} values, expected {}", what, values.size(), rank);
+  for (int64_t value : values) {
+    if (value < least || value > INT32_MAX) op.fail("{} is {}, expected at least {}", what, value, least);
+  }
+  return values.size() == rank ? values : std::vector<int64_t>(rank, values[0]);
+}
+
+bool Padding::any() const {
+  auto positive = [](int64_t value) { return value > 0; };
+  return std::any_of(before.begin(), before.end(), positive) || std::any_of(after.begin(), after.end(), positive);
+}
+
+Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_t rank) {
+  if (values.size() == 2 * rank) {
+    auto middle = values.begin() + static_cast<int64_t>(rank);
+    return {per_dim(op, {values.begin(), middle}, rank, "padding", 0),
+            per_dim(op, {middle, values.end()}, rank, "padding", 0)};
+  }
+  if (values.size() != 1 && values.size() != rank)
+    op.fail("padding has {} values, expected 1, {} or {}", values.size(), rank, 2 * rank);
+  std::vector<int64_t> both = per_dim(op, values, rank, "padding", 0);
+  return {both, both};
+}
+
+void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what) {
+  if (!layout.empty() && layout != wanted) op.unsupported("{} '{}', expected '{}'", what, layout, wanted);
+}
+
+Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const Expr& kernel, int64_t stride,
+                  int64_t dilation) {
+  auto known_kernel = as_int(kernel), known_extent = as_int(extent);
+  // (extent + slack) / stride with the constants gathered, so that "same" convolutions give back the extent itself.
+  if (!known_kernel) return floor_div(extent + (padding + stride - 1) - (kernel - 1) * dilation, stride);
+  int64_t window = dilation * (*known_kernel - 1) + 1;
+  if (*known_kernel < 1) op.fail("the window has extent {}, expected at least 1", *known_kernel);
+  if (known_extent && *known_extent + padding < window)
+    op.fail("the window of {} is larger than the padded input of {}", window, *known_extent + padding);
+  return floor_div(extent + (padding - window + stride), stride);
+}
+
+Buffer pad_stage(ComputeBuilder& b, const Buffer& data, const std::vector<int64_t>& before,
+                 const std::vector<Expr>& extents, const Expr& fill) {
+  const BufferType& type = buffer_type(data);
+  std::vector<Expr> shape = {type.shape[0], type.shape[1]};
+  shape.insert(shape.end(), extents.begin(), extents.end());
+  return b.compute("pad_temp", type.dtype, shape, [&](Axes i) {
+    Expr inside = bool_imm(true);
+    std::vector<Expr> indices = {i[0], i[1]};
+    for (size_t d = 0; d < extents.size(); ++d) {
+      const Expr& extent = type.shape[d + 2];
+      indices.push_back(i[d + 2] - before[d]);
+      if (before[d] > 0) inside = inside && i[d + 2] >= int_imm(before[d]);
+      bool reaches_end = same_node(extents[d], extent) && before[d] == 0;
+      if (!reaches_end) inside = inside && i[d + 2] < extent + before[d];
+    }
+    return if_then_else(inside, load(data, indices), fill);
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,39 @@
+// What reductions, convolution and pooling share: accumulation, attributes that hold a number per spatial dim, window
+// counts, padding.
+#pragma once
+#include "ops/common.h"
+
+namespace relaxc {
+
+// The dtype that sums of `dtype` are kept in: float32 for the 16-bit floats, else the dtype itself.
+DType accumulation_dtype(DType dtype);
+// The value as `dtype`, in a stage of its own when it is not that already.
+Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name);
+// sum / count on the sum's dtype. Integers truncate, and their count is taken as at least 1.
+Expr divide_by_count(const Expr& sum, Expr count);
+
+// One number per spatial dim, >= least; a single number stands for all.
+std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
+                             int64_t least);
+
+// Elements added before and after each spatial dim.
+struct Padding {
+  std::vector<int64_t> before, after;
+  bool any() const;
+};
+// Relax's forms: one number, one per dim (both sides), or all begins and then all ends.
+Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_t rank);
+
+// "NCW", "NCHW", "NCDHW" and the like are the only layouts lowered; others are unsupported.
+void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what);
+
+// How many windows fit: floor((extent + padding - dilation * (kernel - 1) - 1) / stride) + 1. An error when a constant
+// extent is smaller than the window.
+Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const Expr& kernel, int64_t stride,
+                  int64_t dilation);
+
+// The stage "pad_temp": data [N, C, spatial...] with `fill` around it; `extents` are the padded spatial dims.
+Buffer pad_stage(ComputeBuilder& b, const Buffer& data, const std::vector<int64_t>& before,
+                 const std::vector<Expr>& extents, const Expr& fill);
+
+}  // namespace relaxc

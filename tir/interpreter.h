@@ -1,0 +1,48 @@
+// Runs a tensor program statement by statement: the reference that schedules, lowering passes and the code generator
+// are tested against, and the evaluator of small constants. Any PrimFunc runs, scheduled or not, lowered or not; loops
+// of all kinds run serially. Floats are rounded to their dtype after every operation.
+//
+// What the semantics leave undefined is an error here: an index out of range, division by zero, a shift by the width
+// or more, a block axis outside of its domain. Fresh allocations are filled with 0xff (NaN for floats), so that reading
+// what was never written shows.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ir/module.h"
+
+namespace relaxc {
+
+struct InterpretOptions {
+  int64_t max_steps = INT64_MAX;               // stores, loop iterations and other statements; more is an error
+  int64_t max_alloc_bytes = int64_t{4} << 30;  // all allocations of a program together
+  bool reverse_parallel_loops = false;  // parallel loops run from the last iteration: shows a forbidden dependence
+  bool check_regions = false;           // a block that accesses what its `reads` and `writes` leave out is an error
+};
+
+// A program made ready to run many times. Not thread-safe: it holds the values of its variables.
+class Interpreter {
+ public:
+  // Throws a CompileError for an unbound variable or a construct without scalar semantics.
+  explicit Interpreter(PrimFuncRef function, InterpretOptions options = {});
+  ~Interpreter();
+  // One tensor per buffer param (inputs, then outputs, which are written in place); one value per scalar param, floats
+  // as the bits of a double. Bare dims are bound by the first buffer that has them; the others are checked. Errors are
+  // CompileErrors at the statement's span that name buffer, index and extent.
+  void run(std::span<const Tensor> buffers, std::span<const int64_t> scalars = {});
+  // As run(); the trailing buffer params are allocated from the dims that inputs and scalars bind, and returned.
+  std::vector<Tensor> run_on(std::span<const Tensor> inputs, std::span<const int64_t> scalars = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Shorthand for one run.
+void interpret(const PrimFuncRef& function, std::span<const Tensor> buffers, std::span<const int64_t> scalars = {},
+               const InterpretOptions& options = {});
+std::vector<Tensor> interpret_on(const PrimFuncRef& function, std::span<const Tensor> inputs,
+                                 std::span<const int64_t> scalars = {}, const InterpretOptions& options = {});
+
+}  // namespace relaxc
