@@ -23,6 +23,8 @@ class Builder {
   // A variable bound to the value (which has its type already). Leaves come back as they are.
   VarRef emit(Expr value, std::string hint = {});
   VarRef match_cast(Expr value, Type type, std::string hint = {});
+  // The binding as it stands.
+  void keep(Binding binding) { bind(std::move(binding)); }
   // A leaf: a variable, constant, scalar, shape or tuple of leaves. Others are emitted.
   Expr leaf(const Expr& value);
 

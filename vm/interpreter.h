@@ -26,12 +26,16 @@ struct InterpreterOptions {
   int64_t step_limit = 0;
 };
 
-// The state of one caller. Frames live on two stacks that are kept between runs.
+// The state of one caller. Frames, argument arrays and freed tensor memory are kept between runs.
 class Interpreter {
  public:
   Interpreter(std::shared_ptr<const Image> image, InterpreterOptions options);
+  ~Interpreter();
+  Interpreter(const Interpreter&) = delete;
+  Interpreter& operator=(const Interpreter&) = delete;
 
-  // `bound_outputs` (may be empty): memory for the flat results, used by new_tensor where dtype and shape fit.
+  // `bound_outputs` (may be empty): memory for the flat results, used by new_tensor where dtype and shape fit; null
+  // entries are allocated. Throws RuntimeError; the interpreter can be used again after it.
   Value run(FunctionIndex function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
   MemoryPool& memory() { return memory_; }
@@ -39,27 +43,41 @@ class Interpreter {
 
  private:
   struct Frame;
-  Value execute(FunctionIndex function, std::span<const Value> arguments);
-  Value loop(const Frame& frame);
-  void match_shape(const Frame& frame, const Word* operands);
-  void check_tensor(const Frame& frame, const Word* operands) const;
-  void call_kernel(const Frame& frame, const Word* operands);
-  Value call_builtin(const Frame& frame, const Word* operands);
-  Tensor alloc_tensor(const Frame& frame, const Word* operands);
-  Tensor new_tensor(const Frame& frame, const Word* operands);
+  using SharedShape = std::shared_ptr<const Shape>;
+  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape tells them apart.
+  static constexpr size_t kWordsPerShape = 4;
+
+  std::unique_ptr<Frame> enter(FunctionIndex index);
+  Value execute(std::unique_ptr<Frame> frame);
+  Value loop(Frame& frame);
   void count_step();
+  // One per instruction; `w` are its operand words.
+  void slot_op(Frame& frame, const Word* w);
+  void match_shape(Frame& frame, const Word* w);
+  void check_tensor(const Frame& frame, const Word* w) const;
+  Tensor alloc_tensor(const Frame& frame, const Word* w);
+  Tensor new_tensor(const Frame& frame, const Word* w);
+  void call_kernel(const Frame& frame, const Word* w);
+  Value call_builtin(const Frame& frame, const Word* w);
+
+  int64_t integer_element(const Frame& frame, Word slot, const Tensor& tensor, int64_t index) const;
+  SharedShape read_shape(const Frame& frame, const Word* w, const Word* list);
+  static int64_t tensor_bytes(const Shape& shape, DType dtype);
+  [[noreturn]] void slot_mismatch(const Frame& frame, const Word* w, size_t dim, int64_t actual, Word slot) const;
 
   std::shared_ptr<const Image> image_;
   MemoryPool memory_;
   KernelRuntime kernels_;
   int64_t step_limit_;
   Profiler* profiler_ = nullptr;
+  std::vector<SharedShape> shapes_;  // see read_shape
+  std::vector<std::unique_ptr<Frame>> idle_frames_;
 
   // Valid during a run.
-  std::vector<std::unique_ptr<Frame>> idle_frames_;
   std::span<const Tensor* const> bound_outputs_;
   int depth_ = 0;
   int64_t steps_ = 0;
+  // Valid during a kernel call.
   std::vector<void*> kernel_data_;
   std::vector<int64_t> kernel_scalars_;
   std::vector<const Tensor*> kernel_tensors_;

@@ -27,8 +27,8 @@ class Interpreter;
 }  // namespace vm
 
 struct LoadOptions {
-  vm::Registry registry;    // the host's functions and kernels
-  bool verify_hash = true;  // false: trust the file's content and do not read all of it before the first run
+  vm::Registry registry = {};  // the host's functions and kernels
+  bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
 };
 
 class Program {
@@ -57,10 +57,10 @@ class Program {
 };
 
 struct SessionOptions {
-  int threads = 0;                     // 0: all cores of the process; unused with a pool of the host's
-  std::shared_ptr<vm::TaskPool> pool;  // null: an own ThreadPool
-  int64_t memory_limit = 0;            // bytes of tensors alive at once; 0: twice the machine's memory
-  int64_t step_limit = 0;              // backward jumps and calls per run, against endless loops; 0: none
+  int threads = 0;                          // 0: all cores of the process; unused with a pool of the host's
+  std::shared_ptr<vm::TaskPool> pool = {};  // null: an own ThreadPool
+  int64_t memory_limit = 0;                 // bytes of tensors alive at once; 0: twice the machine's memory
+  int64_t step_limit = 0;                   // backward jumps and calls per run, against endless loops; 0: none
 };
 
 // One caller's state. Not for use by two threads at once.

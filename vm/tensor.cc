@@ -72,10 +72,13 @@ Tensor Tensor::view(std::shared_ptr<const std::vector<int64_t>> shape, DType dty
 }
 
 Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
-  auto count = element_count(shape);
-  if (!count || *count != size_) {
-    throw_runtime_error("cannot view {} under shape [{}]: {} elements, expected {}", describe(*this),
-                        fmt::join(shape, ", "), count ? std::to_string(*count) : "no valid number of", size_);
+  return reshaped(std::make_shared<const std::vector<int64_t>>(std::move(shape)));
+}
+
+Tensor Tensor::reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const {
+  if (auto count = element_count(*shape); count != size_) {
+    throw_runtime_error("cannot view {} under shape [{}]: the number of elements differs", describe(*this),
+                        fmt::join(*shape, ", "));
   }
   return view(std::move(shape), dtype_, data_, owner_);
 }

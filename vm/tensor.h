@@ -57,6 +57,7 @@ class Tensor {
 
   // The same elements under another shape of equal size.
   Tensor reshaped(std::vector<int64_t> shape) const;
+  Tensor reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const;
 
   // DLPack exchange without copies. from_dlpack takes ownership and calls the deleter when the last handle goes;
   // it throws RuntimeError for another device, a dtype we do not have, or strides that are not dense.

@@ -1,0 +1,111 @@
+#include "codegen/compile.h"
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+#include "codegen/bytecode.h"
+#include "codegen/jit.h"
+#include "codegen/link.h"
+#include "codegen/target.h"
+#include "frontend/onnx/import.h"
+#include "ir/text/parser.h"
+#include "ops/ops.h"
+#include "vm/artifact.h"
+
+namespace relaxc {
+
+namespace {
+
+int job_count(const CompileSettings& settings) {
+  return settings.jobs > 0 ? settings.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+// Folding runs the constants' own little program through the same pipeline, without folding.
+std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSettings& settings) {
+  CompileSettings inner = settings;
+  inner.target = "host";
+  inner.passes = "kernels,lower";
+  inner.opt_level = 1;
+  inner.runner = {};
+  inner.runner.verify_each = settings.runner.verify_each;
+  Session session(compile(module, inner).load(), {.threads = job_count(settings)});
+  return session.run({});
+}
+
+PassContext make_context(const CompileSettings& settings) {
+  PassContext context{op_table(), codegen::parse_target(settings.target)};
+  context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
+  return context;
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || file.bad()) fail({}, "cannot read '{}'", path);
+  return text.str();
+}
+
+bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
+}  // namespace
+
+const OpTable& op_table() {
+  static const OpTable kTable = make_op_table();
+  return kTable;
+}
+
+IRModule read_module(const std::string& path, const CompileSettings& settings) {
+  if (is_text(path)) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(read_text(path), path, op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    return module;
+  }
+  ImportOptions options;
+  options.dims = settings.dims;
+  return import_onnx(path, op_table(), options);
+}
+
+IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
+  PassContext context = make_context(settings);
+  return run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
+}
+
+codegen::KernelMap CompiledModule::kernels() const {
+  codegen::KernelMap result;
+  for (const auto& [name, function] : lowered_.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) result.emplace(name, *program);
+  }
+  return result;
+}
+
+CompiledModule compile(IRModule module, const CompileSettings& settings) {
+  CompiledModule result;
+  PassContext context = make_context(settings);
+  result.target_ = context.target;
+  result.lowered_ = run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
+  result.executable_ = codegen::lower_to_bytecode(result.lowered_);
+  result.objects_ = codegen::compile_kernels(result.kernels(), result.target_, {.jobs = job_count(settings), .opt_level = settings.opt_level});
+  return result;
+}
+
+Program CompiledModule::load(LoadOptions options) const {
+  std::shared_ptr<const vm::KernelLibrary> library = codegen::load_jit(objects_);
+  return Program::from(executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
+}
+
+void CompiledModule::write(const std::string& path) const {
+  std::vector<char> elf = codegen::link_shared_object(objects_);
+  vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_);
+}
+
+Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {
+  if (path.ends_with(".so")) return Program::load(path, std::move(options));
+  return compile_file(path, settings).load(std::move(options));
+}
+
+}  // namespace relaxc

@@ -1,0 +1,64 @@
+// The front door of the compiler:
+//
+//   relaxc::CompiledModule model = relaxc::compile_file("model.onnx");
+//   relaxc::Session session(model.load());
+//   std::vector<relaxc::Tensor> outputs = session.run({input});
+//
+// or model.write("model.so") and, elsewhere and without the compiler, relaxc::Program::load("model.so").
+#pragma once
+#include <map>
+#include <string>
+
+#include "codegen/llvm_compile.h"
+#include "ir/module.h"
+#include "passes/runner.h"
+#include "vm/program.h"
+
+namespace relaxc {
+
+struct CompileSettings {
+  std::string target = "host";        // codegen/target.h says what is accepted
+  std::string passes = "default";     // names of passes and pipelines
+  std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
+  int jobs = 0;                       // threads; 0: all cores
+  int opt_level = 2;
+  RunnerOptions runner;
+};
+
+// Reads an .onnx model or TVMScript (.py, .tvm, .test, or a text that starts like one). Errors are CompileErrors.
+IRModule read_module(const std::string& path, const CompileSettings& settings = {});
+// Every operator there is.
+const OpTable& op_table();
+
+class CompiledModule {
+ public:
+  // Inputs, outputs and functions, without loading.
+  const vm::Executable& executable() const { return executable_; }
+  // Ready to run in this process; the target must be able to run here.
+  Program load(LoadOptions options = {}) const;
+  // One shared object with bytecode, weights and machine code. Throws CompileError when it cannot be written.
+  void write(const std::string& path) const;
+  // After all passes.
+  const IRModule& lowered() const { return lowered_; }
+  const Target& target() const { return target_; }
+  codegen::KernelMap kernels() const;
+
+ private:
+  friend CompiledModule compile(IRModule module, const CompileSettings& settings);
+  CompiledModule() = default;
+  IRModule lowered_;
+  Target target_;
+  vm::Executable executable_;
+  codegen::KernelObjects objects_;
+};
+
+// Runs the passes only.
+IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
+CompiledModule compile(IRModule module, const CompileSettings& settings = {});
+inline CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {}) {
+  return compile(read_module(path, settings), settings);
+}
+// An artifact is loaded, anything else is compiled.
+Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});
+
+}  // namespace relaxc

@@ -1,0 +1,189 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include "codegen/function_emitter.h"
+#include "ir/intrinsics.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
+
+namespace relaxc::codegen {
+
+using Value = llvm::Value*;
+
+Value FunctionEmitter::expr(const Expr& node) {
+  if (node.is<Var>() || node.is<IntImm>() || node.is<FloatImm>()) return emit_expr(node);
+  for (size_t layer = emitted_.size(); layer-- > 0;) {
+    auto it = emitted_[layer].find(node.get());
+    if (it != emitted_[layer].end()) return it->second.value;
+  }
+  Value value = emit_expr(node);
+  emitted_.back().emplace(node.get(), Emitted{node, value});
+  return value;
+}
+
+Value FunctionEmitter::variable(const VarRef& var) {
+  auto it = variables_.find(var.get());
+  CHECK(it != variables_.end(), "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
+  return it->second;
+}
+
+Value FunctionEmitter::emit_expr(const Expr& node) {
+  auto not_lowered = [&]() -> Value {
+    CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()), debug_print(node));
+  };
+  return match(
+      node, [&](const IntImm& imm) { return ops_.int_constant(imm.value, dtype_of(node)); },
+      [&](const FloatImm& imm) { return ops_.float_constant(imm.value, dtype_of(node)); },
+      [&](const Var&) { return variable(cast<Var>(node)); },
+      [&](const Binary& op) {
+        ValueEmitter::IndexFacts facts;
+        facts.no_overflow = is_index(op.a) && is_index(op.b);
+        bool divides = op.op == BinaryOp::kDiv || op.op == BinaryOp::kTruncMod || op.op == BinaryOp::kFloorDiv ||
+                       op.op == BinaryOp::kFloorMod;
+        facts.non_negative = divides && facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
+        Value a = expr(op.a);
+        return ops_.binary(op.op, dtype_of(op.a), a, expr(op.b), facts);
+      },
+      [&](const Not& op) { return b_.CreateNot(expr(op.value)); },
+      [&](const Cast& op) { return ops_.cast(expr(op.value), dtype_of(op.value), dtype_of(node)); },
+      [&](const Select& op) {
+        Value condition = expr(op.condition);
+        Value a = expr(op.a);
+        return b_.CreateSelect(condition, a, expr(op.b));
+      },
+      [&](const Ramp& op) {
+        llvm::SmallVector<llvm::Constant*> steps;
+        DType dtype = dtype_of(op.base);
+        for (int64_t i = 0; i < op.lanes; ++i) {
+          steps.push_back(llvm::cast<llvm::Constant>(ops_.int_constant(i, dtype)));
+        }
+        int lanes = static_cast<int>(op.lanes);
+        Value base = ops_.splat(expr(op.base), lanes);
+        Value stride = ops_.splat(expr(op.stride), lanes);
+        return b_.CreateAdd(base, b_.CreateMul(llvm::ConstantVector::get(steps), stride));
+      },
+      [&](const Broadcast& op) { return ops_.splat(expr(op.value), static_cast<int>(op.lanes)); },
+      [&](const Let& op) {
+        if (is_index(op.value)) index_vars_.insert(op.var.get());
+        variables_[op.var.get()] = expr(op.value);
+        return expr(op.body);
+      },
+      [&](const BufferLoad& op) { return load(op, dtype_of(node)); },
+      [&](const Call& op) { return call(op, node); },  //
+      [&](const auto&) { return not_lowered(); });
+}
+
+Value FunctionEmitter::call(const Call& op, const Expr& node) {
+  const std::string& name = op_name(node);
+  if (name == "tir.if_then_else") {
+    CHECK(op.args.size() == 3, "tir.if_then_else takes 3 arguments, got {}", op.args.size());
+    return if_then_else(op.args[0], op.args[1], op.args[2]);
+  }
+  if (name.empty()) fail_unsupported(node.span(), "a call of {} in a tensor program", debug_print(op.callee));
+  const Intrinsic* row = find_intrinsic(name);
+  if (!row) fail_unsupported(node.span(), "unknown intrinsic '{}' in a tensor program", name);
+  std::vector<Value> args;
+  for (const Expr& arg : op.args) args.push_back(expr(arg));
+  return ops_.intrinsic(name, args, dtype_of(op.args.at(0)), node.span());
+}
+
+Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const Expr& b) {
+  Value decision = expr(condition);
+  if (decision->getType()->isVectorTy()) return masked_if_then_else(decision, a, b);
+  llvm::BasicBlock* blocks[] = {new_block("if_true"), new_block("if_false")};
+  llvm::BasicBlock* after = new_block("if_after");
+  b_.CreateCondBr(decision, blocks[0], blocks[1]);
+  Value values[2];
+  for (int side = 0; side < 2; ++side) {
+    b_.SetInsertPoint(blocks[side]);
+    emitted_.emplace_back();
+    values[side] = expr(side == 0 ? a : b);
+    emitted_.pop_back();
+    blocks[side] = b_.GetInsertBlock();
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+  llvm::PHINode* phi = b_.CreatePHI(values[0]->getType(), 2);
+  for (int side = 0; side < 2; ++side) phi->addIncoming(values[side], blocks[side]);
+  return phi;
+}
+
+// Both sides for all lanes, but loads read only the lanes that want their side (active_lanes()).
+Value FunctionEmitter::masked_if_then_else(Value condition, const Expr& a, const Expr& b) {
+  Value outer = mask_;
+  Value values[2];
+  for (int side = 0; side < 2; ++side) {
+    Value wanted = side == 0 ? condition : b_.CreateNot(condition);
+    mask_ = outer ? b_.CreateAnd(outer, wanted) : wanted;
+    emitted_.emplace_back();
+    values[side] = expr(side == 0 ? a : b);
+    emitted_.pop_back();
+  }
+  mask_ = outer;
+  return b_.CreateSelect(condition, values[0], values[1]);
+}
+
+bool FunctionEmitter::is_index(const Expr& node) {
+  if (!node.type().is<PrimType>() || !dtype_of(node).is_integral()) return false;
+  if (node.is<IntImm>()) return true;
+  if (node.is<Var>()) return index_vars_.contains(node.get());
+  auto known = is_index_.find(node.get());
+  if (known != is_index_.end()) return known->second.is_index;
+  bool result = false;
+  if (const Binary* op = node.as<Binary>()) result = is_index(op->a) && is_index(op->b);
+  if (const Cast* op = node.as<Cast>()) result = is_index(op->value);
+  if (const Ramp* op = node.as<Ramp>()) result = is_index(op->base) && is_index(op->stride);
+  if (const Broadcast* op = node.as<Broadcast>()) result = is_index(op->value);
+  is_index_.emplace(node.get(), KnownIndex{node, result});
+  return result;
+}
+
+// Only asked for the operands of divisions in index expressions, which do not overflow.
+bool FunctionEmitter::is_non_negative(const Expr& node) {
+  if (auto value = as_int(node)) return *value >= 0;
+  if (dtype_of(node).is_uint()) return true;
+  if (node.is<Var>()) return kernel_.non_negative_vars.contains(node.get());
+  if (const Cast* op = node.as<Cast>()) {
+    DType from = dtype_of(op->value);
+    return from.is_int() && from.bits <= dtype_of(node).bits && is_non_negative(op->value);
+  }
+  if (const Broadcast* op = node.as<Broadcast>()) return is_non_negative(op->value);
+  if (const Ramp* op = node.as<Ramp>()) return is_non_negative(op->base) && is_non_negative(op->stride);
+  const Binary* op = node.as<Binary>();
+  if (!op) return false;
+  switch (op->op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kMul:
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kMin:
+    case BinaryOp::kBitOr:
+      return is_non_negative(op->a) && is_non_negative(op->b);
+    case BinaryOp::kTruncMod:
+    case BinaryOp::kShiftRight:
+      return is_non_negative(op->a);
+    case BinaryOp::kFloorMod:
+      return as_int(op->b).value_or(0) > 0 || (is_non_negative(op->a) && is_non_negative(op->b));
+    case BinaryOp::kMax:
+    case BinaryOp::kBitAnd:
+      return is_non_negative(op->a) || is_non_negative(op->b);
+    case BinaryOp::kSub:
+    case BinaryOp::kBitXor:
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kEQ:
+    case BinaryOp::kNE:
+    case BinaryOp::kLT:
+    case BinaryOp::kLE:
+    case BinaryOp::kGT:
+    case BinaryOp::kGE:
+    case BinaryOp::kAnd:
+    case BinaryOp::kOr:
+      return false;
+  }
+  return false;
+}
+
+Value FunctionEmitter::int64(const Expr& node) {
+  return ops_.cast(expr(node), dtype_of(node), kInt64.with_lanes(dtype_of(node).lanes));
+}
+
+}  // namespace relaxc::codegen

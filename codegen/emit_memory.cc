@@ -1,0 +1,255 @@
+#include <llvm/IR/Intrinsics.h>
+
+#include "codegen/function_emitter.h"
+#include "ir/visit.h"
+#include "support/checked_math.h"
+#include "support/diagnostic.h"
+
+namespace relaxc::codegen {
+
+using Value = llvm::Value*;
+
+namespace {
+
+constexpr int64_t kMaxStackBuffer = 16 << 10;  // bytes of one buffer
+constexpr int64_t kMaxLocalBuffer = 64 << 10;  // the same for buffers of scope "local"
+constexpr int64_t kMaxStack = 256 << 10;       // bytes of all buffers of a function
+constexpr uint64_t kBufferAlignment = 64;
+
+// offset[lane] = base + lane * stride.
+struct Affine {
+  Expr base;
+  int64_t stride;
+};
+// The expression as such a vector, when its form shows it.
+std::optional<Affine> as_affine(const Expr& node) {
+  if (const Ramp* op = node.as<Ramp>()) {
+    std::optional<int64_t> stride = as_int(op->stride);
+    if (!stride) return std::nullopt;
+    return Affine{op->base, *stride};
+  }
+  if (const Broadcast* op = node.as<Broadcast>()) return Affine{op->value, 0};
+  const Binary* op = node.as<Binary>();
+  if (!op || !dtype_of(node).is_int()) return std::nullopt;
+  bool is_sum = op->op == BinaryOp::kAdd || op->op == BinaryOp::kSub;
+  if (!is_sum && op->op != BinaryOp::kMul) return std::nullopt;
+  std::optional<Affine> a = as_affine(op->a), b = as_affine(op->b);
+  if (!a || !b) return std::nullopt;
+  if (op->op == BinaryOp::kAdd) return Affine{a->base + b->base, a->stride + b->stride};
+  if (op->op == BinaryOp::kSub) return Affine{a->base - b->base, a->stride - b->stride};
+  if (a->stride != 0) std::swap(a, b);
+  std::optional<int64_t> factor = as_int(a->base);
+  if (a->stride != 0 || (b->stride != 0 && !factor)) return std::nullopt;
+  return Affine{b->base * a->base, b->stride * factor.value_or(0)};
+}
+
+}  // namespace
+
+// ---- Allocation
+// ------------------------------------------------------------------------------------------------------
+
+void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
+  const Buffer& buffer = alloc.buffer;
+  const BufferType& type = buffer_type(buffer);
+  int64_t element_bytes = type.dtype.lanes * type.dtype.element().bytes();
+  std::optional<int64_t> bytes = element_bytes;
+  bool known_on_entry = true;
+  for (const Expr& dim : type.shape) {
+    std::optional<int64_t> size = as_int(dim);
+    CHECK(!size || *size >= 0, "buffer '{}' has a dim of {}", buffer->name, *size);
+    for (const VarRef& var : free_vars(dim)) known_on_entry = known_on_entry && parameters_.contains(var.get());
+    bytes = bytes && size ? checked_mul(*bytes, *size) : std::nullopt;
+  }
+  // The next copy of an unrolled body takes the same memory; the contents are undefined at first anyway.
+  if (known_on_entry && variables_.contains(buffer.get())) return;
+  int64_t limit = type.scope == "local" ? kMaxLocalBuffer : kMaxStackBuffer;
+  if (bytes && *bytes <= limit && stack_bytes_ + *bytes <= kMaxStack) {
+    stack_bytes_ += *bytes;
+    llvm::IRBuilder<> entry(entry_, entry_->begin());
+    int64_t elements = std::max<int64_t>(*bytes / element_bytes, 1);
+    auto* array = llvm::ArrayType::get(ops_.memory_type(type.dtype.element()),
+                                       static_cast<uint64_t>(elements * type.dtype.lanes));
+    llvm::AllocaInst* memory = entry.CreateAlloca(array, nullptr, buffer->name);
+    memory->setAlignment(llvm::Align(kBufferAlignment));
+    variables_[buffer.get()] = memory;
+    return;
+  }
+  // Scratch lives until the function returns: asked for once, on entry, so that a loop does not pile it up. Only a
+  // size that is computed inside the function is asked for in place.
+  auto here = b_.saveIP();
+  if (known_on_entry) b_.SetInsertPoint(setup_);
+  emitted_.emplace_back();
+  Value size = b_.getInt64(static_cast<uint64_t>(element_bytes));
+  Value overflow = b_.getFalse();
+  for (const Expr& dim : type.shape) {
+    Value extent = int64(dim);
+    Value product = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smul_with_overflow, size, extent);
+    overflow = b_.CreateOr(overflow, b_.CreateExtractValue(product, 1));
+    overflow = b_.CreateOr(overflow, b_.CreateICmpSLT(extent, b_.getInt64(0)));
+    size = b_.CreateExtractValue(product, 0);
+  }
+  emitted_.pop_back();
+  return_if(overflow, b_.getInt32(1), "the size of a temporary buffer overflows");
+  variables_[buffer.get()] = scratch(buffer, size);
+  if (!known_on_entry) return;
+  setup_ = b_.GetInsertBlock();
+  b_.restoreIP(here);
+}
+
+Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
+  auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
+  constexpr int64_t kScratchOffset = 8;  // relaxc_kernel_context::scratch
+  Value callback =
+      b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kScratchOffset));
+  Value wanted = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bytes, b_.getInt64(1));
+  llvm::CallInst* memory = b_.CreateCall(type, callback, {context_, wanted}, buffer->name);
+  memory->addRetAttr(llvm::Attribute::NoAlias);
+  return_if(b_.CreateIsNull(memory), b_.getInt32(1), "out of memory for a temporary buffer");
+  return memory;
+}
+
+// ---- Addresses
+// -------------------------------------------------------------------------------------------------------
+
+FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::vector<Expr>& indices) {
+  const BufferType& type = buffer_type(buffer);
+  CHECK(type.strides.empty() && (!type.elem_offset || is_int(*type.elem_offset, 0)),
+        "{}: buffer '{}' is strided or has an offset; flatten it first", kernel_.symbol, buffer->name);
+  CHECK(indices.size() == type.shape.size(), "{}: {} indices for buffer '{}' of rank {}", kernel_.symbol,
+        indices.size(), buffer->name, type.shape.size());
+  Place result{b_.getInt64(0), 0, 1};
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr& index = indices[d];
+    if (d > 0) result.offset = b_.CreateNSWMul(result.offset, int64(type.shape[d]));
+    if (dtype_of(index).lanes == 1) {
+      result.offset = b_.CreateNSWAdd(result.offset, int64(index));
+      continue;
+    }
+    CHECK(d + 1 == indices.size(), "{}: a vector in another index than the last of '{}'", kernel_.symbol, buffer->name);
+    result.lanes = dtype_of(index).lanes;
+    if (std::optional<Affine> affine = as_affine(index)) {
+      result.offset = b_.CreateNSWAdd(result.offset, int64(affine->base));
+      result.stride = affine->stride;
+    } else {
+      result.offset = b_.CreateNSWAdd(ops_.splat(result.offset, result.lanes), int64(index));
+      result.stride.reset();
+    }
+  }
+  if (type.dtype.lanes > 1) {  // elements are vectors themselves
+    if (result.lanes > 1 && result.stride != 1) {
+      fail_unsupported({}, "{}: a gather of vector elements from '{}'", kernel_.symbol, buffer->name);
+    }
+    result.offset = b_.CreateNSWMul(result.offset, b_.getInt64(type.dtype.lanes));
+    result.lanes *= type.dtype.lanes;
+    result.stride = 1;
+  }
+  return result;
+}
+
+Value FunctionEmitter::lane_offset(const Place& place, int lane) {
+  if (!place.stride) return b_.CreateExtractElement(place.offset, static_cast<uint64_t>(lane));
+  return b_.CreateAdd(place.offset, b_.getInt64(static_cast<uint64_t>(*place.stride * lane)));
+}
+
+// Masked accesses may form addresses outside of the buffer.
+Value FunctionEmitter::pointer(const Buffer& buffer, Value offset, bool in_range) {
+  llvm::Type* element = ops_.memory_type(buffer_type(buffer).dtype.element());
+  Value base = variable(buffer);
+  return in_range ? b_.CreateInBoundsGEP(element, base, offset) : b_.CreateGEP(element, base, offset);
+}
+
+Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int lanes) {
+  Value active = nullptr;
+  if (predicate) {
+    active = expr(*predicate);
+    if (lanes > 1 && !active->getType()->isVectorTy()) active = ops_.splat(active, lanes);
+  }
+  if (!mask_) return active;
+  Value outer = mask_;
+  int mask_lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(outer->getType())->getNumElements());
+  if (lanes == 1) {
+    outer = b_.CreateOrReduce(outer);
+  } else {
+    CHECK(mask_lanes == lanes, "{}: an access of {} lanes under a condition of {}", kernel_.symbol, lanes, mask_lanes);
+  }
+  return active ? b_.CreateAnd(active, outer) : outer;
+}
+
+// ---- Access
+// ----------------------------------------------------------------------------------------------------------
+
+Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask) {
+  llvm::Type* type = ops_.memory_type(dtype);
+  llvm::Align alignment(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+  Value address = pointer(buffer, offset, mask == nullptr);
+  if (!mask) return ops_.from_memory(b_.CreateAlignedLoad(type, address, alignment), dtype);
+  return ops_.from_memory(b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)),
+                          dtype);
+}
+
+Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition) {
+  auto read = [&] { return load_contiguous(buffer, offset, dtype.element(), nullptr); };
+  return condition ? guarded(condition, ops_.type(dtype.element()), read) : read();
+}
+
+Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
+  Place where = place(load.buffer, load.indices);
+  CHECK(where.lanes == dtype.lanes, "{}: a load of {} lanes from '{}' has type {}", kernel_.symbol, where.lanes,
+        load.buffer->name, to_string(dtype));
+  Value active = active_lanes(load.predicate, where.lanes);
+  if (where.lanes == 1) return load_scalar(load.buffer, where.offset, dtype, active);
+  if (where.stride == 1) return load_contiguous(load.buffer, where.offset, dtype, active);
+  if (where.stride == 0) {
+    Value condition = active ? b_.CreateOrReduce(active) : nullptr;
+    Value all = ops_.splat(load_scalar(load.buffer, where.offset, dtype, condition), where.lanes);
+    return active ? b_.CreateSelect(active, all, llvm::Constant::getNullValue(all->getType())) : all;
+  }
+  Value result = llvm::PoisonValue::get(ops_.type(dtype));
+  for (int lane = 0; lane < where.lanes; ++lane) {
+    Value condition = active ? b_.CreateExtractElement(active, static_cast<uint64_t>(lane)) : nullptr;
+    Value element = load_scalar(load.buffer, lane_offset(where, lane), dtype, condition);
+    result = b_.CreateInsertElement(result, element, static_cast<uint64_t>(lane));
+  }
+  return result;
+}
+
+void FunctionEmitter::store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask) {
+  llvm::Align alignment(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+  Value stored = ops_.to_memory(value, dtype);
+  Value address = pointer(buffer, offset, mask == nullptr);
+  if (mask) {
+    b_.CreateMaskedStore(stored, address, alignment, mask);
+  } else {
+    b_.CreateAlignedStore(stored, address, alignment);
+  }
+}
+
+void FunctionEmitter::store_stmt(const BufferStore& store) {
+  DType dtype = dtype_of(store.value);
+  Value value = expr(store.value);
+  Place where = place(store.buffer, store.indices);
+  if (where.lanes > 1 && dtype.lanes == 1) {
+    value = ops_.splat(value, where.lanes);
+    dtype = dtype.with_lanes(where.lanes);
+  }
+  CHECK(where.lanes == dtype.lanes, "{}: a store of {} into {} lanes of '{}'", kernel_.symbol, to_string(dtype),
+        where.lanes, store.buffer->name);
+  Value active = active_lanes(store.predicate, where.lanes);
+  auto store_lane = [&](Value offset, Value element, Value condition) {
+    auto write = [&]() -> Value {
+      store_contiguous(store.buffer, offset, element, dtype.element(), nullptr);
+      return nullptr;
+    };
+    condition ? guarded(condition, b_.getVoidTy(), write) : write();
+  };
+  if (where.lanes == 1) return store_lane(where.offset, value, active);
+  if (where.stride == 1) return store_contiguous(store.buffer, where.offset, value, dtype, active);
+  // In the order of the lanes: of equal addresses the last one wins.
+  for (int lane = 0; lane < where.lanes; ++lane) {
+    uint64_t position = static_cast<uint64_t>(lane);
+    Value condition = active ? b_.CreateExtractElement(active, position) : nullptr;
+    store_lane(lane_offset(where, lane), b_.CreateExtractElement(value, position), condition);
+  }
+}
+
+}  // namespace relaxc::codegen

@@ -1,0 +1,62 @@
+// Internal to codegen/: arithmetic on LLVM values as ir/expr.h and ir/intrinsics.h define it. Includes LLVM.
+//
+// Registers: bool is i1; intN and uintN are iN; float16 and bfloat16 are i16 that hold the bits (each operation goes
+// through float32 and rounds once); vectors are <lanes x that>. Memory: bool and integers below 8 bits take a byte.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/expr.h"
+#include "tir/target.h"
+
+namespace relaxc::codegen {
+
+class ValueEmitter {
+ public:
+  using Value = llvm::Value*;
+  ValueEmitter(llvm::IRBuilder<>& builder, const Target& target) : b_(builder), target_(target) {}
+
+  llvm::Type* type(DType dtype) const;         // in registers
+  llvm::Type* memory_type(DType dtype) const;  // of one element of a buffer
+  Value to_memory(Value value, DType dtype);
+  Value from_memory(Value value, DType dtype);
+
+  Value int_constant(int64_t value, DType dtype) const;
+  Value float_constant(double value, DType dtype) const;
+  Value splat(Value scalar, int lanes);
+
+  // What index arithmetic may assume; data arithmetic wraps and may have any sign.
+  struct IndexFacts {
+    bool no_overflow = false;
+    bool non_negative = false;  // both operands; only divisions look
+  };
+  Value binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
+  Value cast(Value value, DType from, DType to);
+  // An intrinsic of ir/intrinsics.h; the arguments have that dtype, lanes included.
+  Value intrinsic(const std::string& name, const std::vector<Value>& args, DType dtype, const Span& span);
+
+ private:
+  Value float_binary(BinaryOp op, Value x, Value y);
+  Value int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
+  Value bool_binary(BinaryOp op, Value x, Value y);
+  Value divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
+  Value shift(BinaryOp op, DType dtype, Value x, Value y);
+  Value float_extremum(bool minimum, Value x, Value y);
+  Value int_intrinsic(const std::string& name, Value value, DType dtype, const Span& span);
+  Value float_intrinsic(const std::string& name, const std::vector<Value>& args, const Span& span);
+
+  Value widen(Value bits, DType from);    // float16 or bfloat16 bits to float32
+  Value narrow(Value value, DType to);    // float32 or float64 to float16 or bfloat16 bits
+  Value narrow_to_float16(Value value);   // float32
+  Value narrow_to_bfloat16(Value value);  // float32
+  Value round_to_odd(Value value);        // float64 to float32, so that rounding again is exact
+  Value float_to_int(Value value, DType to);
+  Value call_libm(const std::string& function, const std::vector<Value>& args);
+
+  llvm::IRBuilder<>& b_;
+  const Target& target_;
+};
+
+}  // namespace relaxc::codegen

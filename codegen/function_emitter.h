@@ -1,0 +1,141 @@
+// Internal to codegen/: the emitter of one LLVM function, which is a kernel's body or the body of a parallel loop.
+// Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc. Includes LLVM.
+#pragma once
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "codegen/emit_value.h"
+#include "ir/module.h"
+
+namespace relaxc::codegen {
+
+// What the functions of one kernel share.
+struct KernelState {
+  llvm::Module& module;
+  const Target& target;
+  std::string symbol;
+  bool noalias;                                             // buffers do not overlap (attr tir.noalias)
+  int num_bodies = 0;                                       // parallel bodies made so far, for their names
+  std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
+};
+
+// A variable that a function gets as a parameter.
+using Variables = std::vector<VarRef>;
+
+class FunctionEmitter {
+ public:
+  using Value = llvm::Value*;
+
+  // Makes `int32_t name(context, variables..., [begin, end])`, internal. Buffers come as pointers, bools as i1.
+  FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables, bool is_parallel_body);
+
+  llvm::Function* function() const { return function_; }
+  // The kernel's body, and `return 0`.
+  void emit_body(const Stmt& body);
+  // loop's body for iterations [begin, end) counted from loop.min, and `return 0`.
+  void emit_iterations(const For& loop);
+
+ private:
+  // ---- llvm_emit.cc
+  void stmt(const Stmt& node);
+  void for_stmt(const For& loop, const Span& span);
+  void serial_loop(const For& loop, Value min, Value end, bool ask_unroll);
+  void unrolled_loop(const For& loop, int64_t extent);
+  void parallel_loop(const For& loop);
+  void while_stmt(const While& loop);
+  void if_stmt(const IfThenElse& branch);
+  void assert_stmt(const Assert& assertion);
+  // Returns from the function with the status when the condition holds.
+  void return_if(Value condition, Value status, const char* message = nullptr);
+  llvm::BasicBlock* new_block(const char* name);
+  void finish();
+
+  // ---- emit_memory.cc
+  void alloc_buffer(const AllocBuffer& alloc);
+  Value scratch(const Buffer& buffer, Value bytes);
+  void store_stmt(const BufferStore& store);
+  Value load(const BufferLoad& load, DType dtype);
+  // Where an access goes: an element offset, or for a vector that is not contiguous one offset per lane.
+  struct Place {
+    Value offset = nullptr;         // int64; of the first element when lanes are `stride` apart
+    std::optional<int64_t> stride;  // elements between lanes; absent: `offset` is a vector of offsets
+    int lanes = 1;
+  };
+  Place place(const Buffer& buffer, const std::vector<Expr>& indices);
+  Value lane_offset(const Place& place, int lane);
+  Value pointer(const Buffer& buffer, Value offset, bool in_range);
+  Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
+  Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
+  void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
+  // The lanes that the surrounding vector if_then_else and the access's own predicate leave, or null for all.
+  Value active_lanes(const std::optional<Expr>& predicate, int lanes);
+
+  // ---- emit_expr.cc
+  Value expr(const Expr& node);
+  Value emit_expr(const Expr& node);
+  Value call(const Call& call, const Expr& node);
+  Value if_then_else(const Expr& condition, const Expr& a, const Expr& b);
+  Value masked_if_then_else(Value condition, const Expr& a, const Expr& b);
+  Value variable(const VarRef& var);
+  // Made of constants, loop variables and symbolic values only: such arithmetic does not overflow.
+  bool is_index(const Expr& node);
+  bool is_non_negative(const Expr& node);
+  // An integer expression as int64.
+  Value int64(const Expr& node);
+  // Runs emit() where `condition` holds; the result is 0 elsewhere.
+  template <class F>
+  Value guarded(Value condition, llvm::Type* type, F emit);
+
+  KernelState& kernel_;
+  llvm::Function* function_;
+  llvm::IRBuilder<> b_;
+  ValueEmitter ops_;
+  llvm::BasicBlock* entry_;  // allocas
+  llvm::BasicBlock* setup_;  // where setup code goes on: scratch whose size is known on entry
+  llvm::BasicBlock* start_;  // the first statement
+  Value context_;
+  Value begin_ = nullptr, end_ = nullptr;  // parallel bodies only
+  bool in_parallel_;
+  int64_t stack_bytes_ = 0;
+  int64_t unroll_factor_ = 1;                               // copies that the surrounding unrolled loops make
+  std::unordered_map<const NodeHeader*, Value> variables_;  // scalars: the value; buffers: the pointer
+  std::unordered_set<const NodeHeader*> parameters_;        // variables known on entry
+  // The maps over nodes keep them alive, so that no other node can come to stand at the same address.
+  struct KnownIndex {
+    Expr node;
+    bool is_index;
+  };
+  std::unordered_map<const NodeHeader*, KnownIndex> is_index_;
+  std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
+  // Values of the statement's expressions already emitted, so that a shared subexpression is emitted once. One layer
+  // per region that is entered conditionally: what an outer layer holds is valid inside, not the other way round.
+  struct Emitted {
+    Expr node;
+    Value value;
+  };
+  std::vector<std::unordered_map<const NodeHeader*, Emitted>> emitted_;
+  Value mask_ = nullptr;  // inside a vector if_then_else: the lanes that want this side
+};
+
+template <class F>
+llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* then = new_block("guarded");
+  llvm::BasicBlock* after = new_block("after");
+  b_.CreateCondBr(condition, then, after);
+  b_.SetInsertPoint(then);
+  Value value = emit();
+  llvm::BasicBlock* then_end = b_.GetInsertBlock();
+  b_.CreateBr(after);
+  b_.SetInsertPoint(after);
+  if (type->isVoidTy()) return nullptr;
+  llvm::PHINode* phi = b_.CreatePHI(type, 2);
+  phi->addIncoming(value, then_end);
+  phi->addIncoming(llvm::Constant::getNullValue(type), before);
+  return phi;
+}
+
+}  // namespace relaxc::codegen

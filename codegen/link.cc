@@ -1,0 +1,110 @@
+#include "codegen/link.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <lld/Common/Driver.h>
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <mutex>
+
+#include "support/diagnostic.h"
+
+LLD_HAS_DRIVER(elf)
+
+namespace relaxc::codegen {
+
+namespace {
+
+// A directory of our own below TMPDIR, removed with what is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    if (std::error_code error = llvm::sys::fs::createUniqueDirectory("relaxc", path_)) {
+      fail({}, "cannot make a temporary folder: {}", error.message());
+    }
+  }
+  ~TemporaryFolder() { llvm::sys::fs::remove_directories(path_); }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  std::string file(const std::string& name) const { return std::string(path_.str()) + "/" + name; }
+
+ private:
+  llvm::SmallString<128> path_;
+};
+
+void write_file(const std::string& path, const std::vector<char>& bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream out(path, error);
+  if (!error) out.write(bytes.data(), bytes.size());
+  out.close();
+  if (!error) error = out.error();
+  out.clear_error();
+  if (error) fail({}, "cannot write '{}': {}", path, error.message());
+}
+
+std::vector<char> read_file(const std::string& path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) fail({}, "cannot read '{}': {}", path, buffer.getError().message());
+  return {(*buffer)->getBufferStart(), (*buffer)->getBufferEnd()};
+}
+
+// Where a library of this process lies, so that linking needs no development packages.
+std::optional<std::string> loaded_library(const char* soname) {
+  void* handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+  if (!handle) return std::nullopt;
+  link_map* entry = nullptr;
+  bool found = dlinfo(handle, RTLD_DI_LINKMAP, &entry) == 0 && entry->l_name && *entry->l_name;
+  std::optional<std::string> path;
+  if (found) path = entry->l_name;
+  dlclose(handle);
+  return path;
+}
+
+bool is_host_machine(const std::string& triple) {
+#if defined(__x86_64__)
+  return llvm::Triple(triple).getArch() == llvm::Triple::x86_64;
+#elif defined(__aarch64__)
+  return llvm::Triple(triple).getArch() == llvm::Triple::aarch64;
+#else
+  return false;
+#endif
+}
+
+}  // namespace
+
+std::vector<char> link_shared_object(const KernelObjects& kernels) {
+  if (!llvm::Triple(kernels.target.triple).isOSBinFormatELF()) {
+    fail_unsupported({}, "shared objects of '{}' are not ELF files", kernels.target.triple);
+  }
+  TemporaryFolder folder;
+  std::string output = folder.file("kernels.so");
+  std::vector<std::string> args{"ld.lld",        "-shared",          "-o",         output, "--build-id=none",
+                                "--strip-debug", "--hash-style=gnu", "-z",         "now",  "-z",
+                                "noexecstack",   "-Bsymbolic",       "--as-needed"};
+  for (size_t i = 0; i < kernels.objects.size(); ++i) {
+    args.push_back(folder.file(fmt::format("{:04}.o", i)));
+    write_file(args.back(), kernels.objects[i]);
+  }
+  // For another machine the symbols of libm stay undefined, without the library's name.
+  for (const char* soname : {"libm.so.6", "libc.so.6"}) {
+    std::optional<std::string> path = loaded_library(soname);
+    if (path && is_host_machine(kernels.target.triple)) args.push_back(*path);
+  }
+
+  std::vector<const char*> pointers;
+  for (const std::string& arg : args) pointers.push_back(arg.c_str());
+  std::string text;
+  llvm::raw_string_ostream messages(text);
+  static std::mutex mutex;  // lld keeps its state in globals
+  std::lock_guard lock(mutex);
+  constexpr lld::DriverDef kElf{lld::Gnu, &lld::elf::link};
+  lld::Result result = lld::lldMain(pointers, messages, messages, {kElf});
+  if (result.retCode != 0) fail({}, "linking the kernels failed: {}", messages.str());
+  return read_file(output);
+}
+
+}  // namespace relaxc::codegen

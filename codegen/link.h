@@ -1,0 +1,13 @@
+// Object code to an ELF shared object.
+#pragma once
+#include <vector>
+
+#include "codegen/llvm_compile.h"
+
+namespace relaxc::codegen {
+
+// The bytes of a shared object that exports the kernels and needs libm and libc only. The same objects give the same
+// bytes. Throws a CompileError when the linker fails or no temporary file can be written.
+std::vector<char> link_shared_object(const KernelObjects& kernels);
+
+}  // namespace relaxc::codegen

@@ -1,0 +1,191 @@
+#include "codegen/llvm_compile.h"
+
+#include <llvm/Analysis/TargetTransformInfo.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "codegen/llvm_emit.h"
+#include "codegen/llvm_init.h"
+#include "support/diagnostic.h"
+#include "vm/executable.h"
+
+namespace relaxc::codegen {
+
+namespace {
+
+// Kernels per object file. Fixed, so that the bytes do not depend on the number of threads; small, so that the last
+// thread does not work alone for long.
+constexpr size_t kKernelsPerObject = 6;
+
+// Schedules have tiled, vectorized and unrolled already, and there is nothing to inline: what is left is to make
+// registers of local buffers, to simplify, and to move and strengthen addresses. The vectorizers stay out.
+constexpr const char* kPipelines[] = {
+    "",
+    "function(sroa,early-cse,simplifycfg,instcombine)",
+    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(loop-simplifycfg,licm),sroa,reassociate,"
+    "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),"
+    "sroa,gvn,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),simplifycfg,adce,instcombine<no-verify-fixpoint>)",
+};
+
+// What a thread reuses for all its modules: making these costs more than compiling a small kernel.
+class Worker {
+ public:
+  Worker(const Target& target, int opt_level)
+      : target_(target), machine_(make_target_machine(target, opt_level)), builder_(machine_.get(), tuning()) {
+    builder_.registerModuleAnalyses(module_analyses_);
+    builder_.registerCGSCCAnalyses(cgscc_analyses_);
+    builder_.registerFunctionAnalyses(function_analyses_);
+    builder_.registerLoopAnalyses(loop_analyses_);
+    builder_.crossRegisterProxies(loop_analyses_, function_analyses_, cgscc_analyses_, module_analyses_);
+    const char* pipeline = kPipelines[std::clamp(opt_level, 0, 2)];
+    if (*pipeline) {
+      llvm::Error error = builder_.parsePassPipeline(passes_, pipeline);
+      CHECK(!error, "pipeline '{}': {}", pipeline, llvm::toString(std::move(error)));
+    }
+  }
+
+  std::unique_ptr<llvm::Module> emit(KernelMap::const_iterator begin, KernelMap::const_iterator end) {
+    context_ = std::make_unique<llvm::LLVMContext>();
+    auto module = std::make_unique<llvm::Module>("relaxc", *context_);
+#if LLVM_VERSION_MAJOR >= 21
+    module->setTargetTriple(llvm::Triple(target_.triple));
+#else
+    module->setTargetTriple(target_.triple);
+#endif
+    module->setDataLayout(machine_->createDataLayout());
+    for (auto kernel = begin; kernel != end; ++kernel) {
+      emit_kernel(*module, kernel_symbol(kernel->first), kernel->second, target_);
+    }
+    verify(*module, "emitted");
+    passes_.run(*module, module_analyses_);
+    module_analyses_.clear();  // they refer to the module
+    function_analyses_.clear();
+    loop_analyses_.clear();
+    cgscc_analyses_.clear();
+    return module;
+  }
+
+  void write(llvm::Module& module, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
+    llvm::legacy::PassManager passes;
+    CHECK(!machine_->addPassesToEmitFile(passes, out, nullptr, type), "{} cannot emit a file", target_.triple);
+    passes.run(module);
+  }
+
+ private:
+  static llvm::PipelineTuningOptions tuning() {
+    llvm::PipelineTuningOptions options;
+    options.LoopVectorization = options.SLPVectorization = options.LoopInterleaving = false;
+    return options;
+  }
+  static void verify(const llvm::Module& module, const char* what) {
+    std::string text;
+    llvm::raw_string_ostream out(text);
+    CHECK(!llvm::verifyModule(module, &out), "the {} LLVM module is invalid: {}", what, text);
+  }
+
+  const Target& target_;
+  std::unique_ptr<llvm::TargetMachine> machine_;
+  std::unique_ptr<llvm::LLVMContext> context_;  // of the last module
+  llvm::LoopAnalysisManager loop_analyses_;
+  llvm::FunctionAnalysisManager function_analyses_;
+  llvm::CGSCCAnalysisManager cgscc_analyses_;
+  llvm::ModuleAnalysisManager module_analyses_;
+  llvm::PassBuilder builder_;
+  llvm::ModulePassManager passes_;
+};
+
+std::vector<KernelMap::const_iterator> chunk_starts(const KernelMap& kernels) {
+  std::vector<KernelMap::const_iterator> starts;
+  size_t position = 0;
+  for (auto it = kernels.begin(); it != kernels.end(); ++it, ++position) {
+    if (position % kKernelsPerObject == 0) starts.push_back(it);
+  }
+  starts.push_back(kernels.end());
+  return starts;
+}
+
+// work(worker, i) for i in [0, count) on `jobs` threads; the exception of the lowest i, if any, is thrown.
+void for_each_chunk(size_t count, const Target& target, const CompileOptions& options,
+                    const std::function<void(Worker&, size_t)>& work) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  size_t failed = count;
+  std::exception_ptr error;
+  auto run = [&] {
+    std::optional<Worker> worker;
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        if (!worker) worker.emplace(target, options.opt_level);
+        work(*worker, i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (i < failed) error = std::current_exception();
+        failed = std::min(failed, i);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  size_t jobs = std::min(count, static_cast<size_t>(std::max(options.jobs, 1)));
+  for (size_t job = 1; job < jobs; ++job) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+std::vector<std::vector<char>> compile_chunks(const KernelMap& kernels, const Target& target,
+                                              const CompileOptions& options, llvm::CodeGenFileType type) {
+  initialize_llvm();
+  std::vector<KernelMap::const_iterator> starts = chunk_starts(kernels);
+  std::vector<std::vector<char>> files(starts.size() - 1);
+  for_each_chunk(files.size(), target, options, [&](Worker& worker, size_t i) {
+    std::unique_ptr<llvm::Module> module = worker.emit(starts[i], starts[i + 1]);
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream out(bytes);
+    worker.write(*module, out, type);
+    files[i].assign(bytes.begin(), bytes.end());
+  });
+  return files;
+}
+
+}  // namespace
+
+std::string kernel_symbol(std::string_view name) { return std::string(vm::kKernelPrefix) + std::string(name); }
+
+KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+  KernelObjects result{target, {}, compile_chunks(kernels, target, options, llvm::CodeGenFileType::ObjectFile)};
+  for (const auto& [name, function] : kernels) result.names.push_back(name);
+  return result;
+}
+
+std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+  std::string text;
+  for (const std::vector<char>& file : compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile)) {
+    text.append(file.begin(), file.end());
+  }
+  return text;
+}
+
+std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+  initialize_llvm();
+  Worker worker(target, options.opt_level);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  std::unique_ptr<llvm::Module> module = worker.emit(kernels.begin(), kernels.end());
+  module->print(out, nullptr);
+  module.reset();
+  return text;
+}
+
+}  // namespace relaxc::codegen

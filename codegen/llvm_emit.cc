@@ -1,0 +1,340 @@
+#include "codegen/llvm_emit.h"
+
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "codegen/function_emitter.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
+#include "vm/kernel_abi.h"
+
+namespace relaxc::codegen {
+
+using Value = llvm::Value*;
+
+namespace {
+
+// Loops marked unrolled are written out up to so many copies of the innermost body; beyond, LLVM is asked to.
+constexpr int64_t kMaxUnroll = 1024;
+
+constexpr uint64_t kErrorOffset = offsetof(relaxc_kernel_context, error);
+static_assert(offsetof(relaxc_kernel_context, parallel_for) == 0 && offsetof(relaxc_kernel_context, scratch) == 8);
+static_assert(offsetof(relaxc_kernel_args, data) == 0 && offsetof(relaxc_kernel_args, scalars) == 8 &&
+              offsetof(relaxc_kernel_args, context) == 16);
+
+// The processor goes into each function: LLVM reads it there, and not from the target machine, when both differ.
+void set_attributes(llvm::Function* function, const Target& target) {
+  function->addFnAttr("target-cpu", target.cpu);
+  if (!target.features.empty()) function->addFnAttr("target-features", target.features);
+  // Without it LLVM prefers 256 bits on most AVX-512 processors, and splits our vectors.
+  function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+  function->setDoesNotThrow();
+}
+
+}  // namespace
+
+FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables,
+                                 bool is_parallel_body)
+    : kernel_(kernel), b_(kernel.module.getContext()), ops_(b_, kernel.target), in_parallel_(is_parallel_body) {
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(true);
+  b_.setFastMathFlags(flags);
+  std::vector<llvm::Type*> types{b_.getPtrTy()};
+  for (const VarRef& var : variables) {
+    types.push_back(var.type().is<BufferType>() ? static_cast<llvm::Type*>(b_.getPtrTy()) : ops_.type(dtype_of(var)));
+  }
+  if (is_parallel_body) types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty()});
+  function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getInt32Ty(), types, false),
+                                     llvm::GlobalValue::InternalLinkage, name, kernel.module);
+  set_attributes(function_, kernel.target);
+  // Inlining into the wrapper would turn noalias parameters into weaker metadata.
+  function_->addFnAttr(llvm::Attribute::NoInline);
+  context_ = function_->getArg(0);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    llvm::Argument* argument = function_->getArg(static_cast<unsigned>(i + 1));
+    argument->setName(variables[i]->name);
+    if (variables[i].type().is<BufferType>() && kernel.noalias) argument->addAttr(llvm::Attribute::NoAlias);
+    const NodeHeader* key = variables[i].get();
+    variables_[key] = argument;
+    parameters_.insert(key);
+    if (!variables[i].type().is<BufferType>()) index_vars_.insert(key);
+  }
+  if (is_parallel_body) {
+    begin_ = function_->getArg(static_cast<unsigned>(types.size() - 2));
+    end_ = function_->getArg(static_cast<unsigned>(types.size() - 1));
+  }
+  entry_ = setup_ = llvm::BasicBlock::Create(b_.getContext(), "entry", function_);
+  start_ = llvm::BasicBlock::Create(b_.getContext(), "start", function_);
+  b_.SetInsertPoint(start_);
+  emitted_.emplace_back();
+}
+
+llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(b_.getContext(), name, function_);
+}
+
+void FunctionEmitter::finish() {
+  b_.CreateRet(b_.getInt32(0));
+  b_.SetInsertPoint(setup_);
+  b_.CreateBr(start_);
+}
+
+void FunctionEmitter::emit_body(const Stmt& body) {
+  stmt(body);
+  finish();
+}
+
+void FunctionEmitter::emit_iterations(const For& loop) {
+  Value min = int64(loop.min);
+  serial_loop(loop, b_.CreateNSWAdd(min, begin_), b_.CreateNSWAdd(min, end_), false);
+  finish();
+}
+
+// ---- Statements
+// ------------------------------------------------------------------------------------------------------
+
+void FunctionEmitter::stmt(const Stmt& node) {
+  // What other statements have loaded may have changed since.
+  std::vector<std::unordered_map<const NodeHeader*, Emitted>> others(1);
+  emitted_.swap(others);
+  match(
+      node,
+      [&](const Seq& seq) {
+        for (const Stmt& inner : seq.stmts) stmt(inner);
+      },
+      [&](const BufferStore& store) { store_stmt(store); },  //
+      [&](const For& loop) { for_stmt(loop, node.span()); }, [&](const While& loop) { while_stmt(loop); },
+      [&](const IfThenElse& branch) { if_stmt(branch); },
+      [&](const Bind& bind) {
+        if (is_index(bind.value)) {
+          index_vars_.insert(bind.var.get());
+          if (is_non_negative(bind.value)) kernel_.non_negative_vars.insert(bind.var.get());
+        }
+        variables_[bind.var.get()] = expr(bind.value);
+      },
+      [&](const AllocBuffer& alloc) { alloc_buffer(alloc); },
+      [&](const Evaluate& evaluate) {
+        if (evaluate.value.type().is<PrimType>()) expr(evaluate.value);
+      },
+      [&](const Assert& assertion) { assert_stmt(assertion); },  //
+      [&](const AttrStmt& attr) { stmt(attr.body); },
+      [&](const Block& block) { CHECK(false, "{}: block '{}' is not lowered", kernel_.symbol, block.name); });
+  emitted_.swap(others);
+}
+
+void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
+  std::optional<int64_t> extent = as_int(loop.extent);
+  index_vars_.insert(loop.var.get());
+  if (is_index(loop.min) && is_non_negative(loop.min)) kernel_.non_negative_vars.insert(loop.var.get());
+  switch (loop.kind) {
+    case ForKind::kParallel:
+      if (!in_parallel_) return parallel_loop(loop);
+      break;
+    case ForKind::kUnrolled:
+      if (extent && unroll_factor_ * *extent <= kMaxUnroll) return unrolled_loop(loop, *extent);
+      break;
+    case ForKind::kThreadBinding:
+      fail_unsupported(span, "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop.var->name, loop.thread);
+    case ForKind::kSerial:
+    case ForKind::kVectorized:
+      break;
+  }
+  Value min = int64(loop.min);
+  Value end = b_.CreateNSWAdd(min, int64(loop.extent));
+  serial_loop(loop, min, end, loop.kind == ForKind::kUnrolled);
+}
+
+// Counts in int64 whatever the variable's type: addresses then need no sign extension.
+void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool ask_unroll) {  // NOLINT: private
+  llvm::BasicBlock* before = b_.GetInsertBlock();
+  llvm::BasicBlock* body = new_block("loop");
+  llvm::BasicBlock* after = new_block("loop_end");
+  b_.CreateCondBr(b_.CreateICmpSLT(min, end), body, after);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
+  counter->addIncoming(min, before);
+  variables_[loop.var.get()] = ops_.cast(counter, kInt64, dtype_of(loop.var));
+  stmt(loop.body);
+  Value next = b_.CreateNSWAdd(counter, b_.getInt64(1));
+  counter->addIncoming(next, b_.GetInsertBlock());
+  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
+  if (ask_unroll) {
+    llvm::LLVMContext& context = b_.getContext();
+    llvm::Metadata* full = llvm::MDNode::get(context, llvm::MDString::get(context, "llvm.loop.unroll.full"));
+    llvm::MDNode* id = llvm::MDNode::getDistinct(context, {nullptr, full});
+    id->replaceOperandWith(0, id);
+    back->setMetadata(llvm::LLVMContext::MD_loop, id);
+  }
+  b_.SetInsertPoint(after);
+}
+
+// Written out here rather than by LLVM's unroller: with constant indices SROA makes registers of local buffers at once.
+void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
+  DType dtype = dtype_of(loop.var);
+  Value min = expr(loop.min);
+  int64_t factor = std::max<int64_t>(extent, 1);
+  unroll_factor_ *= factor;
+  for (int64_t i = 0; i < extent; ++i) {
+    variables_[loop.var.get()] = b_.CreateAdd(min, ops_.int_constant(i, dtype));
+    stmt(loop.body);
+  }
+  unroll_factor_ /= factor;
+}
+
+// The body becomes an internal function of its own with the captured variables as parameters; what parallel_for calls
+// is a wrapper that loads them from a struct on this function's stack.
+void FunctionEmitter::parallel_loop(const For& loop) {
+  Variables captured;
+  auto capture = [&](const VarRef& var) {
+    bool is_known = std::any_of(captured.begin(), captured.end(), [&](const VarRef& v) { return same_node(v, var); });
+    if (!is_known && variables_.contains(var.get()) && !same_node(var, loop.var)) captured.push_back(var);
+  };
+  Stmt body_only = make(For(loop));
+  for (const VarRef& var : free_vars(body_only)) {
+    capture(var);
+    if (var.type().is<BufferType>()) {  // the dims that row-major offsets need
+      for (const VarRef& dim : free_vars(var.type())) capture(dim);
+    }
+  }
+  std::string name = kernel_.symbol + ".parallel" + std::to_string(kernel_.num_bodies++);
+  FunctionEmitter body(kernel_, name + ".body", captured, true);
+  for (const VarRef& var : captured) {
+    if (!index_vars_.contains(var.get())) body.index_vars_.erase(var.get());
+  }
+  body.index_vars_.insert(loop.var.get());
+  body.emit_iterations(loop);
+
+  std::vector<llvm::Type*> fields;
+  for (unsigned i = 0; i <= captured.size(); ++i) fields.push_back(body.function()->getArg(i)->getType());
+  auto* closure_type = llvm::StructType::get(b_.getContext(), fields);
+  auto* wrapper = llvm::Function::Create(
+      llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false),
+      llvm::GlobalValue::InternalLinkage, name, kernel_.module);
+  set_attributes(wrapper, kernel_.target);
+  llvm::IRBuilder<> w(llvm::BasicBlock::Create(b_.getContext(), "entry", wrapper));
+  std::vector<Value> args;
+  for (unsigned i = 0; i < fields.size(); ++i) {
+    args.push_back(w.CreateLoad(fields[i], w.CreateStructGEP(closure_type, wrapper->getArg(0), i)));
+  }
+  args.insert(args.end(), {wrapper->getArg(1), wrapper->getArg(2)});
+  w.CreateRet(w.CreateCall(body.function(), args));
+
+  llvm::IRBuilder<> entry(entry_, entry_->begin());
+  Value closure = entry.CreateAlloca(closure_type, nullptr, "closure");
+  Value extent = int64(loop.extent);
+  for (unsigned i = 0; i < fields.size(); ++i) {
+    b_.CreateStore(i == 0 ? context_ : variables_.at(captured[i - 1].get()),
+                   b_.CreateStructGEP(closure_type, closure, i));
+  }
+  Value positive = b_.CreateICmpSGT(extent, b_.getInt64(0));
+  Value status = guarded(positive, b_.getInt32Ty(), [&] {
+    auto* type =
+        llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
+    Value parallel_for = b_.CreateLoad(b_.getPtrTy(), context_);
+    return b_.CreateCall(type, parallel_for, {context_, extent, wrapper, closure});
+  });
+  return_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
+}
+
+void FunctionEmitter::while_stmt(const While& loop) {
+  llvm::BasicBlock* header = new_block("while");
+  llvm::BasicBlock* body = new_block("while_body");
+  llvm::BasicBlock* after = new_block("while_end");
+  b_.CreateBr(header);
+  b_.SetInsertPoint(header);
+  emitted_.emplace_back();
+  b_.CreateCondBr(expr(loop.condition), body, after);
+  emitted_.pop_back();
+  b_.SetInsertPoint(body);
+  stmt(loop.body);
+  b_.CreateBr(header);
+  b_.SetInsertPoint(after);
+}
+
+void FunctionEmitter::if_stmt(const IfThenElse& branch) {
+  Value condition = expr(branch.condition);
+  llvm::BasicBlock* then_block = new_block("then");
+  llvm::BasicBlock* after = new_block("if_end");
+  llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : after;
+  b_.CreateCondBr(condition, then_block, else_block);
+  b_.SetInsertPoint(then_block);
+  stmt(branch.then_body);
+  b_.CreateBr(after);
+  if (branch.else_body) {
+    b_.SetInsertPoint(else_block);
+    stmt(*branch.else_body);
+    b_.CreateBr(after);
+  }
+  b_.SetInsertPoint(after);
+}
+
+void FunctionEmitter::assert_stmt(const Assert& assertion) {
+  return_if(b_.CreateNot(expr(assertion.condition)), b_.getInt32(1), assertion.message.c_str());
+}
+
+void FunctionEmitter::return_if(Value condition, Value status, const char* message) {
+  llvm::BasicBlock* failed = new_block("failed");
+  llvm::BasicBlock* after = new_block("ok");
+  llvm::MDBuilder weights(b_.getContext());
+  b_.CreateCondBr(condition, failed, after, weights.createBranchWeights(1, 1 << 20));
+  b_.SetInsertPoint(failed);
+  if (message) {
+    // Several threads may fail at once; any of their messages will do.
+    llvm::StoreInst* store = b_.CreateStore(b_.CreateGlobalString(message, "message"),
+                                            b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kErrorOffset));
+    store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  }
+  b_.CreateRet(status);
+  b_.SetInsertPoint(after);
+}
+
+// ---- The ABI
+// ---------------------------------------------------------------------------------------------------------
+
+void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target) {
+  std::vector<Buffer> buffers = buffer_params(function);
+  Variables scalars = scalar_arguments(function);
+  KernelState kernel{module, target, symbol, function->attrs.get_bool("tir.noalias", true), 0, {}};
+  for (const VarRef& var : scalars) {
+    DType dtype = dtype_of(var);
+    if (dtype.lanes != 1 || (!dtype.is_integral() && !dtype.is_bool())) {
+      fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only integers and bool are passed", symbol,
+                       var->name, to_string(dtype));
+    }
+    bool is_param = std::any_of(function->params.begin(), function->params.end(),
+                                [&](const VarRef& param) { return same_node(param, var); });
+    if (!is_param) kernel.non_negative_vars.insert(var.get());
+  }
+  Variables variables(buffers.begin(), buffers.end());
+  variables.insert(variables.end(), scalars.begin(), scalars.end());
+  FunctionEmitter body(kernel, symbol + ".body", variables, false);
+  body.emit_body(function->body);
+
+  llvm::LLVMContext& context = module.getContext();
+  llvm::IRBuilder<> b(context);
+  auto* wrapper = llvm::Function::Create(llvm::FunctionType::get(b.getInt32Ty(), {b.getPtrTy()}, false),
+                                         llvm::GlobalValue::ExternalLinkage, symbol, module);
+  set_attributes(wrapper, target);
+  b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
+  ValueEmitter ops(b, target);
+  auto argument = [&](int64_t offset) {
+    return b.CreateLoad(b.getPtrTy(),
+                        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), wrapper->getArg(0), static_cast<uint64_t>(offset)));
+  };
+  std::vector<Value> args{argument(16)};
+  Value data = buffers.empty() ? nullptr : argument(0);
+  Value values = scalars.empty() ? nullptr : argument(8);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    args.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), data, i)));
+  }
+  for (size_t i = 0; i < scalars.size(); ++i) {
+    Value value = b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), values, i));
+    args.push_back(ops.cast(value, kInt64, dtype_of(scalars[i])));
+  }
+  b.CreateRet(b.CreateCall(body.function(), args));
+}
+
+}  // namespace relaxc::codegen

@@ -1,0 +1,175 @@
+#include "codegen/target.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <llvm/ADT/StringMap.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <mutex>
+#include <vector>
+
+#include "codegen/llvm_init.h"
+#include "support/diagnostic.h"
+
+namespace relaxc::codegen {
+
+namespace {
+
+constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+constexpr const char* kAccepted =
+    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, or a list such as "
+    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE";
+
+[[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
+  Diagnostic diagnostic;
+  diagnostic.message = fmt::format("target '{}': {}", text, why);
+  diagnostic.notes = std::move(notes);
+  diagnostic.notes.push_back(kAccepted);
+  throw CompileError({diagnostic});
+}
+
+const llvm::Target* find_llvm_target(const std::string& triple, std::string& error) {
+  initialize_llvm();
+  return llvm::TargetRegistry::lookupTarget(triple, error);
+}
+
+// The processors of the generic subtarget's architecture; older LLVMs do not list them.
+template <class Info>
+std::string cpu_names(const Info& info) {
+  std::vector<std::string> names;
+  if constexpr (requires { info.getAllProcessorDescriptions(); }) {
+    for (const auto& row : info.getAllProcessorDescriptions()) names.emplace_back(row.Key);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// Checks the names and derives the numbers from LLVM's description of the processor.
+Target complete(Target target, std::string_view text) {
+  std::string error;
+  const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
+  if (!llvm_target) fail_target(text, fmt::format("unknown triple '{}'", target.triple), {error});
+  std::unique_ptr<llvm::MCSubtargetInfo> generic(llvm_target->createMCSubtargetInfo(target.triple, "", ""));
+  if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
+  if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu)) {
+    fail_target(text, fmt::format("unknown cpu '{}'", target.cpu),
+                {fmt::format("cpus of {}: {}", target.triple, cpu_names(*generic))});
+  }
+  std::vector<std::string> known;
+  for (const auto& row : generic->getAllProcessorFeatures()) known.emplace_back(row.Key);
+  llvm::SmallVector<llvm::StringRef> features;
+  llvm::StringRef(target.features).split(features, ',', -1, false);
+  for (llvm::StringRef feature : features) {
+    if (std::find(known.begin(), known.end(), feature.drop_front().str()) == known.end()) {
+      fail_target(text, fmt::format("unknown feature '{}'", feature.str()),
+                  {fmt::format("features of {}: {}", target.triple, fmt::join(known, ", "))});
+    }
+  }
+
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
+  llvm::Triple triple(target.triple);
+  target.num_vector_registers = 32;
+  target.vector_bits = 128;
+  target.has_fma = target.has_float16_conversion = true;
+  target.has_masked_vector_access = false;
+  if (!triple.isX86()) {
+    // Others than x86 and AArch64 get the careful answer: no fused instruction promised.
+    if (!triple.isAArch64()) target.has_fma = target.has_float16_conversion = false;
+    return target;
+  }
+  bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl") &&
+                info->checkFeatures("+avx512bw") && info->checkFeatures("+avx512dq");
+  target.vector_bits = avx512 ? 512 : info->checkFeatures("+avx2") ? 256 : 128;
+  target.num_vector_registers = avx512 ? 32 : 16;
+  target.has_fma = info->checkFeatures("+fma");
+  target.has_float16_conversion = info->checkFeatures("+f16c");
+  target.has_masked_vector_access = avx512;
+  return target;
+}
+
+}  // namespace
+
+void initialize_llvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmParsers();
+    llvm::InitializeAllAsmPrinters();
+  });
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {
+  std::string error;
+  const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
+  if (!llvm_target) fail_target(target.triple, "this LLVM has no code generator for it", {error});
+  auto level = opt_level == 0   ? llvm::CodeGenOptLevel::None
+               : opt_level == 1 ? llvm::CodeGenOptLevel::Less
+               : opt_level == 2 ? llvm::CodeGenOptLevel::Default
+                                : llvm::CodeGenOptLevel::Aggressive;
+  // Position independent: the same object code goes into shared objects and into the JIT.
+  std::unique_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
+      target.triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level));
+  if (!machine) fail_target(target.triple, "this LLVM has no code generator for it");
+  return machine;
+}
+
+Target host_target() {
+  Target target;
+  target.triple = llvm::sys::getDefaultTargetTriple();
+  target.cpu = llvm::sys::getHostCPUName().str();
+  std::vector<std::string> features;
+#if LLVM_VERSION_MAJOR >= 19
+  auto reported = llvm::sys::getHostCPUFeatures();
+#else
+  llvm::StringMap<bool> reported;
+  llvm::sys::getHostCPUFeatures(reported);
+#endif
+  for (const auto& entry : reported) {
+    features.push_back((entry.getValue() ? "+" : "-") + entry.getKey().str());
+  }
+  std::sort(features.begin(), features.end());
+  target.features = fmt::format("{}", fmt::join(features, ","));
+  return complete(std::move(target), "host");
+}
+
+Target parse_target(std::string_view text) {
+  if (text == "host") return host_target();
+  Target target;
+  if (std::find(std::begin(kLevels), std::end(kLevels), text) != std::end(kLevels)) {
+    target.cpu = text;
+    return complete(std::move(target), text);
+  }
+  bool has_cpu = false, has_triple = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view item = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (item.size() > 1 && (item[0] == '+' || item[0] == '-')) {
+      target.features += (target.features.empty() ? "" : ",") + std::string(item);
+      continue;
+    }
+    size_t equals = item.find('=');
+    std::string_view key = item.substr(0, equals);
+    std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    if (value.empty()) fail_target(text, fmt::format("unknown target '{}'", item));
+    if (key == "cpu") {
+      target.cpu = value;
+      has_cpu = true;
+    } else if (key == "triple") {
+      target.triple = llvm::Triple::normalize(llvm::StringRef(value.data(), value.size()));
+      has_triple = true;
+    } else {
+      fail_target(text, fmt::format("unknown key '{}'", key));
+    }
+  }
+  if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";
+  return complete(std::move(target), text);
+}
+
+}  // namespace relaxc::codegen

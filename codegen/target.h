@@ -1,0 +1,15 @@
+// From `--target=...` to a Target.
+#pragma once
+#include <string_view>
+
+#include "tir/target.h"
+
+namespace relaxc::codegen {
+
+// "host", "x86-64", "x86-64-v2" (-v3, -v4), "cpu=NAME" with LLVM's names, or a list
+// "triple=T,cpu=NAME,+feature,-feature". Throws a CompileError that lists what is accepted.
+Target parse_target(std::string_view text);
+// The machine this runs on, with the features it reports. Code for it may fault on another machine.
+Target host_target();
+
+}  // namespace relaxc::codegen

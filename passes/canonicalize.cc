@@ -1,0 +1,202 @@
+// Expects: operators on leaves. Guarantees: no rule of the table below applies. Each rule replaces a value by one that
+// is never worse and equal bit for bit.
+#include <algorithm>
+
+#include "passes/graph.h"
+
+namespace relaxc {
+
+namespace {
+
+// What a rule sees: the call, the values behind its arguments, and a builder for the replacement.
+struct Site {
+  const Expr& value;
+  const Call& call;
+  const std::unordered_map<const NodeHeader*, Expr>& values;
+  Builder& builder;
+
+  // Argument i as a call of that operator, else null.
+  const Call* arg_call(size_t i, std::string_view op) const {
+    auto it = values.find(call.args.at(i).get());
+    return it == values.end() ? nullptr : as_call(it->second, op);
+  }
+  // Argument i is a constant whose elements are all equal to `number`.
+  bool is_number(size_t i, double number) const {
+    const Constant* constant = call.args.at(i).as<Constant>();
+    return constant && constant->data.size() == 1 && constant->data.as_double(0) == number;
+  }
+  bool is_integral() const {
+    auto dtype = tensor_dtype(value.type());
+    return dtype && dtype->is_integral();
+  }
+  bool same_type(const Expr& other) const {
+    const std::vector<Expr>* a = known_shape(value.type());
+    const std::vector<Expr>* b = known_shape(other.type());
+    if (!a || !b || a->size() != b->size() || tensor_dtype(value.type()) != tensor_dtype(other.type())) return false;
+    for (size_t d = 0; d < a->size(); ++d) {
+      if (!Analyzer().can_prove_equal((*a)[d], (*b)[d])) return false;
+    }
+    return true;
+  }
+};
+
+struct Rule {
+  const char* name;
+  const char* op;
+  const char* doc;
+  std::optional<Expr> (*apply)(const Site& site);
+};
+
+std::optional<Expr> first_if_same_type(const Site& site) {
+  if (site.same_type(site.call.args[0])) return site.call.args[0];
+  return std::nullopt;
+}
+std::optional<Expr> as_reshape(const Site& site) {
+  const std::vector<Expr>* shape = known_shape(site.value.type());
+  if (!shape) return std::nullopt;
+  return site.builder.op("reshape", {site.call.args[0], shape_expr(*shape)});
+}
+// x op number, where that is x.
+template <int kNumber, bool kIntegersOnly>
+std::optional<Expr> neutral_right(const Site& site) {
+  if (kIntegersOnly && !site.is_integral()) return std::nullopt;
+  return site.is_number(1, kNumber) ? first_if_same_type(site) : std::nullopt;
+}
+template <int kNumber, bool kIntegersOnly>
+std::optional<Expr> neutral_left(const Site& site) {
+  if (kIntegersOnly && !site.is_integral()) return std::nullopt;
+  if (!site.is_number(0, kNumber) || !site.same_type(site.call.args[1])) return std::nullopt;
+  return site.call.args[1];
+}
+// f(f(x)) is f(x).
+std::optional<Expr> idempotent(const Site& site) {
+  const std::string& op = site.call.callee.as<OpRef>()->name;
+  return site.arg_call(0, op) ? std::optional(site.call.args[0]) : std::nullopt;
+}
+
+std::vector<int64_t> axes_of(const Call& call, size_t rank) {
+  const AttrValue* value = call.attrs.find("axes");
+  std::vector<int64_t> axes;
+  if (value && !value->is_none()) {
+    from_attr(*value, axes);
+    for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
+  } else {
+    for (size_t d = rank; d-- > 0;) axes.push_back(static_cast<int64_t>(d));
+  }
+  return axes;
+}
+
+std::optional<Expr> permute_identity(const Site& site) {
+  std::vector<int64_t> axes = axes_of(site.call, static_cast<size_t>(known_rank(site.value.type())));
+  return std::is_sorted(axes.begin(), axes.end()) ? std::optional(site.call.args[0]) : std::nullopt;
+}
+// Moving axes of extent 1 alone moves no element.
+std::optional<Expr> permute_as_reshape(const Site& site) {
+  const std::vector<Expr>* shape = known_shape(site.call.args[0].type());
+  if (!shape) return std::nullopt;
+  int64_t last = -1;
+  for (int64_t axis : axes_of(site.call, shape->size())) {
+    if (is_int((*shape)[static_cast<size_t>(axis)], 1)) continue;
+    if (axis < last) return std::nullopt;
+    last = axis;
+  }
+  return as_reshape(site);
+}
+std::optional<Expr> permute_permute(const Site& site) {
+  const Call* inner = site.arg_call(0, "relax.permute_dims");
+  if (!inner) return std::nullopt;
+  size_t rank = static_cast<size_t>(known_rank(site.value.type()));
+  std::vector<int64_t> outer_axes = axes_of(site.call, rank), inner_axes = axes_of(*inner, rank), axes;
+  for (int64_t axis : outer_axes) axes.push_back(inner_axes[static_cast<size_t>(axis)]);
+  return site.builder.op("permute_dims", {inner->args[0]}, Attrs{{"axes", AttrValue(axes)}});
+}
+std::optional<Expr> reshape_reshape(const Site& site) {
+  const Call* inner = site.arg_call(0, "relax.reshape");
+  if (!inner) return std::nullopt;
+  return site.builder.op("reshape", {inner->args[0], site.call.args[1]});
+}
+std::optional<Expr> concat_one(const Site& site) {
+  const Tuple* items = site.call.args[0].as<Tuple>();
+  return items && items->items.size() == 1 ? std::optional(items->items[0]) : std::nullopt;
+}
+std::optional<Expr> constant_right(const Site& site) {
+  if (!site.call.args[0].is<Constant>() || site.call.args[1].is<Constant>()) return std::nullopt;
+  return call(site.call.callee, {site.call.args[1], site.call.args[0]}, site.call.attrs, site.value.type(),
+              site.value.span());
+}
+
+constexpr Rule kRules[] = {
+    {"constant_right", "relax.add", "c + x is x + c", constant_right},
+    {"constant_right", "relax.multiply", "c * x is x * c", constant_right},
+    {"add_zero", "relax.add", "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", neutral_right<0, true>},
+    {"subtract_zero", "relax.subtract", "x - 0 is x", neutral_right<0, false>},
+    {"multiply_one", "relax.multiply", "x * 1 is x", neutral_right<1, false>},
+    {"one_multiply", "relax.multiply", "1 * x is x", neutral_left<1, false>},
+    {"divide_one", "relax.divide", "x / 1 is x", neutral_right<1, false>},
+    {"power_one", "relax.power", "x ** 1 is x", neutral_right<1, false>},
+    {"relu_relu", "relax.nn.relu", "relu(relu(x)) is relu(x)", idempotent},
+    {"abs_abs", "relax.abs", "abs(abs(x)) is abs(x)", idempotent},
+    {"floor_floor", "relax.floor", "floor(floor(x)) is floor(x)", idempotent},
+    {"ceil_ceil", "relax.ceil", "ceil(ceil(x)) is ceil(x)", idempotent},
+    {"astype_same", "relax.astype", "a cast to the dtype that x has is x", first_if_same_type},
+    {"broadcast_same", "relax.broadcast_to", "a broadcast to the shape that x has is x", first_if_same_type},
+    {"reshape_same", "relax.reshape", "a reshape to the shape that x has is x", first_if_same_type},
+    {"reshape_reshape", "relax.reshape", "the inner of two reshapes does nothing", reshape_reshape},
+    {"flatten_reshape", "relax.flatten", "flatten is a reshape", as_reshape},
+    {"squeeze_reshape", "relax.squeeze", "squeeze is a reshape", as_reshape},
+    {"expand_dims_reshape", "relax.expand_dims", "expand_dims is a reshape", as_reshape},
+    {"permute_identity", "relax.permute_dims", "axes in order: x", permute_identity},
+    {"permute_as_reshape", "relax.permute_dims", "only axes of extent 1 move: a reshape", permute_as_reshape},
+    {"permute_permute", "relax.permute_dims", "two permutations are one", permute_permute},
+    {"concat_one", "relax.concat", "a concatenation of one tensor is the tensor", concat_one},
+};
+
+class Canonicalizer final : public GraphRewriter {
+ public:
+  using GraphRewriter::GraphRewriter;
+  bool changed = false;
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
+    values_.insert_or_assign(binding.var.get(), binding.value);
+    kept_.push_back(binding.var);
+    if (binding.cast) return std::nullopt;
+    // A leaf bound to a name is the leaf.
+    if (is_leaf(binding.value) && !binding.value.is<StringImm>()) return binding.value;
+    if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
+      if (const Tuple* tuple = item->tuple.as<Tuple>()) return tuple->items.at(static_cast<size_t>(item->index));
+    }
+    const std::string& op = op_name(binding.value);
+    if (op.empty()) return std::nullopt;
+    Site site{binding.value, *binding.value.as<Call>(), values_, builder};
+    for (const Rule& rule : kRules) {
+      if (op != rule.op) continue;
+      if (std::optional<Expr> replacement = rule.apply(site)) {
+        changed = true;
+        return replacement;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::unordered_map<const NodeHeader*, Expr> values_;
+  std::vector<VarRef> kept_;
+};
+
+}  // namespace
+
+IRModule canonicalize(IRModule module, PassContext& context) {
+  return map_functions(std::move(module), [&](FunctionRef function) {
+    // Each rule makes the graph smaller or moves it toward reshapes and constants on the right, so this ends; the bound
+    // is against a rule that breaks that promise.
+    for (int round = 0; round < 20; ++round) {
+      Canonicalizer pass(context.ops);
+      function = pass.run(function);
+      if (!pass.changed) break;
+    }
+    return function;
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,122 @@
+// Expects: operators on leaves. Guarantees: no nn.batch_norm in inference form with constant statistics is left: it is
+// a multiply and an add with constants, and where its input is a convolution with constant weights that nothing else
+// uses, the multiply is in the weights.
+#include <algorithm>
+
+#include "passes/graph.h"
+
+namespace relaxc {
+
+namespace {
+
+struct BatchNormAttrs {
+  int64_t axis = 1;
+  double epsilon = 1e-5;
+  bool center = true, scale = true;
+  double momentum = 0.1;
+  bool training = true;
+  static constexpr auto fields() {
+    return std::tuple(field("axis", &BatchNormAttrs::axis), field("epsilon", &BatchNormAttrs::epsilon),
+                      field("center", &BatchNormAttrs::center), field("scale", &BatchNormAttrs::scale),
+                      field("momentum", &BatchNormAttrs::momentum), field("training", &BatchNormAttrs::training));
+  }
+};
+
+class BatchNormFolder final : public GraphRewriter {
+ public:
+  BatchNormFolder(const OpTable& ops, const FunctionRef& function) : GraphRewriter(ops) {
+    for_each_binding(function, [&](const Binding& binding) {
+      for (const VarRef& var : free_vars(binding.value)) ++uses_[var.get()];
+    });
+  }
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    values_.insert_or_assign(binding.var.get(), binding.value);
+    // tuple_get(batch_norm(...), 0) is the tensor; the statistics pass through.
+    if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
+      auto it = folded_.find(item->tuple.get());
+      if (it == folded_.end()) return std::nullopt;
+      return it->second[static_cast<size_t>(item->index)];
+    }
+    const Call* node = as_call(binding.value, "relax.nn.batch_norm");
+    if (!node) return std::nullopt;
+    BatchNormAttrs attrs = read_attrs<BatchNormAttrs>(node->attrs);
+    bool constants =
+        std::all_of(node->args.begin() + 1, node->args.end(), [](const Expr& arg) { return arg.is<Constant>(); });
+    std::optional<DType> dtype = tensor_dtype(node->args[0].type());
+    int64_t rank = known_rank(node->args[0].type());
+    if (attrs.training || !constants || dtype != kFloat32 || rank < 2) return std::nullopt;
+    Expr epsilon = constant(Tensor::of<float>({}, kFloat32, {static_cast<float>(attrs.epsilon)}));
+    Expr scale = b.op("rsqrt", {b.op("add", {node->args[4], epsilon})});
+    if (attrs.scale) scale = b.op("multiply", {scale, node->args[1]});
+    Expr shift = b.op("multiply", {b.op("negative", {node->args[3]}), scale});
+    if (attrs.center) shift = b.op("add", {shift, node->args[2]});
+    int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
+    auto channels_at = [&](const Expr& vector, int64_t place, int64_t of_rank) {
+      std::vector<Expr> dims(static_cast<size_t>(of_rank), int_imm(1));
+      dims[static_cast<size_t>(place)] = (*known_shape(vector.type()))[0];
+      return b.op("reshape", {vector, shape_expr(dims)});
+    };
+    Expr data = node->args[0];
+    std::optional<Expr> scaled = axis == 1 ? scale_convolution(data, scale, b, channels_at) : std::nullopt;
+    if (!scaled) scaled = b.op("multiply", {data, channels_at(scale, axis, rank)});
+    Expr result = b.op("add", {*scaled, channels_at(shift, axis, rank)});
+    folded_.emplace(binding.var.get(), std::vector<Expr>{result, node->args[3], node->args[4]});
+    return std::nullopt;  // the tuple itself dies when only its items are used
+  }
+
+ private:
+  // conv(x, w) [+ bias] times the scale, as conv(x, w * scale) [+ bias * scale].
+  template <class ChannelsAt>
+  std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b,
+                                        const ChannelsAt& channels_at) {
+    auto value_of = [&](const Expr& e) -> const Call* {
+      auto it = values_.find(e.get());
+      return it != values_.end() && uses_[e.get()] == 1 ? it->second.as<Call>() : nullptr;
+    };
+    const Call* node = value_of(data);
+    std::optional<Expr> bias;
+    if (node && op_name(values_.at(data.get())) == "relax.add") {
+      if (!node->args[1].is<Constant>()) return std::nullopt;
+      bias = node->args[1];
+      Expr inner = node->args[0];
+      node = value_of(inner);
+      if (!node || !op_name(values_.at(inner.get())).starts_with("relax.nn.conv")) return std::nullopt;
+      // The bias must vary over channels only.
+      const std::vector<Expr>& dims = *known_shape(bias->type());
+      int64_t rank = known_rank(data.type()), offset = rank - static_cast<int64_t>(dims.size());
+      for (size_t d = 0; d < dims.size(); ++d) {
+        if (static_cast<int64_t>(d) + offset != 1 && !is_int(dims[d], 1)) return std::nullopt;
+      }
+    }
+    const OpRef* op = node ? node->callee.as<OpRef>() : nullptr;
+    bool forward =
+        op && (op->name == "relax.nn.conv1d" || op->name == "relax.nn.conv2d" || op->name == "relax.nn.conv3d");
+    if (!forward || !node->args[1].is<Constant>() || tensor_dtype(node->args[1].type()) != kFloat32)
+      return std::nullopt;
+    std::string layout = node->attrs.get_string("kernel_layout", "OI");
+    if (!layout.starts_with("OI")) return std::nullopt;
+    Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()))});
+    Expr result = b.op(op->name, {node->args[0], weight}, node->attrs);
+    if (bias) {
+      int64_t rank = known_rank(data.type());
+      result = b.op("add", {result, b.op("multiply", {*bias, channels_at(scale, 1, rank)})});
+    }
+    return result;
+  }
+
+  std::unordered_map<const NodeHeader*, Expr> values_;  // as rebuilt so far
+  std::unordered_map<const NodeHeader*, int> uses_;
+  std::unordered_map<const NodeHeader*, std::vector<Expr>> folded_;
+};
+
+}  // namespace
+
+IRModule fold_batch_norm(IRModule module, PassContext& context) {
+  return map_functions(std::move(module), [&](const FunctionRef& function) {
+    return BatchNormFolder(context.ops, function).run(function);
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,276 @@
+// Expects: call_tirs (legalize). Guarantees: each group of call_tirs that can share a kernel is one call_tir of one
+// tensor program, the stages in order; scheduling then inlines and tiles them. Grouping, from the last binding to the
+// first: a producer joins the group of all its users when every user can take it
+//   elementwise, broadcast, injective -> elementwise of the same shape, injective, a plain reduction
+//   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
+#include <algorithm>
+
+#include "passes/graph.h"
+#include "tir/schedule/stages.h"
+
+namespace relaxc {
+
+namespace {
+
+// What the program does, seen from its stages.
+OpPattern classify(const PrimFuncRef& program) {
+  std::optional<StagedProgram> staged = find_stages(program);
+  if (!staged || program->attrs.get_bool("tir.is_scheduled", false)) return OpPattern::kOpaque;
+  OpPattern result = OpPattern::kElementwise;
+  for (const Stage& stage : staged->stages) {
+    const BufferStore* store = stage.single_store();
+    if (!store) return OpPattern::kOpaque;
+    if (stage.reduces()) {
+      result = std::max(result, is_contraction(stage) ? OpPattern::kAnchor : OpPattern::kReduction);
+      continue;
+    }
+    OpPattern pattern = OpPattern::kElementwise;
+    bool in_order = store->indices.size() == stage.num_spatial;
+    for (size_t d = 0; in_order && d < stage.num_spatial; ++d)
+      in_order = same_node(store->indices[d], stage.axes[d].var);
+    if (!in_order) return OpPattern::kOpaque;
+    walk(stage.block->body, [&](const BufferLoad& load) {
+      bool identity = load.indices.size() == stage.num_spatial, aligned = load.indices.size() <= stage.num_spatial;
+      for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
+        const IterVar& axis = stage.axes[stage.num_spatial - load.indices.size() + d];
+        bool same = same_node(load.indices[d], axis.var);
+        identity = identity && same;
+        aligned = aligned && (same || load.indices[d].is<IntImm>());
+      }
+      if (!identity) pattern = std::max(pattern, aligned ? OpPattern::kBroadcast : OpPattern::kInjective);
+    });
+    bool loops = false;
+    walk(
+        stage.block->body, [&](const For&) { loops = true; }, [&](const While&) { loops = true; });
+    if (loops) return OpPattern::kOpaque;
+    result = std::max(result, pattern);
+  }
+  // Several stages with intermediates stay together but take no more than an epilogue.
+  if (staged->stages.size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
+  return result;
+}
+
+struct Node {
+  Binding binding;
+  CallTir call;
+  PrimFuncRef program;
+  OpPattern pattern;
+  size_t group;  // position of the group's last node
+};
+
+bool same_shape(const Type& a, const Type& b, const Analyzer& facts) {
+  const std::vector<Expr>* x = known_shape(a);
+  const std::vector<Expr>* y = known_shape(b);
+  if (!x || !y || x->size() != y->size()) return false;
+  for (size_t d = 0; d < x->size(); ++d) {
+    if (!facts.can_prove_equal((*x)[d], (*y)[d])) return false;
+  }
+  return true;
+}
+
+class BlockFuser {
+ public:
+  BlockFuser(IRModule& module, const std::unordered_set<const NodeHeader*>& used_outside, bool dataflow)
+      : module_(module), used_outside_(used_outside), dataflow_(dataflow) {}
+
+  std::vector<Binding> run(const std::vector<Binding>& bindings) {
+    collect(bindings);
+    for (size_t i = nodes_.size(); i-- > 0;) join(i);
+    std::vector<Binding> result;
+    // A group is emitted where its last node stood: everything that it needs is there, and nothing before uses it.
+    std::unordered_map<const NodeHeader*, size_t> node_of;
+    for (size_t i = 0; i < nodes_.size(); ++i) node_of.emplace(nodes_[i].binding.var.get(), i);
+    for (const Binding& binding : bindings) {
+      auto it = node_of.find(binding.var.get());
+      if (it == node_of.end()) {
+        result.push_back(binding);
+      } else if (nodes_[it->second].group == it->second) {
+        result.push_back(merge(it->second));
+      }
+    }
+    return result;
+  }
+
+ private:
+  void collect(const std::vector<Binding>& bindings) {
+    for (const Binding& binding : bindings) {
+      users_.try_emplace(binding.var.get());
+      auto note_use = [&](const NodeRef& value, size_t user) {
+        for (const VarRef& var : free_vars(value)) {
+          auto it = users_.find(var.get());
+          if (it != users_.end()) it->second.push_back(user);
+        }
+      };
+      std::optional<CallTir> call =
+          op_name(binding.value) == "relax.call_tir" && dataflow_ ? match_call_tir(binding.value) : std::nullopt;
+      const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
+      const Expr* function = callee ? module_.find(callee->name) : nullptr;
+      if (!call || call->outputs.size() != 1 || binding.cast || !function || !function->is<PrimFunc>()) {
+        note_use(binding.value, SIZE_MAX);
+        if (binding.cast) note_use(*binding.cast, SIZE_MAX);
+        continue;
+      }
+      note_use(binding.value, nodes_.size());
+      PrimFuncRef program = cast<PrimFunc>(*function);
+      nodes_.push_back({binding, *call, program, classify(program), nodes_.size()});
+    }
+  }
+
+  void join(size_t i) {
+    Node& node = nodes_[i];
+    const std::vector<size_t>& users = users_.at(node.binding.var.get());
+    if (node.pattern == OpPattern::kOpaque || users.empty() || used_outside_.contains(node.binding.var.get())) return;
+    size_t group = users[0] == SIZE_MAX ? SIZE_MAX : nodes_[users[0]].group;
+    for (size_t user : users) {
+      if (user == SIZE_MAX || nodes_[user].group != group || !takes(nodes_[user], node)) return;
+    }
+    bool heavy = node.pattern >= OpPattern::kReduction;
+    if (heavy && heavy_groups_.contains(group)) return;
+    if (group_size_[group] >= 32) return;  // parameters and code size
+    ++group_size_[group];
+    node.group = group;
+  }
+
+  bool takes(const Node& user, const Node& producer) {
+    if (user.pattern >= OpPattern::kReduction) heavy_groups_.insert(user.group);
+    if (user.pattern == OpPattern::kOpaque || user.pattern == OpPattern::kAnchor) return false;
+    bool same = same_shape(producer.binding.var.type(), user.binding.var.type(), facts_);
+    if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
+    if (user.pattern <= OpPattern::kBroadcast) return same;
+    if (user.pattern == OpPattern::kReduction) return producer.pattern <= OpPattern::kBroadcast;
+    return true;
+  }
+
+  static void append(const PrimFuncRef& program, const VarMap& map, std::vector<Buffer>& buffers,
+                     std::vector<Stmt>& stages) {
+    Stmt body = substitute(program->body, map);
+    const Block* root = body.as<Block>();
+    if (root && root->iter_vars.empty() && !root->init && root->name == "root") {
+      buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+      body = root->body;
+    }
+    stages.push_back(body);
+  }
+
+  Binding merge(size_t last) {
+    std::vector<size_t> members;
+    for (size_t i = 0; i <= last; ++i) {
+      if (nodes_[i].group == last) members.push_back(i);
+    }
+    const Node& result = nodes_[last];
+    if (members.size() == 1) return result.binding;
+    std::vector<VarRef> params;
+    std::vector<Expr> tensors;
+    std::vector<Buffer> intermediates;
+    std::vector<Stmt> stages;
+    std::unordered_map<const NodeHeader*, Buffer> buffer_of;  // graph variable or constant -> buffer
+    std::string name = "fused";
+    auto buffer_for = [&](const Expr& tensor, const std::string& hint) {
+      auto it = buffer_of.find(tensor.get());
+      if (it != buffer_of.end()) return it->second;
+      Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
+      buffer_of.emplace(tensor.get(), buffer);
+      params.push_back(buffer);
+      tensors.push_back(tensor);
+      return buffer;
+    };
+    std::optional<Buffer> output;
+    for (size_t i : members) {
+      const Node& node = nodes_[i];
+      PrimFuncRef program = with_fresh_variables(node.program);
+      VarMap map = bind_scalars(program, node.call);
+      size_t next = 0;
+      for (const VarRef& param : program->params) {
+        if (!param.type().is<BufferType>()) continue;
+        if (next < node.call.tensors.size()) {
+          map.emplace(param.get(), buffer_for(node.call.tensors[next++], param->name));
+          continue;
+        }
+        Buffer buffer =
+            make_buffer(param->name, *tensor_dtype(node.binding.var.type()), *known_shape(node.binding.var.type()));
+        buffer_of.emplace(node.binding.var.get(), buffer);
+        map.emplace(param.get(), buffer);
+        if (i == last) {
+          output = buffer;
+        } else {
+          intermediates.push_back(buffer);
+        }
+      }
+      append(program, map, intermediates, stages);
+      const std::string& callee = node.call.callee.as<GlobalVar>()->name;
+      std::string base = callee.substr(0, callee.find_last_not_of("0123456789") + 1);
+      while (!base.empty() && base.back() == '_') base.pop_back();
+      if (name.size() < 80) name += "_" + (base.starts_with("fused_") ? base.substr(6) : base);
+    }
+    params.push_back(*output);
+    Stmt body = make(Block{.name = "root",
+                           .iter_vars = {},
+                           .predicate = std::nullopt,
+                           .reads = {},
+                           .writes = {},
+                           .annotations = {},
+                           .alloc_buffers = std::move(intermediates),
+                           .match_buffers = {},
+                           .init = std::nullopt,
+                           .body = seq(std::move(stages))});
+    // The span names the node of the heaviest member: that is what a profile's reader looks for.
+    size_t main = *std::max_element(members.begin(), members.end(),
+                                    [&](size_t a, size_t b) { return nodes_[a].pattern < nodes_[b].pattern; });
+    const Span& span = nodes_[main].binding.var.span();
+    PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span);
+    Expr call = make_call_tir(module_, name, program, std::move(tensors), {result.binding.var.type()}, span);
+    return {call, std::nullopt, result.binding.var};
+  }
+
+  IRModule& module_;
+  const std::unordered_set<const NodeHeader*>& used_outside_;
+  bool dataflow_;
+  std::vector<Node> nodes_;
+  std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // SIZE_MAX: not a call_tir of this block
+  std::unordered_set<size_t> heavy_groups_;
+  std::unordered_map<size_t, size_t> group_size_;
+  Analyzer facts_;
+};
+
+Expr fuse_sequence(const Expr& seq, IRModule& module) {
+  SeqExpr payload = *cast<SeqExpr>(seq).operator->();
+  // What later blocks and the body use must stay visible.
+  std::unordered_set<const NodeHeader*> used;
+  auto use = [&](const NodeRef& node) {
+    for (const VarRef& var : free_vars(node)) used.insert(var.get());
+  };
+  use(payload.body);
+  for (size_t b = payload.blocks.size(); b-- > 0;) {
+    BindingBlock& block = payload.blocks[b];
+    std::vector<Binding> before = block.bindings;
+    for (Binding& binding : block.bindings) {
+      if (const If* branch = binding.value.as<If>()) {
+        binding.value = make(If{branch->condition, fuse_sequence(branch->then_branch, module),
+                                fuse_sequence(branch->else_branch, module)},
+                             binding.value.type(), binding.value.span());
+      }
+    }
+    block.bindings = BlockFuser(module, used, block.dataflow).run(block.bindings);
+    for (const Binding& binding : before) {
+      use(binding.value);
+      if (binding.cast) use(*binding.cast);
+    }
+  }
+  return make(std::move(payload), seq.type(), seq.span());
+}
+
+}  // namespace
+
+IRModule fuse(IRModule module, PassContext&) {
+  IRModule result = module;
+  for (const auto& [name, function] : module.functions) {
+    auto graph = try_cast<Function>(function);
+    if (!graph) continue;
+    Function copy = **graph;
+    copy.body = fuse_sequence(copy.body, result);
+    result.functions.insert_or_assign(name, make_function(std::move(copy), function.span()));
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,56 @@
+// Expects: operators with known shapes (symbolic dims included). Guarantees: what is left of operators are those the VM
+// runs itself (reshape, shape_of, memory, packed calls); each other one is a call_tir.
+#include "passes/graph.h"
+
+namespace relaxc {
+
+namespace {
+
+std::vector<Type> output_types(const Type& type) {
+  if (const TupleType* several = type.as<TupleType>()) return several->items;
+  return {type};
+}
+
+class Legalizer final : public GraphRewriter {
+ public:
+  Legalizer(const OpTable& ops, IRModule& module) : GraphRewriter(ops), module_(module) {}
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder&) override {
+    const std::string& name = op_name(binding.value);
+    const OpRow* row = name.empty() || binding.cast ? nullptr : ops_.find(name);
+    if (!row || !row->legalize) return std::nullopt;
+    const Call& node = *binding.value.as<Call>();
+    const Span& span = binding.var.span();
+    OpCall op{node, span};
+    PrimFuncRef program = row->legalize(op);
+    std::vector<Expr> tensors;
+    for (const Expr& arg : node.args) {
+      if (const Tuple* items = arg.as<Tuple>()) {
+        tensors.insert(tensors.end(), items->items.begin(), items->items.end());
+      } else if (arg.type().is<TensorType>()) {
+        tensors.push_back(arg);
+      }
+    }
+    return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors),
+                         output_types(binding.value.type()), span);
+  }
+
+ private:
+  IRModule& module_;
+};
+
+}  // namespace
+
+IRModule legalize(IRModule module, PassContext& context) {
+  IRModule result = module;
+  for (const auto& [name, function] : module.functions) {
+    if (auto graph = try_cast<Function>(function)) {
+      FunctionRef legal = Legalizer(context.ops, result).run(*graph);
+      result.functions.insert_or_assign(name, legal);
+    }
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,180 @@
+// Expects: explicit allocations (destination_passing). Guarantees: temporaries whose size follows from the inputs' dims
+// live in one storage per run, allocated first: relax.memory.alloc_storage, then relax.memory.alloc_tensor(storage,
+// offset, shape, dtype) in place of each relax.builtin.alloc_tensor. Results, tensors of branches and tensors whose
+// size is known only later keep allocations of their own.
+//
+// Lifetimes run from the allocation to the last use of the tensor or of a view of it. Tensors that do not live at the
+// same time share a slot of the arena when their sizes can be compared for all values of the dims (Linear scan over
+// slots, as register allocators do; offsets are sums of slot sizes). The arena's size is the formula kept in the
+// function's attribute "arena_bytes".
+#include <algorithm>
+
+#include "passes/graph.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;
+
+struct Temporary {
+  VarRef var;
+  Expr bytes;
+  size_t begin, end;  // binding positions, inclusive
+  size_t slot = 0;
+};
+
+struct Slot {
+  Expr bytes;
+  size_t free_after;  // position of the last use of what lives here
+};
+
+class Planner {
+ public:
+  explicit Planner(const FunctionRef& function) : function_(function), seq_(function->body.as<SeqExpr>()) {
+    for (const VarRef& param : function->params) {
+      facts_.assume_dims(param.type());
+      walk(param.type(), [&](const Ref<Var>& dim) { known_dims_.insert(dim.get()); });
+      if (param.type().is<PrimType>()) known_dims_.insert(param.get());
+    }
+  }
+
+  FunctionRef run() {
+    for (const BindingBlock& block : seq_->blocks)
+      bindings_.insert(bindings_.end(), block.bindings.begin(), block.bindings.end());
+    find_lifetimes();
+    find_temporaries();
+    if (temporaries_.empty()) return function_;
+    assign_slots();
+    return rebuild();
+  }
+
+ private:
+  // The tensor whose memory a variable is a view of.
+  const NodeHeader* root(const NodeHeader* var) const {
+    for (auto it = view_of_.find(var); it != view_of_.end(); it = view_of_.find(var)) var = it->second;
+    return var;
+  }
+
+  void find_lifetimes() {
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      const Binding& binding = bindings_[i];
+      for (const VarRef& var : free_vars(binding.value)) last_use_[root(var.get())] = i;
+      // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which
+      // are then treated as views of each of their items).
+      bool moves = op_name(binding.value) == "relax.reshape" || !binding.value.is<Call>() || binding.cast;
+      if (!moves) continue;
+      std::vector<VarRef> sources = free_vars(binding.value);
+      std::erase_if(sources, [](const VarRef& var) { return var.type().is<PrimType>(); });
+      if (sources.size() == 1) {
+        view_of_.emplace(binding.var.get(), sources[0].get());
+      } else {
+        for (const VarRef& source : sources) escaped_.insert(root(source.get()));
+      }
+    }
+    for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
+    // Calls that may keep their arguments: packed functions, other graph functions.
+    for (const Binding& binding : bindings_) {
+      const Call* node = binding.value.as<Call>();
+      bool keeps =
+          node && (node->callee.is<ExternFunc>() ? !binding.value.type().is<TupleType>() : node->callee.is<Var>());
+      keeps = keeps || (node && node->callee.is<GlobalVar>() && !binding.value.type().is<TupleType>());
+      keeps = keeps || binding.value.is<If>();
+      if (!keeps) continue;
+      for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
+    }
+  }
+
+  void find_temporaries() {
+    for (size_t i = 0; i < bindings_.size(); ++i) {
+      const Binding& binding = bindings_[i];
+      if (!as_call(binding.value, "relax.builtin.alloc_tensor") || escaped_.contains(binding.var.get())) continue;
+      Expr bytes = int_imm(tensor_dtype(binding.var.type())->bytes());
+      bool at_entry = true;
+      for (const Expr& dim : *known_shape(binding.var.type())) {
+        bytes = bytes * dim;
+        walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
+      }
+      if (!at_entry) continue;
+      auto last = last_use_.find(binding.var.get());
+      bytes = facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment);
+      temporaries_.push_back({binding.var, bytes, i, last == last_use_.end() ? i : last->second});
+    }
+  }
+
+  void assign_slots() {
+    for (Temporary& temporary : temporaries_) {
+      // The smallest free slot that is large enough; else the largest free one, grown; else a new one.
+      std::optional<size_t> fits, grows;
+      for (size_t s = 0; s < slots_.size(); ++s) {
+        if (slots_[s].free_after >= temporary.begin) continue;
+        if (facts_.can_prove(temporary.bytes <= slots_[s].bytes)) {
+          if (!fits || facts_.can_prove(slots_[s].bytes < slots_[*fits].bytes)) fits = s;
+        } else if (facts_.can_prove(slots_[s].bytes <= temporary.bytes)) {
+          if (!grows || facts_.can_prove(slots_[*grows].bytes < slots_[s].bytes)) grows = s;
+        }
+      }
+      if (fits) {
+        temporary.slot = *fits;
+      } else if (grows) {
+        temporary.slot = *grows;
+        slots_[*grows].bytes = temporary.bytes;
+      } else {
+        temporary.slot = slots_.size();
+        slots_.push_back({temporary.bytes, 0});
+      }
+      slots_[temporary.slot].free_after = temporary.end;
+    }
+  }
+
+  FunctionRef rebuild() {
+    std::vector<Expr> offsets;
+    Expr total = int_imm(0);
+    for (const Slot& slot : slots_) {
+      offsets.push_back(facts_.simplify(total));
+      total = total + slot.bytes;
+    }
+    total = facts_.simplify(total);
+    VarRef storage = make_var("arena", object_type(), function_.span());
+    std::vector<Binding> result = {
+        {call(op_ref("relax.memory.alloc_storage"), {shape_expr({total})}, {}, object_type(), function_.span()),
+         std::nullopt, storage}};
+    std::unordered_map<const NodeHeader*, const Temporary*> planned;
+    for (const Temporary& temporary : temporaries_) planned.emplace(temporary.var.get(), &temporary);
+    for (const Binding& binding : bindings_) {
+      auto it = planned.find(binding.var.get());
+      if (it == planned.end()) {
+        result.push_back(binding);
+        continue;
+      }
+      const Call& alloc = *binding.value.as<Call>();
+      Expr view = call(op_ref("relax.memory.alloc_tensor"),
+                       {storage, shape_expr({offsets[it->second->slot]}), alloc.args[0], alloc.args[1]}, {},
+                       binding.var.type(), binding.value.span());
+      result.push_back({view, std::nullopt, binding.var});
+    }
+    Function copy = *function_;
+    copy.body =
+        make(SeqExpr{{{false, std::move(result), {}}}, seq_->body}, function_->body.type(), function_->body.span());
+    copy.attrs.set("arena_bytes", debug_print(total));
+    return make_function(std::move(copy), function_.span());
+  }
+
+  const FunctionRef& function_;
+  const SeqExpr* seq_;
+  Analyzer facts_;
+  std::unordered_set<const NodeHeader*> known_dims_, escaped_;
+  std::vector<Binding> bindings_;
+  std::unordered_map<const NodeHeader*, size_t> last_use_;
+  std::unordered_map<const NodeHeader*, const NodeHeader*> view_of_;
+  std::vector<Temporary> temporaries_;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace
+
+IRModule plan_memory(IRModule module, PassContext&) {
+  return map_functions(std::move(module), [](const FunctionRef& function) { return Planner(function).run(); });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,15 @@
+// Expects: tensor programs as legalize, fuse or a user wrote them. Guarantees: each that had the form of stages is
+// scheduled (attribute tir.is_scheduled); others are left as they are.
+#include "passes/pass.h"
+#include "tir/schedule/stages.h"
+
+namespace relaxc {
+
+IRModule schedule(IRModule module, PassContext& context) {
+  for (auto& [name, function] : module.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) function = default_schedule(*program, context.target);
+  }
+  return module;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,86 @@
+#include <algorithm>
+
+#include "passes/pass.h"
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr Pass kPasses[] = {
+    {"canonicalize", "apply the table of algebraic and structural rules to the graph until none applies", canonicalize},
+    {"fold_batch_norm", "turn inference batch norms into a scale and shift, and those into the convolution before",
+     fold_batch_norm},
+    {"pack_weights", "store constant convolution weights in the layout that the kernels' vectors read", pack_weights},
+    {"fold_constants", "compute what depends on constants only", fold_constants},
+    {"merge_common_subexpressions", "compute equal pure values once", merge_common_subexpressions},
+    {"remove_dead_code", "drop bindings and functions that nothing uses", remove_dead_code},
+    {"legalize", "turn each operator into a call_tir of its tensor program", legalize},
+    {"fuse", "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each", fuse},
+    {"schedule", "give every unscheduled tensor program parallel, vectorized, register-tiled loops", schedule},
+    {"merge_kernels", "keep one of several equal tensor programs", merge_kernels},
+    {"destination_passing", "allocate each call_tir's outputs explicitly and pass them to the kernel",
+     destination_passing},
+    {"plan_memory", "place all temporaries in one arena by their lifetimes, with symbolic offsets", plan_memory},
+    {"lower_kernels", "lower tensor programs to flat buffers, plain loops and vectors", lower_kernels},
+};
+
+const std::vector<Pipeline>& pipeline_table() {
+  static const std::vector<Pipeline> kPipelines = {
+      {"simplify",
+       "the graph made small, still operators",
+       {"canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize",
+        "merge_common_subexpressions", "remove_dead_code"}},
+      {"kernels",
+       "operators to scheduled tensor programs",
+       {"legalize", "fuse", "remove_dead_code", "schedule", "merge_kernels"}},
+      {"lower",
+       "call_tir to kernels and planned memory",
+       {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
+  };
+  return kPipelines;
+}
+
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  auto it = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& pass) { return name == pass.name; });
+  return it == std::end(kPasses) ? nullptr : it;
+}
+
+std::span<const Pipeline> pipelines() { return pipeline_table(); }
+
+std::vector<const Pass*> parse_passes(std::string_view text) {
+  std::vector<const Pass*> result;
+  auto add = [&](std::string_view name) {
+    if (name == "default") {
+      for (const Pipeline& pipeline : pipelines()) {
+        for (const char* pass : pipeline.passes) result.push_back(find_pass(pass));
+      }
+      return;
+    }
+    for (const Pipeline& pipeline : pipelines()) {
+      if (name != pipeline.name) continue;
+      for (const char* pass : pipeline.passes) result.push_back(find_pass(pass));
+      return;
+    }
+    if (const Pass* pass = find_pass(name)) {
+      result.push_back(pass);
+      return;
+    }
+    std::string names = "default";
+    for (const Pipeline& pipeline : pipelines()) names += fmt::format(", {}", pipeline.name);
+    for (const Pass& pass : passes()) names += fmt::format(", {}", pass.name);
+    fail({}, "unknown pass '{}'; there are: {}", name, names);
+  };
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    if (comma > 0) add(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,131 @@
+// Targets, object files, shared objects and determinism.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/link.h"
+#include "support/diagnostic.h"
+#include "tests/codegen/kernel_test.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::codegen {
+
+namespace {
+
+// out[i] = sin(exp(in[i])) + number: needs libm.
+PrimFuncRef sample(int64_t number) {
+  VarRef n = make_dim("n"), i = make_dim("i");
+  Buffer a = flat_buffer("A", kFloat32, n), b = flat_buffer("B", kFloat32, n);
+  Expr value = intrinsic("tir.sin", {intrinsic("tir.exp", {load(a, {i})}, kFloat32)}, kFloat32);
+  Stmt body = loop(i, n, store(b, value + f32(static_cast<double>(number)), {i}), ForKind::kParallel);
+  return prim_func({a, b}, {body});
+}
+KernelMap samples(int64_t count) {
+  KernelMap kernels;
+  for (int64_t p = 0; p < count; ++p) kernels.emplace("kernel_" + std::to_string(p), sample(p));
+  return kernels;
+}
+std::string message_of(const std::string& target) {
+  try {
+    parse_target(target);
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("targets by name", "[codegen]") {
+  Target v1 = parse_target("x86-64"), v2 = parse_target("x86-64-v2"), v3 = parse_target("x86-64-v3"),
+         v4 = parse_target("x86-64-v4"), skylake = parse_target("cpu=skylake-avx512");
+  CHECK(v1 == Target{});
+  CHECK(v2.vector_bits == 128);
+  CHECK(!v2.has_fma);
+  CHECK(v3.vector_bits == 256);
+  CHECK(v3.num_vector_registers == 16);
+  CHECK((v3.has_fma && v3.has_float16_conversion && !v3.has_masked_vector_access));
+  CHECK(v4.vector_bits == 512);
+  CHECK(v4.num_vector_registers == 32);
+  CHECK(v4.vector_lanes(32) == 16);
+  CHECK(skylake.vector_bits == 512);
+  CHECK(parse_target("cpu=x86-64-v3,-fma").has_fma == false);
+  CHECK(parse_target("triple=aarch64-linux-gnu").num_vector_registers == 32);
+  Target host = parse_target("host");
+  CHECK(host.vector_bits >= 128);
+  CHECK(host == host_target());
+}
+
+TEST_CASE("unknown targets are named, with what is accepted", "[codegen]") {
+  CHECK(message_of("x86-64-v9").find("unknown target 'x86-64-v9'") != std::string::npos);
+  CHECK(message_of("x86-64-v9").find("accepted: host, x86-64") != std::string::npos);
+  CHECK(message_of("cpu=nonesuch").find("unknown cpu 'nonesuch'") != std::string::npos);
+  CHECK(message_of("cpu=nonesuch").find("skylake-avx512") != std::string::npos);
+  CHECK(message_of("triple=pdp11-dec-unix").find("pdp11") != std::string::npos);
+  CHECK(message_of("cpu=x86-64,+nonesuch").find("unknown feature '+nonesuch'") != std::string::npos);
+  CHECK(message_of("speed=fast").find("unknown key 'speed'") != std::string::npos);
+  CHECK(message_of("").find("accepted") != std::string::npos);
+}
+
+TEST_CASE("each target compiles", "[codegen]") {
+  for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cpu=znver4", "triple=aarch64-linux-gnu"}) {
+    Target target = parse_target(name);
+    KernelObjects result = compile_kernels(samples(2), target);
+    REQUIRE(result.objects.size() == 1);
+    CHECK(result.objects[0].size() > 500);
+    CHECK(link_shared_object(result).size() > 500);
+    for (int level : {0, 1, 3}) CHECK(!compile_kernels(samples(1), target, {1, level}).objects.empty());
+  }
+  CHECK(to_llvm_ir(samples(1), parse_target("x86-64")).find("@relaxc_k_kernel_0(") != std::string::npos);
+  CHECK(to_assembly(samples(1), parse_target("x86-64")).find("relaxc_k_kernel_0:") != std::string::npos);
+  CHECK(compile_kernels({}, parse_target("x86-64")).objects.empty());
+}
+
+TEST_CASE("the same bytes every time and for any number of jobs", "[codegen]") {
+  Target target = parse_target("x86-64-v3");
+  KernelObjects one = compile_kernels(samples(20), target, {1, 2}), two = compile_kernels(samples(20), target, {2, 2}),
+                three = compile_kernels(samples(20), target, {3, 2});
+  CHECK(one.objects == two.objects);
+  CHECK(one.objects == three.objects);
+  CHECK(one.names.size() == 20);
+  CHECK(link_shared_object(one) == link_shared_object(two));
+}
+
+TEST_CASE("a shared object runs and exports the kernels only", "[codegen]") {
+  std::vector<char> bytes = link_shared_object(compile_kernels(samples(9), parse_target("host"), {2, 2}));
+  std::string folder = (std::filesystem::temp_directory_path() / "relaxc_test_XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  std::string path = folder + "/kernels.so";
+  std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  INFO((library ? "" : dlerror()));
+  REQUIRE(library != nullptr);
+  CHECK(dlsym(library, "relaxc_k_kernel_0.body") == nullptr);
+  for (int64_t p : {0, 8}) {
+    auto kernel = reinterpret_cast<relaxc_kernel>(dlsym(library, kernel_symbol("kernel_" + std::to_string(p)).c_str()));
+    REQUIRE(kernel != nullptr);
+    std::vector<float> x{0.0f, 0.5f, -1.0f}, y(3);
+    void* data[] = {x.data(), y.data()};
+    int64_t scalars[] = {3};
+    vm::KernelRuntime runtime(std::make_shared<vm::ThreadPool>(2));
+    CHECK(runtime.call(kernel, data, scalars) == 0);
+    for (size_t q = 0; q < 3; ++q) CHECK(std::fabs(y[q] - (std::sin(std::exp(x[q])) + static_cast<float>(p))) < 1e-6f);
+  }
+  dlclose(library);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("errors in one of many kernels reach the caller", "[codegen]") {
+  KernelMap kernels = samples(20);
+  Buffer b = flat_buffer("B", kFloat32, 1);
+  kernels.insert_or_assign("kernel_7",
+                           prim_func({b}, {store(b, intrinsic("tir.no_such", {f32(1)}, kFloat32), {imm(0)})}));
+  CHECK_THROWS_AS(compile_kernels(kernels, parse_target("x86-64"), {2, 2}), CompileError);
+}
+
+}  // namespace relaxc::codegen

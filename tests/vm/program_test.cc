@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include "tests/vm/programs.h"
+#include "vm/disassembler.h"
+
+#include "tests/catch.h"
+
+using namespace relaxc;
+using namespace relaxc::vm;
+using namespace relaxc::vm::test;
+
+namespace {
+
+Tensor ramp(std::vector<int64_t> shape) {
+  Tensor tensor = Tensor::empty(std::move(shape), kFloat32);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, static_cast<double>(i));
+  return tensor;
+}
+
+// A program of one function without kernels, whose body `fill` writes.
+template <class Fill>
+Program one_function(Fill fill, LoadOptions options = {}) {
+  ExecutableBuilder builder;
+  FunctionBuilder main(builder, "main");
+  fill(builder, main);
+  main.finish();
+  return Program::from(builder.finish(), {}, nullptr, std::move(options));
+}
+
+}  // namespace
+
+TEST_CASE("a program runs with changing dims and allocates nothing the second time", "[vm]") {
+  Program program = make_add_program();
+  Session session(program, {.threads = 2});
+  for (int64_t n : {1, 3, 0, 200, 3}) {
+    Tensor x = ramp({n, 4}), w = ramp({n, 4});
+    std::vector<Tensor> results = session.run({x, w});
+    REQUIRE(results.size() == 1);
+    REQUIRE(results[0].shape() == std::vector<int64_t>{n, 4});
+    for (int64_t i = 0; i < results[0].size(); ++i) REQUIRE(results[0].as_double(i) == 3.0 * static_cast<double>(i));
+  }
+  Tensor x = ramp({50, 4});
+  session.run({x, x});
+  int64_t before = session.memory_stats().allocations;
+  for (int i = 0; i < 5; ++i) session.run({x, x});
+  CHECK(session.memory_stats().allocations == before);
+  CHECK(session.memory_stats().live_bytes == 0);
+}
+
+TEST_CASE("wrong inputs are named", "[vm]") {
+  Session session(make_add_program(), {.threads = 1});
+  Tensor x = ramp({4, 4});
+  CHECK(error_of([&] {
+          session.run({x, ramp({5, 4})});
+        }) == "input 'w': dim 0 (n) is 5, but n is 4 (bound by input 'x')");
+  CHECK(error_of([&] { session.run({x, ramp({4, 3})}); }) == "input 'w': dim 1 is 3, expected 4");
+  CHECK(error_of([&] { session.run({x}); }) == "function 'main' takes 2 inputs, got 1");
+  CHECK(error_of([&] {
+          session.run({x, Tensor::empty({4, 4}, kInt64)});
+        }) == "input 'w': dtype is int64, expected float32");
+  CHECK(error_of([&] {
+          session.run({x, ramp({4})});
+        }) == "input 'w': has 1 dims (float32[4]), expected 2 (w: float32[n, 4])");
+  CHECK(error_of([&] { session.run({x}, "other"); }) == "function 'other' does not exist, there are 'main' 'weights'");
+  CHECK(session.run({x, x}).size() == 1);
+}
+
+TEST_CASE("results go to the host's memory", "[vm]") {
+  Session session(make_add_program(), {.threads = 1});
+  Tensor x = ramp({6, 4}), out = Tensor::empty({6, 4}, kFloat32);
+  session.run_into(std::vector{x, x}, std::vector{out});
+  CHECK(out.as_double(5) == 15);
+  // In place: the result is copied once the inputs have been read.
+  Tensor in_place = ramp({6, 4});
+  session.run_into(std::vector{in_place, in_place}, std::vector{in_place});
+  CHECK(same_contents(in_place, out));
+  CHECK(error_of([&] {
+          session.run_into(std::vector{x, x}, std::vector{Tensor::empty({4, 6}, kFloat32)});
+        }) == "output 0: the tensor is float32[4, 6], the result float32[6, 4]");
+  Tensor constant = session.run({}, "weights")[0];
+  constant.set_double(0, 9);
+  CHECK(session.run({}, "weights")[0].as_double(0) == 1);
+}
+
+TEST_CASE("a host's kernels and functions are found by name", "[vm]") {
+  LoadOptions options;
+  options.registry.add_kernel("host.add", add_kernel);
+  Session session(Program::from(add_program(KernelSource::kRegistry), {}, nullptr, options), {.threads = 1});
+  CHECK(session.run({ramp({2, 4}), ramp({2, 4})})[0].as_double(1) == 3);
+  CHECK(error_of([] { Program::from(add_program(KernelSource::kRegistry), {}); }) ==
+        "error: kernel 'host.add' is missing; add it to the registry with Registry::add_kernel");
+  LoadOptions functions;
+  functions.registry.add_function("host.twice", [](BuiltinContext&, std::span<const Value> arguments) -> Value {
+    return arguments[0].integer() * 2;
+  });
+  Program program = one_function(
+      [](ExecutableBuilder& builder, FunctionBuilder& main) {
+        Reg out = main.new_register();
+        main.emit(Opcode::kCallBuiltin, {out, builder.builtin("host.twice"), std::vector<Argument>{21}});
+        main.emit(Opcode::kRet, {out});
+      },
+      functions);
+  CHECK(Session(program, {.threads = 1}).run_values({}).integer() == 42);
+  CHECK_THROWS_AS(functions.registry.add_function("vm.builtin.copy", [](auto&, auto) { return Value(); }),
+                  RuntimeError);
+}
+
+TEST_CASE("loops, calls and shape arithmetic", "[vm]") {
+  // main(n) = 1 + 2 + ... + n by a loop.
+  Program program = one_function([](ExecutableBuilder&, FunctionBuilder& main) {
+    Reg input = main.add_input({"n", ValueKind::kInt, {}, {}});
+    Slot n = main.new_slot("n"), i = main.new_slot(), total = main.new_slot("total"), more = main.new_slot();
+    Label head = main.new_label(), done = main.new_label();
+    main.emit(Opcode::kSlotFromValue, {n, input});
+    main.emit(Opcode::kSlotSet, {i, 0});
+    main.emit(Opcode::kSlotSet, {total, 0});
+    main.bind(head);
+    main.emit(Opcode::kSlotOp, {more, SlotOp::kGe, i, n});
+    main.emit(Opcode::kBranchIf, {more, done});
+    main.emit(Opcode::kSlotOp, {i, SlotOp::kAdd, i, 1});
+    main.emit(Opcode::kSlotOp, {total, SlotOp::kAdd, total, i});
+    main.emit(Opcode::kJump, {head});
+    main.bind(done);
+    main.emit(Opcode::kValueFromSlot, {input, total});
+    main.emit(Opcode::kRet, {input});
+  });
+  CHECK(Session(program, {.threads = 1}).run_values(std::vector<Value>{int64_t{100}}).integer() == 5050);
+  Session limited(program, {.threads = 1, .step_limit = 10});
+  CHECK(error_of([&] { limited.run_values(std::vector<Value>{int64_t{100}}); }) ==
+        "the run takes more than 10 calls and backward jumps");
+
+  Program endless = one_function([](ExecutableBuilder& builder, FunctionBuilder& main) {
+    Reg out = main.new_register();
+    main.emit(Opcode::kCall, {out, builder.function("main"), std::vector<Reg>{}});
+    main.emit(Opcode::kRet, {out});
+  });
+  Session session(endless, {.threads = 1});
+  CHECK(error_of([&] { session.run_values({}); }) == "function 'main' is called 513 deep, the limit is 512");
+}
+
+TEST_CASE("errors of shape arithmetic and allocation", "[vm]") {
+  auto error_with = [](SlotOp op, int64_t a, int64_t b) {
+    Program program = one_function([&](ExecutableBuilder&, FunctionBuilder& main) {
+      Slot size = main.new_slot("n - 4");
+      Reg out = main.new_register();
+      main.emit(Opcode::kSlotOp, {size, op, a, b});
+      main.emit(Opcode::kNewTensor, {out, kFloat32, std::vector<Scalar>{2, size}, -1});
+      main.emit(Opcode::kRet, {out});
+    });
+    Session session(program, {.threads = 1});
+    return error_of([&] { session.run({}); });
+  };
+  CHECK(error_with(SlotOp::kFloorDiv, 1, 0) == "symbolic value n - 4: floordiv of 1 and 0 divides by zero");
+  CHECK(error_with(SlotOp::kMul, INT64_MAX, 2) == "symbolic value n - 4: mul of 9223372036854775807 and 2 overflows");
+  CHECK(error_with(SlotOp::kFloorDiv, INT64_MIN, -1).find("overflows") != std::string::npos);
+  CHECK(error_with(SlotOp::kSub, 0, 4) == "dim 1 (n - 4) of a new tensor is -4, expected a non-negative number");
+  CHECK(error_with(SlotOp::kAdd, INT64_MAX, 0).find("overflows") != std::string::npos);
+  CHECK(error_with(SlotOp::kAdd, int64_t{1} << 50, 0).find("cannot allocate") != std::string::npos);
+  CHECK(error_with(SlotOp::kFloorMod, -7, 4) == "no error");
+}
+
+TEST_CASE("values, tuples and builtins", "[vm]") {
+  Program program = one_function([](ExecutableBuilder& builder, FunctionBuilder& main) {
+    Reg x = main.add_input(tensor_info("x", {{2, ""}, {-1, "n"}}));
+    Slot n = main.new_slot("n"), first = main.new_slot();
+    Reg shape = main.new_register(), tensor = main.new_register(), flat = main.new_register(),
+        tuple = main.new_register(), copy = main.new_register();
+    main.emit(Opcode::kCheckTensor, {x, kFloat32, 2, builder.string("input 'x'")});
+    main.emit(Opcode::kCallBuiltin, {shape, builder.builtin("vm.builtin.shape_of"), std::vector<Argument>{x}});
+    main.emit(Opcode::kMatchShape,
+              {shape, std::vector{MatchDim::skip(), MatchDim::bind(n)}, builder.string("shape of x")});
+    main.emit(Opcode::kCallBuiltin,
+              {tensor, builder.builtin("vm.builtin.shape_to_tensor"), std::vector<Argument>{shape}});
+    main.emit(Opcode::kSlotFromTensor, {first, tensor, 0});
+    main.emit(Opcode::kSlotOp, {first, SlotOp::kMul, first, n});
+    main.emit(Opcode::kReshapeView, {flat, x, std::vector<Scalar>{first}});
+    main.emit(Opcode::kMakeTuple, {tuple, std::vector{flat, tensor}});
+    main.emit(Opcode::kDrop, {flat});
+    main.emit(Opcode::kTupleGet, {flat, tuple, 0});
+    main.emit(Opcode::kCallBuiltin, {copy, builder.builtin("vm.builtin.copy"), std::vector<Argument>{flat}});
+    main.emit(Opcode::kMakeTuple, {tuple, std::vector{tuple, copy}});
+    main.emit(Opcode::kRet, {tuple});
+  });
+  std::vector<Tensor> results = Session(program, {.threads = 1}).run({ramp({2, 3})});
+  REQUIRE(results.size() == 3);
+  CHECK(describe(results[0]) == "float32[6]");
+  CHECK(results[1].as_int(1) == 3);
+  CHECK(same_contents(results[0], results[2]));
+}
+
+TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {
+  relaxc_kernel failing = [](const relaxc_kernel_args* args) -> int32_t {
+    args->context->error = "index 9 is out of range";
+    return 3;
+  };
+  Session session(Program::from(add_program(), [&](const std::string&) { return failing; }), {.threads = 1});
+  CHECK(error_of([&] {
+          session.run({ramp({1, 4}), ramp({1, 4})});
+        }) == "kernel 'fused_add' (node Add_1) failed with status 3: index 9 is out of range");
+  TableProfiler profiler;
+  Session profiled(make_add_program(), {.threads = 1});
+  profiled.set_profiler(&profiler);
+  profiled.run({ramp({1, 4}), ramp({1, 4})});
+  CHECK(profiler.text().find("fused_add / node Add_1") != std::string::npos);
+  CHECK(profiler.total_ns() >= 0);
+}
+
+TEST_CASE("the disassembly names slots, kernels and strings", "[vm]") {
+  std::string text = disassemble(add_program());
+  CHECK(text.find("match_shape r0, [bind s0:n, 4], \"input 'x'\"") != std::string::npos);
+  CHECK(text.find("slot_op s1:4 * n, mul, s0:n, 4") != std::string::npos);
+  CHECK(text.find("call_kernel \"relaxc_k_add\", [r3, r1, r4], [s1:4 * n], -") != std::string::npos);
+  CHECK(text.find("const_load r0, c0 float32[4]") != std::string::npos);
+}

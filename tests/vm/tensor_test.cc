@@ -1,0 +1,140 @@
+#include "vm/tensor.h"
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+
+#include "tests/vm/programs.h"
+#include "vm/dlpack.h"
+#include "vm/npy.h"
+
+#include "tests/catch.h"
+
+using namespace relaxc;
+using namespace relaxc::vm::test;
+
+TEST_CASE("tensors know their sizes", "[vm]") {
+  CHECK(element_count(std::vector<int64_t>{}) == 1);
+  CHECK(element_count(std::vector<int64_t>{int64_t{1} << 62, 4, 0}) == 0);
+  CHECK_FALSE(element_count(std::vector<int64_t>{int64_t{1} << 62, 4}));
+  CHECK_FALSE(element_count(std::vector<int64_t>{0, -1}));
+  Tensor tensor = Tensor::empty({2, 3}, kFloat32);
+  CHECK(reinterpret_cast<uintptr_t>(tensor.raw()) % 64 == 0);
+  CHECK(describe(tensor.reshaped({3, 2})) == "float32[3, 2]");
+  CHECK_THROWS_AS(tensor.reshaped({7}), RuntimeError);
+  CHECK_THROWS_AS(Tensor::empty({-1}, kFloat32), RuntimeError);
+  CHECK_THROWS_AS(Tensor::empty({int64_t{1} << 61}, kInt64), RuntimeError);
+  CHECK_THROWS_AS(Tensor::empty({int64_t{1} << 55}, kInt64), RuntimeError);
+  CHECK_THROWS_AS(Tensor::view({1}, kFloat32, static_cast<char*>(tensor.raw()) + 1, nullptr), RuntimeError);
+}
+
+TEST_CASE("16-bit floats convert and round to nearest even", "[vm]") {
+  for (uint32_t bits = 0; bits < 0x10000; ++bits) {
+    float half = half_to_float(static_cast<uint16_t>(bits));
+    if (!std::isnan(half)) REQUIRE(float_to_half(half) == bits);
+    float bfloat = bfloat16_to_float(static_cast<uint16_t>(bits));
+    if (!std::isnan(bfloat)) REQUIRE(float_to_bfloat16(bfloat) == bits);
+  }
+  Tensor half = Tensor::empty({1}, DType::float_(16));
+  half.set_double(0, 1 + std::ldexp(1, -11));
+  CHECK(half.as_double(0) == 1);
+  // Rounding to float first would give a tie and lose the last bit.
+  half.set_double(0, 1 + std::ldexp(1, -11) + std::ldexp(1, -40));
+  CHECK(half.as_double(0) == 1 + std::ldexp(1, -10));
+  half.set_double(0, 1e6);
+  CHECK(std::isinf(half.as_double(0)));
+  Tensor bfloat = Tensor::empty({1}, DType::bfloat16());
+  bfloat.set_double(0, 3.140625);
+  CHECK(bfloat.as_double(0) == 3.140625);
+  Tensor bytes = Tensor::empty({1}, DType::int_(8));
+  bytes.set_double(0, 1e10);
+  CHECK(bytes.as_int(0) == 127);
+  bytes.set_double(0, NAN);
+  CHECK(bytes.as_int(0) == 0);
+}
+
+TEST_CASE("dlpack exchanges tensors without copies", "[vm]") {
+  Tensor tensor = Tensor::of<int64_t>({2, 2}, kInt64, {1, 2, 3, 4});
+  DLManagedTensor* managed = tensor.to_dlpack();
+  CHECK(managed->dl_tensor.strides[0] == 2);
+  Tensor back = Tensor::from_dlpack(managed);
+  CHECK(back.raw() == tensor.raw());
+  CHECK(same_contents(back, tensor));
+
+  auto refused = [&](auto change) {
+    DLManagedTensor* exported = tensor.to_dlpack();
+    change(exported->dl_tensor);
+    return error_of([&] { Tensor::from_dlpack(exported); });
+  };
+  CHECK(refused([](DLTensor& dl) { dl.strides[0] = 4; }) ==
+        "dlpack tensor is not dense: dim 0 has stride 4, expected 2; make it contiguous first");
+  CHECK(refused([](DLTensor& dl) { dl.device.device_type = kDLCUDA; }).find("device type 2") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.dtype.code = kDLComplex; }).find("code 5") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.dtype.lanes = 2; }).find("lanes 2") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.shape[0] = -2; }).find("-2") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.shape[0] = INT64_MAX; }).find("overflows") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.byte_offset = 3; }).find("multiple of 8") != std::string::npos);
+  CHECK(refused([](DLTensor& dl) { dl.ndim = -1; }) == "dlpack tensor has no valid shape");
+}
+
+TEST_CASE("npy files", "[vm]") {
+  TemporaryFolder folder;
+  std::string path = folder.file("x.npy");
+  for (DType dtype : {kBool, DType::int_(8), kInt32, kInt64, DType::uint(16), DType::float_(16), kFloat32, kFloat64}) {
+    for (const std::vector<int64_t>& shape : {std::vector<int64_t>{}, {5}, {2, 3}, {0, 4}}) {
+      Tensor tensor = Tensor::empty(shape, dtype);
+      for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_int(i, i % 3);
+      write_npy(path, tensor);
+      CHECK(same_contents(read_npy(path), tensor));
+    }
+  }
+  CHECK_THROWS_AS(write_npy(path, Tensor::empty({1}, DType::bfloat16())), RuntimeError);
+  CHECK_THROWS_AS(read_npy(folder.file("missing.npy")), RuntimeError);
+  CHECK_THROWS_AS(read_npy(folder.path), RuntimeError);
+
+  auto read = [&](const std::string& content) {
+    std::ofstream(path, std::ios::binary) << content;
+    return error_of([&] { read_npy(path); });
+  };
+  auto with_header = [](const std::string& dict, const std::string& data) {
+    std::string text("\x93NUMPY\1\0", 8);
+    text += static_cast<char>(dict.size() & 0xff);
+    text += static_cast<char>(dict.size() >> 8);
+    return text + dict + data;
+  };
+  std::string good = with_header("{'descr': '<i2', 'fortran_order': False, 'shape': (2,), }\n", "abcd");
+  CHECK(read(good) == "no error");
+  for (size_t size = 0; size < good.size(); ++size) CHECK(read(good.substr(0, size)) != "no error");
+  for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+    std::string flipped = good;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    read(flipped);
+  }
+  CHECK(read(with_header("{'descr': '<i2', 'fortran_order': True, 'shape': (1, 2), }", "abcd")).find("fortran order") !=
+        std::string::npos);
+  CHECK(read(with_header("{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }", "abcd")).find("'>i2'") !=
+        std::string::npos);
+  CHECK(read(with_header("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (2,), }", "abcd"))
+            .find("structured") != std::string::npos);
+  CHECK(read(with_header("{'descr': '<i2', 'fortran_order': False, 'shape': (9223372036854775807, 9), }", "abcd"))
+            .find("does not fit") != std::string::npos);
+}
+
+TEST_CASE("the pool reuses memory and keeps its limit", "[vm]") {
+  vm::MemoryPool pool(1 << 20);
+  auto block = pool.allocate(1000);
+  void* first = block.get();
+  block.reset();
+  CHECK(pool.allocate(1000).get() == first);
+  CHECK(pool.allocate(900).get() == first);
+  CHECK(pool.stats().allocations == 1);
+  CHECK_THROWS_AS(pool.allocate(-1), RuntimeError);
+  CHECK_THROWS_AS(pool.allocate(2 << 20), RuntimeError);
+  auto half = pool.allocate(600 << 10);
+  CHECK_THROWS_AS(pool.allocate(600 << 10), RuntimeError);
+  for (int i = 1; i < 80; ++i) pool.allocate(i * 5000);
+  CHECK(pool.stats().idle_bytes <= pool.stats().peak_bytes);
+  pool.trim();
+  CHECK(pool.stats().idle_bytes == 0);
+  CHECK_THROWS_AS(vm::allocate_aligned(INT64_MAX), RuntimeError);
+}

@@ -1,0 +1,103 @@
+#include "tir/lower/lower.h"
+
+namespace relaxc {
+
+PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  for (const VarRef& var : scalar_arguments(function)) {
+    bool listed = false;
+    for (const VarRef& param : function->params) listed = listed || same_node(param, var);
+    if (!listed) copy.params.push_back(var);
+  }
+  if (copy.params.size() == function->params.size()) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+namespace {
+
+class Flattener final : public Rewriter {
+ public:
+  VarRef var(const VarRef& node) override {
+    const BufferType* type = node.type().as<BufferType>();
+    if (!type || is_flat(*type)) return Rewriter::var(node);
+    if (auto it = renamed_.find(node.get()); it != renamed_.end()) return it->second;
+    Expr size = int_imm(1);
+    for (size_t d = 0; d < type->shape.size(); ++d) size = size * cast_to(type->shape[d], kInt64);
+    // With strides, the extent in memory is up to the last element's position.
+    if (!type->strides.empty()) {
+      size = int_imm(1);
+      for (size_t d = 0; d < type->shape.size(); ++d)
+        size = size + (cast_to(type->shape[d], kInt64) - 1) * cast_to(type->strides[d], kInt64);
+    }
+    if (type->elem_offset) size = size + cast_to(*type->elem_offset, kInt64);
+    BufferType flat = *type;
+    flat.shape = {size};
+    flat.strides.clear();
+    flat.elem_offset.reset();
+    VarRef result = make_var(node->name, make(std::move(flat)), node.span());
+    renamed_.emplace(node.get(), result);
+    return result;
+  }
+  Expr expr(const Expr& node) override {
+    const BufferLoad* load = node.as<BufferLoad>();
+    if (!load || is_flat(buffer_type(load->buffer))) return Rewriter::expr(node);
+    BufferLoad copy{var(load->buffer), {position(load->buffer, load->indices)}, std::nullopt};
+    if (load->predicate) copy.predicate = expr(*load->predicate);
+    return make(std::move(copy), node.type(), node.span());
+  }
+  Stmt stmt(const Stmt& node) override {
+    const BufferStore* store = node.as<BufferStore>();
+    if (!store || is_flat(buffer_type(store->buffer))) return Rewriter::stmt(node);
+    BufferStore copy{var(store->buffer), expr(store->value), {position(store->buffer, store->indices)}, std::nullopt};
+    if (store->predicate) copy.predicate = expr(*store->predicate);
+    return make(std::move(copy), node.span());
+  }
+
+ private:
+  static bool is_flat(const BufferType& type) {
+    return type.shape.size() == 1 && type.strides.empty() && !type.elem_offset;
+  }
+
+  Expr position(const Buffer& buffer, const std::vector<Expr>& indices) {
+    const BufferType& type = buffer_type(buffer);
+    int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
+    auto wide = [&](const Expr& e) {
+      DType dtype = dtype_of(e);
+      Expr wide64 = cast_to(e, kInt64.with_lanes(dtype.lanes));
+      return dtype.lanes == lanes ? wide64 : broadcast(wide64, lanes);
+    };
+    Expr sum = wide(int_imm(0));
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Expr index = wide(expr(indices[d]));
+      if (!type.strides.empty()) {
+        sum = sum + index * wide(type.strides[d]);
+      } else {
+        sum = d == 0 ? index : sum * wide(type.shape[d]) + index;
+      }
+    }
+    if (type.elem_offset) sum = sum + wide(*type.elem_offset);
+    return sum;
+  }
+};
+
+}  // namespace
+
+PrimFuncRef flatten_buffers(const PrimFuncRef& function) {
+  return cast<PrimFunc>(Flattener()(static_cast<const Expr&>(function)));
+}
+
+PrimFuncRef simplify_program(const PrimFuncRef& function) {
+  Analyzer facts;
+  for (const VarRef& param : function->params) facts.assume_dims(param.type());
+  PrimFunc copy = *function;
+  copy.body = simplify(function->body, facts);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+PrimFuncRef lower_program(const PrimFuncRef& function) {
+  PrimFuncRef result = simplify_program(lower_blocks(explicit_scalars(function)));
+  return vectorize_loops(simplify_program(flatten_buffers(result)));
+}
+
+}  // namespace relaxc

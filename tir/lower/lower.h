@@ -1,0 +1,26 @@
+// Lowering of tensor programs, step by step, to what the code generator takes: no blocks, flat buffers, explicit scalar
+// params, vectors instead of vectorized loops. Each step is PrimFunc -> PrimFunc and leaves a program that the
+// interpreter runs to the same result.
+#pragma once
+#include "ir/arith.h"
+#include "ir/module.h"
+
+namespace relaxc {
+
+// Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments().
+PrimFuncRef explicit_scalars(const PrimFuncRef& function);
+// Blocks become their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first reduce
+// iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
+PrimFuncRef lower_blocks(const PrimFuncRef& function);
+// Every buffer becomes one-dimensional, dense and with offset 0; indices are row-major positions.
+PrimFuncRef flatten_buffers(const PrimFuncRef& function);
+// Vectorized loops of constant extent become vector statements. A loop that holds what has no vector form (inner
+// allocations, branches on the lane, stores that lanes share) becomes serial.
+PrimFuncRef vectorize_loops(const PrimFuncRef& function);
+// Simplifies with the dims of the buffers and the loop ranges as facts.
+PrimFuncRef simplify_program(const PrimFuncRef& function);
+
+// All of the above, in that order.
+PrimFuncRef lower_program(const PrimFuncRef& function);
+
+}  // namespace relaxc

@@ -1,0 +1,74 @@
+#include "tir/lower/lower.h"
+
+namespace relaxc {
+
+namespace {
+
+// Accesses to a window become accesses to its source, offset by the window's start.
+Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
+  const std::vector<Range>& ranges = window.source.ranges;
+  size_t leading = ranges.size() - buffer_type(window.buffer).shape.size();
+  auto shifted = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> result;
+    for (size_t d = 0; d < ranges.size(); ++d) {
+      if (d < leading) {
+        result.push_back(ranges[d].min);
+        continue;
+      }
+      const Expr& index = indices[d - leading];
+      int lanes = dtype_of(index).lanes;
+      Expr start = cast_to(ranges[d].min, dtype_of(index).element());
+      result.push_back((lanes > 1 ? broadcast(start, lanes) : start) + index);
+    }
+    return result;
+  };
+  return rewrite(
+      body,
+      [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+        if (!same_node(load->buffer, window.buffer)) return std::nullopt;
+        BufferLoad copy = *load;
+        copy.buffer = window.source.buffer;
+        copy.indices = shifted(load->indices);
+        return make(std::move(copy), load.type(), load.span());
+      },
+      [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
+        if (!same_node(store->buffer, window.buffer)) return std::nullopt;
+        BufferStore copy = *store;
+        copy.buffer = window.source.buffer;
+        copy.indices = shifted(store->indices);
+        return make(std::move(copy), store.span());
+      });
+}
+
+Stmt lower_block(const Ref<Block>& block) {
+  VarMap axes;
+  std::optional<Expr> first;  // the reduce axes stand at their start
+  for (const IterVar& axis : block->iter_vars) {
+    axes.emplace(axis.var.get(), axis.value);
+    if (axis.kind != IterKind::kReduce) continue;
+    Expr at_start = equal(axis.value, axis.domain.min);
+    first = first ? *first && at_start : at_start;
+  }
+  Stmt body = block->body;
+  if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
+  // Innermost windows first: a window's source may be an outer window.
+  for (size_t i = block->match_buffers.size(); i-- > 0;) body = inline_window(body, block->match_buffers[i]);
+  body = substitute(body, axes);
+  std::vector<Stmt> stmts;
+  for (const Buffer& buffer : block->alloc_buffers) stmts.push_back(make(AllocBuffer{buffer, {}}, block.span()));
+  stmts.push_back(body);
+  body = seq(std::move(stmts), block.span());
+  if (block->predicate) body = make(IfThenElse{*block->predicate, body, std::nullopt}, block.span());
+  return body;
+}
+
+}  // namespace
+
+PrimFuncRef lower_blocks(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body =
+      rewrite(function->body, [](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block); });
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc

@@ -1,0 +1,229 @@
+#include "tir/lower/lower.h"
+
+namespace relaxc {
+
+namespace {
+
+// Thrown inside this file only: the loop body has no vector form.
+struct NoVectorForm {};
+
+// Rewrites the body of one vectorized loop; `var` becomes the vector (min, min + 1, ...).
+class LaneRewriter {
+ public:
+  LaneRewriter(const VarRef& var, const Expr& min, int lanes, const Analyzer& facts)
+      : var_(var), min_(min), lanes_(lanes), facts_(facts) {}
+
+  Stmt stmt(const Stmt& s) {
+    if (const Seq* node = s.as<Seq>()) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& inner : node->stmts) stmts.push_back(stmt(inner));
+      return make(Seq{std::move(stmts)}, s.span());
+    }
+    if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
+    if (const Bind* node = s.as<Bind>()) {
+      Expr value = expr(node->value);
+      if (dtype_of(value).lanes == 1) return make(Bind{node->var, value}, s.span());
+      VarRef wide = make_var(node->var->name, value.type(), s.span());
+      wide_.emplace(node->var.get(), wide);
+      return make(Bind{wide, value}, s.span());
+    }
+    if (const For* node = s.as<For>()) {
+      Expr min = expr(node->min), extent = expr(node->extent);
+      if (dtype_of(min).lanes > 1 || dtype_of(extent).lanes > 1) throw NoVectorForm();
+      For copy = *node;
+      copy.min = min;
+      copy.extent = extent;
+      copy.body = stmt(node->body);
+      return make(std::move(copy), s.span());
+    }
+    if (const IfThenElse* node = s.as<IfThenElse>()) {
+      Expr condition = expr(node->condition);
+      if (dtype_of(condition).lanes == 1) {
+        IfThenElse copy{condition, stmt(node->then_body), std::nullopt};
+        if (node->else_body) copy.else_body = stmt(*node->else_body);
+        return make(std::move(copy), s.span());
+      }
+      std::vector<Stmt> stmts = {masked(condition, node->then_body)};
+      if (node->else_body) stmts.push_back(masked(not_(condition), *node->else_body));
+      return seq(std::move(stmts), s.span());
+    }
+    throw NoVectorForm();
+  }
+
+ private:
+  bool varies(const Expr& e) const {
+    bool found = false;
+    walk(e, [&](const Ref<Var>& var) { found = found || same_node(var, var_) || wide_.contains(var.get()); });
+    return found;
+  }
+  Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
+
+  // Branches on the lane become masks of the stores inside.
+  Stmt masked(const Expr& condition, const Stmt& body) {
+    std::optional<Expr> outer = mask_;
+    mask_ = outer ? binary(BinaryOp::kAnd, *outer, condition) : condition;
+    Stmt result = stmt(body);
+    mask_ = outer;
+    return result;
+  }
+
+  // base + lane * stride when the index is affine in the lane, else lane by lane arithmetic.
+  Expr index(const Expr& e) {
+    if (!varies(e)) return e;
+    DType dtype = dtype_of(e);
+    bool only_loop_var = dtype == kInt64 || dtype == kInt32;
+    walk(
+        e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); },
+        [&](const BufferLoad&) { only_loop_var = false; });
+    if (only_loop_var) {
+      Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
+      Expr stride = facts_.simplify(substitute(e, {{var_.get(), static_cast<const Expr&>(var_) + 1}}) - e);
+      if (!varies(stride)) {
+        if (is_int(stride, 0)) return base;
+        return ramp(base, stride, lanes_);
+      }
+    }
+    return widen(expr(e));
+  }
+
+  Stmt store_lanes(const Stmt& s, const BufferStore& node) {
+    if (buffer_type(node.buffer).dtype.lanes > 1) throw NoVectorForm();
+    Expr position = index(node.indices[0]);
+    // Lanes that write one element would need an order.
+    if (dtype_of(position).lanes == 1) throw NoVectorForm();
+    Expr value = mask_ ? masked_value(node.value, *mask_) : widen(expr(node.value));
+    std::optional<Expr> predicate = mask_;
+    if (node.predicate) {
+      Expr own = widen(expr(*node.predicate));
+      predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
+    }
+    return make(BufferStore{node.buffer, value, {position}, predicate}, s.span());
+  }
+
+  // The value where the mask holds, without reading memory where it does not.
+  Expr masked_value(const Expr& e, const Expr& mask) {
+    std::optional<Expr> outer = load_mask_;
+    load_mask_ = outer ? binary(BinaryOp::kAnd, *outer, mask) : mask;
+    Expr result = widen(expr(e));
+    load_mask_ = outer;
+    return result;
+  }
+
+  Expr expr(const Expr& e) {
+    if (load_mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
+    if (!varies(e) && !(load_mask_ && holds_load(e))) return e;
+    if (e.is<Var>()) {
+      if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
+      return wide_.at(e.get());
+    }
+    if (const Binary* node = e.as<Binary>()) {
+      Expr a = expr(node->a), b = expr(node->b);
+      return binary(node->op, match_lanes(a, b), match_lanes(b, a), e.span());
+    }
+    if (const Not* node = e.as<Not>()) return not_(expr(node->value), e.span());
+    if (const Cast* node = e.as<Cast>()) {
+      Expr value = expr(node->value);
+      return cast_to(value, dtype_of(e).with_lanes(dtype_of(value).lanes), e.span());
+    }
+    if (const Select* node = e.as<Select>()) {
+      return select(widen(expr(node->condition)), widen(expr(node->a)), widen(expr(node->b)), e.span());
+    }
+    if (const BufferLoad* node = e.as<BufferLoad>()) return load_lanes(e, *node);
+    if (const Let* node = e.as<Let>()) {
+      Expr value = expr(node->value);
+      if (dtype_of(value).lanes == 1) return let(node->var, value, expr(node->body), e.span());
+      VarRef wide = make_var(node->var->name, value.type(), e.span());
+      wide_.emplace(node->var.get(), wide);
+      return let(wide, value, expr(node->body), e.span());
+    }
+    if (const Call* node = e.as<Call>()) {
+      if (op_name(e) == "tir.if_then_else") {
+        Expr condition = expr(node->args[0]);
+        if (dtype_of(condition).lanes == 1) {
+          Expr a = widen(expr(node->args[1])), b = widen(expr(node->args[2]));
+          return make(Call{node->callee, {condition, a, b}, node->attrs, {}}, a.type(), e.span());
+        }
+        return select(condition, masked_value(node->args[1], condition), masked_value(node->args[2], not_(condition)),
+                      e.span());
+      }
+      Call copy = *node;
+      for (Expr& arg : copy.args) arg = widen(expr(arg));
+      return make(std::move(copy), prim_type(dtype_of(e).with_lanes(lanes_)), e.span());
+    }
+    throw NoVectorForm();
+  }
+
+  static bool holds_load(const Expr& e) {
+    bool found = false;
+    walk(e, [&](const BufferLoad&) { found = true; });
+    return found;
+  }
+  Expr match_lanes(const Expr& a, const Expr& b) const {
+    return dtype_of(a).lanes < dtype_of(b).lanes ? broadcast(a, lanes_) : a;
+  }
+
+  Expr load_lanes(const Expr& e, const BufferLoad& node) {
+    if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
+    Expr position = index(node.indices[0]);
+    std::optional<Expr> predicate = load_mask_;
+    if (node.predicate) {
+      Expr own = widen(expr(*node.predicate));
+      predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
+    }
+    if (!predicate && dtype_of(position).lanes == 1)
+      return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());
+    if (dtype_of(position).lanes == 1) position = broadcast(position, lanes_);
+    return make(BufferLoad{node.buffer, {position}, predicate}, prim_type(dtype_of(e).with_lanes(lanes_)), e.span());
+  }
+
+  const VarRef& var_;
+  const Expr& min_;
+  int lanes_;
+  const Analyzer& facts_;
+  std::optional<Expr> mask_, load_mask_;
+  std::unordered_map<const NodeHeader*, VarRef> wide_;
+};
+
+class Vectorizer final : public Rewriter {
+ public:
+  explicit Vectorizer(Analyzer facts) { scopes_.push_back(std::move(facts)); }
+
+  Stmt stmt(const Stmt& s) override {
+    const For* node = s.as<For>();
+    if (!node) return Rewriter::stmt(s);
+    Analyzer inner = scopes_.back();
+    inner.bind(node->var, node->min, node->extent);
+    scopes_.push_back(std::move(inner));
+    Stmt rewritten = Rewriter::stmt(s);
+    scopes_.pop_back();
+    node = rewritten.as<For>();
+    if (!node || node->kind != ForKind::kVectorized) return rewritten;
+    auto lanes = as_int(node->extent);
+    if (lanes && *lanes >= 2 && *lanes <= 1024) {
+      Analyzer facts = scopes_.back();
+      facts.bind(node->var, node->min, node->extent);
+      try {
+        return LaneRewriter(node->var, node->min, static_cast<int>(*lanes), facts).stmt(node->body);
+      } catch (const NoVectorForm&) {
+      }
+    }
+    For copy = *node;
+    copy.kind = ForKind::kSerial;
+    return make(std::move(copy), s.span());
+  }
+
+ private:
+  std::vector<Analyzer> scopes_;
+};
+
+}  // namespace
+
+PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
+  Analyzer facts;
+  for (const VarRef& param : function->params) facts.assume_dims(param.type());
+  PrimFunc copy = *function;
+  copy.body = Vectorizer(std::move(facts)).stmt(function->body);
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc

@@ -1,0 +1,83 @@
+// relaxc bench: how long a run takes.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "support/diagnostic.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct BenchOptions {
+  std::string model, json;
+  CompilerOptions compiler;
+  InputOptions inputs;
+  int threads = 0, runs = 50, warmup = 5;
+  double seconds = 10;
+  bool profile = false;
+};
+
+double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+int run(const BenchOptions& options) {
+  double start = now_ms();
+  Program program = load_program(options.model, options.compiler.get());
+  double compile_s = (now_ms() - start) / 1000;
+  Session session(program, {.threads = options.threads});
+  std::vector<Tensor> inputs = options.inputs.make(program);
+  for (int i = 0; i < options.warmup; ++i) session.run(inputs);
+  std::vector<double> times;
+  double begin = now_ms();
+  for (int i = 0; i < options.runs && (i < 3 || now_ms() - begin < options.seconds * 1000); ++i) {
+    double t = now_ms();
+    session.run(inputs);
+    times.push_back(now_ms() - t);
+  }
+  std::sort(times.begin(), times.end());
+  double median = times[times.size() / 2];
+  std::string json = fmt::format("{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}}}\n", median,
+                                 times.front(), times.back(), times.size(), compile_s);
+  if (options.json == "-") {
+    fmt::print("{}", json);
+  } else {
+    for (const Tensor& input : inputs) fmt::print("input {}\n", describe(input));
+    fmt::print("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n", compile_s, median, times.front(),
+               times.back(), times.size());
+  }
+  if (!options.json.empty() && options.json != "-") {
+    std::FILE* file = std::fopen(options.json.c_str(), "w");
+    if (!file) fail({}, "cannot write '{}'", options.json);
+    std::fputs(json.c_str(), file);
+    std::fclose(file);
+  }
+  if (options.profile) {
+    vm::TableProfiler profiler;
+    session.set_profiler(&profiler);
+    for (int i = 0; i < 10; ++i) session.run(inputs);
+    fmt::print("{}", profiler.to_string());
+  }
+  return kRight;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App* command = app.add_subcommand("bench", "time runs of a model or artifact");
+  command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
+  options->inputs.add_to(*command);
+  command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
+  command->add_option("--runs", options->runs, "at most that many timed runs")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--warmup", options->warmup, "runs before them")->capture_default_str();
+  command->add_option("--seconds", options->seconds, "stop after that time")->capture_default_str();
+  command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");
+  command->add_flag("--profile", options->profile, "print the time of each kernel, over ten more runs");
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc bench model.onnx --dim batch=1 --threads 2");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace relaxc::tools

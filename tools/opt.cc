@@ -1,0 +1,60 @@
+// relaxc opt: run passes on a module and print the result; list passes and operators.
+#include <memory>
+
+#include "ir/text/printer.h"
+#include "support/diagnostic.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct OptOptions {
+  std::string model;
+  CompilerOptions compiler;
+  bool list_passes = false, list_ops = false;
+};
+
+void list_passes() {
+  for (const Pass& pass : passes()) fmt::print("{:28} {}\n", pass.name, pass.doc);
+  fmt::print("\npipelines (default is all of them, in order):\n");
+  for (const Pipeline& pipeline : pipelines()) {
+    std::string names;
+    for (const char* name : pipeline.passes) names += fmt::format("{}{}", names.empty() ? "" : ",", name);
+    fmt::print("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", names);
+  }
+}
+
+void list_ops() {
+  for (const OpRow& row : op_table().rows()) {
+    std::string inputs, attrs;
+    for (const OpInput& input : row.inputs) inputs += fmt::format("{}{}", inputs.empty() ? "" : ", ", input.name);
+    for (const OpAttr& attr : row.attrs) attrs += fmt::format(", {}={}", attr.name, to_string(attr.otherwise));
+    fmt::print("R.{}({}{})\n    {}\n", row.name.substr(6), inputs, attrs, row.doc);
+  }
+}
+
+int run(const OptOptions& options) {
+  if (options.list_passes) list_passes();
+  if (options.list_ops) list_ops();
+  if (options.list_passes || options.list_ops) return kRight;
+  if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes or --list-ops");
+  CompileSettings settings = options.compiler.get();
+  fmt::print("{}", print_module(run_pipeline(read_module(options.model, settings), settings)));
+  return kRight;
+}
+
+}  // namespace
+
+void add_opt(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<OptOptions>();
+  CLI::App* command = app.add_subcommand("opt", "run passes on a model or module and print the result");
+  command->add_option("model", options->model, "the file (.onnx or .py)");
+  command->add_flag("--list-passes", options->list_passes, "what passes and pipelines there are");
+  command->add_flag("--list-ops", options->list_ops, "what operators there are");
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace relaxc::tools

@@ -1,0 +1,95 @@
+// relaxc run: one run of a model or artifact, on given, random or reference inputs.
+#include <filesystem>
+#include <memory>
+
+#include "frontend/onnx/test_data.h"
+#include "support/diagnostic.h"
+#include "tools/tool.h"
+#include "vm/npy.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct RunOptions {
+  std::string model;
+  CompilerOptions compiler;
+  InputOptions inputs;
+  int threads = 0;
+  std::string test_data, output_dir, format = "npy";
+  double rtol = 1e-3, atol = 1e-7;
+  bool profile = false;
+};
+
+std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix, size_t most) {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < most; ++i) {
+    std::string path = fmt::format("{}/{}_{}.pb", dir, prefix, i);
+    if (!std::filesystem::exists(path)) break;
+    result.push_back(read_tensor_pb(path));
+  }
+  return result;
+}
+
+int run(const RunOptions& options) {
+  CompileSettings settings = options.compiler.get();
+  Program program = load_program(options.model, settings);
+  Session session(program, {.threads = options.threads});
+  const std::vector<vm::ValueInfo>& outputs = program.outputs();
+  std::vector<Tensor> inputs;
+  if (!options.test_data.empty()) {
+    if (!std::filesystem::is_directory(options.test_data)) fail({}, "no folder '{}'", options.test_data);
+    inputs = read_numbered(options.test_data, "input", program.inputs().size() + 1);
+  } else {
+    inputs = options.inputs.make(program);
+  }
+  vm::TableProfiler profiler;
+  if (options.profile) session.set_profiler(&profiler);
+  std::vector<Tensor> results = session.run(inputs);
+  if (options.profile) fmt::print("{}", profiler.to_string());
+  if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir);
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::string name = i < outputs.size() ? outputs[i].name : fmt::format("output_{}", i);
+    fmt::print("{}\n", summary(name, results[i]));
+    if (options.output_dir.empty()) continue;
+    std::string path = fmt::format("{}/output_{}.{}", options.output_dir, i, options.format);
+    if (options.format == "pb") {
+      write_tensor_pb(path, results[i], name);
+    } else {
+      vm::write_npy(path, results[i]);
+    }
+  }
+  if (options.test_data.empty()) return kRight;
+  std::vector<Tensor> expected = read_numbered(options.test_data, "output", results.size() + 1);
+  if (expected.size() != results.size()) fail({}, "{} has {} outputs, the model {}", options.test_data, expected.size(), results.size());
+  int failures = 0;
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::string difference = compare(i < outputs.size() ? outputs[i].name : std::to_string(i), results[i], expected[i], options.rtol, options.atol);
+    if (difference.empty()) continue;
+    ++failures;
+    fmt::print(stderr, "wrong result: {}\n", difference);
+  }
+  fmt::print("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(), options.test_data, options.rtol, options.atol);
+  return failures == 0 ? kRight : kWrong;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "run a model (.onnx), a module (.py) or an artifact (.so)");
+  command->add_option("model", options->model, "the file")->required();
+  options->inputs.add_to(*command);
+  command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
+  command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
+  command->add_option("--format", options->format, "of written outputs")->check(CLI::IsMember({"npy", "pb"}))->capture_default_str();
+  command->add_option("--test-data", options->test_data, "folder with input_0.pb ... and output_0.pb ... to compare with");
+  command->add_option("--rtol", options->rtol, "allowed relative error")->capture_default_str();
+  command->add_option("--atol", options->atol, "allowed absolute error")->capture_default_str();
+  command->add_flag("--profile", options->profile, "print the time of each kernel");
+  options->compiler.add_to(*command);
+  command->footer("Example: relaxc run model.onnx --input x=x.npy --output-dir out");
+  command->callback([options, &exit_code] { exit_code = run(*options); });
+}
+
+}  // namespace relaxc::tools

@@ -1,0 +1,196 @@
+#include "tools/tool.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <random>
+
+#include "frontend/onnx/test_data.h"
+#include "support/diagnostic.h"
+#include "vm/npy.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+std::pair<std::string, std::string> split_at_equals(const std::string& text, const char* example) {
+  size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<std::string> split_commas(const std::string& text) {
+  std::vector<std::string> result;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    if (end > begin) result.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> result;
+  for (const std::string& text : texts) {
+    auto [name, number] = split_at_equals(text, "a dim such as batch=4");
+    int64_t value = 0;
+    auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+    if (error != std::errc() || end != number.data() + number.size() || value < 0) {
+      throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
+    }
+    result[name] = value;
+  }
+  return result;
+}
+
+void CompilerOptions::add_to(CLI::App& app) {
+  app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, or cpu=NAME")->capture_default_str();
+  app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
+  app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
+  app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
+  app.add_option("--print-after", print_after, "print the module after these passes (or: all)");
+  app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
+  app.add_option("--stop-after", settings.runner.stop_after, "the last pass to run");
+  app.add_option("--bisect-limit", settings.runner.bisect_limit, "run only that many passes");
+  app.add_flag("--time-passes", settings.runner.time_passes, "print the time of each pass");
+  app.add_flag("--no-verify", no_verify, "do not verify the module after each pass");
+}
+
+CompileSettings CompilerOptions::get() const {
+  CompileSettings result = settings;
+  result.dims = parse_dims(fixed_dims);
+  result.runner.verify_each = !no_verify;
+  result.runner.print_after = split_commas(print_after);
+  for (const std::string& name : result.runner.print_after) {
+    if (name != "all") parse_passes(name);
+  }
+  if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
+  return result;
+}
+
+void InputOptions::add_to(CLI::App& app) {
+  app.add_option("--input", named, "NAME=FILE.npy, for each input");
+  app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)");
+  app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
+  app.add_option("--seed", seed, "of random inputs")->capture_default_str();
+}
+
+namespace {
+
+Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int64_t>& dims, std::mt19937_64& random) {
+  std::vector<int64_t> shape;
+  for (const vm::DimInfo& dim : info.dims.value_or(std::vector<vm::DimInfo>{})) {
+    auto it = dims.find(dim.text);
+    shape.push_back(dim.value >= 0 ? dim.value : it != dims.end() ? it->second : 1);
+  }
+  if (!info.dims) fail({}, "input '{}' has no declared rank; give it with --input {}=FILE.npy", info.name, info.name);
+  DType dtype = info.dtype.value_or(kFloat32);
+  Tensor tensor = Tensor::empty(shape, dtype);
+  std::uniform_real_distribution<double> real(-1, 1);
+  std::uniform_int_distribution<int64_t> integer(0, dtype.is_bool() ? 1 : 9);
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (dtype.is_float()) {
+      tensor.set_double(i, real(random));
+    } else {
+      tensor.set_int(i, integer(random));
+    }
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::vector<Tensor> InputOptions::make(const Program& program) const {
+  const std::vector<vm::ValueInfo>& inputs = program.inputs();
+  std::map<std::string, int64_t> dim_values = parse_dims(dims);
+  for (const auto& [name, value] : dim_values) {
+    bool known = std::any_of(inputs.begin(), inputs.end(), [&](const vm::ValueInfo& info) {
+      return info.dims && std::any_of(info.dims->begin(), info.dims->end(), [&](const vm::DimInfo& dim) { return dim.text == name; });
+    });
+    if (known) continue;
+    std::string list;
+    for (const vm::ValueInfo& info : inputs) list += fmt::format("{}{}", list.empty() ? "" : ", ", to_string(info));
+    fail({}, "no input has a dim '{}'; the inputs are {}", name, list);
+  }
+  if (positional.size() > inputs.size()) fail({}, "{} input files for {} inputs", positional.size(), inputs.size());
+  std::map<std::string, Tensor> by_name;
+  for (const std::string& text : named) {
+    auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
+    bool known = std::any_of(inputs.begin(), inputs.end(), [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
+    if (!known) {
+      std::string list;
+      for (const vm::ValueInfo& info : inputs) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", info.name);
+      fail({}, "no input is called '{}'; there are {}", name, list);
+    }
+    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path) : vm::read_npy(path));
+  }
+  std::mt19937_64 random(seed);
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (auto it = by_name.find(inputs[i].name); it != by_name.end()) {
+      result.push_back(it->second);
+    } else if (i < positional.size()) {
+      result.push_back(read_tensor_pb(positional[i]));
+    } else {
+      result.push_back(random_tensor(inputs[i], dim_values, random));
+    }
+  }
+  return result;
+}
+
+std::string summary(const std::string& name, const Tensor& tensor) {
+  std::string text = fmt::format("{}: {}", name, describe(tensor));
+  if (tensor.size() == 0) return text + "  empty";
+  double min = INFINITY, max = -INFINITY, sum = 0;
+  int64_t nans = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    double value = tensor.as_double(i);
+    if (std::isnan(value)) {
+      ++nans;
+      continue;
+    }
+    min = std::min(min, value);
+    max = std::max(max, value);
+    sum += value;
+  }
+  if (nans < tensor.size()) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / static_cast<double>(tensor.size() - nans));
+  if (nans > 0) text += fmt::format("  {} NaN", nans);
+  text += "  [";
+  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i) text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
+  return text + (tensor.size() > 6 ? ", ...]" : "]");
+}
+
+std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol) {
+  if (actual.dtype() != expected.dtype() || actual.shape() != expected.shape()) {
+    return fmt::format("{}: got {}, expected {}", name, describe(actual), describe(expected));
+  }
+  int64_t worst = -1, count = 0;
+  double worst_excess = 0;
+  for (int64_t i = 0; i < actual.size(); ++i) {
+    bool integral = actual.dtype().is_integral() || actual.dtype().is_bool();
+    if (integral && actual.as_int(i) == expected.as_int(i)) continue;
+    double a = actual.as_double(i), e = expected.as_double(i);
+    if (a == e || (std::isnan(a) && std::isnan(e))) continue;
+    double excess = std::abs(a - e) - (atol + rtol * std::abs(e));
+    if (excess <= 0) continue;
+    ++count;
+    if (worst < 0 || !(excess <= worst_excess)) {
+      worst = i;
+      worst_excess = excess;
+    }
+  }
+  if (worst < 0) return {};
+  std::string index;
+  int64_t rest = worst;
+  for (size_t d = actual.shape().size(); d-- > 0;) {
+    index = fmt::format("{}{}{}", rest % actual.shape()[d], index.empty() ? "" : ", ", index);
+    rest /= actual.shape()[d];
+  }
+  double a = actual.as_double(worst), e = expected.as_double(worst);
+  return fmt::format("{}: {} of {} elements differ; worst at [{}]: got {:.9g}, expected {:.9g}, off by {:.3g} (allowed {:.3g})", name,
+                     count, actual.size(), index, a, e, std::abs(a - e), atol + rtol * std::abs(e));
+}
+
+}  // namespace relaxc::tools

@@ -1,0 +1,54 @@
+// What the subcommands of relaxc share: options, inputs, outputs, exit codes. The compiler itself is used through its C++
+// API (codegen/compile.h, vm/program.h) only.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "codegen/compile.h"
+
+namespace relaxc::tools {
+
+// Exit codes, everywhere.
+enum ExitCode : int { kRight = 0, kWrong = 1, kUsage = 2, kUnsupported = 3 };
+
+// Options of the compiler, for every subcommand that compiles.
+struct CompilerOptions {
+  CompileSettings settings;
+  std::vector<std::string> fixed_dims;
+  bool no_verify = false;
+  std::string print_after;
+  void add_to(CLI::App& app);
+  // With the texts parsed.
+  CompileSettings get() const;
+};
+
+// Where inputs come from: .npy files by name, .pb files by position, else random values in declared shapes.
+struct InputOptions {
+  std::vector<std::string> named;       // x=x.npy
+  std::vector<std::string> positional;  // in0.pb in1.pb
+  std::vector<std::string> dims;        // batch=4, for random inputs
+  uint64_t seed = 0;
+  void add_to(CLI::App& app);
+  std::vector<Tensor> make(const Program& program) const;
+};
+
+// "batch=4" to {"batch", 4}; throws CLI::ValidationError otherwise.
+std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+
+// "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
+std::string summary(const std::string& name, const Tensor& tensor);
+
+// The worst element of a failed comparison, as one line; empty when actual matches expected within |a - e| <= atol + rtol * |e|
+// (NaN equals NaN; dtype and shape must be equal).
+std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol);
+
+// Each subcommand: adds itself to the app; its callback returns through `exit_code`.
+void add_run(CLI::App& app, int& exit_code);
+void add_compile(CLI::App& app, int& exit_code);
+void add_opt(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
+
+}  // namespace relaxc::tools

@@ -1,0 +1,296 @@
+#include "vm/artifact.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "support/diagnostic.h"
+#include "vm/error.h"
+#include "vm/mapped_file.h"
+#include "vm/serialization.h"
+#include "vm/verifier.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+constexpr int64_t kPage = 4096;  // of the file's layout; mappings begin at multiples of any page size
+constexpr std::array<char, 8> kMagic = {'R', 'E', 'L', 'A', 'X', 'C', '\r', '\n'};
+constexpr uint64_t kFormatVersion = 1;
+constexpr uint64_t kMaxSections = 64;
+constexpr std::string_view kRemedy = "compile the model again with 'relaxc compile'";
+
+struct SectionRow {
+  std::array<char, 16> name;  // zero padded
+  uint64_t version;
+  uint64_t offset;  // a multiple of kPage
+  uint64_t bytes;
+};
+static_assert(sizeof(SectionRow) == 40);
+
+struct Footer {
+  std::array<char, 8> magic;
+  uint64_t format_version;
+  uint64_t elf_bytes;  // at offset 0
+  uint64_t table_offset;
+  uint64_t num_sections;
+  uint64_t file_bytes;
+  uint64_t hash;  // XXH3-64 of the file up to here
+};
+static_assert(sizeof(Footer) == 56);
+
+struct KnownSection {
+  std::string_view name;
+  uint64_t version;
+};
+constexpr KnownSection kProgramSection = {"program", 1}, kWeightsSection = {"weights", 1};
+
+// Writes a temporary file beside `path` while hashing it, then renames it.
+class HashedFile {
+ public:
+  explicit HashedFile(const std::string& path) : path_(path), temporary_(path) {
+    // Beside the target, so that rename works; 0777 as the linker does: the user's mask decides.
+    for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
+      temporary_ = fmt::format("{}.tmp.{}.{}", path, getpid(), attempt);
+      descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
+      if (descriptor_ < 0 && errno != EEXIST) break;
+    }
+    if (descriptor_ < 0) fail_write();
+    XXH3_64bits_reset(&hash_);
+  }
+  ~HashedFile() {
+    if (descriptor_ < 0) return;
+    close(descriptor_);
+    unlink(temporary_.c_str());
+  }
+  HashedFile(const HashedFile&) = delete;
+  HashedFile& operator=(const HashedFile&) = delete;
+
+  void write(const void* data, size_t size) {
+    XXH3_64bits_update(&hash_, data, size);
+    offset_ += size;
+    for (const char* next = static_cast<const char*>(data); size > 0;) {
+      ssize_t written = ::write(descriptor_, next, std::min<size_t>(size, size_t{1} << 30));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail_write();
+      next += written;
+      size -= static_cast<size_t>(written);
+    }
+  }
+  void pad_to(uint64_t offset) {
+    static constexpr std::array<char, kPage> kZeros{};
+    while (offset_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - offset_));
+  }
+  void pad_to_page() { pad_to((offset_ + kPage - 1) / kPage * kPage); }
+  uint64_t offset() const { return offset_; }
+  uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
+
+  void commit() {
+    int status = close(descriptor_);
+    descriptor_ = -1;
+    if (status != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+      int error = errno;
+      unlink(temporary_.c_str());
+      errno = error;
+      fail_write();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail_write() const { throw_runtime_error("cannot write '{}': {}", path_, std::strerror(errno)); }
+
+  const std::string& path_;
+  std::string temporary_;
+  int descriptor_ = -1;
+  uint64_t offset_ = 0;
+  // Cache-line aligned by its type.
+  XXH3_state_t hash_;
+};
+
+SectionRow begin_section(HashedFile& file, const KnownSection& section) {
+  file.pad_to_page();
+  SectionRow row{};
+  std::copy(section.name.begin(), section.name.end(), row.name.begin());
+  row.version = section.version;
+  row.offset = file.offset();
+  return row;
+}
+
+void end_section(HashedFile& file, SectionRow& row, std::vector<SectionRow>& table) {
+  row.bytes = file.offset() - row.offset;
+  table.push_back(row);
+}
+
+}  // namespace
+
+void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable) {
+  HashedFile file(path);
+  file.write(elf.data(), elf.size());
+
+  std::vector<SectionRow> table;
+  SectionRow program = begin_section(file, kProgramSection);
+  std::vector<std::byte> bytes = serialize_program(executable);
+  file.write(bytes.data(), bytes.size());
+  end_section(file, program, table);
+
+  SectionRow weights = begin_section(file, kWeightsSection);
+  WeightsLayout layout = layout_weights(executable);
+  for (size_t i = 0; i < executable.constants.size(); ++i) {
+    const Tensor& constant = executable.constants[i];
+    file.pad_to(weights.offset + static_cast<uint64_t>(layout.offsets[i]));
+    if (constant.bytes() > 0) file.write(constant.raw(), static_cast<size_t>(constant.bytes()));
+  }
+  end_section(file, weights, table);
+
+  file.pad_to((file.offset() + 7) / 8 * 8);
+  Footer footer{kMagic, kFormatVersion, elf.size(), file.offset(), table.size(), 0, 0};
+  file.write(table.data(), table.size() * sizeof(SectionRow));
+  footer.file_bytes = file.offset() + sizeof(Footer);
+  file.write(&footer, offsetof(Footer, hash));
+  footer.hash = file.hash();
+  file.write(&footer.hash, sizeof footer.hash);
+  file.commit();
+}
+
+namespace {
+
+// Throws CompileErrors "model.so: error: ...; compile the model again with 'relaxc compile'".
+class ArtifactReader {
+ public:
+  ArtifactReader(const std::string& path, std::shared_ptr<const MappedFile> file)
+      : path_(path), file_(std::move(file)), bytes_(file_->bytes()) {}
+
+  void check(ArtifactOptions options) {
+    if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
+    std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
+    if (footer_.magic != kMagic) damaged("the footer is missing: it is no artifact of relaxc, or it was cut off");
+    if (footer_.format_version != kFormatVersion) {
+      damaged("format version is {}, this runtime reads {}", footer_.format_version, kFormatVersion);
+    }
+    if (footer_.file_bytes != bytes_.size()) {
+      damaged("the file has {} bytes, its footer says {}", bytes_.size(), footer_.file_bytes);
+    }
+    if (options.verify_hash) {
+      uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size() - sizeof footer_.hash);
+      if (hash != footer_.hash)
+        damaged("the content has changed: hash is {:016x}, expected {:016x}", hash, footer_.hash);
+    }
+    read_table();
+  }
+
+  std::span<const std::byte> section(const KnownSection& section) const {
+    for (const SectionRow& row : table_) {
+      std::string_view name(row.name.data(), strnlen(row.name.data(), row.name.size()));
+      if (name != section.name) continue;
+      if (row.version != section.version) {
+        damaged("section '{}' has version {}, this runtime reads {}", name, row.version, section.version);
+      }
+      return bytes_.subspan(row.offset, row.bytes);
+    }
+    damaged("section '{}' is missing", section.name);
+  }
+
+  bool has_elf() const { return footer_.elf_bytes > 0; }
+
+  template <class... Args>
+  [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
+    auto origin = std::make_shared<Origin>();
+    origin->file = path_;
+    fail(Span{origin, 0, 0, 0}, "{}; {}", fmt::format(format, std::forward<Args>(args)...), kRemedy);
+  }
+
+ private:
+  void read_table() {
+    uint64_t size = bytes_.size() - sizeof(Footer);
+    if (footer_.num_sections > kMaxSections || footer_.table_offset > size ||
+        footer_.num_sections * sizeof(SectionRow) != size - footer_.table_offset) {
+      damaged("the section table ({} sections at {}) does not fit the file", footer_.num_sections,
+              footer_.table_offset);
+    }
+    if (footer_.elf_bytes > footer_.table_offset) damaged("the machine code is cut off");
+    table_.resize(footer_.num_sections);
+    if (!table_.empty()) {
+      std::memcpy(table_.data(), bytes_.data() + footer_.table_offset, table_.size() * sizeof(SectionRow));
+    }
+    for (const SectionRow& row : table_) {
+      if (row.offset % kPage != 0 || row.offset > footer_.table_offset ||
+          row.bytes > footer_.table_offset - row.offset) {
+        damaged("a section of {} bytes at {} does not fit the file", row.bytes, row.offset);
+      }
+    }
+  }
+
+  const std::string& path_;
+  std::shared_ptr<const MappedFile> file_;
+  std::span<const std::byte> bytes_;
+  Footer footer_{};
+  std::vector<SectionRow> table_;
+};
+
+class SharedObject final : public KernelLibrary {
+ public:
+  // Opens the file that was mapped and checked, by its descriptor: the path may name another one by now. The
+  // descriptor stays open as long as the library, so that the dynamic linker, which knows libraries by name, cannot
+  // take a later one for this.
+  explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
+    std::string name = fmt::format("/proc/{}/fd/{}", getpid(), file_->descriptor());
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (handle_ == nullptr) reader.damaged("the machine code does not load: {}", dlerror());
+  }
+  ~SharedObject() override { dlclose(handle_); }
+  SharedObject(const SharedObject&) = delete;
+  SharedObject& operator=(const SharedObject&) = delete;
+
+  relaxc_kernel find(const std::string& symbol) const override {
+    return reinterpret_cast<relaxc_kernel>(dlsym(handle_, symbol.c_str()));
+  }
+
+ private:
+  std::shared_ptr<const MappedFile> file_;
+  void* handle_ = nullptr;
+};
+
+// Everything before machine code is loaded.
+Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<const MappedFile>& file) {
+  std::string problem;
+  try {
+    Executable executable = deserialize(reader.section(kProgramSection), reader.section(kWeightsSection), file);
+    std::vector<std::string> messages = verify(executable);
+    if (messages.empty()) return executable;
+    problem = "bytecode is unsound: " + messages.front();
+  } catch (const CompileError& error) {
+    // section() names the file already, deserialize() does not know it.
+    if (error.diagnostics().front().span) throw;
+    problem = error.diagnostics().front().message;
+  } catch (const RuntimeError& error) {
+    problem = error.what();
+  }
+  reader.damaged("{}", problem);
+}
+
+}  // namespace
+
+Artifact load_artifact(const std::string& path, ArtifactOptions options) {
+  std::shared_ptr<const MappedFile> file;
+  try {
+    file = MappedFile::open(path);
+  } catch (const RuntimeError& error) {
+    fail({}, "{}", error.what());
+  }
+  ArtifactReader reader(path, file);
+  reader.check(options);
+  Artifact artifact{read_executable(reader, file), nullptr};
+  if (reader.has_elf()) artifact.library = std::make_shared<SharedObject>(file, reader);
+  return artifact;
+}
+
+}  // namespace relaxc::vm

@@ -1,0 +1,182 @@
+#include "vm/builtins.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "vm/error.h"
+
+namespace relaxc::vm {
+
+Tensor BuiltinContext::empty(std::vector<int64_t> shape, DType dtype) {
+  auto count = element_count(shape);
+  int64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, dtype.bytes(), &bytes)) {
+    throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), fmt::join(shape, ", "));
+  }
+  std::shared_ptr<void> block = memory.allocate(bytes);
+  void* data = block.get();
+  return Tensor::view(std::move(shape), dtype, data, std::move(block));
+}
+
+namespace {
+
+using Arguments = std::span<const Value>;
+
+void expect_count(Arguments arguments, size_t expected) {
+  if (arguments.size() != expected) throw_runtime_error("got {} arguments, expected {}", arguments.size(), expected);
+}
+
+bool is_integer(const Tensor& tensor) { return tensor.dtype().is_integral() || tensor.dtype().is_bool(); }
+
+Value shape_of(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  return arguments[0].tensor().shape();
+}
+
+Value tensor_to_shape(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  const Tensor& tensor = arguments[0].tensor();
+  if (!is_integer(tensor) || tensor.ndim() > 1) {
+    throw_runtime_error("shape comes from {}, expected a vector of integers", describe(tensor));
+  }
+  Shape shape(static_cast<size_t>(tensor.size()));
+  for (int64_t i = 0; i < tensor.size(); ++i) shape[static_cast<size_t>(i)] = tensor.as_int(i);
+  return shape;
+}
+
+Value shape_to_tensor(BuiltinContext& context, Arguments arguments) {
+  expect_count(arguments, 1);
+  const Shape& shape = arguments[0].shape();
+  Tensor tensor = context.empty({static_cast<int64_t>(shape.size())}, kInt64);
+  std::copy(shape.begin(), shape.end(), tensor.data<int64_t>());
+  return tensor;
+}
+
+Value tensor_size(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  return arguments[0].tensor().size();
+}
+
+Value tensor_ndim(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  return int64_t{arguments[0].tensor().ndim()};
+}
+
+Value shape_size(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  return static_cast<int64_t>(arguments[0].shape().size());
+}
+
+Value shape_dim(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 2);
+  const Shape& shape = arguments[0].shape();
+  int64_t index = arguments[1].integer();
+  if (index < 0 || index >= static_cast<int64_t>(shape.size())) {
+    throw_runtime_error("dim {} of {} is out of range", index, describe(arguments[0]));
+  }
+  return shape[static_cast<size_t>(index)];
+}
+
+Value copy(BuiltinContext& context, Arguments arguments) {
+  expect_count(arguments, 1);
+  const Tensor& source = arguments[0].tensor();
+  Tensor result = context.empty(source.shape(), source.dtype());
+  if (source.bytes() > 0) std::memcpy(result.raw(), source.raw(), static_cast<size_t>(source.bytes()));
+  return result;
+}
+
+Value reshape(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 2);
+  return arguments[0].tensor().reshaped(arguments[1].shape());
+}
+
+Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
+  expect_count(arguments, 2);
+  auto dtype = parse_dtype(arguments[1].string());
+  if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
+  return context.empty(arguments[0].shape(), *dtype);
+}
+
+Value make_tuple(BuiltinContext&, Arguments arguments) {
+  return Tuple(std::vector<Value>(arguments.begin(), arguments.end()));
+}
+
+Value tuple_size(BuiltinContext&, Arguments arguments) {
+  expect_count(arguments, 1);
+  return static_cast<int64_t>(arguments[0].tuple().size());
+}
+
+// "[1, 2, 3, ...]"; the first elements only.
+std::string elements(const Tensor& tensor) {
+  constexpr int64_t kShown = 16;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i) {
+    texts.push_back(is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
+  }
+  return fmt::format("[{}{}]", fmt::join(texts, ", "), tensor.size() > kShown ? ", ..." : "");
+}
+
+Value print(BuiltinContext& context, Arguments arguments) {
+  std::vector<std::string> texts;
+  for (const Value& argument : arguments) {
+    if (const auto* text = argument.get_if<std::string>()) {
+      texts.push_back(*text);
+    } else if (const auto* tensor = argument.get_if<Tensor>()) {
+      texts.push_back(fmt::format("{} {}", describe(*tensor), elements(*tensor)));
+    } else {
+      texts.push_back(describe(argument));
+    }
+  }
+  fmt::print(context.output != nullptr ? context.output : stdout, "{}\n", fmt::join(texts, " "));
+  return {};
+}
+
+constexpr auto kBuiltins = std::array{
+    Builtin{"vm.builtin.shape_of", shape_of, "(tensor) -> shape"},
+    Builtin{"vm.builtin.tensor_to_shape", tensor_to_shape, "(vector of integers) -> shape"},
+    Builtin{"vm.builtin.shape_to_tensor", shape_to_tensor, "(shape) -> int64 vector"},
+    Builtin{"vm.builtin.tensor_size", tensor_size, "(tensor) -> number of elements"},
+    Builtin{"vm.builtin.tensor_ndim", tensor_ndim, "(tensor) -> number of dims"},
+    Builtin{"vm.builtin.shape_size", shape_size, "(shape) -> number of dims"},
+    Builtin{"vm.builtin.shape_dim", shape_dim, "(shape, index) -> dim"},
+    Builtin{"vm.builtin.copy", copy, "(tensor) -> tensor with elements of its own"},
+    Builtin{"vm.builtin.reshape", reshape, "(tensor, shape) -> the same elements under another shape"},
+    Builtin{"vm.builtin.alloc_tensor", alloc_tensor, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
+    Builtin{"vm.builtin.tuple_size", tuple_size, "(tuple) -> number of fields"},
+    Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged"},
+};
+
+}  // namespace
+
+std::span<const Builtin> builtins() { return kBuiltins; }
+
+Registry& Registry::add_function(std::string name, BuiltinFunction function) {
+  for (const Builtin& builtin : kBuiltins) {
+    if (builtin.name == name) throw_runtime_error("function '{}' is a builtin and cannot be redefined", name);
+  }
+  if (!function) throw_runtime_error("function '{}' is empty", name);
+  functions_[std::move(name)] = std::move(function);
+  return *this;
+}
+
+Registry& Registry::add_kernel(std::string name, relaxc_kernel kernel) {
+  if (kernel == nullptr) throw_runtime_error("kernel '{}' is null", name);
+  kernels_[std::move(name)] = kernel;
+  return *this;
+}
+
+const BuiltinFunction* Registry::find_function(std::string_view name) const {
+  auto found = functions_.find(name);
+  return found == functions_.end() ? nullptr : &found->second;
+}
+
+relaxc_kernel Registry::find_kernel(std::string_view name) const {
+  auto found = kernels_.find(name);
+  return found == kernels_.end() ? nullptr : found->second;
+}
+
+}  // namespace relaxc::vm

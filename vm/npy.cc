@@ -1,0 +1,192 @@
+#include "vm/npy.h"
+
+#include <fmt/ranges.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <span>
+
+#include "support/checked_math.h"
+#include "vm/error.h"
+#include "vm/mapped_file.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr size_t kMaxHeader = 1 << 16;
+constexpr size_t kMaxRank = 64;
+
+struct DescrRow {
+  std::string_view descr;  // without the byte order
+  DType dtype;
+};
+constexpr std::array kDescrs = {
+    DescrRow{"b1", DType::bool_()},    DescrRow{"i1", DType::int_(8)},    DescrRow{"i2", DType::int_(16)},
+    DescrRow{"i4", DType::int_(32)},   DescrRow{"i8", DType::int_(64)},   DescrRow{"u1", DType::uint(8)},
+    DescrRow{"u2", DType::uint(16)},   DescrRow{"u4", DType::uint(32)},   DescrRow{"u8", DType::uint(64)},
+    DescrRow{"f2", DType::float_(16)}, DescrRow{"f4", DType::float_(32)}, DescrRow{"f8", DType::float_(64)}};
+
+struct Header {
+  std::optional<std::string> descr;
+  std::optional<bool> fortran_order;
+  std::optional<std::vector<int64_t>> shape;
+};
+
+// The header is a Python dict literal with three known keys.
+class HeaderParser {
+ public:
+  HeaderParser(const std::string& path, std::string_view text) : path_(path), text_(text) {}
+
+  Header parse() {
+    Header header;
+    expect('{');
+    while (!accept('}')) {
+      std::string key = string();
+      expect(':');
+      if (key == "descr") {
+        if (peek() != '\'' && peek() != '"') throw_runtime_error("{}: structured dtypes are not supported", path_);
+        header.descr = string();
+      } else if (key == "fortran_order") {
+        header.fortran_order = boolean();
+      } else if (key == "shape") {
+        header.shape = tuple();
+      } else {
+        damaged();
+      }
+      if (!accept(',') && peek() != '}') damaged();
+    }
+    skip_space();
+    if (!text_.empty() || !header.descr || !header.fortran_order || !header.shape) damaged();
+    return header;
+  }
+
+ private:
+  [[noreturn]] void damaged() const { throw_runtime_error("{}: the .npy header is damaged", path_); }
+  void skip_space() {
+    while (!text_.empty() && (text_[0] == ' ' || text_[0] == '\n' || text_[0] == '\t')) text_.remove_prefix(1);
+  }
+  char peek() {
+    skip_space();
+    return text_.empty() ? '\0' : text_[0];
+  }
+  bool accept(char c) {
+    if (peek() != c || text_.empty()) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) damaged();
+  }
+  std::string string() {
+    char quote = peek();
+    if (quote != '\'' && quote != '"') damaged();
+    size_t end = text_.find(quote, 1);
+    if (end == std::string_view::npos) damaged();
+    std::string value(text_.substr(1, end - 1));
+    text_.remove_prefix(end + 1);
+    return value;
+  }
+  bool boolean() {
+    skip_space();
+    for (std::string_view word : {"True", "False"}) {
+      if (!text_.starts_with(word)) continue;
+      text_.remove_prefix(word.size());
+      return word == "True";
+    }
+    damaged();
+  }
+  std::vector<int64_t> tuple() {
+    std::vector<int64_t> values;
+    expect('(');
+    while (!accept(')')) {
+      skip_space();
+      int64_t value = 0;
+      auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+      if (error != std::errc() || value < 0 || values.size() == kMaxRank) damaged();
+      text_.remove_prefix(static_cast<size_t>(end - text_.data()));
+      values.push_back(value);
+      accept('L');  // Python 2 wrote long integers so
+      if (!accept(',') && peek() != ')') damaged();
+    }
+    return values;
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+};
+
+DType dtype_of(const std::string& path, std::string_view descr) {
+  if (descr.size() == 3) {
+    for (const DescrRow& row : kDescrs) {
+      if (descr.substr(1) != row.descr) continue;
+      bool one_byte = row.dtype.bytes() == 1;
+      if (descr[0] == '<' || descr[0] == '=' || (one_byte && (descr[0] == '|' || descr[0] == '>'))) return row.dtype;
+    }
+  }
+  throw_runtime_error("{}: dtype '{}' is not supported, expected bool, an integer or a float in little-endian order",
+                      path, descr);
+}
+
+}  // namespace
+
+Tensor read_npy(const std::string& path) {
+  auto file = vm::MappedFile::open(path);
+  std::string_view content(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
+  auto number = [&](size_t offset) { return static_cast<size_t>(static_cast<unsigned char>(content[offset])); };
+  if (content.size() < 12 || !content.starts_with(kMagic)) throw_runtime_error("{}: not a .npy file", path);
+  size_t version = number(6);
+  if (version < 1 || version > 3) throw_runtime_error("{}: .npy version {} is unknown, expected 1 to 3", path, version);
+  size_t header_size = number(8) | number(9) << 8;
+  size_t header_begin = 10;
+  if (version > 1) {
+    header_size |= number(10) << 16 | number(11) << 24;
+    header_begin = 12;
+  }
+  if (header_size > kMaxHeader || header_size > content.size() - header_begin) {
+    throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
+  }
+  Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
+  DType dtype = dtype_of(path, *header.descr);
+  if (*header.fortran_order && header.shape->size() > 1) {
+    throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
+  }
+  auto count = element_count(*header.shape);
+  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  std::string_view data = content.substr(header_begin + header_size);
+  if (!bytes || static_cast<uint64_t>(*bytes) != data.size()) {
+    throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype),
+                        fmt::join(*header.shape, ", "), data.size());
+  }
+  Tensor tensor = Tensor::empty(*header.shape, dtype);
+  if (!data.empty()) std::memcpy(tensor.raw(), data.data(), data.size());
+  return tensor;
+}
+
+void write_npy(const std::string& path, const Tensor& tensor) {
+  const DescrRow* found = nullptr;
+  for (const DescrRow& row : kDescrs) {
+    if (row.dtype == tensor.dtype()) found = &row;
+  }
+  if (found == nullptr) throw_runtime_error("{}: .npy files have no dtype {}", path, to_string(tensor.dtype()));
+  std::string dict = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}",
+                                 tensor.dtype().bytes() == 1 ? '|' : '<', found->descr, fmt::join(tensor.shape(), ", "),
+                                 tensor.ndim() == 1 ? "," : "");
+  // The data begins at a multiple of 64, after a newline.
+  size_t total = (10 + dict.size() + 1 + 63) / 64 * 64;
+  dict.append(total - 10 - dict.size() - 1, ' ').push_back('\n');
+  if (dict.size() > 0xffff) throw_runtime_error("{}: {} dims are too many for a .npy file", path, tensor.ndim());
+  std::string prefix(kMagic);
+  prefix += {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << prefix << dict;
+  if (tensor.bytes() > 0) out.write(static_cast<const char*>(tensor.raw()), tensor.bytes());
+  out.close();
+  if (!out) throw_runtime_error("cannot write '{}': {}", path, std::strerror(errno));
+}
+
+}  // namespace relaxc

@@ -1,0 +1,38 @@
+#include "vm/profiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace relaxc::vm {
+
+void TableProfiler::on_kernel(const KernelEvent& event) {
+  std::string name(event.kernel);
+  if (!event.label.empty()) name.append(" / ").append(event.label);
+  Row& row = rows_[std::move(name)];
+  ++row.calls;
+  row.total_ns += event.duration_ns;
+}
+
+int64_t TableProfiler::total_ns() const {
+  int64_t total = 0;
+  for (const auto& [name, row] : rows_) total += row.total_ns;
+  return total;
+}
+
+std::string TableProfiler::text() const {
+  std::vector<std::pair<std::string_view, Row>> sorted(rows_.begin(), rows_.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
+  double total = static_cast<double>(std::max<int64_t>(total_ns(), 1));
+  std::string text = fmt::format("{:>8} {:>12} {:>12} {:>7}  {}\n", "calls", "total ms", "mean us", "share", "kernel");
+  for (const auto& [name, row] : sorted) {
+    double ns = static_cast<double>(row.total_ns);
+    text += fmt::format("{:>8} {:>12.3f} {:>12.2f} {:>6.1f}%  {}\n", row.calls, ns / 1e6,
+                        ns / 1e3 / static_cast<double>(row.calls), 100 * ns / total, name);
+  }
+  return text;
+}
+
+}  // namespace relaxc::vm

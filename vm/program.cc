@@ -1,0 +1,230 @@
+#include "vm/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "support/diagnostic.h"
+#include "vm/artifact.h"
+#include "vm/error.h"
+#include "vm/interpreter.h"
+#include "vm/verifier.h"
+
+namespace relaxc {
+
+namespace {
+
+const vm::Builtin* find_builtin(std::string_view name) {
+  for (const vm::Builtin& builtin : vm::builtins()) {
+    if (builtin.name == name) return &builtin;
+  }
+  return nullptr;
+}
+
+// Collects all names that are missing before it throws.
+std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
+                                      const vm::Registry& registry, std::shared_ptr<const void> keep_alive,
+                                      const Span& span) {
+  auto image = std::make_shared<vm::Image>();
+  Diagnostics diagnostics;
+  for (const vm::KernelInfo& kernel : executable.kernels) {
+    bool own = kernel.source == vm::KernelSource::kArtifact;
+    relaxc_kernel function = own ? (resolver ? resolver(kernel.symbol) : nullptr) : registry.find_kernel(kernel.symbol);
+    if (function == nullptr) {
+      diagnostics.error(
+          span, "kernel '{}' is missing; {}", kernel.symbol,
+          own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel");
+    }
+    image->kernels.push_back(function);
+  }
+  for (const std::string& name : executable.builtins) {
+    if (const vm::Builtin* builtin = find_builtin(name)) {
+      image->builtins.emplace_back(builtin->function);
+    } else if (const vm::BuiltinFunction* function = registry.find_function(name)) {
+      image->builtins.push_back(*function);
+    } else {
+      diagnostics.error(span, "function '{}' is missing; add it to the registry with Registry::add_function", name);
+    }
+  }
+  diagnostics.throw_if_errors();
+  image->executable = std::move(executable);
+  image->keep_alive = std::move(keep_alive);
+  return image;
+}
+
+const vm::Function& find_function(const vm::Executable& executable, std::string_view name) {
+  if (auto index = executable.find_function(name)) return executable.functions[static_cast<size_t>(index->value)];
+  std::string known;
+  for (const vm::Function& function : executable.functions) known += fmt::format(" '{}'", function.name);
+  throw_runtime_error("function '{}' does not exist, there are{}", name, known.empty() ? " none" : known);
+}
+
+}  // namespace
+
+Program Program::load(const std::string& path, LoadOptions options) {
+  vm::Artifact artifact = vm::load_artifact(path, {options.verify_hash});
+  auto origin = std::make_shared<Origin>();
+  origin->file = path;
+  std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
+  auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
+  return Program(
+      link(std::move(artifact.executable), resolver, options.registry, library, Span{std::move(origin), 0, 0, 0}));
+}
+
+Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
+                      LoadOptions options) {
+  vm::verify_or_throw(executable, "bytecode");
+  return Program(link(std::move(executable), resolver, options.registry, std::move(keep_alive), {}));
+}
+
+const vm::Executable& Program::executable() const { return image_->executable; }
+
+std::vector<std::string> Program::functions() const {
+  std::vector<std::string> names;
+  for (const vm::Function& function : image_->executable.functions) names.push_back(function.name);
+  return names;
+}
+
+const std::vector<vm::ValueInfo>& Program::inputs(std::string_view function) const {
+  return find_function(image_->executable, function).inputs;
+}
+
+const std::vector<vm::ValueInfo>& Program::outputs(std::string_view function) const {
+  return find_function(image_->executable, function).outputs;
+}
+
+Session::Session(Program program, SessionOptions options) : program_(std::move(program)) {
+  std::shared_ptr<vm::TaskPool> pool = std::move(options.pool);
+  if (!pool) pool = std::make_shared<vm::ThreadPool>(options.threads);
+  interpreter_ = std::make_unique<vm::Interpreter>(
+      program_.image_, vm::InterpreterOptions{std::move(pool), options.memory_limit, options.step_limit});
+}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+
+namespace {
+
+void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
+  if (info.kind != vm::ValueKind::kTensor) {
+    throw_runtime_error("input '{}': is {}, expected a value of kind {}; use run_values", info.name, describe(tensor),
+                        vm::to_string(info.kind));
+  }
+  if (info.dtype && tensor.dtype() != *info.dtype) {
+    throw_runtime_error("input '{}': dtype is {}, expected {}", info.name, to_string(tensor.dtype()),
+                        to_string(*info.dtype));
+  }
+  if (info.dims && tensor.ndim() != static_cast<int>(info.dims->size())) {
+    throw_runtime_error("input '{}': has {} dims ({}), expected {} ({})", info.name, tensor.ndim(), describe(tensor),
+                        info.dims->size(), to_string(info));
+  }
+}
+
+std::vector<vm::Value> check_inputs(const vm::Function& function, std::span<const Tensor> inputs) {
+  if (inputs.size() != function.inputs.size()) {
+    throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
+  }
+  std::vector<vm::Value> values;
+  values.reserve(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_input(inputs[i], function.inputs[i]);
+    values.emplace_back(inputs[i]);
+  }
+  return values;
+}
+
+void flatten(const vm::Value& value, std::vector<Tensor>& results) {
+  if (const auto* tuple = value.get_if<vm::Tuple>()) {
+    for (const vm::Value& field : tuple->fields()) flatten(field, results);
+    return;
+  }
+  if (value.kind() != vm::ValueKind::kTensor) {
+    throw_runtime_error("result {} is {}, expected a tensor; use run_values", results.size(), describe(value));
+  }
+  results.push_back(value.tensor());
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+  const char* a_begin = static_cast<const char*>(a.raw());
+  const char* b_begin = static_cast<const char*>(b.raw());
+  return a.bytes() > 0 && b.bytes() > 0 && std::less<>()(a_begin, b_begin + b.bytes()) &&
+         std::less<>()(b_begin, a_begin + a.bytes());
+}
+
+// A caller may write to a result; constants are mapped read-only and shared.
+void copy_constants(const vm::Executable& executable, std::vector<Tensor>& results) {
+  for (Tensor& result : results) {
+    bool is_constant = std::any_of(executable.constants.begin(), executable.constants.end(),
+                                   [&](const Tensor& constant) { return overlap(constant, result); });
+    if (!is_constant) continue;
+    Tensor copy = Tensor::empty(result.shape(), result.dtype());
+    std::memcpy(copy.raw(), result.raw(), static_cast<size_t>(result.bytes()));
+    result = copy;
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
+  const vm::Executable& executable = program_.executable();
+  std::vector<vm::Value> values = check_inputs(find_function(executable, function), inputs);
+  std::vector<Tensor> results;
+  flatten(interpreter_->run(*executable.find_function(function), values, {}), results);
+  copy_constants(executable, results);
+  return results;
+}
+
+void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function) {
+  const vm::Executable& executable = program_.executable();
+  std::vector<vm::Value> values = check_inputs(find_function(executable, function), inputs);
+  std::vector<const Tensor*> bound;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (overlap(outputs[i], outputs[j])) throw_runtime_error("output tensors {} and {} overlap in memory", j, i);
+    }
+    bool overlaps_input =
+        std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) { return overlap(input, outputs[i]); });
+    bound.push_back(overlaps_input ? nullptr : &outputs[i]);
+  }
+  std::vector<Tensor> results;
+  flatten(interpreter_->run(*executable.find_function(function), values, bound), results);
+  if (results.size() != outputs.size()) {
+    throw_runtime_error("function '{}' has {} results, got {} output tensors", function, results.size(),
+                        outputs.size());
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape()) {
+      throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
+    }
+  }
+  // A result may lie in an input that an output overlaps: all results that do not stand yet are saved first.
+  std::vector<Tensor> saved = results;
+  for (size_t i = 0; i < results.size(); ++i) {
+    bool endangered = false;
+    for (size_t j = 0; j < outputs.size(); ++j) {
+      bool in_place = j == i && outputs[j].raw() == results[i].raw();
+      endangered |= !in_place && overlap(outputs[j], results[i]);
+    }
+    if (!endangered) continue;
+    saved[i] = Tensor::empty(results[i].shape(), results[i].dtype());
+    std::memcpy(saved[i].raw(), results[i].raw(), static_cast<size_t>(results[i].bytes()));
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (saved[i].raw() == outputs[i].raw() || saved[i].bytes() == 0) continue;
+    std::memcpy(outputs[i].raw(), saved[i].raw(), static_cast<size_t>(saved[i].bytes()));
+  }
+}
+
+vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_view function) {
+  const vm::Executable& executable = program_.executable();
+  const vm::Function& callee = find_function(executable, function);
+  for (size_t i = 0; i < std::min(inputs.size(), callee.inputs.size()); ++i) {
+    if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, callee.inputs[i]);
+  }
+  return interpreter_->run(*executable.find_function(function), inputs, {});
+}
+
+void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }
+vm::MemoryPool::Stats Session::memory_stats() const { return interpreter_->memory().stats(); }
+void Session::trim() { interpreter_->memory().trim(); }
+
+}  // namespace relaxc
