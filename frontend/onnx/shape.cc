@@ -39,7 +39,7 @@ Outputs constant_of_shape(Node& n) {
   Expr fill = n.scalar(0, kFloat32);
   if (auto value = n.attr_tensor("value")) {
     if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
-    fill = constant(value->reshaped({}), n.span());
+    fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
   }
   std::vector<Expr> dims = n.ints(0);
   for (size_t d = 0; d < dims.size(); ++d) {
