@@ -307,10 +307,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       inputs.push_back(std::move(value));
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    if (poisoned) {
-      // Still report an operator that we do not have.
-      poison_outputs(node);
-    }
+    if (poisoned) poison_outputs(node);
     std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     auto opset = opsets.find(domain);
@@ -322,6 +319,11 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
+    for (const auto& attribute : node.attribute()) {
+      if (poisoned && !is_known_attribute(attribute.name()))
+        fail_unsupported(span, "attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
+                         node.op_type(), version);
+    }
     if (!poisoned) {
       int count = static_cast<int>(inputs.size());
       if (count < row->least_inputs || count > row->most_inputs) {
