@@ -112,9 +112,9 @@ Outputs window(Node& n) {
 // ---- Resize ---------------------------------------------------------------------------------------------------------
 
 struct ResizePlan {
-  std::vector<Expr> sizes;                   // per axis of the input
-  std::optional<std::vector<double>> scales; // constants
-  std::optional<Expr> scale_tensor;          // read at run time
+  std::vector<Expr> sizes;                    // per axis of the input
+  std::optional<std::vector<double>> scales;  // constants
+  std::optional<Expr> scale_tensor;           // read at run time
 };
 
 // Output sizes floor(size * scale).
@@ -122,8 +122,7 @@ ResizePlan sizes_from_scales(Node& n, size_t input, const std::vector<size_t>& a
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
   if (auto known = n.constant(input)) {
-    if (known->size() != static_cast<int64_t>(axes.size()))
-      n.fail("{} scales for {} axes", known->size(), axes.size());
+    if (known->size() != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", known->size(), axes.size());
     plan.scales.emplace(dims.size(), 1.0);
     for (size_t k = 0; k < axes.size(); ++k) {
       double scale = known->as_double(static_cast<int64_t>(k));
