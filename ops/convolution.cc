@@ -2,6 +2,8 @@
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
 // form that schedules expect. The transposed one spreads and pads the input in that stage, then convolves with the
 // flipped kernel.
+#include <algorithm>
+
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -11,6 +13,8 @@ namespace {
 
 const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
 const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
+// Output channels innermost: what the vectors of a register tile read (passes/pack_weights.cc).
+const char* packed_kernel_layout_of(int spatial) { return spatial == 1 ? "IWO" : spatial == 2 ? "IHWO" : "IDHWO"; }
 const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
 
 template <int N>
@@ -50,6 +54,7 @@ struct Conv {
   std::vector<int64_t> strides, dilation;
   Padding padding;
   int64_t groups;
+  bool packed = false;  // the weight is [I, spatial..., O]
   DType out_dtype;
   Expr batch, in_channels, out_channels, in_per_group, out_per_group;
   std::vector<Expr> kernel;
@@ -70,7 +75,7 @@ Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const cha
 }
 
 template <int N, class A>
-Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout) {
+Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout, bool packed = false) {
   require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
   require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
@@ -83,12 +88,15 @@ Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout) {
   if (data != weight && !widened)
     op.fail("arguments have different dtypes: {} and {}", to_string(data), to_string(weight));
   if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
-  const std::vector<Expr>&x = op.shape(0), &w = op.shape(1);
+  const std::vector<Expr>& x = op.shape(0);
+  std::vector<Expr> w = op.shape(1);
+  if (packed) std::rotate(w.begin(), w.end() - 1, w.end());
   return Conv{.spatial = N,
               .strides = per_dim(op, attrs.strides, N, "strides", 1),
               .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
               .padding = read_padding(op, attrs.padding, N),
               .groups = attrs.groups,
+              .packed = packed,
               .out_dtype = attrs.out_dtype.value_or(data),
               .batch = x[0],
               .in_channels = x[1],
@@ -106,7 +114,9 @@ void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
 
 template <int N>
 Conv check_conv(const OpCall& op) {
-  Conv conv = check_common<N>(op, op.attrs<ConvAttrs<N>>(), kernel_layout_of(N));
+  auto attrs = op.attrs<ConvAttrs<N>>();
+  bool packed = attrs.kernel_layout == packed_kernel_layout_of(N);
+  Conv conv = check_common<N>(op, attrs, packed ? packed_kernel_layout_of(N) : kernel_layout_of(N), packed);
   check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
@@ -159,9 +169,9 @@ OpRow conv() {
         extents.push_back(op.shape(0)[d + 2] + (conv.padding.before[d] + conv.padding.after[d]));
       source = pad_stage(b, x[0], conv.padding.before, extents, zero(op.dtype(0)));
     }
-    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [](const Expr& channel, Axes r) {
+    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [&](const Expr& channel, Axes r) {
       std::vector<Expr> indices = r;
-      indices.insert(indices.begin(), channel);
+      indices.insert(conv.packed ? indices.end() : indices.begin(), channel);
       return indices;
     })});
   };
