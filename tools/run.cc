@@ -47,7 +47,7 @@ int run(const RunOptions& options) {
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<Tensor> results = session.run(inputs);
-  if (options.profile) fmt::print("{}", profiler.to_string());
+  if (options.profile) fmt::print("{}", profiler.text());
   if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir);
   for (size_t i = 0; i < results.size(); ++i) {
     std::string name = i < outputs.size() ? outputs[i].name : fmt::format("output_{}", i);

@@ -284,8 +284,8 @@ Folded fold_with(Node& node, const std::vector<const Contents*>& in) {
   auto is = [&](std::initializer_list<const char*> names) {
     return std::any_of(names.begin(), names.end(), [&](const char* name) { return op == name; });
   };
-  if (is({"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater",
-          "GreaterOrEqual", "And", "Or", "Xor"})) {
+  if (is({"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
+          "And", "Or", "Xor"})) {
     if (node.opset() < 7 || (op == "Mod" && node.attr_int("fmod", 0))) return std::nullopt;
     return in.size() > 1 ? elementwise(node, op, in) : std::nullopt;
   }
@@ -297,8 +297,9 @@ Folded fold_with(Node& node, const std::vector<const Contents*>& in) {
   if (is({"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"})) return fold_reduce(node, op, x);
   if (op == "Identity") return x;
   if (op == "Unsqueeze" || op == "Squeeze") {
-    std::optional<std::vector<int64_t>> axes =
-        node.opset() < 13 ? node.attr_ints("axes") : node.has(1) ? node.constant_ints(1) : std::nullopt;
+    std::optional<std::vector<int64_t>> axes = node.opset() < 13 ? node.attr_ints("axes")
+                                               : node.has(1)     ? node.constant_ints(1)
+                                                                 : std::nullopt;
     bool grows = op == "Unsqueeze";
     if (grows ? !x.scalar : x.scalar || x.elements.size() != 1) return std::nullopt;
     if (grows && (!axes || axes->size() != 1)) return std::nullopt;

@@ -115,8 +115,8 @@ void GraphImporter::declare(const onnx::GraphProto& graph) {
 }
 
 Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
-  std::string op = node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type()
-                                                                         : node.domain() + "." + node.op_type();
+  std::string op =
+      node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type() : node.domain() + "." + node.op_type();
   std::string name = node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
   return {std::make_shared<const Origin>(
       Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
@@ -124,7 +124,8 @@ Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
 
 Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   if (value->tensor) return *value->tensor;
-  if (!value->contents) fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+  if (!value->contents)
+    fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
   const Contents& contents = *value->contents;
   std::optional<Expr> expr;
   if (auto known = tensor_of_contents(contents)) {
@@ -177,8 +178,8 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
     context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, {}, "sparse initializers", {}});
   for (const auto& tensor : graph.initializer()) {
     if (!used.contains(tensor.name())) continue;
-    Span span{std::make_shared<const Origin>(Origin{
-        fmt::format("{}: initializer '{}'", context_.file->name(), printable(tensor.name())), {}, {}, nullptr})};
+    Span span{std::make_shared<const Origin>(
+        Origin{fmt::format("{}: initializer '{}'", context_.file->name(), printable(tensor.name())), {}, {}, nullptr})};
     Value value = poisoned_value();
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
@@ -306,10 +307,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       inputs.push_back(std::move(value));
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
-    if (poisoned) {
-      // Still report an operator that we do not have.
-      poison_outputs(node);
-    }
+    if (poisoned) poison_outputs(node);
     std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     auto opset = opsets.find(domain);
@@ -321,6 +319,11 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
+    for (const auto& attribute : node.attribute()) {
+      if (poisoned && !is_known_attribute(attribute.name()))
+        fail_unsupported(span, "attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
+                         node.op_type(), version);
+    }
     if (!poisoned) {
       int count = static_cast<int>(inputs.size());
       if (count < row->least_inputs || count > row->most_inputs) {
@@ -350,8 +353,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
 bool GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
   std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
   const onnx::FunctionProto& function = *context_.functions.at(domain + "." + node.op_type());
-  if (++context_.depth > context_.options.limits.depth)
-    fail(span, "functions are nested deeper than {}", context_.options.limits.depth);
+  Nested nested(context_, span);
   if (static_cast<int>(inputs.size()) > function.input_size())
     fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
   std::unordered_map<std::string, const onnx::AttributeProto*> given;
@@ -397,7 +399,6 @@ bool GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     if (!value) fail(span, "output '{}' of the function is not defined", printable(name));
     outputs.push_back(value);
   }
-  --context_.depth;
   bind_outputs(node, outputs, span);
   return true;
 }
@@ -413,19 +414,18 @@ std::vector<Value> GraphImporter::outputs_of(const onnx::GraphProto& graph) {
 }
 
 std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
-  if (++context_.depth > context_.options.limits.depth)
-    fail(builder_.span(), "graphs are nested deeper than {}", context_.options.limits.depth);
+  Nested nested(context_, builder_.span());
   GraphImporter body(context_, builder_, this);
   body.function_opsets = function_opsets;
   body.place = place + builder_.span().origin->node + "/";
   for (int i = 0; i < graph.input_size(); ++i) {
-    if (static_cast<size_t>(i) < arguments.size()) body.define(graph.input(i).name(), arguments[static_cast<size_t>(i)]);
+    if (static_cast<size_t>(i) < arguments.size())
+      body.define(graph.input(i).name(), arguments[static_cast<size_t>(i)]);
   }
   body.declare(graph);
   body.add_initializers(graph);
   body.add_nodes(graph.node());
   std::vector<Value> outputs = body.outputs_of(graph);
-  --context_.depth;
   return outputs;
 }
 

@@ -17,7 +17,23 @@ struct ModelContext {
   Analyzer analyzer;                                                      // facts about dims
   int64_t node_count = 0;
   int64_t depth = 0;
-  int64_t loop_bodies = 0;
+  const Builder* main_builder = nullptr;  // the one with a dataflow block
+};
+
+// One level of nesting; throws beyond the limit.
+class Nested {
+ public:
+  Nested(ModelContext& context, const Span& span) : context_(context) {
+    if (context.depth >= context.options.limits.depth)
+      fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
+    ++context.depth;
+  }
+  ~Nested() { --context_.depth; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+
+ private:
+  ModelContext& context_;
 };
 
 class GraphImporter {

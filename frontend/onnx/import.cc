@@ -63,8 +63,7 @@ Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const 
   if (!input.type().has_tensor_type()) fail_unsupported(span, "only tensors can be graph inputs");
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
-  if (!tensor.has_shape())
-    fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
+  if (!tensor.has_shape()) fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
   std::vector<Expr> dims = dims_of(context, tensor.shape(), input.name(), span);
   int64_t bytes = dtype.bytes();
   for (const Expr& dim : dims) {
@@ -83,8 +82,7 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
   auto dtype = tensor_dtype(type);
   if (declared.elem_type() != 0 && dtype) {
     DType wanted = dtype_of_element_type(declared.elem_type(), span);
-    if (wanted != *dtype)
-      fail(span, "declared as {}, but the graph computes {}", to_string(wanted), to_string(*dtype));
+    if (wanted != *dtype) fail(span, "declared as {}, but the graph computes {}", to_string(wanted), to_string(*dtype));
   }
   const std::vector<Expr>* shape = known_shape(type);
   if (!declared.has_shape() || !shape) return;
@@ -96,7 +94,8 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
   for (int d = 0; d < declared.shape().dim_size(); ++d) {
     const auto& dim = declared.shape().dim(d);
     auto known = as_int((*shape)[static_cast<size_t>(d)]);
-    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() && context.options.dims.empty())
+    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() &&
+        context.options.dims.empty())
       fail(span, "dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known);
   }
 }
@@ -112,7 +111,7 @@ Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::
 }  // namespace
 
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
-  ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, 0};
+  ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, nullptr};
   const onnx::ModelProto& model = file->proto();
   bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
   if (empty_message) fail(place(context, {}), "not an ONNX model");
@@ -123,6 +122,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
 
   Builder builder(ops);
   builder.set_span(place(context, {}));
+  context.main_builder = &builder;
   GraphImporter importer(context, builder, nullptr);
   std::unordered_map<std::string, bool> initializers;
   for (const auto& tensor : graph.initializer()) initializers[tensor.name()] = true;

@@ -18,8 +18,7 @@ void check_indices(Node& n, const Expr& indices, const Expr& dim) {
   if (!known || !size || !known->data.dtype().is_integral()) return;
   for (int64_t i = 0; i < known->data.size(); ++i) {
     int64_t index = known->data.as_int(i);
-    if (index < -*size || index >= *size)
-      n.fail("index {} is out of range for an axis of size {}", index, *size);
+    if (index < -*size || index >= *size) n.fail("index {} is out of range for an axis of size {}", index, *size);
   }
 }
 

@@ -18,13 +18,13 @@ Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
 
 Outputs unary(Node& n) {
   static const std::unordered_map<std::string, const char*> kNames = {
-      {"Abs", "abs"},       {"Acos", "acos"},       {"Acosh", "acosh"},     {"Asin", "asin"},
-      {"Asinh", "asinh"},   {"Atan", "atan"},       {"Atanh", "atanh"},     {"BitwiseNot", "bitwise_not"},
-      {"Ceil", "ceil"},     {"Cos", "cos"},         {"Cosh", "cosh"},       {"Erf", "erf"},
-      {"Exp", "exp"},       {"Floor", "floor"},     {"Log", "log"},         {"Neg", "negative"},
-      {"Not", "logical_not"}, {"Relu", "nn.relu"},  {"Round", "round"},     {"Sigmoid", "sigmoid"},
-      {"Sign", "sign"},     {"Sin", "sin"},         {"Sinh", "sinh"},       {"Softplus", "nn.softplus"},
-      {"Sqrt", "sqrt"},     {"Tan", "tan"},         {"Tanh", "tanh"},       {"IsNaN", "isnan"}};
+      {"Abs", "abs"},         {"Acos", "acos"},    {"Acosh", "acosh"}, {"Asin", "asin"},
+      {"Asinh", "asinh"},     {"Atan", "atan"},    {"Atanh", "atanh"}, {"BitwiseNot", "bitwise_not"},
+      {"Ceil", "ceil"},       {"Cos", "cos"},      {"Cosh", "cosh"},   {"Erf", "erf"},
+      {"Exp", "exp"},         {"Floor", "floor"},  {"Log", "log"},     {"Neg", "negative"},
+      {"Not", "logical_not"}, {"Relu", "nn.relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"},
+      {"Sign", "sign"},       {"Sin", "sin"},      {"Sinh", "sinh"},   {"Softplus", "nn.softplus"},
+      {"Sqrt", "sqrt"},       {"Tan", "tan"},      {"Tanh", "tanh"},   {"IsNaN", "isnan"}};
   n.ignore({"consumed_inputs"});
   return {n.of(n.op(kNames.at(n.op_type()), {n.tensor(0)}))};
 }
@@ -40,18 +40,27 @@ Expr aligned_operand(Node& n) {
   if (!broadcast || !has_axis) return b;
   axis = n.axis(axis, rank);
   std::vector<Expr> shape = n.shape_of(b);
-  if (axis + static_cast<int64_t>(shape.size()) > rank) n.fail("axis is {}, too large for operands of rank {} and {}",
-                                                               axis, rank, shape.size());
+  if (axis + static_cast<int64_t>(shape.size()) > rank)
+    n.fail("axis is {}, too large for operands of rank {} and {}", axis, rank, shape.size());
   while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(int_imm(1));
   return n.reshape(b, shape);
 }
 Outputs binary_op(Node& n) {
-  static const std::unordered_map<std::string, const char*> kNames = {
-      {"Add", "add"},           {"Sub", "subtract"},      {"Mul", "multiply"},         {"Div", "divide"},
-      {"And", "logical_and"},   {"Or", "logical_or"},     {"Xor", "logical_xor"},      {"Equal", "equal"},
-      {"Less", "less"},         {"Greater", "greater"},   {"LessOrEqual", "less_equal"},
-      {"GreaterOrEqual", "greater_equal"}, {"BitwiseAnd", "bitwise_and"}, {"BitwiseOr", "bitwise_or"},
-      {"BitwiseXor", "bitwise_xor"}};
+  static const std::unordered_map<std::string, const char*> kNames = {{"Add", "add"},
+                                                                      {"Sub", "subtract"},
+                                                                      {"Mul", "multiply"},
+                                                                      {"Div", "divide"},
+                                                                      {"And", "logical_and"},
+                                                                      {"Or", "logical_or"},
+                                                                      {"Xor", "logical_xor"},
+                                                                      {"Equal", "equal"},
+                                                                      {"Less", "less"},
+                                                                      {"Greater", "greater"},
+                                                                      {"LessOrEqual", "less_equal"},
+                                                                      {"GreaterOrEqual", "greater_equal"},
+                                                                      {"BitwiseAnd", "bitwise_and"},
+                                                                      {"BitwiseOr", "bitwise_or"},
+                                                                      {"BitwiseXor", "bitwise_xor"}};
   return {n.of(n.binary(kNames.at(n.op_type()), n.tensor(0), aligned_operand(n)))};
 }
 
@@ -201,8 +210,8 @@ Outputs shrink(Node& n) {
   double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
   DType dtype = n.dtype(0);
   Expr real = dtype.is_float() ? x : n.cast(x, kFloat64);
-  Expr inner = where(n, n.binary("greater", real, n.like(lambda, real)), n.sub(real, n.like(bias, real)),
-                     zero_like(n, real));
+  Expr inner =
+      where(n, n.binary("greater", real, n.like(lambda, real)), n.sub(real, n.like(bias, real)), zero_like(n, real));
   Expr result = where(n, n.binary("less", real, n.like(-lambda, real)), n.add(real, n.like(bias, real)), inner);
   return {n.of(n.cast(result, dtype))};
 }
@@ -234,26 +243,40 @@ Outputs affine(Node& n) {
 
 std::vector<ConverterRow> math_converters() {
   std::vector<ConverterRow> rows = {
-      {"Sum", 1, 1, kAny, variadic},      {"Mean", 1, 1, kAny, variadic},
-      {"Max", 1, 1, kAny, variadic},      {"Min", 1, 1, kAny, variadic},
-      {"Pow", 1, 2, 2, pow},              {"Mod", 10, 2, 2, mod},
-      {"BitShift", 11, 2, 2, bit_shift},  {"Reciprocal", 1, 1, 1, reciprocal},
-      {"Where", 9, 3, 3, where_op},       {"IsInf", 10, 1, 1, is_inf},
-      {"Cast", 6, 1, 1, cast},            {"CastLike", 15, 2, 2, cast_like},
-      {"Clip", 1, 1, 1, clip},            {"Clip", 11, 1, 3, clip},
-      {"LeakyRelu", 1, 1, 1, leaky_relu}, {"PRelu", 1, 2, 2, prelu},
-      {"Elu", 1, 1, 1, elu},              {"Selu", 1, 1, 1, selu},
-      {"Celu", 12, 1, 1, celu},           {"HardSigmoid", 1, 1, 1, hard_sigmoid},
-      {"HardSwish", 14, 1, 1, hard_swish}, {"ThresholdedRelu", 1, 1, 1, thresholded_relu},
-      {"Shrink", 9, 1, 1, shrink},        {"Softsign", 1, 1, 1, softsign},
-      {"Gelu", 20, 1, 1, gelu},           {"Gelu", 1, 1, 1, gelu, "com.microsoft"},
-      {"Mish", 18, 1, 1, mish},           {"Swish", 24, 1, 1, swish},
+      {"Sum", 1, 1, kAny, variadic},
+      {"Mean", 1, 1, kAny, variadic},
+      {"Max", 1, 1, kAny, variadic},
+      {"Min", 1, 1, kAny, variadic},
+      {"Pow", 1, 2, 2, pow},
+      {"Mod", 10, 2, 2, mod},
+      {"BitShift", 11, 2, 2, bit_shift},
+      {"Reciprocal", 1, 1, 1, reciprocal},
+      {"Where", 9, 3, 3, where_op},
+      {"IsInf", 10, 1, 1, is_inf},
+      {"Cast", 6, 1, 1, cast},
+      {"CastLike", 15, 2, 2, cast_like},
+      {"Clip", 1, 1, 1, clip},
+      {"Clip", 11, 1, 3, clip},
+      {"LeakyRelu", 1, 1, 1, leaky_relu},
+      {"PRelu", 1, 2, 2, prelu},
+      {"Elu", 1, 1, 1, elu},
+      {"Selu", 1, 1, 1, selu},
+      {"Celu", 12, 1, 1, celu},
+      {"HardSigmoid", 1, 1, 1, hard_sigmoid},
+      {"HardSwish", 14, 1, 1, hard_swish},
+      {"ThresholdedRelu", 1, 1, 1, thresholded_relu},
+      {"Shrink", 9, 1, 1, shrink},
+      {"Softsign", 1, 1, 1, softsign},
+      {"Gelu", 20, 1, 1, gelu},
+      {"Gelu", 1, 1, 1, gelu, "com.microsoft"},
+      {"Mish", 18, 1, 1, mish},
+      {"Swish", 24, 1, 1, swish},
       {"Affine", 1, 1, 1, affine},
   };
   for (const char* name :
-       {"Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil", "Cos", "Cosh", "Erf", "Exp",
-        "Floor", "Log", "Neg", "Not", "Relu", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Sqrt", "Tan",
-        "Tanh", "IsNaN"})
+       {"Abs",  "Acos", "Acosh", "Asin",     "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil",  "Cos",
+        "Cosh", "Erf",  "Exp",   "Floor",    "Log",   "Neg",  "Not",   "Relu",       "Round", "Sigmoid",
+        "Sign", "Sin",  "Sinh",  "Softplus", "Sqrt",  "Tan",  "Tanh",  "IsNaN"})
     rows.push_back({name, 1, 1, 1, unary});
   for (const char* name : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual",
                            "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})

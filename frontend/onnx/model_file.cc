@@ -167,9 +167,9 @@ Tensor external_tensor(const std::string& folder, const onnx::TensorProto& proto
   if (length) check_size(*length, header, span);
   if (header.bytes > size - offset)
     fail(span, "external data '{}' has {} bytes, expected {}", location, size, offset + header.bytes);
-  Tensor tensor = tensor_over(header.shape, header.dtype,
-                              bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner,
-                              true);
+  Tensor tensor =
+      tensor_over(header.shape, header.dtype,
+                  bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner, true);
   check_bools(tensor, span);
   return tensor;
 }

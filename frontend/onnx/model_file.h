@@ -11,8 +11,8 @@
 
 namespace relaxc::onnx_import {
 
-// The dtype of an ONNX element type; unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones throw at
-// the span.
+// The dtype of an ONNX element type; unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones throw
+// at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
 // 0 when there is none.
 int element_type_of_dtype(DType dtype);

@@ -146,7 +146,8 @@ Outputs conv_transpose(Node& n) {
   auto output_shape = n.attr_ints("output_shape");
   bool same = w.auto_pad == "SAME_UPPER" || w.auto_pad == "SAME_LOWER";
   if (output_shape || same) {
-    if (output_shape && output_shape->size() == w.spatial + 2) output_shape->erase(output_shape->begin(), output_shape->begin() + 2);
+    if (output_shape && output_shape->size() == w.spatial + 2)
+      output_shape->erase(output_shape->begin(), output_shape->begin() + 2);
     if (output_shape && output_shape->size() != w.spatial) n.fail("output_shape has {} numbers", output_shape->size());
     for (size_t d = 0; d < w.spatial; ++d) {
       int64_t reach = (w.kernel[d] - 1) * w.dilations[d] + 1, total = 0;
@@ -254,8 +255,7 @@ Outputs layer_norm(Node& n) {
     normalized.push_back(n.shape(0)[static_cast<size_t>(d)]);
   }
   Expr scale = n.broadcast_to(n.tensor(1), normalized);
-  Expr bias = n.has(2) ? n.broadcast_to(n.tensor(2), normalized)
-                       : n.broadcast_to(n.scalar(0, n.dtype(1)), normalized);
+  Expr bias = n.has(2) ? n.broadcast_to(n.tensor(2), normalized) : n.broadcast_to(n.scalar(0, n.dtype(1)), normalized);
   Attrs attrs;
   attrs.set("axes", axes);
   attrs.set("epsilon", epsilon);
@@ -353,8 +353,7 @@ Expr matmul_of(Node& n, const Expr& a, const Expr& b) {
   if (n.dtype_of_tensor(a) != n.dtype_of_tensor(b))
     n.fail("inputs have dtypes {} and {}", to_string(n.dtype_of_tensor(a)), to_string(n.dtype_of_tensor(b)));
   n.require_equal(x.back(), y.size() == 1 ? y[0] : y[y.size() - 2], "inner dims of a product");
-  if (x.size() > 2 && y.size() > 2)
-    n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
+  if (x.size() > 2 && y.size() > 2) n.broadcast({x.begin(), x.end() - 2}, {y.begin(), y.end() - 2});
   return n.op("matmul", {a, b});
 }
 Outputs matmul(Node& n) { return {n.of(matmul_of(n, n.tensor(0), n.tensor(1)))}; }

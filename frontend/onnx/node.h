@@ -147,6 +147,9 @@ std::vector<ConverterRow> recurrent_converters();
 // The converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
 
+// Whether any converter reads an attribute of that name; for nodes that are not converted because an input failed.
+bool is_known_attribute(const std::string& name);
+
 // Evaluates the node on known contents (shape arithmetic), when all its inputs have them and the operator is one that
 // shapes are made with.
 std::optional<Contents> fold_contents(Node& node);

@@ -76,7 +76,8 @@ Outputs qlinear_matmul(Node& n) {
   Expr product = n.cast(n.op("matmul", {a, b}), kFloat32);
   Expr scale = n.mul(n.cast(aligned(n, n.tensor(1), -2, a_rank), kFloat32),
                      n.cast(aligned(n, n.tensor(4), -1, b_rank), kFloat32));
-  return {n.of(quantized(n, n.mul(product, scale), n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
+  return {
+      n.of(quantized(n, n.mul(product, scale), n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
 }
 Outputs qlinear_conv(Node& n) {
   int64_t rank = n.rank(0);

@@ -168,8 +168,8 @@ Outputs softmax(Node& n) {
 
 std::vector<ConverterRow> reduction_converters() {
   std::vector<ConverterRow> rows = {
-      {"ArgMax", 1, 1, 1, arg_reduce}, {"ArgMin", 1, 1, 1, arg_reduce},     {"CumSum", 11, 2, 2, cumsum},
-      {"CumProd", 26, 2, 2, cumsum},   {"Softmax", 1, 1, 1, softmax},       {"LogSoftmax", 1, 1, 1, softmax},
+      {"ArgMax", 1, 1, 1, arg_reduce}, {"ArgMin", 1, 1, 1, arg_reduce}, {"CumSum", 11, 2, 2, cumsum},
+      {"CumProd", 26, 2, 2, cumsum},   {"Softmax", 1, 1, 1, softmax},   {"LogSoftmax", 1, 1, 1, softmax},
       {"Hardmax", 1, 1, 1, softmax},
   };
   for (const char* name : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",

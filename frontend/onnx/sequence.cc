@@ -54,12 +54,13 @@ Outputs split_to_sequence(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
   bool keepdims = n.attr_int("keepdims", 1) != 0;
   auto dim = as_int(n.shape(0)[static_cast<size_t>(axis)]);
-  if (!dim) n.unsupported("a split of a symbolic dim into a sequence");
+  bool listed = n.has(1) && n.rank(1) == 1;
+  if (!dim && !listed) n.unsupported("a split of a symbolic dim into a sequence; make it constant with --dim");
   std::vector<Expr> lengths;
   if (n.has(1)) {
     keepdims = true;
     std::vector<Expr> given = n.ints(1);
-    if (n.rank(1) == 0) {
+    if (!listed) {
       auto part = as_int(given[0]);
       if (!part) n.unsupported("a split length that is known at run time only");
       if (*part < 1) n.fail("the split length is {}", *part);
@@ -84,7 +85,7 @@ Outputs split_to_sequence(Node& n) {
     items.push_back(n.of(piece));
     begin = end;
   }
-  n.require_equal(begin, int_imm(*dim), "sum of the split lengths and size of the axis");
+  n.require_equal(begin, n.shape(0)[static_cast<size_t>(axis)], "sum of the split lengths and size of the axis");
   return {n.sequence(std::move(items))};
 }
 Outputs concat_from_sequence(Node& n) {

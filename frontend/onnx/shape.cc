@@ -39,7 +39,7 @@ Outputs constant_of_shape(Node& n) {
   Expr fill = n.scalar(0, kFloat32);
   if (auto value = n.attr_tensor("value")) {
     if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
-    fill = constant(value->reshaped({}), n.span());
+    fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
   }
   std::vector<Expr> dims = n.ints(0);
   for (size_t d = 0; d < dims.size(); ++d) {
@@ -112,9 +112,9 @@ Outputs window(Node& n) {
 // ---- Resize ---------------------------------------------------------------------------------------------------------
 
 struct ResizePlan {
-  std::vector<Expr> sizes;                   // per axis of the input
-  std::optional<std::vector<double>> scales; // constants
-  std::optional<Expr> scale_tensor;          // read at run time
+  std::vector<Expr> sizes;                    // per axis of the input
+  std::optional<std::vector<double>> scales;  // constants
+  std::optional<Expr> scale_tensor;           // read at run time
 };
 
 // Output sizes floor(size * scale).
@@ -122,8 +122,7 @@ ResizePlan sizes_from_scales(Node& n, size_t input, const std::vector<size_t>& a
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
   if (auto known = n.constant(input)) {
-    if (known->size() != static_cast<int64_t>(axes.size()))
-      n.fail("{} scales for {} axes", known->size(), axes.size());
+    if (known->size() != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", known->size(), axes.size());
     plan.scales.emplace(dims.size(), 1.0);
     for (size_t k = 0; k < axes.size(); ++k) {
       double scale = known->as_double(static_cast<int64_t>(k));

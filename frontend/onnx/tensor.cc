@@ -66,7 +66,8 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   if (runtime) {
     // Read at run time: any element may be the -1; the others' product is that of the elements other than -1.
     Expr others = int_imm(1);
-    for (const Expr& dim : result) others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
+    for (const Expr& dim : result)
+      others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
     for (Expr& dim : result) {
       if (!as_int(dim) && n.least_value(dim) < 0)
         dim = select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim);
@@ -81,9 +82,8 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     Expr divisor = int_imm(1);
     for (size_t d = 0; d < result.size(); ++d) {
       if (d == *inferred) continue;
-      auto match = std::find_if(left.begin(), left.end(), [&](const Expr& x) {
-        return !as_int(x) && n.provably_equal(x, result[d]);
-      });
+      auto match = std::find_if(left.begin(), left.end(),
+                                [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, result[d]); });
       if (match != left.end()) {
         left.erase(match);
       } else {
@@ -118,8 +118,8 @@ Outputs flatten(Node& n) {
   int64_t rank = static_cast<int64_t>(shape.size()), axis = n.attr_int("axis", 1);
   if (axis < -rank || axis > rank) n.fail("axis is {}, expected {} to {}", axis, -rank, rank);
   size_t at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
-  return {n.of(n.reshape(n.tensor(0), {n.simplify(product(shape, 0, at)),
-                                       n.simplify(product(shape, at, shape.size()))}))};
+  return {
+      n.of(n.reshape(n.tensor(0), {n.simplify(product(shape, 0, at)), n.simplify(product(shape, at, shape.size()))}))};
 }
 
 // Constant axes; nullopt when they are only known at run time.
@@ -191,8 +191,7 @@ Outputs concat(Node& n) {
   std::vector<Expr> items;
   for (size_t i = 0; i < n.inputs(); ++i) {
     Expr item = n.tensor(i);
-    if (n.dtype(i) != n.dtype(0))
-      n.fail("inputs have dtypes {} and {}", to_string(n.dtype(0)), to_string(n.dtype(i)));
+    if (n.dtype(i) != n.dtype(0)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(0)), to_string(n.dtype(i)));
     if (n.rank(i) != n.rank(0)) n.fail("inputs have ranks {} and {}", n.rank(0), n.rank(i));
     for (int64_t d = 0; d < n.rank(0); ++d) {
       if (d != axis) n.require_equal(n.shape(0)[d], n.shape_of(item)[d], "sizes of a dim that is not joined");
@@ -242,8 +241,7 @@ Outputs split(Node& n) {
 // Start or end of a slice, counted from the end when negative and limited to [low, high].
 Expr clamp_bound(Node& n, const Expr& bound, const Expr& dim, const Expr& low, const Expr& high) {
   auto known = as_int(bound);
-  Expr position = !known        ? (n.least_value(bound) >= 0 ? bound
-                                                                  : select(bound < int_imm(0), bound + dim, bound))
+  Expr position = !known       ? (n.least_value(bound) >= 0 ? bound : select(bound < int_imm(0), bound + dim, bound))
                   : *known < 0 ? (*known < -(int64_t{1} << 40) ? low : dim + *known)
                                : (*known > (int64_t{1} << 40) ? high : bound);
   return n.simplify(max(min(position, high), low));
@@ -327,8 +325,8 @@ Outputs slice(Node& n) {
             n.provably_equal(end[k], shape[static_cast<size_t>(sliced[k])]);
   }
   if (whole) return {n.value(0)};
-  return {n.of(n.op("strided_slice", {x, shape_expr(begin), shape_expr(end), shape_expr(stride)},
-                    one_attr("axes", sliced)))};
+  return {n.of(
+      n.op("strided_slice", {x, shape_expr(begin), shape_expr(end), shape_expr(stride)}, one_attr("axes", sliced)))};
 }
 
 Outputs pad(Node& n) {
@@ -418,8 +416,8 @@ Outputs depth_to_space(Node& n) {
   Expr b = int_imm(block), c = n.simplify(floor_div(s[1], block * block));
   n.require_equal(c * (block * block), s[1], "channels and blocks");
   Expr split = mode == "DCR" ? n.reshape(x, {s[0], b, b, c, s[2], s[3]}) : n.reshape(x, {s[0], c, b, b, s[2], s[3]});
-  Expr moved = n.transpose(split, mode == "DCR" ? std::vector<int64_t>{0, 3, 4, 1, 5, 2}
-                                                : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+  Expr moved = n.transpose(
+      split, mode == "DCR" ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
   return {n.of(n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)}))};
 }
 Outputs space_to_depth(Node& n) {
@@ -459,17 +457,28 @@ Outputs image_scaler(Node& n) {
 
 std::vector<ConverterRow> tensor_converters() {
   return {
-      {"Identity", 1, 1, 1, identity},      {"Transpose", 1, 1, 1, transpose},
-      {"Reshape", 1, 1, 1, reshape},        {"Reshape", 5, 2, 2, reshape},
-      {"Flatten", 1, 1, 1, flatten},        {"Squeeze", 1, 1, 1, squeeze},
-      {"Squeeze", 13, 1, 2, squeeze},       {"Unsqueeze", 1, 1, 1, unsqueeze},
-      {"Unsqueeze", 13, 2, 2, unsqueeze},   {"Concat", 1, 1, kAny, concat},
-      {"Split", 1, 1, 2, split},            {"Slice", 1, 1, 1, slice},
-      {"Slice", 10, 3, 5, slice},           {"Pad", 1, 1, 1, pad},
-      {"Pad", 11, 2, 4, pad},               {"Tile", 1, 3, 3, tile},
-      {"Tile", 6, 2, 2, tile},              {"Expand", 8, 2, 2, expand},
-      {"DepthToSpace", 1, 1, 1, depth_to_space}, {"SpaceToDepth", 1, 1, 1, space_to_depth},
-      {"Trilu", 14, 1, 2, trilu},           {"Crop", 1, 1, 1, crop},
+      {"Identity", 1, 1, 1, identity},
+      {"Transpose", 1, 1, 1, transpose},
+      {"Reshape", 1, 1, 1, reshape},
+      {"Reshape", 5, 2, 2, reshape},
+      {"Flatten", 1, 1, 1, flatten},
+      {"Squeeze", 1, 1, 1, squeeze},
+      {"Squeeze", 13, 1, 2, squeeze},
+      {"Unsqueeze", 1, 1, 1, unsqueeze},
+      {"Unsqueeze", 13, 2, 2, unsqueeze},
+      {"Concat", 1, 1, kAny, concat},
+      {"Split", 1, 1, 2, split},
+      {"Slice", 1, 1, 1, slice},
+      {"Slice", 10, 3, 5, slice},
+      {"Pad", 1, 1, 1, pad},
+      {"Pad", 11, 2, 4, pad},
+      {"Tile", 1, 3, 3, tile},
+      {"Tile", 6, 2, 2, tile},
+      {"Expand", 8, 2, 2, expand},
+      {"DepthToSpace", 1, 1, 1, depth_to_space},
+      {"SpaceToDepth", 1, 1, 1, space_to_depth},
+      {"Trilu", 14, 1, 2, trilu},
+      {"Crop", 1, 1, 1, crop},
       {"ImageScaler", 1, 1, 1, image_scaler},
   };
 }

@@ -24,9 +24,9 @@ struct ValueData {
   std::optional<Expr> tensor;  // a leaf; made from the contents when first asked for
   std::optional<Contents> contents;
   bool is_sequence = false;
-  std::vector<Value> items;   // of a sequence
-  bool is_none = false;       // an optional without a value
-  bool poisoned = false;      // its node failed; the failure is reported already
+  std::vector<Value> items;       // of a sequence
+  bool is_none = false;           // an optional without a value
+  bool poisoned = false;          // its node failed; the failure is reported already
   const Builder* home = nullptr;  // where `tensor` may be cached
 };
 

@@ -71,9 +71,7 @@ class Reader {
   size_t position_ = 0;
 };
 
-void append(std::string& out, Bytes bytes) {
-  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
+void append(std::string& out, Bytes bytes) { out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size()); }
 void append_varint(std::string& out, uint64_t value) {
   while (value >= 0x80) {
     out.push_back(static_cast<char>(value | 0x80));

@@ -1,0 +1,77 @@
+#include "ir/text/names.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace relaxc::text {
+
+namespace {
+
+constexpr std::string_view kReserved[] = {
+    "False",  "I",     "Module", "None",    "R",     "T",      "True",       "_",        "and",      "as",
+    "assert", "async", "await",  "bool",    "break", "class",  "cls",        "continue", "def",      "del",
+    "elif",   "else",  "except", "finally", "float", "for",    "from",       "global",   "if",       "import",
+    "in",     "int",   "is",     "lambda",  "len",   "list",   "match_cast", "metadata", "nonlocal", "not",
+    "or",     "pass",  "raise",  "range",   "relax", "return", "slice",      "str",      "tir",      "tirx",
+    "try",    "tuple", "tvm",    "while",   "with",  "yield"};
+
+}  // namespace
+
+bool is_reserved(std::string_view word) { return std::binary_search(std::begin(kReserved), std::end(kReserved), word); }
+
+std::string identifier(std::string_view hint) {
+  std::string result;
+  for (char c : hint) {
+    bool keep = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    result += keep ? c : '_';
+  }
+  if (result.empty()) return "v";
+  if (result[0] >= '0' && result[0] <= '9') result.insert(0, "v");
+  return result;
+}
+
+const std::string* NameTable::find(const VarRef& var) const {
+  auto it = names_.find(var.get());
+  return it == names_.end() ? nullptr : &it->second;
+}
+
+std::string NameTable::reserve(std::string_view hint) {
+  std::string base = identifier(hint), name = base;
+  if (is_reserved(base) || used_.contains(base)) {
+    int64_t& number = next_.try_emplace(base, 1).first->second;
+    do {
+      name = base + "_" + std::to_string(number++);
+    } while (used_.contains(name));
+  }
+  used_.insert(name);
+  scopes_.back().names.push_back(name);
+  return name;
+}
+
+const std::string& NameTable::define(const VarRef& var) { return define(var, var->name); }
+const std::string& NameTable::define(const VarRef& var, std::string_view hint) {
+  scopes_.back().vars.push_back(var);
+  return names_.insert_or_assign(var.get(), reserve(hint)).first->second;
+}
+void NameTable::alias(const VarRef& var, std::string name) {
+  scopes_.back().vars.push_back(var);
+  names_.insert_or_assign(var.get(), std::move(name));
+}
+
+void NameTable::leave() {
+  for (const VarRef& var : scopes_.back().vars) names_.erase(var.get());
+  for (const std::string& name : scopes_.back().names) {
+    used_.erase(name);
+    // A freed "x_3" makes 3 the next number to try for "x".
+    size_t bar = name.rfind('_');
+    if (bar == std::string::npos) continue;
+    int64_t number = 0;
+    auto [end, error] = std::from_chars(name.data() + bar + 1, name.data() + name.size(), number);
+    auto it = next_.find(name.substr(0, bar));
+    if (error == std::errc() && end == name.data() + name.size() && it != next_.end() && number >= 1)
+      it->second = std::min(it->second, number);
+  }
+  scopes_.pop_back();
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,44 @@
+// Names of variables in printed text: each hint made a Python identifier, unique among the names that are live.
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace relaxc::text {
+
+// Whether the word means something in the language: Python's keywords and the names that the parser predefines.
+bool is_reserved(std::string_view word);
+// The hint with everything that an identifier cannot hold replaced by '_'.
+std::string identifier(std::string_view hint);
+
+class NameTable {
+ public:
+  // The variable's name; null when it has none yet.
+  const std::string* find(const VarRef& var) const;
+  // A new name for the variable: its hint, or the hint with the lowest free number.
+  const std::string& define(const VarRef& var);
+  const std::string& define(const VarRef& var, std::string_view hint);
+  // The variable under a name that another one has; for `_` and for branches that end in the same name.
+  void alias(const VarRef& var, std::string name);
+  // A new name for something that is no variable.
+  std::string reserve(std::string_view hint);
+
+  // Names defined since enter() are free again after leave().
+  void enter() { scopes_.emplace_back(); }
+  void leave();
+
+ private:
+  struct Scope {
+    std::vector<VarRef> vars;
+    std::vector<std::string> names;
+  };
+  std::vector<Scope> scopes_ = std::vector<Scope>(1);
+  std::unordered_map<const NodeHeader*, std::string> names_;
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int64_t> next_;  // per base name: below it every number is taken
+};
+
+}  // namespace relaxc::text

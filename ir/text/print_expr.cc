@@ -1,0 +1,402 @@
+#include <cmath>
+#include <cstring>
+
+#include "ir/intrinsics.h"
+#include "ir/text/printing.h"
+
+namespace relaxc::text {
+
+Precedence precedence(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::kAdd:
+    case BinaryOp::kSub:
+      return kSumLevel;
+    case BinaryOp::kMul:
+    case BinaryOp::kDiv:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+      return kProductLevel;
+    case BinaryOp::kEQ:
+    case BinaryOp::kNE:
+    case BinaryOp::kLT:
+    case BinaryOp::kLE:
+    case BinaryOp::kGT:
+    case BinaryOp::kGE:
+      return kCompareLevel;
+    case BinaryOp::kAnd:
+      return kAndLevel;
+    case BinaryOp::kOr:
+      return kOrLevel;
+    case BinaryOp::kBitAnd:
+      return kBitAndLevel;
+    case BinaryOp::kBitOr:
+      return kBitOrLevel;
+    case BinaryOp::kBitXor:
+      return kBitXorLevel;
+    case BinaryOp::kShiftLeft:
+    case BinaryOp::kShiftRight:
+      return kShiftLevel;
+    case BinaryOp::kTruncMod:
+    case BinaryOp::kMin:
+    case BinaryOp::kMax:
+      return kAtomLevel;
+  }
+  return kAtomLevel;
+}
+
+std::string quoted(std::string_view text) { return to_string(AttrValue(std::string(text))); }
+
+std::string float_text(double value, DType dtype) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", value);
+  if (dtype.bits <= 32) {
+    // The shortest text of the narrow value, where it survives the reader's rounding to double first.
+    std::string narrow = fmt::format("{}", static_cast<float>(value));
+    if (std::stod(narrow) == value || static_cast<float>(std::stod(narrow)) == static_cast<float>(value)) text = narrow;
+  }
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+std::string scalar_type_name(DType dtype) { return "T." + to_string(dtype); }
+
+Expr range_end(const Range& range) {
+  auto min = as_int(range.min), extent = as_int(range.extent);
+  if (min == 0) return range.extent;
+  DType dtype = dtype_of(range.min);
+  if (min && extent && dtype_of(range.extent) == dtype) return int_imm(*min + *extent, dtype);
+  if (dtype_of(range.extent) != dtype) return range.min + cast_to(range.extent, dtype);
+  return relaxc::binary(BinaryOp::kAdd, range.min, range.extent);
+}
+
+std::vector<VarRef> free_scalars(const NodeRef& node) {
+  std::vector<VarRef> vars = free_vars(node);
+  std::erase_if(vars, [](const VarRef& var) { return !var.type().is<PrimType>(); });
+  return vars;
+}
+
+const std::string& Printer::name(const VarRef& var) {
+  const std::string* known = names_.find(var);
+  return known ? *known : names_.define(var);
+}
+
+std::string Printer::list(const std::vector<Expr>& items) {
+  std::string text;
+  for (const Expr& item : items) {
+    if (!text.empty()) text += ", ";
+    text += expr(item);
+  }
+  return text;
+}
+std::string Printer::tuple_of(const std::vector<std::string>& items) {
+  return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");
+}
+
+std::string Printer::dim(const Expr& dim) {
+  if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
+  return quoted(expr(dim));
+}
+std::string Printer::shape(const std::vector<Expr>& dims) {
+  std::vector<std::string> items;
+  for (const Expr& d : dims) items.push_back(dim(d));
+  return tuple_of(items);
+}
+
+std::string Printer::integer(int64_t value, DType dtype) {
+  if (dtype.is_bool()) return value ? "T.bool(True)" : "T.bool(False)";
+  std::string digits = dtype.is_uint() ? fmt::format("{}", static_cast<uint64_t>(value)) : fmt::format("{}", value);
+  return dtype == default_int_ ? digits : fmt::format("T.{}({})", to_string(dtype), digits);
+}
+
+std::string Printer::binary(const Binary& node, int level) {
+  const BinaryOpInfo& row = info(node.op);
+  // The reader folds operators on two constants.
+  bool folds = node.a.is<IntImm>() && node.b.is<IntImm>();
+  bool integers = !dtype_of(node.a).is_float();
+  if (node.op == BinaryOp::kTruncMod) return fmt::format("T.truncmod({}, {})", expr(node.a), expr(node.b));
+  if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
+  if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
+  int own = precedence(node.op);
+  // Python chains comparisons, so both their operands bind tighter; the others associate to the left.
+  int left = own == kCompareLevel ? own + 1 : own;
+  std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));
+  return own < level ? "(" + text + ")" : text;
+}
+
+std::string Printer::access(const Buffer& buffer, const std::vector<Expr>& indices) {
+  return fmt::format("{}[{}]", name(buffer), indices.empty() ? "()" : list(indices));
+}
+
+std::string Printer::range(const Range& range) {
+  const IntImm* extent = range.extent.as<IntImm>();
+  if (extent && extent->value == 1 && dtype_of(range.extent) == dtype_of(range.min)) return expr(range.min);
+  return fmt::format("{}:{}", expr(range.min), expr(range_end(range)));
+}
+std::string Printer::region(const BufferRegion& region) {
+  std::vector<std::string> items;
+  for (const Range& r : region.ranges) items.push_back(range(r));
+  return fmt::format("{}[{}]", name(region.buffer), items.empty() ? "()" : fmt::format("{}", fmt::join(items, ", ")));
+}
+
+// "(128, 64), "float32", scope="local"": what T.match_buffer, T.alloc_buffer and T.decl_buffer share.
+std::string Printer::buffer_args(const BufferType& type) {
+  BufferType defaults;
+  std::string text = shape(type.shape);
+  if (type.dtype != kFloat32) text += ", " + quoted(to_string(type.dtype));
+  if (!type.strides.empty()) text += ", strides=" + shape(type.strides);
+  if (type.elem_offset) text += ", elem_offset=" + expr(*type.elem_offset);
+  if (type.scope != defaults.scope) text += ", scope=" + quoted(type.scope);
+  if (type.data_alignment != defaults.data_alignment) text += fmt::format(", align={}", type.data_alignment);
+  if (type.offset_factor != defaults.offset_factor) text += fmt::format(", offset_factor={}", type.offset_factor);
+  return text;
+}
+
+// ---- Constants
+
+namespace {
+
+std::string element(const Tensor& data, int64_t i) {
+  DType dtype = data.dtype();
+  if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
+  if (dtype.is_uint()) return fmt::format("{}", static_cast<uint64_t>(data.as_int(i)));
+  if (dtype.is_int()) return fmt::format("{}", data.as_int(i));
+  std::string text = float_text(data.as_double(i), dtype);
+  return text.find_first_of("0123456789") == std::string::npos ? "float(" + quoted(text) + ")" : text;
+}
+
+std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
+  if (axis == data.shape().size()) return element(data, next++);
+  std::string text = "[";
+  for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
+  return text + "]";
+}
+
+// A NaN reads back as the one with this payload; tensors with others print as bytes.
+bool has_odd_nan(const Tensor& data) {
+  DType dtype = data.dtype();
+  if (!dtype.is_float()) return false;
+  Tensor probe = Tensor::empty({1}, dtype);
+  const char* bytes = static_cast<const char*>(data.raw());
+  for (int64_t i = 0; i < data.size(); ++i) {
+    if (!std::isnan(data.as_double(i))) continue;
+    probe.set_double(0, std::nan(""));
+    if (std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) != 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string Printer::constant(const Tensor& data) {
+  if (data.size() > options_.inline_elements) return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_++);
+  std::string dtype = quoted(to_string(data.dtype()));
+  DTypeCode code = data.dtype().code;
+  bool raw = has_odd_nan(data) || data.dtype().lanes > 1 || code == DTypeCode::kHandle;
+  if (raw) {
+    std::string hex;
+    const unsigned char* bytes = static_cast<const unsigned char*>(data.raw());
+    for (int64_t i = 0; i < data.bytes(); ++i) hex += fmt::format("{:02x}", bytes[i]);
+    return fmt::format("R.const(\"{}\", {}, shape=[{}], encoding=\"hex\")", hex, dtype, fmt::join(data.shape(), ", "));
+  }
+  // The list of an empty tensor does not tell its shape.
+  if (data.size() == 0 && data.ndim() != 1)
+    return fmt::format("R.const([], {}, shape=[{}])", dtype, fmt::join(data.shape(), ", "));
+  int64_t next = 0;
+  return fmt::format("R.const({}, {})", nested_list(data, 0, next), dtype);
+}
+
+// ---- Calls
+
+std::string Printer::argument(const Expr& arg) {
+  // A scalar where a graph value stands.
+  if (default_int_ == kInt64 && arg.type().is<PrimType>() && !arg.is<Var>())
+    return fmt::format("R.prim_value({})", expr(arg));
+  return expr(arg);
+}
+
+std::string Printer::arguments(const Call& node, size_t first, std::vector<std::string> items) {
+  for (size_t i = first; i < node.args.size(); ++i) items.push_back(argument(node.args[i]));
+  for (const auto& [key, value] : node.attrs) {
+    const DType* dtype = value.as<DType>();
+    items.push_back(fmt::format("{}={}", key, dtype ? quoted(to_string(*dtype)) : to_string(value)));
+  }
+  if (!node.type_args.empty()) {
+    std::vector<std::string> types;
+    for (const Type& t : node.type_args) types.push_back(type(t));
+    items.push_back("sinfo_args=" + tuple_of(types));
+  }
+  return fmt::format("{}", fmt::join(items, ", "));
+}
+
+std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
+  const std::string& full = node.callee.as<OpRef>()->name;
+  std::vector<std::string> items;
+  for (const Expr& arg : node.args) items.push_back(expr(arg));
+  DType dtype = dtype_of(expr_);
+  const Intrinsic* row = find_intrinsic(full);
+  bool plain = node.attrs.empty() && node.type_args.empty();
+  if (full == "tir.if_then_else" && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
+    return fmt::format("T.if_then_else({})", fmt::join(items, ", "));
+  if (row && plain && node.args.size() == static_cast<size_t>(row->arity)) {
+    DType first = dtype_of(node.args[0]);
+    DType natural = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
+    if (natural == dtype) return fmt::format("T.{}({})", full.substr(4), fmt::join(items, ", "));
+  }
+  for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
+  items.insert(items.begin(), {quoted(to_string(dtype)), quoted(full)});
+  return fmt::format("T.call_intrin({})", fmt::join(items, ", "));
+}
+
+std::string Printer::call(const Expr& expr_, const Call& node) {
+  if (const ExternFunc* callee = node.callee.as<ExternFunc>())
+    return fmt::format("R.call_packed({})", arguments(node, 0, {quoted(callee->symbol)}));
+  const OpRef* op = node.callee.as<OpRef>();
+  if (!op) return fmt::format("{}({})", expr(node.callee, kAtomLevel), arguments(node, 0));
+  bool scalar = expr_.type().is<PrimType>();
+  if (scalar && op->name.starts_with("tir.")) return scalar_call(expr_, node);
+  std::string spelled = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
+                        : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
+                                                       : op->name;
+  size_t first = 0;
+  std::vector<std::string> items;
+  if (!node.args.empty()) {
+    if (const ExternFunc* callee = node.args[0].as<ExternFunc>()) {
+      items.push_back(quoted(callee->symbol));
+      first = 1;
+    }
+  }
+  if (!op->name.starts_with("relax.call_tir") && op->name != "relax.call_dps_packed")
+    return fmt::format("{}({})", spelled, arguments(node, first, std::move(items)));
+  // gvar, inputs, out_sinfo=, tir_vars=, further attributes.
+  for (size_t i = first; i < node.args.size() && i < 2; ++i) items.push_back(argument(node.args[i]));
+  std::vector<std::string> outputs;
+  for (const Type& t : node.type_args) outputs.push_back(type(t));
+  if (outputs.size() == 1) items.push_back("out_sinfo=" + outputs[0]);
+  if (outputs.size() != 1) items.push_back(fmt::format("out_sinfo=[{}]", fmt::join(outputs, ", ")));
+  if (node.args.size() > 2) items.push_back("tir_vars=" + argument(node.args[2]));
+  Call rest = node;
+  rest.type_args.clear();
+  return fmt::format("{}({})", spelled, arguments(rest, 3, std::move(items)));
+}
+
+// ---- Expressions
+
+std::string Printer::expr(const Expr& e, int level) {
+  return match(
+      e, [&](const IntImm& node) { return integer(node.value, dtype_of(e)); },
+      [&](const FloatImm& node) {
+        std::string text = float_text(node.value, dtype_of(e));
+        bool special = text.find_first_of("0123456789") == std::string::npos;
+        return fmt::format("T.{}({})", to_string(dtype_of(e)), special ? quoted(text) : text);
+      },
+      [&](const StringImm& node) {
+        return default_int_ == kInt64 ? fmt::format("R.str({})", quoted(node.value)) : quoted(node.value);
+      },
+      [&](const DTypeImm& node) { return fmt::format("R.dtype({})", quoted(to_string(node.value))); },
+      [&](const Var&) { return name(cast<Var>(e)); },  //
+      [&](const GlobalVar& node) { return "cls." + node.name; },
+      [&](const OpRef& node) { return fmt::format("I.Op({})", quoted(node.name)); },
+      [&](const ExternFunc& node) { return fmt::format("R.ExternFunc({})", quoted(node.symbol)); },
+      [&](const Constant& node) { return constant(node.data); },
+      [&](const Binary& node) { return binary(node, level); },
+      [&](const Not& node) {
+        std::string text = "not " + expr(node.value, kNotLevel);
+        return level > kNotLevel ? "(" + text + ")" : text;
+      },
+      [&](const Cast& node) { return fmt::format("T.Cast({}, {})", quoted(to_string(dtype_of(e))), expr(node.value)); },
+      [&](const Select& node) {
+        return fmt::format("T.Select({}, {}, {})", expr(node.condition), expr(node.a), expr(node.b));
+      },
+      [&](const Ramp& node) {
+        return fmt::format("T.Ramp({}, {}, {})", expr(node.base), expr(node.stride), node.lanes);
+      },
+      [&](const Broadcast& node) { return fmt::format("T.Broadcast({}, {})", expr(node.value), node.lanes); },
+      [&](const Let& node) {
+        std::string value = expr(node.value);
+        Scope scope(*this);
+        std::string var = names_.define(node.var);
+        return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
+      },
+      [&](const BufferLoad& node) {
+        if (!node.predicate) return access(node.buffer, node.indices);
+        return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
+                           quoted(to_string(dtype_of(e))), expr(*node.predicate));
+      },
+      [&](const Call& node) { return call(e, node); },
+      [&](const Tuple& node) {
+        std::vector<std::string> items;
+        for (const Expr& item : node.items) items.push_back(argument(item));
+        return items.empty() ? std::string("R.tuple()") : tuple_of(items);
+      },
+      [&](const TupleGetItem& node) { return fmt::format("{}[{}]", expr(node.tuple, kAtomLevel), node.index); },
+      [&](const ShapeExpr& node) { return fmt::format("R.shape([{}])", list(node.values)); },
+      // These stand in bindings and modules; elsewhere there is no text form.
+      [&](const If&) { return debug_print(e); }, [&](const SeqExpr&) { return debug_print(e); },
+      [&](const Function&) { return debug_print(e); }, [&](const PrimFunc&) { return debug_print(e); });
+}
+
+// ---- Types
+
+std::string Printer::tensor_type(const TensorType& node) {
+  std::vector<std::string> items;
+  if (node.shape) {
+    if (const ShapeExpr* dims = node.shape->as<ShapeExpr>()) {
+      items.push_back(shape(dims->values));
+    } else {
+      items.push_back(expr(*node.shape));
+    }
+  }
+  if (node.dtype) items.push_back("dtype=" + quoted(to_string(*node.dtype)));
+  bool implied = node.shape && node.shape->is<ShapeExpr>();
+  if (!implied && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
+  if (!node.vdevice.empty()) items.push_back("vdevice=" + quoted(node.vdevice));
+  return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", fmt::join(items, ", "));
+}
+
+std::string Printer::func_type(const FuncType& node) {
+  if (!node.params) {
+    if (node.result.is<ObjectType>() && !node.pure) return "R.Callable";
+    return fmt::format("R.Callable(ret={}, purity={})", type(node.result), node.pure ? "True" : "False");
+  }
+  // Dims that the function's params introduce are local to it; as strings they need no declaration.
+  Scope scope(*this);
+  bool outer = std::exchange(quote_dims_, true);
+  std::vector<std::string> params;
+  for (const Type& param : *node.params) params.push_back(type(param));
+  std::string text = fmt::format("R.Callable({}, {}, {})", params.empty() ? "()" : tuple_of(params), type(node.result),
+                                 node.pure ? "True" : "False");
+  quote_dims_ = outer;
+  return text;
+}
+
+std::string Printer::type(const Type& t) {
+  return match(
+      t, [](const ObjectType&) { return std::string("R.Object"); },
+      [&](const PrimType& node) {
+        return default_int_ == kInt64 ? fmt::format("R.Prim({})", quoted(to_string(node.dtype)))
+                                      : scalar_type_name(node.dtype);
+      },
+      [&](const ShapeType& node) -> std::string {
+        if (!node.values) return node.ndim < 0 ? "R.Shape" : fmt::format("R.Shape(ndim={})", node.ndim);
+        std::vector<std::string> items;
+        for (const Expr& value : *node.values) items.push_back(dim(value));
+        return fmt::format("R.Shape([{}])", fmt::join(items, ", "));
+      },
+      [&](const TensorType& node) { return tensor_type(node); },
+      [&](const BufferType& node) {
+        BufferType plain = node;
+        plain.dtype = kFloat32;  // printed below: in annotations the dtype always stands
+        std::string rest = buffer_args(plain), dims = shape(node.shape);
+        return fmt::format("T.Buffer({}, {}{})", dims, quoted(to_string(node.dtype)), rest.substr(dims.size()));
+      },
+      [&](const TupleType& node) -> std::string {
+        if (node.items.empty()) return "R.Tuple";
+        std::vector<std::string> items;
+        for (const Type& item : node.items) items.push_back(type(item));
+        return fmt::format("R.Tuple({})", fmt::join(items, ", "));
+      },
+      [&](const FuncType& node) { return func_type(node); });
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,284 @@
+#include "ir/text/printing.h"
+
+namespace relaxc::text {
+
+namespace {
+
+const char* loop_name(ForKind kind) {
+  switch (kind) {
+    case ForKind::kSerial:
+      return "T.serial";
+    case ForKind::kParallel:
+      return "T.parallel";
+    case ForKind::kVectorized:
+      return "T.vectorized";
+    case ForKind::kUnrolled:
+      return "T.unroll";
+    case ForKind::kThreadBinding:
+      return "T.thread_binding";
+  }
+  return "";
+}
+const char* axis_name(IterKind kind) {
+  switch (kind) {
+    case IterKind::kSpatial:
+      return "spatial";
+    case IterKind::kReduce:
+      return "reduce";
+    case IterKind::kScan:
+      return "scan";
+    case IterKind::kOpaque:
+      return "opaque";
+  }
+  return "";
+}
+char axis_letter(IterKind kind) {
+  switch (kind) {
+    case IterKind::kSpatial:
+      return 'S';
+    case IterKind::kReduce:
+      return 'R';
+    case IterKind::kScan:
+    case IterKind::kOpaque:
+      return 0;
+  }
+  return 0;
+}
+
+bool holds_block(const Stmt& stmt) {
+  bool found = false;
+  walk(stmt, [&](const Block&) { found = true; });
+  return found;
+}
+bool starts_at_zero(const For& loop) { return is_int(loop.min, 0); }
+bool is_plain(const For& loop) {
+  return loop.kind == ForKind::kSerial && loop.annotations.empty() && loop.thread.empty();
+}
+// A buffer param that an annotation can describe.
+bool is_simple(const BufferType& type) {
+  BufferType defaults;
+  bool constant_dims = true;
+  for (const Expr& dim : type.shape) constant_dims = constant_dims && dim.is<IntImm>();
+  return constant_dims && type.strides.empty() && !type.elem_offset && type.scope == defaults.scope &&
+         type.data_alignment == defaults.data_alignment && type.offset_factor == defaults.offset_factor;
+}
+
+}  // namespace
+
+void Printer::line(std::string_view text) {
+  out_.append(static_cast<size_t>(depth_) * 4, ' ');
+  out_ += text;
+  out_ += '\n';
+}
+
+void Printer::body(const Stmt& stmt) {
+  Indent indent(*this);
+  Scope scope(*this);
+  this->stmt(stmt);
+}
+
+void Printer::stmt(const Stmt& s) {
+  match(
+      s,
+      [&](const Seq& node) {
+        if (node.stmts.empty()) line("pass");
+        for (const Stmt& inner : node.stmts) stmt(inner);
+      },
+      [&](const BufferStore& node) {
+        if (!node.predicate) return line(fmt::format("{} = {}", access(node.buffer, node.indices), expr(node.value)));
+        line(fmt::format("{}.vstore([{}], {}, predicate={})", name(node.buffer), list(node.indices), expr(node.value),
+                         expr(*node.predicate)));
+      },
+      [&](const For&) { for_loop(s); },
+      [&](const While& node) {
+        line(fmt::format("while {}:", expr(node.condition)));
+        body(node.body);
+      },
+      [&](const IfThenElse& node) {
+        line(fmt::format("if {}:", expr(node.condition)));
+        body(node.then_body);
+        std::optional<Stmt> rest = node.else_body;
+        while (rest) {
+          const IfThenElse* chained = rest->as<IfThenElse>();
+          line(chained ? fmt::format("elif {}:", expr(chained->condition)) : "else:");
+          body(chained ? chained->then_body : *rest);
+          rest = chained ? chained->else_body : std::nullopt;
+        }
+      },
+      [&](const Bind& node) {
+        std::string value = expr(node.value);
+        std::string var = names_.define(node.var);
+        line(fmt::format("{}: {} = {}", var, type(node.var.type()), value));
+      },
+      [&](const AllocBuffer& node) {
+        std::string args = buffer_args(buffer_type(node.buffer));
+        if (!node.annotations.empty()) args += ", annotations=" + to_string(AttrValue(node.annotations));
+        line(fmt::format("{} = T.decl_buffer({})", names_.define(node.buffer), args));
+      },
+      [&](const Evaluate& node) { line(fmt::format("T.evaluate({})", expr(node.value))); },
+      [&](const Assert& node) { line(fmt::format("assert {}, {}", expr(node.condition), quoted(node.message))); },
+      [&](const AttrStmt& node) {
+        line(fmt::format("with T.attr(0, {}, {}):", quoted(node.key), expr(node.value)));
+        body(node.body);
+      },
+      [&](const Block& node) { block(node); });
+}
+
+void Printer::for_loop(const Stmt& stmt) {
+  Scope scope(*this);
+  // Perfect nests of plain loops from 0 whose extents do not depend on each other are one grid.
+  std::vector<const For*> nest;
+  std::vector<std::string> extents;
+  auto fits = [&](const For& loop) {
+    if (!is_plain(loop) || !starts_at_zero(loop) || dtype_of(loop.extent) != dtype_of(loop.var)) return false;
+    for (const For* outer : nest) {
+      bool depends = false;
+      walk(loop.extent, [&](const Ref<Var>& var) { depends = depends || same_node(var, outer->var); });
+      if (depends) return false;
+    }
+    return true;
+  };
+  for (const For* loop = stmt.as<For>(); loop && fits(*loop); loop = loop->body.as<For>()) {
+    extents.push_back(expr(loop->extent));
+    nest.push_back(loop);
+  }
+  if (nest.size() >= 2) {
+    std::vector<std::string> vars;
+    for (const For* loop : nest) {
+      vars.push_back(names_.define(loop->var));
+      loops_.insert_or_assign(loop->var.get(), Range{loop->min, loop->extent});
+    }
+    line(fmt::format("for {} in T.grid({}):", fmt::join(vars, ", "), fmt::join(extents, ", ")));
+    return body(nest.back()->body);
+  }
+  const For& loop = *stmt.as<For>();
+  Range range{loop.min, loop.extent};
+  std::string args =
+      starts_at_zero(loop) ? expr(loop.extent) : fmt::format("{}, {}", expr(loop.min), expr(range_end(range)));
+  if (loop.kind == ForKind::kThreadBinding) args += ", thread=" + quoted(loop.thread);
+  if (!loop.annotations.empty()) args += ", annotations=" + to_string(AttrValue(loop.annotations));
+  std::string var = names_.define(loop.var);
+  loops_.insert_or_assign(loop.var.get(), range);
+  line(fmt::format("for {} in {}({}):", var, is_plain(loop) ? "range" : loop_name(loop.kind), args));
+  body(loop.body);
+}
+
+void Printer::block_axes(const Block& node) {
+  std::vector<std::string> values;
+  for (const IterVar& axis : node.iter_vars) values.push_back(expr(axis.value));
+  // Axes that take a loop over as it is: the variable, its domain and dtype.
+  auto takes_loop = [&](const IterVar& axis) {
+    auto loop = axis.value.is<Var>() ? loops_.find(axis.value.get()) : loops_.end();
+    return loop != loops_.end() && axis_letter(axis.kind) && dtype_of(axis.var) == dtype_of(axis.value) &&
+           structural_equal(loop->second.min, axis.domain.min) &&
+           structural_equal(loop->second.extent, axis.domain.extent);
+  };
+  for (size_t i = 0; i < node.iter_vars.size();) {
+    size_t end = i;
+    while (end < node.iter_vars.size() && takes_loop(node.iter_vars[end])) ++end;
+    if (end - i >= 2) {
+      std::string letters;
+      std::vector<std::string> vars, loops;
+      for (; i < end; ++i) {
+        letters += axis_letter(node.iter_vars[i].kind);
+        vars.push_back(names_.define(node.iter_vars[i].var));
+        loops.push_back(values[i]);
+      }
+      line(fmt::format("{} = T.axis.remap({}, [{}])", fmt::join(vars, ", "), quoted(letters), fmt::join(loops, ", ")));
+      continue;
+    }
+    const IterVar& axis = node.iter_vars[i];
+    std::string domain = is_int(axis.domain.min, 0)
+                             ? expr(axis.domain.extent)
+                             : fmt::format("({}, {})", expr(axis.domain.min), expr(range_end(axis.domain)));
+    line(fmt::format("{} = T.axis.{}({}, {})", names_.define(axis.var), axis_name(axis.kind), domain, values[i]));
+    ++i;
+  }
+}
+
+void Printer::access_list(const char* what, const std::vector<BufferRegion>& regions) {
+  std::vector<std::string> items;
+  for (const BufferRegion& r : regions) items.push_back(region(r));
+  line(fmt::format("{}({})", what, fmt::join(items, ", ")));
+}
+
+void Printer::block_body(const Block& node) {
+  for (const Buffer& buffer : node.alloc_buffers) {
+    std::string args = buffer_args(buffer_type(buffer));
+    line(fmt::format("{} = T.alloc_buffer({})", names_.define(buffer), args));
+  }
+  for (const MatchBuffer& window : node.match_buffers) {
+    std::string args = buffer_args(buffer_type(window.buffer));
+    std::string source = region(window.source);
+    line(fmt::format("{} = T.match_buffer({}, {})", names_.define(window.buffer), source, args));
+  }
+  if (node.init) {
+    line("with T.init():");
+    body(*node.init);
+  }
+  stmt(node.body);
+}
+
+void Printer::block(const Block& node) {
+  line(fmt::format("with T.block({}):", quoted(node.name)));
+  Indent indent(*this);
+  Scope scope(*this);
+  block_axes(node);
+  if (node.predicate) line(fmt::format("T.where({})", expr(*node.predicate)));
+  access_list("T.reads", node.reads);
+  access_list("T.writes", node.writes);
+  if (!node.annotations.empty()) line(fmt::format("T.block_attr({})", to_string(AttrValue(node.annotations))));
+  block_body(node);
+}
+
+// A root block that says nothing but "here are blocks" is implied by the blocks below it.
+bool Printer::hides_root(const PrimFunc& function) const {
+  const Block* root = function.body.as<Block>();
+  return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&
+         root->writes.empty() && root->annotations.empty() && root->match_buffers.empty() && !root->init &&
+         holds_block(root->body);
+}
+
+void Printer::prim_func(const std::string& function_name, const PrimFunc& function) {
+  Scope scope(*this);
+  DType outer = std::exchange(default_int_, kInt32);
+  std::vector<std::string> params, matched;
+  std::vector<std::pair<VarRef, std::string>> handles;
+  for (const VarRef& param : function.params) {
+    std::string own = names_.define(param);
+    const BufferType* buffer = param.type().as<BufferType>();
+    if (!buffer || is_simple(*buffer)) {
+      params.push_back(fmt::format("{}: {}", own, type(param.type())));
+    } else {
+      handles.emplace_back(param, names_.reserve("var_" + own));
+      params.push_back(handles.back().second + ": T.handle");
+    }
+  }
+  const AttrValue* symbol = function.attrs.find("global_symbol");
+  const std::string* symbol_text = symbol ? symbol->as<std::string>() : nullptr;
+  Attrs attrs = symbol_text && *symbol_text == function_name ? function.attrs.without("global_symbol") : function.attrs;
+  line(symbol ? "@T.prim_func" : "@T.prim_func(private=True)");
+  line(fmt::format("def {}({}):", function_name, fmt::join(params, ", ")));
+  {
+    Indent indent(*this);
+    if (!attrs.empty()) line(fmt::format("T.func_attr({})", to_string(AttrValue(attrs))));
+    std::vector<VarRef> dims;
+    for (const auto& [param, handle] : handles) {
+      walk(param.type(), [&](const Ref<Var>& var) { dims.push_back(var); });
+    }
+    for (const VarRef& var : free_scalars(make_prim_func(PrimFunc(function)))) dims.push_back(var);
+    declare_scalars(dims);
+    for (const auto& [param, handle] : handles)
+      line(fmt::format("{} = T.match_buffer({}, {})", name(param), handle, buffer_args(buffer_type(param))));
+    if (hides_root(function)) {
+      line("# with T.block(\"root\"):");
+      block_body(*function.body.as<Block>());
+    } else {
+      stmt(function.body);
+    }
+  }
+  loops_.clear();
+  default_int_ = outer;
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,28 @@
+// The text form of modules: TVMScript in the dialect of TVM up to 0.23, printed without Python. What prints parses back
+// (ir/text/parser.h) to a structurally equal module, unless constants are elided. The bytes depend on the module alone:
+// not on addresses, the locale or the order of construction.
+//
+// Spelling, where TVM leaves a choice: tensor programs write int32 constants bare and others as T.int64(3); graph
+// functions write int64 bare. A flat allocation (AllocBuffer) is `T.decl_buffer(shape, dtype)` without data=, an
+// allocation of a block `T.alloc_buffer`. Attributes of operators stand sorted by name.
+#pragma once
+#include "ir/module.h"
+
+namespace relaxc {
+
+struct PrintOptions {
+  // Constants of up to so many elements are written out; larger ones print as `metadata["relax.expr.Constant"][k]`,
+  // and such a text cannot be read back.
+  int64_t inline_elements = 16;
+};
+
+std::string print_module(const IRModule& module, const PrintOptions& options = {});
+// One function with its decorator, outside of a class.
+std::string print_function(const std::string& name, const Expr& function, const PrintOptions& options = {});
+// "4 * m", "(n + 1) // 2", "R.nn.relu(x)": int64 constants bare; variables by their hints. For messages.
+std::string print_expr(const Expr& expr);
+std::string print_stmt(const Stmt& stmt);
+// "R.Tensor((n, 4), dtype=\"float32\")".
+std::string print_type(const Type& type);
+
+}  // namespace relaxc

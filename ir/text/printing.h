@@ -1,0 +1,115 @@
+// The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
+// (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
+#pragma once
+#include "ir/text/names.h"
+#include "ir/text/printer.h"
+#include "ir/visit.h"
+
+namespace relaxc::text {
+
+// How tightly Python's operators bind.
+enum Precedence : int {
+  kLowest = 0,
+  kOrLevel,
+  kAndLevel,
+  kNotLevel,
+  kCompareLevel,
+  kBitOrLevel,
+  kBitXorLevel,
+  kBitAndLevel,
+  kShiftLevel,
+  kSumLevel,
+  kProductLevel,
+  kUnaryLevel,
+  kAtomLevel,
+};
+Precedence precedence(BinaryOp op);
+std::string quoted(std::string_view text);
+// "0.5", "inf", "nan": reads back to the same value of the dtype; infinities and NaN without quotes.
+std::string float_text(double value, DType dtype);
+// "T.int64".
+std::string scalar_type_name(DType dtype);
+// The end of a range as it is written: a reader finds the extent from min and end again (see extent_of in the parser).
+Expr range_end(const Range& range);
+// The variables of scalar type (dims) in a type or expression that nothing inside binds, in order of first use.
+std::vector<VarRef> free_scalars(const NodeRef& node);
+
+class Printer {
+ public:
+  explicit Printer(const PrintOptions& options) : options_(options) {}
+  std::string take() { return std::move(out_); }
+  bool elided() const { return elided_ > 0; }
+
+  void module(const IRModule& module);
+  void function(const std::string& name, const Expr& function);
+  void stmt(const Stmt& stmt);
+  std::string expr(const Expr& expr, int level = kLowest);
+  std::string type(const Type& type);
+  // Inside tensor programs bare integers are int32, elsewhere int64.
+  void set_default_int(DType dtype) { default_int_ = dtype; }
+
+ private:
+  // ---- print_expr.cc
+  const std::string& name(const VarRef& var);
+  std::string list(const std::vector<Expr>& items);
+  std::string tuple_of(const std::vector<std::string>& items);
+  std::string shape(const std::vector<Expr>& dims);
+  std::string dim(const Expr& dim);
+  std::string integer(int64_t value, DType dtype);
+  std::string binary(const Binary& node, int level);
+  std::string constant(const Tensor& data);
+  std::string call(const Expr& expr, const Call& node);
+  std::string scalar_call(const Expr& expr, const Call& node);
+  std::string arguments(const Call& node, size_t first, std::vector<std::string> before = {});
+  std::string argument(const Expr& arg);
+  std::string access(const Buffer& buffer, const std::vector<Expr>& indices);
+  std::string range(const Range& range);
+  std::string region(const BufferRegion& region);
+  std::string buffer_args(const BufferType& type);
+  std::string tensor_type(const TensorType& type);
+  std::string func_type(const FuncType& type);
+
+  // ---- print_prim_func.cc
+  void prim_func(const std::string& name, const PrimFunc& function);
+  void body(const Stmt& stmt);  // indented; `pass` when empty
+  void for_loop(const Stmt& stmt);
+  void block(const Block& node);
+  void block_body(const Block& node);
+  void block_axes(const Block& node);
+  void access_list(const char* what, const std::vector<BufferRegion>& regions);
+  bool hides_root(const PrimFunc& function) const;
+
+  // ---- print_function.cc
+  void graph_function(const std::string& name, const Function& function, bool nested);
+  void sequence(const Expr& seq, const VarRef* target);
+  void binding(const Binding& binding);
+  void if_binding(const Binding& binding, const If& node);
+  void declare_scalars(const std::vector<VarRef>& vars);
+  std::string target_name(const VarRef& var);
+  static bool is_redundant_annotation(const Binding& binding);
+
+  void line(std::string_view text);
+  struct Indent {
+    explicit Indent(Printer& p) : printer(p) { ++printer.depth_; }
+    ~Indent() { --printer.depth_; }
+    Printer& printer;
+  };
+  struct Scope {
+    explicit Scope(Printer& p) : printer(p) { printer.names_.enter(); }
+    ~Scope() { printer.names_.leave(); }
+    Printer& printer;
+  };
+
+  PrintOptions options_;
+  std::string out_;
+  int depth_ = 0;
+  DType default_int_ = kInt64;
+  bool quote_dims_ = false;  // in signatures compound dims are strings
+  int64_t elided_ = 0;
+  NameTable names_;
+  std::unordered_map<const NodeHeader*, Range> loops_;  // live loop variables
+  std::unordered_set<const NodeHeader*> used_;          // variables that the function uses
+  bool calls_module_ = false;                           // the function names functions of the module
+};
+
+}  // namespace relaxc::text
