@@ -65,12 +65,14 @@ class ExpectedFailures {
   std::map<std::string, std::string> reasons_;
 };
 
-std::vector<Tensor> read_all(const fs::path& dir, const std::string& prefix) {
+// prefix_0.pb, prefix_1.pb, ... as tensors of the declared dtypes.
+std::vector<Tensor> read_all(const fs::path& dir, const std::string& prefix, const std::vector<vm::ValueInfo>& infos) {
   std::vector<Tensor> result;
-  for (int i = 0;; ++i) {
-    fs::path path = dir / fmt::format("{}_{}.pb", prefix, i);
+  for (size_t i = 0;; ++i) {
+    std::string path = dir / fmt::format("{}_{}.pb", prefix, i);
     if (!fs::exists(path)) return result;
-    result.push_back(read_tensor_pb(path.string()));
+    bool typed = i < infos.size() && infos[i].dtype;
+    result.push_back(typed ? read_tensor_pb(path, *infos[i].dtype) : read_tensor_pb(path));
   }
 }
 
@@ -81,7 +83,8 @@ std::string run_case(const fs::path& dir) {
   settings.jobs = 1;
   Session session(compile_file(model, settings).load(), {.threads = 1});
   fs::path data = dir / "test_data_set_0";
-  std::vector<Tensor> inputs = read_all(data, "input"), expected = read_all(data, "output");
+  std::vector<Tensor> inputs = read_all(data, "input", session.program().inputs());
+  std::vector<Tensor> expected = read_all(data, "output", session.program().outputs());
   std::vector<Tensor> actual = session.run(inputs);
   if (actual.size() != expected.size()) return fmt::format("{} outputs, expected {}", actual.size(), expected.size());
   for (size_t i = 0; i < actual.size(); ++i) {
