@@ -57,7 +57,7 @@ int run(const RunOptions& options) {
     if (options.format == "pb") {
       write_tensor_pb(path, results[i], name);
     } else {
-      vm::write_npy(path, results[i]);
+      write_npy(path, results[i]);
     }
   }
   if (options.test_data.empty()) return kRight;

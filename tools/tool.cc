@@ -124,7 +124,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
       for (const vm::ValueInfo& info : inputs) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", info.name);
       fail({}, "no input is called '{}'; there are {}", name, list);
     }
-    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path) : vm::read_npy(path));
+    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path) : read_npy(path));
   }
   std::mt19937_64 random(seed);
   std::vector<Tensor> result;
