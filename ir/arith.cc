@@ -174,14 +174,17 @@ class Simplifier {
           (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
         return true;
     }
-    // x // c <= x / c and x % c in [0, c): eliminate through their definition.
     for (const Term& term : sum.terms()) {
       if (term.atoms.size() != 1) continue;
       const Binary* node = term.atoms[0].as<Binary>();
       if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
-      // min(a, b) is one of its operands, so a sum that holds for both holds; one suffices on the side that bounds it.
+      // min(a, b) is one of its operands, so a sum that holds for both holds. One suffices on the side that bounds it,
+      // when the sum has no other term with the same atom that pulls the other way.
       Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
-      bool one_suffices = (node->op == BinaryOp::kMin) == (term.factor < 0);
+      auto count = std::count_if(sum.terms().begin(), sum.terms().end(), [&](const Term& other) {
+        return divide(other.atoms, term.atoms).has_value();
+      });
+      bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
       bool a = non_negative(with_a, depth + 1);
       if (one_suffices && a) return true;
       if (!a && !one_suffices) continue;
