@@ -74,14 +74,13 @@ std::string bar(double share) {
   return text + kEighths[eighths % 8] + std::string(static_cast<size_t>(10 - width), ' ');
 }
 
-// Beside line 1..: the label, then the three likeliest classes.
+// Beside the drawing: what was written, then the three likeliest classes.
 std::string answer_line(const float* probability, int64_t label, int line) {
   std::vector<int> order(kClasses);
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return probability[a] > probability[b]; });
   bool right = order[0] == label;
-  if (line == 1)
-    return paint("2", fmt::format("{:20}", fmt::format("a {}, {}", label, right ? "and read so" : "but read as")));
+  if (line == 1) return paint("2", fmt::format("{:20}", fmt::format("written: {}", label)));
   if (line < 3 || line > 5) return std::string(20, ' ');
   int guess = order[static_cast<size_t>(line - 3)];
   std::string text = fmt::format("{} {} {:5.1f} %", guess, bar(probability[guess]), 100 * probability[guess]);
