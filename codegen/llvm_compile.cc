@@ -32,7 +32,7 @@ constexpr size_t kKernelsPerObject = 6;
 // registers of local buffers, to simplify, and to move and strengthen addresses. The vectorizers stay out.
 constexpr const char* kPipelines[] = {
     "",
-    "function(sroa,early-cse,simplifycfg,instcombine)",
+    "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)",
     "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-simplifycfg,licm),sroa,reassociate,"
     "loop-mssa(licm),simplifycfg,instcombine<no-verify-fixpoint>,loop(indvars,loop-deletion,loop-unroll-full),"

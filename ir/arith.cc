@@ -89,12 +89,24 @@ class Simplifier {
     return other(e);
   }
 
+  // The sum of an expression in canonical form already: its atoms are taken as they stand, which ends the recursion of
+  // proofs through facts.
+  static Poly stored(const Expr& e) {
+    if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
+    if (const Binary* node = e.as<Binary>()) {
+      if (node->op == BinaryOp::kAdd) return stored(node->a).plus(stored(node->b));
+      if (node->op == BinaryOp::kSub) return stored(node->a).plus(stored(node->b), -1);
+      if (node->op == BinaryOp::kMul) return stored(node->a).times(stored(node->b));
+    }
+    return Poly::atom(e);
+  }
+
   // The canonical sum of an int32 or int64 scalar.
   Poly poly(const Expr& e) const {
     if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
     if (e.is<Var>()) {
       auto it = facts_.values_.find(e.get());
-      return it == facts_.values_.end() ? Poly::atom(e) : poly(it->second);
+      return it == facts_.values_.end() ? Poly::atom(e) : stored(it->second);
     }
     if (const Binary* node = e.as<Binary>()) {
       switch (node->op) {
@@ -152,24 +164,27 @@ class Simplifier {
         if (it == facts_.ranges_.end()) continue;
         int direction = pull(sum, atom);
         if (direction == 0) continue;
-        Poly end = direction > 0 ? poly(it->second.first) : poly(it->second.second);
+        Poly end = direction > 0 ? stored(it->second.first) : stored(it->second.second);
         if (non_negative(replace(sum, atom, end), depth + 1)) return true;
       }
     }
     for (const Expr& fact : facts_.non_negative_) {
-      Poly rest = sum.plus(poly(fact), -1);
+      Poly rest = sum.plus(stored(fact), -1);
       if (bounds(rest).min >= 0 ||
           (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
         return true;
     }
-    // x // c <= x / c and x % c in [0, c): eliminate through their definition.
     for (const Term& term : sum.terms()) {
       if (term.atoms.size() != 1) continue;
       const Binary* node = term.atoms[0].as<Binary>();
       if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
-      // min(a, b) is one of its operands, so a sum that holds for both holds; one suffices on the side that bounds it.
-      Poly with_a = replace(sum, term.atoms[0], poly(node->a)), with_b = replace(sum, term.atoms[0], poly(node->b));
-      bool one_suffices = (node->op == BinaryOp::kMin) == (term.factor < 0);
+      // min(a, b) is one of its operands, so a sum that holds for both holds. One suffices on the side that bounds it,
+      // when the sum has no other term with the same atom that pulls the other way.
+      Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
+      auto count = std::count_if(sum.terms().begin(), sum.terms().end(), [&](const Term& other) {
+        return divide(other.atoms, term.atoms).has_value();
+      });
+      bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
       bool a = non_negative(with_a, depth + 1);
       if (one_suffices && a) return true;
       if (!a && !one_suffices) continue;
@@ -222,7 +237,7 @@ class Simplifier {
     if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
     if (const Binary* node = atom.as<Binary>()) {
       if (!is_index(node->a)) return {};
-      Interval a = bounds(poly(node->a)), b = bounds(poly(node->b));
+      Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
       switch (node->op) {
         case BinaryOp::kFloorDiv:
           return b.min >= 1 || divisor_is_dim(node->b) ? divide_positive(a, {std::max<int64_t>(b.min, 1), b.max})
@@ -242,12 +257,12 @@ class Simplifier {
       }
     }
     if (const Select* node = atom.as<Select>()) {
-      Interval a = bounds(poly(node->a)), b = bounds(poly(node->b));
+      Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
       return {std::min(a.min, b.min), std::max(a.max, b.max)};
     }
     if (const Cast* node = atom.as<Cast>()) {
       if (is_index(node->value)) {
-        Interval value = bounds(poly(node->value));
+        Interval value = bounds(stored(node->value));
         if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
       }
     }
@@ -255,7 +270,7 @@ class Simplifier {
     return {};
   }
   // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
-  bool divisor_is_dim(const Expr& divisor) const { return bounds(poly(divisor)).min >= 0; }
+  bool divisor_is_dim(const Expr& divisor) const { return bounds(stored(divisor)).min >= 0; }
 
   // +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when mixed, hidden in another atom, or
   // not linear.
@@ -300,7 +315,7 @@ class Simplifier {
     for (bool again = true; again && !sum.overflowed();) {
       again = false;
       for (const Term& term : sum.terms()) {
-        for (size_t i = 0; i < term.atoms.size() && !again; ++i) {
+        for (size_t i = 0; !again && i < term.atoms.size(); ++i) {
           const Binary* mod = term.atoms[i].as<Binary>();
           if (!mod || mod->op != BinaryOp::kFloorMod) continue;
           Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
@@ -309,14 +324,14 @@ class Simplifier {
           Poly rest = Poly();
           rest.add(others, term.factor);
           // What the matching quotient term must be: rest * c * (x // c).
-          Poly wanted = rest.times(poly(mod->b)).times(Poly::atom(quotient));
+          Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
           if (wanted.terms().empty() || wanted.overflowed()) continue;
           bool present = std::all_of(wanted.terms().begin(), wanted.terms().end(), [&](const Term& w) {
             return std::any_of(sum.terms().begin(), sum.terms().end(),
                                [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
           });
           if (!present) continue;
-          Poly dividend = rest.times(poly(mod->a));
+          Poly dividend = rest.times(stored(mod->a));
           Poly single;
           single.add(term.atoms, term.factor);
           sum = sum.plus(single, -1).plus(wanted, -1).plus(dividend);

@@ -150,6 +150,12 @@ bool from_attr(const AttrValue& value, DType& out) {
   return true;
 }
 
+bool from_attr(const AttrValue& value, std::optional<DType>& out) {
+  const std::string* text = value.as<std::string>();
+  out.reset();
+  return value.is_none() || (text && (text->empty() || *text == "void")) || from_attr(value, out.emplace());
+}
+
 void throw_bad_attr(const Span& span, const char* name, const AttrValue& value) {
   fail(span, "attribute '{}' has an unexpected value {}", name, to_string(value));
 }

@@ -79,6 +79,8 @@ bool from_attr(const AttrValue& value, int64_t& out);
 bool from_attr(const AttrValue& value, double& out);
 bool from_attr(const AttrValue& value, std::string& out);
 bool from_attr(const AttrValue& value, DType& out);
+// None, and TVM's spelling "void" (or "") of an absent dtype.
+bool from_attr(const AttrValue& value, std::optional<DType>& out);
 template <class T>
 bool from_attr(const AttrValue& value, std::optional<T>& out) {
   if (value.is_none()) {

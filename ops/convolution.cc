@@ -11,6 +11,18 @@ namespace {
 
 const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
 const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
+// The block of a blocked layout such as "OIHW32o", whose weights are [O / 32, I, H, W, 32]: what the vectors of a
+// register tile read lies together (passes/pack_weights.cc). 0 for another layout.
+int64_t block_of_layout(std::string_view layout, int spatial) {
+  std::string_view plain = kernel_layout_of(spatial);
+  if (!layout.starts_with(plain) || !layout.ends_with('o')) return 0;
+  int64_t block = 0;
+  for (char digit : layout.substr(plain.size(), layout.size() - plain.size() - 1)) {
+    if (digit < '0' || digit > '9' || block > 4096) return 0;
+    block = block * 10 + (digit - '0');
+  }
+  return block;
+}
 const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
 
 template <int N>
@@ -50,6 +62,7 @@ struct Conv {
   std::vector<int64_t> strides, dilation;
   Padding padding;
   int64_t groups;
+  int64_t block = 0;  // of a blocked weight [O / block, I, spatial..., block]; 0: [O, I, spatial...]
   DType out_dtype;
   Expr batch, in_channels, out_channels, in_per_group, out_per_group;
   std::vector<Expr> kernel;
@@ -70,12 +83,13 @@ Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const cha
 }
 
 template <int N, class A>
-Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout) {
+Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_layout, int64_t block = 0) {
   require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
   require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
   for (size_t i : {0, 1}) {
-    if (op.rank(i) != N + 2) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), N + 2);
+    int64_t rank = N + 2 + (i == 1 && block > 0);
+    if (op.rank(i) != rank) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), rank);
   }
   DType data = op.dtype(0), weight = op.dtype(1);
   if (data.is_bool() || weight.is_bool()) op.fail("expected numbers, got bool");
@@ -83,12 +97,18 @@ Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout) {
   if (data != weight && !widened)
     op.fail("arguments have different dtypes: {} and {}", to_string(data), to_string(weight));
   if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
-  const std::vector<Expr>&x = op.shape(0), &w = op.shape(1);
+  const std::vector<Expr>& x = op.shape(0);
+  std::vector<Expr> w = op.shape(1);
+  if (block > 0) {
+    w[0] = w[0] * w.back();
+    w.pop_back();
+  }
   return Conv{.spatial = N,
               .strides = per_dim(op, attrs.strides, N, "strides", 1),
               .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
               .padding = read_padding(op, attrs.padding, N),
               .groups = attrs.groups,
+              .block = block,
               .out_dtype = attrs.out_dtype.value_or(data),
               .batch = x[0],
               .in_channels = x[1],
@@ -106,7 +126,9 @@ void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
 
 template <int N>
 Conv check_conv(const OpCall& op) {
-  Conv conv = check_common<N>(op, op.attrs<ConvAttrs<N>>(), kernel_layout_of(N));
+  auto attrs = op.attrs<ConvAttrs<N>>();
+  int64_t block = block_of_layout(attrs.kernel_layout, N);
+  Conv conv = check_common<N>(op, attrs, block > 0 ? attrs.kernel_layout : kernel_layout_of(N), block);
   check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
@@ -159,9 +181,10 @@ OpRow conv() {
         extents.push_back(op.shape(0)[d + 2] + (conv.padding.before[d] + conv.padding.after[d]));
       source = pad_stage(b, x[0], conv.padding.before, extents, zero(op.dtype(0)));
     }
-    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [](const Expr& channel, Axes r) {
+    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [&](const Expr& channel, Axes r) {
       std::vector<Expr> indices = r;
-      indices.insert(indices.begin(), channel);
+      indices.insert(indices.begin(), conv.block > 0 ? floor_div(channel, conv.block) : channel);
+      if (conv.block > 0) indices.push_back(floor_mod(channel, conv.block));
       return indices;
     })});
   };

@@ -67,6 +67,19 @@ Type infer_assert(const OpCall& op) {
   return tuple_type({});
 }
 
+// Explicit memory, as destination_passing and plan_memory leave it. Shapes are R.shape values; sizes and offsets count
+// bytes and are R.shape values of one item.
+const std::vector<Expr>& shape_argument(const OpCall& op, size_t i) {
+  const ShapeExpr* shape = op.arg(i).as<ShapeExpr>();
+  if (!shape) op.fail("argument {} must be an R.shape", i);
+  return shape->values;
+}
+DType dtype_argument(const OpCall& op, size_t i) {
+  const DTypeImm* dtype = op.arg(i).as<DTypeImm>();
+  if (!dtype) op.fail("argument {} must be an R.dtype", i);
+  return dtype->value;
+}
+
 }  // namespace
 
 std::vector<OpRow> graph_ops() {
@@ -148,6 +161,30 @@ std::vector<OpRow> graph_ops() {
        opaque,
        true,
        infer_tensor_item,
+       nullptr},
+      {"relax.builtin.alloc_tensor",
+       "a new tensor, contents undefined",
+       {{"shape", "its dims"}, {"dtype", "of its elements"}},
+       {},
+       opaque,
+       true,
+       [](const OpCall& op) { return tensor_type(shape_argument(op, 0), dtype_argument(op, 1)); },
+       nullptr},
+      {"relax.memory.alloc_storage",
+       "a block of memory, 64-byte aligned",
+       {{"size", "in bytes"}},
+       {},
+       opaque,
+       true,
+       [](const OpCall&) { return object_type(); },
+       nullptr},
+      {"relax.memory.alloc_tensor",
+       "a tensor at an offset (a multiple of 64) of a storage",
+       {{"storage", "the block"}, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}},
+       {},
+       opaque,
+       true,
+       [](const OpCall& op) { return tensor_type(shape_argument(op, 2), dtype_argument(op, 3)); },
        nullptr},
       {"relax.print",
        "prints its arguments",

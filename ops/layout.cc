@@ -293,7 +293,7 @@ std::vector<OpRow> layout_ops() {
        injective,
        true,
        infer_reshape,
-       [](const OpCall& op) { return reshaped(op, "T_reshape", op.shape(1)); }},
+       nullptr},  // the runtime makes a view
       {"relax.flatten",
        "all elements as one axis",
        x,

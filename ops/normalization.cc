@@ -11,11 +11,6 @@ namespace {
 void require_float(const OpCall& op) {
   if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
 }
-Expr divide_by(const Expr& sum, const Expr& count) {
-  auto known = as_int(count);
-  DType dtype = dtype_of(sum);
-  return binary(BinaryOp::kDiv, sum, known ? scalar_imm(static_cast<double>(*known), dtype) : cast_to(count, dtype));
-}
 Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
 Expr plus(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
 Expr minus(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
@@ -57,10 +52,10 @@ Statistics over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>&
 Buffer mean_of(ComputeBuilder& b, const Statistics& s, const std::string& name, DType dtype,
                const std::function<Expr(Axes statistic, Axes element)>& value) {
   bool is_empty = std::any_of(s.reduced.begin(), s.reduced.end(), [](const Expr& dim) { return is_int(dim, 0); });
-  if (is_empty) return b.compute(name, dtype, s.shape, [&](Axes) { return divide_by(zero(dtype), int_imm(0)); });
+  if (is_empty) return b.compute(name, dtype, s.shape, [&](Axes) { return divide_by_count(zero(dtype), int_imm(0)); });
   Buffer sum = b.reduce(name + "_sum", dtype, s.shape, s.reduced, zero(dtype), combine_sum,
                         [&](Axes i, Axes r) { return value(i, s.element(i, r)); });
-  return b.compute(name, dtype, s.shape, [&](Axes i) { return divide_by(at(sum, i), product(s.reduced)); });
+  return b.compute(name, dtype, s.shape, [&](Axes i) { return divide_by_count(at(sum, i), product(s.reduced)); });
 }
 struct Moments {
   Buffer mean, variance;

@@ -167,13 +167,6 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
   Expr last = min(ceil_div(end - start, pool.dilation[d]), int_imm(pool.size[d]));
   return max(last - first, int_imm(0));
 }
-Expr divide(const Expr& sum, const Expr& count) {
-  auto known = as_int(count);
-  DType dtype = dtype_of(sum);
-  return binary(BinaryOp::kDiv, sum,
-                known ? scalar_imm(static_cast<double>(*known), dtype) : cast_to(max(count, int_imm(1)), dtype));
-}
-
 template <int N>
 OpRow avg_pool() {
   OpRow row;
@@ -196,7 +189,7 @@ OpRow avg_pool() {
       Expr count = int_imm(1);
       for (size_t d = 0; d < N; ++d)
         count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
-      return cast_to(divide(at(sum, i), count), op.dtype(0));
+      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
     })});
   };
   return row;
@@ -351,7 +344,7 @@ OpRow adaptive_avg_pool() {
     return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), shape, [&](Axes i) {
       Expr count = int_imm(1);
       for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
-      return cast_to(divide(at(sum, i), count), op.dtype(0));
+      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
     })});
   };
   return row;

@@ -68,15 +68,6 @@ Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduc
                   [&](Axes i, Axes r) { return value(i, plan.indices(i, r)); });
 }
 
-// x / count on the sum's dtype; integers truncate, and an empty mean of integers is 0.
-Expr divide_by_count(const Expr& x, Expr count) {
-  DType dtype = dtype_of(x);
-  if (!dtype.is_float()) count = max(count, int_imm(1));
-  auto known = as_int(count);
-  Expr divisor = known ? scalar_imm(static_cast<double>(*known), dtype) : cast_to(count, dtype);
-  return binary(BinaryOp::kDiv, x, divisor);
-}
-
 enum class Domain : uint8_t { kAny, kNumber, kFloat };
 void check_domain(const OpCall& op, Domain domain) {
   DType dtype = op.dtype(0);

@@ -12,6 +12,13 @@ Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::
   return b.compute(name, dtype, type.shape, [&](Axes i) { return cast_to(at(value, i), dtype); });
 }
 
+Expr divide_by_count(const Expr& sum, Expr count) {
+  DType dtype = dtype_of(sum);
+  if (!dtype.is_float()) count = max(count, int_imm(1));
+  auto known = as_int(count);
+  return binary(BinaryOp::kDiv, sum, known ? scalar_imm(static_cast<double>(*known), dtype) : cast_to(count, dtype));
+}
+
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
                              int64_t least) {
   if (values.size() != 1 && values.size() != rank) op.fail("{} has {} values, expected {}", what, values.size(), rank);

@@ -1,4 +1,5 @@
-// What convolution and pooling share: attributes that hold a number per spatial dim, window counts, padding.
+// What reductions, convolution and pooling share: accumulation, attributes that hold a number per spatial dim, window
+// counts, padding.
 #pragma once
 #include "ops/common.h"
 
@@ -8,6 +9,8 @@ namespace relaxc {
 DType accumulation_dtype(DType dtype);
 // The value as `dtype`, in a stage of its own when it is not that already.
 Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name);
+// sum / count on the sum's dtype. Integers truncate, and their count is taken as at least 1.
+Expr divide_by_count(const Expr& sum, Expr count);
 
 // One number per spatial dim, >= least; a single number stands for all.
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,

@@ -125,7 +125,7 @@ class BlockFuser {
       if (user == SIZE_MAX || nodes_[user].group != group || !takes(nodes_[user], node)) return;
     }
     bool heavy = node.pattern >= OpPattern::kReduction;
-    if (heavy && heavy_groups_.contains(group)) return;
+    if (heavy && !heavy_groups_.insert(group).second) return;
     if (group_size_[group] >= 32) return;  // parameters and code size
     ++group_size_[group];
     node.group = group;
@@ -137,8 +137,20 @@ class BlockFuser {
     bool same = same_shape(producer.binding.var.type(), user.binding.var.type(), facts_);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
-    if (user.pattern == OpPattern::kReduction) return producer.pattern <= OpPattern::kBroadcast;
+    if (user.pattern == OpPattern::kReduction) return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
     return true;
+  }
+
+  // The node is, or is elementwise on, the sole use of a reduction or contraction: it belongs into that one's epilogue.
+  bool finishes_heavy(const Node& node) {
+    for (const Expr& tensor : node.call.tensors) {
+      auto source = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return same_node(n.binding.var, tensor); });
+      if (source == nodes_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get())) continue;
+      if (!same_shape(tensor.type(), node.binding.var.type(), facts_)) continue;
+      if (source->pattern == OpPattern::kAnchor || source->pattern == OpPattern::kReduction) return true;
+      if (source->pattern <= OpPattern::kBroadcast && finishes_heavy(*source)) return true;
+    }
+    return false;
   }
 
   static void append(const PrimFuncRef& program, const VarMap& map, std::vector<Buffer>& buffers,

@@ -23,7 +23,10 @@ inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
 
 // Rounds toward minus infinity; the divisor must not be zero, nor -1 with INT64_MIN.
 inline int64_t floor_div(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
-inline int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+inline int64_t floor_mod(int64_t a, int64_t b) {
+  int64_t remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
 inline int64_t ceil_div(int64_t a, int64_t b) { return -floor_div(-a, b); }
 
 }  // namespace relaxc

@@ -29,7 +29,7 @@ struct Interpreter::State {
   StepPtr body;
   Frame frame;
 
-  State(PrimFuncRef f, InterpretOptions o) : function(std::move(f)), options(o) {}
+  State(PrimFuncRef f, InterpretOptions o) : function(std::move(f)), options(o), compiler(o.check_regions) {}
   void compile();
   ParamNumber param_number(const Expr& value);
   void begin(std::span<const int64_t> values);
@@ -102,6 +102,9 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   }
   frame.lane = 0;
   frame.steps_left = options.max_steps;
+  frame.check_regions = options.check_regions;
+  frame.depth = 0;
+  frame.running = nullptr;
   frame.reverse_parallel_loops = options.reverse_parallel_loops;
   frame.alloc_bytes_left = options.max_alloc_bytes;
   for (BufferState& state : frame.buffers) state.storage = {};

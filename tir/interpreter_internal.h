@@ -25,6 +25,19 @@ struct BufferState {
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
   std::vector<uint64_t> storage;  // of an allocation
+  int64_t depth = 0;              // of the block that made it; 0 for params
+};
+
+// What the innermost running block declares to access, evaluated.
+struct DeclaredRegion {
+  int slot;
+  bool is_write;
+  std::vector<std::pair<int64_t, int64_t>> ranges;  // begin, end
+};
+struct RunningBlock {
+  const std::string* name;
+  bool has_init;
+  std::vector<DeclaredRegion> regions;
 };
 
 struct Frame {
@@ -34,6 +47,9 @@ struct Frame {
   int64_t steps_left = INT64_MAX;
   int64_t alloc_bytes_left = 0;
   bool reverse_parallel_loops = false;
+  bool check_regions = false;
+  int64_t depth = 0;                      // of running blocks
+  const RunningBlock* running = nullptr;  // only with check_regions; null in blocks that declare nothing
 };
 
 // A scalar expression, or one lane of a vector one. Integers and bools answer as_int (sign- or zero-extended),
@@ -76,6 +92,8 @@ struct BufferCode {
 
 class Compiler {
  public:
+  // checks_regions: blocks evaluate what they declare to access.
+  explicit Compiler(bool checks_regions) : checks_regions_(checks_regions) {}
   CodePtr expr(const Expr& expr);
   StepPtr stmt(const Stmt& stmt);
 
@@ -96,6 +114,7 @@ class Compiler {
   StepPtr block_step(const Block& block, const Span& span);
   StepPtr store_step(const BufferStore& node, const Span& span);
 
+  bool checks_regions_;
   std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;
   int slot_count_ = 0, buffer_count_ = 0;
 };
@@ -111,10 +130,12 @@ struct Access {
   CodePtr predicate;  // null: all lanes
   DType dtype;        // the buffer's element
   Span span;
+  bool is_write = false;
 
   bool active(Frame& frame) const { return !predicate || predicate->as_int(frame) != 0; }
   // The address of the lane's element.
   char* address(Frame& frame) const;
+  void check_declared(Frame& frame) const;
 };
 Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::optional<Expr>& predicate, const Span& span);

@@ -89,11 +89,27 @@ char* Access::address(Frame& frame) const {
     }
     flat += index * state.strides[d];
   }
+  if (frame.running && state.depth < frame.depth) check_declared(frame);
   frame.lane = lane;
   if (flat < 0 || flat >= state.capacity) {
     fail(span, "buffer '{}': element {} is outside of its memory of {} elements", buffer->name, flat, state.capacity);
   }
   return state.data + flat * dtype.bytes() + part * dtype.element().bytes();
+}
+
+void Access::check_declared(Frame& frame) const {
+  for (const DeclaredRegion& region : frame.running->regions) {
+    bool applies = region.slot == slot && (region.is_write == is_write || (region.is_write && frame.running->has_init));
+    for (size_t d = 0; applies && d < indices.size(); ++d) {
+      int64_t index = indices[d]->as_int(frame);
+      applies = index >= region.ranges[d].first && index < region.ranges[d].second;
+    }
+    if (applies) return;
+  }
+  std::string at;
+  for (const CodePtr& index : indices) at += (at.empty() ? "" : ", ") + std::to_string(index->as_int(frame));
+  fail(span, "block '{}' {} buffer '{}' at [{}], which it does not declare", *frame.running->name,
+       is_write ? "writes" : "reads", buffer->name, at);
 }
 
 Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,
@@ -104,7 +120,7 @@ Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<E
   }
   if (type.dtype.is_handle() || type.dtype.bits % 8 != 0)
     fail_unsupported(span, "interpreter: buffer '{}' of {}", buffer->name, to_string(type.dtype));
-  Access access{buffer, compiler.buffer_slot(buffer, span), {}, nullptr, type.dtype, span};
+  Access access{buffer, compiler.buffer_slot(buffer, span), {}, nullptr, type.dtype, span, false};
   for (const Expr& index : indices) access.indices.push_back(compiler.expr(index));
   if (predicate) access.predicate = compiler.expr(*predicate);
   return access;
@@ -159,6 +175,7 @@ void allocate(Frame& frame, const BufferCode& code) {
   std::fill_n(state.storage.begin(), words, ~uint64_t{0});
   state.data = reinterpret_cast<char*>(state.storage.data());
   state.capacity = *count;
+  state.depth = frame.depth;
 }
 
 }  // namespace relaxc::interpreter

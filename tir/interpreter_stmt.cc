@@ -28,7 +28,9 @@ struct StoreStep final : Counted {
   CodePtr value;
   int lanes;
   bool is_float;
-  StoreStep(Access a, CodePtr v, Span s) : Counted(std::move(s)), access(std::move(a)), value(std::move(v)) {}
+  StoreStep(Access a, CodePtr v, Span s) : Counted(std::move(s)), access(std::move(a)), value(std::move(v)) {
+    access.is_write = true;
+  }
 
   void run(Frame& frame) const override {
     count(frame);
@@ -181,6 +183,7 @@ struct WindowStep final : Step {
     state.data = from.data;
     state.capacity = from.capacity;
     state.offset = from.offset;
+    state.depth = frame.depth;
     state.shape.clear();
     size_t rank = shape.size(), dropped = mins.size() - rank;
     for (size_t d = 0; d < mins.size(); ++d) {
@@ -210,10 +213,17 @@ struct BlockStep final : Counted {
     CodePtr min, extent, value;
     bool reduce;
     VarRef var;
+    std::optional<int64_t> known_min, known_extent;
+  };
+  struct Region {
+    int slot;
+    bool is_write;
+    std::vector<CodePtr> mins, extents;
   };
   std::string name;
   CodePtr predicate;
   std::vector<Axis> axes;
+  std::vector<Region> regions;
   std::vector<StepPtr> prologue;  // allocations and windows
   StepPtr init, body;
   explicit BlockStep(Span s) : Counted(std::move(s)) {}
@@ -223,7 +233,9 @@ struct BlockStep final : Counted {
     if (predicate && !predicate->as_int(frame)) return;
     bool first = true;
     for (const Axis& axis : axes) {
-      int64_t min = axis.min->as_int(frame), extent = axis.extent->as_int(frame), value = axis.value->as_int(frame);
+      int64_t min = axis.known_min ? *axis.known_min : axis.min->as_int(frame);
+      int64_t extent = axis.known_extent ? *axis.known_extent : axis.extent->as_int(frame);
+      int64_t value = axis.value->as_int(frame);
       if (value < min || value - min >= extent) {
         fail(span, "block '{}': axis '{}' is {}, outside of its domain [{}, {})", name, axis.var->name, value, min,
              min + extent);
@@ -231,9 +243,33 @@ struct BlockStep final : Counted {
       if (axis.reduce && value != min) first = false;
       frame.slots[axis.slot].i = value;
     }
+    ++frame.depth;
+    if (frame.check_regions) {
+      run_checked(frame, first);
+    } else {
+      run_body(frame, first);
+    }
+    --frame.depth;
+  }
+  void run_body(Frame& frame, bool first) const {
     for (const StepPtr& step : prologue) step->run(frame);
     if (init && first) init->run(frame);
     body->run(frame);
+  }
+  void run_checked(Frame& frame, bool first) const {
+    RunningBlock block{&name, init != nullptr, {}};
+    for (const Region& region : regions) {
+      DeclaredRegion declared{region.slot, region.is_write, {}};
+      for (size_t d = 0; d < region.mins.size(); ++d) {
+        int64_t min = region.mins[d]->as_int(frame);
+        declared.ranges.emplace_back(min, min + region.extents[d]->as_int(frame));
+      }
+      block.regions.push_back(std::move(declared));
+    }
+    const RunningBlock* outer = frame.running;
+    frame.running = regions.empty() ? nullptr : &block;
+    run_body(frame, first);
+    frame.running = outer;
   }
 };
 
@@ -341,7 +377,22 @@ StepPtr Compiler::block_step(const Block& block, const Span& span) {
   for (const IterVar& iter : block.iter_vars) {
     CodePtr min = expr(iter.domain.min), extent = expr(iter.domain.extent), value = expr(iter.value);
     step->axes.push_back({define(iter.var), std::move(min), std::move(extent), std::move(value),
-                          iter.kind == IterKind::kReduce, iter.var});
+                          iter.kind == IterKind::kReduce, iter.var, as_int(iter.domain.min),
+                          as_int(iter.domain.extent)});
+  }
+  if (checks_regions_) {
+    auto add = [&](const std::vector<BufferRegion>& list, bool is_write) {
+      for (const BufferRegion& region : list) {
+        BlockStep::Region code{buffer_slot(region.buffer, span), is_write, {}, {}};
+        for (const Range& range : region.ranges) {
+          code.mins.push_back(expr(range.min));
+          code.extents.push_back(expr(range.extent));
+        }
+        step->regions.push_back(std::move(code));
+      }
+    };
+    add(block.reads, false);
+    add(block.writes, true);
   }
   for (const Buffer& buffer : block.alloc_buffers) {
     BufferCode code = buffer_code(buffer, define_buffer(buffer));

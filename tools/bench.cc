@@ -57,7 +57,7 @@ int run(const BenchOptions& options) {
     vm::TableProfiler profiler;
     session.set_profiler(&profiler);
     for (int i = 0; i < 10; ++i) session.run(inputs);
-    fmt::print("{}", profiler.to_string());
+    fmt::print("{}", profiler.text());
   }
   return kRight;
 }

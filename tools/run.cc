@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "tools/compare.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -46,7 +47,7 @@ int run(const RunOptions& options) {
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<Tensor> results = session.run(inputs);
-  if (options.profile) fmt::print("{}", profiler.to_string());
+  if (options.profile) fmt::print("{}", profiler.text());
   if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir);
   for (size_t i = 0; i < results.size(); ++i) {
     std::string name = i < outputs.size() ? outputs[i].name : fmt::format("output_{}", i);
@@ -56,7 +57,7 @@ int run(const RunOptions& options) {
     if (options.format == "pb") {
       write_tensor_pb(path, results[i], name);
     } else {
-      vm::write_npy(path, results[i]);
+      write_npy(path, results[i]);
     }
   }
   if (options.test_data.empty()) return kRight;

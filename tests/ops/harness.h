@@ -70,7 +70,7 @@ inline std::vector<Tensor> run_call(const OpTable& table, const std::string& nam
   const OpRow* row = table.find("relax." + name);
   REQUIRE(row);
   PrimFuncRef program = row->legalize(OpCall{*untyped.as<Call>(), untyped.span()});
-  std::vector<Tensor> results = interpret_on(program, inputs);
+  std::vector<Tensor> results = interpret_on(program, inputs, {}, {.check_regions = true});
   std::vector<Type> types = {type};
   if (const TupleType* tuple = type.as<TupleType>()) types = tuple->items;
   REQUIRE(types.size() == results.size());

@@ -258,4 +258,30 @@ TEST_CASE("interpreter: loops of all kinds, while, if, predicate", "[interpreter
                  "block 'b': axis 'v' is 4, outside of its domain [0, 4)"));
 }
 
+TEST_CASE("interpreter: blocks stay in their regions", "[interpreter]") {
+  Buffer x = make_buffer("x", kInt32, {int_imm(4)}), y = make_buffer("y", kInt32, {int_imm(4)});
+  VarRef i = make_dim("i"), v = make_dim("v");
+  auto program = [&](const Expr& read_from, const Expr& written_from) {
+    Expr unit = int_imm(1);
+    Stmt block = make(Block{.name = "b",
+                            .iter_vars = {{v, {int_imm(0), int_imm(4)}, IterKind::kSpatial, i}},
+                            .predicate = {},
+                            .reads = {{x, {{read_from, unit}}}},
+                            .writes = {{y, {{written_from, unit}}}},
+                            .annotations = {},
+                            .alloc_buffers = {},
+                            .match_buffers = {},
+                            .init = {},
+                            .body = store(y, load(x, {v}), {v})});
+    return make_prim_func({{x, y}, loop(i, int_imm(4), block), {}});
+  };
+  std::vector<Tensor> both = {Tensor::of<int32_t>({4}, kInt32, {1, 2, 3, 4}), Tensor::empty({4}, kInt32)};
+  auto message = [&](const PrimFuncRef& f) {
+    return message_of([&] { interpret(f, both, {}, {.check_regions = true}); });
+  };
+  CHECK(message(program(v, v)) == "no error");
+  CHECK(contains(message(program(v + 1, v)), "block 'b' reads buffer 'x' at [0], which it does not declare"));
+  CHECK(contains(message(program(v, int_imm(0))), "block 'b' writes buffer 'y' at [1], which it does not declare"));
+}
+
 }  // namespace relaxc

@@ -1,0 +1,228 @@
+// Control flow: If as a branch of the graph (or one side of it, when the condition is known), Loop and Scan unrolled
+// when their trip count is known.
+#include "frontend/onnx/graph_importer.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+constexpr int64_t kMostIterations = 1024;
+
+// One branch as a SeqExpr of its outputs.
+Expr branch(Node& n, const onnx::GraphProto& graph) {
+  GraphImporter& outer = n.graph();
+  ModelContext& context = outer.context();
+  Nested nested(context, n.span());
+  Builder builder(context.ops);
+  builder.set_span(n.span());
+  GraphImporter body(context, builder, &outer);
+  body.function_opsets = outer.function_opsets;
+  body.place = outer.place + n.span().origin->node + "/";
+  body.declare(graph);
+  body.add_initializers(graph);
+  body.add_nodes(graph.node());
+  std::vector<Expr> results;
+  for (const Value& value : body.outputs_of(graph)) {
+    if (value->poisoned) throw CompileError({});  // reported where it failed
+    if (value->is_sequence || value->is_none) n.unsupported("a branch that gives a sequence or an optional");
+    results.push_back(body.tensor_of(value, n.span()));
+  }
+  return builder.finish(results.size() == 1 ? results[0] : tuple(results));
+}
+
+// The type that both branches' results have; dims that differ are left open.
+Type common_type(Node& n, const Type& a, const Type& b) {
+  if (structural_equal(a, b)) return a;
+  if (const TupleType* x = a.as<TupleType>(), *y = b.as<TupleType>(); x && y && x->items.size() == y->items.size()) {
+    std::vector<Type> items;
+    for (size_t i = 0; i < x->items.size(); ++i) items.push_back(common_type(n, x->items[i], y->items[i]));
+    return tuple_type(std::move(items));
+  }
+  if (!a.is<TensorType>() || !b.is<TensorType>() || tensor_dtype(a) != tensor_dtype(b))
+    n.fail("the branches have different types");
+  int64_t rank = known_rank(a);
+  if (rank < 0 || rank != known_rank(b)) n.unsupported("branches of different ranks, {} and {}", rank, known_rank(b));
+  return tensor_type_of_rank(rank, tensor_dtype(a));
+}
+// A tensor of open dims gets them as new variables, measured when the model runs.
+Expr with_measured_dims(Node& n, const Expr& x) {
+  if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
+  std::vector<Expr> dims;
+  for (int64_t d = 0; d < known_rank(x.type()); ++d) {
+    VarRef dim = make_dim(fmt::format("d{}", d));
+    n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
+    dims.push_back(dim);
+  }
+  return n.builder().match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
+}
+
+Outputs if_node(Node& n) {
+  const onnx::GraphProto &then_graph = n.attr_graph("then_branch"), &else_graph = n.attr_graph("else_branch");
+  if (then_graph.output_size() != else_graph.output_size())
+    n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
+  std::optional<int64_t> known;
+  if (const Contents* contents = n.contents(0)) known = as_int(contents->elements.at(0));
+  if (known) return n.graph().inline_graph(*known ? then_graph : else_graph, {});
+  Expr condition = n.reshape(n.tensor(0), {});
+  Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
+  Type type = common_type(n, then_branch.type(), else_branch.type());
+  Builder& b = n.builder();
+  bool main = &b == n.graph().context().main_builder;
+  if (main) b.end_dataflow({});
+  Expr result = b.emit(make(If{condition, then_branch, else_branch}, type, n.span()));
+  if (main) b.begin_dataflow();
+  if (then_graph.output_size() == 1) return {n.of(with_measured_dims(n, result))};
+  Outputs outputs;
+  for (int i = 0; i < then_graph.output_size(); ++i)
+    outputs.push_back(n.of(with_measured_dims(n, b.emit(tuple_get(result, i)))));
+  return outputs;
+}
+
+Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
+  std::vector<Expr> parts;
+  for (const Value& slice : slices) {
+    Expr x = n.tensor(slice);
+    std::vector<Expr> shape = n.shape_of(x);
+    axis = n.axis(axis, static_cast<int64_t>(shape.size()) + 1);
+    shape.insert(shape.begin() + axis, int_imm(1));
+    parts.push_back(n.reshape(x, shape));
+  }
+  Attrs attrs;
+  attrs.set("axis", axis);
+  return n.of(parts.size() == 1 ? parts[0] : n.op("concat", {tuple(parts)}, attrs));
+}
+
+Outputs loop_node(Node& n) {
+  const onnx::GraphProto& body = n.attr_graph("body");
+  auto flag = [](const Value& value) -> std::optional<int64_t> {
+    return value->contents ? as_int(value->contents->elements.at(0)) : std::nullopt;
+  };
+  std::optional<int64_t> trips;
+  if (n.has(0)) {
+    auto known = n.constant_ints(0);
+    if (!known) n.unsupported("a trip count that is known at run time only");
+    trips = known->at(0);
+  }
+  std::optional<int64_t> go = n.has(1) ? flag(n.value(1)) : 1;
+  size_t carried = n.inputs() > 2 ? n.inputs() - 2 : 0;
+  if (body.input_size() != static_cast<int>(carried) + 2) n.fail("the body has {} inputs", body.input_size());
+  int scans = body.output_size() - 1 - static_cast<int>(carried);
+  if (scans < 0) n.fail("the body has {} outputs", body.output_size());
+  Outputs state;
+  for (size_t i = 0; i < carried; ++i) state.push_back(n.value(i + 2));
+  std::vector<std::vector<Value>> slices(static_cast<size_t>(scans));
+  for (int64_t i = 0; !trips || i < *trips; ++i) {
+    if (!go) n.unsupported("a loop condition that is known at run time only");
+    if (!*go) break;
+    if (i >= kMostIterations) n.unsupported("a loop of more than {} iterations", kMostIterations);
+    std::vector<Value> arguments = {n.of(Contents{kInt64, true, {int_imm(i)}}),
+                                    n.of(Contents{kBool, true, {bool_imm(true)}})};
+    arguments.insert(arguments.end(), state.begin(), state.end());
+    std::vector<Value> results = n.graph().inline_graph(body, arguments);
+    for (const Value& value : results) {
+      if (value->poisoned) throw CompileError({});
+    }
+    go = flag(results[0]);
+    for (size_t k = 0; k < carried; ++k) state[k] = results[k + 1];
+    for (size_t k = 0; k < slices.size(); ++k) slices[k].push_back(results[carried + 1 + k]);
+  }
+  for (const auto& list : slices) {
+    if (list.empty()) n.unsupported("scan outputs of a loop that runs no iteration");
+    state.push_back(stacked(n, list, 0));
+  }
+  return state;
+}
+
+Outputs scan_node(Node& n) {
+  const onnx::GraphProto& body = n.attr_graph("body");
+  bool batched = n.opset() < 9;  // a leading axis of independent sequences, after the optional lengths
+  size_t scanned = static_cast<size_t>(n.required_int("num_scan_inputs")), first = batched ? 1 : 0;
+  n.ignore({"directions", "scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"});
+  if (n.inputs() < first + scanned) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned);
+  size_t carried = n.inputs() - first - scanned;
+  auto list = [&](const char* name, size_t count) {
+    auto values = n.attr_ints(name).value_or(std::vector<int64_t>(count, 0));
+    if (values.size() != count) n.fail("{} has {} numbers, expected {}", name, values.size(), count);
+    return values;
+  };
+  if (body.output_size() < static_cast<int>(carried)) n.fail("the body has {} outputs", body.output_size());
+  size_t scan_outputs = static_cast<size_t>(body.output_size()) - carried;
+  std::vector<int64_t> in_axes(scanned, 0), in_reversed, out_axes(scan_outputs, 0), out_reversed(scan_outputs, 0);
+  if (batched) {
+    if (n.has(0)) n.unsupported("sequence lengths");
+    in_reversed = list("directions", scanned);
+  } else {
+    in_axes = list("scan_input_axes", scanned);
+    in_reversed = list("scan_input_directions", scanned);
+    out_axes = list("scan_output_axes", scan_outputs);
+    out_reversed = list("scan_output_directions", scan_outputs);
+  }
+  // Each sequence's run, for one batch element (or the only one).
+  auto squeeze_axis = [&](const Expr& x, int64_t axis, int64_t index) {
+    Expr piece = n.slice(x, axis, int_imm(index), int_imm(index + 1));
+    std::vector<Expr> shape = n.shape_of(piece);
+    shape.erase(shape.begin() + axis);
+    return n.reshape(piece, shape);
+  };
+  auto run = [&](std::vector<Value> state, const std::vector<Expr>& sequences) {
+    std::optional<int64_t> length;
+    for (size_t k = 0; k < scanned; ++k) {
+      std::vector<Expr> shape = n.shape_of(sequences[k]);
+      in_axes[k] = n.axis(in_axes[k], static_cast<int64_t>(shape.size()));
+      auto size = as_int(shape[static_cast<size_t>(in_axes[k])]);
+      if (!size) n.unsupported("a scan over a symbolic dim; make it constant with --dim");
+      if (length && *length != *size) n.fail("scan inputs of length {} and {}", *length, *size);
+      length = size;
+    }
+    if (!length || *length > kMostIterations || *length == 0) n.unsupported("a scan of {} steps", length.value_or(0));
+    std::vector<std::vector<Value>> slices(scan_outputs);
+    for (int64_t i = 0; i < *length; ++i) {
+      std::vector<Value> arguments = state;
+      for (size_t k = 0; k < scanned; ++k)
+        arguments.push_back(n.of(squeeze_axis(sequences[k], in_axes[k], in_reversed[k] ? *length - 1 - i : i)));
+      std::vector<Value> results = n.graph().inline_graph(body, arguments);
+      for (const Value& value : results) {
+        if (value->poisoned) throw CompileError({});
+      }
+      for (size_t k = 0; k < carried; ++k) state[k] = results[k];
+      for (size_t k = 0; k < scan_outputs; ++k) {
+        auto& list = slices[k];
+        list.insert(out_reversed[k] ? list.begin() : list.end(), results[carried + k]);
+      }
+    }
+    for (size_t k = 0; k < scan_outputs; ++k) state.push_back(stacked(n, slices[k], out_axes[k]));
+    return state;
+  };
+  std::vector<Expr> sequences;
+  for (size_t k = 0; k < scanned; ++k) sequences.push_back(n.tensor(first + carried + k));
+  std::vector<Value> state;
+  for (size_t k = 0; k < carried; ++k) state.push_back(n.value(first + k));
+  if (!batched) return run(state, sequences);
+  auto batch = as_int(n.shape_of(sequences.at(0)).at(0));
+  if (!batch || *batch < 1 || *batch > 64) n.unsupported("a scan over a batch that is symbolic or large");
+  std::vector<std::vector<Value>> results;
+  for (int64_t b = 0; b < *batch; ++b) {
+    std::vector<Value> states;
+    std::vector<Expr> parts;
+    for (const Value& value : state) states.push_back(n.of(squeeze_axis(n.tensor(value), 0, b)));
+    for (const Expr& sequence : sequences) parts.push_back(squeeze_axis(sequence, 0, b));
+    std::vector<Value> one = run(states, parts);
+    results.resize(one.size());
+    for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
+  }
+  Outputs outputs;
+  for (const auto& list : results) outputs.push_back(stacked(n, list, 0));
+  return outputs;
+}
+
+}  // namespace
+
+std::vector<ConverterRow> control_converters() {
+  return {
+      {"If", 1, 1, 1, if_node},
+      {"Loop", 1, 2, kAny, loop_node},
+      {"Scan", 8, 1, kAny, scan_node},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,432 @@
+#include "frontend/onnx/graph_importer.h"
+
+#include <algorithm>
+#include <queue>
+
+#include "support/checked_math.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Value poisoned_value() {
+  auto value = std::make_shared<ValueData>();
+  value->poisoned = true;
+  return value;
+}
+
+// Control characters as escapes, so that a name cannot forge lines of a message; long names are cut.
+std::string printable(const std::string& name) {
+  std::string result;
+  for (unsigned char c : name) {
+    if (c == '\n') {
+      result += "\\n";
+    } else if (c < 0x20 || c == 0x7f) {
+      result += fmt::format("\\x{:02x}", c);
+    } else {
+      result += static_cast<char>(c);
+    }
+    if (result.size() > 200) return result + "...";
+  }
+  return result;
+}
+
+// Names that a node reads, those that its subgraphs take from outside included.
+void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names) {
+  for (const std::string& name : node.input()) {
+    if (!name.empty()) names.push_back(name);
+  }
+  for (const auto& attribute : node.attribute()) {
+    if (!attribute.has_g()) continue;
+    std::unordered_map<std::string, bool> inner;
+    for (const auto& input : attribute.g().input()) inner[input.name()] = true;
+    for (const auto& tensor : attribute.g().initializer()) inner[tensor.name()] = true;
+    for (const auto& child : attribute.g().node()) {
+      for (const std::string& output : child.output()) inner[output] = true;
+    }
+    std::vector<std::string> used;
+    for (const auto& child : attribute.g().node()) collect_inputs(child, used);
+    for (const auto& output : attribute.g().output()) used.push_back(output.name());
+    for (std::string& name : used) {
+      if (!inner.contains(name)) names.push_back(std::move(name));
+    }
+  }
+}
+
+// The function's node with attribute references replaced by the caller's attributes; a reference to an attribute that
+// is absent leaves the attribute out.
+void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
+                        const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
+  for (int i = attributes.size(); i-- > 0;) {
+    onnx::AttributeProto& attribute = attributes[i];
+    if (!attribute.ref_attr_name().empty()) {
+      auto it = given.find(attribute.ref_attr_name());
+      if (it == given.end()) {
+        attributes.DeleteSubrange(i, 1);
+        continue;
+      }
+      std::string name = attribute.name();
+      attribute = *it->second;
+      attribute.set_name(name);
+    }
+    if (attribute.has_g()) {
+      for (auto& node : *attribute.mutable_g()->mutable_node()) resolve_references(*node.mutable_attribute(), given);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
+                          const Span& span) {
+  std::vector<Expr> dims;
+  for (int d = 0; d < shape.dim_size(); ++d) {
+    const auto& dim = shape.dim(d);
+    if (dim.has_dim_value()) {
+      if (dim.dim_value() < 0) fail(span, "dim {} is {}, expected >= 0", d, dim.dim_value());
+      dims.push_back(int_imm(dim.dim_value()));
+      continue;
+    }
+    std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
+    if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
+      dims.push_back(int_imm(it->second));
+      continue;
+    }
+    auto [it, inserted] = context.dims.emplace(dim_name, make_dim(dim_name));
+    if (inserted) context.analyzer.bind(it->second, Interval{0, std::numeric_limits<int64_t>::max()});
+    dims.push_back(it->second);
+  }
+  return dims;
+}
+
+Value GraphImporter::find(const std::string& name) const {
+  for (const GraphImporter* graph = this; graph; graph = graph->parent_) {
+    if (auto it = graph->scope_.find(name); it != graph->scope_.end()) return it->second;
+  }
+  return nullptr;
+}
+const onnx::TypeProto* GraphImporter::declared_type(const std::string& name) const {
+  auto it = declared_.find(name);
+  return it == declared_.end() ? nullptr : it->second;
+}
+void GraphImporter::declare(const onnx::GraphProto& graph) {
+  for (const auto& info : graph.value_info()) declared_[info.name()] = &info.type();
+  for (const auto& info : graph.output()) declared_[info.name()] = &info.type();
+}
+
+Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
+  std::string op =
+      node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type() : node.domain() + "." + node.op_type();
+  std::string name = node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
+  return {std::make_shared<const Origin>(
+      Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
+}
+
+Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+  if (value->tensor) return *value->tensor;
+  if (!value->contents)
+    fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+  const Contents& contents = *value->contents;
+  std::optional<Expr> expr;
+  if (auto known = tensor_of_contents(contents)) {
+    expr = constant(*known, span);
+  } else {
+    std::vector<Expr> ints;
+    for (const Expr& element : contents.elements) {
+      DType dtype = dtype_of(element);
+      if (dtype.is_bool()) {
+        ints.push_back(select(element, int_imm(1), int_imm(0)));
+      } else if (const Cast* cast = element.as<Cast>(); cast && dtype.is_float()) {
+        ints.push_back(cast->value);
+      } else {
+        ints.push_back(element);
+      }
+    }
+    if (contents.scalar) {
+      Attrs attrs;
+      attrs.set("dtype", contents.dtype);
+      expr = builder_.op("scalar_to_tensor", {ints.at(0)}, attrs);
+    } else {
+      expr = builder_.op("shape_to_tensor", {shape_expr(ints)});
+      if (contents.dtype != kInt64) {
+        Attrs attrs;
+        attrs.set("dtype", contents.dtype);
+        expr = builder_.op("astype", {*expr}, attrs);
+      }
+    }
+  }
+  if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;
+  return *expr;
+}
+
+void GraphImporter::require_equal(const Expr& a, const Expr& b) {
+  for (const auto& [x, y] : required_equal_) {
+    if (structural_equal(x, a) && structural_equal(y, b)) return;
+  }
+  required_equal_.emplace_back(a, b);
+  // Two shape values that must match when the model runs.
+  builder_.match_cast(shape_expr({a}), shape_type({b}), "check");
+}
+
+void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
+  std::unordered_map<std::string, bool> used;
+  std::vector<std::string> names;
+  for (const auto& node : graph.node()) collect_inputs(node, names);
+  for (const auto& output : graph.output()) names.push_back(output.name());
+  for (std::string& name : names) used[std::move(name)] = true;
+  if (graph.sparse_initializer_size() > 0)
+    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, {}, "sparse initializers", {}});
+  for (const auto& tensor : graph.initializer()) {
+    if (!used.contains(tensor.name())) continue;
+    Span span{std::make_shared<const Origin>(
+        Origin{fmt::format("{}: initializer '{}'", context_.file->name(), printable(tensor.name())), {}, {}, nullptr})};
+    Value value = poisoned_value();
+    try {
+      Tensor data = ModelFile::tensor(context_.file, tensor, span);
+      value = std::make_shared<ValueData>();
+      value->contents = contents_of_tensor(data);
+      value->tensor = constant(std::move(data), span);
+      value->home = &builder_;
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) context_.diagnostics.add(diagnostic);
+    }
+    if (!define(tensor.name(), value))
+      context_.diagnostics.error(span, "value '{}' is already defined", printable(tensor.name()));
+  }
+}
+
+// Kahn's algorithm, keeping the file's order where it is one already.
+std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  std::unordered_map<std::string, int> producer;
+  for (int i = 0; i < nodes.size(); ++i) {
+    for (const std::string& output : nodes[i].output()) {
+      if (!output.empty()) producer.emplace(output, i);
+    }
+  }
+  std::vector<std::vector<int>> consumers(static_cast<size_t>(nodes.size()));
+  std::vector<int> waiting(static_cast<size_t>(nodes.size()), 0);
+  for (int i = 0; i < nodes.size(); ++i) {
+    std::vector<std::string> names;
+    collect_inputs(nodes[i], names);
+    for (const std::string& name : names) {
+      auto it = producer.find(name);
+      if (it == producer.end() || scope_.contains(name)) continue;
+      consumers[static_cast<size_t>(it->second)].push_back(i);
+      ++waiting[static_cast<size_t>(i)];
+    }
+  }
+  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+  for (int i = 0; i < nodes.size(); ++i) {
+    if (waiting[static_cast<size_t>(i)] == 0) ready.push(i);
+  }
+  std::vector<int> result;
+  while (!ready.empty()) {
+    int i = ready.top();
+    ready.pop();
+    result.push_back(i);
+    for (int consumer : consumers[static_cast<size_t>(i)]) {
+      if (--waiting[static_cast<size_t>(consumer)] == 0) ready.push(consumer);
+    }
+  }
+  if (result.size() == static_cast<size_t>(nodes.size())) return result;
+  // What is left waits for a cycle. Walk backwards along unfinished producers until a node repeats.
+  int at = 0;
+  while (waiting[static_cast<size_t>(at)] == 0) ++at;
+  std::vector<int> path;
+  while (std::find(path.begin(), path.end(), at) == path.end()) {
+    path.push_back(at);
+    std::vector<std::string> names;
+    collect_inputs(nodes[at], names);
+    for (const std::string& name : names) {
+      auto it = producer.find(name);
+      if (it == producer.end() || scope_.contains(name) || waiting[static_cast<size_t>(it->second)] == 0) continue;
+      at = it->second;
+      break;
+    }
+  }
+  path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+  std::reverse(path.begin(), path.end());
+  std::string text;
+  for (size_t i = 0; i < path.size() && i < 10; ++i)
+    text += fmt::format("{}'{}'", i ? " -> " : "", span_of(nodes[path[i]], path[i]).origin->node);
+  fail(span_of(nodes[path.front()], path.front()), "the graph has a cycle: {}", text);
+}
+
+void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  context_.node_count += nodes.size();
+  if (context_.node_count > context_.options.limits.nodes)
+    fail(builder_.span(), "the model has more than {} nodes once its functions are expanded",
+         context_.options.limits.nodes);
+  for (int index : order(nodes)) add_node(nodes[index], index);
+}
+
+void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
+  for (const std::string& name : node.output()) {
+    if (!name.empty()) define(name, poisoned_value());
+  }
+}
+
+void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span) {
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (node.output(i).empty()) continue;
+    if (static_cast<size_t>(i) >= outputs.size() || !outputs[static_cast<size_t>(i)])
+      fail_unsupported(span, "output {} is not supported", i);
+    const Value& value = outputs[static_cast<size_t>(i)];
+    if (value->tensor) {
+      const std::vector<Expr>* shape = known_shape(value->tensor->type());
+      int64_t bytes = tensor_dtype(value->tensor->type()).value_or(kFloat32).bytes();
+      std::vector<int64_t> known;
+      if (shape) {
+        for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
+      }
+      bool empty = std::find(known.begin(), known.end(), 0) != known.end();
+      for (int64_t dim : known) {
+        auto next = checked_mul(bytes, std::max<int64_t>(dim, 1));
+        if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
+        if (!empty && (!next || *next > context_.options.limits.tensor_bytes))
+          fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "),
+               context_.options.limits.tensor_bytes);
+        if (next) bytes = *next;
+      }
+    }
+    if (!define(node.output(i), value)) fail(span, "value '{}' is already defined", printable(node.output(i)));
+  }
+}
+
+void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
+  Span span = span_of(node, index);
+  Span outer = builder_.span();
+  builder_.set_span(span);
+  try {
+    std::vector<Value> inputs;
+    bool poisoned = false;
+    for (const std::string& name : node.input()) {
+      Value value = name.empty() ? nullptr : find(name);
+      if (!name.empty() && !value) fail(span, "input '{}' is not defined", printable(name));
+      if (value && value->poisoned) poisoned = true;
+      inputs.push_back(std::move(value));
+    }
+    while (!inputs.empty() && !inputs.back()) inputs.pop_back();
+    if (poisoned) poison_outputs(node);
+    std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
+    auto opset = opsets.find(domain);
+    int64_t version = opset == opsets.end() ? 0 : opset->second;
+    if (context_.functions.contains(domain + "." + node.op_type())) {
+      if (!poisoned) call_function(node, inputs, span);
+      builder_.set_span(outer);
+      return;
+    }
+    const ConverterRow* row = find_converter(domain, node.op_type(), version);
+    if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
+    for (const auto& attribute : node.attribute()) {
+      if (poisoned && !is_known_attribute(attribute.name()))
+        fail_unsupported(span, "attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
+                         node.op_type(), version);
+    }
+    if (!poisoned) {
+      int count = static_cast<int>(inputs.size());
+      if (count < row->least_inputs || count > row->most_inputs) {
+        fail(span, "{} inputs, expected {}{}", count, row->least_inputs,
+             row->most_inputs == row->least_inputs ? ""
+             : row->most_inputs == kAny            ? " or more"
+                                                   : fmt::format(" to {}", row->most_inputs));
+      }
+      Node view(*this, node, version, inputs, span);
+      Outputs outputs;
+      if (auto folded = fold_contents(view)) {
+        outputs = {view.of(std::move(*folded))};
+      } else {
+        outputs = row->convert(view);
+      }
+      view.check_all_attributes_known();
+      bind_outputs(node, outputs, span);
+    }
+  } catch (const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) context_.diagnostics.add(diagnostic);
+    poison_outputs(node);
+    if (context_.diagnostics.all().size() > 1000) throw;
+  }
+  builder_.set_span(outer);
+}
+
+bool GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
+  std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  const onnx::FunctionProto& function = *context_.functions.at(domain + "." + node.op_type());
+  Nested nested(context_, span);
+  if (static_cast<int>(inputs.size()) > function.input_size())
+    fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
+  std::unordered_map<std::string, const onnx::AttributeProto*> given;
+  std::vector<onnx::AttributeProto> defaults;
+  // Field 11, default attributes, is newer than our schema.
+  const auto& unknown = function.unknown_fields();
+  defaults.reserve(static_cast<size_t>(unknown.field_count()));
+  for (int i = 0; i < unknown.field_count(); ++i) {
+    const auto& field = unknown.field(i);
+    if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
+    onnx::AttributeProto attribute;
+    if (attribute.ParseFromString(field.length_delimited())) defaults.push_back(std::move(attribute));
+  }
+  for (const auto& attribute : defaults) given[attribute.name()] = &attribute;
+  for (const auto& attribute : node.attribute()) given[attribute.name()] = &attribute;
+
+  std::unordered_map<std::string, int64_t> opsets;
+  for (const auto& import : function.opset_import())
+    opsets[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
+  for (const auto& [name, version] : context_.opsets) opsets.emplace(name, version);
+  GraphImporter body(context_, builder_, nullptr);
+  body.function_opsets = &opsets;
+  body.place = place + (node.name().empty() ? node.op_type() : node.name()) + "/";
+  for (int i = 0; i < function.input_size(); ++i) {
+    size_t k = static_cast<size_t>(i);
+    if (k < inputs.size() && inputs[k]) body.define(function.input(i), inputs[k]);
+  }
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
+  for (onnx::NodeProto& child : nodes) {
+    resolve_references(*child.mutable_attribute(), given);
+    // Absent optional inputs of the call are absent inside.
+    for (std::string& name : *child.mutable_input()) {
+      for (int i = 0; i < function.input_size(); ++i) {
+        size_t k = static_cast<size_t>(i);
+        if (function.input(i) == name && (k >= inputs.size() || !inputs[k])) name.clear();
+      }
+    }
+  }
+  body.add_nodes(nodes);
+  Outputs outputs;
+  for (const std::string& name : function.output()) {
+    Value value = body.find(name);
+    if (!value) fail(span, "output '{}' of the function is not defined", printable(name));
+    outputs.push_back(value);
+  }
+  bind_outputs(node, outputs, span);
+  return true;
+}
+
+std::vector<Value> GraphImporter::outputs_of(const onnx::GraphProto& graph) {
+  std::vector<Value> result;
+  for (const auto& output : graph.output()) {
+    Value value = find(output.name());
+    if (!value) fail(builder_.span(), "graph output '{}' is not defined", printable(output.name()));
+    result.push_back(value);
+  }
+  return result;
+}
+
+std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments) {
+  Nested nested(context_, builder_.span());
+  GraphImporter body(context_, builder_, this);
+  body.function_opsets = function_opsets;
+  body.place = place + builder_.span().origin->node + "/";
+  for (int i = 0; i < graph.input_size(); ++i) {
+    if (static_cast<size_t>(i) < arguments.size())
+      body.define(graph.input(i).name(), arguments[static_cast<size_t>(i)]);
+  }
+  body.declare(graph);
+  body.add_initializers(graph);
+  body.add_nodes(graph.node());
+  std::vector<Value> outputs = body.outputs_of(graph);
+  return outputs;
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,91 @@
+// Walks a graph and its subgraphs and builds the graph function.
+#pragma once
+#include "frontend/onnx/model_file.h"
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+// What the graphs of one model share.
+struct ModelContext {
+  std::shared_ptr<const ModelFile> file;
+  const OpTable& ops;
+  const ImportOptions& options;
+  Diagnostics diagnostics;
+  std::unordered_map<std::string, int64_t> opsets;
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions;  // "domain.name"
+  std::unordered_map<std::string, VarRef> dims;                           // by dim_param
+  Analyzer analyzer;                                                      // facts about dims
+  int64_t node_count = 0;
+  int64_t depth = 0;
+  const Builder* main_builder = nullptr;  // the one with a dataflow block
+};
+
+// One level of nesting; throws beyond the limit.
+class Nested {
+ public:
+  Nested(ModelContext& context, const Span& span) : context_(context) {
+    if (context.depth >= context.options.limits.depth)
+      fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
+    ++context.depth;
+  }
+  ~Nested() { --context_.depth; }
+  Nested(const Nested&) = delete;
+  Nested& operator=(const Nested&) = delete;
+
+ private:
+  ModelContext& context_;
+};
+
+class GraphImporter {
+ public:
+  using Scope = std::unordered_map<std::string, Value>;
+  // A main graph (parent null), a branch with a builder of its own, or an inlined body that shares the parent's.
+  GraphImporter(ModelContext& context, Builder& builder, GraphImporter* parent)
+      : context_(context), builder_(builder), parent_(parent) {}
+
+  ModelContext& context() { return context_; }
+  Builder& builder() { return builder_; }
+
+  // Defines a name; false when it is taken.
+  bool define(const std::string& name, Value value) { return scope_.emplace(name, std::move(value)).second; }
+  Value find(const std::string& name) const;
+
+  void add_initializers(const onnx::GraphProto& graph);
+  // All nodes in dependency order.
+  void add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  void declare(const onnx::GraphProto& graph);
+  // Outputs of a subgraph, by position.
+  std::vector<Value> outputs_of(const onnx::GraphProto& graph);
+  // The subgraph's nodes inlined here, with its inputs bound to the values.
+  std::vector<Value> inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments);
+
+  const onnx::TypeProto* declared_type(const std::string& name) const;
+  Span span_of(const onnx::NodeProto& node, int64_t index) const;
+  Expr tensor_of(const Value& value, const Span& span);
+  void require_equal(const Expr& a, const Expr& b);
+
+  // Attribute references inside of a function body.
+  const onnx::NodeProto* function_call = nullptr;
+  std::unordered_map<std::string, int64_t>* function_opsets = nullptr;
+  std::string place;  // prefix of node names: "call/"
+
+ private:
+  void add_node(const onnx::NodeProto& node, int64_t index);
+  bool call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
+  std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
+  void poison_outputs(const onnx::NodeProto& node);
+
+  ModelContext& context_;
+  Builder& builder_;
+  GraphImporter* parent_;
+  Scope scope_;
+  std::unordered_map<std::string, const onnx::TypeProto*> declared_;
+  std::vector<std::pair<Expr, Expr>> required_equal_;
+};
+
+// Dims of a declared type with the model's symbolic names.
+std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
+                          const Span& span);
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,190 @@
+#include "frontend/onnx/import.h"
+
+#include <algorithm>
+
+#include "frontend/onnx/graph_importer.h"
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace onnx_import {
+
+namespace {
+
+Span place(const ModelContext& context, const std::string& what) {
+  std::string text = context.file->name();
+  if (!what.empty()) text += ": " + what;
+  return {std::make_shared<const Origin>(Origin{text, {}, {}, nullptr})};
+}
+
+// Function calls must not lead back to the function itself.
+void check_recursion(ModelContext& context) {
+  enum class State { kNew, kActive, kDone };
+  std::unordered_map<std::string, State> states;
+  std::function<void(const std::string&)> visit;
+  std::function<void(const google::protobuf::RepeatedPtrField<onnx::NodeProto>&)> visit_nodes =
+      [&](const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+        for (const auto& node : nodes) {
+          visit((node.domain() == "ai.onnx" ? "" : node.domain()) + "." + node.op_type());
+          for (const auto& attribute : node.attribute()) {
+            if (attribute.has_g()) visit_nodes(attribute.g().node());
+          }
+        }
+      };
+  visit = [&](const std::string& key) {
+    auto it = context.functions.find(key);
+    if (it == context.functions.end() || states[key] == State::kDone) return;
+    if (states[key] == State::kActive) fail(place(context, {}), "function '{}' calls itself", key);
+    states[key] = State::kActive;
+    visit_nodes(it->second->node());
+    states[key] = State::kDone;
+  };
+  std::vector<std::string> keys;
+  for (const auto& [key, function] : context.functions) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  for (const std::string& key : keys) visit(key);
+}
+
+void read_opsets(ModelContext& context) {
+  const onnx::ModelProto& model = context.file->proto();
+  for (const auto& import : model.opset_import())
+    context.opsets[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
+  if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
+  if (context.opsets.empty()) fail(place(context, {}), "the model imports no opset");
+  for (const auto& function : model.functions())
+    context.functions[(function.domain() == "ai.onnx" ? "" : function.domain()) + "." + function.name()] = &function;
+  check_recursion(context);
+}
+
+// A graph input's type; sequences, maps and strings are unsupported.
+Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
+  if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
+    fail(place(context, {}), "graph input '{}' has no type", input.name());
+  if (!input.type().has_tensor_type()) fail_unsupported(span, "only tensors can be graph inputs");
+  const auto& tensor = input.type().tensor_type();
+  DType dtype = dtype_of_element_type(tensor.elem_type(), span);
+  if (!tensor.has_shape()) fail_unsupported(span, "the rank is not declared; set the input's shape in the model");
+  std::vector<Expr> dims = dims_of(context, tensor.shape(), input.name(), span);
+  int64_t bytes = dtype.bytes();
+  for (const Expr& dim : dims) {
+    auto next = checked_mul(bytes, std::max<int64_t>(as_int(dim).value_or(1), 1));
+    if (!next || *next > context.options.limits.tensor_bytes)
+      fail(span, "its shape is too large, the limit is {} bytes", context.options.limits.tensor_bytes);
+    bytes = *next;
+  }
+  return tensor_type(std::move(dims), dtype, span);
+}
+
+// The declared type of an output against what was inferred.
+void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span) {
+  if (!output.has_type() || !output.type().has_tensor_type()) return;
+  const auto& declared = output.type().tensor_type();
+  auto dtype = tensor_dtype(type);
+  if (declared.elem_type() != 0 && dtype) {
+    DType wanted = dtype_of_element_type(declared.elem_type(), span);
+    if (wanted != *dtype) fail(span, "declared as {}, but the graph computes {}", to_string(wanted), to_string(*dtype));
+  }
+  const std::vector<Expr>* shape = known_shape(type);
+  if (!declared.has_shape() || !shape) return;
+  if (declared.shape().dim_size() != static_cast<int>(shape->size())) {
+    // Exporters write an empty shape where they do not know it.
+    if (declared.shape().dim_size() == 0) return;
+    fail(span, "declared with rank {}, but the graph computes rank {}", declared.shape().dim_size(), shape->size());
+  }
+  for (int d = 0; d < declared.shape().dim_size(); ++d) {
+    const auto& dim = declared.shape().dim(d);
+    auto known = as_int((*shape)[static_cast<size_t>(d)]);
+    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() &&
+        context.options.dims.empty())
+      fail(span, "dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known);
+  }
+}
+
+Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
+  Attrs attrs;
+  attrs.set("global_symbol", "main");
+  attrs.set("input_names", AttrList(inputs.begin(), inputs.end()));
+  attrs.set("output_names", AttrList(outputs.begin(), outputs.end()));
+  return attrs;
+}
+
+}  // namespace
+
+IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
+  ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, nullptr};
+  const onnx::ModelProto& model = file->proto();
+  bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
+  if (empty_message) fail(place(context, {}), "not an ONNX model");
+  if (!model.has_graph()) fail(place(context, {}), "the model has no graph");
+  read_opsets(context);
+  const onnx::GraphProto& graph = model.graph();
+  if (graph.output_size() == 0) fail(place(context, {}), "the graph has no outputs");
+
+  Builder builder(ops);
+  builder.set_span(place(context, {}));
+  context.main_builder = &builder;
+  GraphImporter importer(context, builder, nullptr);
+  std::unordered_map<std::string, bool> initializers;
+  for (const auto& tensor : graph.initializer()) initializers[tensor.name()] = true;
+  std::vector<VarRef> params;
+  std::vector<std::string> input_names, output_names;
+  for (const auto& input : graph.input()) {
+    if (initializers.contains(input.name())) continue;
+    Span span = place(context, fmt::format("graph input '{}'", input.name()));
+    try {
+      VarRef param = make_var(input.name(), input_type(context, input, span), span);
+      params.push_back(param);
+      input_names.push_back(input.name());
+      auto value = std::make_shared<ValueData>();
+      value->tensor = param;
+      value->home = &builder;
+      if (!importer.define(input.name(), value))
+        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", input.name());
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+      auto value = std::make_shared<ValueData>();
+      value->poisoned = true;
+      importer.define(input.name(), value);
+    }
+  }
+  builder.begin_dataflow();
+  importer.declare(graph);
+  importer.add_initializers(graph);
+  importer.add_nodes(graph.node());
+
+  std::vector<Expr> results;
+  for (const auto& output : graph.output()) {
+    Span span = place(context, fmt::format("graph output '{}'", output.name()));
+    Value value = importer.find(output.name());
+    output_names.push_back(output.name());
+    try {
+      if (!value) fail(place(context, {}), "graph output '{}' is not defined", output.name());
+      if (value->poisoned) continue;
+      if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
+      Expr result = importer.tensor_of(value, span);
+      check_output(context, output, result.type(), span);
+      results.push_back(result);
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+    }
+  }
+  context.diagnostics.throw_if_errors();
+  builder.set_span(place(context, {}));
+  Expr body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
+  Function function{std::move(params), body, body.type(), true, names_attr(input_names, output_names)};
+  IRModule module;
+  module.functions.emplace("main", make_function(std::move(function), place(context, {})));
+  return module;
+}
+
+}  // namespace onnx_import
+
+IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOptions& options) {
+  return onnx_import::import_model(onnx_import::ModelFile::open(path, options.limits), ops, options);
+}
+IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
+                           const ImportOptions& options) {
+  return onnx_import::import_model(onnx_import::ModelFile::from_bytes(bytes, name, options.limits), ops, options);
+}
+
+}  // namespace relaxc

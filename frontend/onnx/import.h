@@ -1,0 +1,35 @@
+// From an ONNX model to a module with the graph function "main".
+//
+// Params are the graph inputs that are not initializers, in order; symbolic dims keep their dim_param names.
+// Initializers become constants that share memory with the mapped file. Function attributes "input_names" and
+// "output_names" hold the model's names. Every binding carries the span of the node it came from.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+
+#include "ir/op.h"
+
+namespace relaxc {
+
+// What a hostile model may ask for at most.
+struct ImportLimits {
+  int64_t nodes = 1'000'000;                // after functions are expanded and loops unrolled
+  int64_t depth = 100;                      // nested functions and branches
+  int64_t tensor_bytes = int64_t{1} << 36;  // of one tensor whose dims are constants
+  int64_t model_bytes = int64_t{1} << 40;   // of the file
+};
+struct ImportOptions {
+  std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
+  ImportLimits limits;
+};
+
+// Throws CompileError with everything found: invalid models, and each node that is not supported.
+IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOptions& options = {});
+// The same from memory; `name` stands in messages, and external data is refused. The bytes are copied where constants
+// need them.
+IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
+                           const ImportOptions& options = {});
+
+}  // namespace relaxc

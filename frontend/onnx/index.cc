@@ -1,0 +1,129 @@
+// Gathers, scatters, sorts and what else works on positions.
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Attrs one_attr(const char* name, AttrValue value) {
+  Attrs attrs;
+  attrs.set(name, std::move(value));
+  return attrs;
+}
+
+// Constant indices against a constant size are checked now; others are clamped when the model runs.
+void check_indices(Node& n, const Expr& indices, const Expr& dim) {
+  const Constant* known = indices.as<Constant>();
+  auto size = as_int(dim);
+  if (!known || !size || !known->data.dtype().is_integral()) return;
+  for (int64_t i = 0; i < known->data.size(); ++i) {
+    int64_t index = known->data.as_int(i);
+    if (index < -*size || index >= *size) n.fail("index {} is out of range for an axis of size {}", index, *size);
+  }
+}
+
+Outputs gather(Node& n) {
+  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  Expr x = n.tensor(0), indices = n.tensor(1);
+  check_indices(n, indices, n.shape(0)[static_cast<size_t>(axis)]);
+  return {n.of(n.op("take", {x, indices}, one_attr("axis", axis)))};
+}
+Outputs gather_elements(Node& n) {
+  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  Expr x = n.tensor(0), indices = n.tensor(1);
+  check_indices(n, indices, n.shape(0)[static_cast<size_t>(axis)]);
+  return {n.of(n.op("gather_elements", {x, indices}, one_attr("axis", axis)))};
+}
+Outputs gather_nd(Node& n) {
+  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, one_attr("batch_dims", n.attr_int("batch_dims", 0))))};
+}
+Outputs scatter_elements(Node& n) {
+  Attrs attrs;
+  attrs.set("axis", n.axis(n.attr_int("axis", 0), n.rank(0)));
+  std::string reduction = n.attr_string("reduction", "none");
+  attrs.set("reduction", reduction == "none" ? "update" : reduction);
+  return {n.of(n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
+}
+Outputs scatter_nd(Node& n) {
+  std::string reduction = n.attr_string("reduction", "none");
+  return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)},
+                    one_attr("reduction", reduction == "none" ? "update" : reduction)))};
+}
+
+Outputs one_hot(Node& n) {
+  Expr indices = n.tensor(0), values = n.tensor(2);
+  if (n.dtype(0).is_float()) indices = n.cast(indices, kInt64);
+  auto pick = [&](int64_t i) { return n.reshape(n.slice(values, 0, int_imm(i), int_imm(i + 1)), {}); };
+  Expr depth = n.scalar_int(1), off = pick(0), on = pick(1);
+  int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0) + 1);
+  return {n.of(n.op("one_hot", {indices, on, off, depth}, one_attr("axis", axis)))};
+}
+
+Outputs topk(Node& n) {
+  Expr x = n.tensor(0);
+  Attrs attrs;
+  attrs.set("axis", n.axis(n.attr_int("axis", -1), n.rank(0)));
+  attrs.set("largest", n.attr_int("largest", 1) != 0);
+  n.ignore({"sorted"});  // a sorted answer is also a right unsorted one
+  Expr k = n.opset() < 10 ? int_imm(n.required_int("k")) : n.scalar_int(1);
+  Expr both = n.op("topk", {x, k}, attrs);
+  return {n.of(n.builder().emit(tuple_get(both, 0))), n.of(n.builder().emit(tuple_get(both, 1)))};
+}
+
+Outputs reverse_sequence(Node& n) {
+  Attrs attrs;
+  attrs.set("time_axis", n.attr_int("time_axis", 0));
+  attrs.set("batch_axis", n.attr_int("batch_axis", 1));
+  return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
+}
+
+// Positions of true or non-zero elements: they are counted first, because their number is a dim of the result.
+Expr positions(Node& n, const Expr& x) {
+  Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
+  Expr ones = n.cast(flags, kInt64);
+  Attrs all;
+  all.set("keepdims", false);
+  Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, all);
+  Expr count = n.ints_of(n.of(sum)).at(0);
+  return n.op("nonzero", {flags, count});
+}
+Outputs nonzero(Node& n) {
+  Expr x = n.tensor(0);
+  if (n.rank(0) == 0) x = n.reshape(x, {int_imm(1)});
+  return {n.of(positions(n, x))};
+}
+Outputs compress(Node& n) {
+  Expr x = n.tensor(0), condition = n.tensor(1);
+  int64_t axis = 0;
+  if (n.has_attr("axis")) {
+    axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  } else {
+    Expr size = int_imm(1);
+    for (const Expr& dim : n.shape(0)) size = size * dim;
+    x = n.reshape(x, {n.simplify(size)});
+  }
+  Expr found = positions(n, condition);
+  Expr indices = n.reshape(found, {n.shape_of(found)[1]});
+  return {n.of(n.op("take", {x, indices}, one_attr("axis", axis)))};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> index_converters() {
+  return {
+      {"Gather", 1, 2, 2, gather},
+      {"GatherElements", 11, 2, 2, gather_elements},
+      {"GatherND", 11, 2, 2, gather_nd},
+      {"Scatter", 9, 3, 3, scatter_elements},
+      {"ScatterElements", 11, 3, 3, scatter_elements},
+      {"ScatterND", 11, 3, 3, scatter_nd},
+      {"OneHot", 9, 3, 3, one_hot},
+      {"TopK", 1, 1, 1, topk},
+      {"TopK", 10, 2, 2, topk},
+      {"ReverseSequence", 10, 2, 2, reverse_sequence},
+      {"NonZero", 9, 1, 1, nonzero},
+      {"Compress", 9, 2, 2, compress},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,69 @@
+// Losses, as the functions that ONNX defines them by.
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// Negative log likelihood of [N, C, d...] log probabilities at the [N, d...] classes.
+Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::optional<Expr>& weight) {
+  std::string reduction = n.attr_string("reduction", "mean");
+  DType dtype = n.dtype_of_tensor(log_probabilities);
+  Expr classes = n.cast(target, kInt64);
+  std::optional<Expr> ignored;
+  if (n.has_attr("ignore_index")) {
+    Expr index = n.scalar(static_cast<double>(n.attr_int("ignore_index", 0)), kInt64);
+    ignored = n.op("equal", {classes, index});
+    classes = n.op("where", {*ignored, n.scalar(0, kInt64), classes});
+  }
+  Attrs axis;
+  axis.set("axis", std::vector<int64_t>{1});
+  Expr expanded = n.op("expand_dims", {classes}, axis);
+  Attrs gather;
+  gather.set("axis", 1);
+  Expr picked = n.op("squeeze", {n.op("gather_elements", {log_probabilities, expanded}, gather)}, axis);
+  Expr loss = n.op("negative", {picked});
+  std::optional<Expr> factor;
+  if (weight) {
+    Attrs first;
+    first.set("axis", 0);
+    factor = n.op("take", {*weight, classes}, first);
+  }
+  if (ignored) {
+    Expr one = factor ? *factor : n.scalar(1, dtype);
+    factor = n.op("where", {*ignored, n.scalar(0, dtype), one});
+  }
+  if (factor) loss = n.mul(loss, *factor);
+  if (reduction == "none") return loss;
+  std::vector<int64_t> all;
+  for (size_t d = 0; d < n.shape_of(loss).size(); ++d) all.push_back(static_cast<int64_t>(d));
+  if (reduction == "sum") return n.reduce("sum", loss, all, false);
+  if (reduction != "mean") n.fail("reduction is '{}', expected none, sum or mean", reduction);
+  if (!factor) return n.reduce("mean", loss, all, false);
+  return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
+}
+
+Outputs negative_log_likelihood(Node& n) {
+  std::optional<Expr> weight;
+  if (n.has(2)) weight = n.tensor(2);
+  return {n.of(nll(n, n.tensor(0), n.tensor(1), weight))};
+}
+Outputs softmax_cross_entropy(Node& n) {
+  Attrs attrs;
+  attrs.set("axis", 1);
+  Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, attrs);
+  std::optional<Expr> weight;
+  if (n.has(2)) weight = n.tensor(2);
+  return {n.of(nll(n, log_probabilities, n.tensor(1), weight)), n.of(log_probabilities)};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> loss_converters() {
+  return {
+      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood},
+      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,287 @@
+// Elementwise operators and activations.
+#include <unordered_map>
+
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Expr zero_like(Node& n, const Expr& x) { return n.like(0, x); }
+Expr relu(Node& n, const Expr& x) { return n.op("nn.relu", {x}); }
+Expr below_zero(Node& n, const Expr& x) { return n.binary("minimum", x, zero_like(n, x)); }
+Expr scaled(Node& n, const Expr& x, double factor) { return factor == 1 ? x : n.mul(x, n.like(factor, x)); }
+Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
+  n.broadcast(n.shape_of(c), n.broadcast(n.shape_of(a), n.shape_of(b)));
+  return n.op("where", {c, a, b});
+}
+
+Outputs unary(Node& n) {
+  static const std::unordered_map<std::string, const char*> kNames = {
+      {"Abs", "abs"},         {"Acos", "acos"},    {"Acosh", "acosh"}, {"Asin", "asin"},
+      {"Asinh", "asinh"},     {"Atan", "atan"},    {"Atanh", "atanh"}, {"BitwiseNot", "bitwise_not"},
+      {"Ceil", "ceil"},       {"Cos", "cos"},      {"Cosh", "cosh"},   {"Erf", "erf"},
+      {"Exp", "exp"},         {"Floor", "floor"},  {"Log", "log"},     {"Neg", "negative"},
+      {"Not", "logical_not"}, {"Relu", "nn.relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"},
+      {"Sign", "sign"},       {"Sin", "sin"},      {"Sinh", "sinh"},   {"Softplus", "nn.softplus"},
+      {"Sqrt", "sqrt"},       {"Tan", "tan"},      {"Tanh", "tanh"},   {"IsNaN", "isnan"}};
+  n.ignore({"consumed_inputs"});
+  return {n.of(n.op(kNames.at(n.op_type()), {n.tensor(0)}))};
+}
+
+// Before opset 7 the second operand broadcasts only where an attribute says so, aligned at an axis.
+Expr aligned_operand(Node& n) {
+  Expr b = n.tensor(1);
+  if (n.opset() >= 7) return b;
+  n.ignore({"consumed_inputs"});
+  int64_t broadcast = n.attr_int("broadcast", 0);
+  bool has_axis = n.has_attr("axis");
+  int64_t rank = n.rank(0), axis = n.attr_int("axis", 0);
+  if (!broadcast || !has_axis) return b;
+  axis = n.axis(axis, rank);
+  std::vector<Expr> shape = n.shape_of(b);
+  if (axis + static_cast<int64_t>(shape.size()) > rank)
+    n.fail("axis is {}, too large for operands of rank {} and {}", axis, rank, shape.size());
+  while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(int_imm(1));
+  return n.reshape(b, shape);
+}
+Outputs binary_op(Node& n) {
+  static const std::unordered_map<std::string, const char*> kNames = {{"Add", "add"},
+                                                                      {"Sub", "subtract"},
+                                                                      {"Mul", "multiply"},
+                                                                      {"Div", "divide"},
+                                                                      {"And", "logical_and"},
+                                                                      {"Or", "logical_or"},
+                                                                      {"Xor", "logical_xor"},
+                                                                      {"Equal", "equal"},
+                                                                      {"Less", "less"},
+                                                                      {"Greater", "greater"},
+                                                                      {"LessOrEqual", "less_equal"},
+                                                                      {"GreaterOrEqual", "greater_equal"},
+                                                                      {"BitwiseAnd", "bitwise_and"},
+                                                                      {"BitwiseOr", "bitwise_or"},
+                                                                      {"BitwiseXor", "bitwise_xor"}};
+  return {n.of(n.binary(kNames.at(n.op_type()), n.tensor(0), aligned_operand(n)))};
+}
+
+Outputs variadic(Node& n) {
+  static const std::unordered_map<std::string, const char*> kNames = {
+      {"Sum", "add"}, {"Mean", "add"}, {"Max", "maximum"}, {"Min", "minimum"}};
+  n.ignore({"consumed_inputs"});
+  Expr result = n.tensor(0);
+  for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(kNames.at(n.op_type()), result, n.tensor(i));
+  if (n.op_type() == "Mean") result = n.div(result, n.like(static_cast<double>(n.inputs()), result));
+  return {n.of(result)};
+}
+
+Outputs pow(Node& n) {
+  Expr base = n.tensor(0), exponent = aligned_operand(n);
+  DType dtype = n.dtype(0), other = n.dtype(1);
+  if (dtype == other) return {n.of(n.binary("power", base, exponent))};
+  if (dtype.is_float()) return {n.of(n.binary("power", base, n.cast(exponent, dtype)))};
+  Expr power = n.binary("power", n.cast(base, kFloat64), n.cast(exponent, kFloat64));
+  return {n.of(n.cast(power, dtype))};
+}
+Outputs mod(Node& n) {
+  bool fmod = n.attr_int("fmod", 0) != 0;
+  if (!fmod && n.dtype(0).is_float()) n.fail("floats need fmod=1");
+  return {n.of(n.binary(fmod ? "mod" : "floor_mod", n.tensor(0), n.tensor(1)))};
+}
+Outputs bit_shift(Node& n) {
+  std::string direction = n.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") n.fail("direction is '{}', expected LEFT or RIGHT", direction);
+  return {n.of(n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.tensor(0), n.tensor(1)))};
+}
+Outputs reciprocal(Node& n) {
+  n.ignore({"consumed_inputs"});
+  Expr x = n.tensor(0);
+  return {n.of(n.div(n.like(1, x), x))};
+}
+
+Outputs where_op(Node& n) {
+  if (n.dtype(1) != n.dtype(2)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(1)), to_string(n.dtype(2)));
+  return {n.of(where(n, n.tensor(0), n.tensor(1), n.tensor(2)))};
+}
+Outputs is_inf(Node& n) {
+  bool negative = n.attr_int("detect_negative", 1) != 0, positive = n.attr_int("detect_positive", 1) != 0;
+  Expr x = n.tensor(0), inf = n.op("isinf", {x});
+  if (negative && positive) return {n.of(inf)};
+  if (!negative && !positive) return {n.of(n.op("logical_and", {inf, n.op("logical_not", {inf})}))};
+  return {n.of(n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})}))};
+}
+
+Outputs cast(Node& n) {
+  n.ignore({"saturate", "round_mode"});
+  return {n.of(n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)))};
+}
+Outputs cast_like(Node& n) {
+  n.ignore({"saturate", "round_mode"});
+  return {n.of(n.cast(n.tensor(0), n.dtype(1)))};
+}
+
+Outputs clip(Node& n) {
+  n.ignore({"consumed_inputs"});
+  Expr x = n.tensor(0);
+  std::optional<Expr> low, high;
+  if (n.opset() < 11) {
+    if (n.has_attr("min")) low = n.like(n.attr_float("min", 0), x);
+    if (n.has_attr("max")) high = n.like(n.attr_float("max", 0), x);
+  } else {
+    if (n.has(1)) low = n.tensor(1);
+    if (n.has(2)) high = n.tensor(2);
+  }
+  auto value = [&](const std::optional<Expr>& bound) -> std::optional<double> {
+    const Constant* constant = bound ? bound->as<Constant>() : nullptr;
+    if (!constant || constant->data.size() != 1 || !constant->data.dtype().is_float()) return std::nullopt;
+    return constant->data.as_double(0);
+  };
+  if (auto a = value(low), b = value(high); a && b && n.dtype_of_tensor(*low) == n.dtype(0)) {
+    Attrs attrs;
+    attrs.set("min", *a);
+    attrs.set("max", *b);
+    return {n.of(n.op("clip", {x}, attrs))};
+  }
+  if (low) x = n.binary("maximum", x, *low);
+  if (high) x = n.binary("minimum", x, *high);
+  return {n.of(x)};
+}
+
+Outputs leaky_relu(Node& n) {
+  n.ignore({"consumed_inputs"});
+  Attrs attrs;
+  attrs.set("alpha", n.attr_float("alpha", 0.01));
+  return {n.of(n.op("nn.leakyrelu", {n.tensor(0)}, attrs))};
+}
+Outputs prelu(Node& n) {
+  n.ignore({"consumed_inputs"});
+  Expr x = n.tensor(0), slope = n.tensor(1);
+  std::vector<Expr> shape = n.shape_of(slope);
+  if (n.opset() < 7 && shape.size() == 1 && n.rank(0) > 1) {  // a slope per channel
+    while (static_cast<int64_t>(shape.size()) < n.rank(0) - 1) shape.push_back(int_imm(1));
+    slope = n.reshape(slope, shape);
+  }
+  return {n.of(n.binary("nn.prelu", x, slope))};
+}
+// alpha * (exp(x) - 1) below zero.
+Expr exponential_unit(Node& n, const Expr& x, double alpha) {
+  Expr below = n.sub(n.op("exp", {below_zero(n, x)}), n.like(1, x));
+  return n.add(relu(n, x), scaled(n, below, alpha));
+}
+Outputs elu(Node& n) {
+  n.ignore({"consumed_inputs"});
+  return {n.of(exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)))};
+}
+Outputs selu(Node& n) {
+  n.ignore({"consumed_inputs"});
+  bool old = n.opset() < 6;
+  double alpha = n.attr_float("alpha", old ? 1.6732 : 1.67326319217681884765625);
+  double gamma = n.attr_float("gamma", old ? 1.0507 : 1.05070102214813232421875);
+  return {n.of(scaled(n, exponential_unit(n, n.tensor(0), alpha), gamma))};
+}
+Outputs celu(Node& n) {
+  double alpha = n.attr_float("alpha", 1);
+  if (alpha == 0) n.fail("alpha is 0");
+  Expr x = n.tensor(0);
+  Expr below = n.sub(n.op("exp", {n.div(below_zero(n, x), n.like(alpha, x))}), n.like(1, x));
+  return {n.of(n.add(relu(n, x), scaled(n, below, alpha)))};
+}
+Expr clip_unit(Node& n, const Expr& x) {
+  Attrs attrs;
+  attrs.set("min", 0.0);
+  attrs.set("max", 1.0);
+  return n.op("clip", {x}, attrs);
+}
+Outputs hard_sigmoid(Node& n) {
+  n.ignore({"consumed_inputs"});
+  Expr x = n.tensor(0);
+  return {n.of(clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.like(n.attr_float("beta", 0.5), x))))};
+}
+Outputs hard_swish(Node& n) {
+  Expr x = n.tensor(0);
+  return {n.of(n.mul(x, clip_unit(n, n.add(scaled(n, x, 1.0 / 6), n.like(0.5, x)))))};
+}
+Outputs thresholded_relu(Node& n) {
+  Expr x = n.tensor(0);
+  Expr above = n.binary("greater", x, n.like(n.attr_float("alpha", 1), x));
+  return {n.of(where(n, above, x, zero_like(n, x)))};
+}
+Outputs shrink(Node& n) {
+  Expr x = n.tensor(0);
+  double lambda = n.attr_float("lambd", 0.5), bias = n.attr_float("bias", 0);
+  DType dtype = n.dtype(0);
+  Expr real = dtype.is_float() ? x : n.cast(x, kFloat64);
+  Expr inner =
+      where(n, n.binary("greater", real, n.like(lambda, real)), n.sub(real, n.like(bias, real)), zero_like(n, real));
+  Expr result = where(n, n.binary("less", real, n.like(-lambda, real)), n.add(real, n.like(bias, real)), inner);
+  return {n.of(n.cast(result, dtype))};
+}
+Outputs softsign(Node& n) {
+  Expr x = n.tensor(0);
+  return {n.of(n.div(x, n.add(n.op("abs", {x}), n.like(1, x))))};
+}
+Outputs gelu(Node& n) {
+  std::string form = n.attr_string("approximate", "none");
+  if (form != "none" && form != "tanh") n.unsupported("attribute 'approximate' is '{}'", form);
+  return {n.of(n.op(form == "tanh" ? "nn.gelu_tanh" : "nn.gelu", {n.tensor(0)}))};
+}
+Outputs mish(Node& n) {
+  Expr x = n.tensor(0);
+  return {n.of(n.mul(x, n.op("tanh", {n.op("nn.softplus", {x})})))};
+}
+Outputs swish(Node& n) {
+  Expr x = n.tensor(0);
+  double alpha = n.attr_float("alpha", 1);
+  if (alpha == 1) return {n.of(n.op("nn.silu", {x}))};
+  return {n.of(n.mul(x, n.op("sigmoid", {scaled(n, x, alpha)})))};
+}
+Outputs affine(Node& n) {
+  Expr x = n.tensor(0);
+  return {n.of(n.add(scaled(n, x, n.attr_float("alpha", 1)), n.like(n.attr_float("beta", 0), x)))};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> math_converters() {
+  std::vector<ConverterRow> rows = {
+      {"Sum", 1, 1, kAny, variadic},
+      {"Mean", 1, 1, kAny, variadic},
+      {"Max", 1, 1, kAny, variadic},
+      {"Min", 1, 1, kAny, variadic},
+      {"Pow", 1, 2, 2, pow},
+      {"Mod", 10, 2, 2, mod},
+      {"BitShift", 11, 2, 2, bit_shift},
+      {"Reciprocal", 1, 1, 1, reciprocal},
+      {"Where", 9, 3, 3, where_op},
+      {"IsInf", 10, 1, 1, is_inf},
+      {"Cast", 6, 1, 1, cast},
+      {"CastLike", 15, 2, 2, cast_like},
+      {"Clip", 1, 1, 1, clip},
+      {"Clip", 11, 1, 3, clip},
+      {"LeakyRelu", 1, 1, 1, leaky_relu},
+      {"PRelu", 1, 2, 2, prelu},
+      {"Elu", 1, 1, 1, elu},
+      {"Selu", 1, 1, 1, selu},
+      {"Celu", 12, 1, 1, celu},
+      {"HardSigmoid", 1, 1, 1, hard_sigmoid},
+      {"HardSwish", 14, 1, 1, hard_swish},
+      {"ThresholdedRelu", 1, 1, 1, thresholded_relu},
+      {"Shrink", 9, 1, 1, shrink},
+      {"Softsign", 1, 1, 1, softsign},
+      {"Gelu", 20, 1, 1, gelu},
+      {"Gelu", 1, 1, 1, gelu, "com.microsoft"},
+      {"Mish", 18, 1, 1, mish},
+      {"Swish", 24, 1, 1, swish},
+      {"Affine", 1, 1, 1, affine},
+  };
+  for (const char* name :
+       {"Abs",  "Acos", "Acosh", "Asin",     "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil",  "Cos",
+        "Cosh", "Erf",  "Exp",   "Floor",    "Log",   "Neg",  "Not",   "Relu",       "Round", "Sigmoid",
+        "Sign", "Sin",  "Sinh",  "Softplus", "Sqrt",  "Tan",  "Tanh",  "IsNaN"})
+    rows.push_back({name, 1, 1, 1, unary});
+  for (const char* name : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual",
+                           "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
+    rows.push_back({name, 1, 2, 2, binary_op});
+  return rows;
+}
+
+}  // namespace relaxc::onnx_import

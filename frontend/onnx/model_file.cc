@@ -1,0 +1,305 @@
+#include "frontend/onnx/model_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "frontend/onnx/wire.h"
+#include "support/checked_math.h"
+#include "vm/error.h"
+#include "vm/mapped_file.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// A marker in doc_string that stands for raw_data left in the file: "\1relaxc:<index>".
+constexpr std::string_view kMarker = "\1relaxc:";
+
+Span file_span(const std::string& name) { return {std::make_shared<const Origin>(Origin{name, {}, {}, nullptr})}; }
+
+// The bytes as elements of that shape. Misaligned ones are copied, and their pages given back.
+Tensor tensor_over(std::vector<int64_t> shape, DType dtype, std::span<const std::byte> bytes,
+                   std::shared_ptr<const void> owner, bool mapped) {
+  auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (!bytes.empty() && address % static_cast<uintptr_t>(dtype.bytes()) == 0)
+    return Tensor::view(std::move(shape), dtype, const_cast<std::byte*>(bytes.data()), std::move(owner));
+  Tensor tensor = Tensor::empty(std::move(shape), dtype);
+  if (bytes.empty()) return tensor;
+  std::memcpy(tensor.raw(), bytes.data(), bytes.size());
+  uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes.size()) / page * page;
+  if (mapped && begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  return tensor;
+}
+
+struct Header {
+  std::vector<int64_t> shape;
+  DType dtype;
+  int64_t elements = 0, bytes = 0;
+};
+Header read_header(const onnx::TensorProto& proto, const Span& span) {
+  Header header;
+  header.dtype = dtype_of_element_type(proto.data_type(), span);
+  for (int d = 0; d < proto.dims_size(); ++d) {
+    if (proto.dims(d) < 0) fail(span, "dim {} is {}, expected >= 0", d, proto.dims(d));
+    header.shape.push_back(proto.dims(d));
+  }
+  auto count = element_count(header.shape);
+  auto bytes = count ? checked_mul(*count, header.dtype.bytes()) : std::nullopt;
+  if (!bytes) fail(span, "shape [{}] is too large", fmt::join(header.shape, ", "));
+  header.elements = *count;
+  header.bytes = *bytes;
+  return header;
+}
+void check_size(int64_t have, const Header& header, const Span& span) {
+  if (have != header.bytes)
+    fail(span, "{} bytes of data, expected {} for {}[{}]", have, header.bytes, to_string(header.dtype),
+         fmt::join(header.shape, ", "));
+}
+
+template <class Out, class Values>
+Tensor from_typed(const Header& header, const Values& values, const Span& span) {
+  if (values.size() != header.elements)
+    fail(span, "{} elements of data, expected {}", static_cast<int64_t>(values.size()), header.elements);
+  Tensor tensor = Tensor::empty(header.shape, header.dtype);
+  Out* out = static_cast<Out*>(tensor.raw());
+  for (int i = 0; i < values.size(); ++i) out[i] = static_cast<Out>(values[i]);
+  return tensor;
+}
+Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const Span& span) {
+  DType dtype = header.dtype;
+  if (dtype == kFloat32) return from_typed<float>(header, proto.float_data(), span);
+  if (dtype == kFloat64) return from_typed<double>(header, proto.double_data(), span);
+  if (dtype == kInt64) return from_typed<int64_t>(header, proto.int64_data(), span);
+  if (dtype == DType::uint(64)) return from_typed<uint64_t>(header, proto.uint64_data(), span);
+  if (dtype == DType::uint(32)) return from_typed<uint32_t>(header, proto.uint64_data(), span);
+  if (dtype.bytes() == 4) return from_typed<int32_t>(header, proto.int32_data(), span);
+  if (dtype.bytes() == 2) return from_typed<uint16_t>(header, proto.int32_data(), span);
+  if (dtype.is_bool()) {
+    Tensor tensor = from_typed<uint8_t>(header, proto.int32_data(), span);
+    for (int64_t i = 0; i < tensor.size(); ++i) static_cast<uint8_t*>(tensor.raw())[i] = proto.int32_data(i) != 0;
+    return tensor;
+  }
+  return from_typed<uint8_t>(header, proto.int32_data(), span);
+}
+// A bool byte other than 0 or 1 would be undefined behaviour in generated code.
+void check_bools(const Tensor& tensor, const Span& span) {
+  if (!tensor.dtype().is_bool()) return;
+  const auto* bytes = static_cast<const uint8_t*>(tensor.raw());
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (bytes[i] > 1) fail(span, "bool element {} is {}, expected 0 or 1", i, bytes[i]);
+  }
+}
+
+// ---- External data --------------------------------------------------------------------------------------------------
+
+int64_t parse_number(const std::string& text, const char* what, const Span& span) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 0)
+    fail(span, "external data {} '{}' is not a number of bytes", what, text);
+  return value;
+}
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+// Opened component by component below the folder; no symbolic link is followed, so that a model cannot name files
+// elsewhere.
+std::span<const std::byte> map_below(const std::string& folder, const std::string& location,
+                                     std::shared_ptr<const void>& owner, const Span& span) {
+  if (location.empty()) fail(span, "external data has no location");
+  bool leaves = location.front() == '/' || location.find('\0') != std::string::npos;
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= location.size();) {
+    size_t end = std::min(location.find('/', begin), location.size());
+    std::string part = location.substr(begin, end - begin);
+    if (part == "..") leaves = true;
+    if (!part.empty() && part != ".") parts.push_back(part);
+    begin = end + 1;
+  }
+  if (leaves || parts.empty()) fail(span, "external data path '{}' leaves the model's folder", location);
+  Descriptor current{open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  for (size_t i = 0; i < parts.size() && current.fd >= 0; ++i) {
+    int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (i + 1 < parts.size() ? O_DIRECTORY : 0);
+    Descriptor next{openat(current.fd, parts[i].c_str(), flags)};
+    if (next.fd < 0 && (errno == ELOOP || errno == EMLINK || errno == ENOTDIR))
+      fail(span, "external data path '{}' goes through a symbolic link or a file; copy the data beside the model",
+           location);
+    std::swap(current.fd, next.fd);
+  }
+  if (current.fd < 0) fail(span, "external data file '{}' cannot be opened: {}", location, std::strerror(errno));
+  struct stat status {};
+  if (fstat(current.fd, &status) != 0 || !S_ISREG(status.st_mode))
+    fail(span, "external data file '{}' is not a regular file", location);
+  size_t size = static_cast<size_t>(status.st_size);
+  if (size == 0) return {};
+  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, current.fd, 0);
+  if (address == MAP_FAILED) fail(span, "external data file '{}' cannot be mapped", location);
+  owner = std::shared_ptr<const void>(address, [size](const void* p) { munmap(const_cast<void*>(p), size); });
+  return {static_cast<const std::byte*>(address), size};
+}
+
+Tensor external_tensor(const std::string& folder, const onnx::TensorProto& proto, const Span& span) {
+  Header header = read_header(proto, span);
+  std::string location;
+  int64_t offset = 0;
+  std::optional<int64_t> length;
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", span);
+    if (entry.key() == "length") length = parse_number(entry.value(), "length", span);
+  }
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes = map_below(folder, location, owner, span);
+  int64_t size = static_cast<int64_t>(bytes.size());
+  if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
+  if (length) check_size(*length, header, span);
+  if (header.bytes > size - offset)
+    fail(span, "external data '{}' has {} bytes, expected {}", location, size, offset + header.bytes);
+  Tensor tensor =
+      tensor_over(header.shape, header.dtype,
+                  bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner, true);
+  check_bools(tensor, span);
+  return tensor;
+}
+
+}  // namespace
+
+DType dtype_of_element_type(int element_type, const Span& span) {
+  switch (element_type) {
+    case 1:
+      return kFloat32;
+    case 2:
+      return DType::uint(8);
+    case 3:
+      return DType::int_(8);
+    case 4:
+      return DType::uint(16);
+    case 5:
+      return DType::int_(16);
+    case 6:
+      return kInt32;
+    case 7:
+      return kInt64;
+    case 9:
+      return kBool;
+    case 10:
+      return DType::float_(16);
+    case 11:
+      return kFloat64;
+    case 12:
+      return DType::uint(32);
+    case 13:
+      return DType::uint(64);
+    case 16:
+      return DType::bfloat16();
+    case 8:
+      fail_unsupported(span, "element type string");
+    case 14:
+    case 15:
+      fail_unsupported(span, "element type complex");
+    case 17:
+    case 18:
+    case 19:
+    case 20:
+    case 21:
+    case 22:
+    case 23:
+    case 24:
+    case 25:
+    case 26:
+      fail_unsupported(span, "element type {} (of 8 bits or less); there are 8-bit integers", element_type);
+  }
+  fail(span, "element type {} is unknown", element_type);
+}
+
+int element_type_of_dtype(DType dtype) {
+  for (int type = 1; type <= 16; ++type) {
+    if (type == 8 || type == 14 || type == 15) continue;
+    if (dtype_of_element_type(type, {}) == dtype) return type;
+  }
+  return 0;
+}
+
+Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span) {
+  Header header = read_header(proto, span);
+  if (!proto.has_raw_data()) return decode_typed(proto, header, span);
+  check_size(static_cast<int64_t>(proto.raw_data().size()), header, span);
+  Tensor tensor = Tensor::empty(header.shape, header.dtype);
+  std::memcpy(tensor.raw(), proto.raw_data().data(), proto.raw_data().size());
+  check_bools(tensor, span);
+  return tensor;
+}
+
+void ModelFile::parse(std::span<const std::byte> bytes) {
+  Span span = file_span(name_);
+  if (bytes.empty()) fail(span, "the file is empty");
+  if (static_cast<int64_t>(bytes.size()) > limits_.model_bytes)
+    fail(span, "the model has {} bytes, the limit is {}", bytes.size(), limits_.model_bytes);
+  std::string slim = without_weights(bytes, kMarker, raw_data_);
+  const void* data = raw_data_.empty() ? static_cast<const void*>(bytes.data()) : slim.data();
+  size_t size = raw_data_.empty() ? bytes.size() : slim.size();
+  bool parsed = size < (size_t{1} << 31) && proto_.ParseFromArray(data, static_cast<int>(size));
+  if (!parsed) fail(span, "not an ONNX model, or a truncated one");
+}
+
+std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const ImportLimits& limits) {
+  auto model = std::make_shared<ModelFile>();
+  model->name_ = path;
+  model->limits_ = limits;
+  size_t slash = path.rfind('/');
+  model->folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  try {
+    auto mapped = vm::MappedFile::open(path);
+    model->bytes_owner_ = mapped;
+    model->parse(mapped->bytes());
+  } catch (const RuntimeError& error) {
+    fail(file_span(path), "{}", error.what());
+  }
+  return model;
+}
+
+std::shared_ptr<const ModelFile> ModelFile::from_bytes(std::span<const std::byte> bytes, const std::string& name,
+                                                       const ImportLimits& limits) {
+  auto model = std::make_shared<ModelFile>();
+  model->name_ = name;
+  model->limits_ = limits;
+  auto copy = std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  model->bytes_owner_ = copy;
+  model->parse(*copy);
+  return model;
+}
+
+Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto,
+                         const Span& span) {
+  if (proto.has_segment()) fail_unsupported(span, "tensors in segments");
+  if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
+    if (self->folder_.empty()) fail(span, "external data cannot be read for a model in memory");
+    return external_tensor(self->folder_, proto, span);
+  }
+  if (proto.doc_string().starts_with(kMarker)) {
+    size_t index = static_cast<size_t>(parse_number(proto.doc_string().substr(kMarker.size()), "index", span));
+    if (index < self->raw_data_.size()) {
+      Header header = read_header(proto, span);
+      std::span<const std::byte> bytes = self->raw_data_[index];
+      check_size(static_cast<int64_t>(bytes.size()), header, span);
+      Tensor tensor = tensor_over(header.shape, header.dtype, bytes, self->bytes_owner_, true);
+      check_bools(tensor, span);
+      return tensor;
+    }
+  }
+  return decode_tensor(proto, span);
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,352 @@
+#include "frontend/onnx/node.h"
+
+#include <algorithm>
+
+#include "frontend/onnx/graph_importer.h"
+
+namespace relaxc::onnx_import {
+
+using onnx::AttributeProto;
+
+namespace {
+
+const char* type_name(AttributeProto::AttributeType type) {
+  switch (type) {
+    case AttributeProto::FLOAT:
+      return "float";
+    case AttributeProto::INT:
+      return "int";
+    case AttributeProto::STRING:
+      return "string";
+    case AttributeProto::TENSOR:
+      return "tensor";
+    case AttributeProto::GRAPH:
+      return "graph";
+    case AttributeProto::FLOATS:
+      return "floats";
+    case AttributeProto::INTS:
+      return "ints";
+    case AttributeProto::STRINGS:
+      return "strings";
+    default:
+      return "another type";
+  }
+}
+
+}  // namespace
+
+Node::Node(GraphImporter& graph, const onnx::NodeProto& proto, int64_t opset, std::vector<Value> inputs,
+           const Span& span)
+    : graph_(graph), proto_(proto), opset_(opset), inputs_(std::move(inputs)), span_(span) {}
+
+// ---- Inputs ---------------------------------------------------------------------------------------------------------
+
+const Value& Node::value(size_t i) const {
+  if (!has(i)) fail("input {} is missing", i);
+  return inputs_[i];
+}
+Expr Node::tensor(const Value& value) { return graph_.tensor_of(value, span_); }
+Expr Node::tensor(size_t i) { return tensor(value(i)); }
+
+Type Node::type_of(const Value& value) const {
+  if (value->tensor) return value->tensor->type();
+  if (!value->contents) fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+  std::vector<Expr> shape;
+  if (!value->contents->scalar) shape.push_back(int_imm(static_cast<int64_t>(value->contents->elements.size())));
+  return tensor_type(std::move(shape), value->contents->dtype);
+}
+std::vector<Expr> Node::shape(size_t i) const {
+  Type known = type(i);
+  const std::vector<Expr>* dims = known_shape(known);
+  if (!dims) unsupported("the rank of input {} is not known; give the graph input a shape", i);
+  return *dims;
+}
+DType Node::dtype(size_t i) const {
+  auto dtype = tensor_dtype(type(i));
+  if (!dtype) unsupported("the dtype of input {} is not known", i);
+  return *dtype;
+}
+const std::vector<Expr>& Node::shape_of(const Expr& x) const {
+  const std::vector<Expr>* dims = known_shape(x.type());
+  if (!dims) unsupported("the rank of a tensor is not known");
+  return *dims;
+}
+DType Node::dtype_of_tensor(const Expr& x) const { return tensor_dtype(x.type()).value_or(kFloat32); }
+
+const Contents* Node::contents(size_t i) const {
+  const Value& known = value(i);
+  return known->contents ? &*known->contents : nullptr;
+}
+std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
+  if (const Contents* known = contents(i)) {
+    std::vector<int64_t> result;
+    for (const Expr& element : known->elements) {
+      auto number = as_int(element);
+      if (!number) return std::nullopt;
+      result.push_back(*number);
+    }
+    return result;
+  }
+  const Value& x = value(i);
+  const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
+  if (!constant || constant->data.size() > 4096 || !constant->data.dtype().is_integral()) return std::nullopt;
+  std::vector<int64_t> result;
+  for (int64_t k = 0; k < constant->data.size(); ++k) result.push_back(constant->data.as_int(k));
+  return result;
+}
+std::optional<Tensor> Node::constant(size_t i) {
+  const Value& x = value(i);
+  if (x->tensor) {
+    const Constant* known = x->tensor->as<Constant>();
+    return known ? std::optional(known->data) : std::nullopt;
+  }
+  return x->contents ? tensor_of_contents(*x->contents) : std::nullopt;
+}
+
+std::vector<Expr> Node::ints_of(const Value& x) {
+  if (x->contents) {
+    for (const Expr& element : x->contents->elements) {
+      if (!dtype_of(element).is_int()) fail("expected integers, got {}", to_string(x->contents->dtype));
+    }
+    return x->contents->elements;
+  }
+  Expr expr = tensor(x);
+  const std::vector<Expr>& dims = shape_of(expr);
+  DType dtype = dtype_of_tensor(expr);
+  if (!dtype.is_integral() && !dtype.is_bool()) fail("expected integers, got {}", to_string(dtype));
+  auto length = as_int(simplify([&] {
+    Expr size = int_imm(1);
+    for (const Expr& dim : dims) size = size * dim;
+    return size;
+  }()));
+  if (!length) unsupported("a shape-like input of unknown length");
+  if (*length > 256) unsupported("a shape-like input of {} elements", *length);
+  std::vector<Expr> result;
+  const Constant* constant = expr.as<Constant>();
+  for (int64_t k = 0; k < *length; ++k) {
+    if (constant) {
+      result.push_back(int_imm(constant->data.as_int(k)));
+      continue;
+    }
+    Attrs attrs;
+    attrs.set("index", k);
+    result.push_back(builder().op("inspect.tensor_item", {expr}, attrs, "item"));
+  }
+  if (dims.size() <= 1 && x->home == &builder()) x->contents = Contents{dtype, dims.empty(), result};
+  return result;
+}
+Expr Node::named(const Expr& scalar, const char* hint) {
+  Expr simple = simplify(scalar);
+  if (simple.is<IntImm>() || simple.is<Var>()) return simple;
+  return builder().emit(simple, hint);
+}
+std::vector<Expr> Node::ints(size_t i) { return ints_of(value(i)); }
+Expr Node::scalar_int(size_t i) {
+  Value x = value(i);
+  if (dtype(i).is_float()) {
+    if (auto known = constant(i); known && known->size() == 1)
+      return int_imm(static_cast<int64_t>(known->as_double(0)));
+    x = of(cast(tensor(i), kInt64));
+  }
+  std::vector<Expr> elements = ints_of(x);
+  if (elements.size() != 1) fail("input {} has {} elements, expected 1", i, elements.size());
+  return elements[0];
+}
+
+// ---- Attributes -----------------------------------------------------------------------------------------------------
+
+bool Node::has_attr(const char* name) {
+  known_attributes_.insert(name);
+  return std::any_of(proto_.attribute().begin(), proto_.attribute().end(),
+                     [&](const AttributeProto& a) { return a.name() == name; });
+}
+const AttributeProto* Node::attr(const char* name, AttributeProto::AttributeType type) {
+  known_attributes_.insert(name);
+  for (const AttributeProto& a : proto_.attribute()) {
+    if (a.name() != name) continue;
+    AttributeProto::AttributeType have = a.type();
+    if (have == AttributeProto::UNDEFINED) {  // models before IR version 2 leave it out
+      have = a.has_f()              ? AttributeProto::FLOAT
+             : a.has_i()            ? AttributeProto::INT
+             : a.has_s()            ? AttributeProto::STRING
+             : a.has_t()            ? AttributeProto::TENSOR
+             : a.has_g()            ? AttributeProto::GRAPH
+             : a.floats_size() > 0  ? AttributeProto::FLOATS
+             : a.strings_size() > 0 ? AttributeProto::STRINGS
+                                    : AttributeProto::INTS;
+    }
+    if (have != type) fail("attribute '{}' has type {}, expected {}", name, type_name(have), type_name(type));
+    return &a;
+  }
+  return nullptr;
+}
+int64_t Node::attr_int(const char* name, int64_t otherwise) {
+  const AttributeProto* a = attr(name, AttributeProto::INT);
+  return a ? a->i() : otherwise;
+}
+double Node::attr_float(const char* name, double otherwise) {
+  const AttributeProto* a = attr(name, AttributeProto::FLOAT);
+  return a ? a->f() : otherwise;
+}
+std::string Node::attr_string(const char* name, std::string otherwise) {
+  const AttributeProto* a = attr(name, AttributeProto::STRING);
+  return a ? a->s() : otherwise;
+}
+std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::INTS);
+  if (!a) return std::nullopt;
+  return std::vector<int64_t>(a->ints().begin(), a->ints().end());
+}
+std::vector<double> Node::attr_floats(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::FLOATS);
+  return a ? std::vector<double>(a->floats().begin(), a->floats().end()) : std::vector<double>{};
+}
+std::vector<std::string> Node::attr_strings(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::STRINGS);
+  return a ? std::vector<std::string>(a->strings().begin(), a->strings().end()) : std::vector<std::string>{};
+}
+std::optional<Tensor> Node::attr_tensor(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::TENSOR);
+  if (!a) return std::nullopt;
+  return ModelFile::tensor(graph_.context().file, a->t(), span_);
+}
+const onnx::GraphProto& Node::attr_graph(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::GRAPH);
+  if (!a) fail("attribute '{}' is missing", name);
+  return a->g();
+}
+DType Node::attr_dtype(const char* name, DType otherwise) {
+  const AttributeProto* a = attr(name, AttributeProto::INT);
+  return a ? dtype_of_element_type(static_cast<int>(a->i()), span_) : otherwise;
+}
+int64_t Node::required_int(const char* name) {
+  const AttributeProto* a = attr(name, AttributeProto::INT);
+  if (!a) fail("attribute '{}' is missing", name);
+  return a->i();
+}
+void Node::ignore(std::initializer_list<const char*> names) { known_attributes_.insert(names.begin(), names.end()); }
+void Node::check_all_attributes_known() const {
+  for (const AttributeProto& a : proto_.attribute()) {
+    if (!known_attributes_.contains(a.name()))
+      unsupported("attribute '{}' is not known for {} at opset {}", a.name(), proto_.op_type(), opset_);
+  }
+}
+int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
+  if (value < -rank || value >= rank) fail("{} is {}, expected {} to {}", what, value, -rank, rank - 1);
+  return value < 0 ? value + rank : value;
+}
+
+// ---- Building -------------------------------------------------------------------------------------------------------
+
+Builder& Node::builder() { return graph_.builder(); }
+Expr Node::op(const char* name, std::vector<Expr> args, Attrs attrs) {
+  return builder().op(name, std::move(args), std::move(attrs));
+}
+Value Node::of(Expr expr) const {
+  auto value = std::make_shared<ValueData>();
+  value->tensor = std::move(expr);
+  value->home = &graph_.builder();
+  return value;
+}
+Value Node::of(Contents contents) const {
+  auto value = std::make_shared<ValueData>();
+  for (Expr& element : contents.elements) element = simplify(element);
+  value->contents = std::move(contents);
+  value->home = &graph_.builder();
+  return value;
+}
+Value Node::sequence(std::vector<Value> items) const {
+  auto value = std::make_shared<ValueData>();
+  value->is_sequence = true;
+  value->items = std::move(items);
+  value->home = &graph_.builder();
+  return value;
+}
+Expr Node::scalar(double value, DType dtype) const {
+  Tensor tensor = Tensor::empty({}, dtype);
+  tensor.set_double(0, value);
+  return relaxc::constant(std::move(tensor), span_);
+}
+Expr Node::simplify(const Expr& expr) const {
+  return dtype_of(expr).is_float() ? expr : graph_.context().analyzer.simplify(expr);
+}
+bool Node::provably_equal(const Expr& a, const Expr& b) const {
+  return same_node(a, b) || graph_.context().analyzer.can_prove_equal(a, b);
+}
+int64_t Node::least_value(const Expr& e) const { return graph_.context().analyzer.bounds(e).min; }
+void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
+  if (provably_equal(a, b)) return;
+  auto x = as_int(simplify(a)), y = as_int(simplify(b));
+  if (x && y) fail("{}: {} and {}", what, *x, *y);
+  graph_.require_equal(simplify(a), simplify(b));
+}
+std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  std::vector<Expr> result;
+  size_t rank = std::max(a.size(), b.size());
+  for (size_t d = 0; d < rank; ++d) {
+    bool in_a = d + a.size() >= rank, in_b = d + b.size() >= rank;
+    const Expr& x = in_a ? a[d + a.size() - rank] : b[d + b.size() - rank];
+    const Expr& y = in_b ? b[d + b.size() - rank] : x;
+    if (!is_int(x, 1) && !is_int(y, 1)) require_equal(x, y, "shapes do not broadcast");
+    result.push_back(is_int(x, 1) || as_int(y) ? (is_int(y, 1) ? x : y) : x);
+  }
+  return result;
+}
+Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
+  DType x = dtype_of_tensor(a), y = dtype_of_tensor(b);
+  if (x != y) fail("inputs have dtypes {} and {}", to_string(x), to_string(y));
+  broadcast(shape_of(a), shape_of(b));
+  return op(name, {a, b});
+}
+Expr Node::cast(const Expr& x, DType dtype) {
+  if (dtype_of_tensor(x) == dtype) return x;
+  Attrs attrs;
+  attrs.set("dtype", dtype);
+  return op("astype", {x}, attrs);
+}
+Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {
+  const std::vector<Expr>& from = shape_of(x);
+  Expr have = int_imm(1), want = int_imm(1);
+  for (const Expr& dim : from) have = have * dim;
+  for (const Expr& dim : shape) want = want * dim;
+  require_equal(have, want, "element counts before and after a reshape");
+  bool same = from.size() == shape.size();
+  for (size_t d = 0; same && d < shape.size(); ++d) same = provably_equal(from[d], shape[d]);
+  return same ? x : op("reshape", {x, shape_expr(shape)});
+}
+Expr Node::transpose(const Expr& x, const std::vector<int64_t>& axes) {
+  Attrs attrs;
+  attrs.set("axes", axes);
+  return op("permute_dims", {x}, attrs);
+}
+Expr Node::broadcast_to(const Expr& x, const std::vector<Expr>& shape) {
+  const std::vector<Expr>& from = shape_of(x);
+  bool same = from.size() == shape.size();
+  for (size_t d = 0; same && d < shape.size(); ++d) same = provably_equal(from[d], shape[d]);
+  return same ? x : op("broadcast_to", {x, shape_expr(shape)});
+}
+Expr Node::slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end) {
+  Attrs attrs;
+  attrs.set("axes", std::vector<int64_t>{axis});
+  return op("strided_slice", {x, shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})}, attrs);
+}
+Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
+  if (axes.empty()) return x;
+  Attrs attrs;
+  attrs.set("axis", axes);
+  attrs.set("keepdims", keepdims);
+  return op(name, {x}, attrs);
+}
+
+std::optional<std::vector<int64_t>> Node::declared_shape(size_t i) const {
+  if (!wants(i)) return std::nullopt;
+  const onnx::TypeProto* type = graph_.declared_type(proto_.output(static_cast<int>(i)));
+  if (!type || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
+  std::vector<int64_t> result;
+  for (const auto& dim : type->tensor_type().shape().dim()) {
+    result.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
+  }
+  return result;
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,163 @@
+// What a converter sees of one ONNX node: inputs, attributes, the opset, and the means to build.
+#pragma once
+#include <onnx/onnx_pb.h>
+
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "frontend/onnx/value.h"
+#include "ir/arith.h"
+
+namespace relaxc::onnx_import {
+
+class GraphImporter;
+using Outputs = std::vector<Value>;
+
+class Node {
+ public:
+  Node(GraphImporter& graph, const onnx::NodeProto& proto, int64_t opset, std::vector<Value> inputs, const Span& span);
+
+  const std::string& op_type() const { return proto_.op_type(); }
+  const Span& span() const { return span_; }
+  int64_t opset() const { return opset_; }
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    relaxc::fail(span_, format, std::forward<Args>(args)...);
+  }
+  template <class... Args>
+  [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
+    relaxc::fail_unsupported(span_, format, std::forward<Args>(args)...);
+  }
+
+  // ---- Inputs. An absent optional input has an empty name or is beyond the end.
+  size_t inputs() const { return inputs_.size(); }
+  bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
+  const Value& value(size_t i) const;
+  // As a tensor expression; a sequence is an error.
+  Expr tensor(size_t i);
+  Expr tensor(const Value& value);
+  Type type(size_t i) const { return type_of(value(i)); }
+  Type type_of(const Value& value) const;
+  std::vector<Expr> shape(size_t i) const;
+  int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  DType dtype(size_t i) const;
+  // Elements known without running: symbolic or constant integers.
+  const Contents* contents(size_t i) const;
+  std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
+  // The tensor behind a constant (initializer, Constant node, or constant contents).
+  std::optional<Tensor> constant(size_t i);
+  // Integer elements as scalars, read at run time when they are not known; the length must be known. Rank 0 counts as
+  // one element.
+  std::vector<Expr> ints(size_t i);
+  Expr scalar_int(size_t i);
+  std::vector<Expr> ints_of(const Value& value);
+
+  // ---- Attributes. Reading marks an attribute as known; others are reported as unsupported after the conversion.
+  bool has_attr(const char* name);
+  const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
+  int64_t attr_int(const char* name, int64_t otherwise);
+  double attr_float(const char* name, double otherwise);
+  std::string attr_string(const char* name, std::string otherwise);
+  std::optional<std::vector<int64_t>> attr_ints(const char* name);
+  std::vector<double> attr_floats(const char* name);
+  std::vector<std::string> attr_strings(const char* name);
+  std::optional<Tensor> attr_tensor(const char* name);
+  const onnx::GraphProto& attr_graph(const char* name);
+  DType attr_dtype(const char* name, DType otherwise);
+  int64_t required_int(const char* name);
+  void ignore(std::initializer_list<const char*> names);
+  void check_all_attributes_known() const;
+  // "axis is 7, expected -2 to 1".
+  int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
+
+  // ---- Building
+  Builder& builder();
+  GraphImporter& graph() { return graph_; }
+  Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
+  // A compound scalar bound to a variable, so that what is computed from it stays short.
+  Expr named(const Expr& scalar, const char* hint);
+  Value of(Expr expr) const;
+  Value of(Contents contents) const;
+  Value sequence(std::vector<Value> items) const;
+  Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
+  Expr simplify(const Expr& expr) const;
+  bool provably_equal(const Expr& a, const Expr& b) const;
+  // The least value that the int64 scalar can take, as far as known.
+  int64_t least_value(const Expr& e) const;
+  // Requires a == b when the model runs; an error now when they are constants that differ.
+  void require_equal(const Expr& a, const Expr& b, const char* what);
+  // Numpy broadcasting of shapes; symbolic dims that meet are required to be equal.
+  std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
+
+  // Common compositions. Operands broadcast and have equal dtypes.
+  Expr binary(const char* name, const Expr& a, const Expr& b);
+  Expr add(const Expr& a, const Expr& b) { return binary("add", a, b); }
+  Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
+  Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
+  Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
+  Expr like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
+  Expr cast(const Expr& x, DType dtype);
+  Expr reshape(const Expr& x, const std::vector<Expr>& shape);
+  Expr transpose(const Expr& x, const std::vector<int64_t>& axes);
+  Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape);
+  // x[begin:end] along an axis, with 0 <= begin <= end <= dim.
+  Expr slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end);
+  Expr reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims);
+  const std::vector<Expr>& shape_of(const Expr& x) const;
+  DType dtype_of_tensor(const Expr& x) const;
+
+  // ---- Outputs
+  size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
+  bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
+  const onnx::NodeProto& proto() const { return proto_; }
+  // Dims that the model declares for an output: nullopt when nothing is declared; -1 where a dim is not a constant.
+  std::optional<std::vector<int64_t>> declared_shape(size_t i) const;
+
+ private:
+  GraphImporter& graph_;
+  const onnx::NodeProto& proto_;
+  int64_t opset_;
+  std::vector<Value> inputs_;
+  Span span_;
+  std::set<std::string> known_attributes_;
+};
+
+inline constexpr int kAny = 1 << 20;
+using Converter = Outputs (*)(Node&);
+// One row per operator, and per opset from which its meaning changed.
+struct ConverterRow {
+  const char* op_type;
+  int64_t since;  // the first opset of this form
+  int least_inputs, most_inputs;
+  Converter convert;
+  const char* domain = "";
+};
+
+std::vector<ConverterRow> math_converters();
+std::vector<ConverterRow> tensor_converters();
+std::vector<ConverterRow> index_converters();
+std::vector<ConverterRow> shape_converters();
+std::vector<ConverterRow> nn_converters();
+std::vector<ConverterRow> reduction_converters();
+std::vector<ConverterRow> loss_converters();
+std::vector<ConverterRow> quantize_converters();
+std::vector<ConverterRow> sequence_converters();
+std::vector<ConverterRow> control_converters();
+std::vector<ConverterRow> recurrent_converters();
+
+// The converter for an operator at that opset, or null.
+const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
+
+// Whether any converter reads an attribute of that name; for nodes that are not converted because an input failed.
+bool is_known_attribute(const std::string& name);
+
+// Evaluates the node on known contents (shape arithmetic), when all its inputs have them and the operator is one that
+// shapes are made with.
+std::optional<Contents> fold_contents(Node& node);
+// The contents of a small constant tensor of a dtype that shapes use.
+std::optional<Contents> contents_of_tensor(const Tensor& tensor);
+// The tensor of contents that are all constants.
+std::optional<Tensor> tensor_of_contents(const Contents& contents);
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,114 @@
+// Quantization: values as scale * (integer - zero point).
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// A scale or zero point per tensor stays a scalar; one per channel is aligned with the axis.
+Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
+  std::vector<Expr> shape = n.shape_of(parameter);
+  if (shape.empty()) return parameter;
+  if (shape.size() > 1) n.unsupported("scales in blocks");
+  if (is_int(shape[0], 1)) return n.reshape(parameter, {});
+  std::vector<Expr> wide(static_cast<size_t>(rank), int_imm(1));
+  wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
+  return n.reshape(parameter, wide);
+}
+// round(x / scale) + zero, saturated to the dtype.
+Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero, DType dtype) {
+  Expr value = n.op("round", {n.div(x, n.cast(scale, n.dtype_of_tensor(x)))});
+  value = n.cast(value, kFloat32);
+  if (zero) value = n.add(value, n.cast(*zero, kFloat32));
+  double low = dtype.is_uint() ? 0 : -static_cast<double>(int64_t{1} << (dtype.bits - 1));
+  double high = low + static_cast<double>((int64_t{1} << dtype.bits) - 1);
+  Attrs attrs;
+  attrs.set("min", low);
+  attrs.set("max", high);
+  return n.cast(n.cast(n.op("clip", {value}, attrs), kInt32), dtype);
+}
+Outputs quantize_linear(Node& n) {
+  Expr x = n.tensor(0);
+  int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
+  if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
+  n.ignore({"saturate", "precision"});
+  DType dtype = n.has(2) ? n.dtype(2) : n.attr_dtype("output_dtype", DType::uint(8));
+  n.ignore({"output_dtype"});
+  if (n.dtype(0).is_integral()) x = n.cast(x, kFloat32);
+  std::optional<Expr> zero;
+  if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
+  return {n.of(quantized(n, x, aligned(n, n.tensor(1), axis, rank), zero, dtype))};
+}
+Expr dequantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero) {
+  Expr wide = n.cast(x, kInt32);
+  if (zero) wide = n.sub(wide, n.cast(*zero, kInt32));
+  return n.mul(n.cast(wide, n.dtype_of_tensor(scale)), scale);
+}
+Outputs dequantize_linear(Node& n) {
+  Expr x = n.tensor(0);
+  int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
+  if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
+  n.ignore({"output_dtype"});
+  std::optional<Expr> zero;
+  if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
+  return {n.of(dequantized(n, x, aligned(n, n.tensor(1), axis, rank), zero))};
+}
+Outputs dynamic_quantize_linear(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<int64_t> all;
+  for (int64_t d = 0; d < n.rank(0); ++d) all.push_back(d);
+  Expr zero = n.scalar(0, kFloat32);
+  Expr high = n.binary("maximum", n.reduce("max", x, all, false), zero);
+  Expr low = n.binary("minimum", n.reduce("min", x, all, false), zero);
+  Expr scale = n.div(n.sub(high, low), n.scalar(255, kFloat32));
+  Attrs attrs;
+  attrs.set("min", 0.0);
+  attrs.set("max", 255.0);
+  Expr point = n.op("round", {n.op("clip", {n.div(n.op("negative", {low}), scale)}, attrs)});
+  Expr zero_point = n.cast(n.cast(point, kInt32), DType::uint(8));
+  return {n.of(quantized(n, x, scale, zero_point, DType::uint(8))), n.of(scale), n.of(zero_point)};
+}
+
+Outputs qlinear_matmul(Node& n) {
+  int64_t a_rank = n.rank(0), b_rank = n.rank(3);
+  Expr a = n.sub(n.cast(n.tensor(0), kInt32), n.cast(aligned(n, n.tensor(2), -2, a_rank), kInt32));
+  Expr b = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), -1, b_rank), kInt32));
+  Expr product = n.cast(n.op("matmul", {a, b}), kFloat32);
+  Expr scale = n.mul(n.cast(aligned(n, n.tensor(1), -2, a_rank), kFloat32),
+                     n.cast(aligned(n, n.tensor(4), -1, b_rank), kFloat32));
+  return {
+      n.of(quantized(n, n.mul(product, scale), n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
+}
+Outputs qlinear_conv(Node& n) {
+  int64_t rank = n.rank(0);
+  Expr x = n.sub(n.cast(n.tensor(0), kInt32), n.cast(aligned(n, n.tensor(2), 1, rank), kInt32));
+  Expr w = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), 0, rank), kInt32));
+  std::vector<int64_t> ones(static_cast<size_t>(rank - 2), 1), none(static_cast<size_t>(2 * (rank - 2)), 0);
+  if (n.attr_string("auto_pad", "NOTSET") != "NOTSET") n.unsupported("attribute 'auto_pad'");
+  n.ignore({"kernel_shape"});
+  Attrs attrs;
+  attrs.set("strides", n.attr_ints("strides").value_or(ones));
+  attrs.set("dilation", n.attr_ints("dilations").value_or(ones));
+  attrs.set("padding", n.attr_ints("pads").value_or(none));
+  attrs.set("groups", n.attr_int("group", 1));
+  Expr sum = n.op(fmt::format("nn.conv{}d", rank - 2).c_str(), {x, w}, attrs);
+  auto per_channel = [&](const Expr& v) { return aligned(n, v, 1, rank); };
+  if (n.has(8)) sum = n.add(sum, per_channel(n.tensor(8)));
+  Expr scale = n.mul(per_channel(n.tensor(1)), per_channel(n.tensor(4)));
+  Expr result = n.mul(n.cast(sum, kFloat32), scale);
+  return {n.of(quantized(n, result, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> quantize_converters() {
+  return {
+      {"QuantizeLinear", 10, 2, 3, quantize_linear},
+      {"DequantizeLinear", 10, 2, 3, dequantize_linear},
+      {"DynamicQuantizeLinear", 11, 1, 1, dynamic_quantize_linear},
+      {"QLinearMatMul", 10, 8, 8, qlinear_matmul},
+      {"QLinearConv", 10, 8, 9, qlinear_conv},
+  };
+}
+
+}  // namespace relaxc::onnx_import

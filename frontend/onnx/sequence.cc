@@ -1,0 +1,146 @@
+// Sequences and optionals as lists that exist at import time only: lengths and positions must be constants.
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+const std::vector<Value>& items_of(Node& n, size_t i) {
+  if (!n.value(i)->is_sequence) n.unsupported("a sequence that comes from outside of the graph");
+  return n.value(i)->items;
+}
+int64_t position(Node& n, size_t i, int64_t length, int64_t most) {
+  auto known = n.constant_ints(i);
+  if (!known || known->size() != 1) n.unsupported("a sequence position that is known at run time only");
+  int64_t at = (*known)[0];
+  if (at < -length || at > most) n.fail("position {} is out of range for a sequence of {}", at, length);
+  return at < 0 ? at + length : at;
+}
+Value int_value(Node& n, int64_t value) { return n.of(Contents{kInt64, true, {int_imm(value)}}); }
+
+Outputs construct(Node& n) {
+  std::vector<Value> items;
+  for (size_t i = 0; i < n.inputs(); ++i) items.push_back(n.value(i));
+  return {n.sequence(std::move(items))};
+}
+Outputs empty(Node& n) {
+  n.ignore({"dtype"});
+  return {n.sequence({})};
+}
+Outputs insert(Node& n) {
+  std::vector<Value> items = items_of(n, 0);
+  int64_t length = static_cast<int64_t>(items.size());
+  int64_t at = n.has(2) ? position(n, 2, length, length) : length;
+  items.insert(items.begin() + at, n.value(1));
+  return {n.sequence(std::move(items))};
+}
+Outputs erase(Node& n) {
+  std::vector<Value> items = items_of(n, 0);
+  int64_t length = static_cast<int64_t>(items.size());
+  if (length == 0) n.fail("the sequence is empty");
+  items.erase(items.begin() + (n.has(1) ? position(n, 1, length, length - 1) : length - 1));
+  return {n.sequence(std::move(items))};
+}
+Outputs at(Node& n) {
+  const std::vector<Value>& items = items_of(n, 0);
+  int64_t length = static_cast<int64_t>(items.size());
+  return {items.at(static_cast<size_t>(position(n, 1, length, length - 1)))};
+}
+Outputs length(Node& n) { return {int_value(n, static_cast<int64_t>(items_of(n, 0).size()))}; }
+
+// A scalar split is the length of each part, a list gives each part's; without one the parts have length 1.
+Outputs split_to_sequence(Node& n) {
+  Expr x = n.tensor(0);
+  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  bool keepdims = n.attr_int("keepdims", 1) != 0;
+  auto dim = as_int(n.shape(0)[static_cast<size_t>(axis)]);
+  bool listed = n.has(1) && n.rank(1) == 1;
+  if (!dim && !listed) n.unsupported("a split of a symbolic dim into a sequence; make it constant with --dim");
+  std::vector<Expr> lengths;
+  if (n.has(1)) {
+    keepdims = true;
+    std::vector<Expr> given = n.ints(1);
+    if (!listed) {
+      auto part = as_int(given[0]);
+      if (!part) n.unsupported("a split length that is known at run time only");
+      if (*part < 1) n.fail("the split length is {}", *part);
+      for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
+    } else {
+      lengths = given;
+    }
+  } else {
+    lengths.assign(static_cast<size_t>(*dim), int_imm(1));
+  }
+  if (lengths.size() > 10000) n.unsupported("a sequence of {} tensors", lengths.size());
+  std::vector<Value> items;
+  Expr begin = int_imm(0);
+  for (const Expr& part : lengths) {
+    Expr end = n.simplify(begin + part);
+    Expr piece = n.slice(x, axis, begin, end);
+    if (!keepdims) {
+      std::vector<Expr> shape = n.shape_of(piece);
+      shape.erase(shape.begin() + axis);
+      piece = n.reshape(piece, shape);
+    }
+    items.push_back(n.of(piece));
+    begin = end;
+  }
+  n.require_equal(begin, n.shape(0)[static_cast<size_t>(axis)], "sum of the split lengths and size of the axis");
+  return {n.sequence(std::move(items))};
+}
+Outputs concat_from_sequence(Node& n) {
+  const std::vector<Value>& items = items_of(n, 0);
+  if (items.empty()) n.fail("the sequence is empty");
+  bool new_axis = n.attr_int("new_axis", 0) != 0;
+  std::vector<Expr> tensors;
+  int64_t rank = static_cast<int64_t>(n.shape_of(n.tensor(items[0])).size()) + (new_axis ? 1 : 0);
+  int64_t axis = n.axis(n.required_int("axis"), rank);
+  for (const Value& item : items) {
+    Expr x = n.tensor(item);
+    if (new_axis) {
+      std::vector<Expr> shape = n.shape_of(x);
+      shape.insert(shape.begin() + axis, int_imm(1));
+      x = n.reshape(x, shape);
+    }
+    tensors.push_back(x);
+  }
+  Attrs attrs;
+  attrs.set("axis", axis);
+  return {n.of(tensors.size() == 1 ? tensors[0] : n.op("concat", {tuple(tensors)}, attrs))};
+}
+
+Outputs optional(Node& n) {
+  n.ignore({"type"});
+  if (n.has(0)) return {n.value(0)};
+  auto none = std::make_shared<ValueData>();
+  none->is_none = true;
+  return {none};
+}
+Outputs has_element(Node& n) {
+  bool present = n.has(0) && !n.value(0)->is_none;
+  return {n.of(Contents{kBool, true, {bool_imm(present)}})};
+}
+Outputs get_element(Node& n) {
+  if (n.value(0)->is_none) n.fail("the optional is empty");
+  return {n.value(0)};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> sequence_converters() {
+  return {
+      {"SequenceConstruct", 11, 1, kAny, construct},
+      {"SequenceEmpty", 11, 0, 0, empty},
+      {"SequenceInsert", 11, 2, 3, insert},
+      {"SequenceErase", 11, 1, 2, erase},
+      {"SequenceAt", 11, 2, 2, at},
+      {"SequenceLength", 11, 1, 1, length},
+      {"SplitToSequence", 11, 1, 2, split_to_sequence},
+      {"ConcatFromSequence", 11, 1, 1, concat_from_sequence},
+      {"Optional", 15, 0, 1, optional},
+      {"OptionalHasElement", 15, 0, 1, has_element},
+      {"OptionalGetElement", 15, 1, 1, get_element},
+  };
+}
+
+}  // namespace relaxc::onnx_import

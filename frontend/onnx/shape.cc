@@ -1,0 +1,282 @@
+// Tensors from shapes and scalars, and resampling to shapes.
+#include <cmath>
+
+#include "frontend/onnx/graph_importer.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// Shape and Size are always known contents (contents.cc); what comes here is no tensor.
+Outputs shape(Node& n) {
+  n.shape(0);
+  n.fail("expected a tensor");
+}
+
+Outputs constant_node(Node& n) {
+  std::optional<Tensor> data = n.attr_tensor("value");
+  if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});
+  if (!data && n.has_attr("value_float")) {
+    data = Tensor::empty({}, kFloat32);
+    data->set_double(0, n.attr_float("value_float", 0));
+  }
+  if (!data && n.has_attr("value_ints")) {
+    auto values = n.attr_ints("value_ints").value_or(std::vector<int64_t>{});
+    data = Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values);
+  }
+  if (!data && n.has_attr("value_floats")) {
+    std::vector<double> values = n.attr_floats("value_floats");
+    data = Tensor::empty({static_cast<int64_t>(values.size())}, kFloat32);
+    for (size_t i = 0; i < values.size(); ++i) data->set_double(static_cast<int64_t>(i), values[i]);
+  }
+  if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
+  Value value = n.of(constant(*data, n.span()));
+  value->contents = contents_of_tensor(*data);
+  return {value};
+}
+
+Outputs constant_of_shape(Node& n) {
+  Expr fill = n.scalar(0, kFloat32);
+  if (auto value = n.attr_tensor("value")) {
+    if (value->size() != 1) n.fail("value has {} elements, expected 1", value->size());
+    fill = constant(value->reshaped(std::vector<int64_t>{}), n.span());
+  }
+  std::vector<Expr> dims = n.ints(0);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (auto known = as_int(dims[d]); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
+  }
+  return {n.of(n.op("full", {shape_expr(dims), fill}))};
+}
+
+Outputs range(Node& n) {
+  DType dtype = n.dtype(0);
+  if (dtype != n.dtype(1) || dtype != n.dtype(2))
+    n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
+  Attrs attrs;
+  attrs.set("dtype", dtype);
+  if (dtype.is_integral()) {
+    Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
+    if (is_int(step, 0)) n.fail("the step is 0");
+    return {n.of(n.op("arange", {start, end, step}, attrs))};
+  }
+  // The count of floats: ceil((end - start) / step), never below 0.
+  Expr start = n.tensor(0), step = n.tensor(2);
+  auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
+  Expr count = int_imm(0);
+  if (a && b && s) {
+    double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
+    if (!(exact < 1e12)) n.fail("the step is {}", s->as_double(0));
+    count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
+  } else {
+    Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
+    count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.like(0, steps)), kInt64))).at(0);
+  }
+  Attrs wide;
+  wide.set("dtype", kInt64);
+  Expr positions = n.cast(n.op("arange", {int_imm(0), count, int_imm(1)}, wide), dtype);
+  return {n.of(n.add(start, n.mul(positions, step)))};
+}
+
+Outputs eye_like(Node& n) {
+  Attrs attrs;
+  attrs.set("dtype", n.attr_dtype("dtype", n.dtype(0)));
+  return {n.of(n.op("eye", {shape_expr(n.shape(0)), int_imm(n.attr_int("k", 0))}, attrs))};
+}
+
+// a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N); N is size, or size - 1 for a symmetric window.
+Outputs window(Node& n) {
+  DType dtype = n.attr_dtype("output_datatype", kFloat32);
+  bool periodic = n.attr_int("periodic", 1) != 0;
+  Expr size = n.scalar_int(0);
+  Attrs attrs;
+  attrs.set("dtype", kInt64);
+  Expr i = n.cast(n.op("arange", {int_imm(0), size, int_imm(1)}, attrs), kFloat32);
+  Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
+  Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
+  double a0 = 0.5, a1 = 0.5, a2 = 0;
+  if (n.op_type() == "HammingWindow") {
+    a0 = 25.0 / 46;
+    a1 = 1 - a0;
+  } else if (n.op_type() == "BlackmanWindow") {
+    a0 = 0.42;
+    a2 = 0.08;
+  }
+  Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
+  if (a2 != 0) {
+    Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
+    result = n.add(result, n.mul(twice, n.scalar(a2, kFloat32)));
+  }
+  return {n.of(n.cast(result, dtype))};
+}
+
+// ---- Resize ---------------------------------------------------------------------------------------------------------
+
+struct ResizePlan {
+  std::vector<Expr> sizes;                    // per axis of the input
+  std::optional<std::vector<double>> scales;  // constants
+  std::optional<Expr> scale_tensor;           // read at run time
+};
+
+// Output sizes floor(size * scale).
+ResizePlan sizes_from_scales(Node& n, size_t input, const std::vector<size_t>& axes) {
+  std::vector<Expr> dims = n.shape(0);
+  ResizePlan plan{dims, {}, {}};
+  if (auto known = n.constant(input)) {
+    if (known->size() != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", known->size(), axes.size());
+    plan.scales.emplace(dims.size(), 1.0);
+    for (size_t k = 0; k < axes.size(); ++k) {
+      double scale = known->as_double(static_cast<int64_t>(k));
+      size_t d = axes[k];
+      if (!(scale > 0)) n.fail("scale {} is not positive", scale);
+      (*plan.scales)[d] = scale;
+      if (scale == std::trunc(scale) && scale < 1e9) {
+        plan.sizes[d] = n.simplify(dims[d] * static_cast<int64_t>(scale));
+      } else if (auto dim = as_int(dims[d])) {
+        plan.sizes[d] = int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*dim) * scale)));
+      } else if (double inverse = 1 / scale; inverse == std::trunc(inverse)) {
+        plan.sizes[d] = n.simplify(floor_div(dims[d], static_cast<int64_t>(inverse)));
+      } else {
+        Expr scaled = binary(BinaryOp::kMul, cast_to(dims[d], kFloat64), float_imm(scale, kFloat64));
+        plan.sizes[d] = cast_to(intrinsic("tir.floor", {scaled}, kFloat64), kInt64);
+      }
+    }
+    return plan;
+  }
+  if (axes.size() != dims.size()) n.unsupported("scales known only at run time together with axes");
+  Expr scales = n.cast(n.tensor(input), kFloat32);
+  Expr lengths = n.cast(n.op("shape_to_tensor", {shape_expr(dims)}), kFloat32);
+  std::vector<Expr> elements = n.ints_of(n.of(n.cast(n.op("floor", {n.mul(lengths, scales)}), kInt64)));
+  if (elements.size() != dims.size()) n.fail("{} scales for rank {}", elements.size(), dims.size());
+  plan.sizes = elements;
+  plan.scale_tensor = scales;
+  return plan;
+}
+
+Outputs resize(Node& n) {
+  Expr x = n.tensor(0);
+  size_t rank = n.shape(0).size();
+  std::vector<Expr> dims = n.shape(0);
+  bool upsample = n.op_type() == "Upsample" || n.opset() < 11;
+  std::string mode = n.attr_string("mode", "nearest");
+  if (mode == "bilinear") mode = "linear";
+  std::string coordinates = upsample ? "asymmetric" : n.attr_string("coordinate_transformation_mode", "half_pixel");
+  Attrs attrs;
+  std::vector<size_t> axes;
+  if (auto given = n.attr_ints("axes")) {
+    for (int64_t axis : *given) axes.push_back(static_cast<size_t>(n.axis(axis, static_cast<int64_t>(rank), "axes")));
+  } else {
+    for (size_t d = 0; d < rank; ++d) axes.push_back(d);
+  }
+  if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
+  std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
+  size_t scales_at = upsample ? 1 : 2;
+  auto present = [&](size_t i) {
+    if (!n.has(i)) return false;
+    Type type = n.type(i);
+    const std::vector<Expr>* length = known_shape(type);
+    return !length || length->empty() || !is_int((*length)[0], 0);
+  };
+  ResizePlan plan{dims, {}, {}};
+  if (n.op_type() == "Upsample" && n.opset() < 9) {
+    std::vector<double> given = n.attr_floats("scales");
+    if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
+    if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
+    plan.scales = given;
+    for (size_t d = 0; d < rank; ++d) {
+      auto dim = as_int(dims[d]);
+      if (!(given[d] > 0) || (!dim && given[d] != std::trunc(given[d]))) n.unsupported("scale {}", given[d]);
+      plan.sizes[d] = dim ? int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*dim) * given[d])))
+                          : n.simplify(dims[d] * static_cast<int64_t>(given[d]));
+    }
+  } else if (!upsample && present(3)) {
+    std::vector<Expr> sizes = n.ints(3);
+    if (sizes.size() != axes.size()) n.fail("{} sizes for {} axes", sizes.size(), axes.size());
+    if (policy != "stretch") {
+      double ratio = 0;
+      for (size_t k = 0; k < axes.size(); ++k) {
+        auto from = as_int(dims[axes[k]]), to = as_int(sizes[k]);
+        if (!from || !to || *from == 0) n.unsupported("attribute 'keep_aspect_ratio_policy' with sizes not known");
+        double scale = static_cast<double>(*to) / static_cast<double>(*from);
+        ratio = k == 0 ? scale : policy == "not_larger" ? std::min(ratio, scale) : std::max(ratio, scale);
+      }
+      plan.scales.emplace(rank, 1.0);
+      for (size_t k = 0; k < axes.size(); ++k) {
+        (*plan.scales)[axes[k]] = ratio;
+        sizes[k] = int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*as_int(dims[axes[k]])) * ratio + 0.5)));
+      }
+    }
+    for (size_t k = 0; k < axes.size(); ++k) plan.sizes[axes[k]] = sizes[k];
+  } else if (present(scales_at)) {
+    plan = sizes_from_scales(n, scales_at, axes);
+  } else {
+    n.fail("neither scales nor sizes are given");
+  }
+  std::vector<int64_t> resampled;
+  for (size_t d = 0; d < rank; ++d) {
+    bool unit = plan.scales ? (*plan.scales)[d] == 1 : n.provably_equal(plan.sizes[d], dims[d]);
+    if (!unit || coordinates == "tf_crop_and_resize") resampled.push_back(static_cast<int64_t>(d));
+  }
+  attrs.set("axes", resampled);
+  if (plan.scales) attrs.set("scales", to_attr(*plan.scales));
+  attrs.set("method", mode);
+  attrs.set("coordinate_transformation_mode", coordinates);
+  attrs.set("rounding_method", upsample ? std::string("floor") : n.attr_string("nearest_mode", "round_prefer_floor"));
+  attrs.set("cubic_alpha", n.attr_float("cubic_coeff_a", -0.75));
+  attrs.set("exclude_outside", n.attr_int("exclude_outside", 0) != 0);
+  attrs.set("extrapolation_value", n.attr_float("extrapolation_value", 0));
+  std::vector<Expr> args = {x, shape_expr(plan.sizes)};
+  if (coordinates == "tf_crop_and_resize") {
+    if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
+    if (auto roi = n.constant(1); roi && axes.size() == rank) {
+      std::vector<double> values;
+      for (int64_t i = 0; i < roi->size(); ++i) values.push_back(roi->as_double(i));
+      attrs.set("roi", to_attr(values));
+    } else {
+      if (axes.size() != rank) n.unsupported("a roi together with axes");
+      if (!plan.scale_tensor) {
+        Tensor ones = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
+        for (size_t d = 0; d < rank; ++d) ones.set_double(static_cast<int64_t>(d), 1);
+        plan.scale_tensor = constant(ones);
+      }
+      args.push_back(*plan.scale_tensor);
+      args.push_back(n.tensor(1));
+    }
+  }
+  if (plan.scale_tensor && args.size() == 2) args.push_back(*plan.scale_tensor);
+  return {n.of(n.op("image.resize", args, attrs))};
+}
+
+Outputs grid_sample(Node& n) {
+  Attrs attrs;
+  std::string mode = n.attr_string("mode", n.opset() < 20 ? "bilinear" : "linear");
+  attrs.set("method", mode == "linear" ? "bilinear" : mode == "cubic" ? "bicubic" : mode);
+  attrs.set("padding_mode", n.attr_string("padding_mode", "zeros"));
+  attrs.set("align_corners", n.attr_int("align_corners", 0) != 0);
+  if (n.rank(0) != 4) n.unsupported("input of rank {}; there is rank 4", n.rank(0));
+  Expr x = n.tensor(0);
+  Expr grid = n.transpose(n.tensor(1), {0, 3, 1, 2});
+  return {n.of(n.op("image.grid_sample", {x, grid}, attrs))};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> shape_converters() {
+  return {
+      {"Shape", 1, 1, 1, shape},
+      {"Size", 1, 1, 1, shape},
+      {"Constant", 1, 0, 0, constant_node},
+      {"ConstantOfShape", 9, 1, 1, constant_of_shape},
+      {"Range", 11, 3, 3, range},
+      {"EyeLike", 9, 1, 1, eye_like},
+      {"HannWindow", 17, 1, 1, window},
+      {"HammingWindow", 17, 1, 1, window},
+      {"BlackmanWindow", 17, 1, 1, window},
+      {"Upsample", 7, 1, 1, resize},
+      {"Upsample", 9, 2, 2, resize},
+      {"Resize", 10, 2, 2, resize},
+      {"Resize", 11, 1, 4, resize},
+      {"GridSample", 16, 2, 2, grid_sample},
+  };
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,488 @@
+// Layout: reshapes, joins, slices, pads, tiles.
+#include <algorithm>
+#include <numeric>
+
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+Attrs one_attr(const char* name, AttrValue value) {
+  Attrs attrs;
+  attrs.set(name, std::move(value));
+  return attrs;
+}
+Expr product(const std::vector<Expr>& dims, size_t begin, size_t end) {
+  Expr result = int_imm(1);
+  for (size_t d = begin; d < end; ++d) result = result * dims[d];
+  return result;
+}
+
+Outputs identity(Node& n) { return {n.value(0)}; }
+
+Outputs transpose(Node& n) {
+  int64_t rank = n.rank(0);
+  auto perm = n.attr_ints("perm");
+  if (!perm) {
+    perm.emplace(static_cast<size_t>(rank));
+    for (int64_t d = 0; d < rank; ++d) (*perm)[static_cast<size_t>(d)] = rank - 1 - d;
+  }
+  std::vector<int64_t> sorted = *perm;
+  std::sort(sorted.begin(), sorted.end());
+  for (int64_t d = 0; d < std::max<int64_t>(rank, static_cast<int64_t>(sorted.size())); ++d) {
+    if (static_cast<int64_t>(sorted.size()) != rank || sorted[static_cast<size_t>(d)] != d)
+      n.fail("perm is [{}], expected a permutation of 0 to {}", fmt::join(*perm, ", "), rank - 1);
+  }
+  return {n.of(n.transpose(n.tensor(0), *perm))};
+}
+
+// The dims that a Reshape's shape operand asks for: 0 copies (unless allowzero), -1 is what is left.
+std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted,
+                                  bool zero_copies) {
+  std::vector<Expr> result;
+  std::optional<size_t> inferred;
+  bool runtime = false;
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    Expr dim = n.simplify(wanted[d]);
+    auto known = as_int(dim);
+    if (known) {
+      if (*known < -1) n.fail("shape[{}] is {}", d, *known);
+      if (*known == -1) {
+        if (inferred) n.fail("shape has two -1, at {} and {}", *inferred, d);
+        inferred = d;
+        dim = int_imm(1);
+      } else if (*known == 0 && zero_copies) {
+        if (d >= from.size()) n.fail("shape[{}] is 0, but the input has rank {}", d, from.size());
+        dim = from[d];
+      }
+    } else if (n.least_value(dim) < 0) {
+      runtime = true;
+      if (zero_copies && d < from.size()) dim = select(equal(dim, int_imm(0)), from[d], dim);
+    }
+    result.push_back(dim);
+  }
+  Expr total = product(from, 0, from.size());
+  if (runtime) {
+    // Read at run time: any element may be the -1; the others' product is that of the elements other than -1.
+    Expr others = int_imm(1);
+    for (const Expr& dim : result)
+      others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
+    for (Expr& dim : result) {
+      if (!as_int(dim) && n.least_value(dim) < 0)
+        dim = select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim);
+    }
+    if (inferred) result[*inferred] = floor_div(total, max(others, int_imm(1)));
+    for (Expr& dim : result) dim = n.simplify(dim);
+    return result;
+  }
+  if (inferred) {
+    // Dims that occur on both sides cancel, also where they might be zero.
+    std::vector<Expr> left = from;
+    Expr divisor = int_imm(1);
+    for (size_t d = 0; d < result.size(); ++d) {
+      if (d == *inferred) continue;
+      auto match = std::find_if(left.begin(), left.end(),
+                                [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, result[d]); });
+      if (match != left.end()) {
+        left.erase(match);
+      } else {
+        divisor = divisor * result[d];
+      }
+    }
+    Expr dividend = n.simplify(product(left, 0, left.size()));
+    divisor = n.simplify(divisor);
+    auto a = as_int(dividend), b = as_int(divisor);
+    if (b && *b == 0) n.fail("shape has a -1 beside a dim of 0");
+    if (a && b && *a % *b != 0) n.fail("{} elements do not divide by the shape's other dims, {}", *a, *b);
+    result[*inferred] = n.simplify(floor_div(dividend, divisor));
+  }
+  return result;
+}
+Outputs reshape(Node& n) {
+  n.ignore({"consumed_inputs"});
+  std::vector<Expr> wanted;
+  if (n.opset() < 5) {
+    auto shape = n.attr_ints("shape");
+    if (!shape) n.fail("attribute 'shape' is missing");
+    for (int64_t dim : *shape) wanted.push_back(int_imm(dim));
+  } else {
+    wanted = n.ints(1);
+  }
+  bool zero_copies = n.attr_int("allowzero", 0) == 0;
+  Expr x = n.tensor(0);
+  return {n.of(n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies)))};
+}
+Outputs flatten(Node& n) {
+  std::vector<Expr> shape = n.shape(0);
+  int64_t rank = static_cast<int64_t>(shape.size()), axis = n.attr_int("axis", 1);
+  if (axis < -rank || axis > rank) n.fail("axis is {}, expected {} to {}", axis, -rank, rank);
+  size_t at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+  return {
+      n.of(n.reshape(n.tensor(0), {n.simplify(product(shape, 0, at)), n.simplify(product(shape, at, shape.size()))}))};
+}
+
+// Constant axes; nullopt when they are only known at run time.
+std::optional<std::vector<int64_t>> axes_of(Node& n) {
+  if (n.opset() < 13) return n.attr_ints("axes");
+  return n.constant_ints(1);
+}
+// A reshape to the declared output when that is known, for axes read at run time.
+std::optional<Expr> declared_reshape(Node& n) {
+  auto declared = n.declared_shape(0);
+  if (!declared) return std::nullopt;
+  std::vector<Expr> shape;
+  for (int64_t dim : *declared) {
+    if (dim < 0) return std::nullopt;
+    shape.push_back(int_imm(dim));
+  }
+  return n.reshape(n.tensor(0), shape);
+}
+Outputs squeeze(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> shape = n.shape_of(x), result;
+  int64_t rank = n.rank(0);
+  bool has_axes = n.opset() < 13 ? n.has_attr("axes") : n.has(1);
+  auto axes = has_axes ? axes_of(n) : std::nullopt;
+  if (has_axes && !axes) {
+    if (auto known = declared_reshape(n)) return {n.of(*known)};
+    n.unsupported("axes are only known at run time, and the output's shape is not declared");
+  }
+  std::vector<bool> gone(shape.size());
+  if (axes) {
+    for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
+  } else {
+    for (size_t d = 0; d < shape.size(); ++d) gone[d] = is_int(shape[d], 1);
+  }
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!gone[d]) {
+      result.push_back(shape[d]);
+    } else {
+      n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
+    }
+  }
+  return {n.of(n.reshape(x, result))};
+}
+Outputs unsqueeze(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> shape = n.shape_of(x);
+  auto axes = axes_of(n);
+  if (!axes) {
+    if (n.opset() < 13) n.fail("attribute 'axes' is missing");
+    if (auto known = declared_reshape(n)) return {n.of(*known)};
+    n.unsupported("axes are only known at run time, and the output's shape is not declared");
+  }
+  int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
+  std::vector<bool> added(static_cast<size_t>(rank));
+  for (int64_t axis : *axes) {
+    size_t at = static_cast<size_t>(n.axis(axis, rank, "axes"));
+    if (added[at]) n.fail("axes name {} twice", at);
+    added[at] = true;
+  }
+  std::vector<Expr> result;
+  size_t next = 0;
+  for (bool is_new : added) result.push_back(is_new ? int_imm(1) : shape[next++]);
+  return {n.of(n.reshape(x, result))};
+}
+
+Outputs concat(Node& n) {
+  int64_t axis = n.opset() < 4 ? n.attr_int("axis", 1) : n.required_int("axis");
+  axis = n.axis(axis, n.rank(0));
+  std::vector<Expr> items;
+  for (size_t i = 0; i < n.inputs(); ++i) {
+    Expr item = n.tensor(i);
+    if (n.dtype(i) != n.dtype(0)) n.fail("inputs have dtypes {} and {}", to_string(n.dtype(0)), to_string(n.dtype(i)));
+    if (n.rank(i) != n.rank(0)) n.fail("inputs have ranks {} and {}", n.rank(0), n.rank(i));
+    for (int64_t d = 0; d < n.rank(0); ++d) {
+      if (d != axis) n.require_equal(n.shape(0)[d], n.shape_of(item)[d], "sizes of a dim that is not joined");
+    }
+    items.push_back(item);
+  }
+  if (items.size() == 1) return {n.of(items[0])};
+  return {n.of(n.op("concat", {tuple(items)}, one_attr("axis", axis)))};
+}
+
+Outputs split(Node& n) {
+  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
+  Expr x = n.tensor(0), dim = n.shape(0)[static_cast<size_t>(axis)];
+  std::vector<Expr> lengths;
+  bool as_input = n.opset() == 1 || n.opset() >= 13;
+  if (as_input && n.has(1)) {
+    lengths = n.ints(1);
+  } else if (auto given = as_input ? std::nullopt : n.attr_ints("split")) {
+    for (int64_t length : *given) lengths.push_back(int_imm(length));
+  } else {
+    int64_t count = n.opset() >= 18 ? n.attr_int("num_outputs", static_cast<int64_t>(n.outputs()))
+                                    : static_cast<int64_t>(n.outputs());
+    if (count < 1) n.fail("num_outputs is {}", count);
+    auto known = as_int(dim);
+    if (n.opset() < 18 && known && *known % count != 0)
+      n.fail("axis {} of size {} does not divide into {} outputs", axis, *known, count);
+    Expr part = n.simplify(ceil_div(dim, count));
+    for (int64_t i = 0; i + 1 < count; ++i) lengths.push_back(part);
+    lengths.push_back(n.simplify(dim - part * (count - 1)));
+  }
+  if (lengths.size() != n.outputs()) n.fail("{} lengths for {} outputs", lengths.size(), n.outputs());
+  Expr begin = int_imm(0);
+  std::vector<Expr> offsets;
+  for (const Expr& length : lengths) {
+    if (auto known = as_int(length); known && *known < 0) n.fail("a split length is {}", *known);
+    offsets.push_back(begin);
+    begin = n.simplify(begin + length);
+  }
+  n.require_equal(begin, dim, "sum of the split lengths and size of the axis");
+  Outputs outputs;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    outputs.push_back(n.of(n.slice(x, axis, offsets[i], n.simplify(offsets[i] + lengths[i]))));
+  }
+  return outputs;
+}
+
+// Start or end of a slice, counted from the end when negative and limited to [low, high].
+Expr clamp_bound(Node& n, const Expr& bound, const Expr& dim, const Expr& low, const Expr& high) {
+  auto known = as_int(bound);
+  Expr position = !known       ? (n.least_value(bound) >= 0 ? bound : select(bound < int_imm(0), bound + dim, bound))
+                  : *known < 0 ? (*known < -(int64_t{1} << 40) ? low : dim + *known)
+                               : (*known > (int64_t{1} << 40) ? high : bound);
+  return n.simplify(max(min(position, high), low));
+}
+Outputs slice(Node& n) {
+  Expr x = n.tensor(0);
+  int64_t rank = n.rank(0);
+  std::vector<Expr> shape = n.shape(0), starts, ends, steps;
+  std::optional<std::vector<int64_t>> axes;
+  std::vector<Expr> runtime_axes;
+  if (n.opset() < 10) {
+    auto from = n.attr_ints("starts"), to = n.attr_ints("ends");
+    axes = n.attr_ints("axes");
+    if (!from || !to || from->size() != to->size()) n.fail("attributes 'starts' and 'ends' must have equal lengths");
+    for (int64_t v : *from) starts.push_back(int_imm(v));
+    for (int64_t v : *to) ends.push_back(int_imm(v));
+  } else {
+    starts = n.ints(1);
+    ends = n.ints(2);
+    if (n.has(3)) {
+      axes = n.constant_ints(3);
+      if (!axes) runtime_axes = n.ints(3);
+    }
+    if (n.has(4)) steps = n.ints(4);
+  }
+  if (steps.empty()) steps.assign(starts.size(), int_imm(1));
+  if (starts.size() != ends.size() || starts.size() != steps.size())
+    n.fail("{} starts, {} ends and {} steps", starts.size(), ends.size(), steps.size());
+  if (!axes && runtime_axes.empty()) {
+    axes.emplace(starts.size());
+    std::iota(axes->begin(), axes->end(), 0);
+  }
+  std::vector<Expr> begin, end, stride;
+  auto add = [&](const Expr& dim, const Expr& first, const Expr& last, const Expr& step) {
+    auto known = as_int(step);
+    if (known && *known == 0) n.fail("a step is 0");
+    // Steps beyond the largest dim all mean "one element".
+    if (known && (*known > (int64_t{1} << 40) || *known < -(int64_t{1} << 40)))
+      return stride.push_back(int_imm(*known > 0 ? int64_t{1} << 40 : -(int64_t{1} << 40))),
+             begin.push_back(clamp_bound(n, first, dim, int_imm(*known > 0 ? 0 : -1), *known > 0 ? dim : dim - 1)),
+             end.push_back(clamp_bound(n, last, dim, int_imm(*known > 0 ? 0 : -1), *known > 0 ? dim : dim - 1));
+    stride.push_back(step);
+    Expr low = int_imm(0), high = dim;
+    if (known && *known < 0) {
+      low = int_imm(-1);
+      high = dim - 1;
+    } else if (!known) {
+      low = select(step < int_imm(0), int_imm(-1), int_imm(0));
+      high = select(step < int_imm(0), dim - 1, dim);
+    }
+    begin.push_back(clamp_bound(n, first, dim, low, high));
+    end.push_back(clamp_bound(n, last, dim, low, high));
+  };
+  std::vector<int64_t> sliced;
+  if (axes) {
+    if (axes->size() != starts.size()) n.fail("{} axes and {} starts", axes->size(), starts.size());
+    for (size_t k = 0; k < axes->size(); ++k) {
+      sliced.push_back(n.axis((*axes)[k], rank, "axes"));
+      add(shape[static_cast<size_t>(sliced.back())], starts[k], ends[k], steps[k]);
+    }
+  } else {
+    // Axes read at run time: each axis picks the bounds that name it.
+    if (runtime_axes.size() != starts.size()) n.fail("{} axes and {} starts", runtime_axes.size(), starts.size());
+    for (int64_t d = 0; d < rank; ++d) {
+      const Expr& dim = shape[static_cast<size_t>(d)];
+      Expr first = int_imm(0), last = dim, step = int_imm(1);
+      for (size_t k = 0; k < starts.size(); ++k) {
+        Expr named = equal(runtime_axes[k], int_imm(d)) || equal(runtime_axes[k], int_imm(d - rank));
+        first = select(named, starts[k], first);
+        last = select(named, ends[k], last);
+        if (!is_int(steps[k], 1)) step = select(named, steps[k], step);
+      }
+      sliced.push_back(d);
+      add(dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step"));
+      begin.back() = n.named(begin.back(), "begin");
+      end.back() = n.named(end.back(), "end");
+    }
+  }
+  if (sliced.empty()) return {n.value(0)};
+  bool whole = true;
+  for (size_t k = 0; k < sliced.size(); ++k) {
+    whole = whole && is_int(begin[k], 0) && is_int(stride[k], 1) &&
+            n.provably_equal(end[k], shape[static_cast<size_t>(sliced[k])]);
+  }
+  if (whole) return {n.value(0)};
+  return {n.of(
+      n.op("strided_slice", {x, shape_expr(begin), shape_expr(end), shape_expr(stride)}, one_attr("axes", sliced)))};
+}
+
+Outputs pad(Node& n) {
+  Expr x = n.tensor(0);
+  size_t rank = n.shape(0).size();
+  std::vector<Expr> pads;
+  std::optional<Expr> fill;
+  double value = 0;
+  std::vector<size_t> axes(rank);
+  std::iota(axes.begin(), axes.end(), 0);
+  if (n.opset() < 11) {
+    auto given = n.attr_ints(n.opset() < 2 ? "paddings" : "pads");
+    if (!given) n.fail("attribute 'pads' is missing");
+    for (int64_t v : *given) pads.push_back(int_imm(v));
+    value = n.attr_float("value", 0);
+  } else {
+    pads = n.ints(1);
+    if (n.has(2)) fill = n.reshape(n.tensor(2), {});
+    if (n.has(3)) {
+      auto given = n.constant_ints(3);
+      if (!given) n.unsupported("axes are only known at run time");
+      axes.clear();
+      for (int64_t axis : *given) axes.push_back(static_cast<size_t>(n.axis(axis, static_cast<int64_t>(rank), "axes")));
+    }
+  }
+  if (pads.size() != 2 * axes.size()) n.fail("{} pads for {} axes", pads.size(), axes.size());
+  std::vector<Expr> width(2 * rank, int_imm(0));
+  for (size_t k = 0; k < axes.size(); ++k) {
+    width[2 * axes[k]] = pads[k];
+    width[2 * axes[k] + 1] = pads[axes.size() + k];
+  }
+  Attrs attrs;
+  attrs.set("pad_mode", n.attr_string("mode", "constant"));
+  attrs.set("pad_value", value);
+  std::vector<Expr> args = {x, shape_expr(width)};
+  if (fill) args.push_back(*fill);
+  return {n.of(n.op("nn.pad", args, attrs))};
+}
+
+Outputs tile(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> repeats;
+  size_t rank = n.shape(0).size();
+  if (n.opset() < 6) {
+    repeats.assign(rank, int_imm(1));
+    int64_t axis = n.axis(as_int(n.scalar_int(2)).value_or(0), static_cast<int64_t>(rank));
+    repeats[static_cast<size_t>(axis)] = n.scalar_int(1);
+  } else {
+    repeats = n.ints(1);
+  }
+  if (repeats.size() != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
+  return {n.of(n.op("tile", {x, shape_expr(repeats)}))};
+}
+
+Outputs expand(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> from = n.shape(0), wanted = n.ints(1), shape;
+  size_t rank = std::max(from.size(), wanted.size());
+  for (size_t d = 0; d < rank; ++d) {
+    bool in_x = d + from.size() >= rank, in_shape = d + wanted.size() >= rank;
+    Expr a = in_x ? from[d + from.size() - rank] : int_imm(1);
+    Expr b = in_shape ? n.simplify(wanted[d + wanted.size() - rank]) : int_imm(1);
+    if (auto known = as_int(b); known && *known < 0) n.fail("shape[{}] is {}", d, *known);
+    if (is_int(a, 1) || n.provably_equal(a, b)) {
+      shape.push_back(b);
+    } else if (is_int(b, 1)) {
+      shape.push_back(a);
+    } else if (as_int(a) && as_int(b)) {
+      n.fail("dim {} of size {} does not broadcast to {}", d, *as_int(a), *as_int(b));
+    } else if (as_int(a)) {
+      shape.push_back(a);
+    } else {
+      shape.push_back(n.simplify(select(equal(a, int_imm(1)), b, a)));
+    }
+  }
+  return {n.of(n.broadcast_to(x, shape))};
+}
+
+Outputs depth_to_space(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> s = n.shape(0);
+  int64_t block = n.required_int("blocksize");
+  if (s.size() != 4) n.fail("input has rank {}, expected 4", s.size());
+  if (block < 1) n.fail("blocksize is {}", block);
+  std::string mode = n.attr_string("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") n.fail("mode is '{}', expected DCR or CRD", mode);
+  Expr b = int_imm(block), c = n.simplify(floor_div(s[1], block * block));
+  n.require_equal(c * (block * block), s[1], "channels and blocks");
+  Expr split = mode == "DCR" ? n.reshape(x, {s[0], b, b, c, s[2], s[3]}) : n.reshape(x, {s[0], c, b, b, s[2], s[3]});
+  Expr moved = n.transpose(
+      split, mode == "DCR" ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+  return {n.of(n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)}))};
+}
+Outputs space_to_depth(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> s = n.shape(0);
+  int64_t block = n.required_int("blocksize");
+  if (s.size() != 4) n.fail("input has rank {}, expected 4", s.size());
+  if (block < 1) n.fail("blocksize is {}", block);
+  Expr b = int_imm(block), h = n.simplify(floor_div(s[2], block)), w = n.simplify(floor_div(s[3], block));
+  Expr moved = n.transpose(n.reshape(x, {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  return {n.of(n.reshape(moved, {s[0], n.simplify(s[1] * (block * block)), h, w}))};
+}
+
+Outputs trilu(Node& n) {
+  Expr k = n.has(1) ? n.scalar_int(1) : int_imm(0);
+  return {n.of(n.op(n.attr_int("upper", 1) ? "triu" : "tril", {n.tensor(0), k}))};
+}
+
+Outputs crop(Node& n) {
+  auto border = n.attr_ints("border"), scale = n.attr_ints("scale");
+  if (!border || border->size() != 4 || n.rank(0) != 4) n.fail("border must have 4 numbers and the input rank 4");
+  std::vector<Expr> s = n.shape(0);
+  Expr top = int_imm((*border)[1]), left = int_imm((*border)[0]);
+  Expr bottom = scale ? top + scale->at(0) : s[2] - (*border)[3];
+  Expr right = scale ? left + scale->at(1) : s[3] - (*border)[2];
+  return {n.of(n.slice(n.slice(n.tensor(0), 2, top, n.simplify(bottom)), 3, left, n.simplify(right)))};
+}
+Outputs image_scaler(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<double> bias = n.attr_floats("bias");
+  Tensor offsets = Tensor::empty({static_cast<int64_t>(bias.size()), 1, 1}, n.dtype(0));
+  for (size_t i = 0; i < bias.size(); ++i) offsets.set_double(static_cast<int64_t>(i), bias[i]);
+  return {n.of(n.add(n.mul(x, n.like(n.attr_float("scale", 1), x)), constant(offsets)))};
+}
+
+}  // namespace
+
+std::vector<ConverterRow> tensor_converters() {
+  return {
+      {"Identity", 1, 1, 1, identity},
+      {"Transpose", 1, 1, 1, transpose},
+      {"Reshape", 1, 1, 1, reshape},
+      {"Reshape", 5, 2, 2, reshape},
+      {"Flatten", 1, 1, 1, flatten},
+      {"Squeeze", 1, 1, 1, squeeze},
+      {"Squeeze", 13, 1, 2, squeeze},
+      {"Unsqueeze", 1, 1, 1, unsqueeze},
+      {"Unsqueeze", 13, 2, 2, unsqueeze},
+      {"Concat", 1, 1, kAny, concat},
+      {"Split", 1, 1, 2, split},
+      {"Slice", 1, 1, 1, slice},
+      {"Slice", 10, 3, 5, slice},
+      {"Pad", 1, 1, 1, pad},
+      {"Pad", 11, 2, 4, pad},
+      {"Tile", 1, 3, 3, tile},
+      {"Tile", 6, 2, 2, tile},
+      {"Expand", 8, 2, 2, expand},
+      {"DepthToSpace", 1, 1, 1, depth_to_space},
+      {"SpaceToDepth", 1, 1, 1, space_to_depth},
+      {"Trilu", 14, 1, 2, trilu},
+      {"Crop", 1, 1, 1, crop},
+      {"ImageScaler", 1, 1, 1, image_scaler},
+  };
+}
+
+}  // namespace relaxc::onnx_import

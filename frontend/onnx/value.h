@@ -1,0 +1,33 @@
+// What the importer knows about an ONNX value: an expression, the contents when they are integers that shapes are made
+// of, or a list of values for sequences.
+#pragma once
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace relaxc::onnx_import {
+
+// The elements of a small tensor of rank 0 or 1: int64 scalars for integers (whatever the dtype), bool scalars for
+// bools, and for floats constants or Cast(int64 scalar).
+struct Contents {
+  DType dtype;
+  bool scalar = false;  // rank 0; else rank 1
+  std::vector<Expr> elements;
+};
+
+struct ValueData;
+using Value = std::shared_ptr<ValueData>;
+
+struct ValueData {
+  std::optional<Expr> tensor;  // a leaf; made from the contents when first asked for
+  std::optional<Contents> contents;
+  bool is_sequence = false;
+  std::vector<Value> items;       // of a sequence
+  bool is_none = false;           // an optional without a value
+  bool poisoned = false;          // its node failed; the failure is reported already
+  const Builder* home = nullptr;  // where `tensor` may be cached
+};
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,177 @@
+// The ONNX importer: symbolic shapes, scoping, functions, and one report of everything unsupported.
+#include "frontend/onnx/import.h"
+
+#include <filesystem>
+#include <fstream>
+#include <algorithm>
+#include <map>
+
+#include "ir/arith.h"
+#include "ir/visit.h"
+#include "ops/ops.h"
+#include "tests/catch.h"
+
+namespace relaxc {
+
+namespace {
+
+const OpTable& ops() {
+  static const OpTable table = make_op_table();
+  return table;
+}
+std::string model(const std::string& name) {
+  return std::string(RELAXC_SOURCE_DIR) + "/tests/frontend/models/" + name + ".onnx";
+}
+std::string hostile(const std::string& name) {
+  return std::string(RELAXC_SOURCE_DIR) + "/tests/hostile/models/" + name;
+}
+// Operators of the function's bindings, in order.
+std::vector<std::string> bound_ops(const FunctionRef& function) {
+  std::vector<std::string> names;
+  walk(function->body, [&](const Call& call) {
+    if (const OpRef* op = call.callee.as<OpRef>(); op && op->name.starts_with("relax.")) names.push_back(op->name);
+  });
+  return names;
+}
+std::vector<std::string> errors_of(const std::string& path, ErrorKind kind) {
+  std::vector<std::string> messages;
+  try {
+    import_onnx(path, ops());
+  } catch (const CompileError& error) {
+    CHECK(error.kind() == kind);
+    for (const Diagnostic& diagnostic : error.diagnostics()) messages.push_back(to_string(diagnostic));
+  }
+  return messages;
+}
+bool any_contains(const std::vector<std::string>& messages, const std::string& text) {
+  return std::any_of(messages.begin(), messages.end(),
+                     [&](const std::string& message) { return message.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a shape subgraph becomes a symbolic shape", "[frontend]") {
+  FunctionRef main = import_onnx(model("shape_subgraph"), ops()).graph_function("main");
+  CHECK(bound_ops(main) == std::vector<std::string>{"relax.reshape", "relax.permute_dims"});
+  const std::vector<Expr>& input = *known_shape(main->params[0].type());
+  const std::vector<Expr>& output = *known_shape(main->result);
+  REQUIRE(output.size() == 4);
+  // x[batch, sequence, 8] -> [batch, -1, 2, 4] -> [batch, 2, sequence, 4]
+  CHECK(same_node(output[0], input[0]));
+  CHECK(as_int(output[1]) == 2);
+  CHECK(same_node(output[2], input[1]));
+  CHECK(as_int(output[3]) == 4);
+}
+
+TEST_CASE("a dim is made constant only when asked for", "[frontend]") {
+  ImportOptions options;
+  options.dims["batch"] = 4;
+  FunctionRef main = import_onnx(model("shape_subgraph"), ops(), options).graph_function("main");
+  CHECK(as_int((*known_shape(main->result))[0]) == 4);
+  CHECK(!as_int((*known_shape(main->result))[2]));
+}
+
+TEST_CASE("functions are expanded with their attribute references", "[frontend]") {
+  FunctionRef main = import_onnx(model("function_attribute"), ops()).graph_function("main");
+  std::vector<double> slopes;
+  walk(main->body, [&](const Call& call) {
+    if (const AttrValue* alpha = call.attrs.find("alpha")) slopes.push_back(*alpha->as<double>());
+  });
+  // The second call gives no slope: the operator's default holds. The nodes are not in order in the file.
+  REQUIRE(slopes.size() == 2);
+  CHECK(slopes[0] == Approx(0.01));
+  CHECK(slopes[1] == Approx(0.25));
+  bool named = false;
+  walk(main->body,
+       [&](const Ref<Call>& call) { named = named || to_string(call.span()).find("the_leak1/") != std::string::npos; });
+  CHECK(named);
+}
+
+TEST_CASE("branches see the outer scope and may differ in size", "[frontend]") {
+  FunctionRef main = import_onnx(model("if_branches"), ops()).graph_function("main");
+  int branches = 0;
+  walk(main->body, [&](const If&) { ++branches; });
+  CHECK(branches == 1);
+  CHECK(known_rank(main->result) == 1);
+}
+
+TEST_CASE("input and output names are kept", "[frontend]") {
+  FunctionRef main = import_onnx(model("if_branches"), ops()).graph_function("main");
+  CHECK(to_string(*main->attrs.find("input_names")) == "[\"c\", \"x\"]");
+  CHECK(to_string(*main->attrs.find("output_names")) == "[\"y\"]");
+}
+
+TEST_CASE("one run reports every unsupported node", "[frontend]") {
+  std::vector<std::string> messages = errors_of(hostile("unknown_op.onnx"), ErrorKind::kUnsupported);
+  CHECK(messages.size() == 3);
+  CHECK(any_contains(messages, "node 'mystery_one' (Frobnicate)"));
+  CHECK(any_contains(messages, "node 'odd_relu' (Relu)"));
+  CHECK(any_contains(messages, "attribute 'flavour'"));
+  CHECK(any_contains(messages, "node 'mystery_two' (com.example.Quux)"));
+}
+
+TEST_CASE("hostile models are refused with a message", "[frontend]") {
+  std::ifstream cases(std::string(RELAXC_SOURCE_DIR) + "/tests/hostile/cases.txt");
+  REQUIRE(cases);
+  int seen = 0;
+  for (std::string line; std::getline(cases, line);) {
+    size_t first = line.find(" | "), second = line.find(" |", first + 1);
+    if (line.starts_with("#") || first == std::string::npos || second == std::string::npos) continue;
+    std::string file = line.substr(0, first), code = line.substr(first + 3, second - first - 3);
+    if (code != "1" || !file.ends_with(".onnx")) continue;
+    std::string text = second + 3 < line.size() ? line.substr(second + 3) : "";
+    INFO(file);
+    CHECK(any_contains(errors_of(hostile(file), ErrorKind::kInvalid), text));
+    ++seen;
+  }
+  CHECK(seen > 50);
+}
+
+TEST_CASE("every prefix and every flipped byte of a model is an error or a model", "[frontend]") {
+  std::ifstream file(model("shape_subgraph"), std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), {});
+  auto import = [](const std::string& text) {
+    try {
+      import_onnx_bytes(std::as_bytes(std::span(text)), "fuzzed", ops());
+    } catch (const CompileError&) {
+    }
+  };
+  for (size_t length = 0; length < bytes.size(); ++length) import(bytes.substr(0, length));
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (int bit : {0, 3, 7}) {
+      std::string flipped = bytes;
+      flipped[i] = static_cast<char>(flipped[i] ^ (1 << bit));
+      import(flipped);
+    }
+  }
+  SUCCEED();
+}
+
+TEST_CASE("ONNX's own test models import", "[frontend]") {
+  const std::string root = "/usr/share/libonnx-testdata/data/";
+  if (!std::filesystem::exists(root)) {
+    WARN("libonnx-testdata is not installed: apt-get install libonnx-testdata");
+    return;
+  }
+  // What imported when this was written; the counts may only grow.
+  const std::map<std::string, int> least = {
+      {"node", 843}, {"simple", 15}, {"pytorch-converted", 82}, {"pytorch-operator", 35}};
+  for (const auto& [suite, wanted] : least) {
+    int imported = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(root + suite)) {
+      std::string path = entry.path().string() + "/model.onnx";
+      if (!std::filesystem::exists(path)) continue;
+      INFO(path);
+      try {
+        import_onnx(path, ops());
+        ++imported;
+      } catch (const CompileError& error) {
+        CHECK(error.kind() == ErrorKind::kUnsupported);  // none of them is invalid
+      }
+    }
+    INFO(suite);
+    CHECK(imported >= wanted);
+  }
+}
+
+}  // namespace relaxc
