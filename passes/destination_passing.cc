@@ -17,7 +17,7 @@ class DestinationPasser {
     for (const BindingBlock& block : node->blocks) {
       for (const Binding& binding : block.bindings) visit(binding, bindings);
     }
-    return make(SeqExpr{{{false, std::move(bindings), {}}}, substitute(node->body, replaced_)}, seq.type(), seq.span());
+    return seq_expr({{false, std::move(bindings), {}}}, substitute(node->body, replaced_), seq.span());
   }
 
  private:
