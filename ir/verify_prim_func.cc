@@ -287,7 +287,6 @@ class ProgramVerifier {
     for (const BufferRegion& r : node.reads) region(r, s.span());
     for (const BufferRegion& r : node.writes) region(r, s.span());
     if (node.init) {
-      if (reduce_axes.empty()) error(s.span(), "block '{}' has an init and no reduce axis [T10]", node.name);
       walk(*node.init, [&](const Ref<Var>& var) {
         if (reduce_axes.contains(var.get()))
           error(s.span(), "the init of block '{}' mentions the reduce axis '{}' [T10]", node.name, var->name);

@@ -7,9 +7,9 @@
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "ops/ops.h"
+#include "tests/catch.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/stages.h"
-#include "tests/catch.h"
 
 using namespace relaxc;
 
