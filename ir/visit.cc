@@ -143,6 +143,10 @@ NodeRef Rewriter::children(const NodeRef& node) {
     if (slot.exact && child.is<Var>()) return var(cast<Var>(child));
     return visit_expr(cast_handle<Expr>(child));
   });
+  if (const Seq* sequence = result.as<Seq>(); sequence && !same_node(result, node)) {
+    // A statement that became several, or none, joins the sequence around it.
+    return seq(std::vector<Stmt>(sequence->stmts), node.span());
+  }
   if (!is_expr_kind(node.kind())) return result;
   // Dims in the type follow the rewritten variables; scalar types have none.
   Expr expr = cast_handle<Expr>(result);
