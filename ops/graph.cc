@@ -46,27 +46,6 @@ Type infer_tensor_item(const OpCall& op) {
   return prim_type(kInt64);
 }
 
-// Explicit memory, made by the passes destination_passing and plan_memory.
-Type infer_alloc(const OpCall& op, size_t shape_at) {
-  if (op.size() < shape_at + 2) op.fail("expected {} arguments, got {}", shape_at + 2, op.size());
-  const ShapeExpr* shape = op.arg(shape_at).as<ShapeExpr>();
-  const DTypeImm* dtype = op.arg(shape_at + 1).as<DTypeImm>();
-  if (!shape || !dtype) op.fail("expected a shape and a dtype");
-  return tensor_type(shape->values, dtype->value);
-}
-
-struct FormatAttrs {
-  std::string format;
-  static constexpr auto fields() { return std::tuple(field("format", &FormatAttrs::format)); }
-};
-Type infer_assert(const OpCall& op) {
-  const Type& type = op.arg(0).type();
-  const PrimType* prim = type.as<PrimType>();
-  bool is_bool = prim ? prim->dtype.is_bool() : tensor_dtype(type) == kBool && known_rank(type) == 0;
-  if (!is_bool) op.fail("the condition must be a bool scalar");
-  return tuple_type({});
-}
-
 // Explicit memory, as destination_passing and plan_memory leave it. Shapes are R.shape values; sizes and offsets count
 // bytes and are R.shape values of one item.
 const std::vector<Expr>& shape_argument(const OpCall& op, size_t i) {
@@ -110,33 +89,6 @@ std::vector<OpRow> graph_ops() {
        opaque,
        true,
        infer_call_packed,
-       nullptr},
-      {"relax.builtin.alloc_tensor",
-       "a new tensor; its elements are undefined",
-       {{"shape", "the dims"}, {"dtype", "the element type"}},
-       {},
-       opaque,
-       false,
-       [](const OpCall& op) { return infer_alloc(op, 0); },
-       nullptr},
-      {"relax.memory.alloc_storage",
-       "a piece of memory for tensors",
-       {{"size", "shape of one item: bytes"}},
-       {},
-       opaque,
-       false,
-       [](const OpCall&) { return object_type(); },
-       nullptr},
-      {"relax.memory.alloc_tensor",
-       "a tensor in a storage; its elements are undefined",
-       {{"storage", "the memory"},
-        {"offset", "shape of one item: bytes"},
-        {"shape", "the dims"},
-        {"dtype", "the element type"}},
-       {},
-       opaque,
-       false,
-       [](const OpCall& op) { return infer_alloc(op, 2); },
        nullptr},
       {"relax.shape_of",
        "the dims of a tensor as a shape",
