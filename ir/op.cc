@@ -29,6 +29,35 @@ const OpRow* OpTable::find(std::string_view name) const {
   return it == by_name_.end() ? nullptr : it->second;
 }
 
+AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
+  if (value.is_none()) return value;
+  auto as = [&](auto target) -> AttrValue { return from_attr(value, target) ? to_attr(target) : value; };
+  switch (attr.kind) {
+    case AttrKind::kAny:
+      return value;
+    case AttrKind::kBool:
+      return as(bool{});
+    case AttrKind::kInt:
+      return as(int64_t{});
+    case AttrKind::kFloat:
+      return as(double{});
+    case AttrKind::kString:
+      return as(std::string{});
+    case AttrKind::kDType:
+      return as(DType{});
+    case AttrKind::kInts:
+      return as(std::vector<int64_t>{});
+  }
+  return value;
+}
+Attrs normalize_attrs(const OpRow& row, const Attrs& attrs) {
+  Attrs result = attrs;
+  for (const OpAttr& attr : row.attrs) {
+    if (const AttrValue* value = attrs.find(attr.name)) result.set(attr.name, normalize_attr(attr, *value));
+  }
+  return result;
+}
+
 namespace {
 
 void check_arity(const OpCall& op, const OpRow& row) {

@@ -24,10 +24,25 @@ struct OpInput {
   const char* doc;
   enum class Arity : uint8_t { kOne, kOptional, kVariadic } arity = Arity::kOne;
 };
+// What values an attribute takes; derived from the member of the attribute struct.
+enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts };
 struct OpAttr {
   const char* name;
   AttrValue otherwise;  // the default; none when the attribute is required or may be None
+  AttrKind kind = AttrKind::kAny;
 };
+template <class T>
+constexpr AttrKind attr_kind() {
+  if constexpr (std::is_same_v<T, bool>) return AttrKind::kBool;
+  if constexpr (std::is_same_v<T, int64_t>) return AttrKind::kInt;
+  if constexpr (std::is_same_v<T, double>) return AttrKind::kFloat;
+  if constexpr (std::is_same_v<T, std::string>) return AttrKind::kString;
+  if constexpr (std::is_same_v<T, DType>) return AttrKind::kDType;
+  if constexpr (std::is_same_v<T, std::vector<int64_t>>) return AttrKind::kInts;
+  if constexpr (requires { typename T::value_type; } && std::is_constructible_v<T, std::nullopt_t>)
+    return attr_kind<typename T::value_type>();
+  return AttrKind::kAny;
+}
 
 // What infer and legalize see of a call. `args` are leaf values.
 struct OpCall {
@@ -87,9 +102,15 @@ template <HasFields T>
 std::vector<OpAttr> op_attrs() {
   std::vector<OpAttr> result;
   T defaults{};
-  for_each_field<T>([&](const auto& f) { result.push_back({f.name, to_attr(defaults.*f.member)}); });
+  for_each_field<T>([&](const auto& f) { using Member = std::remove_cvref_t<decltype(defaults.*f.member)>;
+    result.push_back({f.name, to_attr(defaults.*f.member), attr_kind<Member>()}); });
   return result;
 }
+
+// The value as the attribute's kind spells it: "float32" for a dtype, 1 for a list [1], 2 for 2.0, 1 for True. Values of
+// another kind stay; infer refuses them.
+AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value);
+Attrs normalize_attrs(const OpRow& row, const Attrs& attrs);
 
 // The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
 // operands that do not fit throw a CompileError at the span.

@@ -152,28 +152,25 @@ NodeRef Rewriter::children(const NodeRef& node) {
 
 Expr Rewriter::visit_expr(const Expr& node) { return expr(node); }
 
+void Substitution::add(const VarRef& var, const Expr& value) {
+  keys_.push_back(var);
+  map_.insert_or_assign(var.get(), value);
+}
+Expr Substitution::expr(const Expr& node) {
+  if (node.is<Var>()) {
+    if (auto it = map_.find(node.get()); it != map_.end()) return it->second;
+  }
+  return Rewriter::expr(node);
+}
+VarRef Substitution::var(const VarRef& node) {
+  if (auto it = map_.find(node.get()); it != map_.end()) {
+    if (auto replacement = try_cast<Var>(it->second)) return *replacement;
+    CHECK(false, "variable '{}' is defined or names a buffer here and cannot become an expression", node->name);
+  }
+  return Rewriter::var(node);
+}
+
 namespace {
-
-class Substituter final : public Rewriter {
- public:
-  explicit Substituter(const VarMap& map) : map_(map) {}
-  Expr expr(const Expr& node) override {
-    if (node.is<Var>()) {
-      if (auto it = map_.find(node.get()); it != map_.end()) return it->second;
-    }
-    return Rewriter::expr(node);
-  }
-  VarRef var(const VarRef& node) override {
-    if (auto it = map_.find(node.get()); it != map_.end()) {
-      if (auto replacement = try_cast<Var>(it->second)) return *replacement;
-      CHECK(false, "variable '{}' is defined or names a buffer here and cannot become an expression", node->name);
-    }
-    return Rewriter::var(node);
-  }
-
- private:
-  const VarMap& map_;
-};
 
 // Gives every bound variable a new node.
 class Refresher final : public Rewriter {
@@ -207,9 +204,9 @@ class Refresher final : public Rewriter {
 
 }  // namespace
 
-Expr substitute(const Expr& node, const VarMap& map) { return map.empty() ? node : Substituter(map)(node); }
-Stmt substitute(const Stmt& node, const VarMap& map) { return map.empty() ? node : Substituter(map)(node); }
-Type substitute(const Type& node, const VarMap& map) { return map.empty() ? node : Substituter(map)(node); }
+Expr substitute(const Expr& node, const VarMap& map) { return map.empty() ? node : Substitution(map)(node); }
+Stmt substitute(const Stmt& node, const VarMap& map) { return map.empty() ? node : Substitution(map)(node); }
+Type substitute(const Type& node, const VarMap& map) { return map.empty() ? node : Substitution(map)(node); }
 
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function) {
   return cast<PrimFunc>(Refresher(function)(static_cast<const Expr&>(function)));

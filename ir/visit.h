@@ -137,8 +137,22 @@ Family rewrite(const Family& node, Fs&&... fs) {
   return cast_handle<Family>(static_cast<const NodeRef&>(rewriter(node)));
 }
 
-// Variables replaced by expressions, types included. Definitions whose types change get new variables.
+// Variables replaced by expressions while walking a sequence: the map may grow between calls, and a variable whose type
+// changes becomes the same new variable in all of them.
 using VarMap = std::unordered_map<const NodeHeader*, Expr>;
+class Substitution final : public Rewriter {
+ public:
+  explicit Substitution(VarMap map = {}) : map_(std::move(map)) {}
+  void add(const VarRef& var, const Expr& value);
+  Expr expr(const Expr& node) override;
+  VarRef var(const VarRef& node) override;
+
+ private:
+  VarMap map_;
+  std::vector<VarRef> keys_;  // keeps them alive
+};
+
+// Variables replaced by expressions, types included. Definitions whose types change get new variables.
 Expr substitute(const Expr& node, const VarMap& map);
 Stmt substitute(const Stmt& node, const VarMap& map);
 Type substitute(const Type& node, const VarMap& map);

@@ -2,8 +2,6 @@
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
 // form that schedules expect. The transposed one spreads and pads the input in that stage, then convolves with the
 // flipped kernel.
-#include <algorithm>
-
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -13,8 +11,18 @@ namespace {
 
 const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
 const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
-// Output channels innermost: what the vectors of a register tile read (passes/pack_weights.cc).
-const char* packed_kernel_layout_of(int spatial) { return spatial == 1 ? "IWO" : spatial == 2 ? "IHWO" : "IDHWO"; }
+// The block of a blocked layout such as "OIHW32o", whose weights are [O / 32, I, H, W, 32]: what the vectors of a
+// register tile read lies together (passes/pack_weights.cc). 0 for another layout.
+int64_t block_of_layout(std::string_view layout, int spatial) {
+  std::string_view plain = kernel_layout_of(spatial);
+  if (!layout.starts_with(plain) || !layout.ends_with('o')) return 0;
+  int64_t block = 0;
+  for (char digit : layout.substr(plain.size(), layout.size() - plain.size() - 1)) {
+    if (digit < '0' || digit > '9' || block > 4096) return 0;
+    block = block * 10 + (digit - '0');
+  }
+  return block;
+}
 const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
 
 template <int N>
@@ -54,7 +62,7 @@ struct Conv {
   std::vector<int64_t> strides, dilation;
   Padding padding;
   int64_t groups;
-  bool packed = false;  // the weight is [I, spatial..., O]
+  int64_t block = 0;  // of a blocked weight [O / block, I, spatial..., block]; 0: [O, I, spatial...]
   DType out_dtype;
   Expr batch, in_channels, out_channels, in_per_group, out_per_group;
   std::vector<Expr> kernel;
@@ -75,12 +83,13 @@ Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const cha
 }
 
 template <int N, class A>
-Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout, bool packed = false) {
+Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_layout, int64_t block = 0) {
   require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
   require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
   require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
   for (size_t i : {0, 1}) {
-    if (op.rank(i) != N + 2) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), N + 2);
+    int64_t rank = N + 2 + (i == 1 && block > 0);
+    if (op.rank(i) != rank) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), rank);
   }
   DType data = op.dtype(0), weight = op.dtype(1);
   if (data.is_bool() || weight.is_bool()) op.fail("expected numbers, got bool");
@@ -90,13 +99,16 @@ Conv check_common(const OpCall& op, const A& attrs, const char* kernel_layout, b
   if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
   const std::vector<Expr>& x = op.shape(0);
   std::vector<Expr> w = op.shape(1);
-  if (packed) std::rotate(w.begin(), w.end() - 1, w.end());
+  if (block > 0) {
+    w[0] = w[0] * w.back();
+    w.pop_back();
+  }
   return Conv{.spatial = N,
               .strides = per_dim(op, attrs.strides, N, "strides", 1),
               .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
               .padding = read_padding(op, attrs.padding, N),
               .groups = attrs.groups,
-              .packed = packed,
+              .block = block,
               .out_dtype = attrs.out_dtype.value_or(data),
               .batch = x[0],
               .in_channels = x[1],
@@ -115,8 +127,8 @@ void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
 template <int N>
 Conv check_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
-  bool packed = attrs.kernel_layout == packed_kernel_layout_of(N);
-  Conv conv = check_common<N>(op, attrs, packed ? packed_kernel_layout_of(N) : kernel_layout_of(N), packed);
+  int64_t block = block_of_layout(attrs.kernel_layout, N);
+  Conv conv = check_common<N>(op, attrs, block > 0 ? attrs.kernel_layout : kernel_layout_of(N), block);
   check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
@@ -171,7 +183,8 @@ OpRow conv() {
     }
     return b.finish({contract(b, conv, name, source, x[1], conv.strides, [&](const Expr& channel, Axes r) {
       std::vector<Expr> indices = r;
-      indices.insert(conv.packed ? indices.end() : indices.begin(), channel);
+      indices.insert(indices.begin(), conv.block > 0 ? floor_div(channel, conv.block) : channel);
+      if (conv.block > 0) indices.push_back(floor_mod(channel, conv.block));
       return indices;
     })});
   };

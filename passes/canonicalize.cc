@@ -161,8 +161,9 @@ class Canonicalizer final : public GraphRewriter {
     values_.insert_or_assign(binding.var.get(), binding.value);
     kept_.push_back(binding.var);
     if (binding.cast) return std::nullopt;
-    // A leaf bound to a name is the leaf.
-    if (is_leaf(binding.value) && !binding.value.is<StringImm>()) return binding.value;
+    // A leaf bound to a name is the leaf; compound scalars keep their names, which keep the dims made of them short.
+    bool compound = binding.value.type().is<PrimType>() && !binding.value.is<Var>() && !binding.value.is<IntImm>();
+    if (is_leaf(binding.value) && !compound && !binding.value.is<StringImm>()) return binding.value;
     if (const TupleGetItem* item = binding.value.as<TupleGetItem>()) {
       if (const Tuple* tuple = item->tuple.as<Tuple>()) return tuple->items.at(static_cast<size_t>(item->index));
     }

@@ -64,12 +64,13 @@ class Folder final : public GraphRewriter {
     for (const Expr& arg : node->args) {
       if (!is_constant(arg) && !known(arg)) return std::nullopt;
       operand_bytes += constant_bytes(arg);
+      if (auto it = computed_.find(arg.get()); it != computed_.end()) operand_bytes += it->second;
     }
     auto bytes = bytes_of(binding.value.type());
     if (!bytes) return std::nullopt;
     if (*bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > limit_) return std::nullopt;
     todo.push_back(binding);
-    computed_.insert(binding.var.get());
+    computed_.emplace(binding.var.get(), *bytes);
     return std::nullopt;
   }
 
@@ -84,7 +85,7 @@ class Folder final : public GraphRewriter {
     return true;
   }
   int64_t limit_;
-  std::unordered_set<const NodeHeader*> computed_;
+  std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
 }  // namespace

@@ -5,12 +5,12 @@
 namespace relaxc {
 
 FunctionRef GraphRewriter::run(const FunctionRef& function) {
-  replaced_.clear();
-  kept_.clear();
+  replaced_ = Substitution();
   Expr body = sequence(function->body);
   if (same_node(body, function->body)) return function;
   Function copy = *function;
   copy.body = body;
+  copy.result = replaced_(function->result);
   return make_function(std::move(copy), function.span());
 }
 
@@ -24,24 +24,27 @@ Expr GraphRewriter::sequence(const Expr& seq) {
       builder.set_span(original.var.span());
       Binding binding = original;
       if (const If* branch = original.value.as<If>()) {
-        Expr condition = substitute(branch->condition, replaced_);
+        Expr condition = replaced_(branch->condition);
         binding.value = make(If{condition, sequence(branch->then_branch), sequence(branch->else_branch)},
                              original.value.type(), original.value.span());
       } else {
-        binding.value = substitute(original.value, replaced_);
+        binding.value = replaced_(original.value);
       }
+      // Dims in the variable's own type follow; a replaced variable keeps its old name until visit() decides.
+      binding.var = replaced_.var(original.var);
+      if (binding.cast) binding.cast = replaced_(*binding.cast);
       std::optional<Expr> replacement = visit(binding, builder);
       if (!replacement) {
         builder.keep(std::move(binding));
         continue;
       }
       Expr leaf = is_leaf(*replacement) ? *replacement : Expr(builder.emit(*replacement, original.var->name));
-      kept_.push_back(original.var);
-      replaced_.insert_or_assign(original.var.get(), leaf);
+      replaced_.add(original.var, leaf);
+      replaced_.add(binding.var, leaf);
     }
     if (block.dataflow) builder.end_dataflow({});
   }
-  return builder.finish(substitute(node->body, replaced_));
+  return builder.finish(replaced_(node->body));
 }
 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn) {

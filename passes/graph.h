@@ -21,8 +21,7 @@ class GraphRewriter {
 
  private:
   Expr sequence(const Expr& seq);
-  VarMap replaced_;
-  std::vector<Expr> kept_;
+  Substitution replaced_;
 };
 
 // Calls fn on each graph function and puts its result in the function's place.

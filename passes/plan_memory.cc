@@ -9,6 +9,7 @@
 // function's attribute "arena_bytes".
 #include <algorithm>
 
+#include "ir/text/printer.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -156,7 +157,7 @@ class Planner {
     Function copy = *function_;
     copy.body =
         make(SeqExpr{{{false, std::move(result), {}}}, seq_->body}, function_->body.type(), function_->body.span());
-    copy.attrs.set("arena_bytes", debug_print(total));
+    copy.attrs.set("arena_bytes", print_expr(total));
     return make_function(std::move(copy), function_.span());
   }
 

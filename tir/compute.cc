@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tir/regions.h"
+#include "ir/regions.h"
 
 namespace relaxc {
 

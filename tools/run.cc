@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "tools/compare.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 

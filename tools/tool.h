@@ -41,10 +41,6 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 // "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
 std::string summary(const std::string& name, const Tensor& tensor);
 
-// The worst element of a failed comparison, as one line; empty when actual matches expected within |a - e| <= atol + rtol * |e|
-// (NaN equals NaN; dtype and shape must be equal).
-std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol);
-
 // Each subcommand: adds itself to the app; its callback returns through `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);

@@ -135,6 +135,11 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (dims.size() <= 1 && x->home == &builder()) x->contents = Contents{dtype, dims.empty(), result};
   return result;
 }
+Expr Node::named(const Expr& scalar, const char* hint) {
+  Expr simple = simplify(scalar);
+  if (simple.is<IntImm>() || simple.is<Var>()) return simple;
+  return builder().emit(simple, hint);
+}
 std::vector<Expr> Node::ints(size_t i) { return ints_of(value(i)); }
 Expr Node::scalar_int(size_t i) {
   Value x = value(i);

@@ -75,6 +75,8 @@ class Node {
   Builder& builder();
   GraphImporter& graph() { return graph_; }
   Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
+  // A compound scalar bound to a variable, so that what is computed from it stays short.
+  Expr named(const Expr& scalar, const char* hint);
   Value of(Expr expr) const;
   Value of(Contents contents) const;
   Value sequence(std::vector<Value> items) const;

@@ -315,7 +315,9 @@ Outputs slice(Node& n) {
         if (!is_int(steps[k], 1)) step = select(named, steps[k], step);
       }
       sliced.push_back(d);
-      add(dim, first, last, step);
+      add(dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step"));
+      begin.back() = n.named(begin.back(), "begin");
+      end.back() = n.named(end.back(), "end");
     }
   }
   if (sliced.empty()) return {n.value(0)};

@@ -9,7 +9,7 @@
 
 #include "codegen/link.h"
 #include "support/diagnostic.h"
-#include "tests/codegen/kernel_test.h"
+#include "tests/codegen/kernel_harness.h"
 
 #include "tests/catch.h"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "tests/codegen/kernel_test.h"
+#include "tests/codegen/kernel_harness.h"
 
 #include "tests/catch.h"
 

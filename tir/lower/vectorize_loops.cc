@@ -11,7 +11,9 @@ struct NoVectorForm {};
 class LaneRewriter {
  public:
   LaneRewriter(const VarRef& var, const Expr& min, int lanes, const Analyzer& facts)
-      : var_(var), min_(min), lanes_(lanes), facts_(facts) {}
+      : var_(var), min_(min), lanes_(lanes), facts_(facts) {
+    facts_.bind(var, min, int_imm(lanes - 1, dtype_of(min)));
+  }
 
   Stmt stmt(const Stmt& s) {
     if (const Seq* node = s.as<Seq>()) {
@@ -179,7 +181,7 @@ class LaneRewriter {
   const VarRef& var_;
   const Expr& min_;
   int lanes_;
-  const Analyzer& facts_;
+  Analyzer facts_;  // the variable is in all lanes but the last, so that var + 1 is a lane too
   std::optional<Expr> mask_, load_mask_;
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
@@ -200,10 +202,8 @@ class Vectorizer final : public Rewriter {
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = as_int(node->extent);
     if (lanes && *lanes >= 2 && *lanes <= 1024) {
-      Analyzer facts = scopes_.back();
-      facts.bind(node->var, node->min, node->extent);
       try {
-        return LaneRewriter(node->var, node->min, static_cast<int>(*lanes), facts).stmt(node->body);
+        return LaneRewriter(node->var, node->min, static_cast<int>(*lanes), scopes_.back()).stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }

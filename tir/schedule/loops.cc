@@ -71,6 +71,19 @@ class Instantiator final : public Rewriter {
 
 Stmt instantiate(const Stmt& stmt, const VarMap& axes) { return Instantiator(stmt, axes).stmt(stmt); }
 
+ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes) {
+  if (!extent) return {lanes, 2};
+  for (int candidate : {lanes, lanes / 2, lanes / 4}) {
+    for (int vectors : {2, 3, 1}) {
+      if (candidate >= 4 && *extent % (candidate * vectors) == 0) return {candidate, vectors};
+    }
+  }
+  ColumnTile tile{lanes, 2};
+  while (tile.lanes > 4 && *extent < tile.lanes) tile.lanes /= 2;
+  if (*extent < tile.columns()) tile.vectors = 1;
+  return tile;
+}
+
 int stage_lanes(const Stage& stage, const Target& target) {
   int widest = 8;
   bool vectorizable = true;

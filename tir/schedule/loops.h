@@ -19,6 +19,13 @@ Stmt fused_loop(const std::vector<Expr>& extents, ForKind kind,
 bool is_small(const std::vector<Expr>& extents, int64_t work_per_iteration = 1);
 // A copy of the statement with variables replaced and every variable bound inside made new.
 Stmt instantiate(const Stmt& stmt, const VarMap& axes);
+// The columns of a register tile: vectors of so many lanes side by side. Widths that divide the extent come first, wide
+// before narrow: a narrower vector beats a scalar tail. nullopt: an extent not known.
+struct ColumnTile {
+  int lanes, vectors;
+  int columns() const { return lanes * vectors; }
+};
+ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 // Elements of a full vector for the widest dtype the stage handles; 1 when it handles what has no vector form.
 int stage_lanes(const Stage& stage, const Target& target);
 

@@ -110,43 +110,39 @@ class ReductionScheduler {
       const Expr& extent = spatial(d).domain.extent;
       auto known = as_int(extent);
       if (known && *known < 4) continue;
+      ColumnTile tile = choose_column_tile(known, lanes);
       bool contiguous = !loads.empty();
       int unit = 0;
       for (const Ref<BufferLoad>& load : loads) {
-        auto stride = access_stride(load->buffer, load->indices, spatial(d).var, facts_);
+        auto stride = lane_stride(load, spatial(d).var, tile.columns());
         bool one = stride && is_int(*stride, 1);
         contiguous = contiguous && stride && (one || is_int(*stride, 0));
         unit += one;
       }
       if (!contiguous || unit == 0) continue;
-      // Prefer the axis that the output is contiguous in, then long ones.
-      int score = 1 + (d + 1 == stage_.num_spatial ? 2 : 0) + (!known || *known >= lanes ? 4 : 0);
+      // Full vectors first, several of them next, then the axis that the output is contiguous in.
+      int score = tile.lanes * 8 + tile.vectors * 2 + (d + 1 == stage_.num_spatial ? 1 : 0);
       if (score <= best_score) continue;
       best_score = score;
       best.column_axis = d;
+      best.lanes = tile.lanes;
+      best.vectors = tile.vectors;
     }
     if (!best.column_axis) return best;
-    choose_columns(best, lanes);
     choose_rows(best, loads);
     return best;
   }
 
-  void choose_columns(Tiling& tiling, int lanes) const {
-    auto extent = as_int(spatial(*tiling.column_axis).domain.extent);
-    tiling.lanes = lanes;
-    tiling.vectors = 2;
-    if (!extent) return;
-    // Widths that divide the extent, widest first; a narrower vector beats a scalar tail.
-    for (int candidate : {lanes, lanes / 2, lanes / 4}) {
-      for (int vectors : {2, 3, 1}) {
-        if (candidate < 4 || *extent % (candidate * vectors) != 0) continue;
-        tiling.lanes = candidate;
-        tiling.vectors = vectors;
-        return;
-      }
-    }
-    while (tiling.lanes > 4 && *extent < tiling.lanes) tiling.lanes /= 2;
-    if (*extent < tiling.lanes * tiling.vectors) tiling.vectors = 1;
+  // The stride between the lanes of a tile of that many columns, wherever on the axis the tile stands; blocked layouts
+  // have one although the axis as a whole has none.
+  std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns) const {
+    VarRef tile = make_dim("tile"), lane = make_dim("lane");
+    Analyzer facts = facts_;
+    facts.bind(tile, Interval{0});
+    facts.bind(lane, int_imm(0), int_imm(columns - 1));
+    std::vector<Expr> indices = load->indices;
+    for (Expr& index : indices) index = facts.simplify(substitute(index, {{axis.get(), static_cast<const Expr&>(tile) * columns + lane}}));
+    return access_stride(load->buffer, indices, lane, facts);
   }
 
   // The row axis: one that an operand with vector lanes misses, so that its vectors serve all rows.

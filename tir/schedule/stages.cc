@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tir/regions.h"
+#include "ir/regions.h"
 
 namespace relaxc {
 

@@ -1,4 +1,4 @@
-#include "tir/regions.h"
+#include "ir/regions.h"
 
 namespace relaxc {
 

@@ -1,4 +1,4 @@
-#include "tests/codegen/kernel_test.h"
+#include "tests/codegen/kernel_harness.h"
 
 namespace relaxc::codegen {
 

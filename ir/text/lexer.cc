@@ -1,0 +1,359 @@
+#include "ir/text/lexer.h"
+
+#include <algorithm>
+
+namespace relaxc::text {
+
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_name_start(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || static_cast<unsigned char>(c) >= 0x80;
+}
+bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
+
+// Longest first.
+constexpr std::string_view kOperators[] = {
+    "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=",
+    "*=",  "/=",  "%=",  "&=",  "|=",  "^=", "@=", ":=", "(",  ")",  "[",  "]",  "{",  "}",  "+",  "-",
+    "*",   "/",   "%",   "&",   "|",   "^",  "~",  "<",  ">",  "=",  ",",  ":",  ".",  ";",  "@"};
+
+// Words that begin a statement and cannot stand inside an expression.
+constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
+
+class Lexer {
+ public:
+  Lexer(const Source& source, Diagnostics& diagnostics)
+      : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
+
+  std::vector<Token> run() {
+    while (true) {
+      if (at_line_start_ && brackets_.empty() && !start_line()) break;
+      skip_blanks();
+      if (at_end()) break;
+      char c = peek();
+      if (c == '\n') {
+        next_line();
+        continue;
+      }
+      if (!brackets_.empty() && fresh_line_) check_statement_in_brackets();
+      fresh_line_ = false;
+      token(c);
+    }
+    for (const Token& open : brackets_) never_closed(open);
+    brackets_.clear();
+    if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline) push(TokenKind::kNewline, 0);
+    for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, 0);
+    push(TokenKind::kEnd, 0);
+    return std::move(tokens_);
+  }
+
+ private:
+  bool at_end() const { return position_ >= text_.size(); }
+  char peek(size_t ahead = 0) const { return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0'; }
+  void advance(size_t count) {
+    position_ += count;
+    column_ += static_cast<uint32_t>(count);
+  }
+  void push(TokenKind kind, size_t length) {
+    tokens_.push_back({kind, text_.substr(position_, length), line_, column_});
+    advance(length);
+  }
+  Diagnostic& error(size_t length, std::string message) {
+    return diagnostics_.error(source_.span(line_, column_, length), "{}", message);
+  }
+
+  // Consumes the newline.
+  void next_line() {
+    if (brackets_.empty()) {
+      if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline && tokens_.back().kind != TokenKind::kIndent &&
+          tokens_.back().kind != TokenKind::kDedent) {
+        push(TokenKind::kNewline, 0);
+      }
+      at_line_start_ = true;
+    }
+    fresh_line_ = true;
+    ++position_;
+    ++line_;
+    column_ = 1;
+  }
+
+  void skip_blanks() {
+    while (!at_end()) {
+      char c = peek();
+      if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
+        advance(1);
+      } else if (c == '#') {
+        while (!at_end() && peek() != '\n') advance(1);
+      } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+        advance(peek(1) == '\n' ? 1 : 2);
+        ++position_;
+        ++line_;
+        column_ = 1;
+      } else {
+        return;
+      }
+    }
+  }
+
+  // Measures the indentation of a line that holds a token; false at the end of the text.
+  bool start_line() {
+    while (true) {
+      size_t width = 0, i = 0;
+      for (;; ++i) {
+        char c = peek(i);
+        if (c == ' ') {
+          ++width;
+        } else if (c == '\t') {
+          width = (width / 8 + 1) * 8;
+        } else if (c != '\f' && c != '\r') {
+          break;
+        }
+      }
+      bool blank = peek(i) == '\n' || peek(i) == '#' || position_ + i >= text_.size();
+      if (blank) {
+        while (position_ + i < text_.size() && peek(i) != '\n') ++i;
+        if (position_ + i >= text_.size()) {
+          advance(i);
+          return false;
+        }
+        position_ += i + 1;
+        ++line_;
+        column_ = 1;
+        continue;
+      }
+      advance(i);
+      at_line_start_ = false;
+      fresh_line_ = false;
+      if (tokens_.empty() && source_.column > 1) return true;  // inside of a string there is one line
+      if (width > indents_.back()) {
+        indents_.push_back(width);
+        push(TokenKind::kIndent, 0);
+      }
+      while (width < indents_.back()) {
+        indents_.pop_back();
+        push(TokenKind::kDedent, 0);
+        if (width > indents_.back()) {
+          error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
+          indents_.push_back(width);
+          break;
+        }
+      }
+      return true;
+    }
+  }
+
+  void never_closed(const Token& open) { diagnostics_.error(source_.span(open), "'{}' was never closed", open.text); }
+
+  // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
+  void check_statement_in_brackets() {
+    for (std::string_view word : kStatementWords) {
+      if (text_.substr(position_, word.size()) != word || (word != "@" && is_name_char(peek(word.size())))) continue;
+      for (const Token& open : brackets_) never_closed(open);
+      brackets_.clear();
+      uint32_t column = column_;
+      push(TokenKind::kNewline, 0);
+      // The line takes part in indentation again.
+      position_ -= column - 1;
+      column_ = 1;
+      start_line();
+      return;
+    }
+  }
+
+  void token(char c) {
+    if (is_name_start(c)) {
+      size_t length = 1;
+      while (is_name_char(peek(length))) ++length;
+      bool prefix = (peek(length) == '"' || peek(length) == '\'') && length <= 2 &&
+                    text_.substr(position_, length).find_first_not_of("rRbBuUfF") == std::string_view::npos;
+      if (prefix) return string(length);
+      return push(TokenKind::kName, length);
+    }
+    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+    if (c == '"' || c == '\'') return string(0);
+    for (std::string_view op : kOperators) {
+      if (text_.substr(position_, op.size()) == op) return bracket_or_operator(op);
+    }
+    error(1, static_cast<unsigned char>(c) < 32 ? fmt::format("unexpected character 0x{:02x}", static_cast<int>(c))
+                                                : fmt::format("unexpected character '{}'", c));
+    advance(1);
+  }
+
+  void bracket_or_operator(std::string_view op) {
+    char c = op[0];
+    if (c == '(' || c == '[' || c == '{') {
+      brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
+    } else if (c == ')' || c == ']' || c == '}') {
+      char opening = c == ')' ? '(' : c == ']' ? '[' : '{';
+      if (brackets_.empty()) {
+        error(1, fmt::format("'{}' closes nothing", c));
+        return advance(1);
+      }
+      if (brackets_.back().text[0] != opening) {
+        error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, brackets_.back().text, brackets_.back().line,
+                             brackets_.back().column));
+      }
+      brackets_.pop_back();
+    }
+    push(TokenKind::kOperator, op.size());
+  }
+
+  void number() {
+    size_t length = 0;
+    bool is_float = false;
+    if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X' || peek(1) == 'b' || peek(1) == 'B' || peek(1) == 'o')) {
+      length = 2;
+      while (is_name_char(peek(length))) ++length;
+    } else {
+      auto digits = [&] {
+        while (is_digit(peek(length)) || peek(length) == '_') ++length;
+      };
+      digits();
+      if (peek(length) == '.') {
+        is_float = true;
+        ++length;
+        digits();
+      }
+      if (peek(length) == 'e' || peek(length) == 'E') {
+        size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 2 : 1;
+        if (is_digit(peek(length + sign))) {
+          is_float = true;
+          length += sign;
+          digits();
+        }
+      }
+    }
+    push(is_float ? TokenKind::kFloat : TokenKind::kInt, length);
+  }
+
+  void string(size_t prefix) {
+    size_t start = position_;
+    uint32_t line = line_, column = column_;
+    bool raw = text_.substr(position_, prefix).find_first_of("rR") != std::string_view::npos;
+    advance(prefix);
+    char quote = peek();
+    bool triple = peek(1) == quote && peek(2) == quote;
+    advance(triple ? 3 : 1);
+    while (true) {
+      if (at_end() || (!triple && peek() == '\n')) {
+        diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "this string is never closed");
+        break;
+      }
+      if (peek() == '\\' && !at_end() && position_ + 1 < text_.size() && (!raw || peek(1) == quote)) {
+        bool newline = peek(1) == '\n';
+        advance(2);
+        if (newline) {
+          ++line_;
+          column_ = 1;
+        }
+        continue;
+      }
+      if (peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
+        advance(triple ? 3 : 1);
+        break;
+      }
+      bool newline = peek() == '\n';
+      advance(1);
+      if (newline) {
+        ++line_;
+        column_ = 1;
+      }
+    }
+    tokens_.push_back({TokenKind::kString, text_.substr(start, position_ - start), line, column});
+  }
+
+  const Source& source_;
+  std::string_view text_;
+  Diagnostics& diagnostics_;
+  size_t position_ = 0;
+  uint32_t line_, column_;
+  bool at_line_start_ = true, fresh_line_ = true;
+  std::vector<size_t> indents_ = {0};
+  std::vector<Token> brackets_, tokens_;
+};
+
+}  // namespace
+
+Span Source::span(const Token& token) const {
+  size_t length = std::min(token.text.size(), token.text.find('\n'));
+  return span(token.line, token.column, std::max<size_t>(length, 1));
+}
+
+std::vector<Token> lex(const Source& source, Diagnostics& diagnostics) { return Lexer(source, diagnostics).run(); }
+
+namespace {
+
+void append_utf8(std::string& out, uint32_t code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | (code >> 6));
+    out += static_cast<char>(0x80 | (code & 63));
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0 | (code >> 12));
+    out += static_cast<char>(0x80 | ((code >> 6) & 63));
+    out += static_cast<char>(0x80 | (code & 63));
+  } else {
+    out += static_cast<char>(0xf0 | (code >> 18));
+    out += static_cast<char>(0x80 | ((code >> 12) & 63));
+    out += static_cast<char>(0x80 | ((code >> 6) & 63));
+    out += static_cast<char>(0x80 | (code & 63));
+  }
+}
+
+int hex_value(char c) {
+  if (is_digit(c)) return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+}  // namespace
+
+std::string unquote(std::string_view literal, std::string& error) {
+  size_t prefix = std::min(literal.find_first_of("\"'"), literal.size());
+  bool raw = literal.substr(0, prefix).find_first_of("rR") != std::string_view::npos;
+  literal.remove_prefix(prefix);
+  size_t quotes = literal.size() >= 6 && literal[1] == literal[0] && literal[2] == literal[0] ? 3 : 1;
+  if (literal.size() < 2 * quotes || literal.back() != literal[0]) {
+    error = "this string is never closed";
+    return {};
+  }
+  std::string_view body = literal.substr(quotes, literal.size() - 2 * quotes);
+  std::string result;
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (body[i] != '\\' || raw || i + 1 >= body.size()) {
+      result += body[i];
+      continue;
+    }
+    char c = body[++i];
+    constexpr std::string_view kLetters = "ntrabfv0\\\"'", kValues{"\n\t\r\a\b\f\v\0\\\"'", 11};
+    size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
+    if (digits > 0) {
+      uint32_t code = 0;
+      for (size_t d = 1; d <= digits; ++d) {
+        int value = i + d < body.size() ? hex_value(body[i + d]) : -1;
+        if (value < 0) {
+          error = fmt::format("'\\{}' needs {} hexadecimal digits", c, digits);
+          return {};
+        }
+        code = code * 16 + static_cast<uint32_t>(value);
+      }
+      i += digits;
+      if (c == 'x') {
+        result += static_cast<char>(code);  // \x stands for a byte: names in models need not be UTF-8
+      } else {
+        append_utf8(result, std::min<uint32_t>(code, 0x10ffff));
+      }
+    } else if (size_t at = kLetters.find(c); at != std::string_view::npos) {
+      result += kValues[at];
+    } else if (c != '\n') {
+      result += '\\';
+      result += c;
+    }
+  }
+  return result;
+}
+
+}  // namespace relaxc::text

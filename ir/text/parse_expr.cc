@@ -1,0 +1,604 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/arith.h"
+#include "ir/intrinsics.h"
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+namespace {
+
+struct OperatorRow {
+  std::string_view symbol;
+  BinaryOp op;
+};
+constexpr OperatorRow kOperators[] = {
+    {"+", BinaryOp::kAdd},        {"-", BinaryOp::kSub},         {"*", BinaryOp::kMul},
+    {"/", BinaryOp::kDiv},        {"//", BinaryOp::kFloorDiv},   {"%", BinaryOp::kFloorMod},
+    {"<<", BinaryOp::kShiftLeft}, {">>", BinaryOp::kShiftRight}, {"&", BinaryOp::kBitAnd},
+    {"|", BinaryOp::kBitOr},      {"^", BinaryOp::kBitXor},      {"==", BinaryOp::kEQ},
+    {"!=", BinaryOp::kNE},        {"<", BinaryOp::kLT},          {"<=", BinaryOp::kLE},
+    {">", BinaryOp::kGT},         {">=", BinaryOp::kGE},         {"and", BinaryOp::kAnd},
+    {"or", BinaryOp::kOr},
+};
+std::optional<BinaryOp> operator_of(std::string_view symbol) {
+  for (const OperatorRow& row : kOperators) {
+    if (row.symbol == symbol) return row.op;
+  }
+  return std::nullopt;
+}
+
+// The call forms of operators, which never fold.
+constexpr OperatorRow kOperatorCalls[] = {
+    {"Add", BinaryOp::kAdd},
+    {"And", BinaryOp::kAnd},
+    {"Div", BinaryOp::kDiv},
+    {"EQ", BinaryOp::kEQ},
+    {"GE", BinaryOp::kGE},
+    {"GT", BinaryOp::kGT},
+    {"LE", BinaryOp::kLE},
+    {"LT", BinaryOp::kLT},
+    {"Mul", BinaryOp::kMul},
+    {"NE", BinaryOp::kNE},
+    {"Or", BinaryOp::kOr},
+    {"Sub", BinaryOp::kSub},
+    {"bitwise_and", BinaryOp::kBitAnd},
+    {"bitwise_or", BinaryOp::kBitOr},
+    {"bitwise_xor", BinaryOp::kBitXor},
+    {"div", BinaryOp::kDiv},
+    {"floordiv", BinaryOp::kFloorDiv},
+    {"floormod", BinaryOp::kFloorMod},
+    {"max", BinaryOp::kMax},
+    {"min", BinaryOp::kMin},
+    {"shift_left", BinaryOp::kShiftLeft},
+    {"shift_right", BinaryOp::kShiftRight},
+    {"truncdiv", BinaryOp::kDiv},
+    {"truncmod", BinaryOp::kTruncMod},
+};
+
+// What else T has in expressions; for hints.
+constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
+                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
+                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
+
+bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
+
+bool fits(int64_t value, DType dtype) {
+  if (dtype.is_bool()) return value == 0 || value == 1;
+  if (dtype.bits >= 64) return true;
+  int64_t most = dtype.is_uint() ? (int64_t{1} << dtype.bits) - 1 : (int64_t{1} << (dtype.bits - 1)) - 1;
+  int64_t least = dtype.is_uint() ? 0 : -(int64_t{1} << (dtype.bits - 1));
+  return value >= least && value <= most;
+}
+
+}  // namespace
+
+Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
+  if (!is_scalar(value.expr)) fail(at, "expected a scalar");
+  if (!value.literal) return value.expr;
+  DType element = dtype.element();
+  std::optional<Expr> result;
+  if (const IntImm* imm = value.expr.as<IntImm>()) {
+    if (element.is_float()) {
+      result = float_imm(static_cast<double>(imm->value), element, value.expr.span());
+    } else if (element.is_integral() || element.is_bool()) {
+      if (!fits(imm->value, element)) fail(at, "{} does not fit in {}", imm->value, to_string(element));
+      result = int_imm(imm->value, element, value.expr.span());
+    }
+  } else if (const FloatImm* imm = value.expr.as<FloatImm>()) {
+    if (element.is_float()) result = float_imm(imm->value, element, value.expr.span());
+  }
+  if (!result) fail(at, "expected {}, got {}", to_string(dtype), to_string(dtype_of(value.expr)));
+  return dtype.lanes == 1 ? *result : broadcast(*result, dtype.lanes, value.expr.span());
+}
+
+Expr Parser::scalar(const Syntax& at, std::optional<DType> wanted) {
+  Value value = eval(at);
+  if (!is_scalar(value.expr)) {
+    const Var* var = value.expr.as<Var>();
+    if (var && value.expr.type().is<BufferType>())
+      fail(at, "expected a scalar, got buffer '{}'; index it: {}[...]", var->name, var->name);
+    fail(at, "expected a scalar");
+  }
+  return wanted ? adapt(std::move(value), *wanted, at) : value.expr;
+}
+
+Expr Parser::condition(const Syntax& at) {
+  Expr value = scalar(at);
+  if (!dtype_of(value).is_bool()) fail(at, "expected a condition, got {}", to_string(dtype_of(value)));
+  return value;
+}
+
+// Brings two scalars to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, scalars
+// fill vectors.
+void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
+  if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
+  DType x = dtype_of(a.expr), y = dtype_of(b.expr);
+  if (x == y) {
+    return;
+  }
+  auto widens_float = [](const Value& literal, DType other) {
+    return literal.expr.is<FloatImm>() && !other.is_float();
+  };
+  if (a.literal && !b.literal && !widens_float(a, y)) {
+    a = {adapt(a, y, at)};
+    return;
+  }
+  if (b.literal && !a.literal && !widens_float(b, x)) {
+    b = {adapt(b, x, at)};
+    return;
+  }
+  auto number = [](DType dtype) { return dtype.is_integral() || dtype.is_float(); };
+  bool both_bool = x.is_bool() && y.is_bool();
+  if ((!number(x) || !number(y)) && !both_bool)
+    fail(at, "operands have different dtypes: {} and {}", to_string(x), to_string(y));
+  if (x.lanes != y.lanes) {
+    if (x.lanes != 1 && y.lanes != 1) fail(at, "operands have different lanes: {} and {}", to_string(x), to_string(y));
+    Value& narrow = x.lanes == 1 ? a : b;
+    narrow = {broadcast(narrow.expr, std::max(x.lanes, y.lanes), span(at))};
+    x = dtype_of(a.expr);
+    y = dtype_of(b.expr);
+  }
+  auto rank = [](DType dtype) { return (dtype.is_float() ? 1000 : 0) + dtype.bits * 2 + dtype.is_int(); };
+  DType common = rank(x) >= rank(y) ? x : y;
+  bool literal = a.literal && b.literal;
+  a = {cast_to(a.expr, common, span(at)), literal};
+  b = {cast_to(b.expr, common, span(at)), literal};
+}
+
+Value Parser::number(const Syntax& at) {
+  AttrValue value = attr_value(at);
+  if (const double* real = value.as<double>()) return {float_imm(*real, kFloat32, span(at)), true};
+  int64_t whole = *value.as<int64_t>();
+  DType dtype = default_int_ == kInt32 && !fits(whole, kInt32) ? kInt64 : default_int_;
+  return {int_imm(whole, dtype, span(at)), true};
+}
+
+Value Parser::eval(const Syntax& at) {
+  switch (at.kind) {
+    case SyntaxKind::kName:
+      return {name(at)};
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
+      return number(at);
+    case SyntaxKind::kString:
+      if (in_graph_) return {string_imm(string(at), span(at))};
+      return {string_imm(string(at), span(at))};
+    case SyntaxKind::kConstant:
+      if (at.text == "True" || at.text == "False") return {bool_imm(at.text == "True", span(at))};
+      fail(at, "{} is no value here", at.text);
+    case SyntaxKind::kTuple:
+    case SyntaxKind::kList: {
+      if (!in_graph_) fail(at, "a tuple is no scalar");
+      std::vector<Expr> items;
+      for (const Syntax* item : at.children) items.push_back(as_argument(*item));
+      return {tuple(std::move(items), span(at))};
+    }
+    case SyntaxKind::kDict:
+    case SyntaxKind::kSlice:
+    case SyntaxKind::kStarred:
+      fail(at, "expected an expression");
+    case SyntaxKind::kAttribute: {
+      if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
+      std::string path = dotted(at);
+      if (!path.empty()) fail(at, "'{}' is no value; call it", path);
+      fail(at, "'.{}' is not known here", at.text);
+    }
+    case SyntaxKind::kSubscript:
+      return subscript(at);
+    case SyntaxKind::kCall:
+      return call(at);
+    case SyntaxKind::kUnary:
+      return unary(at);
+    case SyntaxKind::kBinary:
+    case SyntaxKind::kCompare:
+    case SyntaxKind::kBool:
+      return binary(at);
+    case SyntaxKind::kConditional:
+      return conditional(at);
+  }
+  fail(at, "expected an expression");
+}
+
+Value Parser::unary(const Syntax& at) {
+  if (at.text == "-") {
+    if (auto whole = int_literal(at)) {
+      DType dtype = default_int_ == kInt32 && !fits(*whole, kInt32) ? kInt64 : default_int_;
+      return {int_imm(*whole, dtype, span(at)), true};
+    }
+    if (at.children[0]->kind == SyntaxKind::kFloat) return number(at);
+  }
+  Value value = eval(*at.children[0]);
+  if (at.text == "+") return value;
+  if (in_graph_ && !is_scalar(value.expr)) {
+    if (at.text == "-") {
+      Call call{op_ref("relax.negative"), {leaf(value, at)}, {}, {}};
+      return typed_call(std::move(call), at);
+    }
+    fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
+  }
+  if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
+  DType dtype = dtype_of(value.expr);
+  if (at.text == "not") {
+    if (!dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
+    return {not_(value.expr, span(at))};
+  }
+  if (at.text == "~") {
+    if (dtype.is_bool()) return {not_(value.expr, span(at))};
+    return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
+  }
+  if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' of {}", to_string(dtype));
+  Expr minus_one = scalar_imm(-1, dtype);
+  return {relaxc::binary(BinaryOp::kMul, value.expr, minus_one, span(at)), value.literal};
+}
+
+Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold) {
+  match_operands(a, b, at);
+  DType dtype = dtype_of(a.expr);
+  bool logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
+  if (logic && !dtype.is_bool()) fail(at, "'{}' of {}, expected bool", info(op).symbol, to_string(dtype));
+  bool equality = op == BinaryOp::kEQ || op == BinaryOp::kNE;
+  if (dtype.is_handle() && !equality) fail(at, "'{}' of handles", info(op).name);
+  bool bits = op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor ||
+              op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
+  if (bits && dtype.is_float()) fail(at, "'{}' of {}, expected integers", info(op).name, to_string(dtype));
+  const IntImm* x = a.expr.as<IntImm>();
+  const IntImm* y = b.expr.as<IntImm>();
+  if (fold && x && y) {
+    auto value = fold_int(op, x->value, y->value, dtype);
+    if (!value) fail(at, "{} {} {} has no value", x->value, info(op).symbol, y->value);
+    DType result = info(op).compares ? kBool : dtype;
+    return {int_imm(*value, result, span(at)), a.literal && b.literal && !info(op).compares};
+  }
+  return {relaxc::binary(op, a.expr, b.expr, span(at)), a.literal && b.literal};
+}
+
+Value Parser::binary(const Syntax& at) {
+  Value a = eval(*at.children[0]), b = eval(*at.children[1]);
+  if (in_graph_ && (!is_scalar(a.expr) || !is_scalar(b.expr))) return tensor_operator(at.text, a, b, at);
+  std::optional<BinaryOp> op = operator_of(at.text);
+  if (!op) fail_with_hint(at, fmt::format("'{}' of scalars", at.text), at.text == "**" ? "T.pow" : "");
+  if (*op == BinaryOp::kDiv) {
+    if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides of '/'");
+    if (!dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
+      fail_with_hint(at, "'/' of integers is ambiguous; use `//` or T.truncdiv", "//");
+  }
+  return binary(*op, a, b, at, true);
+}
+
+Value Parser::conditional(const Syntax& at) {
+  Expr test = condition(*at.children[1]);
+  Value a = eval(*at.children[0]), b = eval(*at.children[2]);
+  match_operands(a, b, at);
+  return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+}
+
+// ---- Buffers
+
+Buffer Parser::buffer(const Syntax& at) {
+  Expr value = expr(at);
+  if (!value.is<Var>() || !value.type().is<BufferType>()) fail(at, "expected a buffer");
+  return cast<Var>(value);
+}
+
+// The extent of [min, end) such that the printer's spelling of the end reads back as it was.
+Expr Parser::extent_of(const Expr& min, const Expr& end, const Syntax& at) {
+  auto first = as_int(min), last = as_int(end);
+  if (first == 0) return end;
+  if (first && last) {
+    return int_imm(*last - *first, dtype_of(end), span(at));
+  }
+  const Binary* sum = end.as<Binary>();
+  if (sum && sum->op == BinaryOp::kAdd && structural_equal(sum->a, min)) return sum->b;
+  return simplify(end - min);
+}
+
+Range Parser::slice(const Syntax& at) {
+  if (at.kind != SyntaxKind::kSlice) {
+    Expr index = scalar(at);
+    return {index, int_imm(1, dtype_of(index).element())};
+  }
+  if (!at.children[0] || !at.children[1]) fail(at, "expected both ends of the range");
+  Value min = eval(*at.children[0]), end = eval(*at.children[1]);
+  match_operands(min, end, at);
+  if (!dtype_of(min.expr).is_integral()) fail(at, "expected integers, got {}", to_string(dtype_of(min.expr)));
+  return {min.expr, extent_of(min.expr, end.expr, at)};
+}
+
+namespace {
+
+// The items between the brackets; A[()] has none, A[(i, j)] has two.
+std::vector<const Syntax*> index_items(const Syntax& at) {
+  std::vector<const Syntax*> items(at.children.begin() + 1, at.children.end());
+  if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple) items = items[0]->children;
+  return items;
+}
+
+}  // namespace
+
+std::vector<Range> Parser::ranges(const Buffer& buffer, const Syntax& at) {
+  std::vector<const Syntax*> items = index_items(at);
+  const BufferType& type = buffer_type(buffer);
+  if (items.size() != type.shape.size())
+    fail(at, "buffer '{}' has {} dims, got {} ranges", buffer->name, type.shape.size(), items.size());
+  std::vector<Range> result;
+  for (size_t d = 0; d < items.size(); ++d) {
+    bool whole = items[d]->kind == SyntaxKind::kSlice && !items[d]->children[0] && !items[d]->children[1];
+    result.push_back(whole ? Range{int_imm(0, dtype_of(type.shape[d])), type.shape[d]} : slice(*items[d]));
+  }
+  return result;
+}
+
+std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
+  std::vector<const Syntax*> items = index_items(at);
+  const BufferType& type = buffer_type(buffer);
+  if (items.size() != type.shape.size())
+    fail(at, "buffer '{}' has {} dims, got {} indices", buffer->name, type.shape.size(), items.size());
+  std::vector<Expr> result;
+  for (size_t d = 0; d < items.size(); ++d) {
+    const Syntax& item = *items[d];
+    Expr index = int_imm(0);
+    if (item.kind == SyntaxKind::kSlice) {
+      Range range = slice(item);
+      auto count = as_int(range.extent);
+      int64_t stride = item.children[2] ? constant_int(*item.children[2]) : 1;
+      if (!count || stride == 0 || *count % stride != 0 || *count / stride < 1 || *count / stride > 4096)
+        fail(item, "expected a slice of a constant number of elements");
+      int64_t lanes = *count / stride;
+      index = lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(item));
+    } else {
+      index = scalar(item);
+    }
+    if (!dtype_of(index).is_integral()) fail(item, "expected an integer index, got {}", to_string(dtype_of(index)));
+    if (dtype_of(index).lanes > 1 && d + 1 < items.size()) fail(item, "only the last index may be a vector");
+    result.push_back(index);
+  }
+  return result;
+}
+
+Value Parser::load(const Buffer& buffer, const Syntax& at) {
+  return {relaxc::load(buffer, indices(buffer, at), span(at))};
+}
+
+Value Parser::subscript(const Syntax& at) {
+  // metadata["relax.expr.Constant"][0]: what the printer leaves in place of a large constant.
+  const Syntax* root = &at;
+  while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
+  if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) {
+    report(at, "the constant is not in this text").notes.push_back("print the module with its constants inline");
+    throw Failed();
+  }
+  Value object = eval(*at.children[0]);
+  if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
+  if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {
+    if (at.children.size() != 2) fail(at, "expected one index");
+    int64_t index = constant_int(*at.children[1]);
+    if (!type && !object.expr.type().is<ObjectType>()) fail(at, "only tuples have items");
+    int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
+    if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+    Expr whole = in_graph_ ? leaf(object, at) : object.expr;
+    return {tuple_get(whole, index, span(at))};
+  }
+  fail(at, "expected a buffer before '['");
+}
+
+// ---- Calls
+
+Value Parser::call(const Syntax& at) {
+  const Syntax& callee = *at.children[0];
+  for (size_t i = 1; i < at.children.size(); ++i) {
+    if (at.children[i]->kind == SyntaxKind::kStarred) fail(*at.children[i], "starred arguments have no meaning here");
+  }
+  if (const std::string* function = callee.kind == SyntaxKind::kAttribute ? function_name(callee) : nullptr) {
+    if (!in_graph_) fail(at, "a tensor program cannot call '{}'", *function);
+    return function_call(global_var(*function, declared_.at(*function)), at);
+  }
+  std::string path = dotted(callee);
+  if (path == "float") {
+    AttrValue value = attr_value(at);
+    return {float_imm(*value.as<double>(), kFloat32, span(at)), true};
+  }
+  if (path.starts_with("T.")) return tir_call(path.substr(2), at);
+  if (path.starts_with("R.") || path == "I.Op") {
+    if (!in_graph_) fail(at, "'{}' belongs to graph functions, not to a tensor program", path);
+    return relax_call(path, at);
+  }
+  if (callee.kind == SyntaxKind::kAttribute) return method_call(at);
+  Value target = eval(callee);
+  if (in_graph_) return function_call(leaf(target, callee), at);
+  fail(callee, "this is no function");
+}
+
+Value Parser::method_call(const Syntax& at) {
+  const Syntax& callee = *at.children[0];
+  Value object = eval(*callee.children[0]);
+  if (callee.text == "astype" && is_scalar(object.expr)) {
+    DType wanted = dtype(required(at, 0, "dtype"));
+    return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
+  }
+  if (!object.expr.type().is<BufferType>() || callee.text != "vload")
+    fail_with_hint(callee, fmt::format("unknown method '{}'", callee.text),
+                   object.expr.type().is<BufferType>() ? "vload" : "");
+  check_keywords(at, {"indices", "dtype", "predicate"});
+  Buffer source = cast<Var>(object.expr);
+  // The list of indices reads as a subscript.
+  Syntax index_list{SyntaxKind::kSubscript, at.line, at.column, at.length, at.depth, {}, {callee.children[0]}, {}};
+  for (const Syntax* item : items(required(at, 0, "indices"))) index_list.children.push_back(item);
+  BufferLoad payload{source, indices(source, index_list), std::nullopt};
+  DType element = buffer_type(source).dtype;
+  DType result =
+      element.with_lanes(element.lanes * (payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes));
+  if (const Syntax* mask = arg(at, 2, "predicate")) payload.predicate = condition(*mask);
+  if (const Syntax* stated = arg(at, 1, "dtype"); stated && dtype(*stated) != result)
+    fail(*stated, "the load gives {}, not {}", to_string(result), to_string(dtype(*stated)));
+  return {make(std::move(payload), prim_type(result), span(at))};
+}
+
+int64_t Parser::lanes(const Syntax& at) {
+  int64_t value = constant_int(at);
+  if (value < 2 || value > 4096) fail(at, "expected 2 to 4096 lanes, got {}", value);
+  return value;
+}
+
+Value Parser::dtype_call(DType wanted, const Syntax& at) {
+  if (positional(at) == 0 && at.keywords.empty())
+    fail(at, "a new variable stands alone on the right of '=': n = T.{}()", to_string(wanted));
+  const Syntax& argument = required(at, 0, "expr");
+  if (argument.kind == SyntaxKind::kString ||
+      (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
+    AttrValue value = attr_value(at);
+    if (const double* number = value.as<double>(); number && wanted.is_float() && wanted.lanes == 1)
+      return {float_imm(*number, wanted, span(at))};
+    fail(argument, "expected a number");
+  }
+  Value value = eval(argument);
+  if (!is_scalar(value.expr)) fail(argument, "expected a scalar");
+  if (wanted.is_bool() && value.literal) {
+    const IntImm* imm = value.expr.as<IntImm>();
+    if (imm) return {int_imm(imm->value != 0, wanted.element(), span(at))};
+  }
+  if (value.literal) {
+    if (value.expr.is<FloatImm>() && !wanted.is_float())
+      fail(argument, "expected {}, got a fraction", to_string(wanted));
+    Expr result = adapt(value, wanted, argument);
+    if (value.expr.is<IntImm>() || value.expr.is<FloatImm>()) {
+      if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};
+      if (const FloatImm* imm = result.as<FloatImm>()) return {float_imm(imm->value, wanted, span(at))};
+    }
+    return {result};
+  }
+  DType from = dtype_of(value.expr);
+  if (from == wanted) return {value.expr};
+  if (from.is_handle() || wanted.is_handle()) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (from.lanes == 1 && wanted.lanes > 1)
+    return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
+  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  return {cast_to(value.expr, wanted, span(at))};
+}
+
+Value Parser::let_expression(const Syntax& at) {
+  check_keywords(at, {"expr", "where"});
+  const Syntax& where = required(at, 1, "where");
+  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
+  NameScope scope(*this);
+  std::vector<std::pair<VarRef, Expr>> bound;
+  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
+    Expr value = scalar(*where.children[i + 1]);
+    std::string var_name = name_of_target(*where.children[i]);
+    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
+    define(var_name, var);
+    bound.emplace_back(var, value);
+  }
+  Expr result = scalar(required(at, 0, "expr"));
+  for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
+  return {result};
+}
+
+std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
+  if (form == "Cast" || form == "cast") {
+    bool upper = form == "Cast";
+    DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
+    const Syntax& value_at = required(at, upper ? 1 : 0, "value");
+    Expr value = scalar(value_at);
+    DType from = dtype_of(value);
+    if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+    if (!upper) return Value{cast_to(value, wanted, span(at))};
+    return Value{make(Cast{value}, prim_type(wanted), span(at))};
+  }
+  if (form == "Select" || form == "if_then_else") {
+    check_keywords(at, {"condition", "true_value", "false_value", "cond", "t", "f"});
+    if (positional(at) != 3) fail(at, "expected a condition and two values, got {} arguments", positional(at));
+    Expr test = condition(*at.children[1]);
+    Value a = eval(*at.children[2]), b = eval(*at.children[3]);
+    match_operands(a, b, at);
+    if (form == "Select") return Value{select(test, a.expr, b.expr, span(at))};
+    return Value{intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+  }
+  if (form == "Ramp") {
+    Value base = eval(required(at, 0, "base")), stride = eval(required(at, 1, "stride"));
+    match_operands(base, stride, at);
+    int64_t count = lanes(required(at, 2, "lanes"));
+    if (dtype_of(base.expr).lanes != 1 || !dtype_of(base.expr).is_integral())
+      fail(at, "expected integer scalars, got {}", to_string(dtype_of(base.expr)));
+    return Value{ramp(base.expr, stride.expr, count, span(at))};
+  }
+  if (form == "Broadcast") {
+    Expr value = scalar(required(at, 0, "value"));
+    int64_t count = lanes(required(at, 1, "lanes"));
+    if (dtype_of(value).lanes != 1) fail(at, "expected a scalar, got {}", to_string(dtype_of(value)));
+    return Value{broadcast(value, count, span(at))};
+  }
+  if (form == "Let") return let_expression(at);
+  if (form == "Not") return Value{not_(condition(required(at, 0, "a")), span(at))};
+  if (form == "likely") return eval(required(at, 0, "condition"));
+  if (form == "min_value" || form == "max_value" || form == "infinity") {
+    DType wanted = dtype(required(at, 0, "dtype"));
+    bool low = form == "min_value";
+    if (wanted.is_float()) {
+      double most = wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
+                    : wanted.bits == 16               ? 65504.0
+                    : wanted.bits == 32               ? std::numeric_limits<float>::max()
+                                                      : std::numeric_limits<double>::max();
+      if (form == "infinity") most = std::numeric_limits<double>::infinity();
+      return Value{float_imm(low ? -most : most, wanted.element(), span(at))};
+    }
+    if (!wanted.is_integral() || form == "infinity") fail(at, "{} of {}", form, to_string(wanted));
+    uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
+    int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
+    return Value{int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
+  }
+  return std::nullopt;
+}
+
+Value Parser::tir_call(const std::string& form, const Syntax& at) {
+  for (const OperatorRow& row : kOperatorCalls) {
+    if (form != row.symbol) continue;
+    if (positional(at) != 2 || !at.keywords.empty())
+      fail(at, "T.{}: expected 2 arguments, got {}", form, positional(at) + at.keywords.size());
+    Value a = eval(*at.children[1]), b = eval(*at.children[2]);
+    Value result = binary(row.op, a, b, at, false);
+    result.literal = false;
+    return result;
+  }
+  if (auto value = tir_form(form, at)) return *value;
+  if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
+  return intrinsic_call(form, at);
+}
+
+Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
+  if (form == "call_intrin") {
+    DType wanted = dtype(required(at, 0, "dtype"));
+    std::string name = string(required(at, 1, "func_name"));
+    Call payload{op_ref(name), {}, {}, {}};
+    for (size_t i = 3; i < at.children.size(); ++i) payload.args.push_back(scalar(*at.children[i]));
+    for (const Keyword& keyword : at.keywords) payload.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+    return {make(std::move(payload), prim_type(wanted), span(at))};
+  }
+  const Intrinsic* row = find_intrinsic("tir." + form);
+  if (!row) {
+    std::vector<std::string> known(std::begin(kForms), std::end(kForms));
+    for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
+    for (const OperatorRow& operation : kOperatorCalls) known.emplace_back(operation.symbol);
+    std::optional<std::string> near = nearest(form, known);
+    fail_with_hint(*at.children[0], fmt::format("unknown function 'T.{}'", form), near ? "T." + *near : "");
+  }
+  check_keywords(at, {});
+  if (positional(at) != static_cast<size_t>(row->arity))
+    fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, positional(at));
+  std::vector<Value> values;
+  for (size_t i = 1; i < at.children.size(); ++i) {
+    values.push_back(eval(*at.children[i]));
+    if (!is_scalar(values.back().expr)) fail(*at.children[i], "expected a scalar");
+  }
+  for (size_t i = 1; i < values.size(); ++i) match_operands(values[0], values[i], at);
+  for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
+  DType first = dtype_of(values[0].expr);
+  DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
+  std::vector<Expr> args;
+  for (const Value& value : values) args.push_back(value.expr);
+  return {intrinsic(row->name, std::move(args), result, span(at))};
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,527 @@
+#include "ir/text/parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "ir/text/names.h"
+#include "ir/text/parsing.h"
+
+namespace relaxc {
+
+IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics) {
+  auto origin = std::make_shared<Origin>();
+  origin->file = std::move(filename);
+  origin->text = std::make_shared<const std::string>(text);
+  return text::Parser(std::move(origin), ops, diagnostics).run();
+}
+
+namespace text {
+
+namespace {
+
+// Other spellings of later and earlier versions, by the name after the prefix is resolved.
+constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+    {"R.Any", "R.Object"},
+    {"R.const_value", "R.const"},
+    {"T.FloorDiv", "T.floordiv"},
+    {"T.FloorMod", "T.floormod"},
+    {"T.Max", "T.max"},
+    {"T.Min", "T.min"},
+    {"T.Mod", "T.truncmod"},
+    {"T.axis.R", "T.axis.reduce"},
+    {"T.axis.S", "T.axis.spatial"},
+    {"T.block_alloc_buffer", "T.alloc_buffer"},
+    {"T.broadcast", "T.Broadcast"},
+    {"T.buffer_decl", "T.decl_buffer"},
+    {"T.fmod", "T.truncmod"},
+    {"T.let", "T.Let"},
+    {"T.ramp", "T.Ramp"},
+    {"T.sblock", "T.block"},
+    {"T.sblock_alloc_buffer", "T.alloc_buffer"},
+    {"T.sblock_attr", "T.block_attr"},
+    {"T.select", "T.Select"},
+    {"T.unrolled", "T.unroll"},
+};
+constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {{"out_ty", "out_sinfo"},
+                                                                             {"ty_args", "sinfo_args"}};
+
+std::string_view canonical_keyword(std::string_view name) {
+  for (const auto& [other, canonical] : kKeywordAliases) {
+    if (name == other) return canonical;
+  }
+  return name;
+}
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
+      diagonal = row[j];
+      row[j] = next;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() > 64) return std::nullopt;
+  size_t best = std::max<size_t>(1, word.size() / 3) + 1;
+  std::optional<std::string> result;
+  for (const std::string& candidate : candidates) {
+    if (candidate.size() > 96) continue;
+    size_t distance = edit_distance(word, candidate);
+    // The right last part under another path is a near miss too: R.relu for R.nn.relu.
+    size_t dot = candidate.rfind('.'), own = word.rfind('.');
+    bool same_tail = dot != std::string::npos && own != std::string_view::npos &&
+                     std::string_view(candidate).substr(dot) == word.substr(own);
+    if (same_tail) distance = std::min<size_t>(distance, 1);
+    if (distance < best) {
+      best = distance;
+      result = candidate;
+    }
+  }
+  return result;
+}
+
+Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)
+    : origin_(std::move(origin)), ops_(ops), diagnostics_(diagnostics) {
+  prefixes_ = {{"I", "I"}, {"T", "T"}, {"R", "R"}, {"ir", "I"}, {"tir", "T"}, {"tirx", "T"}, {"relax", "R"}};
+}
+
+IRModule Parser::run() {
+  constexpr size_t kMostBytes = size_t{1} << 30;
+  if (origin_->text->size() > kMostBytes) {
+    diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
+    return std::move(module_);
+  }
+  parse_syntax(Source{origin_, *origin_->text}, tree_, diagnostics_);
+  scopes_.emplace_back();
+  collect(tree_.top, true);
+  // Tensor programs name no other function; the graph needs the signatures of all before any body.
+  for (const Pending& pending : pending_) {
+    if (!pending.is_program) continue;
+    guarded([&] {
+      PrimFuncRef program = prim_func(pending);
+      declared_.insert_or_assign(pending.name, program.type());
+      module_.functions.insert_or_assign(pending.name, program);
+    });
+  }
+  for (const Pending& pending : pending_) {
+    if (!pending.is_program) guarded([&] { signature(pending); });
+  }
+  for (const Pending& pending : pending_) {
+    if (pending.is_program || !signatures_.contains(pending.name)) continue;
+    guarded([&] {
+      FunctionRef function = graph_function(*pending.line, pending.is_private, pending.pure, false);
+      module_.functions.insert_or_assign(pending.name, function);
+    });
+  }
+  return std::move(module_);
+}
+
+// ---- Modules
+
+void Parser::imports(const Line& line) {
+  for (const auto& [path, local] : line.imports) {
+    std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
+    auto known = prefixes_.find(last);
+    if (known != prefixes_.end()) prefixes_.insert_or_assign(local, std::string(known->second));
+  }
+}
+
+bool Parser::is_docstring(const Line& line) const {
+  return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
+}
+
+void Parser::collect(const Lines& lines, bool top) {
+  for (const Line* line : lines) {
+    guarded([&] {
+      if (line->kind == LineKind::kImport) return imports(*line);
+      if (is_docstring(*line) || line->kind == LineKind::kPass) return;
+      if (line->kind == LineKind::kClass) {
+        if (!top) fail(*line, "a class inside of a class");
+        class_name_ = std::string(line->text);
+        for (const Syntax* decorator : line->decorators) {
+          const Syntax& callee = decorator->kind == SyntaxKind::kCall ? *decorator->children[0] : *decorator;
+          bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module";
+          if (!known) fail_with_hint(*decorator, "unknown decorator of a class", "@I.ir_module");
+        }
+        return collect(line->body, false);
+      }
+      if (line->kind == LineKind::kFunction) return declare(*line);
+      if (!top && line->kind == LineKind::kExpression && line->value->kind == SyntaxKind::kCall) {
+        std::string callee = dotted(*line->value->children[0]);
+        if (callee == "I.module_attrs") {
+          module_.attrs = attrs(required(*line->value, 0, "attrs"));
+          return;
+        }
+        if (callee == "I.module_global_infos") {
+          module_.global_infos = attrs(required(*line->value, 0, "infos"));
+          return;
+        }
+      }
+      bool external = line->kind == LineKind::kAssign && line->value && line->value->kind == SyntaxKind::kCall &&
+                      dotted(*line->value->children[0]) == "R.ExternFunc";
+      if (external) {
+        std::string name = name_of_target(*line->target);
+        Expr function = extern_func(string(required(*line->value, 0, "global_symbol")), span(*line));
+        if (declared_.contains(name)) fail(*line, "function '{}' is defined twice", name);
+        declared_.emplace(name, function.type());
+        module_.functions.emplace(name, function);
+        return;
+      }
+      fail(*line, "expected {} here", top ? "a class or a function" : "a function, R.ExternFunc or module attributes");
+    });
+  }
+}
+
+void Parser::declare(const Line& line) {
+  Pending pending{std::string(line.text), &line};
+  bool known = false;
+  for (const Syntax* decorator : line.decorators) {
+    bool is_call = decorator->kind == SyntaxKind::kCall;
+    const Syntax& callee = is_call ? *decorator->children[0] : *decorator;
+    std::string name = dotted(callee);
+    if (name != "T.prim_func" && name != "R.function") {
+      if (name == "I.pyfunc") fail(*decorator, "functions of Python cannot be compiled");
+      fail_with_hint(*decorator, fmt::format("unknown decorator of function '{}'", line.text),
+                     name.starts_with("T.") ? "@T.prim_func" : "@R.function");
+    }
+    known = true;
+    pending.is_program = name == "T.prim_func";
+    if (!is_call) continue;
+    check_keywords(*decorator, {"private", "check_well_formed", "pure", "s_tir", "persistent"});
+    if (const Syntax* flag = keyword(*decorator, "private")) pending.is_private = constant_bool(*flag);
+    if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
+  }
+  if (!known)
+    fail_with_hint(Syntax{SyntaxKind::kName, line.line, line.column, line.length, 1, {}, {}, {}},
+                   fmt::format("function '{}' has no decorator", line.text), "@R.function or @T.prim_func");
+  if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
+  declared_.emplace(pending.name, object_type());
+  pending_.push_back(std::move(pending));
+}
+
+// ---- Errors and names
+
+void Parser::fail_with_hint(const Syntax& at, std::string message, std::string hint) {
+  Diagnostic& diagnostic = report(at, "{}", message);
+  if (!hint.empty()) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", hint));
+  throw Failed();
+}
+
+const Entity* Parser::lookup(std::string_view name) const {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    auto it = scopes_[i].find(name);
+    if (it != scopes_[i].end()) return &it->second;
+  }
+  return nullptr;
+}
+
+void Parser::poison(const Syntax* target) {
+  if (!target) return;
+  if (target->kind == SyntaxKind::kName) {
+    // A name that has a meaning keeps it.
+    if (!lookup(target->text)) scopes_.back().insert_or_assign(std::string(target->text), Entity{});
+  }
+  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : target->children) poison(item);
+  }
+}
+void Parser::poison_line(const Line& line) {
+  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
+  if (line.kind == LineKind::kFunction) scopes_.back().insert_or_assign(std::string(line.text), Entity{});
+}
+
+std::vector<std::string> Parser::names_in_scope() const {
+  std::vector<std::string> names;
+  for (const auto& scope : scopes_) {
+    for (const auto& [name, entity] : scope) names.push_back(name);
+  }
+  return names;
+}
+
+Expr Parser::name(const Syntax& at) {
+  const Entity* entity = lookup(at.text);
+  if (entity && entity->is_module) fail(at, "'{}' is the module; name one of its functions: {}.f", at.text, at.text);
+  if (entity && !entity->expr) throw Failed();  // reported where it was defined
+  if (entity) return *entity->expr;
+  Diagnostic& diagnostic = report(at, "undefined name '{}'", at.text);
+  auto hidden = hidden_.find(std::string(at.text));
+  if (hidden != hidden_.end()) {
+    diagnostic.notes.push_back(hidden->second);
+  } else if (declared_.contains(std::string(at.text))) {
+    diagnostic.notes.push_back(fmt::format("did you mean `cls.{}`?", at.text));
+  } else if (auto near = nearest(at.text, names_in_scope())) {
+    diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
+  }
+  // One report per name and function.
+  scopes_.back().insert_or_assign(std::string(at.text), Entity{});
+  throw Failed();
+}
+
+std::string Parser::dotted(const Syntax& at) const {
+  if (at.kind == SyntaxKind::kName) {
+    // Loop helpers of Python itself.
+    if (at.text == "range" && !lookup(at.text)) return "range";
+    if (at.text == "float" && !lookup(at.text)) return "float";
+    return {};
+  }
+  if (at.kind != SyntaxKind::kAttribute) return {};
+  std::vector<std::string_view> parts;
+  const Syntax* node = &at;
+  for (; node->kind == SyntaxKind::kAttribute; node = node->children[0]) parts.push_back(node->text);
+  if (node->kind != SyntaxKind::kName || lookup(node->text)) return {};
+  std::string path;
+  if (node->text == "tvm") {
+    // tvm.script.tir.x, tvm.tir.x
+    if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
+    auto prefix = prefixes_.find(parts.back());
+    if (prefix == prefixes_.end()) return {};
+    path = prefix->second;
+    parts.pop_back();
+  } else {
+    auto prefix = prefixes_.find(node->text);
+    if (prefix == prefixes_.end()) return {};
+    path = prefix->second;
+  }
+  for (size_t i = parts.size(); i-- > 0;) path += "." + std::string(parts[i]);
+  for (const auto& [other, canonical] : kAliases) {
+    if (path == other) return std::string(canonical);
+  }
+  return path;
+}
+
+const std::string* Parser::function_name(const Syntax& at) {
+  if (at.kind != SyntaxKind::kAttribute || at.children[0]->kind != SyntaxKind::kName) return nullptr;
+  std::string_view owner = at.children[0]->text;
+  const Entity* entity = lookup(owner);
+  bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
+  if (!is_module) return nullptr;
+  auto it = declared_.find(std::string(at.text));
+  if (it != declared_.end()) return &it->first;
+  std::vector<std::string> names;
+  for (const auto& [name, type] : declared_) names.push_back(name);
+  std::optional<std::string> near = nearest(at.text, names);
+  fail_with_hint(at, fmt::format("the module has no function '{}'", at.text),
+                 near ? std::string(owner) + "." + *near : "");
+}
+
+// ---- Arguments
+
+const Syntax* Parser::keyword(const Syntax& call, std::string_view name) const {
+  for (const Keyword& keyword : call.keywords) {
+    if (canonical_keyword(keyword.name) == name) return keyword.value;
+  }
+  return nullptr;
+}
+const Syntax* Parser::arg(const Syntax& call, size_t i, std::string_view name) const {
+  return i < positional(call) ? call.children[i + 1] : keyword(call, name);
+}
+const Syntax& Parser::required(const Syntax& call, size_t i, std::string_view name) {
+  const Syntax* value = arg(call, i, name);
+  if (!value) fail(call, "argument '{}' is missing", name);
+  return *value;
+}
+void Parser::check_keywords(const Syntax& call, std::initializer_list<std::string_view> known) {
+  for (const Keyword& keyword : call.keywords) {
+    std::string_view name = canonical_keyword(keyword.name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    Syntax at{
+        SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
+    std::vector<std::string> names(known.begin(), known.end());
+    std::optional<std::string> near = nearest(keyword.name, names);
+    fail_with_hint(at, fmt::format("unknown argument '{}'", keyword.name), near.value_or(""));
+  }
+}
+
+std::vector<const Syntax*> Parser::items(const Syntax& at) const {
+  if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return at.children;
+  return {&at};
+}
+
+// ---- Literals
+
+std::string Parser::string(const Syntax& at) {
+  if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
+  std::string error, result = unquote(at.text, error);
+  if (!error.empty()) fail(at, "{}", error);
+  return result;
+}
+std::string Parser::name_of_target(const Syntax& at) {
+  if (at.kind != SyntaxKind::kName) fail(at, "expected a name on the left of '='");
+  return std::string(at.text);
+}
+
+namespace {
+
+// Digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
+std::optional<uint64_t> parse_digits(std::string_view text) {
+  std::string digits;
+  for (char c : text) {
+    if (c != '_') digits += c;
+  }
+  int base = 10;
+  size_t start = 0;
+  if (digits.size() > 2 && digits[0] == '0' && (digits[1] < '0' || digits[1] > '9')) {
+    base = digits[1] == 'x' || digits[1] == 'X' ? 16 : digits[1] == 'o' ? 8 : 2;
+    start = 2;
+  }
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(digits.data() + start, digits.data() + digits.size(), value, base);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+std::optional<double> parse_float(std::string_view text) {
+  std::string digits;
+  for (char c : text) {
+    if (c != '_') digits += c;
+  }
+  double value = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc::result_out_of_range) {
+    // Python reads 1e999 as infinity and 1e-999 as zero.
+    size_t exponent = digits.find_first_of("eE");
+    bool tiny = exponent != std::string::npos && digits.find('-', exponent) != std::string::npos;
+    return tiny ? 0.0 : std::numeric_limits<double>::infinity();
+  }
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+// An integer with its sign, T.int64(3) included; uint64 values come as their bits.
+std::optional<int64_t> Parser::int_literal(const Syntax& at) {
+  if (at.kind == SyntaxKind::kInt) {
+    std::optional<uint64_t> value = parse_digits(at.text);
+    if (!value) fail(at, "'{}' is not an integer of 64 bits", at.text);
+    return static_cast<int64_t>(*value);
+  }
+  if (at.kind == SyntaxKind::kUnary && at.text == "-" && at.children[0]->kind == SyntaxKind::kInt) {
+    uint64_t value = static_cast<uint64_t>(*int_literal(*at.children[0]));
+    if (value > uint64_t{1} << 63) fail(at, "'-{}' is not an integer of 64 bits", at.children[0]->text);
+    return static_cast<int64_t>(0 - value);
+  }
+  return std::nullopt;
+}
+int64_t Parser::constant_int(const Syntax& at) {
+  if (auto value = int_literal(at)) return *value;
+  AttrValue value = attr_value(at);
+  if (const int64_t* number = value.as<int64_t>()) return *number;
+  fail(at, "expected an integer constant");
+}
+bool Parser::constant_bool(const Syntax& at) {
+  AttrValue value = attr_value(at);
+  bool result = false;
+  if (!from_attr(value, result)) fail(at, "expected True or False");
+  return result;
+}
+
+DType Parser::dtype(const Syntax& at) {
+  std::string text;
+  if (at.kind == SyntaxKind::kString) {
+    text = string(at);
+  } else if (at.kind == SyntaxKind::kCall &&
+             (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
+    text = string(required(at, 0, "dtype"));
+  } else {
+    std::string name = dotted(at);
+    if (!name.starts_with("T.")) fail(at, "expected a dtype, such as \"float32\"");
+    text = name.substr(2);
+  }
+  if (auto parsed = parse_dtype(text)) return *parsed;
+  std::vector<std::string> known = {"float32", "float16", "float64", "bfloat16", "int8",   "int16", "int32",
+                                    "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool",  "handle"};
+  std::optional<std::string> near = nearest(text, known);
+  fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? quoted(*near) : "");
+}
+
+AttrValue Parser::attr_value(const Syntax& at) {
+  switch (at.kind) {
+    case SyntaxKind::kInt:
+      return *int_literal(at);
+    case SyntaxKind::kFloat:
+      if (auto value = parse_float(at.text)) return *value;
+      fail(at, "'{}' is not a number", at.text);
+    case SyntaxKind::kString:
+      return string(at);
+    case SyntaxKind::kConstant:
+      if (at.text == "...") fail(at, "expected a constant value");
+      return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
+    case SyntaxKind::kTuple:
+    case SyntaxKind::kList: {
+      AttrList list;
+      for (const Syntax* item : at.children) list.push_back(attr_value(*item));
+      return list;
+    }
+    case SyntaxKind::kDict:
+      return attrs(at);
+    case SyntaxKind::kUnary: {
+      if (at.text != "-") break;
+      if (auto value = int_literal(at)) return *value;
+      AttrValue value = attr_value(*at.children[0]);
+      if (const double* number = value.as<double>()) return -*number;
+      break;
+    }
+    case SyntaxKind::kCall: {
+      std::string name = dotted(*at.children[0]);
+      if (name == "R.dtype" || name == "T.dtype") return dtype(at);
+      if (name == "R.str" || name == "T.StringImm") return string(required(at, 0, "value"));
+      if (name == "R.shape" || name == "R.prim_value") return attr_value(required(at, 0, "value"));
+      std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
+      if (name != "float" && !scalar) break;
+      const Syntax& argument = required(at, 0, "value");
+      if (argument.kind == SyntaxKind::kString) {
+        std::string text = string(argument);
+        double infinity = std::numeric_limits<double>::infinity();
+        if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
+        if (text == "inf" || text == "-inf") return text == "inf" ? infinity : -infinity;
+        fail(argument, "'{}' is not a number", text);
+      }
+      AttrValue value = attr_value(argument);
+      if (scalar && scalar->is_bool()) {
+        bool flag = false;
+        if (from_attr(value, flag)) return flag;
+      }
+      double number = 0;
+      if ((name == "float" || scalar->is_float()) && from_attr(value, number)) return number;
+      return value;
+    }
+    case SyntaxKind::kName:
+    case SyntaxKind::kAttribute:
+    case SyntaxKind::kSubscript:
+    case SyntaxKind::kSlice:
+    case SyntaxKind::kBinary:
+    case SyntaxKind::kCompare:
+    case SyntaxKind::kBool:
+    case SyntaxKind::kConditional:
+    case SyntaxKind::kStarred:
+      break;
+  }
+  fail(at, "expected a constant value");
+}
+
+Attrs Parser::attrs(const Syntax& at) {
+  if (at.kind != SyntaxKind::kDict) fail(at, "expected a dictionary");
+  Attrs result;
+  for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
+    std::string key = string(*at.children[i]);
+    if (result.has(key)) fail(*at.children[i], "key '{}' is given twice", key);
+    result.set(key, attr_value(*at.children[i + 1]));
+  }
+  return result;
+}
+
+}  // namespace text
+
+}  // namespace relaxc

@@ -1,0 +1,14 @@
+// Reads modules in TVMScript form without Python: everything that the printer prints, and what people write in the
+// dialect of TVM up to 0.23 (see printer.h; the common spellings of later versions are read too).
+//
+// Lone functions outside of a class become entries of the module. Every node gets the span of its text. All errors that
+// do not follow from others are reported in one run, each with what was expected, what was found, and a hint where one
+// is known; the module then holds what could be read.
+#pragma once
+#include "ir/op.h"
+
+namespace relaxc {
+
+IRModule parse_module(std::string_view text, std::string filename, const OpTable& ops, Diagnostics& diagnostics);
+
+}  // namespace relaxc

@@ -1,0 +1,242 @@
+// The reader's state, shared by its parts: modules and names (parser.cc), expressions (parse_expr.cc), types
+// (parse_type.cc), tensor programs (parse_prim_func.cc), graph functions (parse_function.cc). Internal to ir/text/.
+#pragma once
+#include <map>
+
+#include "ir/builder.h"
+#include "ir/text/parser.h"
+#include "ir/text/syntax.h"
+
+namespace relaxc::text {
+
+// Thrown once an error is reported; caught where statements are separated.
+struct Failed {};
+
+// What a name stands for. Poisoned: its definition failed, so its uses are not reported again.
+struct Entity {
+  std::optional<Expr> expr;  // absent: poisoned, or the module itself
+  bool is_module = false;
+  bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
+};
+
+// A scalar or graph value. A literal has no dtype of its own yet: it takes the other operand's.
+struct Value {
+  Expr expr;
+  bool literal = false;
+};
+
+// The nearest of the candidates, when near enough to be meant.
+std::string quoted(std::string_view text);
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+class Parser {
+ public:
+  Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics);
+  IRModule run();
+
+ private:
+  friend struct IntrinsicForms;
+  using Keyword = Syntax::Keyword;
+
+  // ---- parser.cc: errors, names, modules
+  Span span(const Syntax& at) const { return {origin_, at.line, at.column, at.length}; }
+  Span span(const Line& at) const { return {origin_, at.line, at.column, at.length}; }
+  Span span(const Param& at) const { return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())}; }
+  template <class At, class... Args>
+  Diagnostic& report(const At& at, fmt::format_string<Args...> format, Args&&... args) {
+    return diagnostics_.error(span(at), "{}", fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class At, class... Args>
+  [[noreturn]] void fail(const At& at, fmt::format_string<Args...> format, Args&&... args) {
+    report(at, format, std::forward<Args>(args)...);
+    throw Failed();
+  }
+  [[noreturn]] void fail_with_hint(const Syntax& at, std::string message, std::string hint);
+  // Runs fn; what it throws ends up in the diagnostics. False after an error.
+  template <class F>
+  bool guarded(F&& fn) {
+    try {
+      fn();
+      return true;
+    } catch (const Failed&) {
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics_.add(diagnostic);
+    }
+    return false;
+  }
+
+  struct NameScope {
+    explicit NameScope(Parser& p) : parser(p) { parser.scopes_.emplace_back(); }
+    ~NameScope() { parser.scopes_.pop_back(); }
+    Parser& parser;
+  };
+  const Entity* lookup(std::string_view name) const;
+  void define(std::string_view name, Expr value) {
+    scopes_.back().insert_or_assign(std::string(name), Entity{std::move(value)});
+  }
+  // After a failed statement: the names it would have defined.
+  void poison(const Syntax* target);
+  void poison_line(const Line& line);
+  Expr name(const Syntax& at);
+  std::vector<std::string> names_in_scope() const;
+
+  // "T.axis.spatial", "R.nn.relu": an attribute chain on a prefix, alias rows applied; empty for anything else.
+  std::string dotted(const Syntax& at) const;
+  // The name of the module's function that `cls.f` or `Module.f` means; null when it is something else.
+  const std::string* function_name(const Syntax& at);
+  const Syntax* keyword(const Syntax& call, std::string_view name) const;
+  // Positional argument i, or the keyword of that name; null when absent.
+  const Syntax* arg(const Syntax& call, size_t i, std::string_view name) const;
+  const Syntax& required(const Syntax& call, size_t i, std::string_view name);
+  size_t positional(const Syntax& call) const { return call.children.size() - 1; }
+  void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
+
+  // Literals.
+  std::string string(const Syntax& at);
+  std::string name_of_target(const Syntax& at);
+  bool is_docstring(const Line& line) const;
+  std::optional<int64_t> int_literal(const Syntax& at);
+  int64_t constant_int(const Syntax& at);
+  bool constant_bool(const Syntax& at);
+  DType dtype(const Syntax& at);
+  AttrValue attr_value(const Syntax& at);
+  Attrs attrs(const Syntax& at);
+  std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
+
+  void collect(const Lines& lines, bool top);
+  void class_body(const Line& line);
+  void declare(const Line& line);
+  void imports(const Line& line);
+  struct Pending {
+    std::string name;
+    const Line* line;
+    bool is_program = false, is_private = false, pure = true;
+  };
+
+  // ---- parse_expr.cc
+  Value eval(const Syntax& at);
+  Expr expr(const Syntax& at) { return eval(at).expr; }
+  // A scalar; a literal becomes one of the dtype.
+  Expr scalar(const Syntax& at, std::optional<DType> wanted = std::nullopt);
+  Expr condition(const Syntax& at);
+  Expr adapt(Value value, DType dtype, const Syntax& at);
+  void match_operands(Value& a, Value& b, const Syntax& at);
+  Value number(const Syntax& at);
+  Value unary(const Syntax& at);
+  Value binary(const Syntax& at);
+  Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
+  Value conditional(const Syntax& at);
+  Value subscript(const Syntax& at);
+  Value load(const Buffer& buffer, const Syntax& at);
+  std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
+  std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
+  Range slice(const Syntax& at);
+  Expr extent_of(const Expr& min, const Expr& end, const Syntax& at);
+  Value call(const Syntax& at);
+  Value method_call(const Syntax& at);
+  Value tir_call(const std::string& name, const Syntax& at);
+  std::optional<Value> tir_form(const std::string& name, const Syntax& at);
+  Value dtype_call(DType dtype, const Syntax& at);
+  Value intrinsic_call(const std::string& name, const Syntax& at);
+  Value let_expression(const Syntax& at);
+  Buffer buffer(const Syntax& at);
+  int64_t lanes(const Syntax& at);
+
+  // ---- parse_type.cc
+  Type type(const Syntax& at);
+  std::optional<Type> try_type(const Syntax& at);
+  Type tensor_type_of(const Syntax* call, const Syntax& at);
+  Type callable_type(const Syntax& at);
+  std::vector<Expr> dims(const Syntax& at, DType otherwise);
+  Expr dim(const Syntax& at, DType otherwise);
+  // An expression in a string; names that nothing defines become dims of the function.
+  Expr quoted_dim(const Syntax& at, DType otherwise);
+  BufferType buffer_type_of(const Syntax& call, size_t first);
+
+  // ---- parse_prim_func.cc
+  struct BlockState;
+  PrimFuncRef prim_func(const Pending& pending);
+  Stmt body(const Lines& lines);
+  std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
+  void tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out);
+  void tir_assign(const Line& line, std::vector<Stmt>& out);
+  void tir_call_line(const Line& line, std::vector<Stmt>& out);
+  void tir_for(const Line& line, std::vector<Stmt>& out);
+  void tir_with(const Line& line, std::vector<Stmt>& out);
+  void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
+  bool define_free_vars(const Line& line);
+  bool define_axis(const Line& line);
+  bool define_buffer(const Line& line, std::vector<Stmt>& out);
+  void match_param(const Line& line, const Syntax& call);
+  Stmt block(const Line& line, const Syntax& call);
+  std::vector<BufferRegion> regions(const Syntax& call);
+  BufferRegion region(const Syntax& at);
+
+  // ---- parse_function.cc
+  void signature(const Pending& pending);
+  FunctionRef graph_function(const Line& line, bool is_private, bool pure, bool nested);
+  struct Signature {
+    std::vector<VarRef> params;
+    std::optional<Type> result;
+    std::map<std::string, Entity> names;
+  };
+  Signature read_signature(const Line& line);
+  struct Body {
+    std::vector<BindingBlock> blocks;
+    bool in_dataflow = false;
+    std::optional<Expr> result;
+    Attrs attrs;
+    bool impure = false;
+  };
+  void relax_lines(const Lines& lines, Body& body);
+  void relax_line(const Line& line, Body& body);
+  void relax_assign(const Line& line, Body& body);
+  void relax_call_line(const Line& line, Body& body);
+  void relax_if(const Line& line, Body& body);
+  Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
+  void dataflow(const Line& line, Body& body);
+  void bind(Binding binding);
+  Expr leaf(Value value, const Syntax& at);
+  Expr as_argument(const Syntax& at);
+  Value relax_call(const std::string& name, const Syntax& at);
+  Value operator_call(const OpRow& row, const Syntax& at);
+  Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
+  Value call_tir(const std::string& name, const Syntax& at);
+  Value packed_call(const std::string& name, const Syntax& at);
+  Value function_call(Expr callee, const Syntax& at);
+  Value constant(const Syntax& at);
+  std::vector<Type> type_list(const Syntax& at);
+  void set_type_args(const Syntax& at, Call& call);
+  Value typed_call(Call call, const Syntax& at);
+
+  std::shared_ptr<const Origin> origin_;
+  const OpTable& ops_;
+  Diagnostics& diagnostics_;
+  SyntaxTree tree_;
+  IRModule module_;
+  std::vector<Pending> pending_;
+  std::map<std::string, Type> declared_;  // functions of the module and their types
+  std::string class_name_ = "Module";
+  std::map<std::string, std::string, std::less<>> prefixes_;
+  std::vector<std::map<std::string, Entity, std::less<>>> scopes_;
+  std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
+
+  // Of the function being read.
+  bool in_graph_ = false;
+  DType default_int_ = kInt64;
+  bool quoted_ = false;  // inside of a quoted dim: unknown names become dims
+  // Tensor programs.
+  std::vector<std::optional<VarRef>> params_;
+  std::map<std::string, size_t, std::less<>> handles_;  // param name to position
+  Attrs func_attrs_;
+  std::vector<BlockState*> blocks_;
+  std::unordered_set<const NodeHeader*> root_allocations_;
+  std::unordered_map<const NodeHeader*, Range> loops_;
+  int statement_depth_ = 0;
+  // Graph functions.
+  Body* body_ = nullptr;
+  std::map<std::string, Signature> signatures_;
+  std::optional<Type> wanted_;  // the annotation of the binding being read
+};
+
+}  // namespace relaxc::text

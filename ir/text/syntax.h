@@ -1,0 +1,104 @@
+// The syntax tree of the text format: the part of Python's grammar that modules are written in, without meaning.
+#pragma once
+#include <deque>
+
+#include "ir/text/lexer.h"
+
+namespace relaxc::text {
+
+enum class SyntaxKind : uint8_t {
+  kName,
+  kInt,
+  kFloat,
+  kString,
+  kConstant,  // True, False, None, ...
+  kTuple,
+  kList,
+  kDict,         // children: key, value, key, value, ...
+  kAttribute,    // children: object; text: the name
+  kSubscript,    // children: object, then the indices
+  kSlice,        // children: start, stop, step; null where absent
+  kCall,         // children: callee, then the positional arguments; keywords
+  kUnary,        // text: - + ~ not
+  kBinary,       // text: + - * / // % ** << >> & | ^ @
+  kCompare,      // text: the operator; children: two
+  kBool,         // text: and, or; children: two
+  kConditional,  // children: value, condition, otherwise
+  kStarred,
+};
+
+struct Syntax {
+  SyntaxKind kind;
+  uint32_t line, column, length;  // of the underline: the whole expression when on one line
+  int32_t depth = 1;              // of the tree; bounded, so that recursion over it is
+  std::string_view text;
+  std::vector<const Syntax*> children;
+  struct Keyword {
+    std::string_view name;
+    const Syntax* value;
+    uint32_t line, column;
+  };
+  std::vector<Keyword> keywords;
+};
+
+enum class LineKind : uint8_t {
+  kExpression,
+  kAssign,     // targets (names or subscripts), annotation, value
+  kAugmented,  // text: the operator
+  kFor,        // targets in `target`, value: the iterable
+  kWhile,
+  kIf,
+  kWith,
+  kAssert,  // value, extra: the message
+  kReturn,
+  kPass,
+  kBreak,
+  kContinue,
+  kFunction,
+  kClass,
+  kImport,
+};
+
+struct Line;
+using Lines = std::vector<const Line*>;
+
+struct Param {
+  std::string_view name;
+  const Syntax* annotation;  // null: none
+  uint32_t line, column;
+};
+
+struct Line {
+  LineKind kind;
+  uint32_t line, column, length;
+  std::string_view text;           // operator, or the name of a function or class
+  const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
+  const Syntax* annotation = nullptr;
+  const Syntax* value = nullptr;
+  const Syntax* extra = nullptr;
+  Lines body, otherwise;
+  std::vector<std::pair<const Syntax*, const Syntax*>> items;  // with: expression, name or null
+  std::vector<const Syntax*> decorators;
+  std::vector<Param> params;
+  std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
+};
+
+// Owns the nodes; they live as long as it does.
+struct SyntaxTree {
+  std::deque<Syntax> expressions;
+  std::deque<Line> lines;
+  Lines top;
+};
+
+struct SyntaxLimits {
+  int expression_depth = 400;
+  int statement_depth = 100;
+};
+
+// Parses a whole source, reporting every error and going on with the next statement.
+void parse_syntax(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
+// Parses one expression (the content of a string); null after an error.
+const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
+                               const SyntaxLimits& limits = {});
+
+}  // namespace relaxc::text

@@ -1,0 +1,57 @@
+// The rules of a module. Each has a test that breaks only it: tests/ir/verify/<rule>.test.
+//
+// Modules
+//   M1  functions are graph functions, tensor programs or external functions, and their names are identifiers
+// Graph functions (ir/verify_graph.cc)
+//   G1  a variable is defined before it is used
+//   G2  a variable is defined once in the module
+//   G3  operands are leaves: variables, constants, scalars, shapes, tuples of leaves
+//   G4  what a dataflow block binds is visible after it only when it is an output; outputs are bound in the block
+//   G5  a dataflow block holds no branches and no calls with side effects
+//   G6  a pure function holds no calls with side effects
+//   G7  a symbolic dim is bound before it is used: bare in a param's type or in an earlier match_cast
+//   G8  functions that are named exist in the module
+//   G9  a call_tir fits its tensor program: number of tensors and scalars, ranks, dtypes, constant dims
+//   G10 a call fits its operator or function: number of arguments, attributes, operand types
+//   G11 the type a variable is declared with agrees with the type of its value
+//   G12 the index of a tuple's item is in range
+//   G13 both branches of an `if` give the declared type, and the condition is a bool scalar
+//   G14 the returned value has the declared result type
+//   G15 plain binding blocks are not empty and do not follow each other
+// Tensor programs (ir/verify_prim_func.cc)
+//   T1  a buffer is defined in scope: a param, an allocation, a window
+//   T2  a scalar variable is defined in scope
+//   T3  a variable is defined once
+//   T4  one index per dim, and only the last is a vector
+//   T5  indices, loop bounds, extents and axis values are integers
+//   T6  a stored value has the buffer's dtype and the index's lanes
+//   T7  conditions, predicates and assertions are bool
+//   T8  loop bounds have the loop variable's dtype; a thread axis belongs to thread bindings
+//   T9  an axis has the dtype of its domain
+//   T10 init stands in blocks with reduce axes only, and mentions no reduce axis
+//   T11 reads and writes cover the buffers that the block accesses
+//   T12 vectors have the lanes that their operation says
+//   T13 params are buffers, scalars or handles
+//   T14 blocks stand below a root block
+//   T15 a sequence is flat: no sequence inside of it, and not of one statement
+#include "ir/verify.h"
+
+#include "ir/text/names.h"
+#include "ir/verify_internal.h"
+
+namespace relaxc {
+
+void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics) {
+  std::unordered_set<const NodeHeader*> defined;
+  for (const auto& [name, function] : module.functions) {
+    bool known = function.is<Function>() || function.is<PrimFunc>() || function.is<ExternFunc>();
+    if (!known)
+      diagnostics.error(function.span(), "'{}' is a {}, not a function [M1]", name, kind_name(function.kind()));
+    if (name.empty() || text::identifier(name) != name)
+      diagnostics.error(function.span(), "'{}' is no identifier [M1]", name);
+    if (auto graph = try_cast<Function>(function)) verify_graph(*graph, module, ops, defined, diagnostics);
+    if (auto program = try_cast<PrimFunc>(function)) verify_program(name, *program, defined, diagnostics);
+  }
+}
+
+}  // namespace relaxc

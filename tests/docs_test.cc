@@ -1,0 +1,192 @@
+// What the documentation names exists: files, folders, flags, commands, passes.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "passes/pass.h"
+#include "tests/process.h"
+
+#include "tests/catch.h"
+
+using namespace relaxc;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRoot = RELAXC_SOURCE_DIR;
+
+std::string read_file(const fs::path& path) {
+  std::ifstream in(path);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool is_hidden_or_built(const fs::path& path) {
+  std::string name = path.filename().string();
+  return name.starts_with('.') || name.starts_with("build") || name == "node_modules";
+}
+
+// Every *.md of the tree.
+std::vector<fs::path> documents() {
+  std::vector<fs::path> result;
+  for (auto it = fs::recursive_directory_iterator(kRoot); it != fs::recursive_directory_iterator(); ++it) {
+    if (it->is_directory() && is_hidden_or_built(it->path())) it.disable_recursion_pending();
+    if (it->path().extension() == ".md") result.push_back(it->path());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+std::vector<std::string> matches(const std::string& text, const std::string& pattern, size_t group) {
+  std::vector<std::string> result;
+  std::regex regex(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) result.push_back((*it)[group]);
+  return result;
+}
+
+bool glob_matches(const std::string& pattern, const std::string& name) {
+  return std::regex_match(name, std::regex(std::regex_replace(std::regex_replace(pattern, std::regex("\\."), "\\."),
+                                                              std::regex("\\*"), ".*")));
+}
+
+bool is_there(const fs::path& path) {
+  std::string name = path.filename().string();
+  if (name.find('*') == std::string::npos) return fs::exists(path);
+  if (!fs::is_directory(path.parent_path())) return false;
+  return std::any_of(fs::directory_iterator(path.parent_path()), fs::directory_iterator(),
+                     [&](const auto& entry) { return glob_matches(name, entry.path().filename().string()); });
+}
+
+// Relative to the root or to the document; a plain file name may also lie deeper below the document.
+bool is_named_right(const fs::path& document, const std::string& name) {
+  fs::path folder = document.parent_path();
+  if (is_there(kRoot / name) || is_there(folder / name)) return true;
+  if (name.find('/') != std::string::npos || folder == kRoot) return false;
+  return std::any_of(fs::recursive_directory_iterator(folder), fs::recursive_directory_iterator(),
+                     [&](const auto& entry) { return entry.path().filename() == name; });
+}
+
+std::string help_of(const std::vector<std::string>& command) {
+  std::vector<std::string> argv = {RELAXC_TOOL};
+  argv.insert(argv.end(), command.begin(), command.end());
+  argv.push_back("--help");
+  test::Outcome outcome = test::run_program(argv, 60);
+  REQUIRE(outcome.exit_code == 0);
+  return outcome.out;
+}
+
+const std::vector<std::string> kCommands = {"run", "compile", "opt", "bench"};
+
+}  // namespace
+
+TEST_CASE("files and folders that documents name exist", "[docs]") {
+  size_t checked = 0;
+  std::string missing;
+  for (const fs::path& document : documents()) {
+    // `a/b`, `a/`, or a file name with an extension of ours; not `<name>` patterns, options or build outputs.
+    for (const std::string& name :
+         matches(read_file(document), "`([A-Za-z0-9_.*-]*/[A-Za-z0-9_./*-]*|[a-z0-9_*]+\\.(?:cc|h|py|md))`", 1)) {
+      if (name.starts_with("build") || name.starts_with("/") || name.starts_with("../")) continue;
+      ++checked;
+      std::string path = name.starts_with("./") ? name.substr(2) : name;
+      if (!is_named_right(document, path)) {
+        missing += "\n  " + fs::relative(document, kRoot).string() + ": " + name;
+      }
+    }
+  }
+  INFO("named but not there:" << missing);
+  CHECK(missing.empty());
+  CHECK(checked > 50);
+}
+
+TEST_CASE("flags and commands that documents name exist", "[docs]") {
+  std::string dev_help = test::run_program({(kRoot / "dev").string(), "help"}, 60).out;
+  REQUIRE_FALSE(dev_help.empty());
+  std::map<std::string, std::string> help;
+  for (const std::string& command : kCommands) help[command] = help_of({command});
+  size_t checked = 0;
+  std::string missing;
+  for (const fs::path& document : documents()) {
+    std::string text = read_file(document), where = "\n  " + fs::relative(document, kRoot).string() + ": ";
+    for (const std::string& command : matches(text, "\\./dev ([a-z]+)", 1)) {
+      ++checked;
+      bool known = command == "help" || std::regex_search(dev_help, std::regex("\n  " + command + "\\b"));
+      if (!known) missing += where + "./dev " + command;
+    }
+    std::regex use("\\brelaxc (run|compile|opt|bench)\\b([^`\n|&;]*)");
+    for (std::sregex_iterator it(text.begin(), text.end(), use), end; it != end; ++it) {
+      for (const std::string& flag : matches((*it)[2], "(--[a-z][a-z-]*|-[a-zA-Z]\\b)", 1)) {
+        ++checked;
+        bool known = std::regex_search(help[(*it)[1]], std::regex("[ ,]" + flag + "\\b"));
+        if (!known) missing += where + "relaxc " + (*it)[1].str() + " " + flag;
+      }
+    }
+  }
+  INFO("named but unknown:" << missing);
+  CHECK(missing.empty());
+  CHECK(checked > 20);
+}
+
+TEST_CASE("every flag of relaxc is in docs/relaxc.md", "[docs]") {
+  std::string reference = read_file(kRoot / "docs/relaxc.md");
+  for (const std::string& command : kCommands) {
+    for (const std::string& flag : matches(help_of({command}), "\n  (?:-[a-zA-Z],)?(--[a-z-]+)", 1)) {
+      INFO("relaxc " << command << " " << flag);
+      CHECK(reference.find("`" + flag) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("help fits a screen and shows an example", "[docs]") {
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{}, {"run"}, {"compile"}, {"opt"}, {"bench"}}) {
+    std::string text = help_of(command);
+    INFO(text);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 40);
+    size_t example = text.find("Example:");
+    REQUIRE(example != std::string::npos);
+    CHECK(text.find(command.empty() ? "relaxc run" : "relaxc " + command[0], example) != std::string::npos);
+  }
+}
+
+TEST_CASE("every folder has a README of five to twenty-odd lines", "[docs]") {
+  std::vector<fs::path> folders = {kRoot / "examples/digits", kRoot / "examples/embed", kRoot / "tests/hostile"};
+  for (const auto& entry : fs::directory_iterator(kRoot)) {
+    if (entry.is_directory() && !is_hidden_or_built(entry.path())) folders.push_back(entry.path());
+  }
+  for (const fs::path& folder : folders) {
+    INFO(folder.filename().string());
+    std::string text = read_file(folder / "README.md");
+    auto lines = std::count(text.begin(), text.end(), '\n');
+    CHECK(lines >= 5);
+    CHECK(lines <= 35);
+  }
+  std::string architecture = read_file(kRoot / "ARCHITECTURE.md");
+  CHECK(std::count(architecture.begin(), architecture.end(), '\n') <= 150);
+}
+
+TEST_CASE("documents name no machine of ours", "[docs]") {
+  for (const fs::path& document : documents()) {
+    std::string text = read_file(document);
+    INFO(document.string());
+    for (const char* place : {"/work/", "/home/", "/root/", "/tmp/"}) CHECK(text.find(place) == std::string::npos);
+  }
+}
+
+TEST_CASE("every pass has a file, a line of doc and a test of its name", "[docs]") {
+  std::set<std::string> in_pipelines;
+  for (const Pipeline& pipeline : pipelines()) in_pipelines.insert(pipeline.passes.begin(), pipeline.passes.end());
+  for (const Pass& pass : passes()) {
+    INFO(pass.name);
+    CHECK(fs::exists(kRoot / "passes" / (std::string(pass.name) + ".cc")));
+    CHECK(std::string(pass.doc).size() > 10);
+    CHECK(std::string(pass.doc).find('\n') == std::string::npos);
+    bool tested = is_there(kRoot / "tests/passes" / (std::string(pass.name) + "*.test")) ||
+                  is_there(kRoot / "tests/passes" / (std::string(pass.name) + "*_test.cc"));
+    CHECK(tested);
+    CHECK(in_pipelines.contains(pass.name));
+  }
+}

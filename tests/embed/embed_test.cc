@@ -1,0 +1,53 @@
+// Installs relaxc below the build folder, builds examples/embed against it as a stranger would, and runs it.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tests/process.h"
+
+#include "tests/catch.h"
+
+using namespace relaxc;
+namespace fs = std::filesystem;
+
+namespace {
+
+std::string must_run(const std::vector<std::string>& argv) {
+  test::Outcome outcome = test::run_program(argv, 600);
+  INFO(argv[0] << " " << argv[1] << ": " << outcome.how_it_ended() << "\n" << outcome.out << outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return outcome.out;
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("an installed relaxc is found, linked and runs in another project", "[embed]") {
+  std::string build = RELAXC_BINARY_DIR, prefix = build + "/prefix", project = build + "/embed";
+  fs::remove_all(prefix);
+  fs::remove_all(project);
+  must_run({RELAXC_CMAKE, "--install", build, "--prefix", prefix});
+  CHECK(fs::exists(prefix + "/bin/relaxc"));
+  CHECK(fs::exists(prefix + "/include/relaxc/vm/program.h"));
+  CHECK(fs::exists(prefix + "/include/relaxc/codegen/compile.h"));
+  must_run({RELAXC_CMAKE, "-S", RELAXC_SOURCE_DIR "/examples/embed", "-B", project, "-G", "Ninja",
+            "-DCMAKE_PREFIX_PATH=" + prefix, "-DCMAKE_CXX_FLAGS=" RELAXC_CXX_FLAGS});
+  must_run({RELAXC_CMAKE, "--build", project});
+
+  std::string artifact = project + "/digits.so";
+  std::string out = must_run({project + "/embed", RELAXC_SOURCE_DIR "/examples/digits/digits.onnx", artifact});
+  INFO(out);
+  CHECK(contains(out, "input  image: float32[batch, 1, 8, 8]"));
+  CHECK(contains(out, "output probability: float32[batch, 10]"));
+  for (const char* batch : {"1", "3", "16"}) {
+    CHECK(contains(out,
+                   fmt::format("float32[{}, 1, 8, 8] at exactly the host's memory -> float32[{}, 10]", batch, batch)));
+  }
+  CHECK(must_run({project + "/serve", artifact}) == "float32[2, 10]\n");
+
+  // The runtime needs neither the compiler nor what the compiler needs.
+  std::string libraries = must_run({"ldd", project + "/serve"});
+  CHECK(contains(libraries, "libfmt"));
+  for (const char* name : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries, name));
+}

@@ -1,0 +1,180 @@
+// The rooms and their arrows: the table in ARCHITECTURE.md against every #include.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "tests/catch.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRoot = RELAXC_SOURCE_DIR;
+
+struct Room {
+  std::string name;
+  std::set<std::string> may_include;
+};
+
+// `a/` of each table cell `...`.
+std::vector<std::string> folders_in(const std::string& cell) {
+  std::vector<std::string> result;
+  for (size_t begin = 0; (begin = cell.find('`', begin)) != std::string::npos;) {
+    size_t end = cell.find('`', begin + 1);
+    std::string name = cell.substr(begin + 1, end - begin - 1);
+    if (name.ends_with('/')) result.push_back(name.substr(0, name.size() - 1));
+    begin = end + 1;
+  }
+  return result;
+}
+
+// The rows of the table whose head has the column "may include", in order.
+std::vector<Room> read_rooms() {
+  std::vector<Room> rooms;
+  std::ifstream file(kRoot / "ARCHITECTURE.md");
+  bool inside = false;
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with('|')) {
+      inside = false;
+    } else if (line.find("may include") != std::string::npos) {
+      inside = true;
+    } else if (inside && line.find("---") == std::string::npos) {
+      std::istringstream cells(line.substr(1));
+      std::string name, doc, allowed;
+      std::getline(cells, name, '|');
+      std::getline(cells, doc, '|');
+      std::getline(cells, allowed, '|');
+      std::vector<std::string> own = folders_in(name), list = folders_in(allowed);
+      REQUIRE(own.size() == 1);
+      rooms.push_back({own[0], {list.begin(), list.end()}});
+    }
+  }
+  return rooms;
+}
+
+struct Include {
+  std::string file;  // relative to the root
+  int line;
+  std::string target;  // between the quotes or brackets
+  bool quoted;
+};
+
+std::vector<Include> read_includes(const std::vector<Room>& rooms) {
+  std::vector<Include> result;
+  for (const Room& room : rooms) {
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / room.name)) {
+      std::string extension = entry.path().extension().string();
+      if (extension != ".cc" && extension != ".h") continue;
+      std::ifstream file(entry.path());
+      int number = 0;
+      for (std::string line; std::getline(file, line);) {
+        ++number;
+        size_t hash = line.find_first_not_of(' ');
+        if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) continue;
+        size_t open = line.find_first_of("\"<", hash), close = line.find_first_of("\">", open + 1);
+        REQUIRE(close != std::string::npos);
+        result.push_back({fs::relative(entry.path(), kRoot).generic_string(), number,
+                          line.substr(open + 1, close - open - 1), line[open] == '"'});
+      }
+    }
+  }
+  return result;
+}
+
+std::string first_folder(const std::string& path) { return path.substr(0, path.find('/')); }
+std::string place(const Include& include) {
+  return include.file + ":" + std::to_string(include.line) + ": " + include.target;
+}
+
+}  // namespace
+
+TEST_CASE("the table of rooms is in dependency order and complete", "[layering]") {
+  std::vector<Room> rooms = read_rooms();
+  REQUIRE(rooms.size() >= 9);
+  std::set<std::string> above;
+  for (const Room& room : rooms) {
+    INFO(room.name);
+    CHECK(fs::is_directory(kRoot / room.name));
+    for (const std::string& other : room.may_include) {
+      INFO("includes " << other);
+      CHECK(above.contains(other));
+    }
+    above.insert(room.name);
+  }
+  // Each folder with C++ in it is a room or one of the named others.
+  const std::set<std::string> others = {"tests", "examples", "bench", "docs", "cmake"};
+  for (const auto& entry : fs::directory_iterator(kRoot)) {
+    std::string name = entry.path().filename().string();
+    if (!entry.is_directory() || name.starts_with('.') || name.starts_with("build")) continue;
+    INFO(name);
+    CHECK((above.contains(name) || others.contains(name)));
+  }
+}
+
+TEST_CASE("a room includes only the rooms that it may", "[layering]") {
+  std::vector<Room> rooms = read_rooms();
+  std::map<std::string, std::set<std::string>> allowed;
+  for (const Room& room : rooms) {
+    allowed[room.name] = room.may_include;
+    allowed[room.name].insert(room.name);
+  }
+  std::vector<Include> includes = read_includes(rooms);
+  REQUIRE(includes.size() > 200);
+  std::string wrong;
+  for (const Include& include : includes) {
+    if (!include.quoted) continue;
+    bool exists = include.target.find('/') != std::string::npos && fs::exists(kRoot / include.target);
+    if (!exists) wrong += "\n  " + place(include) + " (give the path from the root)";
+    if (exists && !allowed[first_folder(include.file)].contains(first_folder(include.target)))
+      wrong += "\n  " + place(include);
+  }
+  INFO("arrows that ARCHITECTURE.md does not allow:" << wrong);
+  CHECK(wrong.empty());
+}
+
+TEST_CASE("foreign headers stay in their room", "[layering]") {
+  const std::vector<std::pair<std::string, std::string>> homes = {{"llvm/", "codegen/"},
+                                                                  {"llvm-c/", "codegen/"},
+                                                                  {"lld/", "codegen/"},
+                                                                  {"onnx/", "frontend/onnx/"},
+                                                                  {"google/protobuf/", "frontend/onnx/"},
+                                                                  {"CLI/", "tools/"},
+                                                                  {"catch2/", "tests/"}};
+  std::string wrong;
+  std::set<std::string> seen;
+  for (const Include& include : read_includes(read_rooms())) {
+    if (include.quoted) continue;
+    for (const auto& [prefix, home] : homes) {
+      if (!include.target.starts_with(prefix)) continue;
+      seen.insert(prefix);
+      if (!include.file.starts_with(home)) wrong += "\n  " + place(include) + " belongs to " + home;
+    }
+  }
+  INFO("foreign headers in the wrong room:" << wrong);
+  CHECK(wrong.empty());
+  for (const char* prefix : {"llvm/", "onnx/", "CLI/"}) CHECK(seen.contains(prefix));  // the test still finds them
+}
+
+TEST_CASE("files include each other without a cycle", "[layering]") {
+  std::map<std::string, std::vector<std::string>> edges;
+  for (const Include& include : read_includes(read_rooms())) {
+    if (include.quoted) edges[include.file].push_back(include.target);
+  }
+  std::map<std::string, int> state;  // 1: on the path, 2: done
+  std::string cycle;
+  std::function<void(const std::string&, const std::string&)> visit = [&](const std::string& file,
+                                                                          const std::string& path) {
+    if (state[file] == 1 && cycle.empty()) cycle = path;
+    if (state[file] != 0) return;
+    state[file] = 1;
+    for (const std::string& target : edges[file]) visit(target, path + " -> " + target);
+    state[file] = 2;
+  };
+  for (const auto& [file, targets] : std::map(edges)) visit(file, file);
+  INFO(cycle);
+  CHECK(cycle.empty());
+}

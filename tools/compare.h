@@ -1,0 +1,13 @@
+// The comparison of relaxc run --test-data; the tests judge by it too.
+#pragma once
+#include <string>
+
+#include "vm/tensor.h"
+
+namespace relaxc::tools {
+
+// The worst element of a failed comparison, as one line; empty when actual matches expected within
+// |a - e| <= atol + rtol * |e| (NaN equals NaN; dtype and shape must be equal).
+std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol);
+
+}  // namespace relaxc::tools
