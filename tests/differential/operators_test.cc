@@ -282,10 +282,10 @@ void add_layouts(std::vector<Case>& cases) {
   cases.push_back(op_case("concat", "", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m"), g.input("k,m"), g.input("3,m")})}; }, {{"axis", 0}}));
   cases.push_back(op_case("concat", "last", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m"), g.input("n,k")})}; }, {{"axis", -1}}));
   cases.push_back(op_case("concat", "int64", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n", kInt64), g.input("m", kInt64), g.input("2", kInt64)})}; }, {{"axis", 0}}));
-  cases.push_back(op_case("broadcast_to", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,1"), g.shape("b,n,m")}; }));
-  cases.push_back(op_case("broadcast_to", "same", [](Graph& g) -> std::vector<Expr> { return {g.input("m"), g.shape("n,m")}; }));
+  cases.push_back(op_case("broadcast_to", "", [](Graph& g) -> std::vector<Expr> { g.input("b,m"); return {g.input("n,1"), g.shape("b,n,m")}; }));
+  cases.push_back(op_case("broadcast_to", "same", [](Graph& g) -> std::vector<Expr> { g.input("n"); return {g.input("m"), g.shape("n,m")}; }));
   cases.push_back(op_case("tile", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.shape("2,3")}; }));
-  cases.push_back(op_case("tile", "symbolic", [](Graph& g) -> std::vector<Expr> { return {g.input("n,3"), g.shape("b,1")}; }));
+  cases.push_back(op_case("tile", "symbolic", [](Graph& g) -> std::vector<Expr> { g.input("b"); return {g.input("n,3"), g.shape("b,1")}; }));
   cases.back().most = 200;
   cases.push_back(op_case("repeat", "", one("n,m"), {{"repeats", 3}, {"axis", 0}}));
   cases.push_back(op_case("repeat", "last", one("n,m"), {{"repeats", 2}, {"axis", 1}}));
@@ -318,8 +318,13 @@ void add_layouts(std::vector<Case>& cases) {
     pad(mode, "", {1, 2, 3, 0});
     pad(mode, " int8", {0, 0, 2, 2}, kInt8);
   }
+  cases.push_back(op_case("nn.pad", "of an empty axis", [](Graph& g) -> std::vector<Expr> {
+    return {g.input("n,3"), g.shape("1,2,0,0")};
+  }, {{"pad_mode", "edge"}}));
+  cases.back().sizes = {{{"n", 0}}};
   pad("constant", " crop", {-1, 2, 1, -2});
   cases.push_back(op_case("nn.pad", "symbolic", [](Graph& g) -> std::vector<Expr> {
+    g.input("b");
     return {g.input("n,m"), g.shape("b,1,0,b"), g.input("")};
   }));
 }
@@ -330,6 +335,9 @@ void add_indexing(std::vector<Case>& cases) {
   cases.push_back(op_case("take", "flat", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n*m"})}; }, {}, {{"n", 1}, {"m", 1}}));
   cases.push_back(op_case("take", "one", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("", kInt64, {.extent = "n"})}; }, {{"axis", 0}}, {{"n", 1}}));
   cases.push_back(op_case("take", "empty axis", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("0", kInt64)}; }, {{"axis", 0}}));
+  // Out of range on an empty axis: zeros.
+  cases.push_back(op_case("take", "from an empty axis", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})}; }, {{"axis", 0}}));
+  cases.back().sizes = {{{"n", 0}, {"m", 3}, {"k", 2}}};
   cases.push_back(op_case("gather_elements", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("n,k", kInt64, {.extent = "m"})}; }, {{"axis", 1}}, {{"m", 1}}));
   cases.push_back(op_case("gather_nd", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m,k"), g.input("b,1", kInt64, {.extent = "n"})}; }, {}, {{"n", 1}}));
   cases.push_back(op_case("gather_nd", "batched", [](Graph& g) -> std::vector<Expr> { return {g.input("b,n,m"), g.input("b,k,1", kInt64, {.extent = "n"})}; }, {{"batch_dims", 1}}, {{"n", 1}}));
@@ -346,6 +354,7 @@ void add_indexing(std::vector<Case>& cases) {
     return {g.input("n,m", kInt64, {-3, 8}), g.input("", kFloat32), g.input("", kFloat32), int_imm(7)};
   }, {{"axis", -1}}));
   cases.push_back(op_case("one_hot", "symbolic", [](Graph& g) -> std::vector<Expr> {
+    g.input("m");
     return {g.input("n", kInt32, {-3, 8}), g.input("", kInt8), g.input("", kInt8), g.dim("m")};
   }, {{"axis", 0}}));
   cases.push_back(op_case("reverse_sequence", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,b,k"), g.input("b", kInt64, {0, 40})}; }, {{"time_axis", 0}, {"batch_axis", 1}}));
