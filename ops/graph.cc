@@ -46,6 +46,18 @@ Type infer_tensor_item(const OpCall& op) {
   return prim_type(kInt64);
 }
 
+struct FormatAttrs {
+  std::string format;
+  static constexpr auto fields() { return std::tuple(field("format", &FormatAttrs::format)); }
+};
+Type infer_assert(const OpCall& op) {
+  const Type& type = op.arg(0).type();
+  const PrimType* prim = type.as<PrimType>();
+  bool is_bool = prim ? prim->dtype.is_bool() : tensor_dtype(type) == kBool && known_rank(type) == 0;
+  if (!is_bool) op.fail("the condition must be a bool scalar");
+  return tuple_type({});
+}
+
 // Explicit memory, as destination_passing and plan_memory leave it. Shapes are R.shape values; sizes and offsets count
 // bytes and are R.shape values of one item.
 const std::vector<Expr>& shape_argument(const OpCall& op, size_t i) {
