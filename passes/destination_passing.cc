@@ -17,7 +17,9 @@ class DestinationPasser {
     for (const BindingBlock& block : node->blocks) {
       for (const Binding& binding : block.bindings) visit(binding, bindings);
     }
-    return make(SeqExpr{{{false, std::move(bindings), {}}}, substitute(node->body, replaced_)}, seq.type(), seq.span());
+    std::vector<BindingBlock> blocks;
+    if (!bindings.empty()) blocks.push_back({false, std::move(bindings), {}});
+    return make(SeqExpr{std::move(blocks), substitute(node->body, replaced_)}, seq.type(), seq.span());
   }
 
  private:
