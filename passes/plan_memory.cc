@@ -74,12 +74,13 @@ class Planner {
       }
     }
     for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
-    // Calls that may keep their arguments: packed functions, other graph functions.
+    // What may hand its arguments on in its result: packed functions, other graph functions, branches. A kernel has no
+    // result.
     for (const Binding& binding : bindings_) {
       const Call* node = binding.value.as<Call>();
-      bool keeps =
-          node && (node->callee.is<ExternFunc>() ? !binding.value.type().is<TupleType>() : node->callee.is<Var>());
-      keeps = keeps || (node && node->callee.is<GlobalVar>() && !binding.value.type().is<TupleType>());
+      const TupleType* several = binding.value.type().as<TupleType>();
+      bool is_kernel = several && several->items.empty();
+      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == "relax.call_pure_packed" : !is_kernel);
       keeps = keeps || binding.value.is<If>();
       if (!keeps) continue;
       for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
