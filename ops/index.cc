@@ -57,6 +57,15 @@ Expr from_end(const Expr& index, const Expr& dim) {
 }
 Expr clamped(const Expr& index, const Expr& dim) { return max(min(from_end(index, dim), dim - 1), int_imm(0)); }
 
+// The element, or 0 when an axis that is indexed is empty: there is no index to clamp to.
+Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const std::vector<Expr>& dims) {
+  Expr element = load(data, position), any = bool_imm(true);
+  for (const Expr& dim : dims) {
+    if (auto known = as_int(dim); !known || *known == 0) any = any && (int_imm(0) < dim);
+  }
+  return is_int(any, 1) ? element : if_then_else(any, element, zero(dtype_of(element)));
+}
+
 Type infer_take(const OpCall& op) {
   check_index_dtype(op, 1);
   TakeAttrs attrs = op.attrs<TakeAttrs>();
@@ -79,11 +88,11 @@ PrimFuncRef lower_take(const OpCall& op) {
     std::vector<Expr> at_index(i.begin() + axis, i.begin() + axis + index_rank);
     Expr index = load(inputs[1], at_index);
     const std::vector<Expr>& shape = op.shape(0);
-    if (!attrs.axis) return load(inputs[0], unflatten_index(clamped(index, product(shape)), shape));
+    if (!attrs.axis) return load_clamped(inputs[0], unflatten_index(clamped(index, product(shape)), shape), shape);
     std::vector<Expr> source(i.begin(), i.begin() + axis);
     source.push_back(clamped(index, shape[axis]));
     source.insert(source.end(), i.begin() + axis + index_rank, i.end());
-    return load(inputs[0], source);
+    return load_clamped(inputs[0], source, {shape[axis]});
   })});
 }
 
@@ -105,7 +114,7 @@ PrimFuncRef lower_gather_elements(const OpCall& op) {
   return b.finish({b.compute("T_gather_elements", op.dtype(0), op.shape(1), [&](Axes i) {
     std::vector<Expr> source = i;
     source[axis] = clamped(load(inputs[1], i), op.shape(0)[axis]);
-    return load(inputs[0], source);
+    return load_clamped(inputs[0], source, {op.shape(0)[axis]});
   })});
 }
 
@@ -141,7 +150,8 @@ PrimFuncRef lower_gather_nd(const OpCall& op) {
       source.push_back(clamped(load(inputs[1], at_index), op.shape(0)[batch + k]));
     }
     source.insert(source.end(), i.begin() + index_rank - 1, i.end());
-    return load(inputs[0], source);
+    std::vector<Expr> indexed(op.shape(0).begin() + batch, op.shape(0).begin() + batch + length);
+    return load_clamped(inputs[0], source, indexed);
   })});
 }
 

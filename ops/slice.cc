@@ -161,6 +161,11 @@ PrimFuncRef lower_pad(const OpCall& op) {
       source.push_back(padded && attrs.pad_mode != "constant" ? padded_source(attrs.pad_mode, position, shape[d])
                                                               : position);
     }
+    if (attrs.pad_mode != "constant") {  // an empty axis has nothing to repeat
+      for (const Expr& dim : shape) {
+        if (auto known = as_int(dim); !known || *known == 0) inside = inside && (int_imm(0) < dim);
+      }
+    }
     return if_then_else(inside, load(inputs[0], source), fill);
   })});
 }

@@ -9,6 +9,7 @@
 // function's attribute "arena_bytes".
 #include <algorithm>
 
+#include "ir/text/printer.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -73,12 +74,13 @@ class Planner {
       }
     }
     for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
-    // Calls that may keep their arguments: packed functions, other graph functions.
+    // What may hand its arguments on in its result: packed functions, other graph functions, branches. A kernel has no
+    // result.
     for (const Binding& binding : bindings_) {
       const Call* node = binding.value.as<Call>();
-      bool keeps =
-          node && (node->callee.is<ExternFunc>() ? !binding.value.type().is<TupleType>() : node->callee.is<Var>());
-      keeps = keeps || (node && node->callee.is<GlobalVar>() && !binding.value.type().is<TupleType>());
+      const TupleType* several = binding.value.type().as<TupleType>();
+      bool is_kernel = several && several->items.empty();
+      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == "relax.call_pure_packed" : !is_kernel);
       keeps = keeps || binding.value.is<If>();
       if (!keeps) continue;
       for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
@@ -156,7 +158,7 @@ class Planner {
     Function copy = *function_;
     copy.body =
         seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set("arena_bytes", debug_print(total));
+    copy.attrs.set("arena_bytes", print_expr(total));
     return make_function(std::move(copy), function_.span());
   }
 

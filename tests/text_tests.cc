@@ -13,11 +13,11 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
-#include "ops/ops.h"
 #include "passes/pass.h"
 #include "tests/catch.h"
 
@@ -27,11 +27,6 @@ using namespace relaxc;  // NOLINT: a test
 
 constexpr PrintOptions kWhole{int64_t{1} << 40};
 constexpr std::string_view kSeparator = "# ----\n";
-
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
-}
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -191,7 +186,9 @@ void run(const std::filesystem::path& path) {
   }
   if (command.starts_with("passes=")) {
     check_verified(module);
-    PassContext context{op_table(), Target{}};
+    CompileSettings settings;
+    settings.target = "x86-64";
+    PassContext context = pass_context(settings);
     for (const Pass* pass : parse_passes(std::string_view(command).substr(7))) {
       module = pass->run(std::move(module), context);
       check_verified(module);

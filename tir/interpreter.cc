@@ -2,6 +2,7 @@
 
 #include "support/checked_math.h"
 #include "tir/interpreter_internal.h"
+#include "tir/lower/lower.h"
 
 namespace relaxc {
 
@@ -82,7 +83,7 @@ void Interpreter::State::compile() {
     for (size_t d = 0; d < param.strides.size(); ++d) param.strides[d].expected = compiler.expr(type.strides[d]);
     if (param.offset) param.offset->expected = compiler.expr(*type.elem_offset);
   }
-  body = compiler.stmt(function->body);
+  body = compiler.stmt(initialize_empty_reductions(function)->body);
   frame.slots.resize(compiler.slot_count());
   frame.buffers.resize(compiler.buffer_count());
 }

@@ -96,7 +96,7 @@ PrimFuncRef simplify_program(const PrimFuncRef& function) {
 }
 
 PrimFuncRef lower_program(const PrimFuncRef& function) {
-  PrimFuncRef result = simplify_program(lower_blocks(explicit_scalars(function)));
+  PrimFuncRef result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(function))));
   return vectorize_loops(simplify_program(flatten_buffers(result)));
 }
 

@@ -9,6 +9,9 @@ namespace relaxc {
 
 // Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments().
 PrimFuncRef explicit_scalars(const PrimFuncRef& function);
+// A reduction whose domain is empty at run time still has its result: init runs once for each spatial point. Loops over
+// reduce axes whose extent may be 0 get a branch for that case.
+PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
 // Blocks become their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first reduce
 // iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function);

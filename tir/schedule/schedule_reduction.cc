@@ -170,7 +170,7 @@ class ReductionScheduler {
     tiling.rows = std::min(budget, extent ? 14 : 8);
     if (!extent) return;
     if (*extent <= tiling.rows) {
-      tiling.rows = static_cast<int>(*extent);
+      tiling.rows = std::max(1, static_cast<int>(*extent));  // also of an empty axis
       return;
     }
     for (int rows = tiling.rows; rows >= std::max(2, tiling.rows / 2); --rows) {

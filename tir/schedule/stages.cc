@@ -142,8 +142,11 @@ size_t count_loads(const Stage& stage, const Buffer& buffer) {
 }
 
 // Cheap enough to be computed at each of several uses: loads, casts and selects, no arithmetic on data to speak of.
+// Index arithmetic costs nothing, but its size is bounded too: each of a chain of x + x doubles it.
 bool is_cheap(const Stage& stage) {
-  int work = 0;
+  int work = 0, size = 0;
+  walk_nodes(stage.single_store()->value, [&](const NodeRef&) { return ++size <= 100; });
+  if (size > 100) return false;
   walk(
       stage.single_store()->value, [&](const Ref<Call>& call) { work += op_name(call) == "tir.if_then_else" ? 1 : 10; },
       [&](const Binary& op) { work += dtype_of(op.a).is_float() ? 2 : 0; }, [&](const BufferLoad&) { work += 1; });

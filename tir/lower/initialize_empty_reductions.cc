@@ -1,0 +1,102 @@
+#include "ir/arith.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/loops.h"
+
+namespace relaxc {
+
+namespace {
+
+bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars) {
+  bool found = false;
+  walk(node, [&](const Ref<Var>& var) { found = found || vars.contains(var.get()); });
+  return found;
+}
+
+// The initialisation of the blocks below a reduce loop, in case that the loop does not run: the spatial loops are kept,
+// the reduce loops dropped.
+class InitNest {
+ public:
+  explicit InitNest(const VarRef& loop) { dropped_.insert(loop.get()); }
+
+  std::vector<Stmt> find(const Stmt& stmt) {
+    std::vector<Stmt> result;
+    if (const Seq* node = stmt.as<Seq>()) {
+      for (const Stmt& inner : node->stmts) {
+        for (Stmt& init : find(inner)) result.push_back(std::move(init));
+      }
+    } else if (const AttrStmt* node = stmt.as<AttrStmt>()) {
+      return find(node->body);
+    } else if (const For* node = stmt.as<For>()) {
+      bool spatial = is_spatial(*node);
+      if (!spatial) dropped_.insert(node->var.get());
+      for (const Stmt& init : find(node->body)) {
+        if (!spatial) {
+          result.push_back(init);
+        } else {
+          VarRef var = make_var(node->var->name, node->var.type(), stmt.span());
+          For copy = *node;
+          copy.var = var;
+          copy.body = instantiate(init, {{node->var.get(), var}});
+          result.push_back(make(std::move(copy), stmt.span()));
+        }
+      }
+      dropped_.erase(node->var.get());
+    } else if (const Block* block = stmt.as<Block>()) {
+      if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
+    }
+    return result;
+  }
+
+ private:
+  // Whether a spatial axis of a block inside depends on the loop.
+  static bool is_spatial(const For& loop) {
+    bool found = false;
+    walk(loop.body, [&](const Block& block) {
+      for (const IterVar& axis : block.iter_vars) {
+        found = found || (axis.kind != IterKind::kReduce && mentions_any(axis.value, {loop.var.get()}));
+      }
+    });
+    return found;
+  }
+  // The block's init at its spatial position, when its reduce axes depend on a dropped loop and its spatial ones do not.
+  std::optional<Stmt> init_of(const Block& block) {
+    if (!block.init) return std::nullopt;
+    bool reduces = false;
+    VarMap axes;
+    for (const IterVar& axis : block.iter_vars) {
+      bool dropped = mentions_any(axis.value, dropped_);
+      if (axis.kind == IterKind::kReduce) {
+        reduces = reduces || dropped;
+      } else if (dropped) {
+        return std::nullopt;
+      } else {
+        axes.emplace(axis.var.get(), axis.value);
+      }
+    }
+    if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
+    Stmt init = instantiate(*block.init, axes);
+    if (block.predicate && !mentions_any(*block.predicate, dropped_))
+      init = make(IfThenElse{*block.predicate, init, std::nullopt});
+    return init;
+  }
+
+  std::unordered_set<const NodeHeader*> dropped_;
+};
+
+}  // namespace
+
+PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
+    if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
+    std::vector<Stmt> inits = InitNest(loop->var).find(loop->body);
+    if (inits.empty()) return std::nullopt;
+    Expr empty = loop->extent <= int_imm(0, dtype_of(loop->extent));
+    Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());
+    return seq({when_empty, loop}, loop.span());
+  });
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc
