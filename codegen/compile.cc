@@ -33,12 +33,6 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   return session.run({});
 }
 
-PassContext make_context(const CompileSettings& settings) {
-  PassContext context{op_table(), codegen::parse_target(settings.target)};
-  context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
-  return context;
-}
-
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -70,8 +64,14 @@ IRModule read_module(const std::string& path, const CompileSettings& settings) {
   return import_onnx(path, op_table(), options);
 }
 
+PassContext pass_context(const CompileSettings& settings) {
+  PassContext context{op_table(), codegen::parse_target(settings.target)};
+  context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
+  return context;
+}
+
 IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
-  PassContext context = make_context(settings);
+  PassContext context = pass_context(settings);
   return run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
 }
 
@@ -85,7 +85,7 @@ codegen::KernelMap CompiledModule::kernels() const {
 
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
-  PassContext context = make_context(settings);
+  PassContext context = pass_context(settings);
   result.target_ = context.target;
   result.lowered_ = run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
   result.executable_ = codegen::lower_to_bytecode(result.lowered_);

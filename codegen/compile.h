@@ -52,6 +52,8 @@ class CompiledModule {
   codegen::KernelObjects objects_;
 };
 
+// What passes get under these settings: operators, target, and folding that runs code.
+PassContext pass_context(const CompileSettings& settings = {});
 // Runs the passes only.
 IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});

@@ -181,9 +181,8 @@ class Simplifier {
       // min(a, b) is one of its operands, so a sum that holds for both holds. One suffices on the side that bounds it,
       // when the sum has no other term with the same atom that pulls the other way.
       Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
-      auto count = std::count_if(sum.terms().begin(), sum.terms().end(), [&](const Term& other) {
-        return divide(other.atoms, term.atoms).has_value();
-      });
+      auto count = std::count_if(sum.terms().begin(), sum.terms().end(),
+                                 [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
       bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
       bool a = non_negative(with_a, depth + 1);
       if (one_suffices && a) return true;

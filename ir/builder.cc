@@ -74,7 +74,7 @@ Expr with_dataflow_outputs(const Expr& seq) {
       if (binding.cast) use(*binding.cast);
     }
   }
-  return make(std::move(payload), seq.type(), seq.span());
+  return with_type(seq_expr(std::move(payload.blocks), payload.body, seq.span()), seq.type());
 }
 
 Expr Builder::finish(const Expr& body) {

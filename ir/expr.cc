@@ -192,7 +192,16 @@ Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Spa
 }
 Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span) {
   Type type = body.type();
-  return make(SeqExpr{std::move(blocks), std::move(body)}, std::move(type), span);
+  std::vector<BindingBlock> kept;
+  for (BindingBlock& block : blocks) {
+    if (!block.dataflow && block.bindings.empty()) continue;
+    if (!block.dataflow && !kept.empty() && !kept.back().dataflow) {
+      kept.back().bindings.insert(kept.back().bindings.end(), block.bindings.begin(), block.bindings.end());
+    } else {
+      kept.push_back(std::move(block));
+    }
+  }
+  return make(SeqExpr{std::move(kept), std::move(body)}, std::move(type), span);
 }
 
 // ---- Shorthand

@@ -264,6 +264,7 @@ Expr tuple_get(Expr tuple, int64_t index, const Span& span = {});
 Expr shape_expr(std::vector<Expr> values, const Span& span = {});
 Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Span& span = {},
           std::vector<Type> type_args = {});
+// Plain blocks that are empty vanish, and those that follow each other become one.
 Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span = {});
 
 // Shorthand for scalars; constants fold where both operands are constants, and x+0, x*1, x*0 and the like vanish.

@@ -102,13 +102,15 @@ template <HasFields T>
 std::vector<OpAttr> op_attrs() {
   std::vector<OpAttr> result;
   T defaults{};
-  for_each_field<T>([&](const auto& f) { using Member = std::remove_cvref_t<decltype(defaults.*f.member)>;
-    result.push_back({f.name, to_attr(defaults.*f.member), attr_kind<Member>()}); });
+  for_each_field<T>([&](const auto& f) {
+    using Member = std::remove_cvref_t<decltype(defaults.*f.member)>;
+    result.push_back({f.name, to_attr(defaults.*f.member), attr_kind<Member>()});
+  });
   return result;
 }
 
-// The value as the attribute's kind spells it: "float32" for a dtype, 1 for a list [1], 2 for 2.0, 1 for True. Values of
-// another kind stay; infer refuses them.
+// The value as the attribute's kind spells it: "float32" for a dtype, 1 for a list [1], 2 for 2.0, 1 for True. Values
+// of another kind stay; infer refuses them.
 AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value);
 Attrs normalize_attrs(const OpRow& row, const Attrs& attrs);
 

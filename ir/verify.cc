@@ -1,4 +1,5 @@
-// The rules of a module. Each has a test that breaks only it: tests/ir/verify/<rule>.test.
+// The rules of a module. Each has a test that breaks only it: tests/ir/verify/<rule>.test, or, where the text format
+// cannot say it, tests/ir/verify_test.cc.
 //
 // Modules
 //   M1  functions are graph functions, tensor programs or external functions, and their names are identifiers
@@ -28,7 +29,7 @@
 //   T7  conditions, predicates and assertions are bool
 //   T8  loop bounds have the loop variable's dtype; a thread axis belongs to thread bindings
 //   T9  an axis has the dtype of its domain
-//   T10 init stands in blocks with reduce axes only, and mentions no reduce axis
+//   T10 init mentions no reduce axis (a reduction over no axes has an init all the same)
 //   T11 reads and writes cover the buffers that the block accesses
 //   T12 vectors have the lanes that their operation says
 //   T13 params are buffers, scalars or handles

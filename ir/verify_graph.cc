@@ -45,10 +45,6 @@ bool may_agree(const Type& wanted, const Type& given) {
   return true;
 }
 
-// Allocations change nothing that a caller sees, though two of them are not the same.
-bool is_allocation(std::string_view op) {
-  return op.starts_with("relax.builtin.alloc") || op.starts_with("relax.memory.");
-}
 // A kernel called in destination-passing form: it writes to memory made for it.
 bool is_kernel_call(const Expr& call) {
   const Call* node = call.as<Call>();
@@ -71,7 +67,7 @@ class GraphVerifier {
     use_type(function->result, function.span());
     sequence(function->body);
     if (!may_agree(function->result, function->body.type()))
-      error(function->body.span(), "the function returns {}, declared is {} [G14]", print_type(function->body.type()),
+      error(function.span(), "the function returns {}, declared is {} [G14]", print_type(function->body.type()),
             print_type(function->result));
     place_ = outer_place;
     pure_ = outer_pure;
@@ -175,7 +171,8 @@ class GraphVerifier {
 
   void binding(const Binding& b, bool dataflow) {
     Span outer_place = std::exchange(place_, b.var.span() ? b.var.span() : place_);
-    const Span& span = b.value.span() ? b.value.span() : b.var.span();
+    // A variable's span is its definition.
+    const Span& span = b.value.span() && !b.value.is<Var>() ? b.value.span() : b.var.span();
     bool sound = true;
     if (const If* branch = b.value.as<If>()) {
       if (dataflow) error(span, "a dataflow block holds no branches [G5]");
@@ -268,7 +265,7 @@ class GraphVerifier {
     std::string name;
     if (const OpRef* op = node.callee.as<OpRef>()) {
       const OpRow* row = ops_.find(op->name);
-      pure = !row || row->pure || is_allocation(op->name);
+      pure = !row || row->pure;
       name = op->name;
     } else if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
       pure = is_kernel_call(call);

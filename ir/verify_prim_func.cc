@@ -117,7 +117,7 @@ class ProgramVerifier {
   void expr(const Expr& e) {
     if (e.is<Var>()) {
       if (e.type().is<BufferType>()) return buffer_use(cast<Var>(e), e.span());
-      if (!scope_.contains(e.get())) error(e.span(), "'{}' is not defined here [T2]", e.as<Var>()->name);
+      if (!scope_.contains(e.get())) error(place_, "'{}' is not defined here [T2]", e.as<Var>()->name);
       return;
     }
     if (const BufferLoad* load = e.as<BufferLoad>()) {
@@ -171,6 +171,7 @@ class ProgramVerifier {
   }
 
   void stmt(const Stmt& s) {
+    if (s.span()) place_ = s.span();
     match(
         s,
         [&](const Seq& node) {
@@ -286,7 +287,6 @@ class ProgramVerifier {
     for (const BufferRegion& r : node.reads) region(r, s.span());
     for (const BufferRegion& r : node.writes) region(r, s.span());
     if (node.init) {
-      if (reduce_axes.empty()) error(s.span(), "block '{}' has an init and no reduce axis [T10]", node.name);
       walk(*node.init, [&](const Ref<Var>& var) {
         if (reduce_axes.contains(var.get()))
           error(s.span(), "the init of block '{}' mentions the reduce axis '{}' [T10]", node.name, var->name);

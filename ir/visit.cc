@@ -143,6 +143,10 @@ NodeRef Rewriter::children(const NodeRef& node) {
     if (slot.exact && child.is<Var>()) return var(cast<Var>(child));
     return visit_expr(cast_handle<Expr>(child));
   });
+  if (const Seq* sequence = result.as<Seq>(); sequence && !same_node(result, node)) {
+    // A statement that became several, or none, joins the sequence around it.
+    return seq(std::vector<Stmt>(sequence->stmts), node.span());
+  }
   if (!is_expr_kind(node.kind())) return result;
   // Dims in the type follow the rewritten variables; scalar types have none.
   Expr expr = cast_handle<Expr>(result);
@@ -242,6 +246,35 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   });
   std::erase_if(used, [&](const VarRef& var) { return bound.contains(var.get()); });
   return used;
+}
+
+Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params) {
+  std::unordered_set<const NodeHeader*> bound;
+  for (const VarRef& param : params) {
+    bound.insert(param.get());
+    walk_nodes(param.type(), [&](const NodeRef& node) {
+      if (node.is<Var>()) bound.insert(node.get());
+      return true;
+    });
+  }
+  auto is_bound = [&](const NodeRef& node) {
+    for (const VarRef& var : free_vars(node)) {
+      if (!bound.contains(var.get())) return false;
+    }
+    return true;
+  };
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    std::vector<Type> items;
+    for (const Type& item : tuple->items) items.push_back(without_unbound_dims(item, params));
+    return make(TupleType{std::move(items)}, type.span());
+  }
+  if (const TensorType* tensor = type.as<TensorType>(); tensor && tensor->shape && !is_bound(*tensor->shape)) {
+    TensorType copy = *tensor;
+    copy.shape.reset();
+    return make(std::move(copy), type.span());
+  }
+  if (const ShapeType* shape = type.as<ShapeType>(); shape && shape->values && !is_bound(type)) return shape_type_of_rank(shape->ndim);
+  return type;
 }
 
 // ---- Equality and hash

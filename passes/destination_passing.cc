@@ -17,9 +17,7 @@ class DestinationPasser {
     for (const BindingBlock& block : node->blocks) {
       for (const Binding& binding : block.bindings) visit(binding, bindings);
     }
-    std::vector<BindingBlock> blocks;
-    if (!bindings.empty()) blocks.push_back({false, std::move(bindings), {}});
-    return make(SeqExpr{std::move(blocks), substitute(node->body, replaced_)}, seq.type(), seq.span());
+    return seq_expr({{false, std::move(bindings), {}}}, substitute(node->body, replaced_), seq.span());
   }
 
  private:

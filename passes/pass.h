@@ -41,21 +41,25 @@ std::span<const Pipeline> pipelines();
 // "default", "a,b,c", or a mix of both; unknown names are a CompileError that lists what there is.
 std::vector<const Pass*> parse_passes(std::string_view text);
 
-// ---- The passes, in pipeline order
-// -----------------------------------------------------------------------------------
+// One row a pass, in pipeline order: the name on the command line, which is also the function, the file
+// (passes/<name>.cc) and the test (tests/passes/<name>.test), and its doc. To add a pass, add the file and a row.
+#define RELAXC_PASSES(X)                                                                                         \
+  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")           \
+  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before") \
+  X(pack_weights, "store constant convolution weights in the layout that the kernels' vectors read")             \
+  X(fold_constants, "compute what depends on constants only")                                                    \
+  X(merge_common_subexpressions, "compute equal pure values once")                                               \
+  X(remove_dead_code, "drop bindings and functions that nothing uses")                                           \
+  X(legalize, "turn each operator into a call_tir of its tensor program")                                        \
+  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")          \
+  X(schedule, "give every unscheduled tensor program parallel, vectorized, register-tiled loops")                \
+  X(merge_kernels, "keep one of several equal tensor programs")                                                  \
+  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")              \
+  X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")                 \
+  X(lower_kernels, "lower tensor programs to flat buffers, plain loops and vectors")
 
-IRModule canonicalize(IRModule module, PassContext& context);
-IRModule fold_batch_norm(IRModule module, PassContext& context);
-IRModule pack_weights(IRModule module, PassContext& context);
-IRModule fold_constants(IRModule module, PassContext& context);
-IRModule merge_common_subexpressions(IRModule module, PassContext& context);
-IRModule remove_dead_code(IRModule module, PassContext& context);
-IRModule legalize(IRModule module, PassContext& context);
-IRModule fuse(IRModule module, PassContext& context);
-IRModule schedule(IRModule module, PassContext& context);
-IRModule merge_kernels(IRModule module, PassContext& context);
-IRModule destination_passing(IRModule module, PassContext& context);
-IRModule plan_memory(IRModule module, PassContext& context);
-IRModule lower_kernels(IRModule module, PassContext& context);
+#define X(name, doc) IRModule name(IRModule module, PassContext& context);
+RELAXC_PASSES(X)
+#undef X
 
 }  // namespace relaxc

@@ -157,7 +157,7 @@ class Planner {
     }
     Function copy = *function_;
     copy.body =
-        make(SeqExpr{{{false, std::move(result), {}}}, seq_->body}, function_->body.type(), function_->body.span());
+        seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
     copy.attrs.set("arena_bytes", print_expr(total));
     return make_function(std::move(copy), function_.span());
   }

@@ -8,21 +8,9 @@ namespace relaxc {
 namespace {
 
 constexpr Pass kPasses[] = {
-    {"canonicalize", "apply the table of algebraic and structural rules to the graph until none applies", canonicalize},
-    {"fold_batch_norm", "turn inference batch norms into a scale and shift, and those into the convolution before",
-     fold_batch_norm},
-    {"pack_weights", "store constant convolution weights in the layout that the kernels' vectors read", pack_weights},
-    {"fold_constants", "compute what depends on constants only", fold_constants},
-    {"merge_common_subexpressions", "compute equal pure values once", merge_common_subexpressions},
-    {"remove_dead_code", "drop bindings and functions that nothing uses", remove_dead_code},
-    {"legalize", "turn each operator into a call_tir of its tensor program", legalize},
-    {"fuse", "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each", fuse},
-    {"schedule", "give every unscheduled tensor program parallel, vectorized, register-tiled loops", schedule},
-    {"merge_kernels", "keep one of several equal tensor programs", merge_kernels},
-    {"destination_passing", "allocate each call_tir's outputs explicitly and pass them to the kernel",
-     destination_passing},
-    {"plan_memory", "place all temporaries in one arena by their lifetimes, with symbolic offsets", plan_memory},
-    {"lower_kernels", "lower tensor programs to flat buffers, plain loops and vectors", lower_kernels},
+#define X(name, doc) {#name, doc, name},
+    RELAXC_PASSES(X)
+#undef X
 };
 
 const std::vector<Pipeline>& pipeline_table() {

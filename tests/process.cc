@@ -63,7 +63,8 @@ void read_some(int& fd, std::string& text) {
   fd = -1;
 }
 
-// Waits a little for output or the end of any child; kills those that exceed the limit. Returns whether the child is done.
+// Waits a little for output or the end of any child; kills those that exceed the limit. Returns whether the child is
+// done.
 bool attend(Child& child, double limit_seconds) {
   if (child.out >= 0 || child.err >= 0) {
     pollfd fds[2] = {{child.out, POLLIN, 0}, {child.err, POLLIN, 0}};

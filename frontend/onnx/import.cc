@@ -171,7 +171,8 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   context.diagnostics.throw_if_errors();
   builder.set_span(place(context, {}));
   Expr body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
-  Function function{std::move(params), body, body.type(), true, names_attr(input_names, output_names)};
+  Type result = without_unbound_dims(body.type(), params);
+  Function function{std::move(params), body, result, true, names_attr(input_names, output_names)};
   IRModule module;
   module.functions.emplace("main", make_function(std::move(function), place(context, {})));
   return module;

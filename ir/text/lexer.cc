@@ -237,7 +237,7 @@ class Lexer {
     advance(triple ? 3 : 1);
     while (true) {
       if (at_end() || (!triple && peek() == '\n')) {
-        diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "this string is never closed");
+        diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "{}", kNeverClosed);
         break;
       }
       if (peek() == '\\' && !at_end() && position_ + 1 < text_.size() && (!raw || peek(1) == quote)) {
@@ -317,7 +317,7 @@ std::string unquote(std::string_view literal, std::string& error) {
   literal.remove_prefix(prefix);
   size_t quotes = literal.size() >= 6 && literal[1] == literal[0] && literal[2] == literal[0] ? 3 : 1;
   if (literal.size() < 2 * quotes || literal.back() != literal[0]) {
-    error = "this string is never closed";
+    error = kNeverClosed;
     return {};
   }
   std::string_view body = literal.substr(quotes, literal.size() - 2 * quotes);

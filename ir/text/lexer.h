@@ -38,6 +38,7 @@ struct Source {
 // are open where a new statement begins are reported as never closed.
 std::vector<Token> lex(const Source& source, Diagnostics& diagnostics);
 
+inline constexpr std::string_view kNeverClosed = "this string is never closed";
 // What a string token means. The span-less error text when an escape is wrong; empty when it is right.
 std::string unquote(std::string_view literal, std::string& error);
 

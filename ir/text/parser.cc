@@ -54,19 +54,20 @@ std::string_view canonical_keyword(std::string_view name) {
   return name;
 }
 
+// Insertions, deletions, replacements and swaps of neighbours.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t next = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1])});
-      diagonal = row[j];
-      row[j] = next;
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
     }
+    before = last;
+    last = row;
   }
-  return row[b.size()];
+  return last[b.size()];
 }
 
 }  // namespace
@@ -353,6 +354,7 @@ std::vector<const Syntax*> Parser::items(const Syntax& at) const {
 std::string Parser::string(const Syntax& at) {
   if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
   std::string error, result = unquote(at.text, error);
+  if (error == kNeverClosed) throw Failed();  // the lexer said so
   if (!error.empty()) fail(at, "{}", error);
   return result;
 }

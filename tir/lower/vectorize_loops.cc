@@ -19,7 +19,7 @@ class LaneRewriter {
     if (const Seq* node = s.as<Seq>()) {
       std::vector<Stmt> stmts;
       for (const Stmt& inner : node->stmts) stmts.push_back(stmt(inner));
-      return make(Seq{std::move(stmts)}, s.span());
+      return seq(std::move(stmts), s.span());
     }
     if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
     if (const Bind* node = s.as<Bind>()) {

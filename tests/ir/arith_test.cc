@@ -1,0 +1,147 @@
+// The simplifier against brute force: random expressions over small ranges keep their value, bounds hold, and what it
+// proves is true.
+#include "ir/arith.h"
+
+#include <random>
+
+#include "ir/text/printer.h"
+#include "tests/catch.h"
+
+using namespace relaxc;
+
+namespace {
+
+struct Variable {
+  VarRef var;
+  int64_t min, max;
+};
+
+class Generator {
+ public:
+  explicit Generator(uint64_t seed) : random_(seed) {}
+  int64_t pick(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+
+  Expr integer(const std::vector<Variable>& vars, int depth) {
+    if (depth == 0 || pick(0, 5) == 0) {
+      if (pick(0, 2) == 0) return int_imm(pick(-6, 9));
+      return vars[static_cast<size_t>(pick(0, static_cast<int64_t>(vars.size()) - 1))].var;
+    }
+    Expr a = integer(vars, depth - 1);
+    switch (pick(0, 8)) {
+      case 0:
+      case 1:
+        return binary(BinaryOp::kAdd, a, integer(vars, depth - 1));
+      case 2:
+        return binary(BinaryOp::kSub, a, integer(vars, depth - 1));
+      case 3:
+        return binary(BinaryOp::kMul, a, int_imm(pick(-3, 6)));
+      case 4:
+        return binary(BinaryOp::kFloorDiv, a, int_imm(pick(1, 8)));
+      case 5:
+        return binary(BinaryOp::kFloorMod, a, int_imm(pick(1, 8)));
+      case 6:
+        return binary(BinaryOp::kMin, a, integer(vars, depth - 1));
+      case 7:
+        return binary(BinaryOp::kMax, a, integer(vars, depth - 1));
+      default:
+        return select(condition(vars, depth - 1), a, integer(vars, depth - 1));
+    }
+  }
+  Expr condition(const std::vector<Variable>& vars, int depth) {
+    constexpr BinaryOp kCompare[] = {BinaryOp::kLT, BinaryOp::kLE, BinaryOp::kGT,
+                                     BinaryOp::kGE, BinaryOp::kEQ, BinaryOp::kNE};
+    if (depth > 1 && pick(0, 4) == 0) {
+      Expr a = condition(vars, depth - 1), b = condition(vars, depth - 1);
+      return pick(0, 2) == 0 ? not_(a) : binary(pick(0, 1) ? BinaryOp::kAnd : BinaryOp::kOr, a, b);
+    }
+    return binary(kCompare[pick(0, 5)], integer(vars, depth), integer(vars, depth));
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+using Values = std::unordered_map<const NodeHeader*, int64_t>;
+
+int64_t evaluate(const Expr& e, const Values& values) {
+  if (const IntImm* imm = e.as<IntImm>()) return imm->value;
+  if (e.is<Var>()) return values.at(e.get());
+  if (const Not* node = e.as<Not>()) return !evaluate(node->value, values);
+  if (const Select* node = e.as<Select>())
+    return evaluate(node->condition, values) ? evaluate(node->a, values) : evaluate(node->b, values);
+  if (const Cast* node = e.as<Cast>()) return evaluate(node->value, values);
+  const Binary* node = e.as<Binary>();
+  if (!node) throw std::logic_error("not evaluated: " + print_expr(e));
+  return *fold_int(node->op, evaluate(node->a, values), evaluate(node->b, values), dtype_of(node->a));
+}
+
+// Calls fn for every assignment of values in range.
+template <class F>
+void for_all(const std::vector<Variable>& vars, Values& values, size_t next, const F& fn) {
+  if (next == vars.size()) return fn();
+  for (int64_t v = vars[next].min; v <= vars[next].max; ++v) {
+    values[vars[next].var.get()] = v;
+    for_all(vars, values, next + 1, fn);
+  }
+}
+
+void check_expression(const Expr& e, const Analyzer& facts, const std::vector<Variable>& vars,
+                      const std::function<bool(const Values&)>& valid) {
+  Expr simple = facts.simplify(e);
+  INFO(print_expr(e) << "  ->  " << print_expr(simple));
+  bool is_condition = dtype_of(e).is_bool();
+  Interval bounds = is_condition ? Interval{} : facts.bounds(e);
+  bool proven = is_condition && facts.can_prove(e);
+  int64_t divisor = is_condition ? 1 : facts.known_divisor(e);
+  size_t wrong = 0, outside = 0, disproved = 0, indivisible = 0;
+  Values values;
+  for_all(vars, values, 0, [&] {
+    if (!valid(values)) return;
+    int64_t value = evaluate(e, values);
+    wrong += value != evaluate(simple, values);
+    outside += value < bounds.min || value > bounds.max;
+    disproved += proven && !value;
+    indivisible += divisor == 0 ? value != 0 : value % divisor != 0;
+  });
+  CHECK(wrong == 0);
+  CHECK(outside == 0);
+  CHECK(disproved == 0);
+  CHECK(indivisible == 0);
+  Expr twice = facts.simplify(simple);
+  INFO("again: " << print_expr(twice));
+  CHECK(structural_equal(simple, twice));
+}
+
+}  // namespace
+
+TEST_CASE("simplify keeps values, bounds contain them, proofs hold", "[arith]") {
+  std::vector<Variable> vars = {{make_dim("x"), 0, 7}, {make_dim("y"), -3, 4}, {make_dim("z"), 0, 3}};
+  Analyzer facts;
+  for (const Variable& v : vars) facts.bind(v.var, Interval{v.min, v.max});
+  Generator generator(1);
+  for (int i = 0; i < 3000; ++i) {
+    Expr e = i % 2 ? generator.integer(vars, 4) : generator.condition(vars, 3);
+    check_expression(e, facts, vars, [](const Values&) { return true; });
+  }
+}
+
+TEST_CASE("simplify with symbolic extents", "[arith]") {
+  // i < n and j < n for every n >= 0.
+  std::vector<Variable> vars = {{make_dim("i"), 0, 5}, {make_dim("j"), 0, 5}, {make_dim("n"), 0, 6}};
+  Analyzer facts;
+  facts.bind(vars[2].var, Interval{0, std::numeric_limits<int64_t>::max()});
+  facts.bind(vars[0].var, int_imm(0), vars[2].var);
+  facts.bind(vars[1].var, int_imm(0), vars[2].var);
+  auto valid = [&](const Values& values) {
+    int64_t n = values.at(vars[2].var.get());
+    return values.at(vars[0].var.get()) < n && values.at(vars[1].var.get()) < n;
+  };
+  Generator generator(2);
+  for (int i = 0; i < 3000; ++i) {
+    Expr e = i % 2 ? generator.integer(vars, 4) : generator.condition(vars, 3);
+    check_expression(e, facts, vars, valid);
+  }
+  CHECK(facts.can_prove(vars[0].var < vars[2].var));
+  CHECK(facts.can_prove(vars[0].var * 4 + 3 < vars[2].var * 4));
+  CHECK_FALSE(facts.can_prove(vars[0].var < vars[1].var));
+}
