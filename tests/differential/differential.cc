@@ -6,7 +6,8 @@
 
 #include "ir/arith.h"
 #include "ir/text/printer.h"
-#include "tests/catch.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 

@@ -1,6 +1,7 @@
 // Graphs that fusion, scheduling and memory planning have to decide something about.
-#include "tests/catch.h"
 #include "tests/differential/differential.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 

@@ -2,8 +2,9 @@
 #include <set>
 
 #include "ir/arith.h"
-#include "tests/catch.h"
 #include "tests/differential/differential.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 

@@ -2,9 +2,10 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/catch.h"
 #include "tests/differential/differential.h"
 #include "vm/error.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 
