@@ -55,6 +55,9 @@ Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> 
 
 Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced,
                               const Expr& init, const Combine& combine, const std::function<Expr(Axes, Axes)>& value) {
+  if (reduced.empty()) {
+    return compute(std::move(name), dtype, std::move(shape), [&](Axes i) { return combine(init, value(i, {})); });
+  }
   Buffer out = buffer(name, dtype, shape);
   block(std::move(name), std::move(shape), std::move(reduced), [&](Axes i, Axes r) {
     return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)};

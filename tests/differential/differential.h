@@ -16,7 +16,7 @@ namespace relaxc::test {
 // Random contents of an input.
 struct Contents {
   double low = -4, high = 4;
-  bool special = false;  // floats: some NaN, infinities, zeros of both signs, subnormal and huge values
+  bool special = false;     // floats: some NaN, infinities, zeros of both signs, subnormal and huge values
   std::string extent = {};  // integers in [-extent, extent), for indices
 };
 
@@ -60,9 +60,9 @@ class Graph {
 struct Case {
   std::string name;
   std::function<Expr(Graph&)> build;
-  Sizes least = {};            // of dims that may not be 0
-  double tolerance = -1;       // relative to 1 + |expected|; -1: exact for integers, a few ulp for floats
-  int64_t most = 1 << 15;      // elements of all inputs together
+  Sizes least = {};               // of dims that may not be 0
+  double tolerance = -1;          // relative to 1 + |expected|; -1: exact for integers, a few ulp for floats
+  int64_t most = 1 << 15;         // elements of all inputs together
   std::vector<Sizes> sizes = {};  // tried besides random ones
 };
 

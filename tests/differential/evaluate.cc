@@ -48,7 +48,8 @@ class Evaluator {
       for (const Binding& binding : block.bindings) {
         vm::Value result = value(binding.value);
         if (binding.cast) match_dims(*binding.cast, result);
-        if (const int64_t* scalar = result.get_if<int64_t>()) dims_.insert_or_assign(binding.var.get(), int_imm(*scalar));
+        if (const int64_t* scalar = result.get_if<int64_t>())
+          dims_.insert_or_assign(binding.var.get(), int_imm(*scalar));
         values_.insert_or_assign(binding.var.get(), result);
       }
     }
@@ -103,7 +104,8 @@ class Evaluator {
       program = lower_program(program);
       std::vector<Buffer> params = buffer_params(program);
       for (size_t i = 0; i < buffers.size(); ++i) {
-        if (buffer_type(params[i]).shape.size() != buffers[i].shape().size()) buffers[i] = buffers[i].reshaped({buffers[i].size()});
+        if (buffer_type(params[i]).shape.size() != buffers[i].shape().size())
+          buffers[i] = buffers[i].reshaped({buffers[i].size()});
       }
     }
     interpret(program, buffers, scalars,

@@ -58,7 +58,8 @@ class InitNest {
     });
     return found;
   }
-  // The block's init at its spatial position, when its reduce axes depend on a dropped loop and its spatial ones do not.
+  // The block's init at its spatial position, when its reduce axes depend on a dropped loop and its spatial ones do
+  // not.
   std::optional<Stmt> init_of(const Block& block) {
     if (!block.init) return std::nullopt;
     bool reduces = false;

@@ -13,8 +13,7 @@ struct Stage {
   Ref<Block> block;
 
   std::vector<Expr> extents() const;
-  // Also with an init and nothing to reduce: result = combine(init, value).
-  bool reduces() const { return num_spatial < axes.size() || block->init.has_value(); }
+  bool reduces() const { return num_spatial < axes.size(); }
   // The body when it is a single store, else null.
   const BufferStore* single_store() const { return block->body.as<BufferStore>(); }
 };
