@@ -4,6 +4,7 @@
 //   0 <= R < D: R // D = 0, R % D = R
 //   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
 // and to sums: c*(x // c) + x % c = x.
+// Above 600 lines: bounds, proofs and rewriting call each other and read the same facts.
 #include "ir/arith.h"
 
 #include <algorithm>

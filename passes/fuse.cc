@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "passes/graph.h"
+#include "tir/compute.h"
 #include "tir/schedule/stages.h"
 
 namespace relaxc {
@@ -215,16 +216,7 @@ class BlockFuser {
       if (name.size() < 80) name += "_" + (base.starts_with("fused_") ? base.substr(6) : base);
     }
     params.push_back(*output);
-    Stmt body = make(Block{.name = "root",
-                           .iter_vars = {},
-                           .predicate = std::nullopt,
-                           .reads = {},
-                           .writes = {},
-                           .annotations = {},
-                           .alloc_buffers = std::move(intermediates),
-                           .match_buffers = {},
-                           .init = std::nullopt,
-                           .body = seq(std::move(stages))});
+    Stmt body = root_block(std::move(intermediates), seq(std::move(stages)));
     // The span names the node of the heaviest member: that is what a profile's reader looks for.
     size_t main = *std::max_element(members.begin(), members.end(),
                                     [&](size_t a, size_t b) { return nodes_[a].pattern < nodes_[b].pattern; });

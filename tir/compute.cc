@@ -102,6 +102,19 @@ void ComputeBuilder::extern_block(std::string name, Stmt body) {
   block(std::move(name), {}, {}, [&](Axes, Axes) { return Bodies{std::nullopt, body}; });
 }
 
+Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
+  return make(Block{.name = "root",
+                         .iter_vars = {},
+                         .predicate = std::nullopt,
+                         .reads = {},
+                         .writes = {},
+                         .annotations = {},
+                         .alloc_buffers = std::move(intermediates),
+                         .match_buffers = {},
+                         .init = std::nullopt,
+                         .body = std::move(body)});
+}
+
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {
   std::vector<VarRef> params = params_;
   params.insert(params.end(), outputs.begin(), outputs.end());
@@ -111,16 +124,7 @@ PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs att
         std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& out) { return same_node(out, buffer); });
     if (!is_output) intermediates.push_back(buffer);
   }
-  Stmt root = make(Block{.name = "root",
-                         .iter_vars = {},
-                         .predicate = std::nullopt,
-                         .reads = {},
-                         .writes = {},
-                         .annotations = {},
-                         .alloc_buffers = std::move(intermediates),
-                         .match_buffers = {},
-                         .init = std::nullopt,
-                         .body = seq(stages_)});
+  Stmt root = root_block(std::move(intermediates), seq(stages_));
   return make_prim_func({std::move(params), root, std::move(attrs)});
 }
 

@@ -52,6 +52,9 @@ class ComputeBuilder {
   std::vector<Stmt> stages_;
 };
 
+// The block without axes at the top of a program; it holds the intermediates.
+Stmt root_block(std::vector<Buffer> intermediates, Stmt body);
+
 // Combiners and their neutral elements.
 Expr combine_sum(const Expr& a, const Expr& b);
 Expr combine_prod(const Expr& a, const Expr& b);

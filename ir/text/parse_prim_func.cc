@@ -1,3 +1,5 @@
+// Tensor programs from the syntax tree: params, blocks, loops, statements. One scope and one table of statement forms
+// serve them all, so it stays one file although it is above 600 lines.
 #include <algorithm>
 
 #include "ir/regions.h"

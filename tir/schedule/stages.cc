@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/regions.h"
+#include "tir/compute.h"
 
 namespace relaxc {
 
@@ -89,16 +90,7 @@ PrimFuncRef replace_stages(const StagedProgram& program, std::vector<Stmt> nests
   std::vector<Buffer> buffers = program.intermediates;
   std::erase_if(buffers, [&](const Buffer& buffer) { return !used.contains(buffer.get()); });
   PrimFunc copy = *program.function;
-  copy.body = make(Block{.name = "root",
-                         .iter_vars = {},
-                         .predicate = std::nullopt,
-                         .reads = {},
-                         .writes = {},
-                         .annotations = {},
-                         .alloc_buffers = std::move(buffers),
-                         .match_buffers = {},
-                         .init = std::nullopt,
-                         .body = body});
+  copy.body = root_block(std::move(buffers), body);
   copy.attrs.set("tir.is_scheduled", true);
   return make_prim_func(std::move(copy), program.function.span());
 }
