@@ -35,28 +35,46 @@ constexpr BuiltinOp kBuiltinOps[] = {
 
 std::optional<SlotOp> slot_op(BinaryOp op) {
   switch (op) {
-    case BinaryOp::kAdd: return SlotOp::kAdd;
-    case BinaryOp::kSub: return SlotOp::kSub;
-    case BinaryOp::kMul: return SlotOp::kMul;
-    case BinaryOp::kDiv: return SlotOp::kTruncDiv;
-    case BinaryOp::kTruncMod: return SlotOp::kTruncMod;
-    case BinaryOp::kFloorDiv: return SlotOp::kFloorDiv;
-    case BinaryOp::kFloorMod: return SlotOp::kFloorMod;
-    case BinaryOp::kMin: return SlotOp::kMin;
-    case BinaryOp::kMax: return SlotOp::kMax;
-    case BinaryOp::kEQ: return SlotOp::kEq;
-    case BinaryOp::kNE: return SlotOp::kNe;
-    case BinaryOp::kLT: return SlotOp::kLt;
-    case BinaryOp::kLE: return SlotOp::kLe;
-    case BinaryOp::kGT: return SlotOp::kGt;
-    case BinaryOp::kGE: return SlotOp::kGe;
-    case BinaryOp::kAnd: return SlotOp::kAnd;
-    case BinaryOp::kOr: return SlotOp::kOr;
+    case BinaryOp::kAdd:
+      return SlotOp::kAdd;
+    case BinaryOp::kSub:
+      return SlotOp::kSub;
+    case BinaryOp::kMul:
+      return SlotOp::kMul;
+    case BinaryOp::kDiv:
+      return SlotOp::kTruncDiv;
+    case BinaryOp::kTruncMod:
+      return SlotOp::kTruncMod;
+    case BinaryOp::kFloorDiv:
+      return SlotOp::kFloorDiv;
+    case BinaryOp::kFloorMod:
+      return SlotOp::kFloorMod;
+    case BinaryOp::kMin:
+      return SlotOp::kMin;
+    case BinaryOp::kMax:
+      return SlotOp::kMax;
+    case BinaryOp::kEQ:
+      return SlotOp::kEq;
+    case BinaryOp::kNE:
+      return SlotOp::kNe;
+    case BinaryOp::kLT:
+      return SlotOp::kLt;
+    case BinaryOp::kLE:
+      return SlotOp::kLe;
+    case BinaryOp::kGT:
+      return SlotOp::kGt;
+    case BinaryOp::kGE:
+      return SlotOp::kGe;
+    case BinaryOp::kAnd:
+      return SlotOp::kAnd;
+    case BinaryOp::kOr:
+      return SlotOp::kOr;
     case BinaryOp::kBitAnd:
     case BinaryOp::kBitOr:
     case BinaryOp::kBitXor:
     case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight: return std::nullopt;
+    case BinaryOp::kShiftRight:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -82,7 +100,8 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
 
 class FunctionLowering {
  public:
-  FunctionLowering(const IRModule& module, vm::ExecutableBuilder& builder, const std::string& name, const FunctionRef& function)
+  FunctionLowering(const IRModule& module, vm::ExecutableBuilder& builder, const std::string& name,
+                   const FunctionRef& function)
       : module_(module), executable_(builder), code_(builder, name), function_(function) {}
 
   void run() {
@@ -128,7 +147,8 @@ class FunctionLowering {
     output_index_.emplace(body.get(), num_outputs_++);
   }
 
-  // ---- Dims -------------------------------------------------------------------------------------------------------------
+  // ---- Dims
+  // -------------------------------------------------------------------------------------------------------------
 
   void match_params() {
     std::vector<std::pair<size_t, Type>> compound;
@@ -142,7 +162,8 @@ class FunctionLowering {
         slots_.insert_or_assign(param.get(), slot);
       }
     }
-    for (const auto& [i, type] : compound) check_compound(registers_.at(function_->params[i].get()), type, fmt::format("input '{}'", shown_names_[i]));
+    for (const auto& [i, type] : compound)
+      check_compound(registers_.at(function_->params[i].get()), type, fmt::format("input '{}'", shown_names_[i]));
   }
 
   // Checks dtype, rank, and every dim that is a number or a variable; first occurrences bind. Returns whether compound
@@ -247,11 +268,13 @@ class FunctionLowering {
     return result;
   }
 
-  // ---- Values -----------------------------------------------------------------------------------------------------------
+  // ---- Values
+  // -----------------------------------------------------------------------------------------------------------
 
   Reg reg(const Expr& leaf) {
     if (auto it = registers_.find(leaf.get()); it != registers_.end()) return it->second;
-    if (leaf.is<Var>() && !leaf.type().is<PrimType>()) fail(leaf.span(), "'{}' is used before it is bound", leaf.as<Var>()->name);
+    if (leaf.is<Var>() && !leaf.type().is<PrimType>())
+      fail(leaf.span(), "'{}' is used before it is bound", leaf.as<Var>()->name);
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, executable_.constant(constant->data)});
@@ -282,7 +305,9 @@ class FunctionLowering {
     return reg(node->body);
   }
 
-  Operand label(const Span& span) { return span && !span.origin->node.empty() ? Operand(executable_.string(span.origin->node)) : Operand(-1); }
+  Operand label(const Span& span) {
+    return span && !span.origin->node.empty() ? Operand(executable_.string(span.origin->node)) : Operand(-1);
+  }
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
 
@@ -291,12 +316,14 @@ class FunctionLowering {
     if (binding.cast) return lower_cast(binding);
     if (const If* branch = value.as<If>()) return lower_if(binding, *branch);
     if (const TupleGetItem* item = value.as<TupleGetItem>()) {
-      if (const Tuple* tuple = item->tuple.as<Tuple>()) return bind(binding, reg(tuple->items.at(static_cast<size_t>(item->index))));
+      if (const Tuple* tuple = item->tuple.as<Tuple>())
+        return bind(binding, reg(tuple->items.at(static_cast<size_t>(item->index))));
       Reg result = code_.new_register();
       code_.emit(Opcode::kTupleGet, {result, reg(item->tuple), item->index});
       return bind(binding, result);
     }
-    if (const Call* node = value.as<Call>(); node && !op_name(value).starts_with("tir.")) return lower_call(binding, *node);
+    if (const Call* node = value.as<Call>(); node && !op_name(value).starts_with("tir."))
+      return lower_call(binding, *node);
     if (value.type().is<PrimType>()) {
       Slot slot = code_.new_slot(binding.var->name);
       code_.emit(Opcode::kSlotSet, {slot, scalar(value)});
@@ -319,7 +346,8 @@ class FunctionLowering {
     }
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
-    if (binding.var.span() && !binding.var.span().origin->node.empty()) context = fmt::format("{} of node '{}'", context, binding.var.span().origin->node);
+    if (binding.var.span() && !binding.var.span().origin->node.empty())
+      context = fmt::format("{} of node '{}'", context, binding.var.span().origin->node);
     if (match_value(value, *binding.cast, context)) check_compound(value, *binding.cast, context);
     bind(binding, value);
   }
@@ -366,7 +394,8 @@ class FunctionLowering {
     }
     kernel.num_tensors = static_cast<int64_t>(tensors.size());
     kernel.num_scalars = static_cast<int64_t>(values.size());
-    code_.emit(Opcode::kCallKernel, {executable_.kernel(std::move(kernel)), tensors, values, label(binding.value.span())});
+    code_.emit(Opcode::kCallKernel,
+               {executable_.kernel(std::move(kernel)), tensors, values, label(binding.value.span())});
   }
 
   void lower_call(const Binding& binding, const Call& node) {
@@ -374,7 +403,8 @@ class FunctionLowering {
       const Expr* target = module_.find(callee->name);
       if (!target) fail(binding.value.span(), "the module has no function '{}'", callee->name);
       if (target->is<PrimFunc>()) {
-        return lower_kernel_call(binding, node, {kernel_symbol(callee->name), callee->name, vm::KernelSource::kArtifact, 0, 0});
+        return lower_kernel_call(binding, node,
+                                 {kernel_symbol(callee->name), callee->name, vm::KernelSource::kArtifact, 0, 0});
       }
       std::vector<Reg> arguments;
       for (const Expr& arg : node.args) arguments.push_back(reg(arg));
@@ -385,7 +415,8 @@ class FunctionLowering {
     if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
       const TupleType* nothing = binding.value.type().as<TupleType>();
       bool is_kernel = nothing && nothing->items.empty() && !node.args.empty() && node.args.back().is<ShapeExpr>();
-      if (is_kernel) return lower_kernel_call(binding, node, {callee->symbol, callee->symbol, vm::KernelSource::kRegistry, 0, 0});
+      if (is_kernel)
+        return lower_kernel_call(binding, node, {callee->symbol, callee->symbol, vm::KernelSource::kRegistry, 0, 0});
       return call_builtin(binding, callee->symbol, node.args, 0);
     }
     const std::string& op = op_name(binding.value);
@@ -397,8 +428,9 @@ class FunctionLowering {
     if (op == "relax.builtin.alloc_tensor") {
       Reg result = code_.new_register();
       auto output = output_index_.find(binding.var.get());
-      code_.emit(Opcode::kNewTensor, {result, node.args[1].as<DTypeImm>()->value, scalars(node.args[0].as<ShapeExpr>()->values),
-                                      output == output_index_.end() ? int64_t{-1} : output->second});
+      code_.emit(Opcode::kNewTensor,
+                 {result, node.args[1].as<DTypeImm>()->value, scalars(node.args[0].as<ShapeExpr>()->values),
+                  output == output_index_.end() ? int64_t{-1} : output->second});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_storage") {
@@ -408,8 +440,9 @@ class FunctionLowering {
     }
     if (op == "relax.memory.alloc_tensor") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocTensor, {result, reg(node.args[0]), scalar(node.args[1].as<ShapeExpr>()->values[0]),
-                                        node.args[3].as<DTypeImm>()->value, scalars(node.args[2].as<ShapeExpr>()->values)});
+      code_.emit(Opcode::kAllocTensor,
+                 {result, reg(node.args[0]), scalar(node.args[1].as<ShapeExpr>()->values[0]),
+                  node.args[3].as<DTypeImm>()->value, scalars(node.args[2].as<ShapeExpr>()->values)});
       return bind(binding, result);
     }
     if (op == "relax.reshape") {
@@ -428,7 +461,8 @@ class FunctionLowering {
     for (const BuiltinOp& row : kBuiltinOps) {
       if (op == row.op) return call_builtin(binding, row.builtin, node.args, 0);
     }
-    fail_unsupported(binding.value.span() ? binding.value.span() : binding.var.span(), "operator '{}' has no lowering yet", op);
+    fail_unsupported(binding.value.span() ? binding.value.span() : binding.var.span(),
+                     "operator '{}' has no lowering yet", op);
   }
 
   void call_builtin(const Binding& binding, const std::string& name, const std::vector<Expr>& args, size_t first) {
@@ -475,7 +509,8 @@ vm::Executable lower_to_bytecode(const IRModule& module) {
     auto graph = try_cast<Function>(function);
     if (!graph) continue;
     FunctionLowering(module, builder, name, *graph).run();
-    if (const AttrValue* bytes = (*graph)->attrs.find("arena_bytes")) builder.set_metadata("arena_bytes." + name, *bytes->as<std::string>());
+    if (const AttrValue* bytes = (*graph)->attrs.find("arena_bytes"))
+      builder.set_metadata("arena_bytes." + name, *bytes->as<std::string>());
   }
   return builder.finish();
 }

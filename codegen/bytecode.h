@@ -6,9 +6,9 @@
 
 namespace relaxc::codegen {
 
-// The executable of a module after the `lower` pipeline: kernels are called with their destinations and explicit scalars.
-// Every public graph function (and those it calls) becomes a VM function; kernels are named, their code comes from
-// compile_kernels(). What has no bytecode is a CompileError at its place (an operator without lowering).
+// The executable of a module after the `lower` pipeline: kernels are called with their destinations and explicit
+// scalars. Every public graph function (and those it calls) becomes a VM function; kernels are named, their code comes
+// from compile_kernels(). What has no bytecode is a CompileError at its place (an operator without lowering).
 vm::Executable lower_to_bytecode(const IRModule& module);
 
 }  // namespace relaxc::codegen

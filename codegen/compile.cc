@@ -89,13 +89,15 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.target_ = context.target;
   result.lowered_ = run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
   result.executable_ = codegen::lower_to_bytecode(result.lowered_);
-  result.objects_ = codegen::compile_kernels(result.kernels(), result.target_, {.jobs = job_count(settings), .opt_level = settings.opt_level});
+  result.objects_ = codegen::compile_kernels(result.kernels(), result.target_,
+                                             {.jobs = job_count(settings), .opt_level = settings.opt_level});
   return result;
 }
 
 Program CompiledModule::load(LoadOptions options) const {
   std::shared_ptr<const vm::KernelLibrary> library = codegen::load_jit(objects_);
-  return Program::from(executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
+  return Program::from(
+      executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
 }
 
 void CompiledModule::write(const std::string& path) const {

@@ -17,10 +17,10 @@
 namespace relaxc {
 
 struct CompileSettings {
-  std::string target = "host";        // codegen/target.h says what is accepted
-  std::string passes = "default";     // names of passes and pipelines
+  std::string target = "host";          // codegen/target.h says what is accepted
+  std::string passes = "default";       // names of passes and pipelines
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
-  int jobs = 0;                       // threads; 0: all cores
+  int jobs = 0;                         // threads; 0: all cores
   int opt_level = 2;
   RunnerOptions runner;
 };

@@ -85,6 +85,9 @@ Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFact
   if (dtype.is_bool()) return bool_binary(op, x, y);
   if (!dtype.is_float()) return int_binary(op, dtype, x, y, facts);
   if (!is_16_bit_float(dtype)) return float_binary(op, x, y);
+  // Processors with 16-bit arithmetic could contract it; results must not depend on which one it is.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  b_.clearFastMathFlags();
   Value result = float_binary(op, widen(x, dtype), widen(y, dtype));
   return info(op).compares ? result : narrow(result, dtype);
 }

@@ -47,7 +47,8 @@ class AttrValue {
   AttrValue() = default;
   AttrValue(bool value) : value_(value) {}
   template <std::integral T>
-  requires(!std::same_as<T, bool>) AttrValue(T value) : value_(static_cast<int64_t>(value)) {}
+    requires(!std::same_as<T, bool>)
+  AttrValue(T value) : value_(static_cast<int64_t>(value)) {}
   AttrValue(double value) : value_(value) {}
   AttrValue(const char* value) : value_(std::string(value)) {}
   AttrValue(std::string value) : value_(std::move(value)) {}

@@ -14,10 +14,8 @@ int64_t integer_abs(int64_t a) { return a < 0 ? static_cast<int64_t>(0 - static_
 int64_t integer_not(int64_t a) { return ~a; }
 int64_t integer_popcount(int64_t a) { return std::popcount(static_cast<uint64_t>(a)); }
 
-#define UNARY(name, fn, doc)                                                                          \
-  {                                                                                                   \
-    "tir." #name, 1, R::kSame, #fn, [](double a, double, double) { return std::fn(a); }, nullptr, doc \
-  }
+#define UNARY(name, fn, doc) \
+  {"tir." #name, 1, R::kSame, #fn, [](double a, double, double) { return std::fn(a); }, nullptr, doc}
 
 constexpr Intrinsic kIntrinsics[] = {
     {"tir.abs", 1, R::kSame, "fabs", [](double a, double, double) { return std::fabs(a); }, integer_abs,

@@ -21,13 +21,13 @@
 
 // The closed lists of node kinds. A new node: one struct, one entry here.
 #define RELAXC_TYPE_KINDS(X) X(ObjectType) X(PrimType) X(ShapeType) X(TensorType) X(BufferType) X(TupleType) X(FuncType)
-#define RELAXC_EXPR_KINDS(X)                                                                                       \
-  X(IntImm)                                                                                                        \
-  X(FloatImm)                                                                                                      \
-  X(StringImm)                                                                                                     \
-  X(DTypeImm) X(Var) X(GlobalVar) X(OpRef) X(ExternFunc) X(Constant) X(Binary) X(Not) X(Cast) X(Select) X(Ramp)    \
-      X(Broadcast) X(Let) X(BufferLoad) X(Call) X(Tuple) X(TupleGetItem) X(ShapeExpr) X(If) X(SeqExpr) X(Function) \
-          X(PrimFunc)
+#define RELAXC_EXPR_KINDS(X)                                                                                     \
+  X(IntImm)                                                                                                      \
+  X(FloatImm)                                                                                                    \
+  X(StringImm)                                                                                                   \
+  X(DTypeImm)                                                                                                    \
+  X(Var) X(GlobalVar) X(OpRef) X(ExternFunc) X(Constant) X(Binary) X(Not) X(Cast) X(Select) X(Ramp) X(Broadcast) \
+      X(Let) X(BufferLoad) X(Call) X(Tuple) X(TupleGetItem) X(ShapeExpr) X(If) X(SeqExpr) X(Function) X(PrimFunc)
 #define RELAXC_STMT_KINDS(X) \
   X(Seq) X(BufferStore) X(For) X(While) X(IfThenElse) X(Bind) X(AllocBuffer) X(Evaluate) X(Assert) X(AttrStmt) X(Block)
 #define RELAXC_NODE_KINDS(X) RELAXC_TYPE_KINDS(X) RELAXC_EXPR_KINDS(X) RELAXC_STMT_KINDS(X)
@@ -205,14 +205,16 @@ std::optional<Ref<T>> try_cast(const NodeRef& node) {
 template <class T>
 constexpr bool lists_all_members();
 template <class T>
-requires(is_expr_kind(KindOf<T>::value)) Ref<T> make(T payload, Type type, const Span& span = {}) {
+  requires(is_expr_kind(KindOf<T>::value))
+Ref<T> make(T payload, Type type, const Span& span = {}) {
   static_assert(lists_all_members<T>(), "a member is missing in fields()");
   auto* box = new Box<T>(std::move(payload), std::move(type));
   box->span = span;
   return wrap_box<T>(box);
 }
 template <class T>
-requires(!is_expr_kind(KindOf<T>::value)) Ref<T> make(T payload, const Span& span = {}) {
+  requires(!is_expr_kind(KindOf<T>::value))
+Ref<T> make(T payload, const Span& span = {}) {
   static_assert(lists_all_members<T>(), "a member is missing in fields()");
   auto* box = new Box<T>(std::move(payload));
   box->span = span;
@@ -233,30 +235,28 @@ struct Field {
   using Class = C;
   using Member = M;
   const char* name;
-  M C::*member;
+  M C::* member;
   Role role;
 };
 template <class C, class M>
-constexpr Field<C, M> field(const char* name, M C::*member) {
+constexpr Field<C, M> field(const char* name, M C::* member) {
   return {name, member, Role::kField};
 }
 template <class C, class M>
-constexpr Field<C, M> binds(const char* name, M C::*member) {
+constexpr Field<C, M> binds(const char* name, M C::* member) {
   return {name, member, Role::kBinds};
 }
 template <class C, class M>
-constexpr Field<C, M> binds_deep(const char* name, M C::*member) {
+constexpr Field<C, M> binds_deep(const char* name, M C::* member) {
   return {name, member, Role::kBindsDeep};
 }
 template <class C, class M>
-constexpr Field<C, M> hint(const char* name, M C::*member) {
+constexpr Field<C, M> hint(const char* name, M C::* member) {
   return {name, member, Role::kHint};
 }
 
 template <class T>
-concept HasFields = requires {
-  T::fields();
-};
+concept HasFields = requires { T::fields(); };
 
 template <class T, class F>
 constexpr void for_each_field(F&& f) {
@@ -266,7 +266,8 @@ constexpr void for_each_field(F&& f) {
 // How many members an aggregate has: the largest N for which T{any, … N times} compiles.
 struct AnyMember {
   template <class T>
-  requires(!std::same_as<T, AnyMember>) operator T() const;
+    requires(!std::same_as<T, AnyMember>)
+  operator T() const;
 };
 template <class T, size_t... I>
 constexpr bool takes_members(std::index_sequence<I...>) {

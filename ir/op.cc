@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/arith.h"
 #include "ir/visit.h"
 
 namespace relaxc {
@@ -18,6 +19,25 @@ DType OpCall::dtype(size_t i) const {
   std::optional<DType> dtype = tensor_dtype(call.args[i].type());
   if (!dtype) fail("the dtype of argument {} is not known; give it with match_cast", i);
   return *dtype;
+}
+
+void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) const {
+  if (structural_equal(a, b)) return;
+  auto difference = as_int(simplify(cast_to(a, kInt64) - cast_to(b, kInt64)));
+  auto shown = [](const Expr& dim) {
+    auto known = as_int(dim);
+    return known ? std::to_string(*known) : debug_print(dim);
+  };
+  if (difference && *difference != 0) fail("{}: {} and {}", what, shown(a), shown(b));
+  if (!difference && checks) checks->push_back({a, b});
+}
+void OpCall::require_at_most(const Expr& a, const Expr& b, std::string_view what) const {
+  require_equal(simplify(min(a, b)), a, what);
+}
+void OpCall::require_multiple(const Expr& a, int64_t factor, std::string_view what) const {
+  auto known = as_int(a);
+  if (known && *known % factor != 0) fail("{}: {} and {}", what, *known, factor);
+  if (!known) require_equal(simplify(floor_mod(a, factor)), int_imm(0, dtype_of(a)), what);
 }
 
 OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
@@ -82,11 +102,11 @@ void check_arity(const OpCall& op, const OpRow& row) {
 
 }  // namespace
 
-Type infer_call_type(const Call& call, const Span& span, const OpTable& ops) {
+Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks) {
   if (const OpRef* ref = call.callee.as<OpRef>()) {
     const OpRow* row = ops.find(ref->name);
     if (!row) fail_unsupported(span, "unknown operator '{}'", ref->name);
-    OpCall op{call, span};
+    OpCall op{call, span, checks};
     check_arity(op, *row);
     return row->infer(op);
   }

@@ -44,10 +44,16 @@ constexpr AttrKind attr_kind() {
   return AttrKind::kAny;
 }
 
+// Two dims of one call that must be equal for it to have a meaning, and are not known to be.
+struct DimCheck {
+  Expr a, b;
+};
+
 // What infer and legalize see of a call. `args` are leaf values.
 struct OpCall {
   const Call& call;
   const Span& span;
+  std::vector<DimCheck>* checks = nullptr;  // gathers what require_equal() cannot decide
 
   const Expr& arg(size_t i) const { return call.args.at(i); }
   size_t size() const { return call.args.size(); }
@@ -60,6 +66,11 @@ struct OpCall {
     return read_attrs<T>(call.attrs, span);
   }
   const std::string& name() const { return call.callee.as<OpRef>()->name; }
+  // What infer demands of dims. Dims that cannot be right are an error that names both ("inner dims: 3 and 4"); what
+  // cannot be decided before the program runs goes to `checks` (passes/check_dims.cc makes tests of them).
+  void require_equal(const Expr& a, const Expr& b, std::string_view what) const;
+  void require_at_most(const Expr& a, const Expr& b, std::string_view what) const;
+  void require_multiple(const Expr& a, int64_t factor, std::string_view what) const;
   // An error at this call: "nn.conv2d: weight has 3 input channels, expected 4".
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
@@ -78,7 +89,7 @@ struct OpRow {
   std::vector<OpAttr> attrs;  // in the order they print; op_attrs<T>() derives it from the attribute struct
   OpPattern pattern = OpPattern::kOpaque;
   bool pure = true;
-  // The call's type. Throws a CompileError for operands that do not fit.
+  // The call's type. Throws a CompileError for operands that do not fit; dims go through OpCall::require_*.
   std::function<Type(const OpCall&)> infer;
   // A tensor program of the call: params are its tensor arguments in order (tuples flattened), then the outputs. It may
   // use the graph's symbolic dims freely; legalize makes them its own. Empty: the operator is lowered elsewhere
@@ -115,7 +126,7 @@ AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value);
 Attrs normalize_attrs(const OpRow& row, const Attrs& attrs);
 
 // The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
-// operands that do not fit throw a CompileError at the span.
-Type infer_call_type(const Call& call, const Span& span, const OpTable& ops);
+// operands that do not fit throw a CompileError at the span; `checks` gets what only the run can tell.
+Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks = nullptr);
 
 }  // namespace relaxc

@@ -126,9 +126,8 @@ struct MatchBuffer {
   }
 };
 // A unit of computation that schedules move: for each binding of its axes (where the predicate holds) the body reads
-// only `reads` and writes only `writes`. init runs before the first iteration of the reduce axes, and once for each spatial
-// point when the domain of the reduce axes is empty.
-// (TVM's Block and BlockRealize in one.)
+// only `reads` and writes only `writes`. init runs before the first iteration of the reduce axes, and once for each
+// spatial point when the domain of the reduce axes is empty. (TVM's Block and BlockRealize in one.)
 struct Block {
   std::string name;
   std::vector<IterVar> iter_vars;

@@ -273,7 +273,8 @@ Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params) {
     copy.shape.reset();
     return make(std::move(copy), type.span());
   }
-  if (const ShapeType* shape = type.as<ShapeType>(); shape && shape->values && !is_bound(type)) return shape_type_of_rank(shape->ndim);
+  if (const ShapeType* shape = type.as<ShapeType>(); shape && shape->values && !is_bound(type))
+    return shape_type_of_rank(shape->ndim);
   return type;
 }
 
@@ -427,7 +428,10 @@ class HashVisitor {
   void leaf(const std::string& text) { bytes(text.data(), text.size()); }
   void leaf(double value) { mix(std::bit_cast<uint64_t>(value)); }
   template <class E>
-  requires(std::integral<E> || std::is_enum_v<E>) void leaf(E value) { mix(static_cast<uint64_t>(value)); }
+    requires(std::integral<E> || std::is_enum_v<E>)
+  void leaf(E value) {
+    mix(static_cast<uint64_t>(value));
+  }
 
   void var(const VarRef& a, Role role) {
     auto [it, added] = numbers_.emplace(a.get(), numbers_.size());

@@ -162,8 +162,8 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
 // Variables used but not bound in the node, in order of first use; those in the types of bound variables included.
 std::vector<VarRef> free_vars(const NodeRef& node);
 
-// The type as a caller of a function with these params may see it: a shape that mentions dims which no param binds keeps
-// its rank only.
+// The type as a caller of a function with these params may see it: a shape that mentions dims which no param binds
+// keeps its rank only.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
 // Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one

@@ -2,15 +2,6 @@
 
 namespace relaxc {
 
-namespace {
-
-std::string text(const Expr& dim) {
-  auto known = as_int(dim);
-  return known ? std::to_string(*known) : debug_print(dim);
-}
-
-}  // namespace
-
 std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   size_t rank = std::max(a.size(), b.size());
   std::vector<Expr> result;
@@ -23,7 +14,7 @@ std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a,
     } else if (is_int(y, 1)) {
       result.push_back(x);
     } else {
-      check_same_dim(op, x, y, "shapes do not broadcast");
+      op.require_equal(x, y, "shapes do not broadcast");
       result.push_back(as_int(y) ? y : x);
     }
   }
@@ -58,11 +49,6 @@ Expr product(const std::vector<Expr>& dims) {
   Expr result = int_imm(1);
   for (const Expr& dim : dims) result = result * dim;
   return result;
-}
-
-void check_same_dim(const OpCall& op, const Expr& a, const Expr& b, std::string_view what) {
-  auto x = as_int(a), y = as_int(b);
-  if (x && y && *x != *y) op.fail("{}: {} and {}", what, text(a), text(b));
 }
 
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape) {

@@ -6,8 +6,8 @@
 
 namespace relaxc {
 
-// numpy's rule on dims aligned to the right. A symbolic dim against another one must be provably equal, or is taken to
-// be equal and checked nowhere else, so an error names both when they are constants that differ.
+// numpy's rule on dims aligned to the right. A dim that is 1 only at run time does not stretch: two dims, neither of
+// them the constant 1, are required to be equal.
 std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b);
 // The element of `buffer` that the broadcast result's element `axes` reads.
 Expr load_broadcast(const Buffer& buffer, Axes axes);
@@ -18,8 +18,6 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
 
 // The product of the dims.
 Expr product(const std::vector<Expr>& dims);
-// Requires equal constant dims, or dims that may be equal at run time; an error names both.
-void check_same_dim(const OpCall& op, const Expr& a, const Expr& b, std::string_view what);
 // The row-major position of `indices` in `shape`, and back.
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape);
 std::vector<Expr> unflatten_index(Expr flat, const std::vector<Expr>& shape);

@@ -75,10 +75,9 @@ struct Conv {
   }
 };
 
-// n / groups; an error when a constant does not divide.
+// n / groups, which must be a whole number.
 Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const char* what) {
-  auto known = as_int(channels);
-  if (known && *known % groups != 0) op.fail("{} {} channels are not divisible by {} groups", *known, what, groups);
+  op.require_multiple(channels, groups, fmt::format("groups do not divide the {} channels", what));
   return floor_div(channels, groups);
 }
 
@@ -120,8 +119,7 @@ Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_la
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
-  auto given = as_int(weight), wanted = as_int(data);
-  if (given && wanted && *given != *wanted) op.fail("weight has {} input channels, expected {}", *given, *wanted);
+  op.require_equal(weight, data, "input channels of the weight and of the data");
 }
 
 template <int N>

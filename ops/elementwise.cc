@@ -270,9 +270,7 @@ std::vector<OpRow> elementwise_ops() {
       arithmetic("right_shift", "lhs >> rhs", Domain::kInteger, BinaryOp::kShiftRight),
       binary_op("power", "lhs to the power rhs", Domain::kNumber, power),
       binary_op("atan2", "angle of the point (rhs, lhs)", Domain::kFloat,
-                [](const Expr& a, const Expr& b) {
-                  return intrinsic("tir.atan2", {a, b}, dtype_of(a));
-                }),
+                [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
       binary_op("nn.prelu", "x above 0, slope * x below; the slope broadcasts", Domain::kNumber,
                 [=](const Expr& x, const Expr& slope) { return select_positive(x, binary(BinaryOp::kMul, x, slope)); }),
       elementwise(

@@ -96,7 +96,7 @@ Type infer_resize(const OpCall& op) {
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
     if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end())
-      check_same_dim(op, op.shape(0)[d], op.shape(1)[d], "an axis that is not resized changes its size");
+      op.require_equal(op.shape(0)[d], op.shape(1)[d], "an axis that is not resized changes its size");
     auto from = as_int(op.shape(0)[d]), to = as_int(op.shape(1)[d]);
     if (from && to && *from == 0 && *to > 0) op.fail("axis {} is empty", d);
   }
@@ -244,8 +244,8 @@ Type infer_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
   if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; there is rank 4", op.rank(0));
   if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
-  check_same_dim(op, op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
-  check_same_dim(op, op.shape(1)[1], int_imm(2), "coordinates of the grid");
+  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
+  op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
   if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
   if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
     op.unsupported("padding_mode '{}'", attrs.padding_mode);

@@ -101,9 +101,8 @@ Type infer_gather_elements(const OpCall& op) {
   if (op.rank(0) != op.rank(1)) op.fail("data of rank {} and indices of rank {}", op.rank(0), op.rank(1));
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   for (int64_t d = 0; d < op.rank(0); ++d) {
-    auto have = as_int(op.shape(0)[d]), want = as_int(op.shape(1)[d]);
-    if (d != axis && have && want && *want > *have)
-      op.fail("indices have size {} along axis {}, data has {}", *want, d, *have);
+    if (d != axis)
+      op.require_at_most(op.shape(1)[d], op.shape(0)[d], fmt::format("indices exceed the data's axis {}", d));
   }
   return tensor_type(op.shape(1), op.dtype(0));
 }
@@ -201,10 +200,9 @@ Type infer_scatter_elements(const OpCall& op) {
     op.fail("data and updates have dtypes {} and {}", to_string(op.dtype(0)), to_string(op.dtype(2)));
   int64_t axis = normalize_axis(op, op.attrs<ScatterElementsAttrs>().axis, op.rank(0));
   for (int64_t d = 0; d < op.rank(0); ++d) {
-    check_same_dim(op, op.shape(1)[d], op.shape(2)[d], "indices and updates differ");
-    auto have = as_int(op.shape(0)[d]), want = as_int(op.shape(1)[d]);
-    if (d != axis && have && want && *want > *have)
-      op.fail("indices have size {} along axis {}, data has {}", *want, d, *have);
+    op.require_equal(op.shape(1)[d], op.shape(2)[d], "indices and updates differ");
+    if (d != axis)
+      op.require_at_most(op.shape(1)[d], op.shape(0)[d], fmt::format("indices exceed the data's axis {}", d));
   }
   reduced(op, op.attrs<ScatterElementsAttrs>().reduction, scalar_imm(0, op.dtype(0)), scalar_imm(0, op.dtype(0)));
   return tensor_type(op.shape(0), op.dtype(0));
@@ -229,7 +227,7 @@ Type infer_scatter_nd(const OpCall& op) {
   if (static_cast<int64_t>(expected.size()) != op.rank(2))
     op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
   for (size_t d = 0; d < expected.size(); ++d)
-    check_same_dim(op, op.shape(2)[d], expected[d], fmt::format("dim {} of updates", d));
+    op.require_equal(op.shape(2)[d], expected[d], fmt::format("dim {} of updates", d));
   reduced(op, op.attrs<ScatterNdAttrs>().reduction, scalar_imm(0, op.dtype(0)), scalar_imm(0, op.dtype(0)));
   return tensor_type(op.shape(0), op.dtype(0));
 }
@@ -279,7 +277,7 @@ Type infer_reverse_sequence(const OpCall& op) {
   int64_t batch = normalize_axis(op, attrs.batch_axis, op.rank(0));
   if (time == batch) op.fail("time and batch axis are both {}", time);
   if (op.rank(1) != 1) op.fail("lengths have rank {}, expected 1", op.rank(1));
-  check_same_dim(op, op.shape(1)[0], op.shape(0)[batch], "number of lengths and size of the batch axis");
+  op.require_equal(op.shape(1)[0], op.shape(0)[batch], "number of lengths and size of the batch axis");
   return tensor_type(op.shape(0), op.dtype(0));
 }
 PrimFuncRef lower_reverse_sequence(const OpCall& op) {

@@ -63,8 +63,7 @@ PrimFuncRef reshaped(const OpCall& op, const char* name, const std::vector<Expr>
 }
 Type infer_reshape(const OpCall& op) {
   const std::vector<Expr>& shape = op.shape(1);
-  auto from = as_int(simplify(product(op.shape(0)))), to = as_int(simplify(product(shape)));
-  if (from && to && *from != *to) op.fail("{} elements cannot take a shape of {} elements", *from, *to);
+  op.require_equal(product(op.shape(0)), product(shape), "element counts before and after");
   return tensor_type(shape, op.dtype(0));
 }
 Type infer_flatten(const OpCall& op) { return tensor_type({simplify(product(op.shape(0)))}, op.dtype(0)); }
@@ -75,8 +74,7 @@ Type infer_squeeze(const OpCall& op) {
   std::vector<bool> dropped(shape.size());
   if (wanted) {
     for (int64_t axis : normalize_axes(op, *wanted, op.rank(0))) {
-      auto known = as_int(shape[axis]);
-      if (known && *known != 1) op.fail("axis {} has size {}, expected 1", axis, *known);
+      op.require_equal(shape[axis], int_imm(1), fmt::format("size of the squeezed axis {}", axis));
       dropped[axis] = true;
     }
   } else {
@@ -154,7 +152,7 @@ Type infer_concat(const OpCall& op) {
       if (static_cast<int64_t>(d) == axis) {
         shape[d] = shape[d] + other[d];
       } else {
-        check_same_dim(op, shape[d], other[d], fmt::format("dim {} differs", d));
+        op.require_equal(shape[d], other[d], fmt::format("dim {} differs", d));
         if (as_int(other[d])) shape[d] = other[d];
       }
     }
@@ -193,7 +191,10 @@ Type infer_broadcast_to(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   if (from.size() > to.size()) op.fail("a tensor of rank {} to a shape of rank {}", from.size(), to.size());
   for (size_t d = 0; d < from.size(); ++d) {
-    if (!is_int(from[d], 1)) check_same_dim(op, from[d], to[to.size() - from.size() + d], "shapes do not broadcast");
+    const Expr& target = to[to.size() - from.size() + d];
+    if (as_int(from[d]) && !is_int(from[d], 1)) op.require_equal(from[d], target, "shapes do not broadcast");
+    if (!as_int(from[d]))
+      op.require_equal(select(equal(from[d], int_imm(1)), target, from[d]), target, "shapes do not broadcast");
   }
   return tensor_type(to, op.dtype(0));
 }
@@ -221,7 +222,7 @@ Type infer_tile(const OpCall& op) {
   if (shape.size() != repeats.size()) op.fail("{} repeats for a tensor of rank {}", repeats.size(), shape.size());
   std::vector<Expr> result;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (auto count = as_int(repeats[d]); count && *count < 0) op.fail("repeats[{}] is {}, expected >= 0", d, *count);
+    op.require_at_most(int_imm(0), repeats[d], fmt::format("repeats[{}] is negative", d));
     result.push_back(simplify(shape[d] * repeats[d]));
   }
   return tensor_type(std::move(result), op.dtype(0));

@@ -30,7 +30,7 @@ MatmulShape matmul_shape(const OpCall& op) {
   if (a.empty() || b.empty()) op.fail("an operand is a scalar, expected at least rank 1");
   const Expr& depth_a = a.back();
   const Expr& depth_b = b.size() == 1 ? b[0] : b[b.size() - 2];
-  check_same_dim(op, depth_a, depth_b, "the contracted dims differ");
+  op.require_equal(depth_a, depth_b, "the contracted dims differ");
   MatmulShape shape{{}, std::nullopt, std::nullopt, as_int(depth_b) ? depth_b : depth_a};
   auto batch_of = [](const std::vector<Expr>& dims) {
     return std::vector<Expr>(dims.begin(), dims.end() - std::min<int64_t>(2, static_cast<int64_t>(dims.size())));
@@ -97,7 +97,7 @@ OpRow det() {
     std::vector<Expr> shape = op.shape(0);
     if (shape.size() < 2) op.fail("expected at least rank 2, got {}", shape.size());
     if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
-    check_same_dim(op, shape[shape.size() - 2], shape.back(), "the matrices are not square");
+    op.require_equal(shape[shape.size() - 2], shape.back(), "the matrices are not square");
     shape.resize(shape.size() - 2, int_imm(0));
     return tensor_type(shape, op.dtype(0));
   };

@@ -92,11 +92,8 @@ PrimFuncRef normalize(const OpCall& op, ComputeBuilder& b, const std::vector<Buf
 void check_parameter(const OpCall& op, size_t arg, const std::vector<Expr>& wanted, const char* what) {
   const std::vector<Expr>& shape = op.shape(arg);
   if (shape.size() != wanted.size()) op.fail("{} has rank {}, expected {}", what, shape.size(), wanted.size());
-  for (size_t d = 0; d < wanted.size(); ++d) {
-    auto given = as_int(shape[d]), expected = as_int(wanted[d]);
-    if (given && expected && *given != *expected)
-      op.fail("dim {} of {} is {}, expected {}", d, what, *given, *expected);
-  }
+  for (size_t d = 0; d < wanted.size(); ++d)
+    op.require_equal(shape[d], wanted[d], fmt::format("dim {} of {} and the data's", d, what));
 }
 std::vector<Expr> dims_at(const std::vector<Expr>& shape, const std::vector<int64_t>& axes) {
   std::vector<Expr> dims;
@@ -342,10 +339,8 @@ Statistics over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
 OpRow group_norm() {
   auto check = [](const OpCall& op, const GroupNormAttrs& attrs) {
     ChannelAxes a = channel_axes(op, attrs);
-    auto channels = as_int(op.shape(0)[a.channel]);
     if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
-    if (channels && *channels % attrs.num_groups != 0)
-      op.fail("{} channels are not divisible by {} groups", *channels, attrs.num_groups);
+    op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
     return a;
   };
   OpRow row;

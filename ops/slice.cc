@@ -28,9 +28,10 @@ Type infer_strided_slice(const OpCall& op) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const Expr &begin = op.shape(1)[i], &end = op.shape(2)[i], &stride = op.shape(3)[i];
     if (is_int(stride, 0)) op.fail("stride of axis {} is 0", axes[i]);
-    auto dim = as_int(shape[axes[i]]), first = as_int(begin), last = as_int(end);
-    if (dim && first && last && (*first < -1 || *first > *dim || *last < -1 || *last > *dim))
-      op.fail("slice [{}, {}) of axis {} of size {}; clamp it first", *first, *last, axes[i], *dim);
+    for (const Expr& bound : {begin, end}) {
+      op.require_at_most(int_imm(-1), bound, fmt::format("a slice of axis {} wants clamping", axes[i]));
+      op.require_at_most(bound, shape[axes[i]], fmt::format("a slice of axis {} wants clamping", axes[i]));
+    }
     shape[axes[i]] = extent_of_slice(analyzer, begin, end, stride);
   }
   return tensor_type(std::move(shape), op.dtype(0));
@@ -59,9 +60,7 @@ SplitPlan plan_split(const OpCall& op) {
   SplitPlan plan{axis, {int_imm(0)}};
   if (const int64_t* sections = attr->as<int64_t>()) {
     if (*sections < 1) op.fail("{} sections, expected at least 1", *sections);
-    auto known = as_int(dim);
-    if (known && *known % *sections != 0)
-      op.fail("axis {} of size {} does not divide into {} sections", axis, *known, *sections);
+    op.require_multiple(dim, *sections, fmt::format("sections do not divide axis {}", axis));
     Expr part = simplify(floor_div(dim, *sections));
     for (int64_t i = 1; i <= *sections; ++i) plan.offsets.push_back(i == *sections ? dim : simplify(part * i));
     return plan;
@@ -70,9 +69,8 @@ SplitPlan plan_split(const OpCall& op) {
   if (!from_attr(*attr, indices)) throw_bad_attr(op.span, "indices_or_sections", *attr);
   int64_t last = 0;
   for (int64_t index : indices) {
-    auto known = as_int(dim);
-    if (index < last || (known && index > *known))
-      op.fail("split index {} is out of order or beyond axis {}", index, axis);
+    if (index < last) op.fail("split index {} is out of order", index);
+    op.require_at_most(int_imm(index), dim, fmt::format("a split index is beyond axis {}", axis));
     last = index;
     plan.offsets.push_back(int_imm(index));
   }
@@ -130,7 +128,7 @@ Type infer_pad(const OpCall& op) {
   for (size_t d = 0; d < shape.size(); ++d) {
     Expr dim = analyzer.simplify(shape[d] + width[2 * d] + width[2 * d + 1]);
     auto before = as_int(width[2 * d]), after = as_int(width[2 * d + 1]);
-    if (auto known = as_int(dim); known && *known < 0) op.fail("pads crop axis {} to size {}", d, *known);
+    op.require_at_most(int_imm(0), dim, fmt::format("pads crop axis {} to less than nothing", d));
     bool grows = before && after && *before >= 0 && *after >= 0;
     result.push_back(grows ? dim : analyzer.simplify(max(dim, int_imm(0))));
   }

@@ -143,8 +143,8 @@ PrimFuncRef lower_argsort(const OpCall& op) {
 std::vector<Expr> topk_shape(const OpCall& op) {
   int64_t axis = checked_axis(op, op.attrs<TopKAttrs>().axis);
   std::vector<Expr> shape = op.shape(0);
-  auto k = as_int(op.arg(1)), dim = as_int(shape[axis]);
-  if (k && (*k < 0 || (dim && *k > *dim))) op.fail("k is {}, expected 0 to {}", *k, dim ? *dim : INT64_MAX);
+  op.require_at_most(int_imm(0), op.arg(1), "k is negative");
+  op.require_at_most(op.arg(1), shape[axis], fmt::format("k is larger than axis {}", axis));
   shape[axis] = op.arg(1);
   return shape;
 }
@@ -158,9 +158,6 @@ PrimFuncRef lower_topk(const OpCall& op) {
   std::vector<Expr> shape = topk_shape(op);
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
-  if (!as_int(shape[axis]) || !as_int(op.shape(0)[axis]))
-    b.extern_block("check", make(Assert{shape[axis] <= op.shape(0)[axis],
-                                        fmt::format("relax.topk: k is larger than axis {}", axis)}));
   Buffer order = sorted_positions(b, x, axis, attrs.largest);
   return b.finish(
       {values_at(b, "T_values", x, order, axis, shape), positions_as(b, "T_indices", order, attrs.dtype, shape)});

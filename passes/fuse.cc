@@ -41,8 +41,7 @@ OpPattern classify(const PrimFuncRef& program) {
       if (!identity) pattern = std::max(pattern, aligned ? OpPattern::kBroadcast : OpPattern::kInjective);
     });
     bool loops = false;
-    walk(
-        stage.block->body, [&](const For&) { loops = true; }, [&](const While&) { loops = true; });
+    walk(stage.block->body, [&](const For&) { loops = true; }, [&](const While&) { loops = true; });
     if (loops) return OpPattern::kOpaque;
     result = std::max(result, pattern);
   }
@@ -138,15 +137,18 @@ class BlockFuser {
     bool same = same_shape(producer.binding.var.type(), user.binding.var.type(), facts_);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
-    if (user.pattern == OpPattern::kReduction) return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
+    if (user.pattern == OpPattern::kReduction)
+      return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
     return true;
   }
 
   // The node is, or is elementwise on, the sole use of a reduction or contraction: it belongs into that one's epilogue.
   bool finishes_heavy(const Node& node) {
     for (const Expr& tensor : node.call.tensors) {
-      auto source = std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return same_node(n.binding.var, tensor); });
-      if (source == nodes_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get())) continue;
+      auto source =
+          std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return same_node(n.binding.var, tensor); });
+      if (source == nodes_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
+        continue;
       if (!same_shape(tensor.type(), node.binding.var.type(), facts_)) continue;
       if (source->pattern == OpPattern::kAnchor || source->pattern == OpPattern::kReduction) return true;
       if (source->pattern <= OpPattern::kBroadcast && finishes_heavy(*source)) return true;

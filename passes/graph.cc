@@ -23,9 +23,9 @@ Expr GraphRewriter::sequence(const Expr& seq) {
     for (const Binding& original : block.bindings) {
       builder.set_span(original.var.span());
       Binding binding = original;
-      if (const If* branch = original.value.as<If>()) {
-        Expr condition = replaced_(branch->condition);
-        binding.value = make(If{condition, sequence(branch->then_branch), sequence(branch->else_branch)},
+      if (const If* choice = original.value.as<If>()) {
+        Expr condition = replaced_(choice->condition);
+        binding.value = make(If{condition, branch(choice->then_branch), branch(choice->else_branch)},
                              original.value.type(), original.value.span());
       } else {
         binding.value = replaced_(original.value);
@@ -45,6 +45,13 @@ Expr GraphRewriter::sequence(const Expr& seq) {
     if (block.dataflow) builder.end_dataflow({});
   }
   return builder.finish(replaced_(node->body));
+}
+
+Expr GraphRewriter::branch(const Expr& seq) {
+  enter_branch();
+  Expr result = sequence(seq);
+  leave_branch();
+  return result;
 }
 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn) {

@@ -17,10 +17,14 @@ class GraphRewriter {
 
  protected:
   virtual std::optional<Expr> visit(const Binding& binding, Builder& builder) = 0;
+  // Around each branch of an If: what was learned inside holds only there.
+  virtual void enter_branch() {}
+  virtual void leave_branch() {}
   const OpTable& ops_;
 
  private:
   Expr sequence(const Expr& seq);
+  Expr branch(const Expr& seq);
   Substitution replaced_;
 };
 

@@ -44,6 +44,7 @@ std::vector<const Pass*> parse_passes(std::string_view text);
 // One row a pass, in pipeline order: the name on the command line, which is also the function, the file
 // (passes/<name>.cc) and the test (tests/passes/<name>.test), and its doc. To add a pass, add the file and a row.
 #define RELAXC_PASSES(X)                                                                                         \
+  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")       \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")           \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before") \
   X(pack_weights, "store constant convolution weights in the layout that the kernels' vectors read")             \

@@ -156,8 +156,7 @@ class Planner {
       result.push_back({view, std::nullopt, binding.var});
     }
     Function copy = *function_;
-    copy.body =
-        seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
+    copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
     copy.attrs.set("arena_bytes", print_expr(total));
     return make_function(std::move(copy), function_.span());
   }

@@ -40,7 +40,8 @@ bool changed(const IRModule& a, const IRModule& b) {
 
 }  // namespace
 
-IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context, const RunnerOptions& options) {
+IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context,
+                    const RunnerOptions& options) {
   std::FILE* output = options.output ? options.output : stderr;
   if (options.verify_each) {
     Diagnostics diagnostics;
@@ -61,18 +62,22 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
     try {
       module = pass->run(std::move(module), context);
     } catch (const InternalError& error) {
-      throw InternalError(fmt::format("{}\n  in pass '{}'\n  {}", error.what(), pass->name, write_reproducer(options, before, *pass)));
+      throw InternalError(
+          fmt::format("{}\n  in pass '{}'\n  {}", error.what(), pass->name, write_reproducer(options, before, *pass)));
     }
-    times.emplace_back(pass, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    times.emplace_back(pass,
+                       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     if (options.verify_each) {
       Diagnostics diagnostics;
       verify(module, context.ops, diagnostics);
       if (diagnostics.has_errors()) {
         throw InternalError(fmt::format("internal error: pass '{}' left an invalid module\n{}\n  {}", pass->name,
-                                        CompileError(diagnostics.all()).what(), write_reproducer(options, before, *pass)));
+                                        CompileError(diagnostics.all()).what(),
+                                        write_reproducer(options, before, *pass)));
       }
     }
-    bool prints = std::any_of(options.print_after.begin(), options.print_after.end(), [&](const std::string& name) { return name == "all" || name == pass->name; });
+    bool prints = std::any_of(options.print_after.begin(), options.print_after.end(),
+                              [&](const std::string& name) { return name == "all" || name == pass->name; });
     if (prints) fmt::print(output, "# after {}\n{}\n", pass->name, print_module(module));
     if (!options.dump_dir.empty() && changed(before, module)) {
       write_file(fmt::format("{}/{:02}-{}.py", options.dump_dir, count, pass->name), print_module(module));

@@ -18,6 +18,7 @@ struct RunnerOptions {
 
 // Throws CompileError for invalid modules that the user gave, InternalError (naming the pass and, with dump_dir, the
 // reproducer) when a pass fails or leaves an invalid module.
-IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context, const RunnerOptions& options = {});
+IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context,
+                    const RunnerOptions& options = {});
 
 }  // namespace relaxc

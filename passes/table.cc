@@ -17,7 +17,7 @@ const std::vector<Pipeline>& pipeline_table() {
   static const std::vector<Pipeline> kPipelines = {
       {"simplify",
        "the graph made small, still operators",
-       {"canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize",
+       {"check_dims", "canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize",
         "merge_common_subexpressions", "remove_dead_code"}},
       {"kernels",
        "operators to scheduled tensor programs",

@@ -47,9 +47,8 @@ Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> s
 Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> shape,
                                const std::function<Expr(Axes)>& value) {
   Buffer out = buffer(name, dtype, shape);
-  block(std::move(name), std::move(shape), {}, [&](Axes i, Axes) {
-    return Bodies{std::nullopt, store(out, value(i), i)};
-  });
+  block(std::move(name), std::move(shape), {},
+        [&](Axes i, Axes) { return Bodies{std::nullopt, store(out, value(i), i)}; });
   return out;
 }
 
@@ -59,9 +58,8 @@ Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> s
     return compute(std::move(name), dtype, std::move(shape), [&](Axes i) { return combine(init, value(i, {})); });
   }
   Buffer out = buffer(name, dtype, shape);
-  block(std::move(name), std::move(shape), std::move(reduced), [&](Axes i, Axes r) {
-    return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)};
-  });
+  block(std::move(name), std::move(shape), std::move(reduced),
+        [&](Axes i, Axes r) { return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)}; });
   return out;
 }
 
@@ -104,15 +102,15 @@ void ComputeBuilder::extern_block(std::string name, Stmt body) {
 
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
   return make(Block{.name = "root",
-                         .iter_vars = {},
-                         .predicate = std::nullopt,
-                         .reads = {},
-                         .writes = {},
-                         .annotations = {},
-                         .alloc_buffers = std::move(intermediates),
-                         .match_buffers = {},
-                         .init = std::nullopt,
-                         .body = std::move(body)});
+                    .iter_vars = {},
+                    .predicate = std::nullopt,
+                    .reads = {},
+                    .writes = {},
+                    .annotations = {},
+                    .alloc_buffers = std::move(intermediates),
+                    .match_buffers = {},
+                    .init = std::nullopt,
+                    .body = std::move(body)});
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {

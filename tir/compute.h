@@ -26,7 +26,8 @@ class ComputeBuilder {
 
   // out[i] = value(i).
   Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value);
-  // out[i] = init, then out[i] = combine(out[i], value(i, r)) for each r; combine(init, value(i)) with nothing to reduce.
+  // out[i] = init, then out[i] = combine(out[i], value(i, r)) for each r; combine(init, value(i)) with nothing to
+  // reduce.
   using Combine = std::function<Expr(const Expr& accumulated, const Expr& value)>;
   Buffer reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
                 const Combine& combine, const std::function<Expr(Axes, Axes)>& value);

@@ -127,8 +127,9 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     return binary_of<BinaryOp::name>(dtype);
     X(kAdd)
     X(kSub)
-    X(kMul) X(kDiv) X(kTruncMod) X(kFloorDiv) X(kFloorMod) X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE)
-        X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
+    X(kMul)
+    X(kDiv) X(kTruncMod) X(kFloorDiv) X(kFloorMod) X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd)
+        X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
 #undef X
   }
   CHECK(false, "unknown binary operation");

@@ -20,7 +20,9 @@ struct BenchOptions {
   bool profile = false;
 };
 
-double now_ms() { return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now_ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 int run(const BenchOptions& options) {
   double start = now_ms();
@@ -38,14 +40,15 @@ int run(const BenchOptions& options) {
   }
   std::sort(times.begin(), times.end());
   double median = times[times.size() / 2];
-  std::string json = fmt::format("{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}}}\n", median,
-                                 times.front(), times.back(), times.size(), compile_s);
+  std::string json = fmt::format(
+      "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}}}\n",
+      median, times.front(), times.back(), times.size(), compile_s);
   if (options.json == "-") {
     fmt::print("{}", json);
   } else {
     for (const Tensor& input : inputs) fmt::print("input {}\n", describe(input));
-    fmt::print("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n", compile_s, median, times.front(),
-               times.back(), times.size());
+    fmt::print("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
+               compile_s, median, times.front(), times.back(), times.size());
   }
   if (!options.json.empty() && options.json != "-") {
     std::FILE* file = std::fopen(options.json.c_str(), "w");
@@ -70,7 +73,9 @@ void add_bench(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx, .py or .so)")->required();
   options->inputs.add_to(*command);
   command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
-  command->add_option("--runs", options->runs, "at most that many timed runs")->check(CLI::PositiveNumber)->capture_default_str();
+  command->add_option("--runs", options->runs, "at most that many timed runs")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   command->add_option("--warmup", options->warmup, "runs before them")->capture_default_str();
   command->add_option("--seconds", options->seconds, "stop after that time")->capture_default_str();
   command->add_option("--json", options->json, "write the figures there (-: to standard output, alone)");

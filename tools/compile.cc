@@ -59,8 +59,10 @@ void add_compile(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("compile", "compile a model (.onnx) or module (.py) to an artifact");
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output, "the artifact (.so), or the text file with --emit");
-  command->add_option("--emit", options->emit, "print a level instead")->check(CLI::IsMember({"graph", "tir", "llvm", "asm", "bytecode"}));
-  command->add_option("--dim", options->compiler.fixed_dims, "NAME=VALUE, compile for this value of a symbolic dim only");
+  command->add_option("--emit", options->emit, "print a level instead")
+      ->check(CLI::IsMember({"graph", "tir", "llvm", "asm", "bytecode"}));
+  command->add_option("--dim", options->compiler.fixed_dims,
+                      "NAME=VALUE, compile for this value of a symbolic dim only");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc compile model.onnx -o model.so\n         relaxc compile model.onnx --emit=tir");
   command->callback([options, &exit_code] { exit_code = run(*options); });

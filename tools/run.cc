@@ -62,15 +62,18 @@ int run(const RunOptions& options) {
   }
   if (options.test_data.empty()) return kRight;
   std::vector<Tensor> expected = read_numbered(options.test_data, "output", results.size() + 1);
-  if (expected.size() != results.size()) fail({}, "{} has {} outputs, the model {}", options.test_data, expected.size(), results.size());
+  if (expected.size() != results.size())
+    fail({}, "{} has {} outputs, the model {}", options.test_data, expected.size(), results.size());
   int failures = 0;
   for (size_t i = 0; i < results.size(); ++i) {
-    std::string difference = compare(i < outputs.size() ? outputs[i].name : std::to_string(i), results[i], expected[i], options.rtol, options.atol);
+    std::string difference = compare(i < outputs.size() ? outputs[i].name : std::to_string(i), results[i], expected[i],
+                                     options.rtol, options.atol);
     if (difference.empty()) continue;
     ++failures;
     fmt::print(stderr, "wrong result: {}\n", difference);
   }
-  fmt::print("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(), options.test_data, options.rtol, options.atol);
+  fmt::print("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(),
+             options.test_data, options.rtol, options.atol);
   return failures == 0 ? kRight : kWrong;
 }
 
@@ -83,8 +86,11 @@ void add_run(CLI::App& app, int& exit_code) {
   options->inputs.add_to(*command);
   command->add_option("--threads", options->threads, "threads that run kernels (0: all cores)");
   command->add_option("--output-dir", options->output_dir, "write output_0.npy (or .pb) ... there");
-  command->add_option("--format", options->format, "of written outputs")->check(CLI::IsMember({"npy", "pb"}))->capture_default_str();
-  command->add_option("--test-data", options->test_data, "folder with input_0.pb ... and output_0.pb ... to compare with");
+  command->add_option("--format", options->format, "of written outputs")
+      ->check(CLI::IsMember({"npy", "pb"}))
+      ->capture_default_str();
+  command->add_option("--test-data", options->test_data,
+                      "folder with input_0.pb ... and output_0.pb ... to compare with");
   command->add_option("--rtol", options->rtol, "allowed relative error")->capture_default_str();
   command->add_option("--atol", options->atol, "allowed absolute error")->capture_default_str();
   command->add_flag("--profile", options->profile, "print the time of each kernel");

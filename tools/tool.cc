@@ -15,7 +15,8 @@ namespace {
 
 std::pair<std::string, std::string> split_at_equals(const std::string& text, const char* example) {
   size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
+  if (equals == std::string::npos || equals == 0)
+    throw CLI::ValidationError(fmt::format("'{}': expected {}", text, example));
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -107,7 +108,8 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
   for (const auto& [name, value] : dim_values) {
     bool known = std::any_of(inputs.begin(), inputs.end(), [&](const vm::ValueInfo& info) {
-      return info.dims && std::any_of(info.dims->begin(), info.dims->end(), [&](const vm::DimInfo& dim) { return dim.text == name; });
+      return info.dims && std::any_of(info.dims->begin(), info.dims->end(),
+                                      [&](const vm::DimInfo& dim) { return dim.text == name; });
     });
     if (known) continue;
     std::string list;
@@ -118,7 +120,8 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
-    bool known = std::any_of(inputs.begin(), inputs.end(), [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
+    bool known = std::any_of(inputs.begin(), inputs.end(),
+                             [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
     if (!known) {
       std::string list;
       for (const vm::ValueInfo& info : inputs) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", info.name);
@@ -155,10 +158,13 @@ std::string summary(const std::string& name, const Tensor& tensor) {
     max = std::max(max, value);
     sum += value;
   }
-  if (nans < tensor.size()) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / static_cast<double>(tensor.size() - nans));
+  if (nans < tensor.size())
+    text +=
+        fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / static_cast<double>(tensor.size() - nans));
   if (nans > 0) text += fmt::format("  {} NaN", nans);
   text += "  [";
-  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i) text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
+  for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
+    text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));
   return text + (tensor.size() > 6 ? ", ...]" : "]");
 }
 

@@ -1,5 +1,5 @@
-// What the subcommands of relaxc share: options, inputs, outputs, exit codes. The compiler itself is used through its C++
-// API (codegen/compile.h, vm/program.h) only.
+// What the subcommands of relaxc share: options, inputs, outputs, exit codes. The compiler itself is used through its
+// C++ API (codegen/compile.h, vm/program.h) only.
 #pragma once
 #include <CLI/CLI.hpp>
 

@@ -17,7 +17,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   // Non-blocking: a named pipe must not hang the open.
   file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->descriptor_ < 0) throw_runtime_error("cannot open '{}': {}", path, std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   if (fstat(file->descriptor_, &status) != 0) throw_runtime_error("cannot read '{}': {}", path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) throw_runtime_error("cannot read '{}': not a regular file", path);
   if (status.st_size == 0) return file;

@@ -70,7 +70,9 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   gate_.store((static_cast<uint64_t>(epoch_of(gate) + 1) << 32) | kOpen, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // The empty critical section closes the gap between a sleeper's look at the gate and its wait.
-    { std::lock_guard lock(mutex_); }
+    {
+      std::lock_guard lock(mutex_);
+    }
     wake_.notify_all();
   }
   task(closure, 0);

@@ -33,7 +33,7 @@ Expr branch(Node& n, const onnx::GraphProto& graph) {
 // The type that both branches' results have; dims that differ are left open.
 Type common_type(Node& n, const Type& a, const Type& b) {
   if (structural_equal(a, b)) return a;
-  if (const TupleType* x = a.as<TupleType>(), *y = b.as<TupleType>(); x && y && x->items.size() == y->items.size()) {
+  if (const TupleType *x = a.as<TupleType>(), *y = b.as<TupleType>(); x && y && x->items.size() == y->items.size()) {
     std::vector<Type> items;
     for (size_t i = 0; i < x->items.size(); ++i) items.push_back(common_type(n, x->items[i], y->items[i]));
     return tuple_type(std::move(items));

@@ -139,7 +139,7 @@ std::span<const std::byte> map_below(const std::string& folder, const std::strin
     std::swap(current.fd, next.fd);
   }
   if (current.fd < 0) fail(span, "external data file '{}' cannot be opened: {}", location, std::strerror(errno));
-  struct stat status {};
+  struct stat status{};
   if (fstat(current.fd, &status) != 0 || !S_ISREG(status.st_mode))
     fail(span, "external data file '{}' is not a regular file", location);
   size_t size = static_cast<size_t>(status.st_size);

@@ -122,9 +122,6 @@ Expr convolve(Node& n, Expr x, const Expr& weight, std::optional<DType> out_dtyp
   int64_t groups = n.attr_int("group", 1);
   if (groups < 1) n.fail("group is {}, expected at least 1", groups);
   if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-  auto channels = as_int(n.shape_of(x)[1]), given = as_int(dims[1]);
-  if (channels && given && *given * groups != *channels)
-    n.fail("weight has {} input channels, expected {}", *given, static_cast<double>(*channels) / groups);
   x = cropped(n, x, w);
   Attrs attrs = conv_attrs(w, groups);
   if (out_dtype) attrs.set("out_dtype", *out_dtype);

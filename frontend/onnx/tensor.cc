@@ -396,12 +396,11 @@ Outputs expand(Node& n) {
       shape.push_back(b);
     } else if (is_int(b, 1)) {
       shape.push_back(a);
-    } else if (as_int(a) && as_int(b)) {
-      n.fail("dim {} of size {} does not broadcast to {}", d, *as_int(a), *as_int(b));
-    } else if (as_int(a)) {
-      shape.push_back(a);
     } else {
-      shape.push_back(n.simplify(select(equal(a, int_imm(1)), b, a)));
+      // One of them is 1 when the model runs, or they are equal.
+      Expr stretched = n.simplify(select(equal(a, int_imm(1)), b, a));
+      n.require_equal(n.simplify(select(equal(b, int_imm(1)), a, b)), stretched, "shapes do not broadcast");
+      shape.push_back(as_int(a) ? a : stretched);
     }
   }
   return {n.of(n.broadcast_to(x, shape))};

@@ -1,5 +1,5 @@
-// Graph functions from the syntax tree: signatures, bindings, the call forms, constants. Above 600 lines because each call
-// form of Relax has a spelling of its own; splitting those out is the next step when the language grows.
+// Graph functions from the syntax tree: signatures, bindings, the call forms, constants. Above 600 lines because each
+// call form of Relax has a spelling of its own; splitting those out is the next step when the language grows.
 #include <algorithm>
 #include <bit>
 #include <cmath>

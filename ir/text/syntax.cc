@@ -1,5 +1,5 @@
-// The grammar of the Python subset that TVMScript uses, to a syntax tree: statements, then expressions by precedence, then
-// recovery. One recursive descent, kept in one file although it is above 600 lines.
+// The grammar of the Python subset that TVMScript uses, to a syntax tree: statements, then expressions by precedence,
+// then recovery. One recursive descent, kept in one file although it is above 600 lines.
 #include "ir/text/syntax.h"
 
 #include <algorithm>

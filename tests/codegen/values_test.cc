@@ -299,6 +299,7 @@ TEST_CASE("float16 and bfloat16: every value widens, arithmetic rounds once", "[
           target, dtype, dtype, pairs, [&](const std::vector<Expr>& x) { return x[0] * x[1] + x[0]; });
       for (size_t p = 0; p < sums.size(); ++p) {
         float a = widen(pairs[0][p]), b = widen(pairs[1][p]);
+        INFO(target << " " << to_string(dtype) << ": " << a << " * " << b << " + " << a << " gives " << widen(sums[p]));
         REQUIRE(same(dtype, sums[p], narrow(widen(narrow(a * b)) + a)));
       }
     }

@@ -248,20 +248,10 @@ std::vector<Case> graph_cases() {
       [](Graph& g) {
         Expr x = g.op("exp", {g.input("n,m")}), flag = g.input("", kBool, {.low = 0, .high = 1});
         Expr y = branch(
-            g, flag,
-            [&](Builder& b) {
-              return b.op("add", {b.op("sin", {x}), x});
-            },
-            [&](Builder& b) {
-              return b.op("negative", {b.op("cumsum", {x}, Attrs{{"axis", 0}})});
-            });
+            g, flag, [&](Builder& b) { return b.op("add", {b.op("sin", {x}), x}); },
+            [&](Builder& b) { return b.op("negative", {b.op("cumsum", {x}, Attrs{{"axis", 0}})}); });
         Expr z = g.op("multiply", {y, x});
-        Expr again = branch(
-            g, flag,
-            [&](Builder& b) {
-              return b.op("add", {z, x});
-            },
-            [&](Builder&) { return x; });
+        Expr again = branch(g, flag, [&](Builder& b) { return b.op("add", {z, x}); }, [&](Builder&) { return x; });
         return tuple({again, g.op("sum", {y}, {{"axis", List{0}}})});
       },
       {}, 1e-3, 1000);

@@ -206,9 +206,7 @@ void add_contractions(std::vector<Case>& cases) {
   for (auto& row : subscripts) {
     std::string a = row[1], b = row[2];
     cases.push_back(op_case("einsum", row[0],
-                            [a, b](Graph& g) -> std::vector<Expr> {
-                              return {tuple({g.input(a), g.input(b)})};
-                            },
+                            [a, b](Graph& g) -> std::vector<Expr> { return {tuple({g.input(a), g.input(b)})}; },
                             {{"subscripts", row[0]}}));
   }
   cases.push_back(op_case("einsum", "ii->i", [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,n")})}; },
@@ -322,15 +320,12 @@ void add_layouts(std::vector<Case>& cases) {
   cases.push_back(op_case("flatten", "", one("n,m,k")));
   cases.push_back(op_case("squeeze", "", one("n,1,m,1"), {{"axis", List{1, 3}}}));
   cases.push_back(op_case("expand_dims", "", one("n,m"), {{"axis", List{0, 2}}}));
-  cases.push_back(op_case("concat", "",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {tuple({g.input("n,m"), g.input("k,m"), g.input("3,m")})};
-                          },
-                          {{"axis", 0}}));
+  cases.push_back(
+      op_case("concat", "",
+              [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m"), g.input("k,m"), g.input("3,m")})}; },
+              {{"axis", 0}}));
   cases.push_back(op_case("concat", "last",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {tuple({g.input("n,m"), g.input("n,k")})};
-                          },
+                          [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m"), g.input("n,k")})}; },
                           {{"axis", -1}}));
   cases.push_back(op_case("concat", "int64",
                           [](Graph& g) -> std::vector<Expr> {
@@ -398,9 +393,7 @@ void add_layouts(std::vector<Case>& cases) {
     pad(mode, " int8", {0, 0, 2, 2}, kInt8);
   }
   cases.push_back(op_case("nn.pad", "of an empty axis",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,3"), g.shape("1,2,0,0")};
-                          },
+                          [](Graph& g) -> std::vector<Expr> { return {g.input("n,3"), g.shape("1,2,0,0")}; },
                           {{"pad_mode", "edge"}}));
   cases.back().sizes = {{{"n", 0}}};
   pad("constant", " crop", {-1, 2, 1, -2});
@@ -411,53 +404,43 @@ void add_layouts(std::vector<Case>& cases) {
 }
 
 void add_indexing(std::vector<Case>& cases) {
-  cases.push_back(op_case("take", "axis 0",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})};
-                          },
-                          {{"axis", 0}}, {{"n", 1}}));
-  cases.push_back(op_case("take", "axis 1",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("k,b", kInt32, {.extent = "m"})};
-                          },
-                          {{"axis", 1}}, {{"m", 1}}));
-  cases.push_back(op_case("take", "flat",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("k", kInt64, {.extent = "n*m"})};
-                          },
-                          {}, {{"n", 1}, {"m", 1}}));
-  cases.push_back(op_case("take", "one",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("", kInt64, {.extent = "n"})};
-                          },
-                          {{"axis", 0}}, {{"n", 1}}));
+  cases.push_back(
+      op_case("take", "axis 0",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})}; },
+              {{"axis", 0}}, {{"n", 1}}));
+  cases.push_back(
+      op_case("take", "axis 1",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k,b", kInt32, {.extent = "m"})}; },
+              {{"axis", 1}}, {{"m", 1}}));
+  cases.push_back(
+      op_case("take", "flat",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n*m"})}; },
+              {}, {{"n", 1}, {"m", 1}}));
+  cases.push_back(
+      op_case("take", "one",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("", kInt64, {.extent = "n"})}; },
+              {{"axis", 0}}, {{"n", 1}}));
   cases.push_back(op_case("take", "empty axis",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("0", kInt64)};
-                          },
+                          [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("0", kInt64)}; },
                           {{"axis", 0}}));
   // Out of range on an empty axis: zeros.
-  cases.push_back(op_case("take", "from an empty axis",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})};
-                          },
-                          {{"axis", 0}}));
+  cases.push_back(
+      op_case("take", "from an empty axis",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})}; },
+              {{"axis", 0}}));
   cases.back().sizes = {{{"n", 0}, {"m", 3}, {"k", 2}}};
-  cases.push_back(op_case("gather_elements", "",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), g.input("n,k", kInt64, {.extent = "m"})};
-                          },
-                          {{"axis", 1}}, {{"m", 1}}));
-  cases.push_back(op_case("gather_nd", "",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m,k"), g.input("b,1", kInt64, {.extent = "n"})};
-                          },
-                          {}, {{"n", 1}}));
-  cases.push_back(op_case("gather_nd", "batched",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("b,n,m"), g.input("b,k,1", kInt64, {.extent = "n"})};
-                          },
-                          {{"batch_dims", 1}}, {{"n", 1}}));
+  cases.push_back(
+      op_case("gather_elements", "",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("n,k", kInt64, {.extent = "m"})}; },
+              {{"axis", 1}}, {{"m", 1}}));
+  cases.push_back(
+      op_case("gather_nd", "",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,m,k"), g.input("b,1", kInt64, {.extent = "n"})}; },
+              {}, {{"n", 1}}));
+  cases.push_back(op_case(
+      "gather_nd", "batched",
+      [](Graph& g) -> std::vector<Expr> { return {g.input("b,n,m"), g.input("b,k,1", kInt64, {.extent = "n"})}; },
+      {{"batch_dims", 1}}, {{"n", 1}}));
   for (const char* reduction : {"update", "add", "mul", "max", "min"}) {
     // With update, equal indices would leave the order open; here it is defined: one after the other.
     cases.push_back(op_case("scatter_elements", reduction,
@@ -466,33 +449,31 @@ void add_indexing(std::vector<Case>& cases) {
                                       g.input("n,k", kFloat32, {1, 1})};
                             },
                             {{"axis", 1}, {"reduction", reduction}}, {{"m", 1}}));
-    cases.push_back(
-        op_case("scatter_nd", reduction,
-                [](Graph& g) -> std::vector<Expr> {
-                  return {g.input("n,m", kInt32), g.input("k,1", kInt64, {.extent = "n"}), g.input("k,m", kInt32)};
-                },
-                {{"reduction", reduction}}, {{"n", 1}}));
+    cases.push_back(op_case("scatter_nd", reduction,
+                            [](Graph& g) -> std::vector<Expr> {
+                              return {g.input("n,m", kInt32), g.input("k,1", kInt64, {.extent = "n"}),
+                                      g.input("k,m", kInt32)};
+                            },
+                            {{"reduction", reduction}}, {{"n", 1}}));
   }
-  cases.push_back(
-      op_case("one_hot", "",
-              [](Graph& g) -> std::vector<Expr> {
-                return {g.input("n,m", kInt64, {-3, 8}), g.input("", kFloat32), g.input("", kFloat32), int_imm(7)};
-              },
-              {{"axis", -1}}));
+  cases.push_back(op_case("one_hot", "",
+                          [](Graph& g) -> std::vector<Expr> {
+                            return {g.input("n,m", kInt64, {-3, 8}), g.input("", kFloat32), g.input("", kFloat32),
+                                    int_imm(7)};
+                          },
+                          {{"axis", -1}}));
   cases.push_back(op_case("one_hot", "symbolic",
                           [](Graph& g) -> std::vector<Expr> {
                             g.input("m");
                             return {g.input("n", kInt32, {-3, 8}), g.input("", kInt8), g.input("", kInt8), g.dim("m")};
                           },
                           {{"axis", 0}}));
-  cases.push_back(op_case("reverse_sequence", "",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,b,k"), g.input("b", kInt64, {0, 40})};
-                          },
-                          {{"time_axis", 0}, {"batch_axis", 1}}));
-  cases.push_back(op_case("nonzero", "", [](Graph& g) -> std::vector<Expr> {
-    return {g.input("n,m", kInt32, {1, 2}), g.dim("n*m")};
-  }));
+  cases.push_back(
+      op_case("reverse_sequence", "",
+              [](Graph& g) -> std::vector<Expr> { return {g.input("n,b,k"), g.input("b", kInt64, {0, 40})}; },
+              {{"time_axis", 0}, {"batch_axis", 1}}));
+  cases.push_back(op_case(
+      "nonzero", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt32, {1, 2}), g.dim("n*m")}; }));
   for (bool flag : {false, true}) {
     std::string suffix = flag ? " descending" : "";
     cases.push_back(op_case("sort", suffix, one("n,m"), {{"axis", -1}, {"descending", flag}}));
@@ -501,9 +482,7 @@ void add_indexing(std::vector<Case>& cases) {
     cases.push_back(op_case("argsort", suffix, one("n,m", kInt32), {{"axis", 0}, {"descending", flag}}));
     for (size_t i = cases.size() - 3; i < cases.size(); ++i) cases[i].most = 2000;
     cases.push_back(tuple_case("topk", suffix, 2,
-                               [](Graph& g) -> std::vector<Expr> {
-                                 return {g.input("n,m"), int_imm(3)};
-                               },
+                               [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), int_imm(3)}; },
                                {{"axis", -1}, {"largest", flag}}, {{"m", 3}}));
     cases.back().most = 2000;
   }
@@ -511,11 +490,9 @@ void add_indexing(std::vector<Case>& cases) {
 
 void add_creation(std::vector<Case>& cases) {
   auto scalar_dims = [](Graph& g, const char* dims) { return g.shape(dims); };
-  cases.push_back(op_case("full", "",
-                          [=](Graph& g) -> std::vector<Expr> {
-                            return {scalar_dims(g, "7,33"), g.input("", kFloat32)};
-                          },
-                          {{"dtype", kFloat32}}));
+  cases.push_back(op_case(
+      "full", "", [=](Graph& g) -> std::vector<Expr> { return {scalar_dims(g, "7,33"), g.input("", kFloat32)}; },
+      {{"dtype", kFloat32}}));
   cases.push_back(op_case("full", "with input", [=](Graph& g) -> std::vector<Expr> {
     g.input("n,m");
     return {scalar_dims(g, "n,m"), g.input("", kInt8)};
@@ -541,9 +518,8 @@ void add_creation(std::vector<Case>& cases) {
                           {{"dtype", kFloat32}}));
   for (const char* name : {"tril", "triu"}) {
     cases.push_back(op_case(name, "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), int_imm(0)}; }));
-    cases.push_back(op_case(name, "shifted", [](Graph& g) -> std::vector<Expr> {
-      return {g.input("b,n,m", kInt32), int_imm(-2)};
-    }));
+    cases.push_back(op_case(name, "shifted",
+                            [](Graph& g) -> std::vector<Expr> { return {g.input("b,n,m", kInt32), int_imm(-2)}; }));
   }
   cases.push_back(op_case("eye", "",
                           [](Graph& g) -> std::vector<Expr> {
@@ -569,9 +545,7 @@ void add_images(std::vector<Case>& cases) {
     for (const char* mode : {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"}) {
       cases.push_back(op_case(
           "image.resize", std::string(method) + " " + mode,
-          [](Graph& g) -> std::vector<Expr> {
-            return {g.input("n,2,h,w"), g.shape("n,2,2*h,w+3")};
-          },
+          [](Graph& g) -> std::vector<Expr> { return {g.input("n,2,h,w"), g.shape("n,2,2*h,w+3")}; },
           {{"axes", List{2, 3}}, {"method", method}, {"coordinate_transformation_mode", mode}}, least, 1e-4));
       cases.back().most = 2000;
     }
@@ -580,9 +554,7 @@ void add_images(std::vector<Case>& cases) {
     for (const char* padding : {"zeros", "border", "reflection"}) {
       cases.push_back(op_case(
           "image.grid_sample", std::string(method) + " " + padding,
-          [](Graph& g) -> std::vector<Expr> {
-            return {g.input("n,2,h,w"), g.input("n,2,5,m", kFloat32, {-1.5, 1.5})};
-          },
+          [](Graph& g) -> std::vector<Expr> { return {g.input("n,2,h,w"), g.input("n,2,5,m", kFloat32, {-1.5, 1.5})}; },
           {{"method", method}, {"padding_mode", padding}, {"align_corners", false}}, least, 1e-3));
       cases.back().most = 1500;
     }

@@ -48,9 +48,7 @@ double seconds_to_compile(const std::function<Expr(Graph&)>& build) {
 }  // namespace
 
 TEST_CASE("inputs that do not fit are named, with the dim and both values", "[session]") {
-  Session session(compile_graph([](Graph& g) {
-                    return g.op("add", {g.input("n,4"), g.input("n,1")});
-                  }).load(),
+  Session session(compile_graph([](Graph& g) { return g.op("add", {g.input("n,4"), g.input("n,1")}); }).load(),
                   {.threads = 1});
   CHECK(has(error_of(session, {filled({3, 4}, 1), filled({5, 1}, 1)}), {"x1", "n", "3", "5"}));
   CHECK(has(error_of(session, {filled({3, 7}, 1), filled({3, 1}, 1)}), {"x0", "4", "7"}));

@@ -1,9 +1,9 @@
 // The ONNX importer: symbolic shapes, scoping, functions, and one report of everything unsupported.
 #include "frontend/onnx/import.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <algorithm>
 #include <map>
 
 #include "ir/arith.h"

@@ -87,9 +87,8 @@ TEST_CASE("batch norm in training", "[ops][norm]") {
     return (element(x, i) - m.mean) * scale + beta.as_double(i[1]);
   });
   check_tensor(out[1], {3}, [&](const Shape& i) { return 0.75 * element(mean, i) + 0.25 * of({0, i[0], 0}).mean; });
-  check_tensor(out[2], {3}, [&](const Shape& i) {
-    return 0.75 * element(variance, i) + 0.25 * of({0, i[0], 0}).variance;
-  });
+  check_tensor(out[2], {3},
+               [&](const Shape& i) { return 0.75 * element(variance, i) + 0.25 * of({0, i[0], 0}).variance; });
   Attrs plain = attrs.with("scale", false).with("center", false);
   check_tensor(run_op(table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, plain)[0], shape,
                [&](const Shape& i) { return (element(x, i) - of(i).mean) / std::sqrt(of(i).variance + kEpsilon); });
@@ -148,9 +147,8 @@ TEST_CASE("instance norm and group norm", "[ops][norm]") {
     return value * gamma.as_double(channel) + beta.as_double(channel);
   };
   for (const Symbolic& symbolic : {Symbolic{}, Symbolic{{make_dim("n"), int_imm(6), make_dim("h"), make_dim("w")}}}) {
-    check_tensor(run_op(table(), "nn.instance_norm", {x, gamma, beta}, attrs, symbolic)[0], shape, [&](const Shape& i) {
-      return normalized(i, moments(x, i, without({2, 3})), i[1]);
-    });
+    check_tensor(run_op(table(), "nn.instance_norm", {x, gamma, beta}, attrs, symbolic)[0], shape,
+                 [&](const Shape& i) { return normalized(i, moments(x, i, without({2, 3})), i[1]); });
     for (int64_t groups : {1, 2, 3, 6}) {
       auto key = [&](const Shape& i) { return Shape{i[0], i[1] / (6 / groups)}; };
       check_tensor(run_op(table(), "nn.group_norm", {x, gamma, beta}, attrs.with("num_groups", groups), symbolic)[0],
@@ -188,10 +186,11 @@ TEST_CASE("normalization errors", "[ops][norm]") {
   auto message = [&](const char* name, std::vector<Tensor> inputs, Attrs attrs) {
     return error_of(table(), name, inputs, attrs);
   };
-  CHECK(contains(message("nn.batch_norm", {x, six, four, six, six}, {}), "dim 0 of beta is 4, expected 6"));
-  CHECK(contains(message("nn.layer_norm", {x, six, six}, {}), "dim 0 of gamma is 6, expected 4"));
+  CHECK(contains(message("nn.batch_norm", {x, six, four, six, six}, {}), "dim 0 of beta and the data's: 4 and 6"));
+  CHECK(contains(message("nn.layer_norm", {x, six, six}, {}), "dim 0 of gamma and the data's: 6 and 4"));
   CHECK(contains(message("nn.layer_norm", {x, x, x}, {}), "gamma has rank 3, expected 1"));
-  CHECK(contains(message("nn.group_norm", {x, six, six}, {{"num_groups", 4}, {"axes", 2}}), "6 channels are not"));
+  CHECK(contains(message("nn.group_norm", {x, six, six}, {{"num_groups", 4}, {"axes", 2}}),
+                 "num_groups does not divide the channels: 6 and 4"));
   CHECK(contains(message("nn.group_norm", {x, six, six}, {{"axes", Shape{1, 2}}}), "contain the channel axis 1"));
   CHECK(contains(message("nn.lrn", {values({2, 3}, kInt32)}, {}), "expected a float, got int32"));
   CHECK(contains(message("nn.lrn", {x}, {{"size", 0}}), "size is 0"));

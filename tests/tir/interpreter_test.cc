@@ -121,12 +121,10 @@ TEST_CASE("interpreter: blocks reduce, symbolic dims bind", "[interpreter]") {
   VarRef n = make_dim("n"), m = make_dim("m");
   ComputeBuilder b;
   Buffer x = b.input("x", kFloat32, {n, m});
-  Buffer sum = b.reduce("sum", kFloat32, {n}, {m}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
-    return load(x, {i[0], r[0]});
-  });
-  Buffer out = b.compute("out", kFloat32, {n, m + 1}, [&](Axes i) {
-    return if_then_else(i[1] < m, load(x, {i[0], i[1]}), load(sum, {i[0]}));
-  });
+  Buffer sum = b.reduce("sum", kFloat32, {n}, {m}, zero(kFloat32), combine_sum,
+                        [&](Axes i, Axes r) { return load(x, {i[0], r[0]}); });
+  Buffer out = b.compute("out", kFloat32, {n, m + 1},
+                         [&](Axes i) { return if_then_else(i[1] < m, load(x, {i[0], i[1]}), load(sum, {i[0]})); });
   PrimFuncRef f = b.finish({out});
   Interpreter interpreter(f);
   for (int64_t rows : {1, 3}) {
@@ -200,9 +198,7 @@ TEST_CASE("interpreter: windows, allocations and scalars", "[interpreter]") {
   Tensor result = interpret_on(make_prim_func({{x, out, j}, block2, {}}), inputs, column)[0];
   for (int r = 0; r < 3; ++r) CHECK(result.as_double(r) == r * 4 + 2 + 2 + 4);
   column = {4};
-  CHECK(contains(message_of([&] {
-                   interpret_on(make_prim_func({{x, out, j}, block2, {}}), inputs, column);
-                 }),
+  CHECK(contains(message_of([&] { interpret_on(make_prim_func({{x, out, j}, block2, {}}), inputs, column); }),
                  "[4, 5) of dim 1 is out of range, the extent is 4"));
 }
 
@@ -252,9 +248,7 @@ TEST_CASE("interpreter: loops of all kinds, while, if, predicate", "[interpreter
     interpret(make_prim_func({{x}, loop(i, int_imm(5), block, kind), {}}), one, {}, {.reverse_parallel_loops = true});
     for (int k = 0; k < 4; ++k) CHECK(data.as_int(k) == k * 10);
   }
-  CHECK(contains(message_of([&] {
-                   interpret(make_prim_func({{x}, loop(i, int_imm(6), block), {}}), one);
-                 }),
+  CHECK(contains(message_of([&] { interpret(make_prim_func({{x}, loop(i, int_imm(6), block), {}}), one); }),
                  "block 'b': axis 'v' is 4, outside of its domain [0, 4)"));
 }
 

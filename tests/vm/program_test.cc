@@ -50,17 +50,14 @@ TEST_CASE("a program runs with changing dims and allocates nothing the second ti
 TEST_CASE("wrong inputs are named", "[vm]") {
   Session session(make_add_program(), {.threads = 1});
   Tensor x = ramp({4, 4});
-  CHECK(error_of([&] {
-          session.run({x, ramp({5, 4})});
-        }) == "input 'w': dim 0 (n) is 5, but n is 4 (bound by input 'x')");
+  CHECK(error_of([&] { session.run({x, ramp({5, 4})}); }) ==
+        "input 'w': dim 0 (n) is 5, but n is 4 (bound by input 'x')");
   CHECK(error_of([&] { session.run({x, ramp({4, 3})}); }) == "input 'w': dim 1 is 3, expected 4");
   CHECK(error_of([&] { session.run({x}); }) == "function 'main' takes 2 inputs, got 1");
-  CHECK(error_of([&] {
-          session.run({x, Tensor::empty({4, 4}, kInt64)});
-        }) == "input 'w': dtype is int64, expected float32");
-  CHECK(error_of([&] {
-          session.run({x, ramp({4})});
-        }) == "input 'w': has 1 dims (float32[4]), expected 2 (w: float32[n, 4])");
+  CHECK(error_of([&] { session.run({x, Tensor::empty({4, 4}, kInt64)}); }) ==
+        "input 'w': dtype is int64, expected float32");
+  CHECK(error_of([&] { session.run({x, ramp({4})}); }) ==
+        "input 'w': has 1 dims (float32[4]), expected 2 (w: float32[n, 4])");
   CHECK(error_of([&] { session.run({x}, "other"); }) == "function 'other' does not exist, there are 'main' 'weights'");
   CHECK(session.run({x, x}).size() == 1);
 }
@@ -74,9 +71,8 @@ TEST_CASE("results go to the host's memory", "[vm]") {
   Tensor in_place = ramp({6, 4});
   session.run_into(std::vector{in_place, in_place}, std::vector{in_place});
   CHECK(same_contents(in_place, out));
-  CHECK(error_of([&] {
-          session.run_into(std::vector{x, x}, std::vector{Tensor::empty({4, 6}, kFloat32)});
-        }) == "output 0: the tensor is float32[4, 6], the result float32[6, 4]");
+  CHECK(error_of([&] { session.run_into(std::vector{x, x}, std::vector{Tensor::empty({4, 6}, kFloat32)}); }) ==
+        "output 0: the tensor is float32[4, 6], the result float32[6, 4]");
   Tensor constant = session.run({}, "weights")[0];
   constant.set_double(0, 9);
   CHECK(session.run({}, "weights")[0].as_double(0) == 1);
@@ -194,9 +190,8 @@ TEST_CASE("a failing kernel is named, a profiler sees the calls", "[vm]") {
     return 3;
   };
   Session session(Program::from(add_program(), [&](const std::string&) { return failing; }), {.threads = 1});
-  CHECK(error_of([&] {
-          session.run({ramp({1, 4}), ramp({1, 4})});
-        }) == "kernel 'fused_add' (node Add_1) failed with status 3: index 9 is out of range");
+  CHECK(error_of([&] { session.run({ramp({1, 4}), ramp({1, 4})}); }) ==
+        "kernel 'fused_add' (node Add_1) failed with status 3: index 9 is out of range");
   TableProfiler profiler;
   Session profiled(make_add_program(), {.threads = 1});
   profiled.set_profiler(&profiler);

@@ -14,13 +14,8 @@ struct Access {
 std::vector<Access> accesses_of(const Stage& stage) {
   std::vector<Access> result;
   walk(
-      stage.block->body,
-      [&](const BufferLoad& load) {
-        result.push_back({load.buffer, load.indices});
-      },
-      [&](const BufferStore& store) {
-        result.push_back({store.buffer, store.indices});
-      });
+      stage.block->body, [&](const BufferLoad& load) { result.push_back({load.buffer, load.indices}); },
+      [&](const BufferStore& store) { result.push_back({store.buffer, store.indices}); });
   return result;
 }
 
@@ -40,8 +35,7 @@ bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const 
 bool only_in_indices(const Stage& stage, const VarRef& axis) {
   bool ok = true;
   auto outside = [&](const Expr& e) {
-    walk(
-        e, [&](const BufferLoad&) { return false; }, [&](const Ref<Var>& var) { ok = ok && !same_node(var, axis); });
+    walk(e, [&](const BufferLoad&) { return false; }, [&](const Ref<Var>& var) { ok = ok && !same_node(var, axis); });
   };
   walk(stage.block->body, [&](const BufferStore& store) { outside(store.value); });
   return ok;

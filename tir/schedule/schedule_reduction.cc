@@ -141,7 +141,8 @@ class ReductionScheduler {
     facts.bind(tile, Interval{0});
     facts.bind(lane, int_imm(0), int_imm(columns - 1));
     std::vector<Expr> indices = load->indices;
-    for (Expr& index : indices) index = facts.simplify(substitute(index, {{axis.get(), static_cast<const Expr&>(tile) * columns + lane}}));
+    for (Expr& index : indices)
+      index = facts.simplify(substitute(index, {{axis.get(), static_cast<const Expr&>(tile) * columns + lane}}));
     return access_stride(load->buffer, indices, lane, facts);
   }
 

@@ -179,8 +179,7 @@ StagedProgram inline_stages(StagedProgram program) {
     for (size_t reader : readers) {
       const Stage& stage = program.stages[reader];
       // Statements with loops of their own may read an element any number of times.
-      walk(
-          stage.block->body, [&](const For&) { worth = false; }, [&](const While&) { worth = false; });
+      walk(stage.block->body, [&](const For&) { worth = false; }, [&](const While&) { worth = false; });
       // A contraction reads each element many times, and wants its operands in the layout they have.
       if (is_contraction(stage)) worth = false;
       bool repeated = readers.size() > 1 || count_loads(stage, producer.single_store()->buffer) > 1;
