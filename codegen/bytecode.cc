@@ -148,22 +148,46 @@ class FunctionLowering {
   }
 
   // ---- Dims
-  // -------------------------------------------------------------------------------------------------------------
 
+  // Scalars first: a dim that is a scalar param too is compared with it.
   void match_params() {
-    std::vector<std::pair<size_t, Type>> compound;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
-      std::string context = fmt::format("input '{}'", shown_names_[i]);
-      if (match_value(registers_.at(param.get()), param.type(), context)) compound.emplace_back(i, param.type());
-      if (param.type().is<PrimType>()) {
-        Slot slot = code_.new_slot(param->name);
-        code_.emit(Opcode::kSlotFromValue, {slot, registers_.at(param.get())});
-        slots_.insert_or_assign(param.get(), slot);
-      }
+      if (!param.type().is<PrimType>()) continue;
+      Slot slot = code_.new_slot(param->name);
+      code_.emit(Opcode::kSlotFromValue, {slot, registers_.at(param.get())});
+      slots_.insert_or_assign(param.get(), slot);
     }
-    for (const auto& [i, type] : compound)
-      check_compound(registers_.at(function_->params[i].get()), type, fmt::format("input '{}'", shown_names_[i]));
+    std::vector<Part> parts;
+    for (size_t i = 0; i < function_->params.size(); ++i) {
+      const VarRef& param = function_->params[i];
+      take_apart({registers_.at(param.get()), param.type(), fmt::format("input '{}'", shown_names_[i])}, parts);
+    }
+    match(parts);
+  }
+
+  // A value that is no tuple, or an item of one.
+  struct Part {
+    Reg value;
+    Type type;
+    std::string context;
+  };
+  void take_apart(const Part& whole, std::vector<Part>& out) {
+    const TupleType* items = whole.type.as<TupleType>();
+    if (!items) return out.push_back(whole);
+    for (size_t i = 0; i < items->items.size(); ++i) {
+      Reg item = code_.new_register();
+      code_.emit(Opcode::kTupleGet, {item, whole.value, static_cast<int64_t>(i)});
+      take_apart({item, items->items[i], fmt::format("item {} of {}", i, whole.context)}, out);
+    }
+  }
+  // What a dim computes may stand before what binds its variables.
+  void match(const std::vector<Part>& parts) {
+    std::vector<const Part*> compound;
+    for (const Part& part : parts) {
+      if (match_value(part.value, part.type, part.context)) compound.push_back(&part);
+    }
+    for (const Part* part : compound) check_compound(part->value, part->type, part->context);
   }
 
   // Checks dtype, rank, and every dim that is a number or a variable; first occurrences bind. Returns whether compound
@@ -245,21 +269,39 @@ class FunctionLowering {
       code_.emit(Opcode::kSlotOp, {slot, SlotOp::kEq, value, Scalar(0)});
       return slot;
     }
-    std::optional<std::array<Expr, 3>> choice;
-    if (const Select* node = expr.as<Select>()) choice = {node->condition, node->a, node->b};
-    if (const Call* node = as_call(expr, "tir.if_then_else")) choice = {node->args[0], node->args[1], node->args[2]};
-    if (choice) {
-      Scalar condition = scalar((*choice)[0]), a = scalar((*choice)[1]), b = scalar((*choice)[2]);
+    if (const Select* node = expr.as<Select>()) {
+      Scalar condition = scalar(node->condition), a = scalar(node->a), b = scalar(node->b);
       Slot slot = code_.new_slot();
       code_.emit(Opcode::kSlotSelect, {slot, condition, a, b});
       return slot;
     }
+    if (const Call* node = as_call(expr, "tir.if_then_else"))
+      return choose(node->args[0], node->args[1], node->args[2]);
     if (const Cast* node = expr.as<Cast>()) {
       Slot slot = code_.new_slot();
       code_.emit(Opcode::kSlotSet, {slot, scalar(node->value)});
       return slot;
     }
     fail_unsupported(expr.span(), "this expression cannot be computed in a shape: {}", print_expr(expr));
+  }
+
+  // One side only: the other may divide by zero.
+  Slot choose(const Expr& condition, const Expr& a, const Expr& b) {
+    Scalar decision = scalar(condition);
+    vm::Label then_label = code_.new_label(), end_label = code_.new_label();
+    Slot slot = code_.new_slot();
+    auto side = [&](const Expr& value) {
+      size_t known = computed_.size();
+      code_.emit(Opcode::kSlotSet, {slot, scalar(value)});
+      computed_.erase(computed_.begin() + static_cast<int64_t>(known), computed_.end());
+    };
+    code_.emit(Opcode::kBranchIf, {decision, then_label});
+    side(b);
+    code_.emit(Opcode::kJump, {end_label});
+    code_.bind(then_label);
+    side(a);
+    code_.bind(end_label);
+    return slot;
   }
 
   std::vector<Scalar> scalars(const std::vector<Expr>& exprs) {
@@ -269,7 +311,6 @@ class FunctionLowering {
   }
 
   // ---- Values
-  // -----------------------------------------------------------------------------------------------------------
 
   Reg reg(const Expr& leaf) {
     if (auto it = registers_.find(leaf.get()); it != registers_.end()) return it->second;
@@ -348,7 +389,9 @@ class FunctionLowering {
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
     if (binding.var.span() && !binding.var.span().origin->node.empty())
       context = fmt::format("{} of node '{}'", context, binding.var.span().origin->node);
-    if (match_value(value, *binding.cast, context)) check_compound(value, *binding.cast, context);
+    std::vector<Part> parts;
+    take_apart({value, *binding.cast, context}, parts);
+    match(parts);
     bind(binding, value);
   }
 

@@ -1,5 +1,6 @@
 #include "codegen/compile.h"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -87,7 +88,11 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  result.lowered_ = run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
+  // What runs is safe whatever passes were asked for.
+  std::vector<const Pass*> passes = parse_passes(settings.passes);
+  const Pass* check = find_pass("check_dims");
+  if (std::find(passes.begin(), passes.end(), check) == passes.end()) passes.insert(passes.begin(), check);
+  result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.executable_ = codegen::lower_to_bytecode(result.lowered_);
   result.objects_ = codegen::compile_kernels(result.kernels(), result.target_,
                                              {.jobs = job_count(settings), .opt_level = settings.opt_level});

@@ -25,7 +25,7 @@ struct CompileSettings {
   RunnerOptions runner;
 };
 
-// Reads an .onnx model or TVMScript (.py, .tvm, .test, or a text that starts like one). Errors are CompileErrors.
+// Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors.
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
 // Every operator there is.
 const OpTable& op_table();

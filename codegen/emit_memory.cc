@@ -46,7 +46,6 @@ std::optional<Affine> as_affine(const Expr& node) {
 }  // namespace
 
 // ---- Allocation
-// ------------------------------------------------------------------------------------------------------
 
 void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   const Buffer& buffer = alloc.buffer;
@@ -109,7 +108,6 @@ Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
 }
 
 // ---- Addresses
-// -------------------------------------------------------------------------------------------------------
 
 FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::vector<Expr>& indices) {
   const BufferType& type = buffer_type(buffer);
@@ -176,7 +174,6 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
 }
 
 // ---- Access
-// ----------------------------------------------------------------------------------------------------------
 
 Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask) {
   llvm::Type* type = ops_.memory_type(dtype);

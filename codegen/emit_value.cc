@@ -79,7 +79,6 @@ Value ValueEmitter::splat(Value scalar, int lanes) {
 }
 
 // ---- Binary
-// ----------------------------------------------------------------------------------------------------------
 
 Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   if (dtype.is_bool()) return bool_binary(op, x, y);
@@ -284,7 +283,6 @@ Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
 }
 
 // ---- Casts
-// -----------------------------------------------------------------------------------------------------------
 
 Value ValueEmitter::widen(Value bits, DType from) {
   llvm::Type* int_type = bits->getType()->getWithNewType(b_.getInt32Ty());
@@ -396,7 +394,6 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
 }
 
 // ---- Intrinsics
-// ------------------------------------------------------------------------------------------------------
 
 // Lane by lane for vectors. The symbol is resolved by the JIT in the process, in artifacts by the dynamic linker.
 Value ValueEmitter::call_libm(const std::string& function, const std::vector<Value>& args) {

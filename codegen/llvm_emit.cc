@@ -94,7 +94,6 @@ void FunctionEmitter::emit_iterations(const For& loop) {
 }
 
 // ---- Statements
-// ------------------------------------------------------------------------------------------------------
 
 void FunctionEmitter::stmt(const Stmt& node) {
   // What other statements have loaded may have changed since.
@@ -292,7 +291,6 @@ void FunctionEmitter::return_if(Value condition, Value status, const char* messa
 }
 
 // ---- The ABI
-// ---------------------------------------------------------------------------------------------------------
 
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target) {
   std::vector<Buffer> buffers = buffer_params(function);

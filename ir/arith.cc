@@ -648,7 +648,9 @@ bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) const {
   if (!is_index(a) || dtype_of(a) != dtype_of(b)) return structural_equal(simplify(a), simplify(b));
   Simplifier simplifier(*this);
   Poly difference = simplifier.poly(a).plus(simplifier.poly(b), -1);
-  return !difference.overflowed() && difference.terms().empty();
+  if (difference.overflowed()) return false;
+  if (difference.terms().empty() || non_negative_.empty()) return difference.terms().empty();
+  return can_prove(binary(BinaryOp::kLE, a, b)) && can_prove(binary(BinaryOp::kLE, b, a));
 }
 
 int64_t Analyzer::known_divisor(const Expr& e) const {

@@ -14,6 +14,7 @@ bool is_leaf(const Expr& expr) {
 void Builder::bind(Binding binding) {
   if (blocks_.empty() || blocks_.back().dataflow != in_dataflow_) blocks_.push_back({in_dataflow_, {}, {}});
   blocks_.back().bindings.push_back(std::move(binding));
+  ++size_;
 }
 
 Expr Builder::leaf(const Expr& value) { return is_leaf(value) ? value : emit(value); }

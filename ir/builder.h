@@ -33,12 +33,14 @@ class Builder {
   // The bindings so far as a SeqExpr around `body`; the builder is empty afterwards. Dataflow outputs are found by use.
   Expr finish(const Expr& body);
   const OpTable& ops() const { return ops_; }
+  size_t size() const { return size_; }  // bindings made so far
 
  private:
   void bind(Binding binding);
   const OpTable& ops_;
   Span span_;
   std::vector<BindingBlock> blocks_;
+  size_t size_ = 0;
   bool in_dataflow_ = false;
 };
 

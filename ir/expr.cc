@@ -205,7 +205,6 @@ Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span) {
 }
 
 // ---- Shorthand
-// -----------------------------------------------------------------------------------------------------------
 
 std::optional<int64_t> as_int(const Expr& expr) {
   if (const IntImm* imm = expr.as<IntImm>()) return imm->value;

@@ -11,7 +11,6 @@ namespace relaxc {
 namespace {
 
 // ---- Generic traversal of a member, by its C++ type
-// ------------------------------------------------------------------
 
 template <class V>
 struct IsVector : std::false_type {};
@@ -123,7 +122,6 @@ void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& 
 }
 
 // ---- Rewriter
-// --------------------------------------------------------------------------------------------------------
 
 VarRef Rewriter::var(const VarRef& node) {
   if (auto it = renamed_.find(node.get()); it != renamed_.end()) return it->second;
@@ -217,7 +215,6 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function) {
 }
 
 // ---- Free variables
-// ---------------------------------------------------------------------------------------------------
 
 std::vector<VarRef> free_vars(const NodeRef& root) {
   std::unordered_set<const NodeHeader*> bound, seen;
@@ -279,7 +276,6 @@ Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params) {
 }
 
 // ---- Equality and hash
-// ----------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -483,7 +479,6 @@ uint64_t structural_hash(const NodeRef& node, const EqualOptions& options) {
 }
 
 // ---- Fallback print
-// ----------------------------------------------------------------------------------------------------------
 
 namespace {
 

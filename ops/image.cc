@@ -22,6 +22,10 @@ Expr mul(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
 Expr div(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
 Expr rounded(const char* how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
 Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
+// Taps are clamped to elements, so there must be one where `results` > 0 are made of them.
+void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
+  op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
+}
 
 // A source position along one axis and its share of the result. inside: false where the share must not count.
 struct Tap {
@@ -97,8 +101,7 @@ Type infer_resize(const OpCall& op) {
   for (size_t d = 0; d < rank; ++d) {
     if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end())
       op.require_equal(op.shape(0)[d], op.shape(1)[d], "an axis that is not resized changes its size");
-    auto from = as_int(op.shape(0)[d]), to = as_int(op.shape(1)[d]);
-    if (from && to && *from == 0 && *to > 0) op.fail("axis {} is empty", d);
+    require_elements(op, op.shape(0)[d], op.shape(1)[d]);
   }
   return tensor_type(op.shape(1), op.dtype(0));
 }
@@ -246,6 +249,7 @@ Type infer_grid_sample(const OpCall& op) {
   if (!op.dtype(0).is_float()) op.unsupported("data of {}", to_string(op.dtype(0)));
   op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of data and grid");
   op.require_equal(op.shape(1)[1], int_imm(2), "coordinates of the grid");
+  for (size_t d : {2, 3}) require_elements(op, op.shape(0)[d], op.shape(1)[d]);
   if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
   if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
     op.unsupported("padding_mode '{}'", attrs.padding_mode);

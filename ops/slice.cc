@@ -28,10 +28,13 @@ Type infer_strided_slice(const OpCall& op) {
   for (size_t i = 0; i < axes.size(); ++i) {
     const Expr &begin = op.shape(1)[i], &end = op.shape(2)[i], &stride = op.shape(3)[i];
     if (is_int(stride, 0)) op.fail("stride of axis {} is 0", axes[i]);
-    for (const Expr& bound : {begin, end}) {
-      op.require_at_most(int_imm(-1), bound, fmt::format("a slice of axis {} wants clamping", axes[i]));
-      op.require_at_most(bound, shape[axes[i]], fmt::format("a slice of axis {} wants clamping", axes[i]));
-    }
+    // Upwards the first element is at least 0 and the end at most the dim; downwards the first is below the dim and the
+    // end at least -1. What nobody clamped is refused when it runs.
+    const std::string what = fmt::format("a slice of axis {} wants clamping", axes[i]);
+    const Expr& dim = shape[axes[i]];
+    Expr lowest = select(stride > int_imm(0), begin, end + 1), highest = select(stride > int_imm(0), end, begin + 1);
+    op.require_at_most(int_imm(0), simplify(lowest), what);
+    op.require_at_most(simplify(highest), dim, what);
     shape[axes[i]] = extent_of_slice(analyzer, begin, end, stride);
   }
   return tensor_type(std::move(shape), op.dtype(0));

@@ -2,6 +2,8 @@
 // is known to be, the program proves it by its types or tests it before the call: a match_cast of shapes, or of the
 // value. So no kernel is entered with dims that contradict each other, and later passes may take declared types as
 // true.
+#include <algorithm>
+
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -26,14 +28,11 @@ class DimChecker final : public GraphRewriter {
     }
     std::vector<DimCheck> checks;
     Type known = known_type(binding, checks);
-    if (auto kernel = match_call_tir(binding.value)) check_kernel(*kernel, checks);
+    Expr checked = binding.value;
+    if (auto kernel = match_kernel_call(checked)) checked = check_kernel(*kernel, checked, builder, checks);
     for (const DimCheck& check : checks) require(check, builder);
-    if (!needs_cast(known, binding)) return std::nullopt;
-    if (binding.var.type().is<TupleType>()) {
-      unproven_.insert(binding.var.get());  // its items are cast where they are taken out
-      return std::nullopt;
-    }
-    VarRef value = builder.emit(binding.value, binding.var->name);
+    if (!needs_cast(known, binding)) return same_node(checked, binding.value) ? std::nullopt : std::optional(checked);
+    VarRef value = builder.emit(checked, binding.var->name);
     return builder.match_cast(value, binding.var.type(), binding.var->name);
   }
   void enter_branch() override { facts_.push_back(facts_.back()); }
@@ -70,34 +69,72 @@ class DimChecker final : public GraphRewriter {
     if (!stands_for(b, a) && !stands_for(a, b)) facts_.back().assume(equal(a, b));
   }
 
-  // Each dim of a buffer that repeats a variable, or computes with some, against the tensor that stands for it.
-  void check_kernel(const CallTir& call, std::vector<DimCheck>& checks) {
-    const GlobalVar* name = call.callee.as<GlobalVar>();
+  // A call of a tensor program, by call_tir or with its destinations.
+  struct KernelCall {
+    PrimFuncRef program;
+    std::vector<Expr> tensors;
+    std::vector<Type> outputs;
+    VarMap dims;  // the program's variables in the caller's terms
+  };
+  std::optional<KernelCall> match_kernel_call(const Expr& value) const {
+    const Call* node = value.as<Call>();
+    std::optional<CallTir> call_tir = match_call_tir(value);
+    const GlobalVar* name = call_tir ? call_tir->callee.as<GlobalVar>() : node ? node->callee.as<GlobalVar>() : nullptr;
     const Expr* target = name ? module_.find(name->name) : nullptr;
-    auto program = target ? try_cast<PrimFunc>(*target) : std::nullopt;
-    if (!program) return;
-    VarMap dims = bind_scalars(*program, call);
-    std::vector<Type> types;
-    for (const Expr& tensor : call.tensors) types.push_back(tensor.type());
-    types.insert(types.end(), call.outputs.begin(), call.outputs.end());
-    std::vector<Buffer> buffers = buffer_params(*program);
-    for (size_t i = 0; i < std::min(types.size(), buffers.size()); ++i) {
-      const std::vector<Expr>& wanted = buffer_type(buffers[i]).shape;
-      const std::vector<Expr>* given = known_shape(types[i]);
-      if (!given || given->size() != wanted.size()) continue;  // the verifier's business
-      for (size_t d = 0; d < wanted.size(); ++d) {
-        Expr expected = substitute(wanted[d], dims);
-        if (!structural_equal(expected, (*given)[d]))
-          checks.push_back({cast_to((*given)[d], kInt64), cast_to(expected, kInt64)});
-      }
-    }
+    std::optional<PrimFuncRef> program;
+    if (target) program = try_cast<PrimFunc>(*target);
+    if (!program) return std::nullopt;
+    if (call_tir) return KernelCall{*program, call_tir->tensors, call_tir->outputs, bind_scalars(*program, *call_tir)};
+    KernelCall result{*program, node->args, {}, {}};
+    if (node->args.empty() || !node->args.back().is<ShapeExpr>()) return result;
+    result.tensors.pop_back();
+    const std::vector<Expr>& scalars = node->args.back().as<ShapeExpr>()->values;
+    std::vector<VarRef> vars = scalar_arguments(*program);
+    for (size_t i = 0; i < std::min(vars.size(), scalars.size()); ++i) result.dims.emplace(vars[i].get(), scalars[i]);
+    return result;
   }
 
-  // The value's type as its parts tell it; object when only a declaration does: of what a function gives, and of the
-  // items of such a tuple.
+  // Gathers what the kernel's buffers demand of the tensors. Those of which too little is known are cast to the
+  // buffer's type; the result is the call with the casts in their place.
+  Expr check_kernel(KernelCall call, const Expr& value, Builder& builder, std::vector<DimCheck>& checks) {
+    std::vector<Buffer> buffers = buffer_params(call.program);
+    bool changed = false;
+    for (size_t i = 0; i < buffers.size() && i < call.tensors.size() + call.outputs.size(); ++i) {
+      bool is_input = i < call.tensors.size();
+      const Type& type = is_input ? call.tensors[i].type() : call.outputs[i - call.tensors.size()];
+      const BufferType& wanted = buffer_type(buffers[i]);
+      const std::vector<Expr>* given = known_shape(type);
+      if (given && given->size() == wanted.shape.size() && tensor_dtype(type)) {
+        if (*tensor_dtype(type) != wanted.dtype)
+          fail(builder.span(), "{} is {} where buffer '{}' wants {}", is_input ? "an argument" : "an output",
+               to_string(*tensor_dtype(type)), buffers[i]->name, to_string(wanted.dtype));
+        for (size_t d = 0; d < given->size(); ++d) {
+          Expr expected = substitute(wanted.shape[d], call.dims);
+          if (!structural_equal(expected, (*given)[d]))
+            checks.push_back({cast_to((*given)[d], kInt64), cast_to(expected, kInt64)});
+        }
+      } else if (is_input) {
+        std::vector<Expr> dims;
+        for (const Expr& dim : wanted.shape) {
+          for (const VarRef& var : free_vars(dim)) call.dims.emplace(var.get(), make_dim(var->name));
+          dims.push_back(cast_to(substitute(dim, call.dims), kInt64));
+        }
+        call.tensors[i] = builder.match_cast(call.tensors[i], tensor_type(std::move(dims), wanted.dtype));
+        changed = true;
+      }
+    }
+    if (!changed) return value;
+    Call copy = *value.as<Call>();
+    if (match_call_tir(value)) {
+      copy.args[1] = tuple(call.tensors);
+    } else {
+      std::copy(call.tensors.begin(), call.tensors.end(), copy.args.begin());
+    }
+    return make(std::move(copy), value.type(), value.span());
+  }
+
+  // The value's type as its parts tell it; object when only a declaration does: of what a function gives.
   Type known_type(const Binding& binding, std::vector<DimCheck>& checks) const {
-    if (const TupleGetItem* item = binding.value.as<TupleGetItem>())
-      return unproven_.contains(item->tuple.get()) ? object_type() : binding.value.type();
     const Call* call = binding.value.as<Call>();
     if (!call) return binding.value.type();
     if (!call->callee.is<OpRef>() || op_name(binding.value) == "relax.call_pure_packed") return object_type();
@@ -136,7 +173,6 @@ class DimChecker final : public GraphRewriter {
 
   const IRModule& module_;
   std::vector<Analyzer> facts_;  // of each branch that is open
-  std::unordered_set<const NodeHeader*> unproven_;
 };
 
 }  // namespace

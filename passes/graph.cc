@@ -18,6 +18,7 @@ Expr GraphRewriter::sequence(const Expr& seq) {
   const SeqExpr* node = seq.as<SeqExpr>();
   CHECK(node, "a function body or branch is a sequence of bindings");
   Builder builder(ops_);
+  bool changed = false;
   for (const BindingBlock& block : node->blocks) {
     if (block.dataflow) builder.begin_dataflow();
     for (const Binding& original : block.bindings) {
@@ -33,7 +34,10 @@ Expr GraphRewriter::sequence(const Expr& seq) {
       // Dims in the variable's own type follow; a replaced variable keeps its old name until visit() decides.
       binding.var = replaced_.var(original.var);
       if (binding.cast) binding.cast = replaced_(*binding.cast);
+      size_t size = builder.size();
       std::optional<Expr> replacement = visit(binding, builder);
+      changed = changed || replacement || builder.size() != size || !same_node(binding.value, original.value) ||
+                !same_node(binding.var, original.var) || (binding.cast && !same_node(*binding.cast, *original.cast));
       if (!replacement) {
         builder.keep(std::move(binding));
         continue;
@@ -44,7 +48,8 @@ Expr GraphRewriter::sequence(const Expr& seq) {
     }
     if (block.dataflow) builder.end_dataflow({});
   }
-  return builder.finish(replaced_(node->body));
+  Expr body = replaced_(node->body);
+  return changed || !same_node(body, node->body) ? builder.finish(body) : seq;
 }
 
 Expr GraphRewriter::branch(const Expr& seq) {
@@ -179,11 +184,11 @@ VarMap bind_scalars(const PrimFuncRef& callee, const CallTir& call) {
   VarMap result;
   size_t next_scalar = 0, next_tensor = 0;
   for (const VarRef& param : callee->params) {
-    if (param.type().is<PrimType>()) {
-      CHECK(next_scalar < call.scalars.size(), "call_tir gives {} scalar arguments, too few", call.scalars.size());
-      result.emplace(param.get(), call.scalars[next_scalar++]);
-      continue;
-    }
+    if (!param.type().is<PrimType>()) continue;
+    CHECK(next_scalar < call.scalars.size(), "call_tir gives {} scalar arguments, too few", call.scalars.size());
+    result.emplace(param.get(), call.scalars[next_scalar++]);
+  }
+  for (const VarRef& param : buffer_params(callee)) {
     size_t i = next_tensor++;
     Type type = i < call.tensors.size() ? call.tensors[i].type() : call.outputs.at(i - call.tensors.size());
     const std::vector<Expr>* dims = known_shape(type);

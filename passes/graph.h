@@ -6,9 +6,9 @@
 
 namespace relaxc {
 
-// Rebuilds every graph function of the module, binding by binding, branches of If included. `visit` sees each binding
-// with its operands already replaced; it returns the leaf or value that stands for the variable from then on, and may
-// emit more through the builder. Returning nullopt keeps the binding.
+// Rebuilds a graph function binding by binding, branches of If included; one that nothing changes stays the same node.
+// `visit` sees each binding with its operands already replaced; it returns the leaf or value that stands for the
+// variable from then on, and may emit more through the builder. Returning nullopt keeps the binding.
 class GraphRewriter {
  public:
   explicit GraphRewriter(const OpTable& ops) : ops_(ops) {}
@@ -47,7 +47,8 @@ struct CallTir {
   std::vector<Type> outputs;
 };
 std::optional<CallTir> match_call_tir(const Expr& expr);
-// Values, in the caller's terms, of the callee's symbolic variables: dims of its buffer params and its scalar params.
+// Values, in the caller's terms, of the callee's symbolic variables: its scalar params, and dims of its buffer params
+// that are no scalar params.
 VarMap bind_scalars(const PrimFuncRef& callee, const CallTir& call);
 
 }  // namespace relaxc

@@ -17,31 +17,26 @@ class Merger final : public GraphRewriter {
     // Two allocations are two places.
     if (row->name.starts_with("relax.builtin.") || row->name.starts_with("relax.memory.")) return std::nullopt;
     uint64_t hash = structural_hash(binding.value);
-    for (const Binding& earlier : seen_[hash]) {
-      if (structural_equal(earlier.value, binding.value)) return earlier.var;
+    for (const Binding& earlier : seen_.back()[hash]) {
+      bool same = structural_equal(earlier.value, binding.value);
+      if (same && structural_equal(earlier.var.type(), binding.var.type())) return earlier.var;
     }
-    seen_[hash].push_back(binding);
+    seen_.back()[hash].push_back(binding);
     return std::nullopt;
   }
+  // A value of one branch is not at hand in the other, nor after it.
+  void enter_branch() override { seen_.push_back(seen_.back()); }
+  void leave_branch() override { seen_.pop_back(); }
 
  private:
-  std::unordered_map<uint64_t, std::vector<Binding>> seen_;
+  std::vector<std::unordered_map<uint64_t, std::vector<Binding>>> seen_{1};
 };
-
-bool has_branches(const FunctionRef& function) {
-  bool found = false;
-  for_each_binding(function, [&](const Binding& binding) { found = found || binding.value.is<If>(); });
-  return found;
-}
 
 }  // namespace
 
 IRModule merge_common_subexpressions(IRModule module, PassContext& context) {
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
-    // A value of one branch is not at hand in the other.
-    if (has_branches(function)) return function;
-    return Merger(context.ops).run(function);
-  });
+  return map_functions(std::move(module),
+                       [&](const FunctionRef& function) { return Merger(context.ops).run(function); });
 }
 
 }  // namespace relaxc

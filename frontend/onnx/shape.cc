@@ -7,6 +7,10 @@ namespace relaxc::onnx_import {
 
 namespace {
 
+void check_scale(Node& n, double scale) {
+  if (!(scale > 0 && scale <= 1e6)) n.fail("scale {} is not above 0 and at most 1e6", scale);
+}
+
 // Shape and Size are always known contents (contents.cc); what comes here is no tensor.
 Outputs shape(Node& n) {
   n.shape(0);
@@ -65,7 +69,7 @@ Outputs range(Node& n) {
   Expr count = int_imm(0);
   if (a && b && s) {
     double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
-    if (!(exact < 1e12)) n.fail("the step is {}", s->as_double(0));
+    if (!(std::abs(exact) < 1e12)) n.fail("the step is {}", s->as_double(0));
     count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
   } else {
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
@@ -127,7 +131,7 @@ ResizePlan sizes_from_scales(Node& n, size_t input, const std::vector<size_t>& a
     for (size_t k = 0; k < axes.size(); ++k) {
       double scale = known->as_double(static_cast<int64_t>(k));
       size_t d = axes[k];
-      if (!(scale > 0)) n.fail("scale {} is not positive", scale);
+      check_scale(n, scale);
       (*plan.scales)[d] = scale;
       if (scale == std::trunc(scale) && scale < 1e9) {
         plan.sizes[d] = n.simplify(dims[d] * static_cast<int64_t>(scale));
@@ -184,7 +188,8 @@ Outputs resize(Node& n) {
     plan.scales = given;
     for (size_t d = 0; d < rank; ++d) {
       auto dim = as_int(dims[d]);
-      if (!(given[d] > 0) || (!dim && given[d] != std::trunc(given[d]))) n.unsupported("scale {}", given[d]);
+      check_scale(n, given[d]);
+      if (!dim && given[d] != std::trunc(given[d])) n.unsupported("scale {}", given[d]);
       plan.sizes[d] = dim ? int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*dim) * given[d])))
                           : n.simplify(dims[d] * static_cast<int64_t>(given[d]));
     }
@@ -202,6 +207,7 @@ Outputs resize(Node& n) {
       plan.scales.emplace(rank, 1.0);
       for (size_t k = 0; k < axes.size(); ++k) {
         (*plan.scales)[axes[k]] = ratio;
+        check_scale(n, ratio);
         sizes[k] = int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*as_int(dims[axes[k]])) * ratio + 0.5)));
       }
     }

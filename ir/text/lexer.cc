@@ -12,11 +12,15 @@ bool is_name_start(char c) {
 }
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 
-// Longest first.
-constexpr std::string_view kOperators[] = {
-    "**=", "//=", ">>=", "<<=", "...", "**", "//", ">>", "<<", "<=", ">=", "==", "!=", "->", "+=", "-=",
-    "*=",  "/=",  "%=",  "&=",  "|=",  "^=", "@=", ":=", "(",  ")",  "[",  "]",  "{",  "}",  "+",  "-",
-    "*",   "/",   "%",   "&",   "|",   "^",  "~",  "<",  ">",  "=",  ",",  ":",  ".",  ";",  "@"};
+// The length of the operator that begins with these characters; 0: none.
+size_t operator_length(char a, char b, char c) {
+  auto is_one_of = [&](std::string_view set) { return set.find(a) != std::string_view::npos; };
+  if (a == '.') return b == '.' && c == '.' ? 3 : 1;
+  if (a == b && is_one_of("*/<>")) return c == '=' ? 3 : 2;
+  if (a == '-' && b == '>') return 2;
+  if (b == '=' && is_one_of("+-*/%&|^@:<>=!")) return 2;
+  return is_one_of("()[]{},:=+-*/%&|^~<>;@") ? 1 : 0;
+}
 
 // Words that begin a statement and cannot stand inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
@@ -27,6 +31,7 @@ class Lexer {
       : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
 
   std::vector<Token> run() {
+    tokens_.reserve(text_.size() / 3 + 8);
     while (true) {
       if (at_line_start_ && brackets_.empty() && !start_line()) break;
       skip_blanks();
@@ -172,16 +177,14 @@ class Lexer {
     }
     if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
     if (c == '"' || c == '\'') return string(0);
-    for (std::string_view op : kOperators) {
-      if (text_.substr(position_, op.size()) == op) return bracket_or_operator(op);
-    }
+    if (size_t length = operator_length(c, peek(1), peek(2))) return bracket_or_operator(length);
     error(1, static_cast<unsigned char>(c) < 32 ? fmt::format("unexpected character 0x{:02x}", static_cast<int>(c))
                                                 : fmt::format("unexpected character '{}'", c));
     advance(1);
   }
 
-  void bracket_or_operator(std::string_view op) {
-    char c = op[0];
+  void bracket_or_operator(size_t length) {
+    char c = peek();
     if (c == '(' || c == '[' || c == '{') {
       brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
     } else if (c == ')' || c == ']' || c == '}') {
@@ -196,7 +199,7 @@ class Lexer {
       }
       brackets_.pop_back();
     }
-    push(TokenKind::kOperator, op.size());
+    push(TokenKind::kOperator, length);
   }
 
   void number() {

@@ -17,9 +17,8 @@ struct Token {
   uint32_t line;          // 1-based
   uint32_t column;        // 1-based, in bytes
 
-  bool is(std::string_view op) const {
-    return (kind == TokenKind::kOperator || kind == TokenKind::kName) && text == op;
-  }
+  // An operator or a keyword. The first character decides nearly always.
+  bool is(std::string_view op) const { return text.size() == op.size() && text[0] == op[0] && text == op; }
 };
 
 // A piece of a file that is lexed on its own: the whole file, or what stands in a string.

@@ -314,7 +314,8 @@ namespace {
 // The items between the brackets; A[()] has none, A[(i, j)] has two.
 std::vector<const Syntax*> index_items(const Syntax& at) {
   std::vector<const Syntax*> items(at.children.begin() + 1, at.children.end());
-  if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple) items = items[0]->children;
+  if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple)
+    items.assign(items[0]->children.begin(), items[0]->children.end());
   return items;
 }
 
@@ -426,7 +427,8 @@ Value Parser::method_call(const Syntax& at) {
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
   // The list of indices reads as a subscript.
-  Syntax index_list{SyntaxKind::kSubscript, at.line, at.column, at.length, at.depth, {}, {callee.children[0]}, {}};
+  Syntax index_list(SyntaxKind::kSubscript, at.line, at.column, at.length);
+  index_list.children.push_back(callee.children[0]);
   for (const Syntax* item : items(required(at, 0, "indices"))) index_list.children.push_back(item);
   BufferLoad payload{source, indices(source, index_list), std::nullopt};
   DType element = buffer_type(source).dtype;

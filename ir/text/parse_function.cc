@@ -508,8 +508,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
       if (is_input) continue;
       std::vector<std::string> known;
       for (const OpAttr& a : row.attrs) known.emplace_back(a.name);
-      Syntax place{
-          SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
+      Syntax place(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
       std::optional<std::string> near = nearest(keyword.name, known);
       fail_with_hint(place, fmt::format("{} has no attribute '{}'", row.name, keyword.name), near.value_or(""));
     }

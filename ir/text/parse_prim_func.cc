@@ -517,8 +517,8 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   }
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") {
     check_keywords(call, {"indices", "value", "predicate"});
-    Syntax target{SyntaxKind::kSubscript, call.line, call.column, call.length, call.depth, {},
-                  {callee.children[0]},   {}};
+    Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
+    target.children.push_back(callee.children[0]);
     for (const Syntax* item : items(required(call, 0, "indices"))) target.children.push_back(item);
     store(target, required(call, 1, "value"), std::nullopt, out);
     if (const Syntax* mask = arg(call, 2, "predicate")) {

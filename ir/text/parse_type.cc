@@ -152,7 +152,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
     if (call) {
       std::vector<const Syntax*> parts(at.children.begin() + 1, at.children.end());
       if (parts.size() == 1 && (parts[0]->kind == SyntaxKind::kList || parts[0]->kind == SyntaxKind::kTuple))
-        parts = parts[0]->children;
+        parts.assign(parts[0]->children.begin(), parts[0]->children.end());
       for (const Syntax* part : parts) types.push_back(type(*part));
     }
     return make(TupleType{std::move(types)}, span(at));

@@ -204,7 +204,7 @@ void Parser::declare(const Line& line) {
     if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
   }
   if (!known)
-    fail_with_hint(Syntax{SyntaxKind::kName, line.line, line.column, line.length, 1, {}, {}, {}},
+    fail_with_hint(Syntax(SyntaxKind::kName, line.line, line.column, line.length),
                    fmt::format("function '{}' has no decorator", line.text), "@R.function or @T.prim_func");
   if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
   declared_.emplace(pending.name, object_type());
@@ -336,8 +336,7 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
   for (const Keyword& keyword : call.keywords) {
     std::string_view name = canonical_keyword(keyword.name);
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    Syntax at{
-        SyntaxKind::kName, keyword.line, keyword.column, static_cast<uint32_t>(keyword.name.size()), 1, {}, {}, {}};
+    Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
     std::vector<std::string> names(known.begin(), known.end());
     std::optional<std::string> near = nearest(keyword.name, names);
     fail_with_hint(at, fmt::format("unknown argument '{}'", keyword.name), near.value_or(""));
@@ -345,7 +344,7 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
 }
 
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
-  if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return at.children;
+  if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return {at.children.begin(), at.children.end()};
   return {&at};
 }
 

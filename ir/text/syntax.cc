@@ -22,13 +22,18 @@ bool is_keyword(std::string_view word) {
   return std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
 }
 
-struct BinaryLevel {
-  std::string_view op;
-  int level;
-};
-constexpr BinaryLevel kBinaryLevels[] = {{"|", 1}, {"^", 2}, {"&", 3}, {"<<", 4}, {">>", 4}, {"+", 5},
-                                         {"-", 5}, {"*", 6}, {"/", 6}, {"//", 6}, {"%", 6},  {"@", 6}};
-constexpr int kUnaryLevelNumber = 7;
+// How tight a binary operator binds; 0: it is none. ** is unary()'s.
+int binary_level(const Token& token) {
+  if (token.kind != TokenKind::kOperator || token.text.size() > 2) return 0;
+  char first = token.text[0];
+  if (token.text.size() == 2) return token.text == "//" ? 6 : token.text == "<<" || token.text == ">>" ? 4 : 0;
+  constexpr std::string_view kOps = "|^&+-*/%@", kLevels = "123556666";
+  size_t at = kOps.find(first);
+  return at == std::string_view::npos ? 0 : kLevels[at] - '0';
+}
+bool may_compare(const Token& token) {
+  return !token.text.empty() && std::string_view("=!<>i").find(token.text[0]) != std::string_view::npos;
+}
 
 class SyntaxParser {
  public:
@@ -364,7 +369,7 @@ class SyntaxParser {
   // ---- Expressions
 
   Syntax& node(SyntaxKind kind, const Token& at) {
-    Syntax& result = tree_.expressions.emplace_back();
+    Syntax& result = tree_.expressions.emplace_back(&tree_.memory);
     result.kind = kind;
     result.line = at.line;
     result.column = at.column;
@@ -372,7 +377,7 @@ class SyntaxParser {
     return result;
   }
   Syntax& node_from(SyntaxKind kind, const Syntax& first) {
-    Syntax& result = tree_.expressions.emplace_back();
+    Syntax& result = tree_.expressions.emplace_back(&tree_.memory);
     result.kind = kind;
     result.line = first.line;
     result.column = first.column;
@@ -494,6 +499,7 @@ class SyntaxParser {
     const Syntax* left = binary(1);
     const Syntax* chain = nullptr;
     while (true) {
+      if (!may_compare(peek())) return chain ? chain : left;
       constexpr std::string_view kCompare[] = {"==", "!=", "<=", ">=", "<", ">", "in", "is"};
       auto op = std::find_if(std::begin(kCompare), std::end(kCompare), [&](auto o) { return peek().is(o); });
       if (op == std::end(kCompare)) return chain ? chain : left;
@@ -518,21 +524,17 @@ class SyntaxParser {
     }
   }
 
-  const Syntax* binary(int level) {
-    if (level == kUnaryLevelNumber) return unary();
-    const Syntax* left = binary(level + 1);
-    while (true) {
-      auto row = std::find_if(std::begin(kBinaryLevels), std::end(kBinaryLevels), [&](const BinaryLevel& r) {
-        return r.level == level && peek().kind == TokenKind::kOperator && peek().text == r.op;
-      });
-      if (row == std::end(kBinaryLevels)) return left;
-      ++next_;
+  // Operators of at least this level, to the left: precedence climbing.
+  const Syntax* binary(int least) {
+    const Syntax* left = unary();
+    for (int level; (level = binary_level(peek())) >= least;) {
       Syntax& result = node_from(SyntaxKind::kBinary, *left);
-      result.text = row->op;
+      result.text = take().text;
       adopt(result, left);
       adopt(result, binary(level + 1));
       left = close(result);
     }
+    return left;
   }
 
   const Syntax* unary() {

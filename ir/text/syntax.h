@@ -1,6 +1,7 @@
 // The syntax tree of the text format: the part of Python's grammar that modules are written in, without meaning.
 #pragma once
 #include <deque>
+#include <memory_resource>
 
 #include "ir/text/lexer.h"
 
@@ -28,17 +29,21 @@ enum class SyntaxKind : uint8_t {
 };
 
 struct Syntax {
-  SyntaxKind kind;
-  uint32_t line, column, length;  // of the underline: the whole expression when on one line
-  int32_t depth = 1;              // of the tree; bounded, so that recursion over it is
+  explicit Syntax(std::pmr::memory_resource* memory) : children(memory), keywords(memory) {}
+  // One made up by the parser, such as the subscript that A.vload(i) means.
+  Syntax(SyntaxKind k, uint32_t at_line, uint32_t at_column, size_t size)
+      : kind(k), line(at_line), column(at_column), length(static_cast<uint32_t>(size)) {}
+  SyntaxKind kind{};
+  uint32_t line = 0, column = 0, length = 0;  // of the underline: the whole expression when on one line
+  int32_t depth = 1;                          // of the tree; bounded, so that recursion over it is
   std::string_view text;
-  std::vector<const Syntax*> children;
+  std::pmr::vector<const Syntax*> children;
   struct Keyword {
     std::string_view name;
     const Syntax* value;
     uint32_t line, column;
   };
-  std::vector<Keyword> keywords;
+  std::pmr::vector<Keyword> keywords;
 };
 
 enum class LineKind : uint8_t {
@@ -85,6 +90,7 @@ struct Line {
 
 // Owns the nodes; they live as long as it does.
 struct SyntaxTree {
+  std::pmr::monotonic_buffer_resource memory;  // of the lists in the expressions
   std::deque<Syntax> expressions;
   std::deque<Line> lines;
   Lines top;

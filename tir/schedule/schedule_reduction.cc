@@ -98,7 +98,6 @@ class ReductionScheduler {
   const IterVar& reduced(size_t d) const { return stage_.axes[stage_.num_spatial + d]; }
 
   // ---- Choosing the tile
-  // ----------------------------------------------------------------------------------------------
 
   Tiling choose_tiling() const {
     Tiling best;
@@ -183,7 +182,6 @@ class ReductionScheduler {
   }
 
   // ---- Building
-  // -------------------------------------------------------------------------------------------------------
 
   Expr spatial_extent(size_t d) const { return spatial(d).domain.extent; }
 
@@ -320,7 +318,6 @@ class ReductionScheduler {
   }
 
   // ---- Lanes along the reduce axis
-  // -------------------------------------------------------------------------------------
 
   int reduce_lanes() const {
     int lanes = stage_lanes(stage_, target_) * 2;

@@ -113,7 +113,6 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
 }
 
 // ---- Inlining
-// ---------------------------------------------------------------------------------------------------------
 
 namespace {
 
