@@ -113,7 +113,8 @@ class FunctionLowering {
       shown_names_.push_back(shown);
     }
     std::vector<Type> results;
-    flatten(function_->result, results);
+    const Type& returned = function_->body.as<SeqExpr>()->body.type();
+    flatten(function_->result.is<ObjectType>() ? returned : function_->result, results);
     for (size_t i = 0; i < results.size(); ++i) {
       std::string shown = i < output_names.size() ? output_names[i] : fmt::format("output_{}", i);
       code_.add_output(value_info(shown, results[i]));
@@ -144,7 +145,10 @@ class FunctionLowering {
       for (const Expr& item : items->items) note_outputs(item);
       return;
     }
-    output_index_.emplace(body.get(), num_outputs_++);
+    output_index_.emplace(body.get(), num_outputs_);
+    std::vector<Type> flat;
+    flatten(body.type(), flat);
+    num_outputs_ += static_cast<int64_t>(flat.size());
   }
 
   // ---- Dims

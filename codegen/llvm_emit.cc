@@ -9,6 +9,7 @@
 #include "codegen/function_emitter.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/lower/lower.h"
 #include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {
@@ -302,10 +303,8 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
       fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only integers and bool are passed", symbol,
                        var->name, to_string(dtype));
     }
-    bool is_param = std::any_of(function->params.begin(), function->params.end(),
-                                [&](const VarRef& param) { return same_node(param, var); });
-    if (!is_param) kernel.non_negative_vars.insert(var.get());
   }
+  for (const VarRef& dim : symbolic_dims(function)) kernel.non_negative_vars.insert(dim.get());
   Variables variables(buffers.begin(), buffers.end());
   variables.insert(variables.end(), scalars.begin(), scalars.end());
   FunctionEmitter body(kernel, symbol + ".body", variables, false);

@@ -14,8 +14,6 @@ namespace relaxc {
 struct Interval {
   int64_t min = std::numeric_limits<int64_t>::min();
   int64_t max = std::numeric_limits<int64_t>::max();
-  bool has_min() const { return min != std::numeric_limits<int64_t>::min(); }
-  bool has_max() const { return max != std::numeric_limits<int64_t>::max(); }
 };
 
 class Analyzer {

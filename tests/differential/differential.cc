@@ -179,7 +179,7 @@ class Runner {
       Graph graph(fixed, seed);
       IRModule module = graph.finish(test_.build(graph));
       IRModule legal = through(module, "legalize", target);
-      IRModule scheduled = through(module, "legalize,fuse,remove_dead_code,schedule,merge_kernels", target);
+      IRModule scheduled = through(module, "kernels", target);
       CompileSettings settings;
       settings.target = target;
       settings.jobs = 1;

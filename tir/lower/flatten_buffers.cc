@@ -1,15 +1,44 @@
+#include <algorithm>
+
+#include "support/diagnostic.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
 
-PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
+std::vector<VarRef> symbolic_dims(const PrimFuncRef& function) {
+  std::vector<VarRef> result;
+  size_t listed_dims = static_cast<size_t>(std::max<int64_t>(0, function->attrs.get_int("num_dims", 0)));
+  for (size_t i = 0; i < function->params.size(); ++i) {
+    const VarRef& param = function->params[i];
+    if (i + listed_dims >= function->params.size() && param.type().is<PrimType>()) result.push_back(param);
+  }
+  if (!result.empty()) return result;
   for (const VarRef& var : scalar_arguments(function)) {
     bool listed = false;
     for (const VarRef& param : function->params) listed = listed || same_node(param, var);
-    if (!listed) copy.params.push_back(var);
+    if (!listed) result.push_back(var);
   }
-  if (copy.params.size() == function->params.size()) return function;
+  return result;
+}
+
+Analyzer facts_of_params(const PrimFuncRef& function) {
+  Analyzer facts;
+  for (const VarRef& param : function->params) facts.assume_dims(param.type());
+  for (const VarRef& dim : symbolic_dims(function)) facts.bind(dim, Interval{.min = 0});
+  return facts;
+}
+
+PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
+  for (const Buffer& buffer : buffer_params(function)) {
+    if (!buffer_type(buffer).strides.empty() || buffer_type(buffer).elem_offset)
+      fail_unsupported(buffer.span(), "param '{}' has strides or an offset; tensors that kernels get are dense",
+                       buffer->name);
+  }
+  std::vector<VarRef> dims = symbolic_dims(function);
+  if (dims.empty() || function->attrs.has("num_dims")) return function;
+  PrimFunc copy = *function;
+  copy.params.insert(copy.params.end(), dims.begin(), dims.end());
+  copy.attrs.set("num_dims", static_cast<int64_t>(dims.size()));
   return make_prim_func(std::move(copy), function.span());
 }
 
@@ -87,8 +116,7 @@ PrimFuncRef flatten_buffers(const PrimFuncRef& function) {
 }
 
 PrimFuncRef simplify_program(const PrimFuncRef& function) {
-  Analyzer facts;
-  for (const VarRef& param : function->params) facts.assume_dims(param.type());
+  Analyzer facts = facts_of_params(function);
   PrimFunc copy = *function;
   copy.body = simplify(function->body, facts);
   if (same_node(copy.body, function->body)) return function;

@@ -7,8 +7,13 @@
 
 namespace relaxc {
 
-// Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments().
+// Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments();
+// the attribute `num_dims` says how many. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function);
+// The dims of buffer params, before and after explicit_scalars(): variables that are never negative.
+std::vector<VarRef> symbolic_dims(const PrimFuncRef& function);
+// That much is known of the params.
+Analyzer facts_of_params(const PrimFuncRef& function);
 // A reduction whose domain is empty at run time still has its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);

@@ -219,10 +219,8 @@ class Vectorizer final : public Rewriter {
 }  // namespace
 
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
-  Analyzer facts;
-  for (const VarRef& param : function->params) facts.assume_dims(param.type());
   PrimFunc copy = *function;
-  copy.body = Vectorizer(std::move(facts)).stmt(function->body);
+  copy.body = Vectorizer(facts_of_params(function)).stmt(function->body);
   return make_prim_func(std::move(copy), function.span());
 }
 

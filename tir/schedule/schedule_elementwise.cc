@@ -141,8 +141,7 @@ Stmt schedule_elementwise(const Stage& stage, const Target& target, const Analyz
   });
 }
 
-Stmt schedule_fallback(const Stage& stage, const Analyzer& facts) {
-  (void)facts;
+Stmt schedule_fallback(const Stage& stage) {
   std::vector<Expr> spatial;
   for (size_t d = 0; d < stage.num_spatial; ++d) spatial.push_back(stage.axes[d].domain.extent);
   ForKind kind = is_small(spatial, stage.reduces() ? 64 : 4) ? ForKind::kSerial : ForKind::kParallel;

@@ -430,7 +430,7 @@ bool fits_as_epilogue(const Stage& stage, const Stage& epilogue, const StagedPro
 Stmt schedule_reduction(const Stage& stage, const Stage* epilogue, const Target& target, const Analyzer& facts) {
   std::optional<Reduction> reduction = match_reduction(stage);
   CHECK(reduction || !epilogue, "an epilogue needs a plain reduction");
-  if (!reduction) return schedule_fallback(stage, facts);
+  if (!reduction) return schedule_fallback(stage);
   return ReductionScheduler(stage, *reduction, epilogue, target, facts).run();
 }
 
@@ -448,7 +448,7 @@ PrimFuncRef default_schedule(const PrimFuncRef& function, const Target& target) 
     const Stage* next = i + 1 < program->stages.size() ? &program->stages[i + 1] : nullptr;
     if (!stage.reduces()) {
       nests.push_back(stage.single_store() ? schedule_elementwise(stage, target, facts)
-                                           : schedule_fallback(stage, facts));
+                                           : schedule_fallback(stage));
     } else if (next && fits_as_epilogue(stage, *next, *program)) {
       nests.push_back(schedule_reduction(stage, next, target, facts));
       ++i;

@@ -53,7 +53,7 @@ bool is_contraction(const Stage& stage);
 // Whether `epilogue` can be applied to each result of `stage`.
 bool fits_as_epilogue(const Stage& stage, const Stage& epilogue, const StagedProgram& program);
 // The stage as it is, its outermost spatial loops parallel.
-Stmt schedule_fallback(const Stage& stage, const Analyzer& facts);
+Stmt schedule_fallback(const Stage& stage);
 
 // Loop variables, axes and symbolic dims of int32 become int64, and the index arithmetic with them; stored values keep
 // their dtype.
