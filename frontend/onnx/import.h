@@ -15,7 +15,7 @@ namespace relaxc {
 
 // What a hostile model may ask for at most.
 struct ImportLimits {
-  int64_t nodes = 1'000'000;                // after functions are expanded and loops unrolled
+  int64_t nodes = 200'000;                  // after functions are expanded and loops unrolled
   int64_t depth = 100;                      // nested functions and branches
   int64_t tensor_bytes = int64_t{1} << 36;  // of one tensor whose dims are constants
   int64_t model_bytes = int64_t{1} << 40;   // of the file
