@@ -369,7 +369,7 @@ class SyntaxParser {
   // ---- Expressions
 
   Syntax& node(SyntaxKind kind, const Token& at) {
-    Syntax& result = tree_.expressions.emplace_back(&tree_.memory);
+    Syntax& result = *new (tree_.memory.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&tree_.memory);
     result.kind = kind;
     result.line = at.line;
     result.column = at.column;
@@ -377,7 +377,7 @@ class SyntaxParser {
     return result;
   }
   Syntax& node_from(SyntaxKind kind, const Syntax& first) {
-    Syntax& result = tree_.expressions.emplace_back(&tree_.memory);
+    Syntax& result = *new (tree_.memory.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&tree_.memory);
     result.kind = kind;
     result.line = first.line;
     result.column = first.column;

@@ -90,8 +90,7 @@ struct Line {
 
 // Owns the nodes; they live as long as it does.
 struct SyntaxTree {
-  std::pmr::monotonic_buffer_resource memory;  // of the lists in the expressions
-  std::deque<Syntax> expressions;
+  std::pmr::monotonic_buffer_resource memory;  // of the expressions and their lists, freed at once
   std::deque<Line> lines;
   Lines top;
 };
