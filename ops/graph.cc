@@ -287,8 +287,8 @@ std::vector<OpRow> graph_ops() {
       not_lowered("call_inplace_packed", "an external function that overwrites arguments",
                   {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}}, op_attrs<InplaceAttrs>(),
                   infer_call_inplace_packed),
-      impure(
-          not_lowered("call_py_func", "a Python function", {{"func", "its name"}, inputs}, {}, infer_from_type_args)),
+      impure(not_lowered("call_py_func", "a Python function", {{"func_name", "its name"}, inputs}, {},
+                         infer_from_type_args)),
       impure(not_lowered("call_builtin_with_ctx", "a function of the virtual machine",
                          {{"func", "the function"}, inputs}, {}, infer_builtin_call)),
       not_lowered("make_closure", "a function with the values that it captures", {{"func", "the function"}, inputs}, {},

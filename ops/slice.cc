@@ -270,7 +270,7 @@ std::vector<OpRow> slice_ops() {
        "pad by widths that may be symbolic",
        {{"data", "the tensor"},
         {"width", "shape: before and after of each axis in turn"},
-        {"pad_value", "scalar tensor; the attribute otherwise", OpInput::Arity::kOptional}},
+        {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
        op_attrs<PadAttrs>(),
        injective,
        true,

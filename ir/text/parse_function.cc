@@ -483,7 +483,10 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   };
   for (size_t i = 0; i < given; ++i) {
     const Syntax& value = *at.children[i + 1];
-    if (i < row.inputs.size() || variadic) {
+    if (i == 0 && value.kind == SyntaxKind::kString && !row.inputs.empty() &&
+        row.inputs[0].name == std::string("func")) {
+      call.args.push_back(extern_func(string(value), span(value)));
+    } else if (i < row.inputs.size() || variadic) {
       call.args.push_back(input(value));
     } else if (i - row.inputs.size() < row.attrs.size()) {
       const OpAttr& attr = row.attrs[i - row.inputs.size()];
