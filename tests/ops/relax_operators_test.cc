@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
-#include "ops/ops.h"
 #include "tests/ops/samples.h"
 
 #include "tests/catch.h"  // last
@@ -15,11 +15,6 @@
 namespace relaxc::test {
 
 namespace {
-
-const OpTable& op_table() {
-  static const OpTable kTable = make_op_table();
-  return kTable;
-}
 
 // Operators of TVM 0.17 to 0.23 by name, number of arguments ("2", "2-4" with optional ones, "1+" for any number), and
 // attributes in the order of their reflection. Our own attributes may follow.
@@ -158,6 +153,19 @@ const std::set<std::string> kImpure = {
     "invoke_closure", "memory.kill_storage", "memory.kill_tensor", "vm.kill_object",
     "vm.call_tir_dyn"};
 
+// The lowering to bytecode knows these.
+const std::set<std::string> kLoweredElsewhere = {"builtin.alloc_tensor",
+                                                 "call_dps_packed",
+                                                 "call_pure_packed",
+                                                 "call_tir",
+                                                 "inspect.tensor_item",
+                                                 "memory.alloc_storage",
+                                                 "memory.alloc_tensor",
+                                                 "print",
+                                                 "reshape",
+                                                 "shape_of",
+                                                 "tensor_to_shape"};
+
 std::vector<std::string> words(const std::string& text) {
   std::vector<std::string> result;
   for (size_t begin = 0; begin < text.size();) {
@@ -243,6 +251,30 @@ TEST_CASE("no operator has an argument and an attribute of one name", "[ops]") {
 TEST_CASE("every operator has a sample that is inferred, verified, printed and read back", "[ops]") {
   for (const OpRow& row : op_table().rows()) {
     for (uint64_t seed = 0; seed < 12; ++seed) check_round_trip(row, seed);
+  }
+}
+
+TEST_CASE("compiling an operator without a lowering says so with its name and place", "[ops]") {
+  CompileSettings settings;
+  settings.opt_level = 0;
+  settings.jobs = 1;
+  for (const OpRow& row : op_table().rows()) {
+    if (row.legalize) continue;
+    std::string text = print_module(sample_module(op_table(), row, *sample_call(op_table(), row, 1)));
+    INFO(text);
+    Diagnostics diagnostics;
+    IRModule module = parse_module(text, "f.py", op_table(), diagnostics);
+    try {
+      compile(module, settings);
+      CHECK(kLoweredElsewhere.contains(row.name.substr(6)));
+    } catch (const CompileError& error) {
+      std::string message = error.what();
+      INFO(message);
+      CHECK(error.kind() == ErrorKind::kUnsupported);
+      CHECK(message.find("f.py:") != std::string::npos);
+      CHECK(message.find(row.name) != std::string::npos);
+      CHECK(!kLoweredElsewhere.contains(row.name.substr(6)));
+    }
   }
 }
 
