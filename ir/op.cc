@@ -284,6 +284,30 @@ class PartialInference {
   std::vector<VarRef> new_dims_;
 };
 
+// Tensors are where the operands are, when these have one device between them.
+std::string common_vdevice(const Call& call) {
+  std::string result;
+  for (const Expr& arg : call.args) {
+    const TensorType* type = arg.type().as<TensorType>();
+    if (!type || type->vdevice.empty()) continue;
+    if (!result.empty() && result != type->vdevice) return {};
+    result = type->vdevice;
+  }
+  return result;
+}
+Type on_vdevice(const Type& type, const std::string& vdevice) {
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    std::vector<Type> items;
+    for (const Type& item : tuple->items) items.push_back(on_vdevice(item, vdevice));
+    return tuple_type(std::move(items));
+  }
+  const TensorType* tensor = type.as<TensorType>();
+  if (!tensor || !tensor->vdevice.empty()) return type;
+  TensorType placed = *tensor;
+  placed.vdevice = vdevice;
+  return make(std::move(placed));
+}
+
 }  // namespace
 
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks) {
@@ -294,7 +318,9 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     check_arity(op, *row);
     bool complete =
         std::all_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return is_complete(arg.type()); });
-    return complete ? row->infer(op) : PartialInference(op, *row).run();
+    Type type = complete ? row->infer(op) : PartialInference(op, *row).run();
+    std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
+    return vdevice.empty() ? type : on_vdevice(type, vdevice);
   }
   if (!call.type_args.empty()) return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
   const FuncType* type = call.callee.type().as<FuncType>();

@@ -31,6 +31,8 @@ Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim,
   if (auto known = as_int(bound)) position = *known < 0 ? bound + dim : bound;
   auto step = as_int(stride);
   Expr low = step ? int_imm(*step > 0 ? 0 : -1) : select(stride > int_imm(0), int_imm(0), int_imm(-1));
+  // What exporters write for "to the end".
+  if (is_int(bound, INT64_MAX) && step && *step > 0) return dim;
   Expr high = step ? (*step > 0 ? dim : dim - 1) : select(stride > int_imm(0), dim, dim - 1);
   return analyzer.simplify(max(min(position, high), low));
 }

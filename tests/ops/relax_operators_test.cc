@@ -306,6 +306,12 @@ TEST_CASE("operands of which not all is known give what is known of the result",
   CHECK(infer("shape_of", {rank}) == "R.Shape(ndim=2)");
   CHECK(infer("split", {rank}, {{"indices_or_sections", 2}}) ==
         "R.Tuple(R.Tensor(dtype=\"float32\", ndim=2), R.Tensor(dtype=\"float32\", ndim=2))");
+  CHECK(infer("strided_slice", {known, shape_expr({int_imm(0)}), shape_expr({int_imm(0)}),
+                                shape_expr({int_imm(INT64_MAX)})}) == "R.Tensor((n, 8), dtype=\"float32\")");
+  TensorType placed = *known.type().as<TensorType>();
+  placed.vdevice = "llvm:1:global";
+  Expr elsewhere = make_var("x", make(placed));
+  CHECK(infer("add", {elsewhere, known}) == "R.Tensor((n, 8), dtype=\"float32\", vdevice=\"llvm:1:global\")");
   CHECK_THROWS_AS(infer("nn.conv2d", {rank, weight}), CompileError);
   CHECK_THROWS_AS(infer("bitwise_not", {dtype}), CompileError);
   CHECK_THROWS_AS(infer("permute_dims", {rank}, {{"axes", std::vector<int64_t>{0, 1, 2}}}), CompileError);
