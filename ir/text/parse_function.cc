@@ -520,6 +520,14 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     call.attrs.set(attr->name, normalize_attr(*attr, attr_value(*keyword.value)));
   }
   set_type_args(at, call);
+  // A dim of -1 is written as what it stands for.
+  const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;
+  if (shape && std::any_of(shape->values.begin(), shape->values.end(), [](const Expr& d) { return is_int(d, -1); })) {
+    Type type = infer_call_type(call, span(at), ops_);
+    const std::vector<Expr>* dims = known_shape(type);
+    if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
+    call.args[1] = shape_expr(*dims, call.args[1].span());
+  }
   return typed_call(std::move(call), at);
 }
 
