@@ -472,24 +472,29 @@ class FunctionLowering {
       if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
       return call_builtin(binding, callee->symbol, node.args, 1);
     }
+    // Bytes and dims stand as shapes, or as one scalar; what only the run knows is no shape to allocate.
+    auto dims = [&](const Expr& arg) -> std::vector<Expr> {
+      if (arg.type().is<PrimType>()) return {arg};
+      const ShapeExpr* shape = arg.as<ShapeExpr>();
+      if (!shape) fail_unsupported(binding.var.span(), "'{}' of a shape that is a value", op);
+      return shape->values;
+    };
     if (op == "relax.builtin.alloc_tensor") {
       Reg result = code_.new_register();
       auto output = output_index_.find(binding.var.get());
-      code_.emit(Opcode::kNewTensor,
-                 {result, node.args[1].as<DTypeImm>()->value, scalars(node.args[0].as<ShapeExpr>()->values),
-                  output == output_index_.end() ? int64_t{-1} : output->second});
+      code_.emit(Opcode::kNewTensor, {result, node.args[1].as<DTypeImm>()->value, scalars(dims(node.args[0])),
+                                      output == output_index_.end() ? int64_t{-1} : output->second});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_storage") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocStorage, {result, scalar(node.args[0].as<ShapeExpr>()->values[0])});
+      code_.emit(Opcode::kAllocStorage, {result, scalar(dims(node.args[0]).at(0))});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_tensor") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocTensor,
-                 {result, reg(node.args[0]), scalar(node.args[1].as<ShapeExpr>()->values[0]),
-                  node.args[3].as<DTypeImm>()->value, scalars(node.args[2].as<ShapeExpr>()->values)});
+      code_.emit(Opcode::kAllocTensor, {result, reg(node.args[0]), scalar(dims(node.args[1]).at(0)),
+                                        node.args[3].as<DTypeImm>()->value, scalars(dims(node.args[2]))});
       return bind(binding, result);
     }
     if (op == "relax.reshape") {

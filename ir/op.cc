@@ -49,10 +49,15 @@ const OpRow* OpTable::find(std::string_view name) const {
   return it == by_name_.end() ? nullptr : it->second;
 }
 
-AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
-  if (value.is_none()) return value;
-  auto as = [&](auto target) -> AttrValue { return from_attr(value, target) ? to_attr(target) : value; };
-  switch (attr.kind) {
+namespace {
+
+// The value as the kind spells it, or nothing when it is of another kind.
+std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
+  auto as = [&](auto target) -> std::optional<AttrValue> {
+    if (!from_attr(value, target)) return std::nullopt;
+    return to_attr(target);
+  };
+  switch (kind) {
     case AttrKind::kAny:
       return value;
     case AttrKind::kBool:
@@ -64,11 +69,17 @@ AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
     case AttrKind::kString:
       return as(std::string{});
     case AttrKind::kDType:
-      return as(DType{});
+      return as(std::optional<DType>{});
     case AttrKind::kInts:
       return as(std::vector<int64_t>{});
   }
-  return value;
+  return std::nullopt;
+}
+
+}  // namespace
+
+AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
+  return value.is_none() ? value : as_kind(value, attr.kind).value_or(value);
 }
 Attrs normalize_attrs(const OpRow& row, const Attrs& attrs) {
   Attrs result = attrs;
@@ -95,9 +106,206 @@ void check_arity(const OpCall& op, const OpRow& row) {
             op.size());
   }
   for (const auto& [key, value] : op.call.attrs) {
-    bool known = std::any_of(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& attr) { return key == attr.name; });
-    if (!known) op.fail("unknown attribute '{}'", key);
+    auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return key == a.name; });
+    if (attr == row.attrs.end()) op.fail("unknown attribute '{}'", key);
+    if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, value);
   }
+}
+
+// ---- Operands of which not all is known
+//
+// infer() wants shapes and dtypes. A call with less is tried with stand-ins for what is missing: new dims, dims of 1,
+// each of some ranks and dtypes. Its type is what all accepted tries agree on. Checks of dims are left to the call that
+// knows them: nothing is lowered before shapes are known.
+
+bool is_complete(const Type& type) {
+  if (const TupleType* tuple = type.as<TupleType>())
+    return std::all_of(tuple->items.begin(), tuple->items.end(), is_complete);
+  if (type.is<TensorType>()) return known_shape(type) && tensor_dtype(type);
+  return !type.is<ShapeType>() || known_shape(type);
+}
+
+// What two tries of a call agree on.
+Type common_type(const Type& a, const Type& b) {
+  if (structural_equal(a, b)) return a;
+  if (a.kind() != b.kind()) return object_type();
+  if (const TupleType* items = a.as<TupleType>()) {
+    const std::vector<Type>& others = b.as<TupleType>()->items;
+    if (items->items.size() != others.size()) return object_type();
+    std::vector<Type> result;
+    for (size_t i = 0; i < others.size(); ++i) result.push_back(common_type(items->items[i], others[i]));
+    return tuple_type(std::move(result));
+  }
+  int64_t rank = known_rank(a) == known_rank(b) ? known_rank(a) : -1;
+  if (a.is<ShapeType>()) return shape_type_of_rank(rank);
+  if (!a.is<TensorType>()) return object_type();
+  TensorType result = *a.as<TensorType>();
+  const TensorType& other = *b.as<TensorType>();
+  if (result.dtype != other.dtype) result.dtype.reset();
+  if (!result.shape || !other.shape || !structural_equal(*result.shape, *other.shape)) result.shape.reset();
+  result.ndim = rank;
+  if (result.vdevice != other.vdevice) result.vdevice.clear();
+  return make(std::move(result));
+}
+
+class PartialInference {
+ public:
+  PartialInference(const OpCall& op, const OpRow& row) : op_(op), row_(row) {
+    for (const Expr& arg : op.call.args) count_slots(arg.type());
+  }
+
+  Type run() {
+    std::vector<Choice> rank_choices = choices(ranks_, std::size(kRanks));
+    std::vector<Choice> dtype_choices = choices(dtypes_, std::size(kDTypes));
+    std::optional<CompileError> first_error;
+    for (const Choice& ranks : rank_choices) {
+      for (const Choice& dtypes : dtype_choices) {
+        try {
+          Type result = attempt(ranks, dtypes, false);
+          return vary(result, ranks, dtypes);
+        } catch (const CompileError& error) {
+          if (!first_error) first_error = error;
+        }
+      }
+    }
+    // Some ranks were left out when many operands lack one.
+    if (ranks_ > kFewSlots || dtypes_ > kFewSlots) return object_type();
+    throw CompileError(*first_error);
+  }
+
+ private:
+  using Choice = std::vector<size_t>;  // a candidate for each slot
+  static constexpr int64_t kRanks[] = {4, 2, 3, 1, 0, 5, 6};
+  static constexpr DType kDTypes[] = {kFloat32, kInt64, kBool, DType::float_(16), kInt32, DType::int_(8)};
+  static constexpr size_t kFewSlots = 2;
+
+  void count_slots(const Type& type) {
+    if (const TupleType* tuple = type.as<TupleType>()) {
+      for (const Type& item : tuple->items) count_slots(item);
+    }
+    if (type.is<TensorType>() || type.is<ShapeType>()) ranks_ += !known_shape(type) && known_rank(type) < 0;
+    dtypes_ += type.is<TensorType>() && !tensor_dtype(type);
+  }
+  // All combinations for few slots; for more, those where all slots, or all but the first, have the same candidate.
+  static std::vector<Choice> choices(size_t slots, size_t candidates) {
+    std::vector<Choice> result;
+    if (slots == 0) return {{}};
+    for (size_t c = 0; c < candidates; ++c) result.push_back(Choice(slots, c));
+    if (slots == 1) return result;
+    for (size_t rest = 0; rest < candidates; ++rest) {
+      for (size_t c = 0; c < candidates; ++c) {
+        result.push_back(Choice(slots, rest));
+        result.back()[0] = c;
+      }
+    }
+    return result;
+  }
+
+  Type stand_in(const Type& type, const Choice& ranks, const Choice& dtypes, bool ones, size_t& rank, size_t& dtype) {
+    if (const TupleType* tuple = type.as<TupleType>()) {
+      std::vector<Type> items;
+      for (const Type& item : tuple->items) items.push_back(stand_in(item, ranks, dtypes, ones, rank, dtype));
+      return tuple_type(std::move(items));
+    }
+    if (!type.is<TensorType>() && !type.is<ShapeType>()) return type;
+    std::vector<Expr> shape;
+    if (const std::vector<Expr>* known = known_shape(type)) {
+      shape = *known;
+    } else {
+      int64_t ndim = known_rank(type) >= 0 ? known_rank(type) : kRanks[ranks[rank++]];
+      for (int64_t d = 0; d < ndim; ++d) {
+        if (ones) {
+          shape.push_back(int_imm(1));
+        } else {
+          new_dims_.push_back(make_dim("d"));
+          shape.push_back(new_dims_.back());
+        }
+      }
+    }
+    if (type.is<ShapeType>()) return shape_type(std::move(shape));
+    std::optional<DType> known = tensor_dtype(type);
+    return tensor_type(std::move(shape), known ? *known : kDTypes[dtypes[dtype++]]);
+  }
+
+  // The type with these stand-ins, without what mentions them.
+  Type attempt(const Choice& ranks, const Choice& dtypes, bool ones) {
+    new_dims_.clear();
+    size_t rank = 0, dtype = 0;
+    Call call = op_.call;
+    for (Expr& arg : call.args) {
+      if (!is_complete(arg.type())) arg = make_var("x", stand_in(arg.type(), ranks, dtypes, ones, rank, dtype));
+    }
+    return without_new_dims(row_.infer(OpCall{call, op_.span}));
+  }
+  Type without_new_dims(const Type& type) const {
+    if (const TupleType* tuple = type.as<TupleType>()) {
+      std::vector<Type> items;
+      for (const Type& item : tuple->items) items.push_back(without_new_dims(item));
+      return tuple_type(std::move(items));
+    }
+    bool mentions = false;
+    for (const VarRef& var : free_vars(type)) {
+      mentions = mentions || std::any_of(new_dims_.begin(), new_dims_.end(),
+                                         [&](const VarRef& dim) { return same_node(dim, var); });
+    }
+    if (!mentions) return type;
+    if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
+    return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
+  }
+
+  // What stays of the result when each slot alone, or all of a kind together, take other candidates.
+  Type vary(Type result, const Choice& ranks, const Choice& dtypes) {
+    auto also = [&](const Choice& r, const Choice& d, bool ones) {
+      try {
+        result = common_type(result, attempt(r, d, ones));
+      } catch (const CompileError&) {
+        return;  // not a call that this one stands for
+      }
+    };
+    auto variations = [](const Choice& choice, size_t candidates, const auto& use) {
+      for (size_t c = 0; c < candidates && !choice.empty(); ++c) {
+        use(Choice(choice.size(), c));
+        for (size_t slot = 0; slot < choice.size(); ++slot) {
+          Choice other = choice;
+          other[slot] = c;
+          use(other);
+        }
+      }
+    };
+    also(ranks, dtypes, true);
+    variations(ranks, std::size(kRanks), [&](const Choice& other) { also(other, dtypes, false); });
+    variations(dtypes, std::size(kDTypes), [&](const Choice& other) { also(ranks, other, false); });
+    return result;
+  }
+
+  const OpCall& op_;
+  const OpRow& row_;
+  size_t ranks_ = 0, dtypes_ = 0;  // slots: operands without a rank, without a dtype
+  std::vector<VarRef> new_dims_;
+};
+
+// Tensors are where the operands are, when these have one device between them.
+std::string common_vdevice(const Call& call) {
+  std::string result;
+  for (const Expr& arg : call.args) {
+    const TensorType* type = arg.type().as<TensorType>();
+    if (!type || type->vdevice.empty()) continue;
+    if (!result.empty() && result != type->vdevice) return {};
+    result = type->vdevice;
+  }
+  return result;
+}
+Type on_vdevice(const Type& type, const std::string& vdevice) {
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    std::vector<Type> items;
+    for (const Type& item : tuple->items) items.push_back(on_vdevice(item, vdevice));
+    return tuple_type(std::move(items));
+  }
+  const TensorType* tensor = type.as<TensorType>();
+  if (!tensor || !tensor->vdevice.empty()) return type;
+  TensorType placed = *tensor;
+  placed.vdevice = vdevice;
+  return make(std::move(placed));
 }
 
 }  // namespace
@@ -108,7 +316,11 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     if (!row) fail_unsupported(span, "unknown operator '{}'", ref->name);
     OpCall op{call, span, checks};
     check_arity(op, *row);
-    return row->infer(op);
+    bool complete =
+        std::all_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return is_complete(arg.type()); });
+    Type type = complete ? row->infer(op) : PartialInference(op, *row).run();
+    std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
+    return vdevice.empty() ? type : on_vdevice(type, vdevice);
   }
   if (!call.type_args.empty()) return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
   const FuncType* type = call.callee.type().as<FuncType>();

@@ -45,6 +45,46 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
   return result;
 }
 
+std::vector<Expr> scalar_list(const OpCall& op, size_t i) {
+  if (op.arg(i).type().is<ShapeType>()) return op.shape(i);
+  const Tuple* tuple = op.arg(i).as<Tuple>();
+  if (!tuple) op.fail("argument {} must be a shape or a tuple of scalars", i);
+  for (const Expr& item : tuple->items) {
+    const PrimType* type = item.type().as<PrimType>();
+    if (!type || !type->dtype.is_integral()) op.fail("argument {} holds what is no integer", i);
+  }
+  std::vector<Expr> result;
+  for (const Expr& item : tuple->items) result.push_back(cast_to(item, kInt64));
+  return result;
+}
+std::vector<Type> tensor_list(const OpCall& op, size_t i) {
+  const TupleType* type = op.arg(i).type().as<TupleType>();
+  if (!type || type->items.empty()) op.fail("expected a tuple of tensors");
+  for (size_t k = 0; k < type->items.size(); ++k) {
+    if (!type->items[k].is<TensorType>()) op.fail("item {} of the tuple is no tensor", k);
+    if (!known_shape(type->items[k]) || !tensor_dtype(type->items[k]))
+      op.fail("the shape or dtype of tensor {} is not known; give it with match_cast", k);
+  }
+  return type->items;
+}
+void require_rank(const OpCall& op, size_t i, int64_t rank) {
+  if (op.rank(i) != rank) op.fail("argument {} has rank {}, expected {}", i, op.rank(i), rank);
+}
+void require_same_dtype(const OpCall& op, size_t i, size_t j) {
+  if (op.dtype(i) != op.dtype(j))
+    op.fail("arguments {} and {} have different dtypes: {} and {}", i, j, to_string(op.dtype(i)),
+            to_string(op.dtype(j)));
+}
+void require_scalar(const OpCall& op, size_t i) {
+  if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
+}
+Type infer_like_first(const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); }
+OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
+                  std::function<Type(const OpCall&)> infer) {
+  return {"relax." + std::move(name), std::move(doc), std::move(inputs), std::move(attrs),
+          OpPattern::kOpaque,         true,           std::move(infer),  nullptr};
+}
+
 Expr product(const std::vector<Expr>& dims) {
   Expr result = int_imm(1);
   for (const Expr& dim : dims) result = result * dim;

@@ -16,6 +16,33 @@ Expr load_broadcast(const Buffer& buffer, Axes axes);
 int64_t normalize_axis(const OpCall& op, int64_t axis, int64_t rank);
 std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>& axes, int64_t rank);
 
+// The scalars of argument i: a shape, or a tuple of scalars.
+std::vector<Expr> scalar_list(const OpCall& op, size_t i);
+// The types of argument i, a tuple of tensors of known shape and dtype.
+std::vector<Type> tensor_list(const OpCall& op, size_t i);
+// Errors for a tensor of another rank, for tensors of different dtypes, and for an argument that is no scalar.
+void require_rank(const OpCall& op, size_t i, int64_t rank);
+void require_same_dtype(const OpCall& op, size_t i, size_t j);
+void require_scalar(const OpCall& op, size_t i);
+// infer of an operator whose result is like argument 0.
+Type infer_like_first(const OpCall& op);
+// A row that nothing lowers yet: compiling says so.
+OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
+                  std::function<Type(const OpCall&)> infer);
+// Attributes by name, for rows without a struct.
+inline OpAttr int_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInt}; }
+inline OpAttr float_attr(const char* name, AttrValue otherwise) {
+  return {name, std::move(otherwise), AttrKind::kFloat};
+}
+inline OpAttr bool_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kBool}; }
+inline OpAttr string_attr(const char* name, AttrValue otherwise) {
+  return {name, std::move(otherwise), AttrKind::kString};
+}
+inline OpAttr dtype_attr(const char* name, AttrValue otherwise) {
+  return {name, std::move(otherwise), AttrKind::kDType};
+}
+inline OpAttr ints_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInts}; }
+
 // The product of the dims.
 Expr product(const std::vector<Expr>& dims);
 // The row-major position of `indices` in `shape`, and back.

@@ -56,7 +56,7 @@ struct ConvTransposeAttrs {
   }
 };
 
-// A checked call, the same for both directions.
+// A checked call, the same for both directions; dims in the order of the plain layouts.
 struct Conv {
   size_t spatial;
   std::vector<int64_t> strides, dilation;
@@ -67,6 +67,7 @@ struct Conv {
   Expr batch, in_channels, out_channels, in_per_group, out_per_group;
   std::vector<Expr> kernel;
   std::vector<Expr> out;  // spatial dims of the result
+  std::vector<Expr> in;   // and of the data
 
   std::vector<Expr> result() const {
     std::vector<Expr> dims = {batch, out_channels};
@@ -82,12 +83,11 @@ Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const cha
 }
 
 template <int N, class A>
-Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_layout, int64_t block = 0) {
-  require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
-  require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
-  require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layout) {
+  Layout data_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+  Layout weight_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
   for (size_t i : {0, 1}) {
-    int64_t rank = N + 2 + (i == 1 && block > 0);
+    int64_t rank = (i == 0 ? data_layout : weight_layout).rank();
     if (op.rank(i) != rank) op.fail("{} has rank {}, expected {}", i == 0 ? "data" : "weight", op.rank(i), rank);
   }
   DType data = op.dtype(0), weight = op.dtype(1);
@@ -96,18 +96,12 @@ Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_la
   if (data != weight && !widened)
     op.fail("arguments have different dtypes: {} and {}", to_string(data), to_string(weight));
   if (attrs.groups < 1) op.fail("groups is {}, expected at least 1", attrs.groups);
-  const std::vector<Expr>& x = op.shape(0);
-  std::vector<Expr> w = op.shape(1);
-  if (block > 0) {
-    w[0] = w[0] * w.back();
-    w.pop_back();
-  }
+  std::vector<Expr> x = data_layout.to_plain(op.shape(0)), w = weight_layout.to_plain(op.shape(1));
   return Conv{.spatial = N,
               .strides = per_dim(op, attrs.strides, N, "strides", 1),
               .dilation = per_dim(op, attrs.dilation, N, "dilation", 1),
               .padding = read_padding(op, attrs.padding, N),
               .groups = attrs.groups,
-              .block = block,
               .out_dtype = attrs.out_dtype.value_or(data),
               .batch = x[0],
               .in_channels = x[1],
@@ -115,7 +109,23 @@ Conv check_common(const OpCall& op, const A& attrs, const std::string& kernel_la
               .in_per_group = w[1],
               .out_per_group = w[1],
               .kernel = {w.begin() + 2, w.end()},
-              .out = {}};
+              .out = {},
+              .in = {x.begin() + 2, x.end()}};
+}
+
+// The call's type: the result in its layout.
+template <int N, class A>
+Type conv_type(const OpCall& op, const A& attrs, const Conv& conv) {
+  std::string layout = attrs.out_layout.value_or("");
+  Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
+  return tensor_type(out_layout.from_plain(conv.result()), conv.out_dtype);
+}
+// What can be lowered.
+template <int N, class A>
+void require_plain(const OpCall& op, const A& attrs, const std::string& kernel_layout) {
+  require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+  require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
+  require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
@@ -125,13 +135,13 @@ void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
 template <int N>
 Conv check_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
-  int64_t block = block_of_layout(attrs.kernel_layout, N);
-  Conv conv = check_common<N>(op, attrs, block > 0 ? attrs.kernel_layout : kernel_layout_of(N), block);
+  Conv conv = check_common<N>(op, attrs, kernel_layout_of(N));
+  conv.block = block_of_layout(attrs.kernel_layout, N);
   check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
-    conv.out.push_back(window_count(op, op.shape(0)[d + 2], conv.padding.before[d] + conv.padding.after[d],
-                                    conv.kernel[d], conv.strides[d], conv.dilation[d]));
+    conv.out.push_back(window_count(op, conv.in[d], conv.padding.before[d] + conv.padding.after[d], conv.kernel[d],
+                                    conv.strides[d], conv.dilation[d]));
   }
   return conv;
 }
@@ -162,12 +172,11 @@ OpRow conv() {
   row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}};
   row.attrs = op_attrs<ConvAttrs<N>>();
   row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) {
-    Conv conv = check_conv<N>(op);
-    return tensor_type(conv.result(), conv.out_dtype);
-  };
+  row.infer = [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvAttrs<N>>(), check_conv<N>(op)); };
   row.legalize = [](const OpCall& op) {
     Conv conv = check_conv<N>(op);
+    auto attrs = op.attrs<ConvAttrs<N>>();
+    require_plain<N>(op, attrs, conv.block > 0 ? attrs.kernel_layout : kernel_layout_of(N));
     ComputeBuilder b;
     std::vector<Buffer> x = b.inputs_of(op);
     std::string name = N == 1 ? "conv1d_ncw" : N == 2 ? "conv2d_nchw" : "conv3d_ncdhw";
@@ -193,9 +202,10 @@ template <int N>
 Conv check_transposed(const OpCall& op) {
   auto attrs = op.attrs<ConvTransposeAttrs<N>>();
   Conv conv = check_common<N>(op, attrs, transposed_kernel_layout_of(N));
-  check_channels(op, op.shape(1)[0], conv.in_channels);
+  // The weight is [C, O / groups, ...].
+  check_channels(op, conv.out_channels, conv.in_channels);
+  conv.out_per_group = conv.in_per_group;
   conv.in_per_group = per_group(op, conv.in_channels, conv.groups, "input");
-  conv.out_per_group = op.shape(1)[1];
   conv.out_channels = conv.out_per_group * conv.groups;
   std::vector<int64_t> extra = per_dim(op, attrs.output_padding, N, "output_padding", 0);
   for (size_t d = 0; d < N; ++d) {
@@ -204,7 +214,7 @@ Conv check_transposed(const OpCall& op) {
     const Expr& kernel = conv.kernel[d];
     auto known = as_int(kernel);
     if (known && *known < 1) op.fail("the window has extent {}, expected at least 1", *known);
-    Expr spread = op.shape(0)[d + 2] * conv.strides[d];
+    Expr spread = conv.in[d] * conv.strides[d];
     Expr out =
         known ? spread + (rest + conv.dilation[d] * (*known - 1)) : spread + (kernel - 1) * conv.dilation[d] + rest;
     auto known_out = as_int(out);
@@ -248,11 +258,11 @@ OpRow conv_transpose() {
   row.attrs = op_attrs<ConvTransposeAttrs<N>>();
   row.pattern = OpPattern::kAnchor;
   row.infer = [](const OpCall& op) {
-    Conv conv = check_transposed<N>(op);
-    return tensor_type(conv.result(), conv.out_dtype);
+    return conv_type<N>(op, op.attrs<ConvTransposeAttrs<N>>(), check_transposed<N>(op));
   };
   row.legalize = [](const OpCall& op) {
     Conv conv = check_transposed<N>(op);
+    require_plain<N>(op, op.attrs<ConvTransposeAttrs<N>>(), transposed_kernel_layout_of(N));
     ComputeBuilder b;
     std::vector<Buffer> x = b.inputs_of(op);
     std::string name = N == 1 ? "conv1d_transpose_ncw" : N == 2 ? "conv2d_transpose_nchw" : "conv3d_transpose_ncdhw";

@@ -1,4 +1,5 @@
 // Operators that make tensors from scalars and shapes.
+#include <algorithm>
 #include <cmath>
 
 #include "ops/common.h"
@@ -44,18 +45,76 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
           }};
 }
 
-// The bounds are scalars; the count of floats is computed from constants only.
+// Tensors of the shape and dtype of x, unless the attribute says another dtype.
+DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
+OpRow like(const char* name, std::string doc, std::vector<OpInput> more,
+           const std::function<Expr(const OpCall&, const std::vector<Buffer>&, Axes, DType)>& value) {
+  OpRow row{name,
+            std::move(doc),
+            {{"x", "gives the shape, and the dtype unless stated"}},
+            op_attrs<DTypeAttrs>(),
+            OpPattern::kInjective,
+            true,
+            nullptr,
+            nullptr};
+  row.inputs.insert(row.inputs.end(), more.begin(), more.end());
+  row.infer = [](const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); };
+  row.legalize = [=](const OpCall& op) {
+    ComputeBuilder b;
+    std::vector<Buffer> x = b.inputs_of(op);
+    return b.finish(
+        {b.compute("T_like", like_dtype(op), op.shape(0), [&](Axes i) { return value(op, x, i, like_dtype(op)); })});
+  };
+  return row;
+}
+OpRow constant_like(const char* name, const char* doc, double constant) {
+  return like(name, doc, {}, [=](const OpCall&, const std::vector<Buffer>&, Axes, DType dtype) {
+    return scalar_imm(constant, dtype);
+  });
+}
+OpRow full_like() {
+  OpRow row = like(
+      "relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
+      [](const OpCall&, const std::vector<Buffer>& x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
+  row.infer = [](const OpCall& op) {
+    require_rank(op, 1, 0);
+    return tensor_type(op.shape(0), like_dtype(op));
+  };
+  return row;
+}
+OpRow eye_like() {
+  OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
+                   [](const OpCall& op, const std::vector<Buffer>&, Axes i, DType dtype) {
+                     Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
+                     return select(equal(i[1] - i[0], cast_to(k, kInt64)), one(dtype), zero(dtype));
+                   });
+  row.infer = [](const OpCall& op) {
+    require_rank(op, 0, 2);
+    if (op.size() > 1) require_scalar(op, 1);
+    return tensor_type(op.shape(0), like_dtype(op));
+  };
+  return row;
+}
+
+// The bounds are scalars; one alone is the end. The count of floats is computed from constants only.
+struct Range {
+  Expr start, end, step;
+};
+Range range_of(const OpCall& op) {
+  for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
+  Expr none = int_imm(0), step = op.size() > 2 ? op.arg(2) : int_imm(1);
+  return op.size() == 1 ? Range{none, op.arg(0), step} : Range{op.arg(0), op.arg(1), step};
+}
 Expr arange_count(const OpCall& op) {
-  for (size_t i = 0; i < 3; ++i) {
-    if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
-  }
+  auto [start_value, end_value, step_value] = range_of(op);
+  const Expr bounds[] = {start_value, end_value, step_value};
   auto float_value = [&](size_t i) -> std::optional<double> {
-    if (const FloatImm* imm = op.arg(i).as<FloatImm>()) return imm->value;
-    if (auto known = as_int(op.arg(i))) return static_cast<double>(*known);
+    if (const FloatImm* imm = bounds[i].as<FloatImm>()) return imm->value;
+    if (auto known = as_int(bounds[i])) return static_cast<double>(*known);
     return std::nullopt;
   };
   bool integers = true;
-  for (size_t i = 0; i < 3; ++i) integers = integers && dtype_of(op.arg(i)).is_integral();
+  for (const Expr& bound : bounds) integers = integers && dtype_of(bound).is_integral();
   if (!integers) {
     auto start = float_value(0), end = float_value(1), step = float_value(2);
     if (!start || !end || !step) op.unsupported("float bounds must be constants");
@@ -63,36 +122,44 @@ Expr arange_count(const OpCall& op) {
     if (*step == 0 || !(count < 1e15)) op.fail("step is {}", *step);
     return int_imm(std::max<int64_t>(0, static_cast<int64_t>(count)));
   }
-  if (is_int(op.arg(2), 0)) op.fail("step is 0");
-  auto wide = [&](size_t i) { return cast_to(op.arg(i), kInt64); };
-  auto step = as_int(op.arg(2));
+  if (is_int(step_value, 0)) op.fail("step is 0");
+  auto wide = [&](size_t i) { return cast_to(bounds[i], kInt64); };
+  auto step = as_int(step_value);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(wide(2) > int_imm(0), int_imm(1), int_imm(-1));
   Expr count = floor_div(wide(1) - wide(0) + wide(2) - sign, wide(2));
   // Facts: symbolic bounds are dims more often than not, but may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }
-Type infer_arange(const OpCall& op) {
-  DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0)));
-  return tensor_type({arange_count(op)}, dtype);
+DType arange_dtype(const OpCall& op) {
+  Range range = range_of(op);
+  DType natural = kFloat32;
+  for (const Expr& bound : {range.start, range.end, range.step})
+    natural = dtype_of(bound).is_integral() ? natural : dtype_of(bound);
+  bool integers =
+      dtype_of(range.start).is_integral() && dtype_of(range.end).is_integral() && dtype_of(range.step).is_integral();
+  return op.attrs<DTypeAttrs>().dtype.value_or(integers ? dtype_of(range.start) : natural);
 }
+Type infer_arange(const OpCall& op) { return tensor_type({arange_count(op)}, arange_dtype(op)); }
 PrimFuncRef lower_arange(const OpCall& op) {
-  DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0)));
-  DType wide = dtype_of(op.arg(0)).is_integral() && dtype_of(op.arg(2)).is_integral() ? kInt64 : kFloat64;
+  Range range = range_of(op);
+  DType dtype = arange_dtype(op);
+  DType wide = dtype_of(range.start).is_integral() && dtype_of(range.step).is_integral() ? kInt64 : kFloat64;
   return filled("T_arange", {arange_count(op)}, dtype, [&](Axes i) {
-    Expr value = binary(BinaryOp::kAdd, cast_to(op.arg(0), wide),
-                        binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(op.arg(2), wide)));
+    Expr value = binary(BinaryOp::kAdd, cast_to(range.start, wide),
+                        binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide)));
     return cast_to(value, dtype);
   });
 }
 
 Type infer_triangle(const OpCall& op) {
   if (op.rank(0) < 2) op.fail("expected at least two axes, got {}", op.rank(0));
+  if (op.size() > 1) require_scalar(op, 1);
   return tensor_type(op.shape(0), op.dtype(0));
 }
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
   return {name,
           doc,
-          {{"x", "the tensor"}, {"k", "int64 scalar: the diagonal, 0 is the main one"}},
+          {{"x", "the tensor"}, {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
           {},
           OpPattern::kInjective,
           true,
@@ -100,22 +167,36 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
           [=](const OpCall& op) {
             ComputeBuilder b;
             Buffer x = b.inputs_of(op)[0];
+            Expr k = op.size() > 1 ? cast_to(op.arg(1), kInt64) : int_imm(0);
             return b.finish({b.compute("T_trilu", op.dtype(0), op.shape(0), [&](Axes i) {
               Expr row = i[i.size() - 2], column = i[i.size() - 1];
-              return select(binary(keep, column - row, op.arg(1)), at(x, i), zero(op.dtype(0)));
+              return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
             })});
           }};
 }
 
-// Arguments: shape of two dims, k.
+// Arguments: rows, columns (as many as rows otherwise), k.
 Type infer_eye(const OpCall& op) {
-  if (op.rank(0) != 2) op.fail("the shape has rank {}, expected 2", op.rank(0));
-  return tensor_type(op.shape(0), op.attrs<DTypeAttrs>().dtype.value_or(kFloat32));
+  for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
+  for (size_t i = 0; i < std::min<size_t>(op.size(), 2); ++i) {
+    if (!dtype_of(op.arg(i)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(i))));
+    op.require_at_most(int_imm(0), cast_to(op.arg(i), kInt64), "a size is negative");
+  }
+  Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
+  return tensor_type({rows, columns}, op.attrs<DTypeAttrs>().dtype.value_or(kFloat32));
 }
 PrimFuncRef lower_eye(const OpCall& op) {
   DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(kFloat32);
-  return filled("T_eye", op.shape(0), dtype,
-                [&](Axes i) { return select(equal(i[1] - i[0], op.arg(1)), one(dtype), zero(dtype)); });
+  Type type = infer_eye(op);
+  Expr k = op.size() > 2 ? cast_to(op.arg(2), kInt64) : int_imm(0);
+  return filled("T_eye", *known_shape(type), dtype,
+                [&](Axes i) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); });
+}
+
+Type infer_hamming_window(const OpCall& op) {
+  for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
+  if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(0))));
+  return tensor_type({cast_to(op.arg(0), kInt64)}, op.attrs<DTypeAttrs>().dtype.value_or(kFloat32));
 }
 
 Type infer_shape_to_tensor(const OpCall& op) { return tensor_type({int_imm(op.rank(0))}, kInt64); }
@@ -151,11 +232,23 @@ std::vector<OpRow> create_ops() {
        true,
        infer_full,
        lower_full},
+      full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),
       constant_fill("relax.ones", "every element is 1", 1),
+      constant_like("relax.zeros_like", "every element is 0", 0),
+      constant_like("relax.ones_like", "every element is 1", 1),
+      eye_like(),
+      not_lowered("hamming_window", "alpha - beta * cos(2 pi i / n), n one less unless periodic",
+                  {{"window_size", "int64 scalar"},
+                   {"periodic", "bool scalar"},
+                   {"alpha", "float scalar"},
+                   {"beta", "float scalar"}},
+                  op_attrs<DTypeAttrs>(), infer_hamming_window),
       {"relax.arange",
        "start, start + step, ... before end",
-       {{"start", "scalar"}, {"end", "scalar"}, {"step", "scalar, not 0"}},
+       {{"start", "scalar; the end when alone"},
+        {"end", "scalar", OpInput::Arity::kOptional},
+        {"step", "scalar, not 0; 1 otherwise", OpInput::Arity::kOptional}},
        op_attrs<DTypeAttrs>(),
        injective,
        true,
@@ -165,7 +258,9 @@ std::vector<OpRow> create_ops() {
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
       {"relax.eye",
        "1 on diagonal k, 0 elsewhere",
-       {{"shape", "two dims"}, {"k", "int64 scalar"}},
+       {{"n", "rows"},
+        {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
+        {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
        op_attrs<DTypeAttrs>(),
        injective,
        true,

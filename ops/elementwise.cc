@@ -42,14 +42,25 @@ const char* describe_domain(Domain domain) {
 
 using ScalarFn = std::function<Expr(const std::vector<Expr>&)>;
 
-// The row of an operator whose result element is `scalar` of the (broadcast) argument elements. The tensor arguments
-// share one dtype, the conditions named in `bools` (leading arguments) excepted.
+// Operands are tensors, or scalars that stand for tensors of rank 0.
+bool is_scalar(const OpCall& op, size_t i) { return op.arg(i).type().is<PrimType>(); }
+std::vector<Expr> operand_shape(const OpCall& op, size_t i) {
+  return is_scalar(op, i) ? std::vector<Expr>() : op.shape(i);
+}
+DType operand_dtype(const OpCall& op, size_t i) { return is_scalar(op, i) ? dtype_of(op.arg(i)) : op.dtype(i); }
+std::vector<Expr> broadcast_operands(const OpCall& op) {
+  std::vector<Expr> shape = operand_shape(op, 0);
+  for (size_t i = 1; i < op.size(); ++i) shape = broadcast_shapes(op, shape, operand_shape(op, i));
+  return shape;
+}
+
+// The row of an operator whose result element is `scalar` of the (broadcast) argument elements. The arguments share one
+// dtype, the conditions named in `bools` (leading arguments) excepted.
 OpRow elementwise(std::string name, std::string doc, std::vector<OpInput> inputs, Domain domain, ScalarFn scalar,
                   size_t bools = 0) {
-  auto result_dtype = [scalar, bools](const OpCall& op) {
+  auto result_dtype = [scalar](const OpCall& op) {
     std::vector<Expr> probes;
-    for (size_t i = 0; i < op.size(); ++i) probes.push_back(make_var("x", prim_type(op.dtype(i))));
-    (void)bools;
+    for (size_t i = 0; i < op.size(); ++i) probes.push_back(make_var("x", prim_type(operand_dtype(op, i))));
     return dtype_of(scalar(probes));
   };
   OpRow row;
@@ -58,30 +69,33 @@ OpRow elementwise(std::string name, std::string doc, std::vector<OpInput> inputs
   row.inputs = std::move(inputs);
   row.pattern = row.inputs.size() == 1 ? OpPattern::kElementwise : OpPattern::kBroadcast;
   row.infer = [=](const OpCall& op) -> Type {
-    std::vector<Expr> shape = op.shape(0);
+    bool scalars = true;
     for (size_t i = 0; i < op.size(); ++i) {
-      DType dtype = op.dtype(i);
+      DType dtype = operand_dtype(op, i);
+      scalars = scalars && is_scalar(op, i);
       if (i < bools) {
         if (!dtype.is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(dtype));
       } else {
         if (!accepts(domain, dtype)) op.fail("expected {}, got {}", describe_domain(domain), to_string(dtype));
-        if (dtype != op.dtype(bools))
-          op.fail("arguments have different dtypes: {} and {}", to_string(op.dtype(bools)), to_string(dtype));
+        if (dtype != operand_dtype(op, bools))
+          op.fail("arguments have different dtypes: {} and {}", to_string(operand_dtype(op, bools)), to_string(dtype));
       }
-      if (i > 0) shape = broadcast_shapes(op, shape, op.shape(i));
     }
-    return tensor_type(std::move(shape), result_dtype(op));
+    if (scalars) return prim_type(result_dtype(op));
+    return tensor_type(broadcast_operands(op), result_dtype(op));
   };
   row.legalize = [=](const OpCall& op) {
     ComputeBuilder b;
     std::vector<Buffer> buffers = b.inputs_of(op);
-    std::vector<Expr> shape = op.shape(0);
-    for (size_t i = 1; i < op.size(); ++i) shape = broadcast_shapes(op, shape, op.shape(i));
-    Buffer out = b.compute("T_" + name.substr(name.rfind('.') + 1), result_dtype(op), shape, [&](Axes axes) {
-      std::vector<Expr> values;
-      for (const Buffer& buffer : buffers) values.push_back(load_broadcast(buffer, axes));
-      return scalar(values);
-    });
+    if (buffers.empty()) op.unsupported("all operands are scalars");
+    Buffer out =
+        b.compute("T_" + name.substr(name.rfind('.') + 1), result_dtype(op), broadcast_operands(op), [&](Axes axes) {
+          std::vector<Expr> values;
+          size_t next = 0;
+          for (size_t i = 0; i < op.size(); ++i)
+            values.push_back(is_scalar(op, i) ? op.arg(i) : load_broadcast(buffers[next++], axes));
+          return scalar(values);
+        });
     return b.finish({out});
   };
   return row;
@@ -120,6 +134,12 @@ Expr power(const Expr& a, const Expr& b) {
   DType dtype = dtype_of(a);
   if (dtype.is_float()) return intrinsic("tir.pow", {a, b}, dtype);
   return cast_to(intrinsic("tir.pow", {cast_to(a, kFloat64), cast_to(b, kFloat64)}, kFloat64), dtype);
+}
+
+// Integers are rounded already.
+OpRow rounding(const char* name, const char* intrinsic_name, std::string doc) {
+  return unary(name, std::move(doc), Domain::kNumber,
+               [=](const Expr& x) { return dtype_of(x).is_float() ? call1(intrinsic_name, x) : x; });
 }
 
 struct CastAttrs {
@@ -166,10 +186,81 @@ struct LeakyReluAttrs {
   double alpha = 0.01;
   static constexpr auto fields() { return std::tuple(field("alpha", &LeakyReluAttrs::alpha)); }
 };
-struct ClipAttrs {
-  double min = 0, max = 0;
-  static constexpr auto fields() { return std::tuple(field("min", &ClipAttrs::min), field("max", &ClipAttrs::max)); }
+struct SoftplusAttrs {
+  double beta = 1, threshold = 20;  // Relax takes x itself above the threshold; without overflow nobody needs to
+  static constexpr auto fields() {
+    return std::tuple(field("beta", &SoftplusAttrs::beta), field("threshold", &SoftplusAttrs::threshold));
+  }
 };
+struct PReluAttrs {
+  int64_t axis = 1;  // of an alpha of rank 1
+  static constexpr auto fields() { return std::tuple(field("axis", &PReluAttrs::axis)); }
+};
+
+Expr plus(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
+Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
+Expr limited(const Expr& x, const Expr& low, const Expr& high) {
+  return binary(BinaryOp::kMin, binary(BinaryOp::kMax, x, low), high);
+}
+// log(1 + exp(x)) without overflow.
+Expr softplus(const Expr& x) {
+  Expr magnitude = call1("tir.exp", times(call1("tir.abs", x), like(-1, x)));
+  return plus(binary(BinaryOp::kMax, x, like(0, x)), call1("tir.log1p", magnitude));
+}
+
+OpRow clip() {
+  OpRow row;
+  row.name = "relax.clip";
+  row.doc = "x limited to [min, max]; NaN stays";
+  row.inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}};
+  row.pattern = OpPattern::kElementwise;
+  row.infer = [](const OpCall& op) {
+    require_scalar(op, 1);
+    require_scalar(op, 2);
+    return infer_like_first(op);
+  };
+  row.legalize = [](const OpCall& op) {
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    return b.finish({b.compute("T_clip", op.dtype(0), op.shape(0), [&](Axes i) {
+      return limited(at(x, i), cast_to(op.arg(1), op.dtype(0)), cast_to(op.arg(2), op.dtype(0)));
+    })});
+  };
+  return row;
+}
+
+OpRow prelu() {
+  auto has_axis = [](const OpCall& op) { return op.rank(1) == 1 && op.rank(0) > 1; };
+  auto result_shape = [=](const OpCall& op) {
+    if (!has_axis(op)) return broadcast_shapes(op, op.shape(0), op.shape(1));
+    std::vector<Expr> alpha(op.shape(0).size(), int_imm(1));
+    alpha[normalize_axis(op, op.attrs<PReluAttrs>().axis, op.rank(0))] = op.shape(1)[0];
+    return broadcast_shapes(op, op.shape(0), alpha);
+  };
+  OpRow row;
+  row.name = "relax.nn.prelu";
+  row.doc = "x above 0, alpha * x below";
+  row.inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or what broadcasts"}};
+  row.attrs = op_attrs<PReluAttrs>();
+  row.pattern = OpPattern::kBroadcast;
+  row.infer = [=](const OpCall& op) {
+    require_same_dtype(op, 0, 1);
+    if (!accepts(Domain::kNumber, op.dtype(0))) op.fail("expected a number, got {}", to_string(op.dtype(0)));
+    return tensor_type(result_shape(op), op.dtype(0));
+  };
+  row.legalize = [=](const OpCall& op) {
+    ComputeBuilder b;
+    std::vector<Buffer> x = b.inputs_of(op);
+    return b.finish({b.compute("T_prelu", op.dtype(0), result_shape(op), [&](Axes i) {
+      std::vector<Expr> at_alpha = i;
+      if (has_axis(op)) at_alpha = {i[normalize_axis(op, op.attrs<PReluAttrs>().axis, op.rank(0))]};
+      Expr value = load_broadcast(x[0], i);
+      Expr below = times(value, load_broadcast(x[1], at_alpha));
+      return select(binary(BinaryOp::kGT, value, like(0, value)), value, below);
+    })});
+  };
+  return row;
+}
 
 }  // namespace
 
@@ -186,12 +277,12 @@ std::vector<OpRow> elementwise_ops() {
       math("atan", "arc tangent"),
       math("atanh", "inverse hyperbolic tangent"),
       math("bitwise_not", "complement of each bit", Domain::kInteger),
-      math("ceil", "least integer not below"),
+      rounding("ceil", "tir.ceil", "least integer not below"),
       math("cos", "cosine"),
       math("cosh", "hyperbolic cosine"),
       math("erf", "error function"),
       math("exp", "e to the power x"),
-      math("floor", "greatest integer not above"),
+      rounding("floor", "tir.floor", "greatest integer not above"),
       math("log", "natural logarithm"),
       math("rsqrt", "1 / sqrt(x)"),
       math("sigmoid", "1 / (1 + exp(-x))"),
@@ -200,12 +291,11 @@ std::vector<OpRow> elementwise_ops() {
       math("sqrt", "square root"),
       math("tan", "tangent"),
       math("tanh", "hyperbolic tangent"),
-      math("trunc", "integer part"),
+      rounding("trunc", "tir.trunc", "integer part"),
+      rounding("round", "tir.nearbyint", "nearest integer, ties to even"),
       predicate("isfinite", "neither infinite nor NaN"),
       predicate("isinf", "infinite"),
       predicate("isnan", "not a number"),
-      unary("round", "nearest integer, ties to even", Domain::kFloat,
-            [](const Expr& x) { return call1("tir.nearbyint", x); }),
       unary("negative", "-x", Domain::kNumber,
             [](const Expr& x) {
               return dtype_of(x).is_float() ? binary(BinaryOp::kMul, x, like(-1, x))
@@ -236,11 +326,18 @@ std::vector<OpRow> elementwise_ops() {
               return binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, like(0.5, x)),
                             binary(BinaryOp::kAdd, like(1, x), tanh));
             }),
-      unary("nn.softplus", "log(1 + exp(x)), without overflow", Domain::kFloat,
-            [](const Expr& x) {
-              Expr magnitude = call1("tir.exp", binary(BinaryOp::kMul, call1("tir.abs", x), like(-1, x)));
-              return binary(BinaryOp::kAdd, binary(BinaryOp::kMax, x, like(0, x)), call1("tir.log1p", magnitude));
+      unary("nn.relu6", "x limited to [0, 6]", Domain::kNumber,
+            [](const Expr& x) { return limited(x, like(0, x), like(6, x)); }),
+      unary("nn.selu", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", Domain::kFloat,
+            [=](const Expr& x) {
+              Expr below = plus(call1("tir.exp", binary(BinaryOp::kMin, x, like(0, x))), like(-1, x));
+              return times(like(1.05070098735548, x), select_positive(x, times(like(1.67326324235438, x), below)));
             }),
+      parametric<SoftplusAttrs>("nn.softplus", "log(1 + exp(beta * x)) / beta",
+                                [](const Expr& x, const SoftplusAttrs& a) {
+                                  if (a.beta == 1) return softplus(x);
+                                  return times(softplus(times(x, like(a.beta, x))), like(1 / a.beta, x));
+                                }),
       parametric<LeakyReluAttrs>("nn.leakyrelu", "x above 0, alpha * x below",
                                  [=](const Expr& x, const LeakyReluAttrs& a) {
                                    return select_positive(x, binary(BinaryOp::kMul, x, like(a.alpha, x)));
@@ -271,17 +368,24 @@ std::vector<OpRow> elementwise_ops() {
       binary_op("power", "lhs to the power rhs", Domain::kNumber, power),
       binary_op("atan2", "angle of the point (rhs, lhs)", Domain::kFloat,
                 [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
-      binary_op("nn.prelu", "x above 0, slope * x below; the slope broadcasts", Domain::kNumber,
-                [=](const Expr& x, const Expr& slope) { return select_positive(x, binary(BinaryOp::kMul, x, slope)); }),
+      binary_op("log_add_exp", "log(exp(lhs) + exp(rhs)), without overflow", Domain::kFloat,
+                [](const Expr& a, const Expr& b) {
+                  Expr distance = call1("tir.abs", binary(BinaryOp::kSub, a, b));
+                  Expr rest = call1("tir.log1p", call1("tir.exp", times(distance, like(-1, a))));
+                  return plus(binary(BinaryOp::kMax, a, b), rest);
+                }),
+      elementwise("ewise_fma", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "what is added"}},
+                  Domain::kNumber, [](const std::vector<Expr>& x) { return plus(times(x[0], x[1]), x[2]); }),
+      prelu(),
       elementwise(
           "where", "x1 where the condition holds, else x2",
           {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, Domain::kAny,
           [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
-      parametric<ClipAttrs>("clip", "x limited to [min, max]; NaN stays",
-                            [](const Expr& x, const ClipAttrs& a) {
-                              return binary(BinaryOp::kMin, binary(BinaryOp::kMax, x, like(a.min, x)), like(a.max, x));
-                            }),
+      clip(),
       astype(),
+      not_lowered("wrap_param", "a parameter kept in another dtype, converted where it is used",
+                  {{"data", "the tensor"}}, {dtype_attr("dtype", kFloat32)},
+                  [](const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }),
   };
   return rows;
 }

@@ -1,5 +1,7 @@
 // Operators of the graph itself: calls of kernels, shapes as values, checks. They have no tensor program; the lowering
 // to bytecode turns them into calls and builtins.
+#include <algorithm>
+
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -33,6 +35,113 @@ Type infer_tensor_to_shape(const OpCall& op) {
   return shape_type_of_rank(as_int(op.shape(0)[0]).value_or(-1));
 }
 
+// How many elements, as a tensor of rank 0.
+Type infer_size(const OpCall& op) {
+  if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
+  return tensor_type({}, kInt64);
+}
+
+struct InplaceAttrs {
+  std::vector<int64_t> inplace_indices;  // for each output the input that becomes it, or -1: a new tensor
+  static constexpr auto fields() { return std::tuple(field("inplace_indices", &InplaceAttrs::inplace_indices)); }
+};
+void check_inplace(const OpCall& op, size_t outputs, size_t inputs) {
+  std::vector<int64_t> indices = op.attrs<InplaceAttrs>().inplace_indices;
+  if (indices.size() != outputs) op.fail("inplace_indices has {} items for {} outputs", indices.size(), outputs);
+  bool any = false;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < -1 || indices[i] >= static_cast<int64_t>(inputs))
+      op.fail("inplace_indices[{}] is {}, expected -1 to {}", i, indices[i], inputs - 1);
+    if (indices[i] >= 0 && std::count(indices.begin(), indices.end(), indices[i]) > 1)
+      op.fail("input {} becomes two outputs", indices[i]);
+    any = any || indices[i] >= 0;
+  }
+  if (!any) op.fail("no input becomes an output");
+}
+size_t output_count(const OpCall& op) {
+  const std::vector<Type>& types = op.call.type_args;
+  const TupleType* several = types.size() == 1 ? types[0].as<TupleType>() : nullptr;
+  return several ? several->items.size() : types.size();
+}
+Type infer_call_tir_inplace(const OpCall& op) {
+  Type result = infer_call_tir(op);
+  check_inplace(op, output_count(op), op.arg(1).type().as<TupleType>()->items.size());
+  return result;
+}
+Type infer_call_inplace_packed(const OpCall& op) {
+  Type result = infer_from_type_args(op);
+  check_inplace(op, output_count(op), op.size() - 1);
+  return result;
+}
+// Nothing is stated: an object.
+Type infer_closure_call(const OpCall& op) {
+  return op.call.type_args.empty() ? object_type() : infer_from_type_args(op);
+}
+// Nothing is stated: nothing is returned.
+Type infer_builtin_call(const OpCall& op) {
+  return op.call.type_args.empty() ? tuple_type({}) : infer_from_type_args(op);
+}
+
+DType dtype_argument(const OpCall& op, size_t i) {
+  const DTypeImm* dtype = op.arg(i).as<DTypeImm>();
+  if (!dtype) op.fail("argument {} must be an R.dtype", i);
+  return dtype->value;
+}
+// A tensor of the dims of a shape argument.
+Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {
+  if (!op.arg(shape).type().is<ShapeType>()) op.fail("argument {} must be a shape", shape);
+  return tensor_type(op.shape(shape), dtype);
+}
+
+struct DeviceAttrs {
+  std::string dst_vdevice;
+  static constexpr auto fields() { return std::tuple(field("dst_vdevice", &DeviceAttrs::dst_vdevice)); }
+};
+Type infer_to_vdevice(const OpCall& op) {
+  TensorType type = *infer_like_first(op).as<TensorType>();
+  type.vdevice = op.attrs<DeviceAttrs>().dst_vdevice;
+  return make(std::move(type));
+}
+// The same memory under another shape or dtype, from an offset on. null_value() leaves one out.
+Type infer_view(const OpCall& op) {
+  auto is_given = [&](size_t i) { return i < op.size() && !op.arg(i).type().is<ObjectType>(); };
+  DType dtype = op.dtype(0);
+  if (op.size() > 2 && op.arg(2).is<DTypeImm>()) dtype = op.arg(2).as<DTypeImm>()->value;
+  if (is_given(1)) return tensor_of_shape(op, 1, dtype);
+  return tensor_type(op.shape(0), dtype);
+}
+OpRow inspect(const char* name, std::string doc, DType result, bool takes_axis = false) {
+  std::vector<OpInput> inputs = {{"tensor", "what is asked"}};
+  if (takes_axis) inputs.push_back({"axis", "int64 scalar"});
+  return not_lowered(fmt::format("inspect.{}", name), std::move(doc), std::move(inputs), {}, [=](const OpCall& op) {
+    if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
+    if (!takes_axis) return prim_type(result);
+    require_scalar(op, 1);
+    auto axis = as_int(op.arg(1));
+    if (axis && (*axis < 0 || *axis >= op.rank(0))) op.fail("axis {} of a tensor of rank {}", *axis, op.rank(0));
+    return prim_type(result);
+  });
+}
+// A count of bytes: a scalar, or a shape of one item.
+void require_bytes(const OpCall& op, size_t i) {
+  if (op.arg(i).type().is<PrimType>()) return;
+  if (!op.arg(i).type().is<ShapeType>() || op.rank(i) != 1) op.fail("argument {} must be a count of bytes", i);
+}
+Type infer_alloc_storage(const OpCall& op) {
+  require_bytes(op, 0);
+  return object_type();
+}
+Type infer_alloc_tensor(const OpCall& op) {
+  require_bytes(op, 1);
+  return tensor_of_shape(op, 2, dtype_argument(op, 3));
+}
+Type infer_nothing(const OpCall&) { return tuple_type({}); }
+Type infer_object(const OpCall&) { return object_type(); }
+OpRow impure(OpRow row) {
+  row.pure = false;
+  return row;
+}
+
 struct TensorItemAttrs {
   int64_t index = 0;
   static constexpr auto fields() { return std::tuple(field("index", &TensorItemAttrs::index)); }
@@ -54,21 +163,9 @@ Type infer_assert(const OpCall& op) {
   const Type& type = op.arg(0).type();
   const PrimType* prim = type.as<PrimType>();
   bool is_bool = prim ? prim->dtype.is_bool() : tensor_dtype(type) == kBool && known_rank(type) == 0;
+  is_bool = is_bool || type.is<ObjectType>();
   if (!is_bool) op.fail("the condition must be a bool scalar");
   return tuple_type({});
-}
-
-// Explicit memory, as destination_passing and plan_memory leave it. Shapes are R.shape values; sizes and offsets count
-// bytes and are R.shape values of one item.
-const std::vector<Expr>& shape_argument(const OpCall& op, size_t i) {
-  const ShapeExpr* shape = op.arg(i).as<ShapeExpr>();
-  if (!shape) op.fail("argument {} must be an R.shape", i);
-  return shape->values;
-}
-DType dtype_argument(const OpCall& op, size_t i) {
-  const DTypeImm* dtype = op.arg(i).as<DTypeImm>();
-  if (!dtype) op.fail("argument {} must be an R.dtype", i);
-  return dtype->value;
 }
 
 }  // namespace
@@ -76,7 +173,10 @@ DType dtype_argument(const OpCall& op, size_t i) {
 std::vector<OpRow> graph_ops() {
   using Arity = OpInput::Arity;
   const auto opaque = OpPattern::kOpaque;
-  const OpInput inputs{"args", "tuple of tensors"}, scalars{"tir_vars", "shape: scalar arguments", Arity::kOptional};
+  const OpInput inputs{"args", "tuple of tensors"}, scalars{"tir_vars", "shape: scalar arguments", Arity::kOptional},
+      device{"runtime_device_index", "0: the only one", Arity::kOptional},
+      scope{"storage_scope", "\"global\"", Arity::kOptional}, storage{"storage", "the block"},
+      tensor{"x", "the tensor"};
   return {
       {"relax.call_tir",
        "a tensor program of this module; outputs are made by the caller",
@@ -128,28 +228,83 @@ std::vector<OpRow> graph_ops() {
        nullptr},
       {"relax.builtin.alloc_tensor",
        "a new tensor, contents undefined",
-       {{"shape", "its dims"}, {"dtype", "of its elements"}},
+       {{"shape", "its dims"}, {"dtype", "of its elements"}, device, scope},
        {},
        opaque,
        true,
-       [](const OpCall& op) { return tensor_type(shape_argument(op, 0), dtype_argument(op, 1)); },
+       [](const OpCall& op) { return tensor_of_shape(op, 0, dtype_argument(op, 1)); },
        nullptr},
       {"relax.memory.alloc_storage",
        "a block of memory, 64-byte aligned",
-       {{"size", "in bytes"}},
+       {{"size", "in bytes"}, device, scope, {"dtype", "of what it is for", Arity::kOptional}},
        {},
        opaque,
        true,
-       [](const OpCall&) { return object_type(); },
+       infer_alloc_storage,
        nullptr},
       {"relax.memory.alloc_tensor",
        "a tensor at an offset (a multiple of 64) of a storage",
-       {{"storage", "the block"}, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}},
+       {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        {},
        opaque,
        true,
-       [](const OpCall& op) { return tensor_type(shape_argument(op, 2), dtype_argument(op, 3)); },
+       infer_alloc_tensor,
        nullptr},
+      impure(not_lowered("memory.kill_storage", "the end of a storage's life", {storage}, {}, infer_nothing)),
+      impure(not_lowered("memory.kill_tensor", "the end of a tensor's life", {tensor}, {}, infer_nothing)),
+      not_lowered("memory.view", "the same memory under another shape, dtype or offset",
+                  {tensor,
+                   {"shape", "the new dims", Arity::kOptional},
+                   {"dtype", "the new dtype", Arity::kOptional},
+                   {"relative_byte_offset", "int64 scalar", Arity::kOptional}},
+                  {}, infer_view),
+      not_lowered("memory.ensure_zero_offset", "the tensor, copied if it begins inside of its memory", {tensor}, {},
+                  infer_like_first),
+      not_lowered(
+          "vm.alloc_storage", "a block of memory on a device",
+          {{"size", "shape of one item: bytes"}, device, {"dtype", "of what it is for", Arity::kOptional}, scope}, {},
+          infer_alloc_storage),
+      not_lowered("vm.alloc_tensor", "a tensor at an offset of a storage",
+                  {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device}, {},
+                  infer_alloc_tensor),
+      impure(not_lowered("vm.kill_object", "the end of an object's life", {{"obj", "the object"}}, {}, infer_nothing)),
+      impure(not_lowered("vm.call_tir_dyn", "a tensor program, with its scalar arguments last as a shape",
+                         {{"func", "the program"}, inputs}, {}, infer_nothing)),
+      not_lowered("builtin.stop_lift_params", "the tensor itself; what uses it is not computed ahead", {tensor}, {},
+                  infer_like_first),
+      not_lowered("null_value", "the value that stands for nothing", {}, {}, infer_object),
+      not_lowered("size", "how many elements, as an int64 tensor of rank 0", {tensor}, {}, infer_size),
+      not_lowered("to_vdevice", "the tensor copied to a device", {{"data", "the tensor"}}, op_attrs<DeviceAttrs>(),
+                  infer_to_vdevice),
+      not_lowered("hint_on_device", "the tensor itself; where it is to be computed", {{"data", "the tensor"}},
+                  {int_attr("device_type", 1), int_attr("index", 0), string_attr("memory_scope", "global")},
+                  infer_like_first),
+      not_lowered("call_tir_inplace", "a tensor program that overwrites inputs",
+                  {{"gvar", "the program"}, inputs, scalars}, op_attrs<InplaceAttrs>(), infer_call_tir_inplace),
+      not_lowered("call_tir_with_grad", "call_tir with the name of its gradient",
+                  {{"gvar", "the program"}, inputs, scalars},
+                  {string_attr("te_grad_name", ""), {"te_grad_kwargs", Attrs()}}, infer_call_tir),
+      not_lowered("call_inplace_packed", "an external function that overwrites arguments",
+                  {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}}, op_attrs<InplaceAttrs>(),
+                  infer_call_inplace_packed),
+      impure(not_lowered("call_py_func", "a Python function", {{"func_name", "its name"}, inputs}, {},
+                         infer_from_type_args)),
+      impure(not_lowered("call_builtin_with_ctx", "a function of the virtual machine",
+                         {{"func", "the function"}, inputs}, {}, infer_builtin_call)),
+      not_lowered("make_closure", "a function with the values that it captures", {{"func", "the function"}, inputs}, {},
+                  infer_object),
+      impure(not_lowered("invoke_closure", "a call of a closure", {{"closure", "the closure"}, inputs}, {},
+                         infer_closure_call)),
+      not_lowered("invoke_pure_closure", "a call of a closure without side effects",
+                  {{"closure", "the closure"}, inputs}, {}, infer_closure_call),
+      inspect("tensor_dtype_code", "DLPack's code of the dtype", DType::uint(8)),
+      inspect("tensor_dtype_bits", "bits of an element", DType::uint(8)),
+      inspect("tensor_dtype_lanes", "lanes of an element", DType::uint(16)),
+      inspect("tensor_ndim", "the rank", kInt32),
+      inspect("tensor_shape_i", "a dim", kInt64, true),
+      inspect("tensor_stride_i", "elements from one index of an axis to the next", kInt64, true),
+      inspect("tensor_byte_offset", "where the tensor begins in its memory", DType::uint(64)),
+      inspect("tensor_elem_offset", "where the tensor begins in its memory, in elements", DType::uint(64)),
       {"relax.print",
        "prints its arguments",
        {{"values", "any", Arity::kVariadic}},

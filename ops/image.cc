@@ -4,8 +4,8 @@
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
 
-#include "ops/common.h"
 #include "ops/ops.h"
+#include "ops/window.h"
 
 namespace relaxc {
 
@@ -253,7 +253,7 @@ Type infer_grid_sample(const OpCall& op) {
   if (!one_of(attrs.method, {"bilinear", "nearest", "bicubic"})) op.unsupported("method '{}'", attrs.method);
   if (!one_of(attrs.padding_mode, {"zeros", "border", "reflection"}))
     op.unsupported("padding_mode '{}'", attrs.padding_mode);
-  if (attrs.layout != "NCHW") op.unsupported("layout '{}'", attrs.layout);
+  require_layout(op, attrs.layout, "NCHW", "layout");
   return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
 }
 PrimFuncRef lower_grid_sample(const OpCall& op) {
@@ -310,6 +310,42 @@ PrimFuncRef lower_grid_sample(const OpCall& op) {
   })});
 }
 
+// Relax's resize of two or three spatial dims. `size` has these dims alone; data may have any layout.
+OpRow resize_images(size_t spatial) {
+  std::string plain = spatial == 2 ? "NCHW" : "NCDHW";
+  std::vector<OpAttr> attrs = {{"roi", AttrList(2 * spatial, AttrValue(0.0))},
+                               string_attr("layout", plain),
+                               string_attr("method", "linear"),
+                               string_attr("coordinate_transformation_mode", "half_pixel"),
+                               string_attr("rounding_method", "round"),
+                               float_attr("cubic_alpha", -0.75),
+                               int_attr("cubic_exclude", 0),
+                               float_attr("extrapolation_value", 0.0),
+                               dtype_attr("out_dtype", {})};
+  return not_lowered(fmt::format("image.resize{}d", spatial), "images resampled to a size",
+                     {{"data", "the images"}, {"size", "the new spatial dims"}}, std::move(attrs),
+                     [=](const OpCall& op) {
+                       Layout layout(op, op.call.attrs.get_string("layout", plain), plain, "layout");
+                       require_rank(op, 0, layout.rank());
+                       std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
+                       if (size.size() == 1) size.assign(spatial, size[0]);
+                       if (size.size() != spatial) op.fail("{} sizes for {} spatial dims", size.size(), spatial);
+                       std::copy(size.begin(), size.end(), shape.begin() + 2);
+                       const AttrValue* dtype = op.call.attrs.find("out_dtype");
+                       const DType* stated = dtype ? dtype->as<DType>() : nullptr;
+                       return tensor_type(layout.from_plain(shape), stated ? *stated : op.dtype(0));
+                     });
+}
+
+Type infer_affine_grid(const OpCall& op) {
+  require_rank(op, 0, 3);
+  op.require_equal(op.shape(0)[1], int_imm(2), "rows of the map");
+  op.require_equal(op.shape(0)[2], int_imm(3), "columns of the map");
+  std::vector<Expr> size = scalar_list(op, 1);
+  if (size.size() != 2) op.fail("{} sizes, expected 2", size.size());
+  return tensor_type({op.shape(0)[0], int_imm(2), size[0], size[1]}, op.dtype(0));
+}
+
 }  // namespace
 
 std::vector<OpRow> image_ops() {
@@ -318,13 +354,18 @@ std::vector<OpRow> image_ops() {
        "the tensor resampled to a shape; any rank, ONNX's coordinate and rounding modes",
        {{"data", "the tensor"},
         {"shape", "the new dims"},
-        {"scales", "a float per axis, when the attribute is empty", OpInput::Arity::kOptional},
-        {"roi", "starts and ends for tf_crop_and_resize", OpInput::Arity::kOptional}},
+        {"scale_tensor", "a float per axis, when the attribute scales is empty", OpInput::Arity::kOptional},
+        {"roi_tensor", "starts and ends for tf_crop_and_resize, when the attribute roi is empty",
+         OpInput::Arity::kOptional}},
        op_attrs<ResizeAttrs>(),
        OpPattern::kInjective,
        true,
        infer_resize,
        [](const OpCall& op) { return Resize(op).lower(); }},
+      resize_images(2),
+      resize_images(3),
+      not_lowered("image.affine_grid", "the sampling grid of an affine map", {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
+                  {bool_attr("align_corners", true)}, infer_affine_grid),
       {"relax.image.grid_sample",
        "an image sampled at the coordinates of a grid",
        {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},

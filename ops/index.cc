@@ -11,7 +11,7 @@ namespace {
 
 struct TakeAttrs {
   std::optional<int64_t> axis;
-  std::string mode = "clip";
+  std::string mode = "fast";  // of indices out of range: "fast" and "clip" clamp, "wrap" takes the remainder
   static constexpr auto fields() {
     return std::tuple(field("axis", &TakeAttrs::axis), field("mode", &TakeAttrs::mode));
   }
@@ -36,8 +36,18 @@ struct ScatterNdAttrs {
   static constexpr auto fields() { return std::tuple(field("reduction", &ScatterNdAttrs::reduction)); }
 };
 struct OneHotAttrs {
+  int64_t depth = 1, axis = -1;
+  static constexpr auto fields() {
+    return std::tuple(field("depth", &OneHotAttrs::depth), field("axis", &OneHotAttrs::axis));
+  }
+};
+struct DynamicOneHotAttrs {
   int64_t axis = -1;
-  static constexpr auto fields() { return std::tuple(field("axis", &OneHotAttrs::axis)); }
+  static constexpr auto fields() { return std::tuple(field("axis", &DynamicOneHotAttrs::axis)); }
+};
+struct DTypeAttrs {
+  DType dtype = kInt64;
+  static constexpr auto fields() { return std::tuple(field("dtype", &DTypeAttrs::dtype)); }
 };
 struct ReverseSequenceAttrs {
   int64_t time_axis = 0, batch_axis = 1;
@@ -66,10 +76,13 @@ Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const s
   return is_int(any, 1) ? element : if_then_else(any, element, zero(dtype_of(element)));
 }
 
+// The indices are a tensor, or one scalar.
+bool takes_one(const OpCall& op) { return op.arg(1).type().is<PrimType>(); }
 Type infer_take(const OpCall& op) {
-  check_index_dtype(op, 1);
+  if (!takes_one(op)) check_index_dtype(op, 1);
   TakeAttrs attrs = op.attrs<TakeAttrs>();
-  const std::vector<Expr>& indices = op.shape(1);
+  std::vector<Expr> indices = takes_one(op) ? std::vector<Expr>() : op.shape(1);
+  if (!attrs.axis && op.rank(0) != 1 && attrs.mode == "nan") op.fail("mode 'nan' wants an axis");
   if (!attrs.axis) return tensor_type(indices, op.dtype(0));
   std::vector<Expr> shape = op.shape(0);
   int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
@@ -81,16 +94,20 @@ PrimFuncRef lower_take(const OpCall& op) {
   TakeAttrs attrs = op.attrs<TakeAttrs>();
   Type type = infer_take(op);
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
-  int64_t index_rank = op.rank(1);
+  int64_t index_rank = takes_one(op) ? 0 : op.rank(1);
+  if (attrs.mode != "fast" && attrs.mode != "clip" && attrs.mode != "wrap") op.unsupported("mode '{}'", attrs.mode);
+  auto in_range = [&](const Expr& index, const Expr& dim) {
+    return attrs.mode == "wrap" ? floor_mod(cast_to(index, kInt64), max(dim, int_imm(1))) : clamped(index, dim);
+  };
   ComputeBuilder b;
   std::vector<Buffer> inputs = b.inputs_of(op);
   return b.finish({b.compute("T_take", op.dtype(0), *known_shape(type), [&](Axes i) {
     std::vector<Expr> at_index(i.begin() + axis, i.begin() + axis + index_rank);
-    Expr index = load(inputs[1], at_index);
+    Expr index = takes_one(op) ? op.arg(1) : load(inputs[1], at_index);
     const std::vector<Expr>& shape = op.shape(0);
-    if (!attrs.axis) return load_clamped(inputs[0], unflatten_index(clamped(index, product(shape)), shape), shape);
+    if (!attrs.axis) return load_clamped(inputs[0], unflatten_index(in_range(index, product(shape)), shape), shape);
     std::vector<Expr> source(i.begin(), i.begin() + axis);
-    source.push_back(clamped(index, shape[axis]));
+    source.push_back(in_range(index, shape[axis]));
     source.insert(source.end(), i.begin() + axis + index_rank, i.end());
     return load_clamped(inputs[0], source, {shape[axis]});
   })});
@@ -247,26 +264,47 @@ PrimFuncRef lower_scatter_nd(const OpCall& op) {
   });
 }
 
-// Arguments: indices, on, off (scalars), depth.
-Type infer_one_hot(const OpCall& op) {
+// one_hot has scalars and the depth as an attribute; dyn.one_hot has tensors of rank 0 and the depth as an argument.
+bool is_dynamic_one_hot(const OpCall& op) { return op.size() > 3; }
+DType one_hot_dtype(const OpCall& op) {
+  if (!is_dynamic_one_hot(op)) {
+    require_scalar(op, 1);
+    require_scalar(op, 2);
+    if (dtype_of(op.arg(1)) != dtype_of(op.arg(2))) op.fail("on and off values must be scalars of one dtype");
+    return dtype_of(op.arg(1));
+  }
   if (op.dtype(1) != op.dtype(2) || op.rank(1) != 0 || op.rank(2) != 0)
     op.fail("on and off values must be scalars of one dtype");
+  require_scalar(op, 3);
+  return op.dtype(1);
+}
+Expr one_hot_depth(const OpCall& op) {
+  return is_dynamic_one_hot(op) ? op.arg(3) : int_imm(op.attrs<OneHotAttrs>().depth);
+}
+int64_t one_hot_axis(const OpCall& op) {
+  return normalize_axis(op, op.attrs<DynamicOneHotAttrs>().axis, op.rank(0) + 1);
+}
+Type infer_one_hot(const OpCall& op) {
+  check_index_dtype(op, 0);
+  DType dtype = one_hot_dtype(op);
   std::vector<Expr> shape = op.shape(0);
-  int64_t axis = normalize_axis(op, op.attrs<OneHotAttrs>().axis, op.rank(0) + 1);
-  if (auto depth = as_int(op.arg(3)); depth && *depth < 0) op.fail("depth is {}, expected >= 0", *depth);
-  shape.insert(shape.begin() + axis, op.arg(3));
-  return tensor_type(std::move(shape), op.dtype(1));
+  Expr depth = one_hot_depth(op);
+  if (auto known = as_int(depth); known && *known < 0) op.fail("depth is {}, expected >= 0", *known);
+  shape.insert(shape.begin() + one_hot_axis(op), depth);
+  return tensor_type(std::move(shape), dtype);
 }
 PrimFuncRef lower_one_hot(const OpCall& op) {
-  int64_t axis = normalize_axis(op, op.attrs<OneHotAttrs>().axis, op.rank(0) + 1);
+  int64_t axis = one_hot_axis(op);
   Type type = infer_one_hot(op);
   ComputeBuilder b;
   std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_one_hot", op.dtype(1), *known_shape(type), [&](Axes i) {
+  return b.finish({b.compute("T_one_hot", one_hot_dtype(op), *known_shape(type), [&](Axes i) {
     std::vector<Expr> at_index = i;
     at_index.erase(at_index.begin() + axis);
-    Expr index = from_end(load(inputs[0], at_index), op.arg(3));
-    return select(equal(index, i[axis]), load(inputs[1], {}), load(inputs[2], {}));
+    Expr index = from_end(load(inputs[0], at_index), one_hot_depth(op));
+    Expr on = is_dynamic_one_hot(op) ? load(inputs[1], {}) : op.arg(1);
+    Expr off = is_dynamic_one_hot(op) ? load(inputs[2], {}) : op.arg(2);
+    return select(equal(index, i[axis]), on, off);
   })});
 }
 
@@ -292,6 +330,72 @@ PrimFuncRef lower_reverse_sequence(const OpCall& op) {
     source[time] = select(i[time] < length, length - 1 - i[time], i[time]);
     return load(inputs[0], source);
   })});
+}
+
+// numpy's indexing by several tensors: their broadcast shape stands for the axes that they index.
+std::vector<Expr> indexed_shape(const OpCall& op) {
+  std::vector<Type> indices = tensor_list(op, 1);
+  if (static_cast<int64_t>(indices.size()) > op.rank(0))
+    op.fail("{} index tensors for a tensor of rank {}", indices.size(), op.rank(0));
+  std::vector<Expr> shape;
+  for (const Type& index : indices) {
+    DType dtype = *tensor_dtype(index);
+    if (!dtype.is_integral()) op.fail("expected integers as indices, got {}", to_string(dtype));
+    shape = broadcast_shapes(op, shape, *known_shape(index));
+  }
+  shape.insert(shape.end(), op.shape(0).begin() + static_cast<int64_t>(indices.size()), op.shape(0).end());
+  return shape;
+}
+Type infer_index_tensor(const OpCall& op) { return tensor_type(indexed_shape(op), op.dtype(0)); }
+Type infer_index_put(const OpCall& op) {
+  require_same_dtype(op, 0, 2);
+  broadcast_shapes(op, indexed_shape(op), op.shape(2));
+  return infer_like_first(op);
+}
+Type infer_slice_scatter(const OpCall& op) {
+  require_same_dtype(op, 0, 1);
+  require_rank(op, 1, op.rank(0));
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
+  for (size_t i = 2; i < 5; ++i) require_scalar(op, i);
+  if (auto step = as_int(op.arg(4)); step && *step < 1) op.fail("step is {}, expected at least 1", *step);
+  for (int64_t d = 0; d < op.rank(0); ++d) {
+    if (d != axis) op.require_equal(op.shape(0)[d], op.shape(1)[d], fmt::format("dim {} of input and src", d));
+  }
+  return infer_like_first(op);
+}
+
+// With a sorted order the number of results is only known at run time.
+Type infer_unique(const OpCall& op) {
+  auto flag = [&](size_t i, bool otherwise) {
+    if (i >= op.size()) return otherwise;
+    auto known = as_int(op.arg(i));
+    if (!known) op.fail("argument {} must be a constant", i);
+    return *known != 0;
+  };
+  bool whole_slices = op.size() > 5;
+  auto axis = whole_slices ? as_int(op.arg(5)) : std::nullopt;
+  if (whole_slices && !axis) op.fail("the axis must be a constant");
+  if (axis) normalize_axis(op, *axis, op.rank(0));
+  std::vector<Type> results = {tensor_type_of_rank(whole_slices ? op.rank(0) : 1, op.dtype(0))};
+  for (size_t i = 2; i < 5; ++i) {
+    if (flag(i, false)) results.push_back(tensor_type_of_rank(1, kInt64));
+  }
+  return results.size() == 1 ? results[0] : tuple_type(std::move(results));
+}
+Type infer_bucketize(const OpCall& op) {
+  require_rank(op, 1, 1);
+  return tensor_type(op.shape(0), op.call.attrs.get_bool("out_int32", false) ? kInt32 : kInt64);
+}
+// One draw for each element of sample_indices, from the row of prob that it names.
+Type infer_multinomial(const OpCall& op) {
+  for (size_t i = 0; i < 3; ++i) require_rank(op, i, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    if (!op.dtype(i).is_float()) op.fail("argument {} has {}, expected a float", i, to_string(op.dtype(i)));
+  }
+  check_index_dtype(op, 2);
+  op.require_equal(op.shape(1)[0], op.shape(2)[0], "samples and their indices");
+  for (size_t i = 1; i < 3; ++i) op.require_equal(op.shape(i)[1], int_imm(1), "columns of the samples");
+  return tensor_type(op.shape(2), op.attrs<DTypeAttrs>().dtype);
 }
 
 // The positions of non-zero elements, in row-major order. How many there are is an argument: the caller counts them.
@@ -366,11 +470,19 @@ std::vector<OpRow> index_ops() {
        lower_scatter_nd},
       {"relax.one_hot",
        "on_value where the position along a new axis of size depth is the index, off_value elsewhere",
-       {{"indices", "integers; negative ones count from depth"},
-        {"on_value", "scalar"},
-        {"off_value", "scalar"},
-        {"depth", "int64 scalar"}},
+       {{"indices", "integers; negative ones count from depth"}, {"on_value", "scalar"}, {"off_value", "scalar"}},
        op_attrs<OneHotAttrs>(),
+       injective,
+       true,
+       infer_one_hot,
+       lower_one_hot},
+      {"relax.dyn.one_hot",
+       "one_hot of a depth that may be symbolic and values that are tensors",
+       {{"indices", "integers; negative ones count from depth"},
+        {"on_value", "tensor of rank 0"},
+        {"off_value", "tensor of rank 0"},
+        {"depth", "int64 scalar"}},
+       op_attrs<DynamicOneHotAttrs>(),
        injective,
        true,
        infer_one_hot,
@@ -383,7 +495,37 @@ std::vector<OpRow> index_ops() {
        true,
        infer_reverse_sequence,
        lower_reverse_sequence},
-      {"relax.nonzero",
+      not_lowered("index_tensor", "elements at the broadcast positions that the index tensors give",
+                  {data, {"indices", "tuple of integer tensors"}}, {}, infer_index_tensor),
+      not_lowered("index_put", "data with values at the broadcast positions that the index tensors give",
+                  {data, {"indices", "tuple of integer tensors"}, {"values", "what broadcasts to the positions"}},
+                  {bool_attr("accumulate", false)}, infer_index_put),
+      not_lowered("slice_scatter", "input with src in place of a slice of an axis",
+                  {{"input_tensor", "the tensor"},
+                   {"src", "the slice"},
+                   {"start", "scalar"},
+                   {"end", "scalar"},
+                   {"step", "scalar"}},
+                  op_attrs<AxisAttrs>(), infer_slice_scatter),
+      not_lowered("unique", "the different elements, and on demand where they first are, which each is, how many",
+                  {{"x", "the tensor"},
+                   {"sorted", "bool scalar", OpInput::Arity::kOptional},
+                   {"return_index", "bool scalar", OpInput::Arity::kOptional},
+                   {"return_inverse", "bool scalar", OpInput::Arity::kOptional},
+                   {"return_counts", "bool scalar", OpInput::Arity::kOptional},
+                   {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
+                  {}, infer_unique),
+      not_lowered("nonzero", "positions of the elements that are not zero, one column each", {{"x", "the tensor"}}, {},
+                  [](const OpCall& op) { return op.rank(0), tensor_type_of_rank(2, kInt64); }),
+      not_lowered("bucketize", "the position in sorted boundaries where each element belongs",
+                  {{"input_tensor", "the tensor"}, {"boundaries", "sorted tensor of rank 1"}},
+                  {bool_attr("out_int32", false), bool_attr("right", false)}, infer_bucketize),
+      not_lowered("multinomial_from_uniform", "draws from rows of probabilities, by uniform random numbers",
+                  {{"prob", "[batch, classes]"},
+                   {"uniform_sample", "[n, 1], numbers in [0, 1)"},
+                   {"sample_indices", "[n, 1], rows of prob"}},
+                  op_attrs<DTypeAttrs>(), infer_multinomial),
+      {"relax.dyn.nonzero",
        "positions of the first count elements that are not zero, one column each",
        {data, {"count", "int64 scalar: how many there are"}},
        {},

@@ -22,9 +22,17 @@ struct AxisAttrs {
   int64_t axis = 0;
   static constexpr auto fields() { return std::tuple(field("axis", &AxisAttrs::axis)); }
 };
+struct ConcatAttrs {
+  std::optional<int64_t> axis = 0;  // None: tensors of rank 1
+  static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttrs::axis)); }
+};
+struct TileAttrs {
+  std::vector<int64_t> repeats;
+  static constexpr auto fields() { return std::tuple(field("repeats", &TileAttrs::repeats)); }
+};
 struct RepeatAttrs {
   int64_t repeats = 1;
-  int64_t axis = 0;
+  std::optional<int64_t> axis;  // absent: of the flattened tensor
   static constexpr auto fields() {
     return std::tuple(field("repeats", &RepeatAttrs::repeats), field("axis", &RepeatAttrs::axis));
   }
@@ -61,8 +69,20 @@ PrimFuncRef reshaped(const OpCall& op, const char* name, const std::vector<Expr>
   return gather_elements_of(op, name, shape,
                             [&](Axes i) { return unflatten_index(flatten_index(i, shape), op.shape(0)); });
 }
+// One dim may be -1: what the others leave.
 Type infer_reshape(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(1);
+  std::vector<Expr> shape = op.shape(1);
+  auto open = std::find_if(shape.begin(), shape.end(), [](const Expr& dim) { return is_int(dim, -1); });
+  if (open != shape.end()) {
+    *open = int_imm(1);
+    Expr rest = product(shape), count = product(op.shape(0));
+    auto known = as_int(simplify(rest)), known_count = as_int(simplify(count));
+    if (known == 0) op.fail("the dim of -1 is not determined: the others have a product of 0");
+    if (known && known_count && *known_count % *known != 0)
+      op.fail("element counts before and after: {} and a multiple of {}", *known_count, *known);
+    *open = simplify(floor_div(count, rest));
+  }
+  for (const Expr& dim : shape) op.require_at_most(int_imm(0), dim, "a dim is negative");
   op.require_equal(product(op.shape(0)), product(shape), "element counts before and after");
   return tensor_type(shape, op.dtype(0));
 }
@@ -129,19 +149,15 @@ PrimFuncRef lower_expand_dims(const OpCall& op) {
   });
 }
 
-std::vector<Type> tuple_items(const OpCall& op) {
-  const TupleType* type = op.arg(0).type().as<TupleType>();
-  if (!type || type->items.empty()) op.fail("expected a tuple of tensors");
-  for (size_t i = 0; i < type->items.size(); ++i) {
-    if (!known_shape(type->items[i]) || !tensor_dtype(type->items[i]))
-      op.fail("the shape or dtype of tensor {} is not known; give it with match_cast", i);
-  }
-  return type->items;
+int64_t concat_axis(const OpCall& op, size_t rank) {
+  std::optional<int64_t> axis = op.attrs<ConcatAttrs>().axis;
+  if (!axis && rank != 1) op.fail("axis is None, so the tensors must have rank 1, got {}", rank);
+  return normalize_axis(op, axis.value_or(0), static_cast<int64_t>(rank));
 }
 Type infer_concat(const OpCall& op) {
-  std::vector<Type> items = tuple_items(op);
+  std::vector<Type> items = tensor_list(op, 0);
   std::vector<Expr> shape = *known_shape(items[0]);
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()));
+  int64_t axis = concat_axis(op, shape.size());
   for (size_t i = 1; i < items.size(); ++i) {
     const std::vector<Expr>& other = *known_shape(items[i]);
     if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
@@ -160,17 +176,19 @@ Type infer_concat(const OpCall& op) {
   shape[axis] = simplify(shape[axis]);
   return tensor_type(std::move(shape), *tensor_dtype(items[0]));
 }
+// Params for the tensors of a tuple.
+std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
+  if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
+  std::vector<Buffer> inputs;
+  for (const Type& item : tensor_list(op, 0))
+    inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
+  return inputs;
+}
 PrimFuncRef lower_concat(const OpCall& op) {
   ComputeBuilder b;
-  std::vector<Buffer> inputs;
-  if (op.arg(0).is<Tuple>()) {
-    inputs = b.inputs_of(op);
-  } else {
-    for (const Type& item : tuple_items(op))
-      inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
-  }
+  std::vector<Buffer> inputs = inputs_of_tuple(b, op);
   std::vector<Expr> shape = output_shape(infer_concat(op));
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()));
+  int64_t axis = concat_axis(op, shape.size());
   std::vector<Expr> offsets = {int_imm(0)};
   for (const Buffer& input : inputs) offsets.push_back(simplify(offsets.back() + buffer_type(input).shape[axis]));
   Buffer out = b.compute("T_concat", buffer_type(inputs[0]).dtype, shape, [&](Axes i) {
@@ -184,6 +202,63 @@ PrimFuncRef lower_concat(const OpCall& op) {
     return value;
   });
   return b.finish({out});
+}
+
+Type infer_stack(const OpCall& op) {
+  std::vector<Type> items = tensor_list(op, 0);
+  std::vector<Expr> shape = *known_shape(items[0]);
+  for (const Type& item : items) {
+    const std::vector<Expr>& other = *known_shape(item);
+    if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
+    if (*tensor_dtype(item) != *tensor_dtype(items[0]))
+      op.fail("tensors have different dtypes: {} and {}", to_string(*tensor_dtype(items[0])),
+              to_string(*tensor_dtype(item)));
+    for (size_t d = 0; d < shape.size(); ++d) op.require_equal(shape[d], other[d], fmt::format("dim {} differs", d));
+  }
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()) + 1);
+  shape.insert(shape.begin() + axis, int_imm(static_cast<int64_t>(items.size())));
+  return tensor_type(std::move(shape), *tensor_dtype(items[0]));
+}
+PrimFuncRef lower_stack(const OpCall& op) {
+  ComputeBuilder b;
+  std::vector<Buffer> inputs = inputs_of_tuple(b, op);
+  std::vector<Expr> shape = output_shape(infer_stack(op));
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()));
+  return b.finish({b.compute("T_stack", buffer_type(inputs[0]).dtype, shape, [&](Axes i) {
+    std::vector<Expr> source = i;
+    source.erase(source.begin() + axis);
+    Expr value = load(inputs.back(), source);
+    for (size_t k = inputs.size() - 1; k-- > 0;)
+      value = if_then_else(equal(i[axis], int_imm(static_cast<int64_t>(k))), load(inputs[k], source), value);
+    return value;
+  })});
+}
+
+// Data that a broadcast from `shape` could have made.
+Type collapsed(const OpCall& op, const std::vector<Expr>& shape) {
+  const std::vector<Expr>& from = op.shape(0);
+  if (shape.size() > from.size()) op.fail("a tensor of rank {} to a shape of rank {}", from.size(), shape.size());
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (!is_int(shape[d], 1))
+      op.require_equal(from[from.size() - shape.size() + d], shape[d], "shapes do not broadcast");
+  }
+  return tensor_type(shape, op.dtype(0));
+}
+
+// Each tensor has rank 1 or 0; "xy" swaps the first two axes of the results.
+Type infer_meshgrid(const OpCall& op) {
+  std::vector<Type> items = tensor_list(op, 0);
+  std::vector<Expr> shape;
+  for (const Type& item : items) {
+    const std::vector<Expr>& dims = *known_shape(item);
+    if (dims.size() > 1) op.fail("a tensor has rank {}, expected 1", dims.size());
+    if (*tensor_dtype(item) != *tensor_dtype(items[0])) op.fail("tensors have different dtypes");
+    shape.push_back(dims.empty() ? int_imm(1) : dims[0]);
+  }
+  std::string indexing = op.call.attrs.get_string("indexing", "ij");
+  if (indexing != "ij" && indexing != "xy") op.fail("indexing '{}', expected 'ij' or 'xy'", indexing);
+  if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
+  return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
 }
 
 // A size of 1 (known, or found at run time) is repeated; the others stay.
@@ -217,38 +292,52 @@ PrimFuncRef lower_broadcast_to(const OpCall& op) {
   });
 }
 
+// tile has the counts as an attribute, dyn.tile as a shape. The shorter of shape and counts is extended by leading 1s.
+std::vector<Expr> tile_repeats(const OpCall& op) {
+  std::vector<Expr> repeats;
+  if (op.size() > 1) {
+    repeats = op.shape(1);
+  } else {
+    for (int64_t count : op.attrs<TileAttrs>().repeats) repeats.push_back(int_imm(count));
+  }
+  size_t missing = op.shape(0).size() - std::min(op.shape(0).size(), repeats.size());
+  repeats.insert(repeats.begin(), missing, int_imm(1));
+  return repeats;
+}
 Type infer_tile(const OpCall& op) {
-  const std::vector<Expr>&shape = op.shape(0), &repeats = op.shape(1);
-  if (shape.size() != repeats.size()) op.fail("{} repeats for a tensor of rank {}", repeats.size(), shape.size());
-  std::vector<Expr> result;
-  for (size_t d = 0; d < shape.size(); ++d) {
-    op.require_at_most(int_imm(0), repeats[d], fmt::format("repeats[{}] is negative", d));
-    result.push_back(simplify(shape[d] * repeats[d]));
+  std::vector<Expr> result = tile_repeats(op);
+  size_t added = result.size() - op.shape(0).size();
+  for (size_t d = 0; d < result.size(); ++d) {
+    op.require_at_most(int_imm(0), result[d], fmt::format("repeats[{}] is negative", d));
+    if (d >= added) result[d] = simplify(op.shape(0)[d - added] * result[d]);
   }
   return tensor_type(std::move(result), op.dtype(0));
 }
 PrimFuncRef lower_tile(const OpCall& op) {
+  std::vector<Expr> repeats = tile_repeats(op);
+  size_t added = repeats.size() - op.shape(0).size();
   return gather_elements_of(op, "T_tile", output_shape(infer_tile(op)), [&](Axes i) {
     std::vector<Expr> source;
-    for (size_t d = 0; d < i.size(); ++d) {
-      source.push_back(is_int(op.shape(1)[d], 1) ? i[d] : floor_mod(i[d], op.shape(0)[d]));
-    }
+    for (size_t d = added; d < i.size(); ++d)
+      source.push_back(is_int(repeats[d], 1) ? i[d] : floor_mod(i[d], op.shape(0)[d - added]));
     return source;
   });
 }
 
 Type infer_repeat(const OpCall& op) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
-  std::vector<Expr> shape = op.shape(0);
-  int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
   if (attrs.repeats < 1) op.fail("repeats is {}, expected at least 1", attrs.repeats);
+  if (!attrs.axis) return tensor_type({simplify(product(op.shape(0)) * attrs.repeats)}, op.dtype(0));
+  std::vector<Expr> shape = op.shape(0);
+  int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
   shape[axis] = shape[axis] * attrs.repeats;
   return tensor_type(std::move(shape), op.dtype(0));
 }
 PrimFuncRef lower_repeat(const OpCall& op) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
-  int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+  int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
   return gather_elements_of(op, "T_repeat", output_shape(infer_repeat(op)), [&](Axes i) {
+    if (!attrs.axis) return unflatten_index(floor_div(i[0], attrs.repeats), op.shape(0));
     std::vector<Expr> source = i;
     source[axis] = floor_div(i[axis], attrs.repeats);
     return source;
@@ -289,7 +378,7 @@ std::vector<OpRow> layout_ops() {
        injective, true, infer_permute_dims, lower_permute_dims},
       {"relax.reshape",
        "the elements in row-major order under another shape of the same size",
-       {{"x", "the tensor"}, {"shape", "the new dims, none of them -1"}},
+       {{"x", "the tensor"}, {"shape", "the new dims; one may be -1"}},
        {},
        injective,
        true,
@@ -310,11 +399,33 @@ std::vector<OpRow> layout_ops() {
       {"relax.concat",
        "tensors joined along an axis",
        {{"tensors", "tuple of tensors"}},
-       op_attrs<AxisAttrs>(),
+       op_attrs<ConcatAttrs>(),
        injective,
        true,
        infer_concat,
        lower_concat},
+      {"relax.stack",
+       "tensors of one shape joined along a new axis",
+       {{"tensors", "tuple of tensors"}},
+       op_attrs<AxisAttrs>(),
+       injective,
+       true,
+       infer_stack,
+       lower_stack},
+      not_lowered("meshgrid", "the coordinates of a grid, one tensor for each of its axes",
+                  {{"tensors", "tuple of tensors of rank 1"}}, {string_attr("indexing", "ij")}, infer_meshgrid),
+      not_lowered("collapse_sum_to", "sums that undo a broadcast from the shape",
+                  {{"data", "the tensor"}, {"shape", "the result's dims"}}, {},
+                  [](const OpCall& op) { return collapsed(op, op.shape(1)); }),
+      not_lowered("collapse_sum_like", "sums that undo a broadcast from the target's shape",
+                  {{"data", "the tensor"}, {"collapse_target", "tensor of the result's shape"}}, {},
+                  [](const OpCall& op) { return collapsed(op, op.shape(1)); }),
+      not_lowered("layout_transform", "the elements at the positions that an index map gives", x,
+                  {{"index_map", {}},
+                   {"pad_value", {}},
+                   ints_attr("axis_separators", {}),
+                   ints_attr("input_axis_separators", {})},
+                  [](const OpCall& op) { return tensor_type_of_rank(-1, op.dtype(0)); }),
       {"relax.broadcast_to",
        "sizes of 1 repeated to a shape",
        {{"x", "the tensor"}, {"shape", "the result's dims"}},
@@ -325,7 +436,15 @@ std::vector<OpRow> layout_ops() {
        lower_broadcast_to},
       {"relax.tile",
        "the whole tensor repeated along each axis",
-       {{"x", "the tensor"}, {"repeats", "a count per axis"}},
+       {{"data", "the tensor"}},
+       op_attrs<TileAttrs>(),
+       injective,
+       true,
+       infer_tile,
+       lower_tile},
+      {"relax.dyn.tile",
+       "tile by counts that may be symbolic",
+       {{"data", "the tensor"}, {"repeats", "shape: a count per axis"}},
        {},
        injective,
        true,

@@ -147,8 +147,48 @@ OpRow det() {
   return row;
 }
 
+Type infer_outer(const OpCall& op) {
+  for (size_t i : {0, 1}) require_rank(op, i, 1);
+  require_same_dtype(op, 0, 1);
+  return tensor_type({op.shape(0)[0], op.shape(1)[0]}, op.dtype(0));
+}
+PrimFuncRef lower_outer(const OpCall& op) {
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  return b.finish({b.compute("T_outer", op.dtype(0), {op.shape(0)[0], op.shape(1)[0]},
+                             [&](Axes i) { return binary(BinaryOp::kMul, load(x[0], {i[0]}), load(x[1], {i[1]})); })});
+}
+// data . weight^T + bias.
+Type infer_linear(const OpCall& op) {
+  if (op.rank(0) < 1) op.fail("data is a scalar, expected at least rank 1");
+  if (op.rank(1) < 1 || op.rank(1) > 2) op.fail("weight has rank {}, expected 1 or 2", op.rank(1));
+  DType dtype = matmul_dtype(op);
+  std::vector<Expr> shape(op.shape(0).begin(), op.shape(0).end() - 1);
+  op.require_equal(op.shape(0).back(), op.shape(1).back(), "the contracted dims differ");
+  if (op.rank(1) == 2) shape.push_back(op.shape(1)[0]);
+  if (op.size() > 2) shape = broadcast_shapes(op, shape, op.shape(2));
+  return tensor_type(std::move(shape), dtype);
+}
+
 }  // namespace
 
-std::vector<OpRow> linear_algebra_ops() { return {matmul(), einsum(), det()}; }
+std::vector<OpRow> linear_algebra_ops() {
+  return {matmul(),
+          einsum(),
+          det(),
+          {"relax.outer",
+           "the products of all pairs of elements of two vectors",
+           {{"x1", "vector"}, {"x2", "vector"}},
+           {},
+           OpPattern::kBroadcast,
+           true,
+           infer_outer,
+           lower_outer},
+          not_lowered("linear", "data . weight^T + bias",
+                      {{"data", "tensor [..., k]"},
+                       {"weight", "tensor [n, k]"},
+                       {"bias", "what broadcasts", OpInput::Arity::kOptional}},
+                      op_attrs<MatmulAttrs>(), infer_linear)};
+}
 
 }  // namespace relaxc

@@ -86,12 +86,11 @@ Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t af
   return min(windows, floor_div(extent + (before + stride - 1), stride));
 }
 
+// `shape` is the data's, [N, C, spatial...].
 template <class A>
-Pool check_pool(const OpCall& op, const A& attrs) {
-  int64_t rank = op.rank(0);
-  if (rank < 3) op.fail("data has rank {}, expected at least 3", rank);
-  size_t n = static_cast<size_t>(rank - 2);
-  const std::vector<Expr>& shape = op.shape(0);
+Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape) {
+  if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
+  size_t n = shape.size() - 2;
   if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
   Pool pool{.spatial = n,
             .size = per_dim(op, attrs.pool_size, n, "pool_size", 1),
@@ -112,12 +111,40 @@ Pool check_pool(const OpCall& op, const A& attrs) {
   pool.result.insert(pool.result.end(), pool.out.begin(), pool.out.end());
   return pool;
 }
+template <class A>
+Pool check_pool(const OpCall& op, const A& attrs) {
+  return check_pool(op, attrs, op.shape(0));
+}
+// The data's dims as [N, C, spatial...].
+template <int N, class A>
+std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
+  Layout layout(op, attrs.layout, layout_of(N), "layout");
+  if (op.rank(0) != layout.rank()) op.fail("data has rank {}, expected {}", op.rank(0), layout.rank());
+  return layout.to_plain(op.shape(0));
+}
+// The call's type: a result of these dims in its layout.
+template <int N, class A>
+Type pool_type(const OpCall& op, const A& attrs, const std::vector<Expr>& result) {
+  std::string layout = attrs.out_layout.value_or("");
+  Layout out_layout(op, layout.empty() ? attrs.layout : layout, layout_of(N), "out layout");
+  return tensor_type(out_layout.from_plain(result), op.dtype(0));
+}
+// What can be lowered.
+template <int N, class A>
+void require_plain(const OpCall& op, const A& attrs) {
+  require_layout(op, attrs.layout, layout_of(N), "layout");
+  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
+}
+template <int N>
+Type infer_pool(const OpCall& op) {
+  auto attrs = op.attrs<PoolAttrs<N>>();
+  return pool_type<N>(op, attrs, check_pool(op, attrs, plain_shape<N>(op, attrs)).result);
+}
+// Of a call to lower.
 template <int N>
 Pool check_pool(const OpCall& op) {
   auto attrs = op.attrs<PoolAttrs<N>>();
-  require_layout(op, attrs.layout, layout_of(N), "layout");
-  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
-  if (op.rank(0) != N + 2) op.fail("data has rank {}, expected {}", op.rank(0), N + 2);
+  require_plain<N>(op, attrs);
   return check_pool(op, attrs);
 }
 
@@ -146,7 +173,7 @@ OpRow max_pool() {
   row.inputs = {{"data", "tensor [N, C, ...]"}};
   row.attrs = op_attrs<PoolAttrs<N>>();
   row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) { return tensor_type(check_pool<N>(op).result, op.dtype(0)); };
+  row.infer = infer_pool<N>;
   row.legalize = [](const OpCall& op) {
     Pool pool = check_pool<N>(op);
     ComputeBuilder b;
@@ -175,7 +202,7 @@ OpRow avg_pool() {
   row.inputs = {{"data", "tensor [N, C, ...]"}};
   row.attrs = op_attrs<PoolAttrs<N>>();
   row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) { return tensor_type(check_pool<N>(op).result, op.dtype(0)); };
+  row.infer = infer_pool<N>;
   row.legalize = [](const OpCall& op) {
     Pool pool = check_pool<N>(op);
     bool padded = op.attrs<PoolAttrs<N>>().count_include_pad;
@@ -293,11 +320,8 @@ struct AdaptiveAttrs {
 template <int N>
 std::vector<Expr> adaptive_shape(const OpCall& op) {
   auto attrs = op.attrs<AdaptiveAttrs<N>>();
-  require_layout(op, attrs.layout, layout_of(N), "layout");
-  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
-  if (op.rank(0) != N + 2) op.fail("data has rank {}, expected {}", op.rank(0), N + 2);
   if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
-  std::vector<Expr> shape = op.shape(0);
+  std::vector<Expr> shape = plain_shape<N>(op, attrs);
   if (!attrs.output_size) return shape;
   std::vector<int64_t> size = per_dim(op, *attrs.output_size, N, "output_size", 1);
   for (size_t d = 0; d < N; ++d) shape[d + 2] = int_imm(size[d]);
@@ -312,8 +336,9 @@ OpRow adaptive_avg_pool() {
   row.inputs = {{"data", "tensor [N, C, ...]"}};
   row.attrs = op_attrs<AdaptiveAttrs<N>>();
   row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) { return tensor_type(adaptive_shape<N>(op), op.dtype(0)); };
+  row.infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); };
   row.legalize = [](const OpCall& op) {
+    require_plain<N>(op, op.attrs<AdaptiveAttrs<N>>());
     std::vector<Expr> shape = adaptive_shape<N>(op);
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0];

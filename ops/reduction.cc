@@ -131,6 +131,15 @@ Buffer std_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
                    [&](Axes i) { return intrinsic("tir.sqrt", {at(variance, i)}, dtype); });
 }
 
+// One axis gives the values and their positions; no axis the value alone.
+Type infer_median(const OpCall& op) {
+  ReduceAttrs attrs = op.attrs<ReduceAttrs>();
+  Type values = tensor_type(plan(op).result, op.dtype(0));
+  if (!attrs.axis) return values;
+  if (attrs.axis->size() != 1) op.fail("{} axes, expected one", attrs.axis->size());
+  return tuple_type({values, tensor_type(plan(op).result, kInt64)});
+}
+
 struct ArgReduceAttrs {
   std::optional<int64_t> axis;  // absent: the position in the flattened tensor
   bool keepdims = false;
@@ -308,6 +317,8 @@ std::vector<OpRow> reduction_ops() {
                     BinaryOp::kGE, lowest),
       arg_reduction("argmin", "position (int64) of the smallest element; the first NaN if there is one", BinaryOp::kLT,
                     BinaryOp::kLE, highest),
+      not_lowered("median", "the lower median along an axis, and its position (int64); of all elements without one",
+                  {{"data", "the tensor"}}, op_attrs<ReduceAttrs>(), infer_median),
       scan("cumsum", "running sum along the axis", combine_sum, zero),
       scan("cumprod", "running product along the axis", combine_prod, one),
       softmax("softmax", "exp(x) / sum of exp(x) along the axis", false),

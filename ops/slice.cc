@@ -1,4 +1,6 @@
 // Parts of tensors and their surroundings: strided slices, splits, pads.
+#include <algorithm>
+
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -7,8 +9,14 @@ namespace relaxc {
 namespace {
 
 struct SliceAttrs {
-  std::vector<int64_t> axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &SliceAttrs::axes)); }
+  bool assume_inbound = false;  // else negative bounds count from the end, and those out of range are clamped
+  static constexpr auto fields() { return std::tuple(field("assume_inbound", &SliceAttrs::assume_inbound)); }
+};
+
+// The slice of one axis: begin, begin + stride, ... before end, in range.
+struct AxisSlice {
+  int64_t axis;
+  Expr begin, end, stride;
 };
 
 Expr extent_of_slice(const Analyzer& analyzer, const Expr& begin, const Expr& end, const Expr& stride) {
@@ -17,36 +25,69 @@ Expr extent_of_slice(const Analyzer& analyzer, const Expr& begin, const Expr& en
   Expr count = analyzer.simplify(floor_div(end - begin + stride - sign, stride));
   return analyzer.simplify(max(count, int_imm(0)));
 }
+// A bound as numpy takes it: counted from the end when negative, then clamped to what the stride's sign allows.
+Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim, const Expr& stride) {
+  Expr position = select(bound < int_imm(0), bound + dim, bound);
+  if (auto known = as_int(bound)) position = *known < 0 ? bound + dim : bound;
+  auto step = as_int(stride);
+  Expr low = step ? int_imm(*step > 0 ? 0 : -1) : select(stride > int_imm(0), int_imm(0), int_imm(-1));
+  // What exporters write for "to the end".
+  if (is_int(bound, INT64_MAX) && step && *step > 0) return dim;
+  Expr high = step ? (*step > 0 ? dim : dim - 1) : select(stride > int_imm(0), dim, dim - 1);
+  return analyzer.simplify(max(min(position, high), low));
+}
+std::vector<AxisSlice> plan_slice(const OpCall& op, const Analyzer& analyzer) {
+  std::vector<int64_t> axes;
+  for (const Expr& axis : scalar_list(op, 1)) {
+    auto known = as_int(axis);
+    if (!known) op.fail("an axis is no constant");
+    axes.push_back(*known);
+  }
+  axes = normalize_axes(op, axes, op.rank(0));
+  std::vector<std::vector<Expr>> bounds;
+  for (size_t i = 2; i < op.size(); ++i) bounds.push_back(scalar_list(op, i));
+  if (bounds.size() < 3) bounds.push_back(std::vector<Expr>(axes.size(), int_imm(1)));
+  for (const std::vector<Expr>& list : bounds) {
+    if (list.size() != axes.size()) op.fail("{} axes and {} bounds or strides", axes.size(), list.size());
+  }
+  bool in_range = op.attrs<SliceAttrs>().assume_inbound;
+  std::vector<AxisSlice> slices;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    AxisSlice slice{axes[i], bounds[0][i], bounds[1][i], bounds[2][i]};
+    if (is_int(slice.stride, 0)) op.fail("stride of axis {} is 0", axes[i]);
+    const Expr& dim = op.shape(0)[axes[i]];
+    if (!in_range) {
+      for (Expr* bound : {&slice.begin, &slice.end}) *bound = clamped_bound(analyzer, *bound, dim, slice.stride);
+    } else {
+      // Upwards the first element is at least 0 and the end at most the dim; downwards the first is below the dim and
+      // the end at least -1.
+      Expr up = slice.stride > int_imm(0);
+      Expr lowest = select(up, slice.begin, slice.end + 1), highest = select(up, slice.end, slice.begin + 1);
+      op.require_at_most(int_imm(0), simplify(lowest), fmt::format("the slice of axis {} is out of range", axes[i]));
+      op.require_at_most(simplify(highest), dim, fmt::format("the slice of axis {} is out of range", axes[i]));
+    }
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
 Type infer_strided_slice(const OpCall& op) {
-  std::vector<int64_t> axes = normalize_axes(op, op.attrs<SliceAttrs>().axes, op.rank(0));
   std::vector<Expr> shape = op.shape(0);
   Analyzer analyzer;
   analyzer.assume_dims(op.arg(0).type());
-  for (size_t i = 1; i < 4; ++i) {
-    if (op.shape(i).size() != axes.size()) op.fail("{} axes, but argument {} has {}", axes.size(), i, op.rank(i));
-  }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const Expr &begin = op.shape(1)[i], &end = op.shape(2)[i], &stride = op.shape(3)[i];
-    if (is_int(stride, 0)) op.fail("stride of axis {} is 0", axes[i]);
-    // Upwards the first element is at least 0 and the end at most the dim; downwards the first is below the dim and the
-    // end at least -1. What nobody clamped is refused when it runs.
-    const std::string what = fmt::format("a slice of axis {} wants clamping", axes[i]);
-    const Expr& dim = shape[axes[i]];
-    Expr lowest = select(stride > int_imm(0), begin, end + 1), highest = select(stride > int_imm(0), end, begin + 1);
-    op.require_at_most(int_imm(0), simplify(lowest), what);
-    op.require_at_most(simplify(highest), dim, what);
-    shape[axes[i]] = extent_of_slice(analyzer, begin, end, stride);
-  }
+  for (const AxisSlice& slice : plan_slice(op, analyzer))
+    shape[slice.axis] = extent_of_slice(analyzer, slice.begin, slice.end, slice.stride);
   return tensor_type(std::move(shape), op.dtype(0));
 }
 PrimFuncRef lower_strided_slice(const OpCall& op) {
-  std::vector<int64_t> axes = normalize_axes(op, op.attrs<SliceAttrs>().axes, op.rank(0));
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
+  std::vector<AxisSlice> slices = plan_slice(op, analyzer);
   Type type = infer_strided_slice(op);
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
   return b.finish({b.compute("T_strided_slice", op.dtype(0), *known_shape(type), [&](Axes i) {
     std::vector<Expr> source = i;
-    for (size_t k = 0; k < axes.size(); ++k) source[axes[k]] = op.shape(1)[k] + i[axes[k]] * op.shape(3)[k];
+    for (const AxisSlice& slice : slices) source[slice.axis] = slice.begin + i[slice.axis] * slice.stride;
     return load(x, source);
   })});
 }
@@ -108,21 +149,39 @@ PrimFuncRef lower_split(const OpCall& op) {
   return b.finish(outputs);
 }
 
+// The tensors are read at positions that only the run knows; each must have one integer per axis.
+Type infer_dynamic_slice(const OpCall& op) {
+  for (size_t i = 1; i < 4; ++i) {
+    require_rank(op, i, 1);
+    if (!op.dtype(i).is_integral()) op.fail("argument {} has {}, expected integers", i, to_string(op.dtype(i)));
+    op.require_equal(op.shape(i)[0], int_imm(op.rank(0)), fmt::format("size of argument {} and the data's rank", i));
+  }
+  return tensor_type_of_rank(op.rank(0), op.dtype(0));
+}
+
 struct PadAttrs {
-  std::string pad_mode = "constant";
+  std::vector<int64_t> pad_width;
   double pad_value = 0;
+  std::string pad_mode = "constant";
   static constexpr auto fields() {
-    return std::tuple(field("pad_mode", &PadAttrs::pad_mode), field("pad_value", &PadAttrs::pad_value));
+    return std::tuple(field("pad_width", &PadAttrs::pad_width), field("pad_value", &PadAttrs::pad_value),
+                      field("pad_mode", &PadAttrs::pad_mode));
   }
 };
-// pad_width holds (before, after) of each axis in turn.
+// (before, after) of each axis in turn: an attribute of pad, a shape of dyn.pad.
+std::vector<Expr> pad_width(const OpCall& op) {
+  if (op.size() > 1) return op.shape(1);
+  std::vector<Expr> width;
+  for (int64_t value : op.attrs<PadAttrs>().pad_width) width.push_back(int_imm(value));
+  return width;
+}
 Type infer_pad(const OpCall& op) {
-  const std::vector<Expr>&shape = op.shape(0), &width = op.shape(1);
+  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
   if (width.size() != 2 * shape.size()) op.fail("{} pads for a tensor of rank {}", width.size(), shape.size());
-  if (attrs.pad_mode != "constant" && attrs.pad_mode != "reflect" && attrs.pad_mode != "edge" &&
-      attrs.pad_mode != "wrap")
-    op.unsupported("pad_mode '{}'; there are constant, reflect, edge and wrap", attrs.pad_mode);
+  constexpr std::string_view kModes[] = {"constant", "reflect", "replicate", "circular", "edge", "wrap"};
+  if (std::find(std::begin(kModes), std::end(kModes), attrs.pad_mode) == std::end(kModes))
+    op.fail("pad_mode '{}', expected one of {}", attrs.pad_mode, fmt::join(kModes, ", "));
   if (op.size() > 2 && (op.rank(2) != 0 || op.dtype(2) != op.dtype(0)))
     op.fail("the pad value must be a scalar of {}", to_string(op.dtype(0)));
   Analyzer analyzer;
@@ -139,14 +198,14 @@ Type infer_pad(const OpCall& op) {
 }
 // The position in [0, dim) that a padded position mirrors, repeats or clamps to.
 Expr padded_source(const std::string& mode, const Expr& position, const Expr& dim) {
-  if (mode == "edge") return max(min(position, dim - 1), int_imm(0));
-  if (mode == "wrap") return floor_mod(position, max(dim, int_imm(1)));
+  if (mode == "edge" || mode == "replicate") return max(min(position, dim - 1), int_imm(0));
+  if (mode == "wrap" || mode == "circular") return floor_mod(position, max(dim, int_imm(1)));
   Expr period = max(dim * 2 - 2, int_imm(1));
   Expr phase = floor_mod(position, period);
   return max(min(phase, dim * 2 - 2 - phase), int_imm(0));
 }
 PrimFuncRef lower_pad(const OpCall& op) {
-  const std::vector<Expr>&shape = op.shape(0), &width = op.shape(1);
+  const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
   Type type = infer_pad(op);
   ComputeBuilder b;
@@ -177,14 +236,24 @@ std::vector<OpRow> slice_ops() {
   const auto injective = OpPattern::kInjective;
   return {
       {"relax.strided_slice",
-       "elements begin, begin + stride, ... before end of the given axes. Begin and end are clamped already: "
-       "0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
-       {{"x", "the tensor"}, {"begin", "shape, one per axis"}, {"end", "shape"}, {"strides", "shape"}},
+       "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin and end are "
+       "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
+       {{"x", "the tensor"},
+        {"axes", "tuple of constants, or shape"},
+        {"begin", "tuple of scalars, or shape"},
+        {"end", "the same"},
+        {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional}},
        op_attrs<SliceAttrs>(),
        injective,
        true,
        infer_strided_slice,
        lower_strided_slice},
+      not_lowered("dynamic_strided_slice", "elements begin, begin + stride, ... before end of each axis",
+                  {{"x", "the tensor"},
+                   {"begin", "integer per axis"},
+                   {"end", "integer per axis"},
+                   {"strides", "integer per axis"}},
+                  {}, infer_dynamic_slice),
       {"relax.split",
        "parts along an axis: a count of equal parts, or the positions where parts begin",
        {{"x", "the tensor"}},
@@ -195,9 +264,17 @@ std::vector<OpRow> slice_ops() {
        lower_split},
       {"relax.nn.pad",
        "the tensor with elements added around it (or cut off where pads are negative)",
+       {{"data", "the tensor"}},
+       op_attrs<PadAttrs>(),
+       injective,
+       true,
+       infer_pad,
+       lower_pad},
+      {"relax.dyn.pad",
+       "pad by widths that may be symbolic",
        {{"data", "the tensor"},
-        {"pad_width", "shape: before and after of each axis in turn"},
-        {"pad_value", "scalar tensor; the attribute otherwise", OpInput::Arity::kOptional}},
+        {"width", "shape: before and after of each axis in turn"},
+        {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
        op_attrs<PadAttrs>(),
        injective,
        true,

@@ -19,19 +19,30 @@ struct SortAttrs {
 struct ArgsortAttrs {
   int64_t axis = -1;
   bool descending = false;
-  DType dtype = kInt64;
+  DType dtype = kInt32;
   static constexpr auto fields() {
     return std::tuple(field("axis", &ArgsortAttrs::axis), field("descending", &ArgsortAttrs::descending),
                       field("dtype", &ArgsortAttrs::dtype));
   }
 };
 struct TopKAttrs {
+  int64_t k = 1, axis = -1;
+  std::string ret_type = "both";  // or "values", "indices"
+  bool largest = true;
+  DType dtype = kInt32;  // of the indices
+  static constexpr auto fields() {
+    return std::tuple(field("k", &TopKAttrs::k), field("axis", &TopKAttrs::axis),
+                      field("ret_type", &TopKAttrs::ret_type), field("largest", &TopKAttrs::largest),
+                      field("dtype", &TopKAttrs::dtype));
+  }
+};
+struct DynamicTopKAttrs {
   int64_t axis = -1;
   bool largest = true;
   DType dtype = kInt64;
   static constexpr auto fields() {
-    return std::tuple(field("axis", &TopKAttrs::axis), field("largest", &TopKAttrs::largest),
-                      field("dtype", &TopKAttrs::dtype));
+    return std::tuple(field("axis", &DynamicTopKAttrs::axis), field("largest", &DynamicTopKAttrs::largest),
+                      field("dtype", &DynamicTopKAttrs::dtype));
   }
 };
 
@@ -140,27 +151,41 @@ PrimFuncRef lower_argsort(const OpCall& op) {
   return b.finish({positions_as(b, "T_argsort", order, attrs.dtype, op.shape(0))});
 }
 
-std::vector<Expr> topk_shape(const OpCall& op) {
-  int64_t axis = checked_axis(op, op.attrs<TopKAttrs>().axis);
+// topk has k as an attribute, where less than 1 stands for all; dyn.topk as an argument.
+TopKAttrs topk_attrs(const OpCall& op) {
+  TopKAttrs attrs = op.attrs<TopKAttrs>();
+  if (op.size() > 1) attrs.dtype = op.attrs<DynamicTopKAttrs>().dtype;
+  if (attrs.ret_type != "both" && attrs.ret_type != "values" && attrs.ret_type != "indices")
+    op.fail("ret_type '{}', expected both, values or indices", attrs.ret_type);
+  return attrs;
+}
+std::vector<Expr> topk_shape(const OpCall& op, const TopKAttrs& attrs) {
+  int64_t axis = checked_axis(op, attrs.axis);
   std::vector<Expr> shape = op.shape(0);
-  op.require_at_most(int_imm(0), op.arg(1), "k is negative");
-  op.require_at_most(op.arg(1), shape[axis], fmt::format("k is larger than axis {}", axis));
-  shape[axis] = op.arg(1);
+  if (op.size() > 1) require_scalar(op, 1);
+  Expr k = op.size() > 1 ? op.arg(1) : attrs.k < 1 ? shape[axis] : int_imm(attrs.k);
+  op.require_at_most(int_imm(0), k, "k is negative");
+  op.require_at_most(k, shape[axis], fmt::format("k is larger than axis {}", axis));
+  shape[axis] = k;
   return shape;
 }
 Type infer_topk(const OpCall& op) {
-  std::vector<Expr> shape = topk_shape(op);
-  return tuple_type({tensor_type(shape, op.dtype(0)), tensor_type(shape, op.attrs<TopKAttrs>().dtype)});
+  TopKAttrs attrs = topk_attrs(op);
+  std::vector<Expr> shape = topk_shape(op, attrs);
+  Type values = tensor_type(shape, op.dtype(0)), indices = tensor_type(shape, attrs.dtype);
+  return attrs.ret_type == "both" ? tuple_type({values, indices}) : attrs.ret_type == "values" ? values : indices;
 }
 PrimFuncRef lower_topk(const OpCall& op) {
-  TopKAttrs attrs = op.attrs<TopKAttrs>();
+  TopKAttrs attrs = topk_attrs(op);
   int64_t axis = checked_axis(op, attrs.axis);
-  std::vector<Expr> shape = topk_shape(op);
+  std::vector<Expr> shape = topk_shape(op, attrs);
   ComputeBuilder b;
   Buffer x = b.inputs_of(op)[0];
   Buffer order = sorted_positions(b, x, axis, attrs.largest);
-  return b.finish(
-      {values_at(b, "T_values", x, order, axis, shape), positions_as(b, "T_indices", order, attrs.dtype, shape)});
+  std::vector<Buffer> results;
+  if (attrs.ret_type != "indices") results.push_back(values_at(b, "T_values", x, order, axis, shape));
+  if (attrs.ret_type != "values") results.push_back(positions_as(b, "T_indices", order, attrs.dtype, shape));
+  return b.finish(results);
 }
 
 }  // namespace
@@ -186,8 +211,16 @@ std::vector<OpRow> sort_ops() {
        lower_argsort},
       {"relax.topk",
        "the k largest (or smallest) elements of an axis in order, and their positions",
-       {{"data", "the tensor"}, {"k", "int64 scalar"}},
+       {{"data", "the tensor"}},
        op_attrs<TopKAttrs>(),
+       opaque,
+       true,
+       infer_topk,
+       lower_topk},
+      {"relax.dyn.topk",
+       "topk of a k that may be symbolic",
+       {{"data", "the tensor"}, {"k", "int64 scalar"}},
+       op_attrs<DynamicTopKAttrs>(),
        opaque,
        true,
        infer_topk,

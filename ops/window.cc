@@ -1,6 +1,7 @@
 #include "ops/window.h"
 
 #include <algorithm>
+#include <cctype>
 
 namespace relaxc {
 
@@ -43,6 +44,52 @@ Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_
     op.fail("padding has {} values, expected 1, {} or {}", values.size(), rank, 2 * rank);
   std::vector<int64_t> both = per_dim(op, values, rank, "padding", 0);
   return {both, both};
+}
+
+Layout::Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what)
+    : plain_rank_(plain.size()) {
+  int64_t block = 0;
+  std::string seen;
+  for (char c : text.empty() ? std::string(plain) : text) {
+    if (c >= '0' && c <= '9' && block <= 4096) {
+      block = block * 10 + (c - '0');
+      continue;
+    }
+    size_t position = plain.find(static_cast<char>(std::toupper(static_cast<unsigned char>(c))));
+    bool is_inner = std::islower(static_cast<unsigned char>(c));
+    if (position == std::string_view::npos || is_inner != (block > 0) || seen.find(c) != std::string::npos)
+      op.fail("{} '{}' does not order the axes {}", what, text, plain);
+    seen += c;
+    axes_.push_back({position, block});
+    block = 0;
+  }
+  for (char letter : plain) {
+    if (seen.find(letter) == std::string::npos || block > 0)
+      op.fail("{} '{}' does not order the axes {}", what, text, plain);
+  }
+}
+std::vector<Expr> Layout::to_plain(const std::vector<Expr>& dims) const {
+  std::vector<Expr> result(plain_rank_, int_imm(1));
+  for (size_t d = 0; d < axes_.size(); ++d) {
+    Expr& dim = result[axes_[d].plain];
+    dim = is_int(dim, 1) ? dims[d] : simplify(dim * dims[d]);
+  }
+  return result;
+}
+std::vector<Expr> Layout::from_plain(const std::vector<Expr>& dims) const {
+  std::vector<Expr> result;
+  for (const Axis& axis : axes_) {
+    if (axis.block > 0) {
+      result.push_back(int_imm(axis.block));
+      continue;
+    }
+    Expr dim = dims[axis.plain];
+    for (const Axis& inner : axes_) {
+      if (inner.plain == axis.plain && inner.block > 0) dim = simplify(floor_div(dim, inner.block));
+    }
+    result.push_back(dim);
+  }
+  return result;
 }
 
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what) {

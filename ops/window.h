@@ -24,6 +24,24 @@ struct Padding {
 // Relax's forms: one number, one per dim (both sides), or all begins and then all ends.
 Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_t rank);
 
+// Where the dims of a tensor are: "NHWC", or blocked as in "NCHW4c", whose dims are [N, C / 4, H, W, 4].
+class Layout {
+ public:
+  // `plain` has the same axes in the order that the code works with; an empty text means it.
+  Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
+  int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
+  // A tensor's dims in the plain order, without blocks, and back.
+  std::vector<Expr> to_plain(const std::vector<Expr>& dims) const;
+  std::vector<Expr> from_plain(const std::vector<Expr>& dims) const;
+
+ private:
+  struct Axis {
+    size_t plain;   // position in the plain order
+    int64_t block;  // 0: the axis itself, else an inner part of that size
+  };
+  std::vector<Axis> axes_;
+  size_t plain_rank_;
+};
 // "NCW", "NCHW", "NCDHW" and the like are the only layouts lowered; others are unsupported.
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what);
 

@@ -27,7 +27,8 @@ class Legalizer final : public GraphRewriter {
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {
       if (const Tuple* items = arg.as<Tuple>()) {
-        tensors.insert(tensors.end(), items->items.begin(), items->items.end());
+        std::copy_if(items->items.begin(), items->items.end(), std::back_inserter(tensors),
+                     [](const Expr& item) { return item.type().is<TensorType>(); });
       } else if (arg.type().is<TensorType>()) {
         tensors.push_back(arg);
       }

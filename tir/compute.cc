@@ -25,7 +25,9 @@ std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
   };
   for (const Expr& arg : op.call.args) {
     if (const Tuple* tuple = arg.as<Tuple>()) {
-      for (const Expr& item : tuple->items) add(item);
+      for (const Expr& item : tuple->items) {
+        if (item.type().is<TensorType>()) add(item);
+      }
     } else if (arg.type().is<TensorType>()) {
       add(arg);
     }

@@ -27,10 +27,16 @@ void list_passes() {
 
 void list_ops() {
   for (const OpRow& row : op_table().rows()) {
-    std::string inputs, attrs;
-    for (const OpInput& input : row.inputs) inputs += fmt::format("{}{}", inputs.empty() ? "" : ", ", input.name);
-    for (const OpAttr& attr : row.attrs) attrs += fmt::format(", {}={}", attr.name, to_string(attr.otherwise));
-    fmt::print("R.{}({}{})\n    {}\n", row.name.substr(6), inputs, attrs, row.doc);
+    std::string arguments;
+    auto append = [&](const std::string& text) { arguments += (arguments.empty() ? "" : ", ") + text; };
+    for (const OpInput& input : row.inputs) {
+      if (input.arity == OpInput::Arity::kOne) append(input.name);
+      if (input.arity == OpInput::Arity::kOptional) append(fmt::format("[{}]", input.name));
+      if (input.arity == OpInput::Arity::kVariadic) append(fmt::format("*{}", input.name));
+    }
+    for (const OpAttr& attr : row.attrs) append(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
+    fmt::print("R.{}({})\n    {}{}\n", row.name.substr(6), arguments, row.doc,
+               row.pure ? "" : " (side effects)");
   }
 }
 

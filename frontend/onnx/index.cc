@@ -56,7 +56,7 @@ Outputs one_hot(Node& n) {
   auto pick = [&](int64_t i) { return n.reshape(n.slice(values, 0, int_imm(i), int_imm(i + 1)), {}); };
   Expr depth = n.scalar_int(1), off = pick(0), on = pick(1);
   int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0) + 1);
-  return {n.of(n.op("one_hot", {indices, on, off, depth}, one_attr("axis", axis)))};
+  return {n.of(n.op("dyn.one_hot", {indices, on, off, depth}, one_attr("axis", axis)))};
 }
 
 Outputs topk(Node& n) {
@@ -66,7 +66,7 @@ Outputs topk(Node& n) {
   attrs.set("largest", n.attr_int("largest", 1) != 0);
   n.ignore({"sorted"});  // a sorted answer is also a right unsorted one
   Expr k = n.opset() < 10 ? int_imm(n.required_int("k")) : n.scalar_int(1);
-  Expr both = n.op("topk", {x, k}, attrs);
+  Expr both = n.op("dyn.topk", {x, k}, attrs);
   return {n.of(n.builder().emit(tuple_get(both, 0))), n.of(n.builder().emit(tuple_get(both, 1)))};
 }
 
@@ -85,7 +85,7 @@ Expr positions(Node& n, const Expr& x) {
   all.set("keepdims", false);
   Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, all);
   Expr count = n.ints_of(n.of(sum)).at(0);
-  return n.op("nonzero", {flags, count});
+  return n.op("dyn.nonzero", {flags, count});
 }
 Outputs nonzero(Node& n) {
   Expr x = n.tensor(0);

@@ -136,10 +136,7 @@ Outputs clip(Node& n) {
     return constant->data.as_double(0);
   };
   if (auto a = value(low), b = value(high); a && b && n.dtype_of_tensor(*low) == n.dtype(0)) {
-    Attrs attrs;
-    attrs.set("min", *a);
-    attrs.set("max", *b);
-    return {n.of(n.op("clip", {x}, attrs))};
+    return {n.of(n.clip(x, *a, *b))};
   }
   if (low) x = n.binary("maximum", x, *low);
   if (high) x = n.binary("minimum", x, *high);
@@ -156,8 +153,11 @@ Outputs prelu(Node& n) {
   n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0), slope = n.tensor(1);
   std::vector<Expr> shape = n.shape_of(slope);
-  if (n.opset() < 7 && shape.size() == 1 && n.rank(0) > 1) {  // a slope per channel
-    while (static_cast<int64_t>(shape.size()) < n.rank(0) - 1) shape.push_back(int_imm(1));
+  if (shape.size() == 1 && n.rank(0) > 1) {
+    if (n.opset() < 7) {  // a slope per channel
+      while (static_cast<int64_t>(shape.size()) < n.rank(0) - 1) shape.push_back(int_imm(1));
+    }
+    if (shape.size() == 1) shape.insert(shape.begin(), int_imm(1));  // it broadcasts
     slope = n.reshape(slope, shape);
   }
   return {n.of(n.binary("nn.prelu", x, slope))};
@@ -185,12 +185,7 @@ Outputs celu(Node& n) {
   Expr below = n.sub(n.op("exp", {n.div(below_zero(n, x), n.like(alpha, x))}), n.like(1, x));
   return {n.of(n.add(relu(n, x), scaled(n, below, alpha)))};
 }
-Expr clip_unit(Node& n, const Expr& x) {
-  Attrs attrs;
-  attrs.set("min", 0.0);
-  attrs.set("max", 1.0);
-  return n.op("clip", {x}, attrs);
-}
+Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
 Outputs hard_sigmoid(Node& n) {
   n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);

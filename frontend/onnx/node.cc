@@ -298,6 +298,10 @@ Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
   broadcast(shape_of(a), shape_of(b));
   return op(name, {a, b});
 }
+Expr Node::clip(const Expr& x, double low, double high) {
+  DType dtype = dtype_of_tensor(x);
+  return op("clip", {x, float_imm(low, dtype), float_imm(high, dtype)});
+}
 Expr Node::cast(const Expr& x, DType dtype) {
   if (dtype_of_tensor(x) == dtype) return x;
   Attrs attrs;
@@ -327,8 +331,9 @@ Expr Node::broadcast_to(const Expr& x, const std::vector<Expr>& shape) {
 }
 Expr Node::slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end) {
   Attrs attrs;
-  attrs.set("axes", std::vector<int64_t>{axis});
-  return op("strided_slice", {x, shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})}, attrs);
+  attrs.set("assume_inbound", true);
+  return op("strided_slice",
+            {x, shape_expr({int_imm(axis)}), shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})}, attrs);
 }
 Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
   if (axes.empty()) return x;

@@ -97,6 +97,7 @@ class Node {
   Expr mul(const Expr& a, const Expr& b) { return binary("multiply", a, b); }
   Expr div(const Expr& a, const Expr& b) { return binary("divide", a, b); }
   Expr like(double value, const Expr& x) const { return scalar(value, dtype_of_tensor(x)); }
+  Expr clip(const Expr& x, double low, double high);  // of floats
   Expr cast(const Expr& x, DType dtype);
   Expr reshape(const Expr& x, const std::vector<Expr>& shape);
   Expr transpose(const Expr& x, const std::vector<int64_t>& axes);

@@ -22,10 +22,7 @@ Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Ex
   if (zero) value = n.add(value, n.cast(*zero, kFloat32));
   double low = dtype.is_uint() ? 0 : -static_cast<double>(int64_t{1} << (dtype.bits - 1));
   double high = low + static_cast<double>((int64_t{1} << dtype.bits) - 1);
-  Attrs attrs;
-  attrs.set("min", low);
-  attrs.set("max", high);
-  return n.cast(n.cast(n.op("clip", {value}, attrs), kInt32), dtype);
+  return n.cast(n.cast(n.clip(value, low, high), kInt32), dtype);
 }
 Outputs quantize_linear(Node& n) {
   Expr x = n.tensor(0);
@@ -61,10 +58,7 @@ Outputs dynamic_quantize_linear(Node& n) {
   Expr high = n.binary("maximum", n.reduce("max", x, all, false), zero);
   Expr low = n.binary("minimum", n.reduce("min", x, all, false), zero);
   Expr scale = n.div(n.sub(high, low), n.scalar(255, kFloat32));
-  Attrs attrs;
-  attrs.set("min", 0.0);
-  attrs.set("max", 255.0);
-  Expr point = n.op("round", {n.op("clip", {n.div(n.op("negative", {low}), scale)}, attrs)});
+  Expr point = n.op("round", {n.clip(n.div(n.op("negative", {low}), scale), 0, 255)});
   Expr zero_point = n.cast(n.cast(point, kInt32), DType::uint(8));
   return {n.of(quantized(n, x, scale, zero_point, DType::uint(8))), n.of(scale), n.of(zero_point)};
 }

@@ -94,12 +94,7 @@ class Recurrent {
   Expr activate(int64_t d, int64_t which, Expr x) {
     size_t per = kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3;
     const std::string& name = activations_.at(static_cast<size_t>(d) * per + static_cast<size_t>(which));
-    if (clip_) {
-      Attrs attrs;
-      attrs.set("min", -*clip_);
-      attrs.set("max", *clip_);
-      x = n_.op("clip", {x}, attrs);
-    }
+    if (clip_) x = n_.clip(x, -*clip_, *clip_);
     if (name == "Tanh") return n_.op("tanh", {x});
     if (name == "Sigmoid") return n_.op("sigmoid", {x});
     if (name == "Relu") return n_.op("nn.relu", {x});

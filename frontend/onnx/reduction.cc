@@ -157,7 +157,7 @@ Outputs softmax(Node& n) {
     Attrs attrs;
     attrs.set("axis", axis);
     Expr best = n.op("argmax", {x}, attrs);
-    result = n.op("one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
+    result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
   } else {
     result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, one_attr("axis", axis));
   }

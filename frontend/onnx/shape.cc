@@ -84,7 +84,7 @@ Outputs range(Node& n) {
 Outputs eye_like(Node& n) {
   Attrs attrs;
   attrs.set("dtype", n.attr_dtype("dtype", n.dtype(0)));
-  return {n.of(n.op("eye", {shape_expr(n.shape(0)), int_imm(n.attr_int("k", 0))}, attrs))};
+  return {n.of(n.op("eye", {n.shape(0).at(0), n.shape(0).at(1), int_imm(n.attr_int("k", 0))}, attrs))};
 }
 
 // a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N); N is size, or size - 1 for a symmetric window.

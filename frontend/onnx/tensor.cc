@@ -327,8 +327,11 @@ Outputs slice(Node& n) {
             n.provably_equal(end[k], shape[static_cast<size_t>(sliced[k])]);
   }
   if (whole) return {n.value(0)};
-  return {n.of(
-      n.op("strided_slice", {x, shape_expr(begin), shape_expr(end), shape_expr(stride)}, one_attr("axes", sliced)))};
+  std::vector<Expr> axes_of_slice;
+  for (int64_t axis : sliced) axes_of_slice.push_back(int_imm(axis));
+  return {
+      n.of(n.op("strided_slice", {x, shape_expr(axes_of_slice), shape_expr(begin), shape_expr(end), shape_expr(stride)},
+                one_attr("assume_inbound", true)))};
 }
 
 Outputs pad(Node& n) {
@@ -365,7 +368,7 @@ Outputs pad(Node& n) {
   attrs.set("pad_value", value);
   std::vector<Expr> args = {x, shape_expr(width)};
   if (fill) args.push_back(*fill);
-  return {n.of(n.op("nn.pad", args, attrs))};
+  return {n.of(n.op("dyn.pad", args, attrs))};
 }
 
 Outputs tile(Node& n) {
@@ -380,7 +383,7 @@ Outputs tile(Node& n) {
     repeats = n.ints(1);
   }
   if (repeats.size() != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
-  return {n.of(n.op("tile", {x, shape_expr(repeats)}))};
+  return {n.of(n.op("dyn.tile", {x, shape_expr(repeats)}))};
 }
 
 Outputs expand(Node& n) {

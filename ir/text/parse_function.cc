@@ -483,7 +483,10 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   };
   for (size_t i = 0; i < given; ++i) {
     const Syntax& value = *at.children[i + 1];
-    if (i < row.inputs.size() || variadic) {
+    if (i == 0 && value.kind == SyntaxKind::kString && !row.inputs.empty() &&
+        row.inputs[0].name == std::string("func")) {
+      call.args.push_back(extern_func(string(value), span(value)));
+    } else if (i < row.inputs.size() || variadic) {
       call.args.push_back(input(value));
     } else if (i - row.inputs.size() < row.attrs.size()) {
       const OpAttr& attr = row.attrs[i - row.inputs.size()];
@@ -516,6 +519,14 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     call.attrs.set(attr->name, normalize_attr(*attr, attr_value(*keyword.value)));
   }
   set_type_args(at, call);
+  // A dim of -1 is written as what it stands for.
+  const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;
+  if (shape && std::any_of(shape->values.begin(), shape->values.end(), [](const Expr& d) { return is_int(d, -1); })) {
+    Type type = infer_call_type(call, span(at), ops_);
+    const std::vector<Expr>* dims = known_shape(type);
+    if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
+    call.args[1] = shape_expr(*dims, call.args[1].span());
+  }
   return typed_call(std::move(call), at);
 }
 

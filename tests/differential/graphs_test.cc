@@ -145,7 +145,8 @@ std::vector<Case> graph_cases() {
   add("transposes and slices", [](Graph& g) {
     g.input("m");  // binds m
     Expr x = g.op("nn.relu", {g.input("n,m+4")});
-    Expr y = g.op("strided_slice", {x, g.shape("2"), g.shape("m+2"), g.shape("1")}, {{"axes", List{1}}});
+    Expr y = g.op("strided_slice", {x, g.shape("1"), g.shape("2"), g.shape("m+2"), g.shape("1")},
+                  {{"assume_inbound", true}});
     y = g.op("permute_dims", {g.op("add", {y, g.weights("")})});
     y = g.op("flip", {y}, {{"axis", 0}});
     return g.op("concat", {tuple({y, g.op("permute_dims", {g.input("n,3")})})}, {{"axis", 0}});
@@ -190,7 +191,7 @@ std::vector<Case> graph_cases() {
         g.input("m");
         Expr parts = g.op("split", {g.input("n,3*m")}, {{"indices_or_sections", 3}, {"axis", 1}});
         g.op("exp", {g.item(parts, 0)});
-        Expr top = g.op("topk", {g.item(parts, 1), int_imm(2)}, {{"axis", -1}});
+        Expr top = g.op("topk", {g.item(parts, 1)}, {{"k", 2}, {"axis", -1}, {"dtype", kInt64}});
         return g.op("add", {g.item(top, 0), g.item(top, 0)});
       },
       {{"m", 2}}, -1, 2000);

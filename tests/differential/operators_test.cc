@@ -66,7 +66,7 @@ void add_elementwise(std::vector<Case>& cases) {
                           {"nn.gelu_tanh", {}}, {"nn.softplus", {}},  {"isfinite", kAny},
                           {"isinf", kAny},      {"isnan", kAny},      {"abs", kAny},
                           {"negative", kAny},   {"sign", kAny},       {"square", {}},
-                          {"nn.relu", kAny}};
+                          {"nn.relu", kAny},    {"nn.relu6", kAny},   {"nn.selu", {}}};
   for (const Unary& row : floats) {
     cases.push_back(op_case(row.name, "", one("n,m", kFloat32, row.contents)));
     Contents finite = row.contents;
@@ -83,8 +83,20 @@ void add_elementwise(std::vector<Case>& cases) {
   cases.push_back(op_case("bitwise_not", "uint8", one("n", kUInt8)));
   cases.push_back(op_case("logical_not", "", one("n,m", kBool, {0, 1})));
   cases.push_back(op_case("nn.leakyrelu", "", one("n,m", kFloat32, kAny), {{"alpha", 0.1}}));
-  cases.push_back(op_case("clip", "", one("n,m", kFloat32, kAny), {{"min", -1.5}, {"max", 2.0}}));
-  cases.push_back(op_case("clip", "int32", one("n,m", kInt32, {-9, 9}), {{"min", -3.0}, {"max", 5.0}}));
+  cases.push_back(op_case("clip", "", [](Graph& g) -> std::vector<Expr> {
+    return {g.input("n,m", kFloat32, kAny), float_imm(-1.5), float_imm(2)};
+  }));
+  cases.push_back(op_case("clip", "int32", [](Graph& g) -> std::vector<Expr> {
+    return {g.input("n,m", kInt32, {-9, 9}), int_imm(-3), int_imm(5)};
+  }));
+  cases.push_back(op_case("nn.softplus", "beta", one("n,m"), {{"beta", 2.0}}));
+  cases.push_back(op_case("log_add_exp", "", two("n,m", "n,1")));
+  cases.push_back(op_case(
+      "ewise_fma", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("n,m"), g.input("n,m")}; }));
+  cases.push_back(
+      op_case("add", "scalar", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt64), int_imm(3)}; }));
+  for (const char* name : {"round", "floor", "ceil", "trunc"})
+    cases.push_back(op_case(name, "int32", one("n", kInt32)));
   for (const char* name : {"add", "subtract", "multiply", "divide", "maximum", "minimum", "equal", "not_equal", "less",
                            "less_equal", "greater", "greater_equal"}) {
     cases.push_back(op_case(name, "", two("n,m", "n,m", kFloat32, kAny, kAny)));
@@ -111,6 +123,7 @@ void add_elementwise(std::vector<Case>& cases) {
   cases.push_back(op_case("power", "int32", two("n", "n", kInt32, {-5, 5}, {0, 5})));
   cases.push_back(op_case("atan2", "", two("n,m", "n,1")));
   cases.push_back(op_case("nn.prelu", "", two("n,m,k", "m,1")));
+  cases.push_back(op_case("nn.prelu", "axis", two("n,m,k", "m"), {{"axis", 1}}));
   cases.push_back(op_case("where", "", [](Graph& g) {
     return std::vector<Expr>{g.input("n,1", kBool, {0, 1}), g.input("m", kFloat32, kAny),
                              g.input("n,m", kFloat32, kAny)};
@@ -340,14 +353,24 @@ void add_layouts(std::vector<Case>& cases) {
     g.input("n");
     return {g.input("m"), g.shape("n,m")};
   }));
-  cases.push_back(op_case("tile", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.shape("2,3")}; }));
-  cases.push_back(op_case("tile", "symbolic", [](Graph& g) -> std::vector<Expr> {
+  cases.push_back(
+      op_case("stack", "",
+              [](Graph& g) -> std::vector<Expr> { return {tuple({g.input("n,m"), g.input("n,m"), g.input("n,m")})}; },
+              {{"axis", 1}}));
+  cases.push_back(op_case("outer", "", two("n", "m")));
+  for (const char* name : {"no_grad", "start_checkpoint", "end_checkpoint"})
+    cases.push_back(op_case(std::string("grad.") + name, "", one("n,m")));
+  cases.push_back(op_case("tile", "", one("n,m"), {{"repeats", List{2, 3}}}));
+  cases.push_back(op_case("tile", "more axes", one("n,m"), {{"repeats", List{2, 1, 3}}}));
+  cases.push_back(op_case("tile", "fewer axes", one("n,m"), {{"repeats", List{2}}}));
+  cases.push_back(op_case("dyn.tile", "symbolic", [](Graph& g) -> std::vector<Expr> {
     g.input("b");
     return {g.input("n,3"), g.shape("b,1")};
   }));
   cases.back().most = 200;
   cases.push_back(op_case("repeat", "", one("n,m"), {{"repeats", 3}, {"axis", 0}}));
   cases.push_back(op_case("repeat", "last", one("n,m"), {{"repeats", 2}, {"axis", 1}}));
+  cases.push_back(op_case("repeat", "flat", one("n,m"), {{"repeats", 2}}));
   cases.push_back(op_case("flip", "", one("n,m"), {{"axis", 1}}));
   cases.push_back(op_case("flip", "first", one("n,m", kInt8), {{"axis", 0}}));
   auto slice = [&](std::string suffix, std::string x, List begin, std::string end, List stride, List axes,
@@ -355,22 +378,28 @@ void add_layouts(std::vector<Case>& cases) {
     cases.push_back(op_case(
         "strided_slice", suffix,
         [=](Graph& g) -> std::vector<Expr> {
-          std::vector<Expr> first, step;
+          std::vector<Expr> which, first, step;
+          for (int64_t i : axes) which.push_back(int_imm(i));
           for (int64_t i : begin) first.push_back(int_imm(i));
           for (int64_t i : stride) step.push_back(int_imm(i));
-          return {g.input(x), shape_expr(first), g.shape(end), shape_expr(step)};
+          return {g.input(x), shape_expr(which), shape_expr(first), g.shape(end), shape_expr(step)};
         },
-        {{"axes", axes}}, least));
+        {{"assume_inbound", true}}, least));
   };
   slice("", "n,m", {1}, "m", {1}, {1}, {{"m", 1}});
   slice("strided", "n,m", {0, 2}, "n,m", {3, 2}, {0, 1}, {{"m", 2}});
   slice("fixed end", "n,m", {1}, "5", {1}, {0}, {{"n", 5}});
   cases.push_back(op_case("strided_slice", "backward",
                           [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m"), shape_expr({simplify(g.dim("m") - int_imm(1))}),
-                                    shape_expr({int_imm(-1)}), shape_expr({int_imm(-2)})};
+                            return {g.input("n,m"), shape_expr({int_imm(1)}),
+                                    shape_expr({simplify(g.dim("m") - int_imm(1))}), shape_expr({int_imm(-1)}),
+                                    shape_expr({int_imm(-2)})};
                           },
-                          {{"axes", List{1}}}, {{"m", 1}}));
+                          {{"assume_inbound", true}}, {{"m", 1}}));
+  cases.push_back(op_case("strided_slice", "clamped", [](Graph& g) -> std::vector<Expr> {
+    return {g.input("n,m"), tuple({int_imm(0), int_imm(1)}), tuple({int_imm(-3), int_imm(1)}),
+            tuple({int_imm(100), int_imm(-1)})};
+  }));
   cases.push_back(tuple_case("split", "sections", 2,
                              [](Graph& g) -> std::vector<Expr> {
                                g.input("m");
@@ -380,30 +409,30 @@ void add_layouts(std::vector<Case>& cases) {
   cases.push_back(
       tuple_case("split", "indices", 3, one("n,m"), {{"indices_or_sections", List{2, 5}}, {"axis", 0}}, {{"n", 5}}));
   auto pad = [&](std::string mode, std::string suffix, List width, DType dtype = kFloat32) {
-    cases.push_back(op_case("nn.pad", mode + suffix,
-                            [=](Graph& g) -> std::vector<Expr> {
-                              std::vector<Expr> pads;
-                              for (int64_t i : width) pads.push_back(int_imm(i));
-                              return {g.input("n,m", dtype), shape_expr(pads)};
-                            },
-                            {{"pad_mode", mode}, {"pad_value", 2.0}}, {{"n", 4}, {"m", 4}}));
+    cases.push_back(op_case("nn.pad", mode + suffix, one("n,m", dtype),
+                            {{"pad_width", width}, {"pad_mode", mode}, {"pad_value", 2.0}}, {{"n", 4}, {"m", 4}}));
   };
   for (const char* mode : {"constant", "reflect", "edge", "wrap"}) {
     pad(mode, "", {1, 2, 3, 0});
     pad(mode, " int8", {0, 0, 2, 2}, kInt8);
   }
-  cases.push_back(op_case("nn.pad", "of an empty axis",
+  cases.push_back(op_case("dyn.pad", "of an empty axis",
                           [](Graph& g) -> std::vector<Expr> { return {g.input("n,3"), g.shape("1,2,0,0")}; },
                           {{"pad_mode", "edge"}}));
   cases.back().sizes = {{{"n", 0}}};
   pad("constant", " crop", {-1, 2, 1, -2});
-  cases.push_back(op_case("nn.pad", "symbolic", [](Graph& g) -> std::vector<Expr> {
+  cases.push_back(op_case("dyn.pad", "symbolic", [](Graph& g) -> std::vector<Expr> {
     g.input("b");
     return {g.input("n,m"), g.shape("b,1,0,b"), g.input("")};
   }));
 }
 
 void add_indexing(std::vector<Case>& cases) {
+  cases.push_back(op_case("take", "wrap",
+                          [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {-9, 9})}; },
+                          {{"axis", 0}, {"mode", "wrap"}}, {{"n", 1}}));
+  cases.push_back(op_case("take", "one", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), int_imm(0)}; },
+                          {{"axis", 0}}, {{"n", 1}}));
   cases.push_back(
       op_case("take", "axis 0",
               [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})}; },
@@ -456,13 +485,11 @@ void add_indexing(std::vector<Case>& cases) {
                             },
                             {{"reduction", reduction}}, {{"n", 1}}));
   }
-  cases.push_back(op_case("one_hot", "",
-                          [](Graph& g) -> std::vector<Expr> {
-                            return {g.input("n,m", kInt64, {-3, 8}), g.input("", kFloat32), g.input("", kFloat32),
-                                    int_imm(7)};
-                          },
-                          {{"axis", -1}}));
-  cases.push_back(op_case("one_hot", "symbolic",
+  cases.push_back(op_case(
+      "one_hot", "",
+      [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt64, {-3, 8}), float_imm(2), float_imm(-1)}; },
+      {{"depth", 7}, {"axis", -1}}));
+  cases.push_back(op_case("dyn.one_hot", "symbolic",
                           [](Graph& g) -> std::vector<Expr> {
                             g.input("m");
                             return {g.input("n", kInt32, {-3, 8}), g.input("", kInt8), g.input("", kInt8), g.dim("m")};
@@ -473,7 +500,7 @@ void add_indexing(std::vector<Case>& cases) {
               [](Graph& g) -> std::vector<Expr> { return {g.input("n,b,k"), g.input("b", kInt64, {0, 40})}; },
               {{"time_axis", 0}, {"batch_axis", 1}}));
   cases.push_back(op_case(
-      "nonzero", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt32, {1, 2}), g.dim("n*m")}; }));
+      "dyn.nonzero", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt32, {1, 2}), g.dim("n*m")}; }));
   for (bool flag : {false, true}) {
     std::string suffix = flag ? " descending" : "";
     cases.push_back(op_case("sort", suffix, one("n,m"), {{"axis", -1}, {"descending", flag}}));
@@ -481,7 +508,9 @@ void add_indexing(std::vector<Case>& cases) {
         op_case("sort", "special" + suffix, one("n,m", kFloat32, kAny), {{"axis", 0}, {"descending", flag}}));
     cases.push_back(op_case("argsort", suffix, one("n,m", kInt32), {{"axis", 0}, {"descending", flag}}));
     for (size_t i = cases.size() - 3; i < cases.size(); ++i) cases[i].most = 2000;
-    cases.push_back(tuple_case("topk", suffix, 2,
+    cases.push_back(tuple_case("topk", suffix, 2, one("n,m"), {{"k", 3}, {"axis", -1}, {"largest", flag}}, {{"m", 3}}));
+    cases.back().most = 2000;
+    cases.push_back(tuple_case("dyn.topk", suffix, 2,
                                [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), int_imm(3)}; },
                                {{"axis", -1}, {"largest", flag}}, {{"m", 3}}));
     cases.back().most = 2000;
@@ -524,9 +553,14 @@ void add_creation(std::vector<Case>& cases) {
   cases.push_back(op_case("eye", "",
                           [](Graph& g) -> std::vector<Expr> {
                             g.input("n,m");
-                            return {g.shape("n,m"), int_imm(1)};
+                            return {g.dim("n"), g.dim("m"), int_imm(1)};
                           },
                           {{"dtype", kFloat32}}));
+  cases.push_back(op_case("eye_like", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), int_imm(-1)}; },
+                          {{"dtype", kInt16}}));
+  for (const char* name : {"zeros_like", "ones_like"}) cases.push_back(op_case(name, "", one("n,m")));
+  cases.push_back(op_case(
+      "full_like", "", [](Graph& g) -> std::vector<Expr> { return {g.input("n,m", kInt32), g.input("", kFloat32)}; }));
   cases.push_back(op_case("shape_to_tensor", "", [](Graph& g) -> std::vector<Expr> {
     g.input("n,m");
     return {g.shape("n,2*m,3")};

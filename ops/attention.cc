@@ -1,0 +1,121 @@
+// Attention, quantization, and the small operators of networks that have no lowering yet.
+#include "ops/common.h"
+#include "ops/ops.h"
+
+namespace relaxc {
+
+namespace {
+
+// query [batch, queries, heads, d], key and value [batch, keys, heads or a divisor of them, d or e]; bias broadcasts
+// to [batch, heads, queries, keys].
+Type infer_attention(const OpCall& op) {
+  for (size_t i = 0; i < 3; ++i) {
+    require_rank(op, i, 4);
+    require_same_dtype(op, 0, i);
+  }
+  const std::vector<Expr>&query = op.shape(0), &key = op.shape(1), &value = op.shape(2);
+  for (size_t i : {1, 2}) {
+    op.require_equal(query[0], op.shape(i)[0], "batch sizes");
+    auto heads = as_int(op.shape(i)[2]);
+    if (heads && *heads > 0) op.require_multiple(query[2], *heads, "heads of the query and of key or value");
+  }
+  op.require_equal(key[1], value[1], "sequence lengths of key and value");
+  op.require_equal(query[3], key[3], "head sizes of query and key");
+  if (op.size() == 4 && op.name() != "relax.nn.attention_var_len") {
+    require_rank(op, 3, 4);
+    const Expr wanted[] = {query[0], query[2], query[1], key[1]};
+    for (size_t d = 0; d < 4; ++d) {
+      if (!is_int(op.shape(3)[d], 1)) op.require_equal(op.shape(3)[d], wanted[d], fmt::format("dim {} of bias", d));
+    }
+  }
+  const AttrValue* mask = op.call.attrs.find("causal_mask");
+  const std::string* kind = mask ? mask->as<std::string>() : nullptr;
+  if (kind && *kind != "TopLeft" && *kind != "BottomRight")
+    op.fail("causal_mask '{}', expected 'TopLeft' or 'BottomRight'", *kind);
+  return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
+}
+
+struct QuantizeAttrs {
+  DType out_dtype = DType::int_(8);
+  int64_t axis = -1;
+  static constexpr auto fields() {
+    return std::tuple(field("out_dtype", &QuantizeAttrs::out_dtype), field("axis", &QuantizeAttrs::axis));
+  }
+};
+struct DequantizeAttrs {
+  DType out_dtype = kFloat32;
+  int64_t axis = -1;
+  static constexpr auto fields() {
+    return std::tuple(field("out_dtype", &DequantizeAttrs::out_dtype), field("axis", &DequantizeAttrs::axis));
+  }
+};
+// Scale and zero point are scalars, or vectors along the axis.
+template <class A>
+Type infer_quantization(const OpCall& op) {
+  A attrs = op.attrs<A>();
+  if (!op.dtype(1).is_float()) op.fail("a scale of {}, expected a float", to_string(op.dtype(1)));
+  for (size_t i : {1, 2}) {
+    if (op.rank(i) > 1) op.fail("argument {} has rank {}, expected 0 or 1", i, op.rank(i));
+    if (op.rank(i) == 0 || is_int(op.shape(i)[0], 1)) continue;
+    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+    op.require_equal(op.shape(i)[0], op.shape(0)[axis], fmt::format("size of argument {} and of axis {}", i, axis));
+  }
+  return tensor_type(op.shape(0), attrs.out_dtype);
+}
+
+// [..., C * r^2, h, w] to [..., C, h * r, w * r].
+Type infer_pixel_shuffle(const OpCall& op) {
+  std::vector<Expr> shape = op.shape(0);
+  int64_t factor = op.call.attrs.get_int("upscale_factor", 1);
+  if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
+  if (factor < 1 || factor > 1 << 15) op.fail("upscale_factor is {}, expected at least 1", factor);
+  size_t channel = shape.size() - 3;
+  op.require_multiple(shape[channel], factor * factor, "upscale_factor^2 does not divide the channels");
+  shape[channel] = simplify(floor_div(shape[channel], factor * factor));
+  for (size_t d = channel + 1; d < shape.size(); ++d) shape[d] = simplify(shape[d] * factor);
+  return tensor_type(std::move(shape), op.dtype(0));
+}
+Type infer_batch_flatten(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(0);
+  if (shape.empty()) op.fail("expected at least one axis, got a scalar");
+  Expr rest = simplify(product({shape.begin() + 1, shape.end()}));
+  return tensor_type({shape[0], rest}, op.dtype(0));
+}
+
+}  // namespace
+
+std::vector<OpRow> attention_ops() {
+  using Arity = OpInput::Arity;
+  const OpInput query{"query", "[batch, queries, heads, d]"}, key{"key", "[batch, keys, heads, d]"},
+      value{"value", "[batch, keys, heads, e]"}, data{"data", "the tensor"};
+  const std::vector<OpAttr> attrs = {float_attr("scale", {}), string_attr("causal_mask", {}),
+                                     int_attr("window_size", {})};
+  const std::vector<OpInput> quantization = {
+      data, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
+  return {
+      not_lowered("nn.attention", "softmax(query . key^T * scale + bias) . value",
+                  {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]", Arity::kOptional}},
+                  attrs, infer_attention),
+      not_lowered("nn.attention_bias", "attention with a bias",
+                  {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]"}}, attrs,
+                  infer_attention),
+      not_lowered("nn.attention_var_len", "attention over sequences of several lengths, joined along one axis",
+                  {query,
+                   key,
+                   value,
+                   {"seqstart_q", "running sum of the query lengths from 0", Arity::kOptional},
+                   {"seqstart_k", "of the key lengths", Arity::kOptional},
+                   {"max_seqlen_q", "the longest query", Arity::kOptional},
+                   {"max_seqlen_k", "the longest key", Arity::kOptional}},
+                  attrs, infer_attention),
+      not_lowered("nn.pixel_shuffle", "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]", {data},
+                  {int_attr("upscale_factor", 1)}, infer_pixel_shuffle),
+      not_lowered("nn.batch_flatten", "all axes but the first as one", {data}, {}, infer_batch_flatten),
+      not_lowered("quantize", "clamp(round(data / scale) + zero_point)", quantization, op_attrs<QuantizeAttrs>(),
+                  infer_quantization<QuantizeAttrs>),
+      not_lowered("dequantize", "(data - zero_point) * scale", quantization, op_attrs<DequantizeAttrs>(),
+                  infer_quantization<DequantizeAttrs>),
+  };
+}
+
+}  // namespace relaxc

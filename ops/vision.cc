@@ -1,0 +1,122 @@
+// Detection: non-maximum suppression, box decoding, pooling of regions of interest.
+#include "ops/ops.h"
+#include "ops/window.h"
+
+namespace relaxc {
+
+namespace {
+
+// Every class of every image on its own. "onnx": rows (batch, class, box) of all that stay, and their number.
+// "tensorflow": per image, rows (class, box), their scores, and how many of them count.
+Type infer_all_class_nms(const OpCall& op) {
+  require_rank(op, 0, 3);
+  require_rank(op, 1, 3);
+  op.require_equal(op.shape(0)[0], op.shape(1)[0], "batch sizes of boxes and scores");
+  op.require_equal(op.shape(0)[1], op.shape(1)[2], "numbers of boxes and scores");
+  op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
+  const Expr& batch = op.shape(1)[0];
+  Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
+  std::string format = op.call.attrs.get_string("output_format", "onnx");
+  if (format == "onnx") return tuple_type({tensor_type_of_rank(2, kInt64), tensor_type({int_imm(1)}, kInt64)});
+  if (format != "tensorflow") op.fail("output_format '{}', expected 'onnx' or 'tensorflow'", format);
+  return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
+                     tensor_type({batch}, kInt64)});
+}
+
+// Data rows hold a class, a score and four coordinates each.
+Type infer_valid_counts(const OpCall& op) {
+  require_rank(op, 0, 3);
+  const std::vector<Expr>& shape = op.shape(0);
+  return tuple_type(
+      {tensor_type({shape[0]}, kInt32), tensor_type(shape, op.dtype(0)), tensor_type({shape[0], shape[1]}, kInt32)});
+}
+Type infer_nms(const OpCall& op) {
+  require_rank(op, 0, 3);
+  require_rank(op, 1, 1);
+  require_rank(op, 2, 2);
+  const std::vector<Expr>& shape = op.shape(0);
+  op.require_equal(shape[0], op.shape(1)[0], "batch sizes of data and valid_count");
+  op.require_equal(shape[0], op.shape(2)[0], "batch sizes of data and indices");
+  op.require_equal(shape[1], op.shape(2)[1], "numbers of boxes and indices");
+  Type data = tensor_type(shape, op.dtype(0));
+  if (!op.call.attrs.get_bool("return_indices", true)) return data;
+  std::vector<Type> results = {tensor_type({shape[0], shape[1]}, kInt32), tensor_type({shape[0], int_imm(1)}, kInt32)};
+  const AttrValue* sigma = op.call.attrs.find("soft_nms_sigma");
+  if (sigma && sigma->as<double>() && *sigma->as<double>() > 0) results.insert(results.begin(), data);
+  return tuple_type(std::move(results));
+}
+
+Type infer_multibox(const OpCall& op) {
+  require_rank(op, 0, 3);
+  require_rank(op, 1, 2);
+  require_rank(op, 2, 3);
+  require_same_dtype(op, 0, 1);
+  require_same_dtype(op, 0, 2);
+  const std::vector<Expr>& scores = op.shape(0);
+  op.require_equal(scores[0], op.shape(1)[0], "batch sizes of cls_pred and loc_pred");
+  op.require_equal(simplify(scores[2] * 4), op.shape(1)[1], "four encodings per anchor");
+  op.require_equal(op.shape(2)[1], scores[2], "numbers of anchors and scores");
+  op.require_equal(op.shape(2)[2], int_imm(4), "coordinates of an anchor");
+  return tuple_type({tensor_type({scores[0], scores[2], int_imm(4)}, op.dtype(0)), tensor_type(scores, op.dtype(0))});
+}
+
+// rois are [k, 5]: the image, then four coordinates.
+Type infer_roi(const OpCall& op) {
+  Layout layout(op, op.call.attrs.get_string("layout", "NCHW"), "NCHW", "layout");
+  require_rank(op, 0, layout.rank());
+  require_rank(op, 1, 2);
+  require_same_dtype(op, 0, 1);
+  op.require_equal(op.shape(1)[1], int_imm(5), "columns of rois");
+  const AttrValue* attr = op.call.attrs.find("pooled_size");
+  std::vector<int64_t> size;
+  if (!attr || !from_attr(*attr, size)) op.fail("attribute 'pooled_size' is missing");
+  size = per_dim(op, size, 2, "pooled_size", 1);
+  std::vector<Expr> shape = layout.to_plain(op.shape(0));
+  return tensor_type(layout.from_plain({op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}), op.dtype(0));
+}
+
+}  // namespace
+
+std::vector<OpRow> vision_ops() {
+  const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};
+  return {
+      not_lowered("vision.all_class_non_max_suppression", "the boxes that stay, class by class",
+                  {{"boxes", "[batch, boxes, 4]"},
+                   {"scores", "[batch, classes, boxes]"},
+                   {"max_output_boxes_per_class", "scalar tensor"},
+                   {"iou_threshold", "scalar tensor"},
+                   {"score_threshold", "scalar tensor"}},
+                  {string_attr("output_format", "onnx")}, infer_all_class_nms),
+      not_lowered("vision.get_valid_counts", "boxes whose score is above a threshold, moved to the front",
+                  {{"data", "[batch, boxes, 6]"}},
+                  {float_attr("score_threshold", 0.0), int_attr("id_index", 0), int_attr("score_index", 1)},
+                  infer_valid_counts),
+      not_lowered(
+          "vision.non_max_suppression", "the boxes that no better one covers",
+          {{"data", "[batch, boxes, 6]"}, {"valid_count", "[batch]"}, {"indices", "[batch, boxes]"}},
+          {int_attr("max_output_size", -1), float_attr("iou_threshold", 0.5), bool_attr("force_suppress", false),
+           int_attr("top_k", -1), int_attr("coord_start", 2), int_attr("score_index", 1), int_attr("id_index", 0),
+           bool_attr("return_indices", true), bool_attr("invalid_to_bottom", false), float_attr("soft_nms_sigma", 0.0),
+           float_attr("score_threshold", 0.0)},
+          infer_nms),
+      not_lowered("vision.multibox_transform_loc", "boxes from their encodings relative to anchors, and class scores",
+                  {{"cls_pred", "[batch, classes, anchors]"},
+                   {"loc_pred", "[batch, 4 * anchors]"},
+                   {"anchor", "[1, anchors, 4]"}},
+                  {bool_attr("clip", false),
+                   float_attr("threshold", 0.0),
+                   {"variances", AttrList(4, AttrValue(1.0))},
+                   bool_attr("keep_background", true),
+                   bool_attr("apply_softmax", true)},
+                  infer_multibox),
+      not_lowered("vision.roi_align", "regions sampled to a fixed size by bilinear interpolation", regions,
+                  {ints_attr("pooled_size", {}), float_attr("spatial_scale", 1.0), int_attr("sample_ratio", -1),
+                   bool_attr("aligned", false), string_attr("layout", "NCHW"), string_attr("mode", "avg")},
+                  infer_roi),
+      not_lowered("vision.roi_pool", "regions reduced to a fixed size by their maxima", regions,
+                  {ints_attr("pooled_size", {}), float_attr("spatial_scale", 1.0), string_attr("layout", "NCHW")},
+                  infer_roi),
+  };
+}
+
+}  // namespace relaxc

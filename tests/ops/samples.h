@@ -1,0 +1,23 @@
+// A valid call of any operator, for tests that must cover all of them.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "ir/op.h"
+
+namespace relaxc::test {
+
+struct OpSample {
+  Call call;
+  std::vector<VarRef> params;             // of a function that holds the call; they bind the dims it uses
+  std::map<std::string, Expr> functions;  // of the module, that the call refers to
+};
+
+// Seed 0 gives known shapes with symbolic dims and default attributes; others vary dims (numbers, symbolic, unknown
+// shape, rank or dtype) and attributes. infer accepts the call. Nothing when the operator has no sample, which a test
+// forbids.
+std::optional<OpSample> sample_call(const OpTable& ops, const OpRow& row, uint64_t seed);
+// A module whose main makes the call and returns what it gives.
+IRModule sample_module(const OpTable& ops, const OpRow& row, const OpSample& sample);
+
+}  // namespace relaxc::test
