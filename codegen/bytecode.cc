@@ -108,6 +108,7 @@ class FunctionLowering {
     std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
+      check_supported(param);
       std::string shown = i < input_names.size() ? input_names[i] : param->name;
       registers_.emplace(param.get(), code_.add_input(value_info(shown, param.type())));
       shown_names_.push_back(shown);
@@ -131,6 +132,21 @@ class FunctionLowering {
     std::vector<std::string> names;
     if (const AttrValue* value = function_->attrs.find(attr)) from_attr(*value, names);
     return names;
+  }
+  // Values live in this process's memory, scalars are integers.
+  static void check_supported(const VarRef& var) {
+    walk_nodes(var.type(), [&](const NodeRef& node) {
+      if (node.is<DTensorType>())
+        fail_unsupported(var.span(), "'{}' is a distributed tensor, which cannot be compiled yet", var->name);
+      const TensorType* tensor = node.as<TensorType>();
+      if (tensor && !tensor->vdevice.empty() && !tensor->vdevice.starts_with("llvm:"))
+        fail_unsupported(var.span(), "'{}' is on device '{}'; only the CPU is supported", var->name, tensor->vdevice);
+      const PrimType* prim = node.as<PrimType>();
+      if (prim && (prim->dtype.is_float() || prim->dtype.lanes > 1))
+        fail_unsupported(var.span(), "'{}' is a scalar of {}; only integers are supported", var->name,
+                         to_string(prim->dtype));
+      return !node.is<FuncType>();
+    });
   }
   static void flatten(const Type& type, std::vector<Type>& out) {
     if (const TupleType* items = type.as<TupleType>()) {
@@ -357,6 +373,7 @@ class FunctionLowering {
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
 
   void lower(const Binding& binding) {
+    check_supported(binding.var);
     const Expr& value = binding.value;
     if (binding.cast) return lower_cast(binding);
     if (const If* branch = value.as<If>()) return lower_if(binding, *branch);
@@ -472,29 +489,22 @@ class FunctionLowering {
       if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
       return call_builtin(binding, callee->symbol, node.args, 1);
     }
-    // Bytes and dims stand as shapes, or as one scalar; what only the run knows is no shape to allocate.
-    auto dims = [&](const Expr& arg) -> std::vector<Expr> {
-      if (arg.type().is<PrimType>()) return {arg};
-      const ShapeExpr* shape = arg.as<ShapeExpr>();
-      if (!shape) fail_unsupported(binding.var.span(), "'{}' of a shape that is a value", op);
-      return shape->values;
-    };
     if (op == "relax.builtin.alloc_tensor") {
       Reg result = code_.new_register();
       auto output = output_index_.find(binding.var.get());
-      code_.emit(Opcode::kNewTensor, {result, node.args[1].as<DTypeImm>()->value, scalars(dims(node.args[0])),
+      code_.emit(Opcode::kNewTensor, {result, node.args[1].as<DTypeImm>()->value, scalars(written_shape(node.args[0])),
                                       output == output_index_.end() ? int64_t{-1} : output->second});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_storage") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocStorage, {result, scalar(dims(node.args[0]).at(0))});
+      code_.emit(Opcode::kAllocStorage, {result, byte_count(node.args[0])});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_tensor") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocTensor, {result, reg(node.args[0]), scalar(dims(node.args[1]).at(0)),
-                                        node.args[3].as<DTypeImm>()->value, scalars(dims(node.args[2]))});
+      code_.emit(Opcode::kAllocTensor, {result, reg(node.args[0]), byte_count(node.args[1]),
+                                        node.args[3].as<DTypeImm>()->value, scalars(written_shape(node.args[2]))});
       return bind(binding, result);
     }
     if (op == "relax.reshape") {
@@ -515,6 +525,19 @@ class FunctionLowering {
     }
     fail_unsupported(binding.value.span() ? binding.value.span() : binding.var.span(),
                      "operator '{}' has no lowering yet", op);
+  }
+
+  static const std::vector<Expr>& written_shape(const Expr& e) {
+    const ShapeExpr* shape = e.as<ShapeExpr>();
+    if (!shape) fail_unsupported(e.span(), "memory of a shape that is not written out is not supported yet");
+    return shape->values;
+  }
+  // A scalar, or a shape of one item.
+  Scalar byte_count(const Expr& e) {
+    if (e.type().is<PrimType>()) return scalar(e);
+    const std::vector<Expr>& values = written_shape(e);
+    if (values.size() != 1) fail_unsupported(e.span(), "a size of {} items is not supported", values.size());
+    return scalar(values[0]);
   }
 
   void call_builtin(const Binding& binding, const std::string& name, const std::vector<Expr>& args, size_t first) {

@@ -137,6 +137,7 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
       if (extent && unroll_factor_ * *extent <= kMaxUnroll) return unrolled_loop(loop, *extent);
       break;
     case ForKind::kThreadBinding:
+    case ForKind::kLaunchThread:
       fail_unsupported(span, "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop.var->name, loop.thread);
     case ForKind::kSerial:
     case ForKind::kVectorized:

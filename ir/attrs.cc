@@ -98,6 +98,16 @@ std::string to_string(const AttrValue& value) {
       return text + "]";
     }
     std::string operator()(const Attrs& attrs) const {
+      // A target is a dictionary, an index map the text of a lambda (a list: and of its inverse).
+      if (const AttrValue* target = attrs.size() == 1 ? attrs.find("T.target") : nullptr)
+        return fmt::format("T.target({})", to_string(*target));
+      if (const AttrValue* map = attrs.size() == 1 ? attrs.find("T.index_map") : nullptr) {
+        if (const std::string* lambda = map->as<std::string>()) return fmt::format("T.index_map({})", *lambda);
+        const AttrList* both = map->as<AttrList>();
+        if (both && both->size() == 2 && (*both)[0].as<std::string>() && (*both)[1].as<std::string>())
+          return fmt::format("T.index_map({}, inverse_index_map={})", *(*both)[0].as<std::string>(),
+                             *(*both)[1].as<std::string>());
+      }
       std::string text = "{";
       for (const auto& [key, item] : attrs)
         text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item);

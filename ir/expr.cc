@@ -43,6 +43,9 @@ int64_t wrap(int64_t value, DType dtype) {
   return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
 }
 
+// Scalable lanes as DType has them to what Ramp and Broadcast have.
+int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
+
 Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<double>(value), dtype_of(other)); }
 
 }  // namespace
@@ -80,7 +83,9 @@ Expr int_imm(int64_t value, DType dtype, const Span& span) {
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
   CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
-  if (dtype.code == DTypeCode::kBFloat) {
+  if (dtype.is_small_float()) {
+    value = small_float_to_double(double_to_small_float(value, dtype), dtype);
+  } else if (dtype.code == DTypeCode::kBFloat) {
     value = bfloat16_to_float(float_to_bfloat16(static_cast<float>(value)));
   } else if (dtype.bits == 16) {
     value = half_to_float(float_to_half(static_cast<float>(value)));
@@ -139,12 +144,14 @@ Expr select(Expr condition, Expr a, Expr b, const Span& span) {
   return make(Select{std::move(condition), std::move(a), std::move(b)}, std::move(type), span);
 }
 Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span) {
-  CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && lanes > 1);
+  lanes = signed_lanes(lanes);
+  CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && (lanes > 1 || lanes < 0));
   Type type = prim_type(dtype_of(base).with_lanes(static_cast<int>(lanes)));
   return make(Ramp{std::move(base), std::move(stride), lanes}, std::move(type), span);
 }
 Expr broadcast(Expr value, int64_t lanes, const Span& span) {
-  CHECK(dtype_of(value).lanes == 1 && lanes > 1);
+  lanes = signed_lanes(lanes);
+  CHECK(dtype_of(value).lanes == 1 && (lanes > 1 || lanes < 0));
   Type type = prim_type(dtype_of(value).with_lanes(static_cast<int>(lanes)));
   return make(Broadcast{std::move(value), lanes}, std::move(type), span);
 }

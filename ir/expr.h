@@ -122,7 +122,8 @@ struct Select {
     return std::tuple(field("condition", &Select::condition), field("a", &Select::a), field("b", &Select::b));
   }
 };
-// The vector (base, base + stride, ..., base + (lanes-1) * stride).
+// The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, negative lanes are scalable:
+// -4 means 4 * vscale.
 struct Ramp {
   Expr base, stride;
   int64_t lanes;
@@ -144,6 +145,14 @@ struct Let {
   Expr value, body;
   static constexpr auto fields() {
     return std::tuple(field("value", &Let::value), binds("var", &Let::var), field("body", &Let::body));
+  }
+};
+// A function of scalars as an argument: the combiner of a reduction (tir.comm_reducer), an index map.
+struct Lambda {
+  std::vector<VarRef> params;
+  std::vector<Expr> results;
+  static constexpr auto fields() {
+    return std::tuple(binds("params", &Lambda::params), field("results", &Lambda::results));
   }
 };
 // An element; one index per buffer dim. At most the last index is a vector, the result then has its lanes. Indices

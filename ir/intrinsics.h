@@ -2,6 +2,7 @@
 // parser and the verifier read it. All are pure and work lane by lane on vectors.
 #pragma once
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "ir/expr.h"
@@ -21,5 +22,40 @@ struct Intrinsic {
 // Rows sorted by name. tir.if_then_else is not among them: it evaluates one side only.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> intrinsics();
+
+// Calls that memory, threads, the runtime, other functions or a processor's instructions give their meaning to. They
+// can be read, printed and verified; few can be computed (see the rooms that run programs).
+struct Builtin {
+  const char* name;  // "tir.tvm_access_ptr"
+  int least, most;   // how many arguments; most < 0: any number
+  // What the call gives: the dtype of argument 0 or 1, a fixed one, or the one that stands in the text, before the
+  // arguments or after them.
+  enum class Result : uint8_t {
+    kSame,
+    kSecond,
+    kBool,
+    kInt32,
+    kUInt32,
+    kHandle,
+    kVoid,
+    kStatedFirst,
+    kStatedLast
+  } result;
+  bool pure;
+};
+
+// Rows sorted by name.
+const Builtin* find_builtin(std::string_view name);
+std::span<const Builtin> builtins();
+// The name after `T.` in text: "call_packed" for tir.tvm_call_packed.
+std::string_view spelling(const Builtin& row);
+// The dtype of a call with these arguments; nullopt when the text states it.
+std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args);
+
+// The pointer to a buffer's memory, `A.data`: a call of tir.buffer_data on the buffer.
+inline constexpr const char* kBufferData = "tir.buffer_data";
+// `A.elem_offset` where the buffer's type leaves it open.
+inline constexpr const char* kBufferElemOffset = "tir.buffer_elem_offset";
+Expr buffer_data(const Buffer& buffer, const Span& span = {});
 
 }  // namespace relaxc

@@ -1,6 +1,7 @@
 // Functions and the module that holds them: graph functions, tensor programs and extern functions side by side.
 #pragma once
 #include <map>
+#include <variant>
 
 #include "ir/stmt.h"
 
@@ -22,14 +23,15 @@ struct Function {
 };
 
 // A tensor program (T.prim_func): params are buffers (inputs, then outputs) and scalars. Dims that occur bare in a
-// buffer's shape, strides or offset are bound by the argument.
+// buffer's shape, strides or offset are bound by the argument. `result` is what tir.ret gives, to callers in C.
 struct PrimFunc {
   std::vector<VarRef> params;
   Stmt body;
   Attrs attrs;  // global_symbol, tir.noalias, op_pattern, ...
+  std::optional<DType> result = {};
   static constexpr auto fields() {
     return std::tuple(binds_deep("params", &PrimFunc::params), field("body", &PrimFunc::body),
-                      field("attrs", &PrimFunc::attrs));
+                      field("attrs", &PrimFunc::attrs), field("result", &PrimFunc::result));
   }
 };
 
@@ -39,11 +41,24 @@ using PrimFuncRef = Ref<PrimFunc>;
 FunctionRef make_function(Function function, const Span& span = {});
 PrimFuncRef make_prim_func(PrimFunc function, const Span& span = {});
 
+// What a module's functions may name: devices, meshes of devices, and (for tests of passes) nothing.
+struct DummyInfo {
+  friend bool operator==(const DummyInfo&, const DummyInfo&) = default;
+};
+// TensorType::vdevice names it "llvm:0:global": the target's kind, its number among those of that kind, the scope.
+struct VDevice {
+  AttrValue target;  // "llvm -mcpu=znver4", or a dictionary with "kind"
+  int64_t id = 0;
+  std::string memory_scope = "global";
+  friend bool operator==(const VDevice&, const VDevice&) = default;
+};
+using GlobalInfo = std::variant<DummyInfo, VDevice, DeviceMesh>;
+
 // Passes map modules to modules; a module is a value, copies are cheap (the functions are shared).
 struct IRModule {
   std::map<std::string, Expr> functions;  // Function, PrimFunc or ExternFunc
   Attrs attrs;
-  Attrs global_infos;
+  std::map<std::string, std::vector<GlobalInfo>> global_infos;  // "vdevice", "mesh", ...
 
   const Expr* find(std::string_view name) const;
   // The function under `name`, or a CompileError that lists what there is.

@@ -7,17 +7,30 @@
 
 namespace relaxc {
 
+namespace {
+
+[[noreturn]] void fail_unknown(const OpCall& op, const char* what, size_t i) {
+  op.fail("the {} of argument {} is not known; give it with match_cast", what, i);
+}
+
+bool may_be_tensor(const Type& type) { return type.is<TensorType>() || type.is<ObjectType>(); }
+
+}  // namespace
+
 const std::vector<Expr>& OpCall::shape(size_t i) const {
   if (i >= call.args.size()) fail("expected at least {} arguments, got {}", i + 1, call.args.size());
   const std::vector<Expr>* dims = known_shape(call.args[i].type());
-  if (!dims) fail("the shape of argument {} is not known; give it with match_cast", i);
+  bool unknown = may_be_tensor(call.args[i].type()) || call.args[i].type().is<ShapeType>();
+  if (!dims && unknown) fail_unknown(*this, "shape", i);
+  if (!dims) fail("argument {} is no tensor", i);
   return *dims;
 }
 int64_t OpCall::rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
 DType OpCall::dtype(size_t i) const {
   if (i >= call.args.size()) fail("expected at least {} arguments, got {}", i + 1, call.args.size());
   std::optional<DType> dtype = tensor_dtype(call.args[i].type());
-  if (!dtype) fail("the dtype of argument {} is not known; give it with match_cast", i);
+  if (!dtype && may_be_tensor(call.args[i].type())) fail_unknown(*this, "dtype", i);
+  if (!dtype) fail("argument {} is no tensor", i);
   return *dtype;
 }
 
@@ -316,6 +329,10 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     if (!row) fail_unsupported(span, "unknown operator '{}'", ref->name);
     OpCall op{call, span, checks};
     check_arity(op, *row);
+    // The placement of distributed results is for the annotation to say.
+    for (const Expr& arg : call.args) {
+      if (arg.type().is<DTensorType>()) return object_type();
+    }
     bool complete =
         std::all_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return is_complete(arg.type()); });
     Type type = complete ? row->infer(op) : PartialInference(op, *row).run();
@@ -338,7 +355,21 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
       if ((*wanted)[d].is<Var>()) dims.emplace((*wanted)[d].get(), (*given)[d]);
     }
   }
-  return substitute(type->result, dims);
+  Type result = substitute(type->result, dims);
+  // A function of the module shares no dims with its caller; a closure may.
+  std::unordered_set<const NodeHeader*> own;
+  for (const Type& param : *type->params) {
+    walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
+  }
+  std::unordered_set<const NodeHeader*> given;
+  for (const auto& [dim, value] : dims) {
+    for (const VarRef& var : free_vars(value)) given.insert(var.get());
+  }
+  bool global = call.callee.is<GlobalVar>();
+  std::vector<VarRef> known = free_vars(result);
+  std::erase_if(known,
+                [&](const VarRef& var) { return !given.contains(var.get()) && (global || own.contains(var.get())); });
+  return without_unbound_dims(result, known);
 }
 
 }  // namespace relaxc

@@ -57,7 +57,7 @@ class StmtSimplifier {
     Expr min = facts_.simplify(node.min), extent = facts_.simplify(node.extent);
     if (auto known = as_int(extent); known && *known <= 0) return no_op();
     StmtSimplifier inner(facts_);
-    bool once = is_int(extent, 1) && node.kind != ForKind::kThreadBinding && node.annotations.empty();
+    bool once = is_int(extent, 1) && !binds_thread(node.kind) && !node.step && node.annotations.empty();
     if (once) {
       inner.facts_.bind(node.var, min);
       return inner.stmt(substitute(node.body, {{node.var.get(), min}}));

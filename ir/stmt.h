@@ -22,21 +22,24 @@ struct BufferStore {
 };
 
 // parallel: iterations in any order, on any thread. vectorized: extent is a constant once lowered; one lane each.
-// thread_binding: the iterations are bound to the thread axis named by `thread`.
-enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
+// thread_binding: the iterations are bound to the thread axis named by `thread`; launch_thread is its lowered form,
+// which names the threads of the kernel that runs.
+enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding, kLaunchThread };
+inline bool binds_thread(ForKind kind) { return kind == ForKind::kThreadBinding || kind == ForKind::kLaunchThread; }
 
-// for var in [min, min + extent). An extent <= 0 runs nothing.
+// for var in [min, min + extent), every step-th (absent: 1; a step is positive). An extent <= 0 runs nothing.
 struct For {
   VarRef var;
   Expr min, extent;
   ForKind kind = ForKind::kSerial;
-  std::string thread;  // thread_binding only: "blockIdx.x"
+  std::string thread;  // thread_binding and launch_thread: "blockIdx.x"
   Attrs annotations;
   Stmt body;
+  std::optional<Expr> step = {};
   static constexpr auto fields() {
     return std::tuple(field("min", &For::min), field("extent", &For::extent), binds("var", &For::var),
                       field("kind", &For::kind), field("thread", &For::thread), field("annotations", &For::annotations),
-                      field("body", &For::body));
+                      field("body", &For::body), field("step", &For::step));
   }
 };
 struct While {
@@ -61,14 +64,18 @@ struct Bind {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Bind::value), binds("var", &Bind::var)); }
 };
-// Memory for the rest of the enclosing Seq; contents are undefined at first.
+// Memory for the rest of the enclosing Seq; `contents`, a Constant, or undefined at first. A buffer over a pointer
+// (BufferType::data) gets no memory: it is a view from here on.
 struct AllocBuffer {
   Buffer buffer;
   Attrs annotations;
+  std::optional<Expr> contents = {};
   static constexpr auto fields() {
-    return std::tuple(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations));
+    return std::tuple(binds("buffer", &AllocBuffer::buffer), field("annotations", &AllocBuffer::annotations),
+                      field("contents", &AllocBuffer::contents));
   }
 };
+// break, continue and `return value` are calls of tir.break_loop, tir.continue_loop and tir.ret.
 struct Evaluate {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Evaluate::value)); }
@@ -81,13 +88,15 @@ struct Assert {
     return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message));
   }
 };
-// A named fact about the body that passes agree on (T.attr).
+// A named fact about `node` (0: about nothing in particular) in the body that passes agree on (T.attr).
 struct AttrStmt {
+  Expr node;
   std::string key;
   Expr value;
   Stmt body;
   static constexpr auto fields() {
-    return std::tuple(field("key", &AttrStmt::key), field("value", &AttrStmt::value), field("body", &AttrStmt::body));
+    return std::tuple(field("node", &AttrStmt::node), field("key", &AttrStmt::key), field("value", &AttrStmt::value),
+                      field("body", &AttrStmt::body));
   }
 };
 

@@ -6,6 +6,9 @@ namespace relaxc {
 
 Type object_type() { return make(ObjectType{}); }
 Type prim_type(DType dtype) { return make(PrimType{dtype}); }
+Type pointer_type(DType pointee, std::string scope) {
+  return make(PrimType{DType::handle(), pointee, scope == "global" ? std::string() : std::move(scope)});
+}
 
 Type shape_type(std::vector<Expr> values) {
   int64_t ndim = static_cast<int64_t>(values.size());

@@ -10,10 +10,16 @@ struct ObjectType {
   static constexpr auto fields() { return std::tuple(); }
 };
 
-// A scalar (or a vector of `lanes`) in a register; handle for opaque pointers.
+// A scalar (or a vector of `lanes`) in a register; handle for pointers, which are opaque unless `pointee` says what
+// they point to, in memory of `scope` (empty: "global").
 struct PrimType {
   DType dtype;
-  static constexpr auto fields() { return std::tuple(field("dtype", &PrimType::dtype)); }
+  std::optional<DType> pointee = {};
+  std::string scope = {};
+  static constexpr auto fields() {
+    return std::tuple(field("dtype", &PrimType::dtype), field("pointee", &PrimType::pointee),
+                      field("scope", &PrimType::scope));
+  }
 };
 
 // The type of a shape value: its dims when known, else its rank (-1: unknown).
@@ -38,7 +44,7 @@ struct TensorType {
 };
 
 // The type of a tensor program's buffer variable: memory seen as a dense array, or strided when strides are given.
-// Strides and elem_offset count elements.
+// Strides and elem_offset count elements. A buffer over `data`, a pointer, is a view: it has no memory of its own.
 struct BufferType {
   DType dtype;
   std::vector<Expr> shape;
@@ -47,11 +53,16 @@ struct BufferType {
   std::string scope = "global";     // "global", "local" (registers or stack), "shared", ...
   int64_t data_alignment = 64;      // bytes
   int64_t offset_factor = 0;        // elem_offset is a multiple of it when > 0
+  std::optional<Expr> data = {};
+  std::vector<int64_t> axis_separators = {};  // the dims before which flattening starts a new dim
+  bool auto_broadcast = false;                // a stride is 0 where the extent is 1 (buffer_type="auto")
   static constexpr auto fields() {
     return std::tuple(field("dtype", &BufferType::dtype), field("shape", &BufferType::shape),
                       field("strides", &BufferType::strides), field("elem_offset", &BufferType::elem_offset),
                       field("scope", &BufferType::scope), field("data_alignment", &BufferType::data_alignment),
-                      field("offset_factor", &BufferType::offset_factor));
+                      field("offset_factor", &BufferType::offset_factor), field("data", &BufferType::data),
+                      field("axis_separators", &BufferType::axis_separators),
+                      field("auto_broadcast", &BufferType::auto_broadcast));
   }
 };
 
@@ -60,19 +71,43 @@ struct TupleType {
   static constexpr auto fields() { return std::tuple(field("items", &TupleType::items)); }
 };
 
+// A grid of devices, numbered row by row.
+struct DeviceMesh {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> devices;
+  static constexpr auto fields() {
+    return std::tuple(field("shape", &DeviceMesh::shape), field("devices", &DeviceMesh::devices));
+  }
+  friend bool operator==(const DeviceMesh&, const DeviceMesh&) = default;
+};
+
+// A tensor that is spread over a mesh. The placement has an item per axis of the mesh: "S[0], R" splits dim 0 of the
+// tensor along the mesh's first axis and repeats it along the second.
+struct DTensorType {
+  Type tensor;  // a TensorType
+  DeviceMesh mesh;
+  std::string placement;
+  static constexpr auto fields() {
+    return std::tuple(field("tensor", &DTensorType::tensor), field("mesh", &DTensorType::mesh),
+                      field("placement", &DTensorType::placement));
+  }
+};
+
 // A function: params absent means opaque. Symbolic dims of the params scope over the result.
 struct FuncType {
   std::optional<std::vector<Type>> params;
   Type result;
   bool pure = true;
+  std::string derive_func = {};  // opaque functions: who derives the result's type from the arguments; empty: nobody
   static constexpr auto fields() {
     return std::tuple(binds_deep("params", &FuncType::params), field("result", &FuncType::result),
-                      field("pure", &FuncType::pure));
+                      field("pure", &FuncType::pure), field("derive_func", &FuncType::derive_func));
   }
 };
 
 Type object_type();
 Type prim_type(DType dtype);
+Type pointer_type(DType pointee, std::string scope = "global");
 Type shape_type(std::vector<Expr> values);
 Type shape_type_of_rank(int64_t ndim);
 // A tensor of known shape.

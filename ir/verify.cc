@@ -3,6 +3,7 @@
 //
 // Modules
 //   M1  functions are graph functions, tensor programs or external functions, and their names are identifiers
+//   M2  a graph function's global_symbol is its name in the module
 // Graph functions (ir/verify_graph.cc)
 //   G1  a variable is defined before it is used
 //   G2  a variable is defined once in the module
@@ -12,13 +13,14 @@
 //   G6  a pure function holds no calls with side effects
 //   G7  a symbolic dim is bound before it is used: bare in a param's type or in an earlier match_cast
 //   G8  functions that are named exist in the module
-//   G9  a call_tir fits its tensor program: number of tensors and scalars, ranks, dtypes, constant dims
+//   G9  a call_tir fits its tensor program: number of tensors and scalars, ranks, dtypes, and no dim provably different
 //   G10 a call fits its operator or function: number of arguments, attributes, operand types
 //   G11 the type a variable is declared with agrees with the type of its value
 //   G12 the index of a tuple's item is in range
 //   G13 both branches of an `if` give the declared type, and the condition is a bool scalar
 //   G14 the returned value has the declared result type
 //   G15 plain binding blocks are not empty and do not follow each other
+//   G16 relax.force_pure stands on pure functions only; calls with side effects count as pure below it
 // Tensor programs (ir/verify_prim_func.cc)
 //   T1  a buffer is defined in scope: a param, an allocation, a window
 //   T2  a scalar variable is defined in scope
@@ -27,18 +29,23 @@
 //   T5  indices, loop bounds, extents and axis values are integers
 //   T6  a stored value has the buffer's dtype and the index's lanes
 //   T7  conditions, predicates and assertions are bool
-//   T8  loop bounds have the loop variable's dtype; a thread axis belongs to thread bindings
+//   T8  loop bounds and steps have the loop variable's dtype, steps are positive; thread axes belong to thread loops
 //   T9  an axis has the dtype of its domain
 //   T10 init mentions no reduce axis (a reduction over no axes has an init all the same)
-//   T11 reads and writes cover the buffers that the block accesses
+//   T11 reads and writes cover the buffers that the block accesses, and their elements where that can be decided
 //   T12 vectors have the lanes that their operation says
 //   T13 params are buffers, scalars or handles
 //   T14 blocks stand below a root block
 //   T15 a sequence is flat: no sequence inside of it, and not of one statement
+//   T16 a view is over a pointer; the contents of an allocation have its dtype and shape
+//   T17 intrinsics get the number of arguments that they take
+//   T18 break and continue stand in a serial or while loop
+//   T19 a program calls programs of the module, with as many arguments as they take
 #include "ir/verify.h"
 
 #include "ir/text/names.h"
 #include "ir/verify_internal.h"
+#include "ir/visit.h"
 
 namespace relaxc {
 
@@ -50,8 +57,24 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
       diagnostics.error(function.span(), "'{}' is a {}, not a function [M1]", name, kind_name(function.kind()));
     if (name.empty() || text::identifier(name) != name)
       diagnostics.error(function.span(), "'{}' is no identifier [M1]", name);
+    const Function* own = function.as<Function>();
+    if (own && own->attrs.get_string("global_symbol", name) != name)
+      diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name,
+                        own->attrs.get_string("global_symbol", name));
     if (auto graph = try_cast<Function>(function)) verify_graph(*graph, module, ops, defined, diagnostics);
-    if (auto program = try_cast<PrimFunc>(function)) verify_program(name, *program, defined, diagnostics);
+    auto program = try_cast<PrimFunc>(function);
+    if (!program) continue;
+    verify_program(name, *program, defined, diagnostics);
+    walk((*program)->body, [&](const Ref<Call>& call) {
+      const GlobalVar* callee = call->callee.as<GlobalVar>();
+      const Expr* found = callee ? module.find(callee->name) : nullptr;
+      const PrimFunc* called = found ? found->as<PrimFunc>() : nullptr;
+      if (callee && !called)
+        diagnostics.error(call.span(), "'{}' is no tensor program of the module [T19]", callee->name);
+      if (called && called->params.size() != call->args.size())
+        diagnostics.error(call.span(), "'{}' takes {} arguments, got {} [T19]", callee->name, called->params.size(),
+                          call->args.size());
+    });
   }
 }
 

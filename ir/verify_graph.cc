@@ -15,6 +15,23 @@ bool dims_may_agree(const Expr& a, const Expr& b) {
   return !difference || *difference == 0;
 }
 
+bool functions_may_agree(const FuncType& wanted, const FuncType& given);
+
+// The dims that stand bare in `pattern`, in terms of `type`.
+void bind_dims(const Type& pattern, const Type& type, VarMap& dims) {
+  const TupleType* items = pattern.as<TupleType>();
+  const TupleType* others = type.as<TupleType>();
+  if (items && others && items->items.size() == others->items.size()) {
+    for (size_t i = 0; i < items->items.size(); ++i) bind_dims(items->items[i], others->items[i], dims);
+  }
+  const std::vector<Expr>* wanted = known_shape(pattern);
+  const std::vector<Expr>* given = known_shape(type);
+  if (!wanted || !given || wanted->size() != given->size()) return;
+  for (size_t d = 0; d < wanted->size(); ++d) {
+    if ((*wanted)[d].is<Var>()) dims.emplace((*wanted)[d].get(), (*given)[d]);
+  }
+}
+
 // Whether a value of type `given` may stand where `wanted` is declared: nothing known contradicts.
 bool may_agree(const Type& wanted, const Type& given) {
   if (wanted.is<ObjectType>() || given.is<ObjectType>()) return true;
@@ -28,9 +45,10 @@ bool may_agree(const Type& wanted, const Type& given) {
     }
     return true;
   }
-  if (const FuncType* type = wanted.as<FuncType>()) {
-    const FuncType& other = *given.as<FuncType>();
-    return !type->params || !other.params || type->params->size() == other.params->size();
+  if (const FuncType* type = wanted.as<FuncType>()) return functions_may_agree(*type, *given.as<FuncType>());
+  if (const DTensorType* type = wanted.as<DTensorType>()) {
+    const DTensorType& other = *given.as<DTensorType>();
+    return type->mesh == other.mesh && type->placement == other.placement && may_agree(type->tensor, other.tensor);
   }
   auto x = tensor_dtype(wanted), y = tensor_dtype(given);
   if (x && y && *x != *y) return false;
@@ -43,6 +61,26 @@ bool may_agree(const Type& wanted, const Type& given) {
     if (!dims_may_agree((*dims)[d], (*others)[d])) return false;
   }
   return true;
+}
+
+// The dims of each are its own; only what does not depend on them is compared.
+bool functions_may_agree(const FuncType& wanted, const FuncType& given) {
+  if (wanted.pure && !given.pure) return false;
+  if (!wanted.params || !given.params) return true;
+  if (wanted.params->size() != given.params->size()) return false;
+  VarMap dims;
+  for (size_t i = 0; i < wanted.params->size(); ++i) {
+    bind_dims((*given.params)[i], (*wanted.params)[i], dims);
+    if (!may_agree(substitute((*given.params)[i], dims), (*wanted.params)[i])) return false;
+  }
+  return may_agree(wanted.result, substitute(given.result, dims));
+}
+
+// What each device holds of a distributed tensor: its shape is the program's affair.
+Type without_shape(const DTensorType& type) {
+  TensorType local = *type.tensor.as<TensorType>();
+  local.shape.reset();
+  return make(std::move(local));
 }
 
 // A kernel called in destination-passing form: it writes to memory made for it.
@@ -60,7 +98,10 @@ class GraphVerifier {
   void run(const FunctionRef& function) {
     Scope scope(*this);
     Span outer_place = std::exchange(place_, function.span() ? function.span() : place_);
-    bool outer_pure = std::exchange(pure_, function->pure);
+    bool forced = function->attrs.get_bool("relax.force_pure", false);
+    if (forced && !function->pure) error(function.span(), "relax.force_pure of a function that is not pure [G16]");
+    bool outer_pure = std::exchange(pure_, function->pure && !forced);
+    bool outer_forced = std::exchange(forced_, forced);
     for (const VarRef& param : function->params) define(param);
     for (const VarRef& param : function->params) bind_dims(param.type());
     for (const VarRef& param : function->params) use_type(param.type(), param.span());
@@ -71,6 +112,7 @@ class GraphVerifier {
             print_type(function->result));
     place_ = outer_place;
     pure_ = outer_pure;
+    forced_ = outer_forced;
   }
 
  private:
@@ -278,7 +320,7 @@ class GraphVerifier {
       pure = graph ? graph->pure : target && target->is<PrimFunc>() ? true : !type || type->pure;
       if (global) name = global->name;
     }
-    if (pure) return;
+    if (pure || forced_) return;
     if (dataflow) {
       error(span, "a call of '{}', which has side effects, in a dataflow block [G5]", name);
     } else if (pure_) {
@@ -289,12 +331,13 @@ class GraphVerifier {
   void call_type(const Binding& b, const Span& span) {
     const Call& node = *b.value.as<Call>();
     const std::string& op = op_name(b.value);
-    if (op == "relax.call_tir" || op == "relax.call_dps_packed") call_tir(node, op, span);
+    if (op.starts_with("relax.call_tir") || op == "relax.call_dps_packed") call_tir(node, op, span);
     if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
       const Expr* target = module_.find(callee->name);
       if (!target) return;  // reported
       if (auto program = try_cast<PrimFunc>(*target)) return kernel_call(callee->name, *program, node, span);
     }
+    if (const FuncType* type = node.callee.type().as<FuncType>(); type && type->params) arguments(*type, node, span);
     if (b.cast) return;
     try {
       Type inferred = infer_call_type(node, span, ops_);
@@ -307,6 +350,18 @@ class GraphVerifier {
         if (!diagnostic.span) diagnostic.span = place_;
         diagnostics_.add(std::move(diagnostic));
       }
+    }
+  }
+
+  // Each argument against the parameter's type, dims in the caller's terms.
+  void arguments(const FuncType& type, const Call& node, const Span& span) {
+    if (type.params->size() != node.args.size()) return;  // infer reports it
+    VarMap dims;
+    for (size_t i = 0; i < node.args.size(); ++i) relaxc::bind_dims((*type.params)[i], node.args[i].type(), dims);
+    for (size_t i = 0; i < node.args.size(); ++i) {
+      Type wanted = substitute((*type.params)[i], dims);
+      if (!may_agree(wanted, node.args[i].type()))
+        error(span, "argument {} is {}, expected {} [G10]", i, print_type(node.args[i].type()), print_type(wanted));
     }
   }
 
@@ -342,24 +397,55 @@ class GraphVerifier {
     const TupleType* inputs = node.args[1].type().as<TupleType>();
     if (!inputs) return;
     types = inputs->items;
+    size_t given_scalars = std::erase_if(types, [](const Type& type) { return type.is<PrimType>(); });
     std::vector<Type> outputs = node.type_args;
     if (outputs.size() == 1 && outputs[0].is<TupleType>())
       outputs = std::vector<Type>(outputs[0].as<TupleType>()->items);
+    // What is written in place is an input already.
+    std::vector<int64_t> in_place;
+    const AttrValue* indices = node.attrs.find("inplace_indices");
+    if (indices && from_attr(*indices, in_place) && in_place.size() == outputs.size()) {
+      for (size_t i = outputs.size(); i-- > 0;) {
+        int64_t index = in_place[i];
+        if (index < 0 || index >= static_cast<int64_t>(types.size())) continue;
+        if (!may_agree(types[static_cast<size_t>(index)], outputs[i]))
+          error(span, "output {} of '{}' is {}, written in place of {} [G9]", i, name, print_type(outputs[i]),
+                print_type(types[static_cast<size_t>(index)]));
+        outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i));
+      }
+    }
+    for (Type& type : types) {
+      if (const DTensorType* spread = type.as<DTensorType>()) type = without_shape(*spread);
+    }
+    for (Type& type : outputs) {
+      if (const DTensorType* spread = type.as<DTensorType>()) type = without_shape(*spread);
+    }
     std::vector<Buffer> buffers = buffer_params(*program);
     if (buffers.size() != types.size() + outputs.size())
       return error(span, "'{}' has {} buffers, got {} inputs and {} outputs [G9]", name, buffers.size(), types.size(),
                    outputs.size());
+    size_t input_count = types.size();
     types.insert(types.end(), outputs.begin(), outputs.end());
     size_t wanted_scalars = (*program)->params.size() - buffers.size();
     const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
-    size_t given_scalars = scalars ? scalars->values.size() : 0;
+    given_scalars += scalars ? scalars->values.size() : 0;
     if (wanted_scalars != given_scalars)
       error(span, "'{}' takes {} scalars in tir_vars, got {} [G9]", name, wanted_scalars, given_scalars);
     VarMap dims;  // the program's dims in the caller's terms
+    for (size_t i = 0, k = 0; i < (*program)->params.size(); ++i) {
+      const VarRef& param = (*program)->params[i];
+      if (param.type().is<PrimType>() && scalars && k < scalars->values.size())
+        dims.emplace(param.get(), cast_to(scalars->values[k++], dtype_of(static_cast<const Expr&>(param))));
+    }
+    struct DimPlace {
+      Expr wanted, given;
+      std::string place;
+    };
+    std::vector<DimPlace> places;
     for (size_t i = 0; i < types.size(); ++i) {
       const BufferType& buffer = buffer_type(buffers[i]);
-      const char* role = i < inputs->items.size() ? "input" : "output";
-      size_t number = i < inputs->items.size() ? i : i - inputs->items.size();
+      const char* role = i < input_count ? "input" : "output";
+      size_t number = i < input_count ? i : i - input_count;
       auto dtype = tensor_dtype(types[i]);
       if (dtype && *dtype != buffer.dtype)
         error(span, "{} {} of '{}' is {}, expected {} [G9]", role, number, name, to_string(*dtype),
@@ -372,11 +458,15 @@ class GraphVerifier {
       const std::vector<Expr>* shape = known_shape(types[i]);
       for (size_t d = 0; shape && d < shape->size(); ++d) {
         const Expr& wanted = buffer.shape[d];
-        if (wanted.is<Var>()) dims.emplace(wanted.get(), (*shape)[d]);
-        auto x = as_int(wanted.is<Var>() ? dims.at(wanted.get()) : wanted), y = as_int((*shape)[d]);
-        if (x && y && *x != *y)
-          error(span, "dim {} of {} {} of '{}' is {}, expected {} [G9]", d, role, number, name, *y, *x);
+        if (wanted.is<Var>()) dims.emplace(wanted.get(), cast_to((*shape)[d], dtype_of(wanted)));
+        places.push_back({wanted, (*shape)[d], fmt::format("dim {} of {} {}", d, role, number)});
       }
+    }
+    // Compound dims once all bare ones are known.
+    for (const auto& [wanted, given, place] : places) {
+      Expr expected = simplify(cast_to(substitute(wanted, dims), kInt64));
+      if (!dims_may_agree(expected, given))
+        error(span, "{} of '{}' is {}, expected {} [G9]", place, name, print_expr(given), print_expr(expected));
     }
   }
 
@@ -385,7 +475,7 @@ class GraphVerifier {
   DefinedVars& defined_;
   Diagnostics& diagnostics_;
   Span place_;
-  bool pure_ = true;
+  bool pure_ = true, forced_ = false;  // forced: impure calls are taken for pure
   std::unordered_set<const NodeHeader*> scope_, hidden_;
   std::vector<const NodeHeader*> order_;
 };

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "ir/arith.h"
+#include "ir/intrinsics.h"
 #include "ir/regions.h"
 #include "ir/verify_internal.h"
 
@@ -62,6 +64,11 @@ class ProgramVerifier {
     for (const Expr& dim : type.shape) check(dim);
     for (const Expr& stride : type.strides) check(stride);
     if (type.elem_offset) check(*type.elem_offset);
+    if (type.data) {
+      expr(*type.data);
+      if (!prim(*type.data) || !prim(*type.data)->dtype.is_handle())
+        error(buffer.span(), "buffer '{}' is over data that is no pointer [T16]", buffer->name);
+    }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       error(buffer.span(), "buffer '{}' has {} strides for {} dims [T4]", buffer->name, type.strides.size(),
             type.shape.size());
@@ -128,6 +135,13 @@ class ProgramVerifier {
               to_string(type->dtype.with_lanes(type->dtype.lanes * lanes)));
       return;
     }
+    if (const Lambda* lambda = e.as<Lambda>()) {
+      Scope scope(*this);
+      for (const VarRef& param : lambda->params) define(param);
+      for (const Expr& result : lambda->results) expr(result);
+      return;
+    }
+    if (const Call* call = e.as<Call>()) arity(e, *call);
     if (const Let* let = e.as<Let>()) {
       expr(let->value);
       Scope scope(*this);
@@ -138,6 +152,19 @@ class ProgramVerifier {
       if (is_expr_kind(child.kind()) && !child.is<OpRef>()) expr(cast_handle<Expr>(child));
     });
     lanes(e);
+  }
+
+  void arity(const Expr& e, const Call& call) {
+    const Builtin* builtin = find_builtin(op_name(e));
+    const Intrinsic* row = find_intrinsic(op_name(e));
+    int count = static_cast<int>(call.args.size());
+    int least = builtin ? builtin->least : row ? row->arity : 0, most = builtin ? builtin->most : row ? row->arity : -1;
+    if (count < least || (most >= 0 && count > most))
+      error(e.span(), "{} got {} arguments, expected {} [T17]", op_name(e), count,
+            most < 0 ? fmt::format("at least {}", least) : fmt::format("{}", least));
+    bool leaves = op_name(e) == "tir.break_loop" || op_name(e) == "tir.continue_loop";
+    if (leaves && !in_loop_)
+      error(e.span(), "{} stands in no serial loop [T18]", op_name(e) == "tir.break_loop" ? "break" : "continue");
   }
 
   void lanes(const Expr& e) {
@@ -157,9 +184,10 @@ class ProgramVerifier {
       same(node->a);
       same(node->b);
     }
-    if (const Ramp* node = e.as<Ramp>(); node && node->lanes != type->dtype.lanes)
+    auto differs = [&](int64_t lanes) { return type->dtype != type->dtype.with_lanes(static_cast<int>(lanes)); };
+    if (const Ramp* node = e.as<Ramp>(); node && differs(node->lanes))
       error(e.span(), "a ramp of {} lanes has type {} [T12]", node->lanes, to_string(type->dtype));
-    if (const Broadcast* node = e.as<Broadcast>(); node && node->lanes != type->dtype.lanes)
+    if (const Broadcast* node = e.as<Broadcast>(); node && differs(node->lanes))
       error(e.span(), "a broadcast to {} lanes has type {} [T12]", node->lanes, to_string(type->dtype));
   }
 
@@ -204,16 +232,27 @@ class ProgramVerifier {
               error(s.span(), "loop variable '{}' is {}, its bounds are {} and {} [T8]", node.var->name,
                     to_string(dtype), to_string(prim(node.min)->dtype), to_string(prim(node.extent)->dtype));
           }
-          if ((node.kind == ForKind::kThreadBinding) == node.thread.empty())
+          if (binds_thread(node.kind) == node.thread.empty())
             error(s.span(), "a thread axis belongs to thread bindings [T8]");
+          if (node.step) {
+            expr(*node.step);
+            auto known = as_int(*node.step);
+            if (!prim(*node.step) || prim(*node.step)->dtype != prim(node.var)->dtype || (known && *known < 1))
+              error(s.span(), "the step of loop '{}' is no positive {} [T8]", node.var->name,
+                    to_string(prim(node.var)->dtype));
+          }
           Scope scope(*this);
+          bool outer = std::exchange(in_loop_, node.kind == ForKind::kSerial);
           define(node.var);
           stmt(node.body);
+          in_loop_ = outer;
         },
         [&](const While& node) {
           expr(node.condition);
           boolean(node.condition, "the condition", s.span());
+          bool outer = std::exchange(in_loop_, true);
           scoped(node.body);
+          in_loop_ = outer;
         },
         [&](const IfThenElse& node) {
           expr(node.condition);
@@ -228,6 +267,15 @@ class ProgramVerifier {
         [&](const AllocBuffer& node) {
           buffer_dims(node.buffer);
           define(node.buffer);
+          const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr;
+          const BufferType* type = node.buffer.type().as<BufferType>();
+          if (!node.contents || !type) return;
+          bool fits =
+              contents && contents->data.dtype() == type->dtype && contents->data.shape().size() == type->shape.size();
+          for (size_t d = 0; fits && d < type->shape.size(); ++d)
+            fits = is_int(type->shape[d], contents->data.shape()[d]);
+          if (!fits)
+            error(s.span(), "the contents of '{}' are no constant of its dtype and shape [T16]", node.buffer->name);
         },
         [&](const Evaluate& node) { expr(node.value); },
         [&](const Assert& node) {
@@ -235,6 +283,7 @@ class ProgramVerifier {
           boolean(node.condition, "the condition", s.span());
         },
         [&](const AttrStmt& node) {
+          expr(node.node);
           expr(node.value);
           scoped(node.body);
         },
@@ -281,6 +330,10 @@ class ProgramVerifier {
     }
     for (const MatchBuffer& window : node.match_buffers) {
       region(window.source, s.span());
+      // Strides and offsets that stand bare are bound by the window.
+      visit_children(window.buffer.type(), [&](const NodeRef& number, Slot) {
+        if (number.is<Var>() && !scope_.contains(number.get())) define(cast<Var>(number));
+      });
       buffer_dims(window.buffer);
       define(window.buffer);
     }
@@ -319,12 +372,42 @@ class ProgramVerifier {
       if (!covered(node.writes, r.buffer))
         error(s.span(), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
     }
+    // Element by element, where an index is a constant away from a declared region.
+    auto outside = [](const BufferRegion& region, const std::vector<Expr>& at) {
+      for (size_t d = 0; d < at.size() && d < region.ranges.size(); ++d) {
+        const Range& range = region.ranges[d];
+        if (dtype_of(at[d]) != dtype_of(range.min) || !dtype_of(at[d]).is_integral()) continue;
+        auto distance = as_int(simplify(at[d] - range.min)), extent = as_int(range.extent);
+        if (distance && (*distance < 0 || (extent && *distance >= *extent))) return true;
+      }
+      return false;
+    };
+    auto check = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer, const std::vector<Expr>& at,
+                     const Span& span, std::string_view does) {
+      bool found_one = false;
+      for (const BufferRegion& region : declared) {
+        if (!same_node(region.buffer, buffer)) continue;
+        if (!outside(region, at)) return;
+        found_one = true;
+      }
+      if (found_one)
+        error(span ? span : s.span(), "block '{}' {} '{}' outside of the region that it declares [T11]", node.name,
+              does, buffer->name);
+    };
+    std::vector<BufferRegion> reads = node.reads;
+    if (node.init) reads.insert(reads.end(), node.writes.begin(), node.writes.end());
+    walk(
+        node.body,
+        [&](const Ref<BufferLoad>& load) { check(reads, load->buffer, load->indices, load.span(), "reads"); },
+        [&](const Ref<BufferStore>& store) {
+          check(node.writes, store->buffer, store->indices, store.span(), "writes");
+        });
   }
 
   DefinedVars& defined_;
   Diagnostics& diagnostics_;
   Span place_;
-  bool rootless_ = false;
+  bool rootless_ = false, in_loop_ = false;
   std::unordered_set<const NodeHeader*> scope_;
   std::vector<const NodeHeader*> order_;
 };

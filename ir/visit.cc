@@ -340,6 +340,10 @@ class EqualVisitor {
       if (a.has_value() != b.has_value()) return differ();
       return !a || member(*a, *b, role);
     } else if constexpr (HasFields<V>) {
+      // A local function may call itself.
+      if constexpr (std::is_same_v<V, Binding>) {
+        if (a.value.template is<Function>() && !node(a.var, b.var, Role::kBinds)) return false;
+      }
       return members(a, b, false);
     } else if constexpr (std::is_same_v<V, Tensor>) {
       return same_contents(a, b) || differ();
@@ -404,6 +408,9 @@ class HashVisitor {
       mix(a.has_value());
       if (a) member(*a, role);
     } else if constexpr (HasFields<V>) {
+      if constexpr (std::is_same_v<V, Binding>) {
+        if (a.value.template is<Function>()) node(a.var, Role::kBinds);
+      }
       members(a, false);
     } else {
       leaf(a);

@@ -1,6 +1,7 @@
 // Expects: call_tir and call_dps_packed on tensors of known shape. Guarantees: none is left. Each output is allocated
 // by relax.builtin.alloc_tensor and the kernel is called as callee(inputs..., outputs..., R.shape([scalars])), where
 // the scalars are the values of scalar_arguments(callee) in order; the bindings stand in impure blocks.
+#include "ir/text/printer.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -38,6 +39,10 @@ class DestinationPasser {
     }
     const Span& span = binding.value.span() ? binding.value.span() : original.var.span();
     std::vector<Expr> args = call_tir->tensors, results;
+    for (const Expr& arg : args) {
+      if (!arg.type().is<TensorType>())
+        fail_unsupported(span, "an argument of type {} cannot be passed to a kernel yet", print_type(arg.type()));
+    }
     for (size_t i = 0; i < call_tir->outputs.size(); ++i) {
       const Type& type = call_tir->outputs[i];
       const std::vector<Expr>* shape = known_shape(type);

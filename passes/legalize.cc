@@ -23,6 +23,10 @@ class Legalizer final : public GraphRewriter {
     const Call& node = *binding.value.as<Call>();
     const Span& span = binding.var.span();
     OpCall op{node, span};
+    for (const Expr& arg : node.args) {
+      if (arg.type().is<DTensorType>()) op.unsupported("distributed tensors cannot be compiled yet");
+    }
+    row->infer(op);  // operands that are not known well enough end here, with their place
     PrimFuncRef program = row->legalize(op);
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {

@@ -91,6 +91,7 @@ class Planner {
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
       if (!as_call(binding.value, "relax.builtin.alloc_tensor") || escaped_.contains(binding.var.get())) continue;
+      if (!known_shape(binding.var.type()) || !tensor_dtype(binding.var.type())) continue;
       Expr bytes = int_imm(tensor_dtype(binding.var.type())->bytes());
       bool at_entry = true;
       for (const Expr& dim : *known_shape(binding.var.type())) {

@@ -1,6 +1,7 @@
 // Runs every tests/**/*.test. The first line says what to do with the module below it:
 //   # test: roundtrip        it prints as the text after `# ----` (as itself when there is none), and that text parses
 //                            to an equal module and prints the same
+//   # test: dialect=0.26     the same in the spelling of that version
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
 //   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`
@@ -184,6 +185,14 @@ void run(const std::filesystem::path& path) {
     if (separator == whole.size()) expected = body_of(input.substr(input.find('\n') + 1));
     return check_text(path, whole, separator, expected, body_of(print_module(module, kWhole)));
   }
+  if (command == "dialect=0.26") {
+    check_verified(module);
+    PrintOptions later = kWhole;
+    later.dialect = Dialect::kTvm26;
+    std::string printed = print_module(module, later);
+    CHECK(structural_equal(module, parse(printed, "printed")));
+    return check_text(path, whole, separator, expected, body_of(printed));
+  }
   if (command.starts_with("passes=")) {
     check_verified(module);
     CompileSettings settings;
@@ -196,7 +205,7 @@ void run(const std::filesystem::path& path) {
     }
     return check_text(path, whole, separator, expected, body_of(print_module(module, kWhole)));
   }
-  FAIL("unknown command '" << command << "'; there are roundtrip, verify, parse-error and passes=");
+  FAIL("unknown command '" << command << "'; there are roundtrip, dialect=0.26, verify, parse-error and passes=");
 }
 
 }  // namespace

@@ -105,6 +105,7 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   frame.steps_left = options.max_steps;
   frame.check_regions = options.check_regions;
   frame.depth = 0;
+  frame.leave = Frame::Leave::kNo;
   frame.running = nullptr;
   frame.reverse_parallel_loops = options.reverse_parallel_loops;
   frame.alloc_bytes_left = options.max_alloc_bytes;
@@ -131,6 +132,7 @@ void Interpreter::State::bind_memory(const Param& param, const Tensor& tensor) {
   BufferState& state = frame.buffers[param.slot];
   state.data = static_cast<char*>(tensor.raw());
   state.capacity = tensor.size();
+  state.element_bytes = tensor.dtype().bytes();
   state.offset = 0;
   state.shape = tensor.shape();
   state.strides = dense_strides(tensor.shape());

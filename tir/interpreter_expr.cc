@@ -128,8 +128,9 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     X(kAdd)
     X(kSub)
     X(kMul)
-    X(kDiv) X(kTruncMod) X(kFloorDiv) X(kFloorMod) X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd)
-        X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
+    X(kDiv)
+    X(kTruncMod) X(kFloorDiv) X(kFloorMod) X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr)
+        X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
 #undef X
   }
   CHECK(false, "unknown binary operation");
@@ -259,6 +260,7 @@ struct FmaFloat32 final : Code {
 
 double round_float(double value, DType dtype) {
   if (dtype.bits == 64) return value;
+  if (dtype.is_small_float()) return small_float_to_double(double_to_small_float(value, dtype), dtype);
   float single = static_cast<float>(value);
   if (dtype.bits == 32) return single;
   // Round to odd first, so that the second rounding decides alone.
@@ -277,6 +279,9 @@ CodePtr Compiler::expr(const Expr& whole) {
   auto unsupported = [&](const auto&) -> CodePtr {
     fail_unsupported(whole.span(), "interpreter: {} has no scalar value", kind_name(whole.kind()));
   };
+  const PrimType* type = whole.type().as<PrimType>();
+  if (type && type->dtype.is_scalable())
+    fail_unsupported(whole.span(), "interpreter: a vector of scalable length ({})", to_string(type->dtype));
   return match(
       whole, [](const IntImm& node) -> CodePtr { return std::make_unique<IntConst>(node.value); },
       [](const FloatImm& node) -> CodePtr { return std::make_unique<FloatConst>(node.value); },
@@ -345,6 +350,7 @@ CodePtr Compiler::binary_code(const Binary& node, const Expr& whole) {
 
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   const std::string& name = op_name(whole);
+  if ((name == "tir.likely" || name == "tir.assume") && node.args.size() == 1) return expr(node.args[0]);
   if (name == "tir.if_then_else" && node.args.size() == 3) {
     auto code = std::make_unique<IfThenElseCode>();
     code->condition = expr(node.args[0]);

@@ -22,6 +22,7 @@ union Word {
 struct BufferState {
   char* data = nullptr;
   int64_t capacity = 0;  // elements at data
+  int64_t element_bytes = 1;
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
   std::vector<uint64_t> storage;  // of an allocation
@@ -46,6 +47,8 @@ struct Frame {
   int64_t lane = 0;
   int64_t steps_left = INT64_MAX;
   int64_t alloc_bytes_left = 0;
+  // What a running loop is told by break and continue; the statements up to the loop stop.
+  enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
   bool reverse_parallel_loops = false;
   bool check_regions = false;
   int64_t depth = 0;                      // of running blocks
@@ -87,7 +90,9 @@ struct BufferCode {
   Buffer buffer;
   int slot;
   std::vector<CodePtr> shape, strides;
-  CodePtr offset;  // null: 0
+  CodePtr offset;                       // null: 0
+  int source = -1;                      // a view: the buffer whose memory it is
+  std::optional<Tensor> contents = {};  // what the memory holds at first
 };
 
 class Compiler {

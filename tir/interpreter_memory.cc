@@ -50,11 +50,14 @@ Word read_element(const char* at, DType dtype) {
       return integer(read_as<int64_t>(at));
     case DTypeCode::kHandle:
       break;
+    default:
+      return floating(small_float_to_double(read_as<uint8_t>(at), dtype));
   }
   CHECK(false, "element of {}", to_string(dtype));
 }
 
 void write_element(char* at, DType dtype, Word value) {
+  if (dtype.is_small_float()) return write_as(at, double_to_small_float(value.f, dtype));
   if (dtype.is_float()) {
     if (dtype.bits == 64) return write_as(at, value.f);
     if (dtype.bits == 32) return write_as(at, static_cast<float>(value.f));
@@ -118,7 +121,7 @@ Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<E
   if (indices.size() != type.shape.size()) {
     fail(span, "buffer '{}' of rank {} is accessed with {} indices", buffer->name, type.shape.size(), indices.size());
   }
-  if (type.dtype.is_handle() || type.dtype.bits % 8 != 0)
+  if (type.dtype.is_handle() || (type.dtype.bits % 8 != 0 && !type.dtype.is_small_float()))
     fail_unsupported(span, "interpreter: buffer '{}' of {}", buffer->name, to_string(type.dtype));
   Access access{buffer, compiler.buffer_slot(buffer, span), {}, nullptr, type.dtype, span, false};
   for (const Expr& index : indices) access.indices.push_back(compiler.expr(index));
@@ -162,6 +165,15 @@ void allocate(Frame& frame, const BufferCode& code) {
   state.offset = code.offset ? code.offset->as_int(frame) : 0;
   if (count && *count > 0) count = checked_add(*count, state.offset);
   DType dtype = buffer_type(code.buffer).dtype;
+  if (code.source >= 0) {
+    const BufferState& source = frame.buffers[code.source];
+    state.data = source.data;
+    state.capacity = source.capacity * source.element_bytes / dtype.bytes();
+    state.element_bytes = dtype.bytes();
+    state.depth = frame.depth;  // what it touches is not traced to the source
+    return;
+  }
+  state.element_bytes = dtype.bytes();
   std::optional<int64_t> bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
   int64_t held = static_cast<int64_t>(state.storage.size() * sizeof(uint64_t));
   if (!bytes || *bytes < 0 || *bytes - held > frame.alloc_bytes_left) {
@@ -174,6 +186,7 @@ void allocate(Frame& frame, const BufferCode& code) {
   }
   std::fill_n(state.storage.begin(), words, ~uint64_t{0});
   state.data = reinterpret_cast<char*>(state.storage.data());
+  if (code.contents) std::memcpy(state.data, code.contents->raw(), static_cast<size_t>(code.contents->bytes()));
   state.capacity = *count;
   state.depth = frame.depth;
 }

@@ -1,6 +1,8 @@
 // Statements of the interpreter. Semantics: ir/stmt.h.
 #include <algorithm>
+#include <utility>
 
+#include "ir/intrinsics.h"
 #include "tir/interpreter_internal.h"
 
 namespace relaxc::interpreter {
@@ -19,9 +21,20 @@ struct Counted : Step {
 struct SeqStep final : Step {
   std::vector<StepPtr> steps;
   void run(Frame& frame) const override {
-    for (const StepPtr& step : steps) step->run(frame);
+    for (const StepPtr& step : steps) {
+      step->run(frame);
+      if (frame.leave != Frame::Leave::kNo) return;
+    }
   }
 };
+// break and continue.
+struct LeaveStep final : Step {
+  Frame::Leave leave;
+  explicit LeaveStep(Frame::Leave l) : leave(l) {}
+  void run(Frame& frame) const override { frame.leave = leave; }
+};
+// After an iteration: whether the loop ends.
+bool ends(Frame& frame) { return std::exchange(frame.leave, Frame::Leave::kNo) == Frame::Leave::kBreak; }
 
 struct StoreStep final : Counted {
   Access access;
@@ -65,17 +78,20 @@ struct StoreStep final : Counted {
 struct ForStep final : Counted {
   using Counted::Counted;
   int slot;
-  CodePtr min, extent;
+  CodePtr min, extent, step;  // step: null for 1
   DType dtype;
   bool parallel;
   StepPtr body;
   void run(Frame& frame) const override {
-    int64_t first = min->as_int(frame), n = extent->as_int(frame);
+    int64_t first = min->as_int(frame), n = extent->as_int(frame), stride = step ? step->as_int(frame) : 1;
+    if (stride < 1) fail(span, "the step of the loop is {}", stride);
+    if (n > 0) n = (n - 1) / stride + 1;
     bool reverse = parallel && frame.reverse_parallel_loops;
     for (int64_t i = 0; i < n; ++i) {
       count(frame);
-      frame.slots[slot].i = wrap_int(first + (reverse ? n - 1 - i : i), dtype);
+      frame.slots[slot].i = wrap_int(first + (reverse ? n - 1 - i : i) * stride, dtype);
       body->run(frame);
+      if (ends(frame)) return;
     }
   }
 };
@@ -87,6 +103,7 @@ struct WhileStep final : Counted {
     while (condition->as_int(frame)) {
       count(frame);
       body->run(frame);
+      if (ends(frame)) return;
     }
   }
 };
@@ -182,6 +199,7 @@ struct WindowStep final : Step {
     BufferState& state = frame.buffers[slot];
     state.data = from.data;
     state.capacity = from.capacity;
+    state.element_bytes = from.element_bytes;
     state.offset = from.offset;
     state.depth = frame.depth;
     state.shape.clear();
@@ -309,6 +327,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         auto step = std::make_unique<ForStep>(span);
         step->min = expr(node.min);
         step->extent = expr(node.extent);
+        if (node.step) step->step = expr(*node.step);
         step->dtype = dtype_of(node.var);
         step->parallel = node.kind == ForKind::kParallel;
         step->slot = define(node.var);
@@ -336,10 +355,20 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         return step;
       },
       [&](const AllocBuffer& node) -> StepPtr {
+        int source = -1;
+        if (const std::optional<Expr>& data = buffer_type(node.buffer).data) {
+          const Call* pointer = as_call(*data, kBufferData);
+          if (!pointer) fail_unsupported(span, "interpreter: buffer '{}' over a pointer", node.buffer->name);
+          source = buffer_slot(cast<Var>(pointer->args[0]), span);
+        }
         BufferCode code = buffer_code(node.buffer, define_buffer(node.buffer));
+        code.source = source;
+        if (node.contents) code.contents = node.contents->as<Constant>()->data;
         return std::make_unique<AllocStep>(std::move(code), span);
       },
       [&](const Evaluate& node) -> StepPtr {
+        if (as_call(node.value, "tir.break_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kBreak);
+        if (as_call(node.value, "tir.continue_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kContinue);
         auto step = std::make_unique<EvaluateStep>(span);
         step->value = expr(node.value);
         step->dtype = dtype_of(node.value);

@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
   add_compile(app, exit_code);
   add_opt(app, exit_code);
   add_bench(app, exit_code);
+  add_text(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

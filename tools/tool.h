@@ -46,5 +46,6 @@ void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_text(CLI::App& app, int& exit_code);  // fmt, check, diff
 
 }  // namespace relaxc::tools

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
+
+#include "support/check.h"
 
 namespace relaxc {
 
@@ -15,6 +18,35 @@ struct CodeName {
   DTypeCode code;
   std::string_view name;
 };
+
+// How the bits of a small float are laid out below the sign. Without infinity, `nan` tells what stands for NaN.
+enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
+struct SmallFloat {
+  DTypeCode code;
+  std::string_view name;
+  int bits, mantissa, bias;
+  NaN nan;
+};
+constexpr SmallFloat kSmallFloats[] = {
+    {DTypeCode::kFloat8E3M4, "float8_e3m4", 8, 4, 3, NaN::kIeee},
+    {DTypeCode::kFloat8E4M3B11FNUZ, "float8_e4m3b11fnuz", 8, 3, 11, NaN::kNegativeZero},
+    {DTypeCode::kFloat8E4M3FNUZ, "float8_e4m3fnuz", 8, 3, 8, NaN::kNegativeZero},
+    {DTypeCode::kFloat8E4M3FN, "float8_e4m3fn", 8, 3, 7, NaN::kAllOnes},
+    {DTypeCode::kFloat8E4M3, "float8_e4m3", 8, 3, 7, NaN::kIeee},
+    {DTypeCode::kFloat8E5M2FNUZ, "float8_e5m2fnuz", 8, 2, 16, NaN::kNegativeZero},
+    {DTypeCode::kFloat8E5M2, "float8_e5m2", 8, 2, 15, NaN::kIeee},
+    {DTypeCode::kFloat8E8M0FNU, "float8_e8m0fnu", 8, 0, 127, NaN::kAllOnes},  // no sign
+    {DTypeCode::kFloat6E2M3FN, "float6_e2m3fn", 6, 3, 1, NaN::kNone},
+    {DTypeCode::kFloat6E3M2FN, "float6_e3m2fn", 6, 2, 3, NaN::kNone},
+    {DTypeCode::kFloat4E2M1FN, "float4_e2m1fn", 4, 1, 1, NaN::kNone},
+};
+const SmallFloat& small_float(DType dtype) {
+  for (const SmallFloat& row : kSmallFloats) {
+    if (row.code == dtype.code) return row;
+  }
+  CHECK(false, "{} is no float of 8 bits or less", to_string(dtype));
+}
+
 // "bool" and "handle" have no width in their name.
 constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int"},     {DTypeCode::kUInt, "uint"},
                                    {DTypeCode::kFloat, "float"}, {DTypeCode::kBFloat, "bfloat"},
@@ -30,40 +62,111 @@ std::optional<int> parse_number(std::string_view text) {
 }  // namespace
 
 std::string to_string(DType dtype) {
+  if (dtype.is_void()) return "void";
   std::string text;
+  for (const SmallFloat& row : kSmallFloats) {
+    if (row.code == dtype.code) text = row.name;
+  }
   for (const CodeName& row : kCodeNames) {
     if (row.code == dtype.code) text = row.name;
   }
-  if (!dtype.is_bool() && !dtype.is_handle()) text += std::to_string(dtype.bits);
+  if (dtype.code < DTypeCode::kBool) text += std::to_string(dtype.bits);
+  if (dtype.is_scalable()) return text + fmt::format("xvscalex{}", dtype.lanes - DType::kScalable);
   if (dtype.lanes != 1) text += fmt::format("x{}", dtype.lanes);
   return text;
 }
 
 std::optional<DType> parse_dtype(std::string_view text) {
+  constexpr std::string_view kVscale = "vscalex";
+  if (text == "void") return DType::void_();
+  int lanes = 1;
+  if (size_t x = text.find('x'); x != std::string_view::npos) {
+    std::string_view count = text.substr(x + 1);
+    bool scalable = count.starts_with(kVscale);
+    auto parsed = parse_number(scalable ? count.substr(kVscale.size()) : count);
+    if (!parsed || *parsed > 4096) return std::nullopt;
+    lanes = *parsed + (scalable ? DType::kScalable : 0);
+    text = text.substr(0, x);
+  }
+  if (text == "e4m3_float8") text = "float8_e4m3fn";  // names of TVM 0.17
+  if (text == "e5m2_float8") text = "float8_e5m2";
+  for (const SmallFloat& row : kSmallFloats) {
+    if (text == row.name) return DType{row.code, static_cast<uint8_t>(row.bits), static_cast<uint16_t>(lanes)};
+  }
   for (const CodeName& row : kCodeNames) {
     if (!text.starts_with(row.name)) continue;
     std::string_view rest = text.substr(row.name.size());
-    int lanes = 1;
-    if (size_t x = rest.find('x'); x != std::string_view::npos) {
-      auto parsed = parse_number(rest.substr(x + 1));
-      if (!parsed || *parsed > 4096) return std::nullopt;
-      lanes = *parsed;
-      rest = rest.substr(0, x);
-    }
     if (row.code == DTypeCode::kBool || row.code == DTypeCode::kHandle) {
       if (!rest.empty()) return std::nullopt;
       return (row.code == DTypeCode::kBool ? DType::bool_() : DType::handle()).with_lanes(lanes);
     }
     auto bits = parse_number(rest);
     if (!bits) return std::nullopt;
-    bool known = row.code == DTypeCode::kBFloat ? *bits == 16
-                 : row.code == DTypeCode::kFloat
-                     ? *bits == 16 || *bits == 32 || *bits == 64
-                     : *bits == 1 || *bits == 4 || *bits == 8 || *bits == 16 || *bits == 32 || *bits == 64;
+    bool known = row.code == DTypeCode::kBFloat  ? *bits == 16
+                 : row.code == DTypeCode::kFloat ? *bits == 16 || *bits == 32 || *bits == 64
+                                                 : *bits == 1 || *bits == 2 || *bits == 4 || *bits == 8 ||
+                                                       *bits == 16 || *bits == 32 || *bits == 64;
     if (!known) return std::nullopt;
     return DType{row.code, static_cast<uint8_t>(*bits), static_cast<uint16_t>(lanes)};
   }
   return std::nullopt;
+}
+
+double small_float_to_double(uint8_t bits, DType dtype) {
+  const SmallFloat& format = small_float(dtype);
+  bool has_sign = format.code != DTypeCode::kFloat8E8M0FNU;
+  int all = (1 << (format.bits - (has_sign ? 1 : 0))) - 1, magnitude = bits & all;
+  bool negative = has_sign && (bits >> (format.bits - 1) & 1);
+  int mantissa = magnitude & ((1 << format.mantissa) - 1), exponent = magnitude >> format.mantissa;
+  int most = all >> format.mantissa;
+  double sign = negative ? -1 : 1;
+  switch (format.nan) {
+    case NaN::kIeee:
+      if (exponent == most) return mantissa ? NAN : sign * HUGE_VAL;
+      break;
+    case NaN::kAllOnes:
+      if (magnitude == all) return NAN;
+      break;
+    case NaN::kNegativeZero:
+      if (negative && magnitude == 0) return NAN;
+      break;
+    case NaN::kNone:
+      break;
+  }
+  bool subnormal = exponent == 0 && format.mantissa > 0;
+  double fraction = subnormal ? mantissa : mantissa + (1 << format.mantissa);
+  return sign * std::ldexp(fraction, (subnormal ? 1 : exponent) - format.bias - format.mantissa);
+}
+
+uint8_t double_to_small_float(double value, DType dtype) {
+  const SmallFloat& format = small_float(dtype);
+  int count = 1 << format.bits, best = -1, nan = -1;
+  // The nearest finite value among all, an even code where two are as near. The formats have 256 values at most.
+  double distance = 0, largest = 0;
+  for (int code = 0; code < count; ++code) {
+    double candidate = small_float_to_double(static_cast<uint8_t>(code), dtype);
+    if (std::isnan(candidate)) nan = nan < 0 ? code : nan;
+    if (!std::isfinite(candidate)) continue;
+    largest = std::max(largest, candidate);
+    bool same_sign = std::signbit(candidate) == std::signbit(value) || candidate == 0;
+    if (!same_sign) continue;
+    double own = std::fabs(candidate - value);
+    bool exact_zero = own == 0 && std::signbit(candidate) == std::signbit(value);
+    if (best < 0 || own < distance || exact_zero || (own == distance && own != 0 && code % 2 == 0)) {
+      best = code;
+      distance = own;
+    }
+  }
+  if (std::isnan(value)) return static_cast<uint8_t>(nan < 0 ? 0 : nan);
+  if (best < 0) return static_cast<uint8_t>(nan);  // negative, in a format without sign
+  double half_step = std::ldexp(1.0, std::ilogb(largest) - format.mantissa - 1);
+  bool odd = format.nan != NaN::kAllOnes || format.mantissa == 0;  // the code of the largest value
+  double beyond = std::fabs(value) - largest;
+  bool too_large = beyond > half_step || (beyond == half_step && odd);
+  if (!too_large || format.nan == NaN::kNone) return static_cast<uint8_t>(best);
+  if (format.nan != NaN::kIeee) return static_cast<uint8_t>(nan);
+  int sign = std::signbit(value) ? 1 << (format.bits - 1) : 0;
+  return static_cast<uint8_t>(sign | (((1 << (format.bits - 1)) - 1) & ~((1 << format.mantissa) - 1)));
 }
 
 float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }

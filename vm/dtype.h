@@ -7,9 +7,31 @@
 
 namespace relaxc {
 
-enum class DTypeCode : uint8_t { kInt, kUInt, kFloat, kBFloat, kBool, kHandle };
+// After kHandle: the floats of 8 bits and less, which modules may mention but kernels do not compute with yet.
+enum class DTypeCode : uint8_t {
+  kInt,
+  kUInt,
+  kFloat,
+  kBFloat,
+  kBool,
+  kHandle,
+  kFloat8E3M4,
+  kFloat8E4M3,
+  kFloat8E4M3B11FNUZ,
+  kFloat8E4M3FN,
+  kFloat8E4M3FNUZ,
+  kFloat8E5M2,
+  kFloat8E5M2FNUZ,
+  kFloat8E8M0FNU,
+  kFloat6E2M3FN,
+  kFloat6E3M2FN,
+  kFloat4E2M1FN
+};
 
+// Lanes of kScalable and above count multiples of the vector length that the machine has (vscale). A handle of 0 bits
+// is void: the type of a call that gives nothing.
 struct DType {
+  static constexpr uint16_t kScalable = 0x8000;
   DTypeCode code = DTypeCode::kFloat;
   uint8_t bits = 32;
   uint16_t lanes = 1;
@@ -19,10 +41,16 @@ struct DType {
   bool is_int() const { return code == DTypeCode::kInt; }
   bool is_uint() const { return code == DTypeCode::kUInt; }
   bool is_integral() const { return is_int() || is_uint(); }  // without bool
-  bool is_float() const { return code == DTypeCode::kFloat || code == DTypeCode::kBFloat; }
+  bool is_float() const { return code == DTypeCode::kFloat || code == DTypeCode::kBFloat || is_small_float(); }
+  bool is_small_float() const { return code > DTypeCode::kHandle; }
   bool is_bool() const { return code == DTypeCode::kBool; }
   bool is_handle() const { return code == DTypeCode::kHandle; }
-  DType with_lanes(int count) const { return {code, bits, static_cast<uint16_t>(count)}; }
+  bool is_void() const { return is_handle() && bits == 0; }
+  bool is_scalable() const { return lanes >= kScalable; }
+  // Negative: scalable.
+  DType with_lanes(int count) const {
+    return {code, bits, static_cast<uint16_t>(count < 0 ? kScalable - count : count)};
+  }
   DType element() const { return with_lanes(1); }
   // Bytes of one element in memory; bool takes one byte.
   int64_t bytes() const { return (bits * lanes + 7) / 8; }
@@ -33,12 +61,13 @@ struct DType {
   static constexpr DType bfloat16() { return {DTypeCode::kBFloat, 16, 1}; }
   static constexpr DType bool_() { return {DTypeCode::kBool, 8, 1}; }
   static constexpr DType handle() { return {DTypeCode::kHandle, 64, 1}; }
+  static constexpr DType void_() { return {DTypeCode::kHandle, 0, 1}; }
 };
 
 inline constexpr DType kInt32 = DType::int_(32), kInt64 = DType::int_(64), kFloat32 = DType::float_(32),
                        kFloat64 = DType::float_(64), kBool = DType::bool_();
 
-// "float32", "int8x4", "bool", "bfloat16", "handle".
+// "float32", "int8x4", "float16xvscalex8", "bool", "bfloat16", "float8_e4m3fn", "handle", "void".
 std::string to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view text);
 
@@ -47,5 +76,9 @@ float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
+// Conversions of the floats of 8 bits and less: to nearest even; what is too large becomes infinity, else NaN, else the
+// largest value, as the format has it.
+double small_float_to_double(uint8_t bits, DType dtype);
+uint8_t double_to_small_float(double value, DType dtype);
 
 }  // namespace relaxc

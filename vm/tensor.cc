@@ -114,6 +114,8 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
       break;
     case DTypeCode::kBFloat:
       break;
+    default:  // floats of 8 bits and less: one byte each
+      return visit(static_cast<uint8_t*>(data) + i);
   }
   throw_runtime_error("elements of {} cannot be converted", to_string(dtype));
 }
@@ -155,6 +157,9 @@ T saturate(double value) {
 
 double Tensor::as_double(int64_t i) const {
   if (is_half(dtype_)) return from_half(half_element(*this, i), dtype_);
+  if (dtype_.is_small_float())
+    return with_element(*this, i,
+                        [this](auto* at) { return small_float_to_double(static_cast<uint8_t>(*at), dtype_); });
   return with_element(*this, i, [](const auto* element) { return static_cast<double>(*element); });
 }
 
@@ -169,6 +174,7 @@ void Tensor::set_double(int64_t i, double value) const {
     return;
   }
   if (dtype_.is_bool()) return set_int(i, value != 0);
+  if (dtype_.is_small_float()) value = double_to_small_float(value, dtype_);  // the byte
   with_element(*this, i, [value](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     if constexpr (std::is_integral_v<T>) {
@@ -180,7 +186,7 @@ void Tensor::set_double(int64_t i, double value) const {
 }
 
 void Tensor::set_int(int64_t i, int64_t value) const {
-  if (is_half(dtype_)) return set_double(i, static_cast<double>(value));
+  if (dtype_.is_float() && dtype_.bits <= 16) return set_double(i, static_cast<double>(value));
   if (dtype_.is_bool()) value = value != 0;
   with_element(*this, i,
                [value](auto* element) { *element = static_cast<std::remove_pointer_t<decltype(element)>>(value); });

@@ -30,6 +30,8 @@ std::string identifier(std::string_view hint) {
   return result;
 }
 
+bool is_identifier(std::string_view text) { return identifier(text) == text; }
+
 const std::string* NameTable::find(const VarRef& var) const {
   auto it = names_.find(var.get());
   return it == names_.end() ? nullptr : &it->second;

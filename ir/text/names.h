@@ -11,6 +11,8 @@ namespace relaxc::text {
 
 // Whether the word means something in the language: Python's keywords and the names that the parser predefines.
 bool is_reserved(std::string_view word);
+// Whether identifier() leaves the text as it is.
+bool is_identifier(std::string_view text);
 // The hint with everything that an identifier cannot hold replaced by '_'.
 std::string identifier(std::string_view hint);
 

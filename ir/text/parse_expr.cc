@@ -1,5 +1,5 @@
-// Scalar expressions and operator calls from the syntax tree: literals that take their dtype from the other operand,
-// intrinsics, attributes. Just above 600 lines.
+// Scalar expressions from the syntax tree: literals that take their dtype from the other operand, operators, buffers.
+// Calls of T.something: parse_tir_call.cc.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,46 +25,6 @@ constexpr OperatorRow kOperators[] = {
     {">", BinaryOp::kGT},         {">=", BinaryOp::kGE},         {"and", BinaryOp::kAnd},
     {"or", BinaryOp::kOr},
 };
-std::optional<BinaryOp> operator_of(std::string_view symbol) {
-  for (const OperatorRow& row : kOperators) {
-    if (row.symbol == symbol) return row.op;
-  }
-  return std::nullopt;
-}
-
-// The call forms of operators, which never fold.
-constexpr OperatorRow kOperatorCalls[] = {
-    {"Add", BinaryOp::kAdd},
-    {"And", BinaryOp::kAnd},
-    {"Div", BinaryOp::kDiv},
-    {"EQ", BinaryOp::kEQ},
-    {"GE", BinaryOp::kGE},
-    {"GT", BinaryOp::kGT},
-    {"LE", BinaryOp::kLE},
-    {"LT", BinaryOp::kLT},
-    {"Mul", BinaryOp::kMul},
-    {"NE", BinaryOp::kNE},
-    {"Or", BinaryOp::kOr},
-    {"Sub", BinaryOp::kSub},
-    {"bitwise_and", BinaryOp::kBitAnd},
-    {"bitwise_or", BinaryOp::kBitOr},
-    {"bitwise_xor", BinaryOp::kBitXor},
-    {"div", BinaryOp::kDiv},
-    {"floordiv", BinaryOp::kFloorDiv},
-    {"floormod", BinaryOp::kFloorMod},
-    {"max", BinaryOp::kMax},
-    {"min", BinaryOp::kMin},
-    {"shift_left", BinaryOp::kShiftLeft},
-    {"shift_right", BinaryOp::kShiftRight},
-    {"truncdiv", BinaryOp::kDiv},
-    {"truncmod", BinaryOp::kTruncMod},
-};
-
-// What else T has in expressions; for hints.
-constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
-                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
-                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
-
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
 bool fits(int64_t value, DType dtype) {
@@ -76,6 +36,23 @@ bool fits(int64_t value, DType dtype) {
 }
 
 }  // namespace
+
+std::optional<int64_t> scalable_lanes(const Expr& count) {
+  if (op_name(count) == "tir.vscale") return -1;
+  const Binary* product = count.as<Binary>();
+  if (!product || product->op != BinaryOp::kMul) return std::nullopt;
+  auto left = as_int(product->a), right = as_int(product->b);
+  if (left && op_name(product->b) == "tir.vscale") return -*left;
+  if (right && op_name(product->a) == "tir.vscale") return -*right;
+  return std::nullopt;
+}
+
+std::optional<BinaryOp> operator_of(std::string_view symbol) {
+  for (const OperatorRow& row : kOperators) {
+    if (row.symbol == symbol) return row.op;
+  }
+  return std::nullopt;
+}
 
 Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
   if (!is_scalar(value.expr)) fail(at, "expected a scalar");
@@ -90,7 +67,7 @@ Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
       result = int_imm(imm->value, element, value.expr.span());
     }
   } else if (const FloatImm* imm = value.expr.as<FloatImm>()) {
-    if (element.is_float()) result = float_imm(imm->value, element, value.expr.span());
+    if (element.is_float()) result = float_imm(value.exact.value_or(imm->value), element, value.expr.span());
   }
   if (!result) fail(at, "expected {}, got {}", to_string(dtype), to_string(dtype_of(value.expr)));
   return dtype.lanes == 1 ? *result : broadcast(*result, dtype.lanes, value.expr.span());
@@ -152,7 +129,7 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
 
 Value Parser::number(const Syntax& at) {
   AttrValue value = attr_value(at);
-  if (const double* real = value.as<double>()) return {float_imm(*real, kFloat32, span(at)), true};
+  if (const double* real = value.as<double>()) return {float_imm(*real, kFloat32, span(at)), true, *real};
   int64_t whole = *value.as<int64_t>();
   DType dtype = default_int_ == kInt32 && !fits(whole, kInt32) ? kInt64 : default_int_;
   return {int_imm(whole, dtype, span(at)), true};
@@ -160,13 +137,18 @@ Value Parser::number(const Syntax& at) {
 
 Value Parser::eval(const Syntax& at) {
   switch (at.kind) {
-    case SyntaxKind::kName:
-      return {name(at)};
+    case SyntaxKind::kName: {
+      Expr value = name(at);
+      const Entity* entity = lookup(at.text);
+      Entity::Form form = entity ? entity->form : Entity::Form::kValue;  // no entity: a function's bare name
+      if (form == Entity::Form::kCell) return {relaxc::load(cast<Var>(value), {int_imm(0, kInt32)}, span(at))};
+      if (form == Entity::Form::kPointer) return {buffer_data(cast<Var>(value), span(at))};
+      return {value};
+    }
     case SyntaxKind::kInt:
     case SyntaxKind::kFloat:
       return number(at);
     case SyntaxKind::kString:
-      if (in_graph_) return {string_imm(string(at), span(at))};
       return {string_imm(string(at), span(at))};
     case SyntaxKind::kConstant:
       if (at.text == "True" || at.text == "False") return {bool_imm(at.text == "True", span(at))};
@@ -182,8 +164,11 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kSlice:
     case SyntaxKind::kStarred:
       fail(at, "expected an expression");
+    case SyntaxKind::kLambda:
+      fail(at, "a lambda stands in T.comm_reducer and T.index_map only");
     case SyntaxKind::kAttribute: {
       if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
+      if (auto value = buffer_property(at)) return *value;
       std::string path = dotted(at);
       if (!path.empty()) fail(at, "'{}' is no value; call it", path);
       fail(at, "'.{}' is not known here", at.text);
@@ -279,7 +264,45 @@ Value Parser::conditional(const Syntax& at) {
 
 // ---- Buffers
 
+std::optional<Buffer> Parser::named_buffer(const Syntax& at) {
+  if (at.kind == SyntaxKind::kName) {
+    const Entity* entity = lookup(at.text);
+    bool names = entity && entity->expr && entity->expr->type().is<BufferType>();
+    return names ? std::optional(cast<Var>(*entity->expr)) : std::nullopt;
+  }
+  bool data = at.kind == SyntaxKind::kAttribute && at.text == "data";
+  return data ? named_buffer(*at.children[0]) : std::nullopt;
+}
+
+// A.data, A.elem_offset, A.shape[i], A.strides[i]; A.dtype stands where a dtype is expected.
+std::optional<Value> Parser::buffer_property(const Syntax& at) {
+  bool indexed = at.kind == SyntaxKind::kSubscript && at.children[0]->kind == SyntaxKind::kAttribute;
+  const Syntax& access = indexed ? *at.children[0] : at;
+  if (access.kind != SyntaxKind::kAttribute) return std::nullopt;
+  std::optional<Buffer> owner = named_buffer(*access.children[0]);
+  if (!owner) return std::nullopt;
+  const BufferType& type = buffer_type(*owner);
+  if (indexed && (access.text == "shape" || access.text == "strides")) {
+    const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
+    int64_t index = constant_int(*at.children[1]), count = static_cast<int64_t>(numbers.size());
+    if (index < 0) index += count;
+    if (index < 0 || index >= count)
+      fail(at, "index {} of the {} {} of buffer '{}'", constant_int(*at.children[1]), count, access.text,
+           (*owner)->name);
+    return Value{numbers[static_cast<size_t>(index)]};
+  }
+  if (indexed) return std::nullopt;
+  if (access.text == "data") return Value{type.data.value_or(buffer_data(*owner, span(at)))};
+  if (access.text == "elem_offset") {
+    if (type.elem_offset) return Value{*type.elem_offset};
+    if (type.offset_factor == 0) return Value{int_imm(0, kInt32)};
+    return Value{intrinsic(kBufferElemOffset, {*owner}, kInt32, span(at))};
+  }
+  return std::nullopt;
+}
+
 Buffer Parser::buffer(const Syntax& at) {
+  if (auto named = named_buffer(at)) return *named;
   Expr value = expr(at);
   if (!value.is<Var>() || !value.type().is<BufferType>()) fail(at, "expected a buffer");
   return cast<Var>(value);
@@ -302,8 +325,9 @@ Range Parser::slice(const Syntax& at) {
     Expr index = scalar(at);
     return {index, int_imm(1, dtype_of(index).element())};
   }
-  if (!at.children[0] || !at.children[1]) fail(at, "expected both ends of the range");
-  Value min = eval(*at.children[0]), end = eval(*at.children[1]);
+  if (!at.children[1]) fail(at, "expected the end of the range");
+  Value min = at.children[0] ? eval(*at.children[0]) : Value{int_imm(0, default_int_), true},
+        end = eval(*at.children[1]);
   match_operands(min, end, at);
   if (!dtype_of(min.expr).is_integral()) fail(at, "expected integers, got {}", to_string(dtype_of(min.expr)));
   return {min.expr, extent_of(min.expr, end.expr, at)};
@@ -345,6 +369,10 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
     Expr index = int_imm(0);
     if (item.kind == SyntaxKind::kSlice) {
       Range range = slice(item);
+      if (auto scalable = scalable_lanes(range.extent); scalable && !item.children[2]) {
+        result.push_back(ramp(range.min, int_imm(1, dtype_of(range.min)), *scalable, span(item)));
+        continue;
+      }
       auto count = as_int(range.extent);
       int64_t stride = item.children[2] ? constant_int(*item.children[2]) : 1;
       if (!count || stride == 0 || *count % stride != 0 || *count / stride < 1 || *count / stride > 4096)
@@ -361,6 +389,11 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
   return result;
 }
 
+void Parser::widen_last(std::vector<Expr>& indices, int lanes, const Span& span) {
+  if (lanes < 2 || indices.empty() || dtype_of(indices.back()).lanes != 1) return;
+  indices.back() = ramp(indices.back(), int_imm(1, dtype_of(indices.back())), lanes, span);
+}
+
 Value Parser::load(const Buffer& buffer, const Syntax& at) {
   return {relaxc::load(buffer, indices(buffer, at), span(at))};
 }
@@ -369,22 +402,30 @@ Value Parser::subscript(const Syntax& at) {
   // metadata["relax.expr.Constant"][0]: what the printer leaves in place of a large constant.
   const Syntax* root = &at;
   while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
-  if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) {
-    report(at, "the constant is not in this text").notes.push_back("print the module with its constants inline");
-    throw Failed();
-  }
+  if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
+  if (auto property = buffer_property(at)) return *property;
+  if (auto named = named_buffer(*at.children[0])) return load(*named, at);
   Value object = eval(*at.children[0]);
   if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
   if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {
     if (at.children.size() != 2) fail(at, "expected one index");
-    int64_t index = constant_int(*at.children[1]);
-    if (!type && !object.expr.type().is<ObjectType>()) fail(at, "only tuples have items");
-    int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
-    if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
-    Expr whole = in_graph_ ? leaf(object, at) : object.expr;
-    return {tuple_get(whole, index, span(at))};
+    if (const Tuple* known = in_graph_ ? nullptr : object.expr.as<Tuple>()) {
+      int64_t index = constant_int(*at.children[1]), size = static_cast<int64_t>(known->items.size());
+      if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+      return {known->items[static_cast<size_t>(index)]};
+    }
+    return tuple_item(in_graph_ ? leaf(object, at) : object.expr, *at.children[1], at);
   }
   fail(at, "expected a buffer before '['");
+}
+
+Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at) {
+  int64_t index = constant_int(index_at);
+  const TupleType* type = whole.type().as<TupleType>();
+  if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
+  int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
+  if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+  return {tuple_get(whole, index, span(at))};
 }
 
 // ---- Calls
@@ -395,7 +436,7 @@ Value Parser::call(const Syntax& at) {
     if (at.children[i]->kind == SyntaxKind::kStarred) fail(*at.children[i], "starred arguments have no meaning here");
   }
   if (const std::string* function = callee.kind == SyntaxKind::kAttribute ? function_name(callee) : nullptr) {
-    if (!in_graph_) fail(at, "a tensor program cannot call '{}'", *function);
+    if (!in_graph_) return program_call(*function, at);
     return function_call(global_var(*function, declared_.at(*function)), at);
   }
   std::string path = dotted(callee);
@@ -416,7 +457,14 @@ Value Parser::call(const Syntax& at) {
 
 Value Parser::method_call(const Syntax& at) {
   const Syntax& callee = *at.children[0];
-  Value object = eval(*callee.children[0]);
+  std::optional<Buffer> owner = named_buffer(*callee.children[0]);
+  if (owner && callee.text == "access_ptr") return access_ptr(*owner, at);
+  Value object = owner ? Value{*owner} : eval(*callee.children[0]);
+  if (callee.text == "astype" && in_graph_ && !is_scalar(object.expr)) {
+    Call call{op_ref("relax.astype"), {leaf(object, callee)}, {}, {}};
+    call.attrs.set("dtype", dtype(required(at, 0, "dtype")));
+    return typed_call(std::move(call), at);
+  }
   if (callee.text == "astype" && is_scalar(object.expr)) {
     DType wanted = dtype(required(at, 0, "dtype"));
     return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
@@ -432,177 +480,15 @@ Value Parser::method_call(const Syntax& at) {
   for (const Syntax* item : items(required(at, 0, "indices"))) index_list.children.push_back(item);
   BufferLoad payload{source, indices(source, index_list), std::nullopt};
   DType element = buffer_type(source).dtype;
+  // A dtype with more lanes than the index makes the load one of consecutive elements.
+  const Syntax* stated = arg(at, 1, "dtype");
+  if (stated) widen_last(payload.indices, dtype(*stated).lanes / element.lanes, span(at));
   DType result =
       element.with_lanes(element.lanes * (payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes));
   if (const Syntax* mask = arg(at, 2, "predicate")) payload.predicate = condition(*mask);
-  if (const Syntax* stated = arg(at, 1, "dtype"); stated && dtype(*stated) != result)
+  if (stated && dtype(*stated) != result)
     fail(*stated, "the load gives {}, not {}", to_string(result), to_string(dtype(*stated)));
   return {make(std::move(payload), prim_type(result), span(at))};
-}
-
-int64_t Parser::lanes(const Syntax& at) {
-  int64_t value = constant_int(at);
-  if (value < 2 || value > 4096) fail(at, "expected 2 to 4096 lanes, got {}", value);
-  return value;
-}
-
-Value Parser::dtype_call(DType wanted, const Syntax& at) {
-  if (positional(at) == 0 && at.keywords.empty())
-    fail(at, "a new variable stands alone on the right of '=': n = T.{}()", to_string(wanted));
-  const Syntax& argument = required(at, 0, "expr");
-  if (argument.kind == SyntaxKind::kString ||
-      (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
-    AttrValue value = attr_value(at);
-    if (const double* number = value.as<double>(); number && wanted.is_float() && wanted.lanes == 1)
-      return {float_imm(*number, wanted, span(at))};
-    fail(argument, "expected a number");
-  }
-  Value value = eval(argument);
-  if (!is_scalar(value.expr)) fail(argument, "expected a scalar");
-  if (wanted.is_bool() && value.literal) {
-    const IntImm* imm = value.expr.as<IntImm>();
-    if (imm) return {int_imm(imm->value != 0, wanted.element(), span(at))};
-  }
-  if (value.literal) {
-    if (value.expr.is<FloatImm>() && !wanted.is_float())
-      fail(argument, "expected {}, got a fraction", to_string(wanted));
-    Expr result = adapt(value, wanted, argument);
-    if (value.expr.is<IntImm>() || value.expr.is<FloatImm>()) {
-      if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};
-      if (const FloatImm* imm = result.as<FloatImm>()) return {float_imm(imm->value, wanted, span(at))};
-    }
-    return {result};
-  }
-  DType from = dtype_of(value.expr);
-  if (from == wanted) return {value.expr};
-  if (from.is_handle() || wanted.is_handle()) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-  if (from.lanes == 1 && wanted.lanes > 1)
-    return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
-  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-  return {cast_to(value.expr, wanted, span(at))};
-}
-
-Value Parser::let_expression(const Syntax& at) {
-  check_keywords(at, {"expr", "where"});
-  const Syntax& where = required(at, 1, "where");
-  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
-  NameScope scope(*this);
-  std::vector<std::pair<VarRef, Expr>> bound;
-  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
-    Expr value = scalar(*where.children[i + 1]);
-    std::string var_name = name_of_target(*where.children[i]);
-    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
-    define(var_name, var);
-    bound.emplace_back(var, value);
-  }
-  Expr result = scalar(required(at, 0, "expr"));
-  for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
-  return {result};
-}
-
-std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
-  if (form == "Cast" || form == "cast") {
-    bool upper = form == "Cast";
-    DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
-    const Syntax& value_at = required(at, upper ? 1 : 0, "value");
-    Expr value = scalar(value_at);
-    DType from = dtype_of(value);
-    if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-    if (!upper) return Value{cast_to(value, wanted, span(at))};
-    return Value{make(Cast{value}, prim_type(wanted), span(at))};
-  }
-  if (form == "Select" || form == "if_then_else") {
-    check_keywords(at, {"condition", "true_value", "false_value", "cond", "t", "f"});
-    if (positional(at) != 3) fail(at, "expected a condition and two values, got {} arguments", positional(at));
-    Expr test = condition(*at.children[1]);
-    Value a = eval(*at.children[2]), b = eval(*at.children[3]);
-    match_operands(a, b, at);
-    if (form == "Select") return Value{select(test, a.expr, b.expr, span(at))};
-    return Value{intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
-  }
-  if (form == "Ramp") {
-    Value base = eval(required(at, 0, "base")), stride = eval(required(at, 1, "stride"));
-    match_operands(base, stride, at);
-    int64_t count = lanes(required(at, 2, "lanes"));
-    if (dtype_of(base.expr).lanes != 1 || !dtype_of(base.expr).is_integral())
-      fail(at, "expected integer scalars, got {}", to_string(dtype_of(base.expr)));
-    return Value{ramp(base.expr, stride.expr, count, span(at))};
-  }
-  if (form == "Broadcast") {
-    Expr value = scalar(required(at, 0, "value"));
-    int64_t count = lanes(required(at, 1, "lanes"));
-    if (dtype_of(value).lanes != 1) fail(at, "expected a scalar, got {}", to_string(dtype_of(value)));
-    return Value{broadcast(value, count, span(at))};
-  }
-  if (form == "Let") return let_expression(at);
-  if (form == "Not") return Value{not_(condition(required(at, 0, "a")), span(at))};
-  if (form == "likely") return eval(required(at, 0, "condition"));
-  if (form == "min_value" || form == "max_value" || form == "infinity") {
-    DType wanted = dtype(required(at, 0, "dtype"));
-    bool low = form == "min_value";
-    if (wanted.is_float()) {
-      double most = wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
-                    : wanted.bits == 16               ? 65504.0
-                    : wanted.bits == 32               ? std::numeric_limits<float>::max()
-                                                      : std::numeric_limits<double>::max();
-      if (form == "infinity") most = std::numeric_limits<double>::infinity();
-      return Value{float_imm(low ? -most : most, wanted.element(), span(at))};
-    }
-    if (!wanted.is_integral() || form == "infinity") fail(at, "{} of {}", form, to_string(wanted));
-    uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
-    int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
-    return Value{int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
-  }
-  return std::nullopt;
-}
-
-Value Parser::tir_call(const std::string& form, const Syntax& at) {
-  for (const OperatorRow& row : kOperatorCalls) {
-    if (form != row.symbol) continue;
-    if (positional(at) != 2 || !at.keywords.empty())
-      fail(at, "T.{}: expected 2 arguments, got {}", form, positional(at) + at.keywords.size());
-    Value a = eval(*at.children[1]), b = eval(*at.children[2]);
-    Value result = binary(row.op, a, b, at, false);
-    result.literal = false;
-    return result;
-  }
-  if (auto value = tir_form(form, at)) return *value;
-  if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
-  return intrinsic_call(form, at);
-}
-
-Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
-  if (form == "call_intrin") {
-    DType wanted = dtype(required(at, 0, "dtype"));
-    std::string name = string(required(at, 1, "func_name"));
-    Call payload{op_ref(name), {}, {}, {}};
-    for (size_t i = 3; i < at.children.size(); ++i) payload.args.push_back(scalar(*at.children[i]));
-    for (const Keyword& keyword : at.keywords) payload.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
-    return {make(std::move(payload), prim_type(wanted), span(at))};
-  }
-  const Intrinsic* row = find_intrinsic("tir." + form);
-  if (!row) {
-    std::vector<std::string> known(std::begin(kForms), std::end(kForms));
-    for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
-    for (const OperatorRow& operation : kOperatorCalls) known.emplace_back(operation.symbol);
-    std::optional<std::string> near = nearest(form, known);
-    fail_with_hint(*at.children[0], fmt::format("unknown function 'T.{}'", form), near ? "T." + *near : "");
-  }
-  check_keywords(at, {});
-  if (positional(at) != static_cast<size_t>(row->arity))
-    fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, positional(at));
-  std::vector<Value> values;
-  for (size_t i = 1; i < at.children.size(); ++i) {
-    values.push_back(eval(*at.children[i]));
-    if (!is_scalar(values.back().expr)) fail(*at.children[i], "expected a scalar");
-  }
-  for (size_t i = 1; i < values.size(); ++i) match_operands(values[0], values[i], at);
-  for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
-  DType first = dtype_of(values[0].expr);
-  DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
-  std::vector<Expr> args;
-  for (const Value& value : values) args.push_back(value.expr);
-  return {intrinsic(row->name, std::move(args), result, span(at))};
 }
 
 }  // namespace relaxc::text

@@ -1,5 +1,6 @@
-// Tensor programs from the syntax tree: params, blocks, loops, statements. One scope and one table of statement forms
-// serve them all, so it stays one file although it is above 600 lines.
+// Tensor programs from the syntax tree: params, assignments, blocks and other statements. Loops, and the forms that
+// hold for what stands below or after them: parse_scoped.cc. One scope serves all statements, so it stays above 600
+// lines.
 #include <algorithm>
 
 #include "ir/regions.h"
@@ -7,27 +8,7 @@
 
 namespace relaxc::text {
 
-// The block whose body is being read.
-struct Parser::BlockState {
-  explicit BlockState(std::string name)
-      : block{.name = std::move(name),
-              .iter_vars = {},
-              .predicate = {},
-              .reads = {},
-              .writes = {},
-              .annotations = {},
-              .alloc_buffers = {},
-              .match_buffers = {},
-              .init = {},
-              .body = no_op()} {}
-  Block block;
-  bool has_reads = false, has_writes = false, has_where = false, has_attrs = false;
-  bool at_head = true;  // nothing but axes, annotations and allocations so far
-};
-
 namespace {
-
-constexpr int kDeepestStatement = 256;
 
 bool holds_block(const std::vector<Stmt>& stmts) {
   bool found = false;
@@ -35,14 +16,6 @@ bool holds_block(const std::vector<Stmt>& stmts) {
   return found;
 }
 
-std::optional<ForKind> loop_kind(std::string_view name) {
-  if (name == "range" || name == "T.serial") return ForKind::kSerial;
-  if (name == "T.parallel") return ForKind::kParallel;
-  if (name == "T.vectorized") return ForKind::kVectorized;
-  if (name == "T.unroll") return ForKind::kUnrolled;
-  if (name == "T.thread_binding") return ForKind::kThreadBinding;
-  return std::nullopt;
-}
 std::optional<IterKind> axis_kind(std::string_view name) {
   if (name == "T.axis.spatial") return IterKind::kSpatial;
   if (name == "T.axis.reduce") return IterKind::kReduce;
@@ -79,13 +52,13 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
         throw Failed();
       }
       const Syntax& at = *param.annotation;
-      bool is_call = at.kind == SyntaxKind::kCall;
-      std::string path = dotted(is_call ? *at.children[0] : at);
-      if (path == "T.Buffer") return;
-      Type annotated = path == "T.handle" ? prim_type(DType::handle()) : type(at);
-      if (!annotated.is<PrimType>()) fail(at, "expected T.Buffer, T.handle or a scalar type");
+      bool is_call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
+      if (dotted(is_call ? *at.children[0] : at) == "T.Buffer") return;
+      Type annotated = type(at);
+      const PrimType* scalar = annotated.as<PrimType>();
+      if (!scalar) fail(at, "expected T.Buffer, T.handle or a scalar type");
       types[i] = annotated;
-      if (path != "T.handle") define(param.name, make_var(std::string(param.name), annotated, span(param)));
+      if (!scalar->dtype.is_handle()) define(param.name, make_var(std::string(param.name), annotated, span(param)));
     });
   }
   for (size_t i = 0; i < line.params.size(); ++i) {
@@ -106,6 +79,15 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
     }
     if (!params_[i]) scopes_.back().insert_or_assign(std::string(param.name), Entity{});
   }
+
+  std::optional<DType> result_type;
+  if (line.annotation && line.annotation->text != "None") {
+    Type annotated = type(*line.annotation);
+    if (!annotated.is<PrimType>()) fail(*line.annotation, "expected a scalar type or None");
+    result_type = annotated.as<PrimType>()->dtype;
+  }
+  cells_.clear();
+  if (mutable_scalars_) find_cells(line.body, {});
 
   BlockState root("root");
   blocks_ = {&root};
@@ -135,7 +117,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   if (!pending.is_private && !attributes.has("global_symbol")) attributes.set("global_symbol", pending.name);
   std::vector<VarRef> params;
   for (const auto& param : params_) params.push_back(*param);
-  return make_prim_func({std::move(params), result, std::move(attributes)}, span(line));
+  return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
 }
 
 Stmt Parser::body(const Lines& lines) {
@@ -163,33 +145,29 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // What may stand before the statements of a block.
   auto body_starts = [&] { blocks_.back()->at_head = false; };
+  Rest rest = [&](std::vector<Stmt>& held) {
+    held = stmts(lines, index + 1);
+    index = lines.size();
+  };
   switch (line.kind) {
     case LineKind::kPass:
       return;
     case LineKind::kExpression:
       if (is_docstring(line)) return;
-      if (line.value->kind == SyntaxKind::kCall && dotted(*line.value->children[0]) == "T.attr") {
-        // Without `with`, T.attr holds for the rest of the block.
-        const Syntax& call = *line.value;
-        body_starts();
-        Expr value = scalar(required(call, 2, "value"));
-        std::string key = string(required(call, 1, "key"));
-        std::vector<Stmt> rest = stmts(lines, index + 1);
-        index = lines.size();
-        out.push_back(make(AttrStmt{key, value, seq(std::move(rest))}, span(line)));
+      if (line.value->kind == SyntaxKind::kCall && scoped_form(*line.value, nullptr, line, Style::kConcise, rest, out))
         return;
-      }
       return tir_call_line(line, out);
     case LineKind::kAssign:
+      if (line.value && line.value->kind == SyntaxKind::kCall &&
+          scoped_form(*line.value, line.target, line, Style::kConcise, rest, out))
+        return;
       return tir_assign(line, out);
     case LineKind::kAugmented: {
       body_starts();
-      BinaryOp op = line.text == "+" ? BinaryOp::kAdd : line.text == "-" ? BinaryOp::kSub : BinaryOp::kMul;
-      if (line.text != "+" && line.text != "-" && line.text != "*")
-        fail(line, "'{}=' is not known; write the operation out", line.text);
-      if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer");
-      Value sum = binary(op, eval(*line.target), eval(*line.value), *line.value, false);
-      return store(*line.target, *line.value, sum, out);
+      Value result = augmented(line);
+      if (line.target->kind == SyntaxKind::kName) return assign_scalar(*line.target, result, out);
+      if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
+      return store(*line.target, *line.value, result, out);
     }
     case LineKind::kFor:
       body_starts();
@@ -214,27 +192,23 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
     }
     case LineKind::kWith:
       return tir_with(line, out);
-    case LineKind::kAssert: {
+    case LineKind::kAssert:
       body_starts();
-      Expr test = condition(*line.value);
-      std::string message;
-      if (line.extra) {
-        // The later form is a kind and the parts of the message.
-        if (line.extra->kind == SyntaxKind::kTuple) {
-          for (const Syntax* part : items(*line.extra->children.back())) message += string(*part);
-        } else {
-          message = string(*line.extra);
-        }
-      }
-      out.push_back(make(Assert{test, message}, span(line)));
+      out.push_back(assertion(*line.value, line.extra, line));
+      return;
+    case LineKind::kReturn: {
+      if (!line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None")) return;
+      body_starts();
+      Expr value = scalar(*line.value);
+      out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
       return;
     }
-    case LineKind::kReturn:
-      if (!line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None")) return;
-      fail(line, "a tensor program returns nothing; it writes to its buffers");
     case LineKind::kBreak:
     case LineKind::kContinue:
-      fail(line, "'{}' is not supported in a tensor program yet", line.kind == LineKind::kBreak ? "break" : "continue");
+      body_starts();
+      out.push_back(evaluate(
+          no_value(line.kind == LineKind::kBreak ? "tir.break_loop" : "tir.continue_loop", span(line)), span(line)));
+      return;
     case LineKind::kFunction:
     case LineKind::kClass:
       fail(line, "a definition inside of a tensor program");
@@ -249,29 +223,32 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
 bool Parser::define_free_vars(const Line& line) {
   if (!line.value || line.annotation) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
-  std::vector<DType> dtypes;
+  if (values.empty()) return false;
+  std::vector<Type> dtypes;
   for (const Syntax* value : values) {
     if (value->kind != SyntaxKind::kCall || !value->keywords.empty()) return false;
     std::string path = dotted(*value->children[0]);
-    if (path == "T.var" && positional(*value) == 1) {
-      dtypes.push_back(dtype(*value->children[1]));
+    // T.var("int64"), and T.Var("n", "int64") whose name is that on the left.
+    size_t at = path == "T.var" ? 1 : path == "T.Var" ? 2 : 0;
+    if (path == "T.handle" || (at > 0 && positional(*value) == at)) {
+      dtypes.push_back(at > 0 ? prim_type(dtype(*value->children[at])) : type(*value));
       continue;
     }
     auto parsed = path.starts_with("T.") && positional(*value) == 0 ? parse_dtype(std::string_view(path).substr(2))
                                                                     : std::nullopt;
     if (!parsed) return false;
-    dtypes.push_back(*parsed);
+    dtypes.push_back(prim_type(*parsed));
   }
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   for (size_t i = 0; i < targets.size(); ++i) {
     std::string var_name = name_of_target(*targets[i]);
     const Entity* known = lookup(var_name);
     if (known && known->is_dim && known->expr) {
-      if (dtype_of(*known->expr) != dtypes[i])
+      if (dtype_of(*known->expr) != dtypes[i].as<PrimType>()->dtype)
         fail(*targets[i], "'{}' is {} in the signature", var_name, to_string(dtype_of(*known->expr)));
       continue;
     }
-    define(var_name, make_var(var_name, prim_type(dtypes[i]), span(*targets[i])));
+    define(var_name, make_var(var_name, dtypes[i], span(*targets[i])));
   }
   return true;
 }
@@ -332,9 +309,12 @@ bool Parser::define_axis(const Line& line) {
     return result;
   };
   Range domain{int_imm(0), int_imm(0)};
-  if (dom.kind == SyntaxKind::kTuple || dom.kind == SyntaxKind::kList) {
-    if (dom.children.size() != 2) fail(dom, "expected (min, max)");
-    Value min{bound(*dom.children[0])}, max{bound(*dom.children[1])};
+  std::string dom_path = dom.kind == SyntaxKind::kCall ? dotted(*dom.children[0]) : "";
+  bool is_range = (dom_path == "T.Range" || dom_path == "I.Range") && positional(dom) == 2;
+  if (dom.kind == SyntaxKind::kTuple || dom.kind == SyntaxKind::kList || is_range) {
+    std::vector<const Syntax*> ends(dom.children.begin() + (is_range ? 1 : 0), dom.children.end());
+    if (ends.size() != 2) fail(dom, "expected (min, max)");
+    Value min{bound(*ends[0])}, max{bound(*ends[1])};
     match_operands(min, max, dom);
     domain = {min.expr, extent_of(min.expr, max.expr, dom)};
   } else {
@@ -378,18 +358,47 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
     define(buffer_name, var);
     return true;
   }
-  bool in_block = path == "T.alloc_buffer";
-  if (!in_block && path != "T.decl_buffer") return false;
+  // Allocations of a block, or of the statements after them; with data=, views of memory that is there.
+  struct AllocRow {
+    std::string_view path;
+    const char* scope;  // when fixed
+  };
+  constexpr AllocRow kAllocs[] = {{"T.alloc_buffer", nullptr},
+                                  {"T.decl_buffer", nullptr},
+                                  {"T.Buffer", nullptr},
+                                  {"T.alloc_local", "local"},
+                                  {"T.alloc_shared", "shared"}};
+  const AllocRow* row = nullptr;
+  for (const AllocRow& candidate : kAllocs) {
+    if (path == candidate.path) row = &candidate;
+  }
+  bool is_cell = path == "T.alloc_scalar" || path == "T.local_scalar" || path == "T.shared_scalar";
+  if (!row && !is_cell) return false;
   std::string buffer_name = name_of_target(*line.target);
-  VarRef var = make_var(buffer_name, make(buffer_type_of(call, 0), span(call)), span(*line.target));
+  BufferType buffer_type{};
+  if (is_cell) {
+    check_keywords(call, {"dtype", "scope"});
+    buffer_type.dtype = dtype(required(call, 0, "dtype"));
+    buffer_type.shape = {int_imm(1, kInt32)};
+    const Syntax* scope = arg(call, 1, "scope");
+    buffer_type.scope = scope ? string(*scope) : path == "T.shared_scalar" ? "shared" : "local";
+  } else {
+    buffer_type = buffer_type_of(call, 0);
+    if (row->scope) buffer_type.scope = row->scope;
+  }
+  bool is_view = buffer_type.data.has_value();
+  VarRef var = make_var(buffer_name, make(std::move(buffer_type), span(call)), span(*line.target));
   const Syntax* notes = keyword(call, "annotations");
-  Attrs annotations = notes ? attrs(*notes) : Attrs();
+  Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
   define(buffer_name, var);
+  if (is_cell) scopes_.back().find(buffer_name)->second.form = Entity::Form::kCell;
+  bool in_block = path == "T.alloc_buffer" && !is_view;
   if (in_block && blocks_.size() >= 2 && state.at_head && annotations.empty()) {
     state.block.alloc_buffers.push_back(var);
     return true;
   }
   if (in_block && blocks_.size() == 1 && state.at_head) root_allocations_.insert(var.get());
+  if (!in_block) state.at_head = false;
   out.push_back(make(AllocBuffer{var, std::move(annotations)}, span(line)));
   return true;
 }
@@ -397,11 +406,14 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
 void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out) {
   Buffer destination = buffer(*target.children[0]);
   BufferStore payload{destination, int_imm(0), indices(destination, target), std::nullopt};
+  if (!value) value = eval(value_at);
+  const PrimType* value_type = value->expr.type().as<PrimType>();
+  if (value_type && buffer_type(destination).dtype.lanes == 1)
+    widen_last(payload.indices, value_type->dtype.lanes, span(target));
   int index_lanes = payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes;
   DType element = buffer_type(destination).dtype;
   DType wanted = element.with_lanes(element.lanes * index_lanes);
-  if (!value) value = eval(value_at);
-  if (!value->expr.type().is<PrimType>()) fail(value_at, "expected a scalar");
+  if (!value_type) fail(value_at, "expected a scalar");
   payload.value = value->literal ? adapt(*value, wanted, value_at) : value->expr;
   DType got = dtype_of(payload.value);
   if (got.lanes == 1 && wanted.lanes > 1) {
@@ -422,33 +434,100 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
 }
 
 void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
+  if (!line.value && mutable_scalars_ && line.annotation && line.target->kind == SyntaxKind::kName) {
+    // x: T.int32 declares a scalar that is assigned later.
+    Type stated = type(*line.annotation);
+    if (!stated.is<PrimType>()) fail(*line.annotation, "expected a scalar type");
+    blocks_.back()->at_head = false;
+    return declare_cell(*line.target, stated.as<PrimType>()->dtype, out);
+  }
   if (!line.value) fail(line, "expected a value");
   if (define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
   blocks_.back()->at_head = false;
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt, out);
   std::string var_name = name_of_target(*line.target);
-  Value value = eval(*line.value);
+  const Syntax& source = *line.value;
+  bool is_bind = source.kind == SyntaxKind::kCall && dotted(*source.children[0]) == "T.bind";
+  Value value = eval(is_bind ? required(source, 0, "value") : source);
   if (value.expr.type().is<BufferType>()) {
     define(var_name, value.expr);  // another name for a buffer
     return;
   }
   if (!value.expr.type().is<PrimType>()) fail(*line.value, "expected a scalar");
+  std::optional<Type> stated;
   if (line.annotation) {
-    // x: T.let[T.int32] = e is the later spelling of x: T.int32 = e.
-    const Syntax* stated = line.annotation;
-    if (stated->kind == SyntaxKind::kSubscript && dotted(*stated->children[0]) == "T.Let" &&
-        stated->children.size() == 2)
-      stated = stated->children[1];
-    Type annotated = type(*stated);
-    const PrimType* prim = annotated.as<PrimType>();
-    if (!prim) fail(*stated, "expected a scalar type");
-    value.expr = adapt(value, prim->dtype, *line.value);
-    if (dtype_of(value.expr) != prim->dtype)
+    // x: T.let = e and x: T.let[T.int32] = e are later spellings.
+    const Syntax* at = line.annotation;
+    bool is_let = at->kind == SyntaxKind::kSubscript && dotted(*at->children[0]) == "T.Let" && at->children.size() == 2;
+    if (is_let) at = at->children[1];
+    if (dotted(*at) != "T.Let") stated = type(*at);
+    const PrimType* prim = stated ? stated->as<PrimType>() : nullptr;
+    if (stated && !prim) fail(*at, "expected a scalar type");
+    if (prim) value = {adapt(value, prim->dtype, *line.value)};
+    if (prim && dtype_of(value.expr) != prim->dtype)
       fail(*line.value, "'{}' is {}, got {}", var_name, to_string(prim->dtype), to_string(dtype_of(value.expr)));
   }
-  VarRef var = make_var(var_name, value.expr.type(), span(*line.target));
+  const Entity* known = lookup(var_name);
+  if (cells_.contains(var_name) || (known && known->form == Entity::Form::kCell))
+    return assign_scalar(*line.target, value, out);
+  VarRef var = make_var(var_name, stated.value_or(value.expr.type()), span(*line.target));
   out.push_back(make(Bind{var, value.expr}, span(line)));
   define(var_name, var);
+}
+
+// Names that the function assigns again where they are visible.
+void Parser::find_cells(const Lines& lines, std::set<std::string_view> visible) {
+  for (const Line* line : lines) {
+    bool assigns = line->kind == LineKind::kAssign || line->kind == LineKind::kAugmented;
+    if (assigns && line->target->kind == SyntaxKind::kName) {
+      bool again = !visible.insert(line->target->text).second || line->kind == LineKind::kAugmented;
+      if (again) cells_.insert(std::string(line->target->text));
+    }
+    find_cells(line->body, visible);
+    find_cells(line->otherwise, visible);
+  }
+}
+
+void Parser::assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out) {
+  std::string var_name = name_of_target(target);
+  if (!value.expr.type().is<PrimType>()) fail(target, "expected a scalar");
+  const Entity* known = lookup(var_name);
+  bool assigned = known && known->form == Entity::Form::kCell;
+  if (!assigned && !cells_.contains(var_name)) {
+    VarRef var = make_var(var_name, value.expr.type(), span(target));
+    out.push_back(make(Bind{var, value.expr}, span(target)));
+    return define(var_name, var);
+  }
+  if (!assigned) {
+    declare_cell(target, dtype_of(value.expr), out);
+    known = lookup(var_name);
+  }
+  Buffer cell = cast<Var>(*known->expr);
+  DType wanted = buffer_type(cell).dtype;
+  Expr stored = value.literal ? adapt(value, wanted, target) : value.expr;
+  if (dtype_of(stored) != wanted)
+    fail(target, "'{}' is {}, got {}", var_name, to_string(wanted), to_string(dtype_of(stored)));
+  out.push_back(relaxc::store(cell, stored, {int_imm(0, kInt32)}, span(target)));
+}
+
+void Parser::declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out) {
+  std::string var_name = name_of_target(target);
+  Buffer cell = make_buffer(var_name, dtype, {int_imm(1, kInt32)}, "local", span(target));
+  out.push_back(make(AllocBuffer{cell, {}}, span(target)));
+  define(var_name, cell);
+  scopes_.back().find(var_name)->second.form = Entity::Form::kCell;
+}
+
+Value Parser::augmented(const Line& line) {
+  std::optional<BinaryOp> op = operator_of(line.text);
+  Value a = eval(*line.target), b = eval(*line.value);
+  auto is_float = [](const Value& value) {
+    const PrimType* type = value.expr.type().as<PrimType>();
+    return type && type->dtype.is_float();
+  };
+  if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
+    fail_with_hint(*line.value, fmt::format("'{}=' of integers is ambiguous", line.text), "//=");
+  return binary(*op, a, b, *line.value, false);
 }
 
 // ---- Calls as statements
@@ -467,7 +546,9 @@ BufferRegion Parser::region(const Syntax& at) {
 std::vector<BufferRegion> Parser::regions(const Syntax& call) {
   std::vector<BufferRegion> result;
   for (size_t i = 1; i < call.children.size(); ++i) {
-    for (const Syntax* item : items(*call.children[i])) result.push_back(region(*item));
+    const Syntax& given = *call.children[i];
+    for (const Syntax* item : items(given.kind == SyntaxKind::kStarred ? *given.children[0] : given))
+      result.push_back(region(*item));
   }
   return result;
 }
@@ -486,7 +567,9 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   };
   if (path == "T.func_attr") {
     if (in_block || !state.at_head) fail(line, "T.func_attr stands at the head of the function");
-    func_attrs_ = attrs(required(call, 0, "attrs"));
+    // The later dialect says tirx. where the keys of passes say tir.
+    for (const auto& [key, value] : attrs(required(call, 0, "attrs")))
+      func_attrs_.set(key.starts_with("tirx.") ? "tir." + key.substr(5) : key, value);
     return;
   }
   if (path == "T.where") {
@@ -512,9 +595,11 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   state.at_head = false;
   if (path == "T.evaluate") {
     const Syntax& value = required(call, 0, "value");
-    out.push_back(evaluate(scalar(value), span(line)));
+    out.push_back(evaluate(call_argument(value), span(line)));
     return;
   }
+  if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
+  if (path == "T.store") return pointer_store(line, call, out);
   if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") {
     check_keywords(call, {"indices", "value", "predicate"});
     Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
@@ -531,93 +616,19 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   out.push_back(evaluate(scalar(call), span(line)));
 }
 
-// ---- Loops and with
-
-void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
-  if (line.value->kind != SyntaxKind::kCall)
-    fail(*line.value, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
-  const Syntax& call = *line.value;
-  std::string path = dotted(*call.children[0]);
-  std::vector<const Syntax*> targets = items(*line.target);
-  struct LoopHead {
-    std::string name;
-    Span span;
-    Range range;
-  };
-  std::vector<LoopHead> heads;
-  ForKind kind = ForKind::kSerial;
-  std::string thread;
-  Attrs annotations;
-  NameScope scope(*this);
-  bool sound = guarded([&] {
-    if (path == "T.grid") {
-      check_keywords(call, {});
-      if (positional(call) == 0) fail(call, "T.grid without extents");
-      if (targets.size() != positional(call))
-        fail(line, "{} loop variables for {} extents", targets.size(), positional(call));
-      for (size_t i = 0; i < targets.size(); ++i) {
-        Expr extent = scalar(*call.children[i + 1]);
-        heads.push_back({name_of_target(*targets[i]),
-                         span(*targets[i]),
-                         {int_imm(0, dtype_of(extent).is_integral() ? dtype_of(extent) : kInt32), extent}});
-      }
-    } else {
-      std::optional<ForKind> known = loop_kind(path);
-      if (!known) {
-        std::optional<std::string> near =
-            path.empty()
-                ? std::nullopt
-                : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
-        fail_with_hint(*call.children[0], "expected a loop: range(n), T.grid(m, n), T.parallel(n)", near.value_or(""));
-      }
-      kind = *known;
-      check_keywords(call, {"start", "stop", "thread", "annotations"});
-      if (targets.size() != 1)
-        fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
-      size_t count = positional(call);
-      if (count < 1 || count > 2) fail(call, "expected an extent, or start and stop; got {} arguments", count);
-      Value end = eval(*call.children[count]);
-      Value min = count == 2 ? eval(*call.children[1]) : Value{int_imm(0, default_int_), true};
-      match_operands(min, end, call);
-      heads.push_back(
-          {name_of_target(*targets[0]), span(*targets[0]), {min.expr, extent_of(min.expr, end.expr, call)}});
-      if (const Syntax* axis = keyword(call, "thread")) thread = string(*axis);
-      if ((kind == ForKind::kThreadBinding) != !thread.empty())
-        fail(call, "'thread' belongs to T.thread_binding, and is required there");
-      if (const Syntax* notes = keyword(call, "annotations")) annotations = attrs(*notes);
-    }
-    for (size_t i = 0; i < heads.size(); ++i) {
-      DType dtype = dtype_of(heads[i].range.extent);
-      if (!dtype.is_integral() || dtype.lanes != 1)
-        fail(*call.children[std::min(i + 1, call.children.size() - 1)], "expected an integer extent, got {}",
-             to_string(dtype));
-      for (size_t j = 0; j < i; ++j) {
-        if (heads[j].name == heads[i].name && heads[i].name != "_")
-          fail(*targets[i], "loop variable '{}' is given twice", heads[i].name);
-      }
-    }
-    if (statement_depth_ + static_cast<int>(heads.size()) > kDeepestStatement)
-      fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
-  });
-  std::vector<VarRef> vars;
-  if (sound) {
-    for (const LoopHead& head : heads) {
-      vars.push_back(make_var(head.name, prim_type(dtype_of(head.range.extent)), head.span));
-      loops_.insert_or_assign(vars.back().get(), head.range);
-      define(head.name, vars.back());
-    }
-  } else {
-    poison(line.target);
-  }
-  statement_depth_ += static_cast<int>(heads.size());
-  Stmt inner = body(line.body);
-  statement_depth_ -= static_cast<int>(heads.size());
-  for (const VarRef& var : vars) loops_.erase(var.get());
-  if (!sound) throw Failed();
-  for (size_t i = vars.size(); i-- > 0;) {
-    inner = make(For{vars[i], heads[i].range.min, heads[i].range.extent, kind, thread, annotations, inner}, span(line));
-  }
-  out.push_back(inner);
+// T.store(A.data, i, value, predicate): 2022's store to flat memory.
+void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
+  std::optional<Buffer> target = named_buffer(required(call, 0, "var"));
+  if (!target || buffer_type(*target).shape.size() != 1) fail(line, "expected the pointer of a buffer of one dim");
+  Syntax element(SyntaxKind::kSubscript, call.line, call.column, call.length);
+  element.children.push_back(call.children[1]);
+  element.children.push_back(&required(call, 1, "index"));
+  store(element, required(call, 2, "value"), std::nullopt, out);
+  const Syntax* mask = arg(call, 3, "predicate");
+  if (!mask || mask->text == "True") return;
+  BufferStore payload = *out.back().as<BufferStore>();
+  payload.predicate = condition(*mask);
+  out.back() = make(std::move(payload), span(line));
 }
 
 Stmt Parser::block(const Line& line, const Syntax& call) {
@@ -652,35 +663,6 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
     if (!state.has_writes) result.writes = std::move(found.writes);
   }
   return make(std::move(result), span(line));
-}
-
-void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
-  if (line.items.size() != 1) fail(line, "one item per 'with'");
-  const Syntax& item = *line.items[0].first;
-  std::string path = item.kind == SyntaxKind::kCall ? dotted(*item.children[0]) : "";
-  if (path == "T.init") {
-    BlockState& state = *blocks_.back();
-    if (blocks_.size() < 2) fail(line, "T.init belongs into a block");
-    if (!state.at_head) fail(line, "T.init stands before the statements of a block");
-    if (state.block.init) fail(line, "T.init is given twice");
-    Stmt init = body(line.body);
-    state.block.init = init;
-    state.at_head = true;
-    return;
-  }
-  blocks_.back()->at_head = false;
-  if (path == "T.block") {
-    out.push_back(block(line, item));
-    return;
-  }
-  if (path == "T.attr") {
-    Expr value = scalar(required(item, 2, "value"));
-    std::string key = string(required(item, 1, "key"));
-    out.push_back(make(AttrStmt{key, value, body(line.body)}, span(line)));
-    return;
-  }
-  std::optional<std::string> near = path.empty() ? std::nullopt : nearest(path, {"T.block", "T.init", "T.attr"});
-  fail_with_hint(item, "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
 }
 
 }  // namespace relaxc::text

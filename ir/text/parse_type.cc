@@ -33,6 +33,10 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   if (at.kind == SyntaxKind::kString) return quoted_dim(at, otherwise);
+  if (at.kind == SyntaxKind::kName && !lookup(at.text) && (type_variables_.contains(at.text) || (early_ && quoted_))) {
+    scopes_.back().insert_or_assign(
+        std::string(at.text), Entity{make_var(std::string(at.text), prim_type(otherwise), span(at)), false, true});
+  }
   if (at.kind == SyntaxKind::kName && quoted_ && !lookup(at.text)) {
     fail_with_hint(at, fmt::format("undefined dim '{}'; in a signature a new dim stands in quotes", at.text),
                    fmt::format("\"{}\"", at.text));
@@ -64,8 +68,10 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   if (const Syntax* stated = arg(call, first + 1, "dtype")) type.dtype = dtype(*stated);
   type.shape = dims(required(call, first, "shape"), kInt32);
   if (positional(call) > first + 2) fail(*call.children[first + 3], "expected shape and dtype, then keyword arguments");
-  if (const Syntax* data = keyword(call, "data"); data && data->text != "None")
-    fail(*data, "buffers over a pointer (data=) are not supported yet");
+  if (const Syntax* data = keyword(call, "data"); data && data->text != "None") {
+    type.data = scalar(*data);
+    if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
+  }
   const Syntax* strides = keyword(call, "strides");
   if (strides && strides->text != "None") {
     for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
@@ -80,6 +86,22 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     if (bytes != -1) type.data_alignment = bytes;
   }
   if (const Syntax* factor = keyword(call, "offset_factor")) type.offset_factor = constant_int(*factor);
+  if (const Syntax* kind = keyword(call, "buffer_type"); kind && kind->text != "None") {
+    std::string text = string(*kind);
+    if (text != "auto" && text != "auto_broadcast" && text != "default" && !text.empty())
+      fail(*kind, "unknown kind of buffer '{}'; expected \"auto\" or \"default\"", text);
+    type.auto_broadcast = text.starts_with("auto");
+  }
+  if (const Syntax* separators = keyword(call, "axis_separators"); separators && separators->text != "None") {
+    for (const Syntax* item : items(*separators)) {
+      int64_t axis = constant_int(*item);
+      if (axis < 0 || axis > static_cast<int64_t>(type.shape.size()))
+        fail(*item, "separator {} of a buffer of {} dims", axis, type.shape.size());
+      type.axis_separators.push_back(axis);
+    }
+  }
+  if (const Syntax* layout = keyword(call, "layout"); layout && layout->text != "None" && string(*layout) != "default")
+    report(*layout, "buffers with a layout are not supported yet").kind = ErrorKind::kUnsupported;
   return type;
 }
 
@@ -87,12 +109,12 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   TensorType result{};
   result.ndim = -1;
   if (!call) return make(std::move(result), span(at));
-  check_keywords(*call, {"shape", "dtype", "ndim", "vdevice"});
+  check_keywords(*call, {"shape", "dtype", "ndim", "vdevice", "device_mesh", "placement"});
   const Syntax* shape = arg(*call, 0, "shape");
   const Syntax* stated = arg(*call, 1, "dtype");
   // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside of a tuple.
   if (shape && shape->kind == SyntaxKind::kString && !stated) std::swap(shape, stated);
-  if (shape && shape->text != "None") {
+  if (shape && shape->text != "None" && shape->text != "_") {
     Entity const* known = shape->kind == SyntaxKind::kName ? lookup(shape->text) : nullptr;
     bool is_shape_var = known && known->expr && known->expr->type().is<ShapeType>();
     if (is_shape_var) {
@@ -116,7 +138,35 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       fail(*rank, "ndim is {}, but the shape has {} dims", ndim, result.ndim);
     result.ndim = ndim;
   }
-  if (const Syntax* device = keyword(*call, "vdevice")) result.vdevice = string(*device);
+  bool distributed = keyword(*call, "device_mesh") || type_name(at) == "R.DTensor";
+  const Syntax* device = distributed ? nullptr : arg(*call, 2, "vdevice");
+  if (device && device->text != "None") result.vdevice = vdevice_name(*device);
+  return make(std::move(result), span(at));
+}
+
+// R.DTensor((128, 64), "float32", "mesh[0]", "S[0], R").
+Type Parser::dtensor_type(const Syntax& at) {
+  DTensorType result{tensor_type_of(&at, at), {{}, {0}}, {}};
+  if (const Syntax* mesh = arg(at, 2, "device_mesh")) result.mesh = device_mesh(*mesh);
+  std::vector<std::string> items;
+  if (const Syntax* placement = arg(at, 3, "placement")) {
+    std::string text = string(*placement);
+    std::erase(text, ' ');
+    for (size_t start = 0; start < text.size();) {
+      size_t comma = std::min(text.find(',', start), text.size());
+      items.push_back(text.substr(start, comma - start));
+      start = comma + 1;
+      const std::string& item = items.back();
+      bool split = item.size() > 3 && item.starts_with("S[") && item.back() == ']' &&
+                   item.find_first_not_of("0123456789", 2) == item.size() - 1;
+      if (item != "R" && !split) fail(*placement, "expected R or S[dim] in a placement, got '{}'", item);
+    }
+    if (items.size() != result.mesh.shape.size())
+      fail(*placement, "{} items for a mesh of {} axes", items.size(), result.mesh.shape.size());
+  } else {
+    items.assign(result.mesh.shape.size(), "R");
+  }
+  result.placement = fmt::format("{}", fmt::join(items, ", "));
   return make(std::move(result), span(at));
 }
 
@@ -131,16 +181,37 @@ Type Parser::callable_type(const Syntax& at) {
   } else {
     result.pure = false;
   }
-  if (const Syntax* ret = arg(at, 1, "ret")) result.result = type(*ret);
-  if (const Syntax* purity = arg(at, 2, "purity")) result.pure = constant_bool(*purity);
+  if (const Syntax* ret = arg(at, 1, "ret"); ret && ret->text != "None") result.result = type(*ret);
+  if (const Syntax* purity = arg(at, 2, "purity"); purity && purity->text != "None")
+    result.pure = constant_bool(*purity);
+  if (const Syntax* derive = arg(at, 3, "derive_func"); derive && derive->text != "None") {
+    if (result.params) fail(*derive, "the result's type is derived where no parameters are given");
+    result.derive_func = string(*derive);
+  }
   return make(std::move(result), span(at));
 }
 
+// What a type's name is: "R.Tensor"; the forms of 2022 leave out the prefix and may have brackets.
+std::string Parser::type_name(const Syntax& at) {
+  bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
+  const Syntax& named = applied ? *at.children[0] : at;
+  constexpr std::string_view kEarly[] = {"Callable", "Object", "Shape", "Tensor", "Tuple"};
+  bool early = named.kind == SyntaxKind::kName && !lookup(named.text) &&
+               std::find(std::begin(kEarly), std::end(kEarly), named.text) != std::end(kEarly);
+  if (!early) return dotted(named);
+  early_ = true;
+  return fmt::format("R.{}", named.text);
+}
+
 std::optional<Type> Parser::try_type(const Syntax& at) {
-  const Syntax* call = at.kind == SyntaxKind::kCall ? &at : nullptr;
+  const Syntax* call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript ? &at : nullptr;
   if (at.kind == SyntaxKind::kConstant && at.text == "None") return tuple_type({});
-  std::string path = dotted(call ? *at.children[0] : at);
+  // x.struct_info: the type that a value has.
+  bool of_value = at.kind == SyntaxKind::kAttribute && (at.text == "struct_info" || at.text == "ty");
+  if (of_value && dotted(at).empty()) return expr(*at.children[0]).type();
+  std::string path = type_name(at);
   if (path == "R.Tensor") return tensor_type_of(call, at);
+  if (path == "R.DTensor" && call) return dtensor_type(at);
   if (path == "R.Object") return object_type();
   if (path == "R.Callable") {
     if (call) return callable_type(at);
@@ -171,9 +242,27 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   if (path == "R.Prim") {
     if (!call) fail(at, "expected a dtype: R.Prim(\"int64\")");
     check_keywords(at, {"dtype", "value"});
-    if (const Syntax* value = keyword(at, "value")) return prim_type(dtype_of(dim(*value, kInt64)));
-    return prim_type(dtype(required(at, 0, "dtype")));
+    const Syntax* value = keyword(at, "value");
+    const Syntax* stated = arg(at, 0, "dtype");
+    if (!value || value->text == "None") return prim_type(dtype(required(at, 0, "dtype")));
+    // The value is the expression's affair; here it tells the dtype.
+    Value known = value->kind == SyntaxKind::kString ? Value{quoted_dim(*value, kInt64)} : eval(*value);
+    if (!known.expr.type().is<PrimType>()) fail(*value, "expected a scalar");
+    DType result = dtype_of(known.expr);
+    if (stated && dtype(*stated) != result)
+      fail(*stated, "the value is {}, not {}", to_string(result), to_string(dtype(*stated)));
+    return prim_type(result);
   }
+  if (path == "T.handle" && call) {
+    check_keywords(at, {"dtype", "storage_scope", "is_size_var"});
+    const Syntax* pointee = arg(at, 0, "dtype");
+    const Syntax* scope = arg(at, 1, "storage_scope");
+    if (!pointee || pointee->text == "None") return prim_type(DType::handle());
+    return pointer_type(dtype(*pointee), scope ? string(*scope) : "global");
+  }
+  // T.Buffer[(16, 16), "float32"] of 2022.
+  if (at.kind == SyntaxKind::kSubscript && dotted(*at.children[0]) == "T.Buffer")
+    return make(buffer_type_of(at, 0), span(at));
   if (path.starts_with("T.")) {
     if (auto parsed = parse_dtype(std::string_view(path).substr(2))) return prim_type(*parsed);
     if (path == "T.Buffer" && call) return make(buffer_type_of(at, 0), span(at));
@@ -183,12 +272,11 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
 
 Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
-  const Syntax& named = at.kind == SyntaxKind::kCall ? *at.children[0] : at;
-  std::string path = dotted(named);
+  std::string path = type_name(at);
   std::optional<std::string> near =
       path.empty() ? std::nullopt
-                   : nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "T.Buffer",
-                                    "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
+                   : nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
+                                    "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
   fail_with_hint(at, path.empty() ? "expected a type" : fmt::format("unknown type '{}'", path), near.value_or(""));
 }
 

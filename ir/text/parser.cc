@@ -25,6 +25,9 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"R.Any", "R.Object"},
     {"R.const_value", "R.const"},
+    {"R.ShapeExpr", "R.shape"},
+    {"R.dist.call_tir", "R.call_tir"},
+    {"R.vdevice", "I.vdevice"},
     {"T.FloorDiv", "T.floordiv"},
     {"T.FloorMod", "T.floormod"},
     {"T.Max", "T.max"},
@@ -41,12 +44,20 @@ constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
     {"T.sblock", "T.block"},
     {"T.sblock_alloc_buffer", "T.alloc_buffer"},
     {"T.sblock_attr", "T.block_attr"},
+    {"T.LetExpr", "T.Let"},
+    {"T.call_tvm_packed", "T.call_packed"},
     {"T.select", "T.Select"},
+    {"T.tvm_call_cpacked", "T.call_cpacked"},
+    {"T.tvm_call_packed", "T.call_packed"},
     {"T.unrolled", "T.unroll"},
 };
 constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {{"out_ty", "out_sinfo"},
-                                                                             {"ty_args", "sinfo_args"}};
+                                                                             {"sinfo", "struct_info"},
+                                                                             {"ty", "struct_info"},
+                                                                             {"ty_args", "sinfo_args"},
+                                                                             {"type_args", "sinfo_args"}};
 
+// The printed spelling.
 std::string_view canonical_keyword(std::string_view name) {
   for (const auto& [other, canonical] : kKeywordAliases) {
     if (name == other) return canonical;
@@ -71,6 +82,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
+
+bool is_type_argument(std::string_view keyword) { return canonical_keyword(keyword) == "sinfo_args"; }
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
@@ -121,94 +134,11 @@ IRModule Parser::run() {
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
     guarded([&] {
-      FunctionRef function = graph_function(*pending.line, pending.is_private, pending.pure, false);
+      FunctionRef function = graph_function(pending, signatures_.at(pending.name), false);
       module_.functions.insert_or_assign(pending.name, function);
     });
   }
   return std::move(module_);
-}
-
-// ---- Modules
-
-void Parser::imports(const Line& line) {
-  for (const auto& [path, local] : line.imports) {
-    std::string_view last = std::string_view(path).substr(path.rfind('.') + 1);
-    auto known = prefixes_.find(last);
-    if (known != prefixes_.end()) prefixes_.insert_or_assign(local, std::string(known->second));
-  }
-}
-
-bool Parser::is_docstring(const Line& line) const {
-  return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
-}
-
-void Parser::collect(const Lines& lines, bool top) {
-  for (const Line* line : lines) {
-    guarded([&] {
-      if (line->kind == LineKind::kImport) return imports(*line);
-      if (is_docstring(*line) || line->kind == LineKind::kPass) return;
-      if (line->kind == LineKind::kClass) {
-        if (!top) fail(*line, "a class inside of a class");
-        class_name_ = std::string(line->text);
-        for (const Syntax* decorator : line->decorators) {
-          const Syntax& callee = decorator->kind == SyntaxKind::kCall ? *decorator->children[0] : *decorator;
-          bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module";
-          if (!known) fail_with_hint(*decorator, "unknown decorator of a class", "@I.ir_module");
-        }
-        return collect(line->body, false);
-      }
-      if (line->kind == LineKind::kFunction) return declare(*line);
-      if (!top && line->kind == LineKind::kExpression && line->value->kind == SyntaxKind::kCall) {
-        std::string callee = dotted(*line->value->children[0]);
-        if (callee == "I.module_attrs") {
-          module_.attrs = attrs(required(*line->value, 0, "attrs"));
-          return;
-        }
-        if (callee == "I.module_global_infos") {
-          module_.global_infos = attrs(required(*line->value, 0, "infos"));
-          return;
-        }
-      }
-      bool external = line->kind == LineKind::kAssign && line->value && line->value->kind == SyntaxKind::kCall &&
-                      dotted(*line->value->children[0]) == "R.ExternFunc";
-      if (external) {
-        std::string name = name_of_target(*line->target);
-        Expr function = extern_func(string(required(*line->value, 0, "global_symbol")), span(*line));
-        if (declared_.contains(name)) fail(*line, "function '{}' is defined twice", name);
-        declared_.emplace(name, function.type());
-        module_.functions.emplace(name, function);
-        return;
-      }
-      fail(*line, "expected {} here", top ? "a class or a function" : "a function, R.ExternFunc or module attributes");
-    });
-  }
-}
-
-void Parser::declare(const Line& line) {
-  Pending pending{std::string(line.text), &line};
-  bool known = false;
-  for (const Syntax* decorator : line.decorators) {
-    bool is_call = decorator->kind == SyntaxKind::kCall;
-    const Syntax& callee = is_call ? *decorator->children[0] : *decorator;
-    std::string name = dotted(callee);
-    if (name != "T.prim_func" && name != "R.function") {
-      if (name == "I.pyfunc") fail(*decorator, "functions of Python cannot be compiled");
-      fail_with_hint(*decorator, fmt::format("unknown decorator of function '{}'", line.text),
-                     name.starts_with("T.") ? "@T.prim_func" : "@R.function");
-    }
-    known = true;
-    pending.is_program = name == "T.prim_func";
-    if (!is_call) continue;
-    check_keywords(*decorator, {"private", "check_well_formed", "pure", "s_tir", "persistent"});
-    if (const Syntax* flag = keyword(*decorator, "private")) pending.is_private = constant_bool(*flag);
-    if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
-  }
-  if (!known)
-    fail_with_hint(Syntax(SyntaxKind::kName, line.line, line.column, line.length),
-                   fmt::format("function '{}' has no decorator", line.text), "@R.function or @T.prim_func");
-  if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
-  declared_.emplace(pending.name, object_type());
-  pending_.push_back(std::move(pending));
 }
 
 // ---- Errors and names
@@ -253,8 +183,12 @@ std::vector<std::string> Parser::names_in_scope() const {
 Expr Parser::name(const Syntax& at) {
   const Entity* entity = lookup(at.text);
   if (entity && entity->is_module) fail(at, "'{}' is the module; name one of its functions: {}.f", at.text, at.text);
+  if (entity && entity->form == Entity::Form::kThread)
+    fail(at, "'{}' is a thread axis that is not launched here; T.launch_thread gives it a value", at.text);
   if (entity && !entity->expr) throw Failed();  // reported where it was defined
   if (entity) return *entity->expr;
+  if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
+    return global_var(*function, declared_.at(*function));
   Diagnostic& diagnostic = report(at, "undefined name '{}'", at.text);
   auto hidden = hidden_.find(std::string(at.text));
   if (hidden != hidden_.end()) {
@@ -299,6 +233,11 @@ std::string Parser::dotted(const Syntax& at) const {
     if (path == other) return std::string(canonical);
   }
   return path;
+}
+
+const std::string* Parser::function_named(std::string_view name) const {
+  auto it = declared_.find(std::string(name));
+  return it == declared_.end() || lookup(name) ? nullptr : &it->first;
 }
 
 const std::string* Parser::function_name(const Syntax& at) {
@@ -435,6 +374,9 @@ DType Parser::dtype(const Syntax& at) {
   } else if (at.kind == SyntaxKind::kCall &&
              (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
     text = string(required(at, 0, "dtype"));
+  } else if (auto owner = at.kind == SyntaxKind::kAttribute && at.text == "dtype" ? named_buffer(*at.children[0])
+                                                                                  : std::nullopt) {
+    return buffer_type(*owner).dtype;
   } else {
     std::string name = dotted(at);
     if (!name.starts_with("T.")) fail(at, "expected a dtype, such as \"float32\"");
@@ -479,6 +421,9 @@ AttrValue Parser::attr_value(const Syntax& at) {
       if (name == "R.dtype" || name == "T.dtype") return dtype(at);
       if (name == "R.str" || name == "T.StringImm") return string(required(at, 0, "value"));
       if (name == "R.shape" || name == "R.prim_value") return attr_value(required(at, 0, "value"));
+      // Closed terms as attributes: one entry under the constructor's name (see to_string of AttrValue).
+      if (name == "T.target") return Attrs{{name, attr_value(required(at, 0, "target_config"))}};
+      if (name == "T.index_map") return index_map(at);
       std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
       if (name != "float" && !scalar) break;
       const Syntax& argument = required(at, 0, "value");
@@ -507,6 +452,7 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kBool:
     case SyntaxKind::kConditional:
     case SyntaxKind::kStarred:
+    case SyntaxKind::kLambda:
       break;
   }
   fail(at, "expected a constant value");
@@ -517,6 +463,7 @@ Attrs Parser::attrs(const Syntax& at) {
   Attrs result;
   for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
     std::string key = string(*at.children[i]);
+    if (key.starts_with("tirx.")) key.erase(3, 1);  // later versions' name of the same
     if (result.has(key)) fail(*at.children[i], "key '{}' is given twice", key);
     result.set(key, attr_value(*at.children[i + 1]));
   }

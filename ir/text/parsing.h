@@ -1,9 +1,12 @@
 // The reader's state, shared by its parts: modules and names (parser.cc), expressions (parse_expr.cc), types
 // (parse_type.cc), tensor programs (parse_prim_func.cc), graph functions (parse_function.cc). Internal to ir/text/.
 #pragma once
+#include <functional>
 #include <map>
+#include <set>
 
 #include "ir/builder.h"
+#include "ir/intrinsics.h"
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 
@@ -17,14 +20,25 @@ struct Entity {
   std::optional<Expr> expr;  // absent: poisoned, or the module itself
   bool is_module = false;
   bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
+  // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a
+  // buffer of one element. thread: the axis that T.env_thread named.
+  enum class Form : uint8_t { kValue, kPointer, kCell, kThread } form = Form::kValue;
+  std::string thread = {};
 };
 
 // A scalar or graph value. A literal has no dtype of its own yet: it takes the other operand's.
 struct Value {
   Expr expr;
   bool literal = false;
+  std::optional<double> exact = {};  // a float literal before rounding
 };
 
+constexpr int kDeepestStatement = 256;
+std::optional<BinaryOp> operator_of(std::string_view symbol);
+// -4 for `4 * vscale`: the lanes of a scalable vector as Ramp has them.
+std::optional<int64_t> scalable_lanes(const Expr& count);
+
+bool is_type_argument(std::string_view keyword);
 // The nearest of the candidates, when near enough to be meant.
 std::string quoted(std::string_view text);
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
@@ -84,6 +98,7 @@ class Parser {
   std::string dotted(const Syntax& at) const;
   // The name of the module's function that `cls.f` or `Module.f` means; null when it is something else.
   const std::string* function_name(const Syntax& at);
+  const std::string* function_named(std::string_view name) const;
   const Syntax* keyword(const Syntax& call, std::string_view name) const;
   // Positional argument i, or the keyword of that name; null when absent.
   const Syntax* arg(const Syntax& call, size_t i, std::string_view name) const;
@@ -100,13 +115,26 @@ class Parser {
   bool constant_bool(const Syntax& at);
   DType dtype(const Syntax& at);
   AttrValue attr_value(const Syntax& at);
+  AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
 
+  // ---- parse_module.cc
   void collect(const Lines& lines, bool top);
-  void class_body(const Line& line);
+  void class_definition(const Line& line);
+  void module_line(const Line& line);
+  bool type_variables(const Line& line);
   void declare(const Line& line);
   void imports(const Line& line);
+  void global_infos(const Syntax& at);
+  GlobalInfo global_info(const Syntax& at);
+  VDevice vdevice(const Syntax& at);
+  std::string vdevice_name(const Syntax& at);
+  DeviceMesh device_mesh(const Syntax& at);
+  Expr external_function(const Syntax& at);
+  // ---- parse_metadata.cc
+  void metadata(const Line& line);
+  Value metadata_constant(const Syntax& at);
   struct Pending {
     std::string name;
     const Line* line;
@@ -127,8 +155,11 @@ class Parser {
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
   Value conditional(const Syntax& at);
   Value subscript(const Syntax& at);
+  Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
+  // The last index as a vector of consecutive positions, when it is a scalar.
+  void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
   Range slice(const Syntax& at);
   Expr extent_of(const Expr& min, const Expr& end, const Syntax& at);
@@ -138,13 +169,27 @@ class Parser {
   std::optional<Value> tir_form(const std::string& name, const Syntax& at);
   Value dtype_call(DType dtype, const Syntax& at);
   Value intrinsic_call(const std::string& name, const Syntax& at);
+  Value op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args);
+  Value program_call(const std::string& callee, const Syntax& at);
   Value let_expression(const Syntax& at);
+  Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
+  Value builtin_call(const Builtin& row, const Syntax& at);
+  Value access_ptr(const Buffer& buffer, const Syntax& at);
+  Value comm_reducer(const Syntax& at);
+  Value shuffle(const Syntax& at);
+  // An argument of a call: a scalar, a string, a buffer.
+  Expr call_argument(const Syntax& at);
+  // The buffer that an expression names; of an allocation, the memory.
+  std::optional<Buffer> named_buffer(const Syntax& at);
+  std::optional<Value> buffer_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
   Type type(const Syntax& at);
   std::optional<Type> try_type(const Syntax& at);
+  std::string type_name(const Syntax& at);
+  Type dtensor_type(const Syntax& at);
   Type tensor_type_of(const Syntax* call, const Syntax& at);
   Type callable_type(const Syntax& at);
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
@@ -163,6 +208,38 @@ class Parser {
   void tir_call_line(const Line& line, std::vector<Stmt>& out);
   void tir_for(const Line& line, std::vector<Stmt>& out);
   void tir_with(const Line& line, std::vector<Stmt>& out);
+  // The forms that stand after `with` or, without it, hold for the rest of the block. `rest` reads what they hold for.
+  using Rest = std::function<void(std::vector<Stmt>&)>;
+  enum class Style : uint8_t { kWith, kConcise };
+  bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
+                   std::vector<Stmt>& out);
+  void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
+  Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
+  Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
+  Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
+  void allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out);
+  Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
+  // The name on the left, bound to the value for the rest of the block; assigned where the dialect has it so.
+  void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
+  void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
+  void find_cells(const Lines& lines, std::set<std::string_view> visible);
+  Value augmented(const Line& line);
+  void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
+  // The loops of a `for`: all of a grid, else one.
+  struct LoopHead {
+    std::string name;
+    Span span;
+    Range range;
+  };
+  struct LoopHeads {
+    std::vector<LoopHead> heads;
+    ForKind kind = ForKind::kSerial;
+    std::string thread;
+    Attrs annotations;
+    std::optional<Expr> step;
+  };
+  LoopHeads loop_heads(const Line& line);
+  Expr no_value(const char* op, const Span& span) { return intrinsic(op, {}, DType::void_(), span); }
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
   bool define_free_vars(const Line& line);
   bool define_axis(const Line& line);
@@ -172,25 +249,30 @@ class Parser {
   std::vector<BufferRegion> regions(const Syntax& call);
   BufferRegion region(const Syntax& at);
 
-  // ---- parse_function.cc
+  // ---- parse_function.cc and parse_call.cc
   void signature(const Pending& pending);
-  FunctionRef graph_function(const Line& line, bool is_private, bool pure, bool nested);
   struct Signature {
     std::vector<VarRef> params;
     std::optional<Type> result;
     std::map<std::string, Entity> names;
   };
   Signature read_signature(const Line& line);
+  static FuncType function_type(const Signature& signature, bool pure);
+  FunctionRef graph_function(const Pending& pending, Signature signature, bool nested);
   struct Body {
     std::vector<BindingBlock> blocks;
     bool in_dataflow = false;
+    bool outputs_given = false;  // of the current dataflow block
     std::optional<Expr> result;
     Attrs attrs;
     bool impure = false;
   };
   void relax_lines(const Lines& lines, Body& body);
   void relax_line(const Line& line, Body& body);
-  void relax_assign(const Line& line, Body& body);
+  void relax_assign(const Line& line);
+  void nested_function(const Line& line);
+  std::optional<Binding> match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated);
+  void unpack(const Line& line);
   void relax_call_line(const Line& line, Body& body);
   void relax_if(const Line& line, Body& body);
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
@@ -202,7 +284,11 @@ class Parser {
   Value operator_call(const OpRow& row, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
   Value call_tir(const std::string& name, const Syntax& at);
-  Value packed_call(const std::string& name, const Syntax& at);
+  std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
+  Value packed_call(const std::string& form, const Syntax& at);
+  Value applied_call(const std::string& form, const Syntax& at);
+  Expr callee(const Syntax& at);
+  AttrValue attribute(const OpAttr& attr, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
   Value constant(const Syntax& at);
   std::vector<Type> type_list(const Syntax& at);
@@ -217,6 +303,11 @@ class Parser {
   std::vector<Pending> pending_;
   std::map<std::string, Type> declared_;  // functions of the module and their types
   std::string class_name_ = "Module";
+  bool in_class_ = false;
+  std::set<std::string, std::less<>> type_variables_;
+  std::string metadata_text_;
+  const Syntax* metadata_ = nullptr;
+  std::optional<std::map<std::string, Tensor>> side_tensors_;
   std::map<std::string, std::string, std::less<>> prefixes_;
   std::vector<std::map<std::string, Entity, std::less<>>> scopes_;
   std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
@@ -224,11 +315,14 @@ class Parser {
   // Of the function being read.
   bool in_graph_ = false;
   DType default_int_ = kInt64;
+  bool early_ = false;   // types without prefix: dims need no quotes, and functions no `cls.`
   bool quoted_ = false;  // inside of a quoted dim: unknown names become dims
   // Tensor programs.
   std::vector<std::optional<VarRef>> params_;
   std::map<std::string, size_t, std::less<>> handles_;  // param name to position
   Attrs func_attrs_;
+  bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
+  std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;
   std::unordered_set<const NodeHeader*> root_allocations_;
   std::unordered_map<const NodeHeader*, Range> loops_;
@@ -237,6 +331,24 @@ class Parser {
   Body* body_ = nullptr;
   std::map<std::string, Signature> signatures_;
   std::optional<Type> wanted_;  // the annotation of the binding being read
+};
+
+// The block whose body is being read.
+struct Parser::BlockState {
+  explicit BlockState(std::string name)
+      : block{.name = std::move(name),
+              .iter_vars = {},
+              .predicate = {},
+              .reads = {},
+              .writes = {},
+              .annotations = {},
+              .alloc_buffers = {},
+              .match_buffers = {},
+              .init = {},
+              .body = no_op()} {}
+  Block block;
+  bool has_reads = false, has_writes = false, has_where = false, has_attrs = false;
+  bool at_head = true;  // nothing but axes, annotations and allocations so far
 };
 
 }  // namespace relaxc::text

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -42,6 +43,45 @@ Precedence precedence(BinaryOp op) {
       return kAtomLevel;
   }
   return kAtomLevel;
+}
+
+namespace {
+
+std::string lanes_text(int64_t lanes) {
+  if (lanes == -1) return "T.vscale()";
+  return lanes < 0 ? fmt::format("T.vscale() * {}", -lanes) : fmt::format("{}", lanes);
+}
+
+// Spellings that changed after TVM 0.23.
+struct SpellingRow {
+  std::string_view name, later;
+};
+constexpr SpellingRow kSpellings[] = {
+    {"R.Object", "R.Any"},
+    {"T.alloc_buffer", "T.sblock_alloc_buffer"},
+    {"T.block", "T.sblock"},
+    {"T.block_attr", "T.sblock_attr"},
+    {"T.decl_buffer", "T.alloc_buffer"},
+    {"from tvm.script import tir as T", "from tvm.script import tirx as T"},
+    {"out_sinfo", "out_ty"},
+    {"sinfo_args", "ty_args"},
+};
+
+}  // namespace
+
+std::string_view Printer::spelled(std::string_view name) const {
+  if (options_.dialect == Dialect::kTvm23) return name;
+  for (const SpellingRow& row : kSpellings) {
+    if (row.name == name) return row.later;
+  }
+  return name;
+}
+
+std::string Printer::dictionary(const Attrs& attrs) const {
+  if (options_.dialect == Dialect::kTvm23) return to_string(AttrValue(attrs));
+  Attrs later;
+  for (const auto& [key, value] : attrs) later.set(key.starts_with("tir.") ? "tirx" + key.substr(3) : key, value);
+  return to_string(AttrValue(later));
 }
 
 std::string quoted(std::string_view text) { return to_string(AttrValue(std::string(text))); }
@@ -125,7 +165,23 @@ std::string Printer::binary(const Binary& node, int level) {
 }
 
 std::string Printer::access(const Buffer& buffer, const std::vector<Expr>& indices) {
-  return fmt::format("{}[{}]", name(buffer), indices.empty() ? "()" : list(indices));
+  std::vector<std::string> items;
+  for (const Expr& index : indices) {
+    const Ramp* ramp = index.as<Ramp>();
+    const IntImm* stride = ramp ? ramp->stride.as<IntImm>() : nullptr;
+    // Vectors of consecutive elements, or of elements at a constant distance, are slices.
+    bool scalable = ramp && ramp->lanes < 0;
+    if (!stride || stride->value == 0 || (scalable && (stride->value != 1 || dtype_of(ramp->base) != kInt32))) {
+      items.push_back(expr(index));
+      continue;
+    }
+    Expr extent = scalable ? intrinsic("tir.vscale", {}, kInt32) * -ramp->lanes
+                           : int_imm(ramp->lanes * stride->value, dtype_of(ramp->base));
+    std::string end = expr(range_end({ramp->base, extent}));
+    items.push_back(fmt::format("{}:{}", expr(ramp->base), end));
+    if (stride->value != 1) items.back() += fmt::format(":{}", stride->value);
+  }
+  return fmt::format("{}[{}]", name(buffer), items.empty() ? "()" : fmt::format("{}", fmt::join(items, ", ")));
 }
 
 std::string Printer::range(const Range& range) {
@@ -144,11 +200,15 @@ std::string Printer::buffer_args(const BufferType& type) {
   BufferType defaults;
   std::string text = shape(type.shape);
   if (type.dtype != kFloat32) text += ", " + quoted(to_string(type.dtype));
+  if (type.data) text += ", data=" + expr(*type.data);
   if (!type.strides.empty()) text += ", strides=" + shape(type.strides);
   if (type.elem_offset) text += ", elem_offset=" + expr(*type.elem_offset);
   if (type.scope != defaults.scope) text += ", scope=" + quoted(type.scope);
   if (type.data_alignment != defaults.data_alignment) text += fmt::format(", align={}", type.data_alignment);
   if (type.offset_factor != defaults.offset_factor) text += fmt::format(", offset_factor={}", type.offset_factor);
+  if (type.auto_broadcast) text += ", buffer_type=\"auto\"";
+  if (!type.axis_separators.empty())
+    text += fmt::format(", axis_separators=[{}]", fmt::join(type.axis_separators, ", "));
   return text;
 }
 
@@ -188,8 +248,16 @@ bool has_odd_nan(const Tensor& data) {
 
 }  // namespace
 
+std::string Printer::tensor_items(const Tensor& data) {
+  int64_t next = 0;
+  return nested_list(data, 0, next);
+}
+
 std::string Printer::constant(const Tensor& data) {
-  if (data.size() > options_.inline_elements) return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_++);
+  if (data.size() > options_.inline_elements) {
+    elided_.push_back(data);
+    return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_.size() - 1);
+  }
   std::string dtype = quoted(to_string(data.dtype()));
   DTypeCode code = data.dtype().code;
   bool raw = has_odd_nan(data) || data.dtype().lanes > 1 || code == DTypeCode::kHandle;
@@ -202,14 +270,14 @@ std::string Printer::constant(const Tensor& data) {
   // The list of an empty tensor does not tell its shape.
   if (data.size() == 0 && data.ndim() != 1)
     return fmt::format("R.const([], {}, shape=[{}])", dtype, fmt::join(data.shape(), ", "));
-  int64_t next = 0;
-  return fmt::format("R.const({}, {})", nested_list(data, 0, next), dtype);
+  return fmt::format("R.const({}, {})", tensor_items(data), dtype);
 }
 
 // ---- Calls
 
 std::string Printer::argument(const Expr& arg) {
-  // A scalar where a graph value stands.
+  // A scalar where a graph value stands. Later dialects write integers as they are.
+  if (options_.dialect == Dialect::kTvm26 && arg.is<IntImm>() && default_int_ == kInt64) return expr(arg);
   if (default_int_ == kInt64 && arg.type().is<PrimType>() && !arg.is<Var>())
     return fmt::format("R.prim_value({})", expr(arg));
   return expr(arg);
@@ -224,7 +292,7 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
   if (!node.type_args.empty()) {
     std::vector<std::string> types;
     for (const Type& t : node.type_args) types.push_back(type(t));
-    items.push_back("sinfo_args=" + tuple_of(types));
+    items.push_back(fmt::format("{}={}", spelled("sinfo_args"), tuple_of(types)));
   }
   return fmt::format("{}", fmt::join(items, ", "));
 }
@@ -234,6 +302,21 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   std::vector<std::string> items;
   for (const Expr& arg : node.args) items.push_back(expr(arg));
   DType dtype = dtype_of(expr_);
+  // Forms of their own: properties of buffers, functions and tuples as arguments.
+  if (full == kBufferData && node.args.size() == 1)
+    return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
+  if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
+  if (full == "tir.target") return to_string(AttrValue(Attrs{{"T.target", node.attrs}}));
+  if (full == "tir.comm_reducer" && !node.args.empty())
+    return fmt::format("T.comm_reducer({}, [{}])", items[0], fmt::join(items.begin() + 1, items.end(), ", "));
+  if (full == "tir.shuffle" && node.args.size() == 2) {
+    auto of = [&](const Expr& e) { return e.is<Tuple>() ? list(e.as<Tuple>()->items) : expr(e); };
+    return fmt::format("T.Shuffle([{}], [{}])", of(node.args[0]), of(node.args[1]));
+  }
+  if (full == "tir.iter_var" && node.args.size() >= 3) {
+    std::string dom = node.args.size() == 5 ? fmt::format("T.Range({}, {})", items[3], items[4]) : "None";
+    return fmt::format("T.iter_var({}, {}, {}, {})", items[0], dom, items[1], items[2]);
+  }
   const Intrinsic* row = find_intrinsic(full);
   bool plain = node.attrs.empty() && node.type_args.empty();
   if (full == "tir.if_then_else" && plain && node.args.size() == 3 && dtype == dtype_of(node.args[1]))
@@ -242,6 +325,15 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     DType first = dtype_of(node.args[0]);
     DType natural = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
     if (natural == dtype) return fmt::format("T.{}({})", full.substr(4), fmt::join(items, ", "));
+  }
+  if (const Builtin* builtin = plain ? find_builtin(full) : nullptr) {
+    int count = static_cast<int>(node.args.size());
+    std::optional<DType> natural = natural_dtype(*builtin, node.args);
+    bool fits = count >= builtin->least && (builtin->most < 0 || count <= builtin->most);
+    if (fits && builtin->result == Builtin::Result::kStatedFirst) items.insert(items.begin(), quoted(to_string(dtype)));
+    if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(quoted(to_string(dtype)));
+    if (fits && (!natural || *natural == dtype))
+      return fmt::format("T.{}({})", spelling(*builtin), fmt::join(items, ", "));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
   items.insert(items.begin(), {quoted(to_string(dtype)), quoted(full)});
@@ -255,9 +347,9 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   if (!op) return fmt::format("{}({})", expr(node.callee, kAtomLevel), arguments(node, 0));
   bool scalar = expr_.type().is<PrimType>();
   if (scalar && op->name.starts_with("tir.")) return scalar_call(expr_, node);
-  std::string spelled = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
-                        : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
-                                                       : op->name;
+  std::string spelling = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
+                         : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
+                                                        : op->name;
   size_t first = 0;
   std::vector<std::string> items;
   if (!node.args.empty()) {
@@ -267,17 +359,29 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
     }
   }
   if (!op->name.starts_with("relax.call_tir") && op->name != "relax.call_dps_packed")
-    return fmt::format("{}({})", spelled, arguments(node, first, std::move(items)));
-  // gvar, inputs, out_sinfo=, tir_vars=, further attributes.
-  for (size_t i = first; i < node.args.size() && i < 2; ++i) items.push_back(argument(node.args[i]));
+    return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
+  // gvar, inputs, out_sinfo=, tir_vars=, further attributes. Later dialects list scalars among the inputs.
+  const Tuple* inputs = node.args.size() > 1 ? node.args[1].as<Tuple>() : nullptr;
+  const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
+  bool joined = options_.dialect == Dialect::kTvm26 && inputs && scalars && op->name != "relax.call_dps_packed";
+  for (size_t i = first; i < node.args.size() && i < (joined ? 1 : 2); ++i) items.push_back(argument(node.args[i]));
+  if (joined) {
+    std::vector<Expr> both = inputs->items;
+    both.insert(both.end(), scalars->values.begin(), scalars->values.end());
+    items.push_back(expr(tuple(std::move(both))));
+  }
   std::vector<std::string> outputs;
   for (const Type& t : node.type_args) outputs.push_back(type(t));
-  if (outputs.size() == 1) items.push_back("out_sinfo=" + outputs[0]);
-  if (outputs.size() != 1) items.push_back(fmt::format("out_sinfo=[{}]", fmt::join(outputs, ", ")));
-  if (node.args.size() > 2) items.push_back("tir_vars=" + argument(node.args[2]));
+  bool single = outputs.size() == 1;
+  items.push_back(
+      fmt::format(fmt::runtime(single ? "{}={}" : "{}=[{}]"), spelled("out_sinfo"), fmt::join(outputs, ", ")));
+  if (node.args.size() > 2 && !joined) items.push_back("tir_vars=" + argument(node.args[2]));
   Call rest = node;
   rest.type_args.clear();
-  return fmt::format("{}({})", spelled, arguments(rest, 3, std::move(items)));
+  bool distributed =
+      std::any_of(node.type_args.begin(), node.type_args.end(), [](const Type& t) { return t.is<DTensorType>(); });
+  if (distributed && op->name == "relax.call_tir") spelling = "R.dist.call_tir";
+  return fmt::format("{}({})", spelling, arguments(rest, 3, std::move(items)));
 }
 
 // ---- Expressions
@@ -297,7 +401,7 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Var&) { return name(cast<Var>(e)); },  //
       [&](const GlobalVar& node) { return "cls." + node.name; },
       [&](const OpRef& node) { return fmt::format("I.Op({})", quoted(node.name)); },
-      [&](const ExternFunc& node) { return fmt::format("R.ExternFunc({})", quoted(node.symbol)); },
+      [&](const ExternFunc& node) { return extern_func(e, node); },
       [&](const Constant& node) { return constant(node.data); },
       [&](const Binary& node) { return binary(node, level); },
       [&](const Not& node) {
@@ -309,14 +413,24 @@ std::string Printer::expr(const Expr& e, int level) {
         return fmt::format("T.Select({}, {}, {})", expr(node.condition), expr(node.a), expr(node.b));
       },
       [&](const Ramp& node) {
-        return fmt::format("T.Ramp({}, {}, {})", expr(node.base), expr(node.stride), node.lanes);
+        return fmt::format("T.Ramp({}, {}, {})", expr(node.base), expr(node.stride), lanes_text(node.lanes));
       },
-      [&](const Broadcast& node) { return fmt::format("T.Broadcast({}, {})", expr(node.value), node.lanes); },
+      [&](const Broadcast& node) {
+        return fmt::format("T.Broadcast({}, {})", expr(node.value), lanes_text(node.lanes));
+      },
       [&](const Let& node) {
         std::string value = expr(node.value);
         Scope scope(*this);
         std::string var = names_.define(node.var);
         return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
+      },
+      [&](const Lambda& node) {
+        Scope scope(*this);
+        std::vector<std::string> params;
+        for (const VarRef& param : node.params) params.push_back(names_.define(param));
+        bool single = node.results.size() == 1;
+        return fmt::format("lambda {}: {}{}{}", fmt::join(params, ", "), single ? "" : "(", list(node.results),
+                           single ? "" : ")");
       },
       [&](const BufferLoad& node) {
         if (!node.predicate) return access(node.buffer, node.indices);
@@ -336,7 +450,50 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Function&) { return debug_print(e); }, [&](const PrimFunc&) { return debug_print(e); });
 }
 
+std::string Printer::extern_func(const Expr& e, const ExternFunc& node) {
+  const FuncType* known = e.type().as<FuncType>();
+  bool plain = known && !known->params && known->result.is<ObjectType>() && !known->pure && known->derive_func.empty();
+  return fmt::format("R.ExternFunc({}{})", quoted(node.symbol), plain ? "" : ", " + type(e.type()));
+}
+
 // ---- Types
+
+// "mesh[0]" where the module has it, else in full.
+std::string Printer::mesh(const DeviceMesh& mesh) {
+  auto found = module_ ? module_->global_infos.find("mesh") : decltype(module_->global_infos.end()){};
+  for (size_t i = 0; module_ && found != module_->global_infos.end() && i < found->second.size(); ++i) {
+    const DeviceMesh* known = std::get_if<DeviceMesh>(&found->second[i]);
+    if (known && *known == mesh) return fmt::format("\"mesh[{}]\"", i);
+  }
+  return global_info(mesh);
+}
+
+std::string Printer::dtensor_type(const DTensorType& node) {
+  const TensorType& tensor = *node.tensor.as<TensorType>();
+  std::string placement = quoted(node.placement);
+  if (known_shape(node.tensor) && tensor.dtype)
+    return fmt::format("R.DTensor({}, {}, {}, {})", shape(*known_shape(node.tensor)), quoted(to_string(*tensor.dtype)),
+                       mesh(node.mesh), placement);
+  // The tensor's arguments, then mesh and placement.
+  std::string text = tensor_type(tensor);
+  size_t open = text.find('(');
+  std::string inner = open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2) + ", ";
+  return fmt::format("R.DTensor({}device_mesh={}, placement={})", inner, mesh(node.mesh), placement);
+}
+
+std::string global_info(const GlobalInfo& info) {
+  if (const VDevice* device = std::get_if<VDevice>(&info))
+    return fmt::format("I.vdevice({}, {}, {})", to_string(device->target), device->id, quoted(device->memory_scope));
+  const DeviceMesh* mesh = std::get_if<DeviceMesh>(&info);
+  if (!mesh) return "I.dummy_global_info()";
+  bool consecutive = !mesh->devices.empty();
+  for (size_t i = 1; i < mesh->devices.size(); ++i)
+    consecutive = consecutive && mesh->devices[i] == mesh->devices[i - 1] + 1;
+  std::string devices = consecutive ? fmt::format("I.Range({}, {})", mesh->devices.front(), mesh->devices.back() + 1)
+                                    : fmt::format("[{}]", fmt::join(mesh->devices, ", "));
+  return fmt::format("R.device_mesh(({}{}), {})", fmt::join(mesh->shape, ", "), mesh->shape.size() == 1 ? "," : "",
+                     devices);
+}
 
 std::string Printer::tensor_type(const TensorType& node) {
   std::vector<std::string> items;
@@ -356,8 +513,9 @@ std::string Printer::tensor_type(const TensorType& node) {
 
 std::string Printer::func_type(const FuncType& node) {
   if (!node.params) {
-    if (node.result.is<ObjectType>() && !node.pure) return "R.Callable";
-    return fmt::format("R.Callable(ret={}, purity={})", type(node.result), node.pure ? "True" : "False");
+    std::string derive = node.derive_func.empty() ? "" : ", derive_func=" + quoted(node.derive_func);
+    if (node.result.is<ObjectType>() && !node.pure && derive.empty()) return "R.Callable";
+    return fmt::format("R.Callable(ret={}, purity={}{})", type(node.result), node.pure ? "True" : "False", derive);
   }
   // Dims that the function's params introduce are local to it; as strings they need no declaration.
   Scope scope(*this);
@@ -372,10 +530,13 @@ std::string Printer::func_type(const FuncType& node) {
 
 std::string Printer::type(const Type& t) {
   return match(
-      t, [](const ObjectType&) { return std::string("R.Object"); },
+      t, [&](const ObjectType&) { return std::string(spelled("R.Object")); },
       [&](const PrimType& node) {
-        return default_int_ == kInt64 ? fmt::format("R.Prim({})", quoted(to_string(node.dtype)))
-                                      : scalar_type_name(node.dtype);
+        if (default_int_ == kInt64 && options_.dialect == Dialect::kTvm23)
+          return fmt::format("R.Prim({})", quoted(to_string(node.dtype)));
+        if (!node.pointee) return scalar_type_name(node.dtype);
+        return fmt::format("T.handle({}, {})", quoted(to_string(*node.pointee)),
+                           quoted(node.scope.empty() ? "global" : node.scope));
       },
       [&](const ShapeType& node) -> std::string {
         if (!node.values) return node.ndim < 0 ? "R.Shape" : fmt::format("R.Shape(ndim={})", node.ndim);
@@ -396,6 +557,7 @@ std::string Printer::type(const Type& t) {
         for (const Type& item : node.items) items.push_back(type(item));
         return fmt::format("R.Tuple({})", fmt::join(items, ", "));
       },
+      [&](const DTensorType& node) { return dtensor_type(node); },
       [&](const FuncType& node) { return func_type(node); });
 }
 

@@ -1,5 +1,8 @@
+#include <filesystem>
+
 #include "ir/builder.h"
 #include "ir/text/printing.h"
+#include "ir/text/safetensors.h"
 
 namespace relaxc {
 
@@ -34,14 +37,14 @@ void Printer::declare_scalars(const std::vector<VarRef>& vars) {
   for (const VarRef& var : vars) {
     const PrimType* prim = var.type().as<PrimType>();
     if (!prim || names_.find(var)) continue;
-    line(fmt::format("{} = {}()", names_.define(var), scalar_type_name(prim->dtype)));
+    std::string made = prim->pointee ? type(var.type()) : scalar_type_name(prim->dtype) + "()";
+    line(fmt::format("{} = {}", names_.define(var), made));
   }
 }
 
-// `_` where the value is nothing and nobody asks for it.
+// `_` where nobody asks for the value.
 std::string Printer::target_name(const VarRef& var) {
-  const TupleType* nothing = var.type().as<TupleType>();
-  if (var->name == "_" && nothing && nothing->items.empty() && !used_.contains(var.get())) return "_";
+  if (var->name == "_" && !used_.contains(var.get())) return "_";
   return names_.define(var);
 }
 
@@ -49,7 +52,7 @@ void Printer::if_binding(const Binding& binding, const If& node) {
   std::string condition = expr(node.condition);
   // Both branches end by assigning the result's name.
   const VarRef& target = binding.var;
-  names_.define(target);
+  if (target_name(target) == "_") names_.alias(target, "_");
   line(fmt::format("if {}:", condition));
   for (const Expr* branch : {&node.then_branch, &node.else_branch}) {
     if (branch == &node.else_branch) line("else:");
@@ -142,7 +145,7 @@ void Printer::graph_function(const std::string& function_name, const Function& f
   Indent indent(*this);
   for (const VarRef& var : dims)
     line(fmt::format("{} = {}()", name(var), scalar_type_name(dtype_of(static_cast<const Expr&>(var)))));
-  if (!attrs.empty()) line(fmt::format("R.func_attr({})", to_string(AttrValue(attrs))));
+  if (!attrs.empty()) line(fmt::format("R.func_attr({})", dictionary(attrs)));
   if (calls_module_ && !nested) line("cls = Module");
   sequence(function.body, nullptr);
 }
@@ -150,7 +153,7 @@ void Printer::graph_function(const std::string& function_name, const Function& f
 void Printer::function(const std::string& function_name, const Expr& function) {
   if (const PrimFunc* program = function.as<PrimFunc>()) return prim_func(function_name, *program);
   if (const ExternFunc* external = function.as<ExternFunc>())
-    return line(fmt::format("{} = R.ExternFunc({})", function_name, quoted(external->symbol)));
+    return line(fmt::format("{} = {}", function_name, extern_func(function, *external)));
   const Function* graph = function.as<Function>();
   if (!graph) return line(fmt::format("{} = {}", function_name, expr(function)));
   used_.clear();
@@ -166,6 +169,7 @@ void Printer::function(const std::string& function_name, const Expr& function) {
 }
 
 void Printer::module(const IRModule& module) {
+  module_ = &module;
   line("@I.ir_module");
   line("class Module:");
   Indent indent(*this);
@@ -179,7 +183,13 @@ void Printer::module(const IRModule& module) {
     empty = false;
   }
   if (!module.global_infos.empty()) {
-    line(fmt::format("I.module_global_infos({})", to_string(AttrValue(module.global_infos))));
+    std::vector<std::string> entries;
+    for (const auto& [key, infos] : module.global_infos) {
+      std::vector<std::string> items;
+      for (const GlobalInfo& info : infos) items.push_back(global_info(info));
+      entries.push_back(fmt::format("{}: [{}]", text::quoted(key), fmt::join(items, ", ")));
+    }
+    line(fmt::format("I.module_global_infos({{{}}})", fmt::join(entries, ", ")));
     empty = false;
   }
   // Programs, then external functions, then the graph; main last.
@@ -201,13 +211,21 @@ void Printer::module(const IRModule& module) {
 
 namespace {
 
-constexpr const char* kHeader =
-    "# from tvm.script import ir as I\n# from tvm.script import tir as T\n# from tvm.script import relax as R\n\n";
-
-std::string finish(text::Printer& printer) {
-  std::string text = kHeader + printer.take();
-  if (printer.elided()) text += "\n# Constants are elided here; this text cannot be read back.\n";
-  return text;
+std::string finish(text::Printer& printer, const PrintOptions& options) {
+  std::string body = printer.take(), side;
+  bool elided = !printer.elided().empty();
+  if (elided && !options.constants_file.empty()) {
+    std::vector<std::pair<std::string, Tensor>> tensors;
+    for (const Tensor& tensor : printer.elided())
+      tensors.emplace_back(fmt::format("constant_{}", tensors.size()), tensor);
+    text::write_safetensors(options.constants_file, tensors);
+    std::string file = std::filesystem::path(options.constants_file).filename().string();
+    side = fmt::format("metadata = I.load_safetensors({})\n\n", to_string(AttrValue(file)));
+    elided = false;
+  }
+  return fmt::format("# from tvm.script import ir as I\n# {}\n# from tvm.script import relax as R\n\n{}{}{}",
+                     printer.spelled("from tvm.script import tir as T"), side, body,
+                     elided ? "\n# Constants are elided here; this text cannot be read back.\n" : "");
 }
 
 text::Printer message_printer() { return text::Printer(PrintOptions{}); }
@@ -217,12 +235,12 @@ text::Printer message_printer() { return text::Printer(PrintOptions{}); }
 std::string print_module(const IRModule& module, const PrintOptions& options) {
   text::Printer printer(options);
   printer.module(module);
-  return finish(printer);
+  return finish(printer, options);
 }
 std::string print_function(const std::string& name, const Expr& function, const PrintOptions& options) {
   text::Printer printer(options);
   printer.function(name, function);
-  return finish(printer);
+  return finish(printer, options);
 }
 std::string print_expr(const Expr& expr) { return message_printer().expr(expr); }
 std::string print_type(const Type& type) { return message_printer().type(type); }

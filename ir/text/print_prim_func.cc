@@ -1,3 +1,4 @@
+#include "ir/intrinsics.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
@@ -15,6 +16,7 @@ const char* loop_name(ForKind kind) {
     case ForKind::kUnrolled:
       return "T.unroll";
     case ForKind::kThreadBinding:
+    case ForKind::kLaunchThread:
       return "T.thread_binding";
   }
   return "";
@@ -54,13 +56,20 @@ bool starts_at_zero(const For& loop) { return is_int(loop.min, 0); }
 bool is_plain(const For& loop) {
   return loop.kind == ForKind::kSerial && loop.annotations.empty() && loop.thread.empty();
 }
+// Memory that T.allocate can describe.
+bool is_flat_memory(const BufferType& type) {
+  BufferType defaults;
+  return type.strides.empty() && !type.elem_offset && !type.data && type.data_alignment == defaults.data_alignment &&
+         type.offset_factor == defaults.offset_factor && type.axis_separators.empty() && !type.auto_broadcast;
+}
 // A buffer param that an annotation can describe.
 bool is_simple(const BufferType& type) {
   BufferType defaults;
   bool constant_dims = true;
   for (const Expr& dim : type.shape) constant_dims = constant_dims && dim.is<IntImm>();
   return constant_dims && type.strides.empty() && !type.elem_offset && type.scope == defaults.scope &&
-         type.data_alignment == defaults.data_alignment && type.offset_factor == defaults.offset_factor;
+         type.data_alignment == defaults.data_alignment && type.offset_factor == defaults.offset_factor &&
+         type.axis_separators.empty() && !type.auto_broadcast;
 }
 
 }  // namespace
@@ -74,22 +83,87 @@ void Printer::line(std::string_view text) {
 void Printer::body(const Stmt& stmt) {
   Indent indent(*this);
   Scope scope(*this);
-  this->stmt(stmt);
+  this->stmt(stmt, Place::kLast);
 }
 
-void Printer::stmt(const Stmt& s) {
+// A statement that holds for `inner`: the rest of the block, or the body of a `with`.
+void Printer::held(const std::string& head, const std::string& target, const Stmt& inner, Place place) {
+  if (place == Place::kLast) {
+    line(target.empty() ? head : fmt::format("{} = {}", target, head));
+    return stmt(inner, place);
+  }
+  line(target.empty() ? fmt::format("with {}:", head) : fmt::format("with {} as {}:", head, target));
+  body(inner);
+}
+
+void Printer::evaluate(const Evaluate& node) {
+  if (as_call(node.value, "tir.break_loop")) return line("break");
+  if (as_call(node.value, "tir.continue_loop")) return line("continue");
+  const Call* returned = as_call(node.value, "tir.ret");
+  if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
+  std::string text = expr(node.value);
+  line(node.value.is<Call>() ? text : fmt::format("T.evaluate({})", text));
+}
+
+void Printer::alloc_buffer(const AllocBuffer& node) {
+  const BufferType& type = buffer_type(node.buffer);
+  std::string notes = node.annotations.empty() ? "" : ", annotations=" + to_string(AttrValue(node.annotations));
+  bool pointer = pointers_.contains(node.buffer.get()) && is_flat_memory(type);
+  if (!pointer) pointers_.erase(node.buffer.get());
+  if (const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr) {
+    std::string values = tensor_items(contents->data);
+    return line(fmt::format("{} = T.allocate_const({}, {}, [{}]{})", names_.define(node.buffer), values,
+                            quoted(to_string(type.dtype)), list(type.shape), notes));
+  }
+  if (pointer) {
+    std::string args = fmt::format("[{}], {}, {}", list(type.shape), quoted(to_string(type.dtype)), quoted(type.scope));
+    return line(fmt::format("{} = T.allocate({}{})", names_.define(node.buffer), args, notes));
+  }
+  std::string args = buffer_args(type);
+  line(fmt::format("{} = {}({}{})", names_.define(node.buffer), spelled("T.decl_buffer"), args, notes));
+}
+
+void Printer::find_pointers(const PrimFunc& function) {
+  pointers_.clear();
+  std::unordered_set<const NodeHeader*> allocated, pointed, direct;
+  walk_nodes(function.body, [&](const NodeRef& node) {
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
+      allocated.insert(alloc->buffer.get());
+      if (alloc->contents) pointed.insert(alloc->buffer.get());
+    }
+    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) {
+      pointed.insert(node.as<Call>()->args[0].get());
+      return false;
+    }
+    visit_children(node, [&](const NodeRef& child, Slot slot) {
+      if (child.is<Var>() && slot.role == Role::kField) direct.insert(child.get());
+    });
+    return true;
+  });
+  for (const NodeHeader* buffer : pointed) {
+    if (allocated.contains(buffer) && !direct.contains(buffer)) pointers_.insert(buffer);
+  }
+}
+
+void Printer::stmt(const Stmt& s, Place place) {
   match(
       s,
       [&](const Seq& node) {
         if (node.stmts.empty()) line("pass");
-        for (const Stmt& inner : node.stmts) stmt(inner);
+        for (size_t i = 0; i < node.stmts.size(); ++i)
+          stmt(node.stmts[i], i + 1 < node.stmts.size() ? Place::kMiddle : place);
       },
       [&](const BufferStore& node) {
         if (!node.predicate) return line(fmt::format("{} = {}", access(node.buffer, node.indices), expr(node.value)));
         line(fmt::format("{}.vstore([{}], {}, predicate={})", name(node.buffer), list(node.indices), expr(node.value),
                          expr(*node.predicate)));
       },
-      [&](const For&) { for_loop(s); },
+      [&](const For& node) {
+        if (node.kind != ForKind::kLaunchThread) return for_loop(s);
+        std::string head = fmt::format("T.launch_thread({}, {})", quoted(node.thread), expr(node.extent));
+        Scope scope(*this);
+        held(head, names_.define(node.var), node.body, place);
+      },
       [&](const While& node) {
         line(fmt::format("while {}:", expr(node.condition)));
         body(node.body);
@@ -110,16 +184,11 @@ void Printer::stmt(const Stmt& s) {
         std::string var = names_.define(node.var);
         line(fmt::format("{}: {} = {}", var, type(node.var.type()), value));
       },
-      [&](const AllocBuffer& node) {
-        std::string args = buffer_args(buffer_type(node.buffer));
-        if (!node.annotations.empty()) args += ", annotations=" + to_string(AttrValue(node.annotations));
-        line(fmt::format("{} = T.decl_buffer({})", names_.define(node.buffer), args));
-      },
-      [&](const Evaluate& node) { line(fmt::format("T.evaluate({})", expr(node.value))); },
+      [&](const AllocBuffer& node) { alloc_buffer(node); }, [&](const Evaluate& node) { evaluate(node); },
       [&](const Assert& node) { line(fmt::format("assert {}, {}", expr(node.condition), quoted(node.message))); },
       [&](const AttrStmt& node) {
-        line(fmt::format("with T.attr(0, {}, {}):", quoted(node.key), expr(node.value)));
-        body(node.body);
+        held(fmt::format("T.attr({}, {}, {})", expr(node.node), quoted(node.key), expr(node.value)), "", node.body,
+             place);
       },
       [&](const Block& node) { block(node); });
 }
@@ -130,7 +199,8 @@ void Printer::for_loop(const Stmt& stmt) {
   std::vector<const For*> nest;
   std::vector<std::string> extents;
   auto fits = [&](const For& loop) {
-    if (!is_plain(loop) || !starts_at_zero(loop) || dtype_of(loop.extent) != dtype_of(loop.var)) return false;
+    if (!is_plain(loop) || loop.step || !starts_at_zero(loop) || dtype_of(loop.extent) != dtype_of(loop.var))
+      return false;
     for (const For* outer : nest) {
       bool depends = false;
       walk(loop.extent, [&](const Ref<Var>& var) { depends = depends || same_node(var, outer->var); });
@@ -153,12 +223,13 @@ void Printer::for_loop(const Stmt& stmt) {
   }
   const For& loop = *stmt.as<For>();
   Range range{loop.min, loop.extent};
-  std::string args =
-      starts_at_zero(loop) ? expr(loop.extent) : fmt::format("{}, {}", expr(loop.min), expr(range_end(range)));
+  bool short_form = starts_at_zero(loop) && !(loop.step && is_plain(loop));
+  std::string args = short_form ? expr(loop.extent) : fmt::format("{}, {}", expr(loop.min), expr(range_end(range)));
+  if (loop.step) args += (is_plain(loop) ? ", " : ", step=") + expr(*loop.step);
   if (loop.kind == ForKind::kThreadBinding) args += ", thread=" + quoted(loop.thread);
   if (!loop.annotations.empty()) args += ", annotations=" + to_string(AttrValue(loop.annotations));
   std::string var = names_.define(loop.var);
-  loops_.insert_or_assign(loop.var.get(), range);
+  if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
   line(fmt::format("for {} in {}({}):", var, is_plain(loop) ? "range" : loop_name(loop.kind), args));
   body(loop.body);
 }
@@ -205,7 +276,7 @@ void Printer::access_list(const char* what, const std::vector<BufferRegion>& reg
 void Printer::block_body(const Block& node) {
   for (const Buffer& buffer : node.alloc_buffers) {
     std::string args = buffer_args(buffer_type(buffer));
-    line(fmt::format("{} = T.alloc_buffer({})", names_.define(buffer), args));
+    line(fmt::format("{} = {}({})", names_.define(buffer), spelled("T.alloc_buffer"), args));
   }
   for (const MatchBuffer& window : node.match_buffers) {
     std::string args = buffer_args(buffer_type(window.buffer));
@@ -216,18 +287,19 @@ void Printer::block_body(const Block& node) {
     line("with T.init():");
     body(*node.init);
   }
-  stmt(node.body);
+  stmt(node.body, Place::kLast);
 }
 
 void Printer::block(const Block& node) {
-  line(fmt::format("with T.block({}):", quoted(node.name)));
+  line(fmt::format("with {}({}):", spelled("T.block"), quoted(node.name)));
   Indent indent(*this);
   Scope scope(*this);
   block_axes(node);
   if (node.predicate) line(fmt::format("T.where({})", expr(*node.predicate)));
   access_list("T.reads", node.reads);
   access_list("T.writes", node.writes);
-  if (!node.annotations.empty()) line(fmt::format("T.block_attr({})", to_string(AttrValue(node.annotations))));
+  if (!node.annotations.empty())
+    line(fmt::format("{}({})", spelled("T.block_attr"), to_string(AttrValue(node.annotations))));
   block_body(node);
 }
 
@@ -242,6 +314,7 @@ bool Printer::hides_root(const PrimFunc& function) const {
 void Printer::prim_func(const std::string& function_name, const PrimFunc& function) {
   Scope scope(*this);
   DType outer = std::exchange(default_int_, kInt32);
+  find_pointers(function);
   std::vector<std::string> params, matched;
   std::vector<std::pair<VarRef, std::string>> handles;
   for (const VarRef& param : function.params) {
@@ -257,11 +330,15 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
   const AttrValue* symbol = function.attrs.find("global_symbol");
   const std::string* symbol_text = symbol ? symbol->as<std::string>() : nullptr;
   Attrs attrs = symbol_text && *symbol_text == function_name ? function.attrs.without("global_symbol") : function.attrs;
-  line(symbol ? "@T.prim_func" : "@T.prim_func(private=True)");
-  line(fmt::format("def {}({}):", function_name, fmt::join(params, ", ")));
+  std::vector<std::string> flags;
+  if (!symbol) flags.push_back("private=True");
+  if (options_.dialect == Dialect::kTvm26) flags.push_back("s_tir=True");
+  line(flags.empty() ? "@T.prim_func" : fmt::format("@T.prim_func({})", fmt::join(flags, ", ")));
+  line(fmt::format("def {}({}){}:", function_name, fmt::join(params, ", "),
+                   function.result ? " -> " + scalar_type_name(*function.result) : ""));
   {
     Indent indent(*this);
-    if (!attrs.empty()) line(fmt::format("T.func_attr({})", to_string(AttrValue(attrs))));
+    if (!attrs.empty()) line(fmt::format("T.func_attr({})", dictionary(attrs)));
     std::vector<VarRef> dims;
     for (const auto& [param, handle] : handles) {
       walk(param.type(), [&](const Ref<Var>& var) { dims.push_back(var); });
@@ -271,10 +348,10 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
     for (const auto& [param, handle] : handles)
       line(fmt::format("{} = T.match_buffer({}, {})", name(param), handle, buffer_args(buffer_type(param))));
     if (hides_root(function)) {
-      line("# with T.block(\"root\"):");
+      line(fmt::format("# with {}(\"root\"):", spelled("T.block")));
       block_body(*function.body.as<Block>());
     } else {
-      stmt(function.body);
+      stmt(function.body, Place::kLast);
     }
   }
   loops_.clear();

@@ -10,10 +10,17 @@
 
 namespace relaxc {
 
+// How TVM of that version spells what has changed since.
+enum class Dialect : uint8_t { kTvm23, kTvm26 };
+
 struct PrintOptions {
   // Constants of up to so many elements are written out; larger ones print as `metadata["relax.expr.Constant"][k]`,
-  // and such a text cannot be read back.
+  // and such a text cannot be read back unless they go to a side file.
   int64_t inline_elements = 16;
+  // Where print_module writes the larger constants (safetensors, under the names constant_0, constant_1, ...); the text
+  // names the file, which is looked for in the text's folder. Throws CompileError when it cannot be written.
+  std::string constants_file = {};
+  Dialect dialect = Dialect::kTvm23;
 };
 
 std::string print_module(const IRModule& module, const PrintOptions& options = {});

@@ -29,6 +29,8 @@ std::string quoted(std::string_view text);
 std::string float_text(double value, DType dtype);
 // "T.int64".
 std::string scalar_type_name(DType dtype);
+// "I.vdevice(\"llvm\", 0, \"global\")".
+std::string global_info(const GlobalInfo& info);
 // The end of a range as it is written: a reader finds the extent from min and end again (see extent_of in the parser).
 Expr range_end(const Range& range);
 // The variables of scalar type (dims) in a type or expression that nothing inside binds, in order of first use.
@@ -38,11 +40,16 @@ class Printer {
  public:
   explicit Printer(const PrintOptions& options) : options_(options) {}
   std::string take() { return std::move(out_); }
-  bool elided() const { return elided_ > 0; }
+  // The name in the dialect that is printed: "T.sblock" for "T.block".
+  std::string_view spelled(std::string_view name) const;
+  // Constants that were too large to write out, in the order of their numbers.
+  const std::vector<Tensor>& elided() const { return elided_; }
 
   void module(const IRModule& module);
   void function(const std::string& name, const Expr& function);
-  void stmt(const Stmt& stmt);
+  // kLast: nothing of the same block follows, so that a statement may hold for the rest of it without `with`.
+  enum class Place : uint8_t { kMiddle, kLast };
+  void stmt(const Stmt& s) { stmt(s, Place::kMiddle); }
   std::string expr(const Expr& expr, int level = kLowest);
   std::string type(const Type& type);
   // Inside tensor programs bare integers are int32, elsewhere int64.
@@ -50,6 +57,8 @@ class Printer {
 
  private:
   // ---- print_expr.cc
+  // Attributes of a function, keys in the dialect that is printed.
+  std::string dictionary(const Attrs& attrs) const;
   const std::string& name(const VarRef& var);
   std::string list(const std::vector<Expr>& items);
   std::string tuple_of(const std::vector<std::string>& items);
@@ -58,6 +67,8 @@ class Printer {
   std::string integer(int64_t value, DType dtype);
   std::string binary(const Binary& node, int level);
   std::string constant(const Tensor& data);
+  std::string tensor_items(const Tensor& data);
+  std::string extern_func(const Expr& e, const ExternFunc& node);
   std::string call(const Expr& expr, const Call& node);
   std::string scalar_call(const Expr& expr, const Call& node);
   std::string arguments(const Call& node, size_t first, std::vector<std::string> before = {});
@@ -65,6 +76,8 @@ class Printer {
   std::string access(const Buffer& buffer, const std::vector<Expr>& indices);
   std::string range(const Range& range);
   std::string region(const BufferRegion& region);
+  std::string mesh(const DeviceMesh& mesh);
+  std::string dtensor_type(const DTensorType& type);
   std::string buffer_args(const BufferType& type);
   std::string tensor_type(const TensorType& type);
   std::string func_type(const FuncType& type);
@@ -72,6 +85,11 @@ class Printer {
   // ---- print_prim_func.cc
   void prim_func(const std::string& name, const PrimFunc& function);
   void body(const Stmt& stmt);  // indented; `pass` when empty
+  void stmt(const Stmt& stmt, Place place);
+  void held(const std::string& head, const std::string& target, const Stmt& inner, Place place);
+  void evaluate(const Evaluate& node);
+  void alloc_buffer(const AllocBuffer& node);
+  void find_pointers(const PrimFunc& function);
   void for_loop(const Stmt& stmt);
   void block(const Block& node);
   void block_body(const Block& node);
@@ -101,13 +119,15 @@ class Printer {
   };
 
   PrintOptions options_;
+  const IRModule* module_ = nullptr;  // null: a function alone
   std::string out_;
   int depth_ = 0;
   DType default_int_ = kInt64;
   bool quote_dims_ = false;  // in signatures compound dims are strings
-  int64_t elided_ = 0;
+  std::vector<Tensor> elided_;
   NameTable names_;
   std::unordered_map<const NodeHeader*, Range> loops_;  // live loop variables
+  std::unordered_set<const NodeHeader*> pointers_;      // allocations of which only the pointer is used
   std::unordered_set<const NodeHeader*> used_;          // variables that the function uses
   bool calls_module_ = false;                           // the function names functions of the module
 };

@@ -159,7 +159,7 @@ class SyntaxParser {
       if (first.text == "if") return if_statement(out);
       if (first.text == "with") return with_statement(out);
       if (first.text == "elif" || first.text == "else") fail(first, "'{}' without an 'if' before it", first.text);
-      constexpr std::string_view kRefused[] = {"try", "async", "del", "global", "nonlocal", "raise", "yield", "lambda"};
+      constexpr std::string_view kRefused[] = {"try", "async", "del", "global", "nonlocal", "raise", "yield"};
       for (std::string_view word : kRefused) {
         if (first.text == word) fail(first, "'{}' has no meaning in a module", word);
       }
@@ -287,6 +287,15 @@ class SyntaxParser {
     Line& line = new_line(LineKind::kFunction, take());
     line.text = tokens_[next_ - 1].text;
     line.decorators = std::move(decorators);
+    if (accept("[")) {
+      while (!peek().is("]")) {
+        if (peek().kind != TokenKind::kName) fail(peek(), "expected a name, got {}", describe(peek()));
+        line.type_params.push_back(take().text);
+        if (accept(":")) expression();
+        if (!accept(",")) break;
+      }
+      expect("]", "after the names");
+    }
     expect("(", "after the function's name");
     while (!peek().is(")")) {
       if (peek().kind != TokenKind::kName) fail(peek(), "expected a parameter, got {}", describe(peek()));
@@ -359,7 +368,7 @@ class SyntaxParser {
     Line& line = new_line(LineKind::kWith, head);
     do {
       const Syntax* value = expression();
-      const Syntax* name = accept("as") ? target_list() : nullptr;
+      const Syntax* name = accept("as") ? target() : nullptr;
       line.items.emplace_back(value, name);
     } while (accept(","));
     block(line.body, head, "with statement");
@@ -452,6 +461,7 @@ class SyntaxParser {
 
   const Syntax* expression() {
     Nesting nesting(*this, expression_depth_, limits_.expression_depth, "expressions");
+    if (peek().is("lambda")) return lambda();
     const Syntax* value = or_expression();
     if (!peek().is("if")) return value;
     ++next_;
@@ -459,6 +469,17 @@ class SyntaxParser {
     adopt(result, value);
     adopt(result, or_expression());
     expect("else", "in a conditional expression");
+    adopt(result, expression());
+    return close(result);
+  }
+
+  const Syntax* lambda() {
+    Syntax& result = node(SyntaxKind::kLambda, take());
+    while (!peek().is(":")) {
+      adopt(result, target());
+      if (!peek().is(":")) expect(",", "between the parameters of a lambda");
+    }
+    ++next_;
     adopt(result, expression());
     return close(result);
   }

@@ -26,6 +26,7 @@ enum class SyntaxKind : uint8_t {
   kBool,         // text: and, or; children: two
   kConditional,  // children: value, condition, otherwise
   kStarred,
+  kLambda,  // children: params (names, starred names), then the body
 };
 
 struct Syntax {
@@ -85,6 +86,7 @@ struct Line {
   std::vector<std::pair<const Syntax*, const Syntax*>> items;  // with: expression, name or null
   std::vector<const Syntax*> decorators;
   std::vector<Param> params;
+  std::vector<std::string_view> type_params;                 // def f[n, m](...)
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 

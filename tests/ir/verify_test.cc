@@ -84,6 +84,17 @@ TEST_CASE("verify: rules of tensor programs", "[verify]") {
   check_breaks("T7", program({a}, make(IfThenElse{four, fill(a, zero), std::nullopt})));
   check_breaks("T8", program({a}, make(For{j, zero, four, ForKind::kSerial, {}, {}, fill(a, j)})));
   check_breaks("T8", program({a}, make(For{i, zero, four, ForKind::kThreadBinding, {}, {}, fill(a, i)})));
+  For odd_step{i, zero, four, ForKind::kSerial, {}, {}, fill(a, i), int_imm(2, kInt32)};
+  check_breaks("T8", program({a}, make(odd_step)));
+  odd_step.step = int_imm(0);
+  check_breaks("T8", program({a}, make(odd_step)));
+  BufferType view = buffer_type(a);
+  view.data = zero;
+  check_breaks("T16", program({a}, seq({make(AllocBuffer{make_var("V", make(view)), {}}), fill(a, zero)})));
+  Expr contents = constant(Tensor::of({2}, kFloat32, std::vector<float>{1, 2}));
+  check_breaks("T16", program({a}, seq({make(AllocBuffer{b, {}, contents}), fill(a, zero)})));
+  check_breaks("T17", program({a}, evaluate(intrinsic("tir.exp", {float_imm(1), float_imm(2)}, kFloat32))));
+  check_breaks("T17", program({a}, evaluate(intrinsic("tir.tvm_access_ptr", {zero}, DType::handle()))));
   Expr wide = make(Broadcast{float_imm(1), 4}, prim_type(kFloat32.with_lanes(8)));
   check_breaks("T12", program({a}, evaluate(wide)));
   check_breaks("T13", program({value("x")}, no_op()));

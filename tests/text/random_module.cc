@@ -56,7 +56,7 @@ class ProgramMaker {
   explicit ProgramMaker(Random& random) : random_(random) {}
 
   PrimFuncRef make_program(const std::string& name) {
-    PrimFunc function;
+    PrimFunc function{.params = {}, .body = no_op(), .attrs = {}};
     for (int64_t i = 0; i <= random_.below(2); ++i) dims_.push_back(make_dim(i ? "m" : "n"));
     for (int64_t i = 0; i <= random_.below(3); ++i) {
       buffers_.push_back(buffer(fmt::format("B{}", i), true));
@@ -150,7 +150,7 @@ class ProgramMaker {
       }
       case 10: return make(Assert{condition(1), "it does not hold: \"n\""});
       case 11: return block_nest(depth);
-      default: return make(AttrStmt{"pragma_hint", expr(kInt32, 1), statements(depth - 1)});
+      default: return make(AttrStmt{int_imm(0, kInt32), "pragma_hint", expr(kInt32, 1), statements(depth - 1)});
     }
   }
 
@@ -177,7 +177,7 @@ class ProgramMaker {
   // Loops around a block with an axis for each.
   Stmt block_nest(int depth) {
     return scoped([&] {
-      Block block{.name = fmt::format("block{}", random_.below(3)), .body = no_op()};
+      Block block{fmt::format("block{}", random_.below(3)), {}, {}, {}, {}, {}, {}, {}, {}, no_op()};
       std::vector<VarRef> loops;
       constexpr IterKind kKinds[] = {IterKind::kSpatial, IterKind::kSpatial, IterKind::kReduce, IterKind::kScan,
                                      IterKind::kOpaque};
@@ -340,22 +340,22 @@ class ProgramMaker {
 class GraphMaker {
  public:
   GraphMaker(const OpTable& ops, IRModule& module, Random& random)
-      : ops_(ops), module_(module), random_(random), builder_(ops) {}
+      : ops_(ops), module_(module), random_(random), builder_(std::make_unique<Builder>(ops)) {}
 
   FunctionRef make_graph(const std::string& name, const std::vector<const OpRow*>& rows) {
     std::vector<OpSample> samples;
     for (const OpRow* row : rows) take(*row, samples);
     bool dataflow = pure_ && random_.chance(60);
-    if (dataflow) builder_.begin_dataflow();
+    if (dataflow) builder_->begin_dataflow();
     for (const OpSample& sample : samples) emit(sample);
-    if (random_.chance(50)) values_.push_back(builder_.emit(random_constant(), "c"));
+    if (random_.chance(50)) values_.push_back(builder_->emit(random_constant(), "c"));
     if (random_.chance(40)) call_program();
     if (random_.chance(40)) cast_something();
-    if (random_.chance(30)) values_.push_back(builder_.emit(shape_expr({int_imm(2), int_imm(random_.below(9))}), "s"));
-    if (dataflow) builder_.end_dataflow({});
+    if (random_.chance(30)) values_.push_back(builder_->emit(shape_expr({int_imm(2), int_imm(random_.below(9))}), "s"));
+    if (dataflow) builder_->end_dataflow({});
     if (random_.chance(30)) branch(samples);
     Expr body = result();
-    Function function{.params = params_, .body = builder_.finish(body), .result = body.type(), .pure = pure_, .attrs = {}};
+    Function function{.params = params_, .body = builder_->finish(body), .result = body.type(), .pure = pure_, .attrs = {}};
     if (random_.chance(80)) function.attrs.set("global_symbol", name);
     return make_function(std::move(function));
   }
@@ -374,9 +374,9 @@ class GraphMaker {
   }
   void emit(const OpSample& sample) {
     Type type = infer_call_type(sample.call, {}, ops_);
-    Expr value = builder_.emit(make(Call(sample.call), type), "y");
+    Expr value = builder_->emit(make(Call(sample.call), type), "y");
     if (!type.is<TupleType>()) return values_.push_back(value);
-    if (!type.as<TupleType>()->items.empty()) values_.push_back(builder_.emit(tuple_get(value, 0), "item"));
+    if (!type.as<TupleType>()->items.empty()) values_.push_back(builder_->emit(tuple_get(value, 0), "item"));
   }
 
   Expr random_constant() {
@@ -434,7 +434,7 @@ class GraphMaker {
     std::vector<Expr> args = {global_var("program", program.type()), tuple(tensors)};
     if (!scalars.empty()) args.push_back(shape_expr(scalars));
     values_.push_back(
-        builder_.emit(call(op_ref("relax.call_tir"), std::move(args), {}, outputs[0], {}, outputs), "called"));
+        builder_->emit(call(op_ref("relax.call_tir"), std::move(args), {}, outputs[0], {}, outputs), "called"));
   }
 
   void cast_something() {
@@ -443,7 +443,7 @@ class GraphMaker {
       std::vector<Expr> shape;
       for (int64_t d = std::max<int64_t>(known_rank(param.type()), 0); d > 0; --d) shape.push_back(make_dim("q"));
       if (known_rank(param.type()) < 0) return;
-      values_.push_back(builder_.match_cast(param, tensor_type(shape, tensor_dtype(param.type())), "cast"));
+      values_.push_back(builder_->match_cast(param, tensor_type(shape, tensor_dtype(param.type())), "cast"));
       return;
     }
   }
@@ -452,18 +452,18 @@ class GraphMaker {
     VarRef condition = make_var("condition", tensor_type({}, kBool));
     params_.push_back(condition);
     auto side = [&] {
-      Builder inner(ops_);
-      std::swap(inner, builder_);
+      std::unique_ptr<Builder> outer = std::exchange(builder_, std::make_unique<Builder>(ops_));
       auto values = values_;
       for (const OpSample& sample : samples) emit(sample);
-      Expr value = builder_.emit(random_scalar(), "side");
-      std::swap(inner, builder_);
+      Expr value = builder_->emit(random_scalar(), "side");
       values_ = values;
-      return inner.finish(value);
+      Expr body = builder_->finish(value);
+      builder_ = std::move(outer);
+      return body;
     };
     Expr then_branch = side(), else_branch = side();
     values_.push_back(
-        builder_.emit(make(If{condition, then_branch, else_branch}, tensor_type({}, kFloat32)), "either"));
+        builder_->emit(make(If{condition, then_branch, else_branch}, tensor_type({}, kFloat32)), "either"));
   }
   Expr random_scalar() {
     Tensor data = Tensor::empty({}, kFloat32);
@@ -480,7 +480,7 @@ class GraphMaker {
   const OpTable& ops_;
   IRModule& module_;
   Random& random_;
-  Builder builder_;
+  std::unique_ptr<Builder> builder_;
   std::vector<VarRef> params_;
   std::vector<Expr> values_;
   bool pure_ = true;

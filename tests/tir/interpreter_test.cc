@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/intrinsics.h"
 #include "tests/catch.h"
 #include "tir/compute.h"
 
@@ -276,6 +277,51 @@ TEST_CASE("interpreter: blocks stay in their regions", "[interpreter]") {
   CHECK(message(program(v, v)) == "no error");
   CHECK(contains(message(program(v + 1, v)), "block 'b' reads buffer 'x' at [0], which it does not declare"));
   CHECK(contains(message(program(v, int_imm(0))), "block 'b' writes buffer 'y' at [1], which it does not declare"));
+}
+
+TEST_CASE("interpreter: steps, break and continue", "[interpreter]") {
+  Buffer out = make_buffer("out", kInt64, {int_imm(8)});
+  VarRef i = make_dim("i");
+  auto leave = [](const char* op) { return evaluate(intrinsic(op, {}, DType::void_())); };
+  auto when = [](Expr condition, Stmt then) { return make(IfThenElse{condition, then, std::nullopt}); };
+  // 1, 3, 5, 7, ...: 3 is left out, 7 ends the loop.
+  Stmt body = seq({when(equal(i, int_imm(3)), leave("tir.continue_loop")),
+                   when(equal(i, int_imm(7)), leave("tir.break_loop")), store(out, i, {i})});
+  For loop{i, int_imm(1), int_imm(100), ForKind::kSerial, {}, {}, body, int_imm(2)};
+  VarRef j = make_dim("j");
+  Stmt clear = relaxc::loop(j, int_imm(8), store(out, int_imm(0), {j}));
+  PrimFuncRef f = make_prim_func({{out}, seq({clear, make(std::move(loop))}), {}});
+  Tensor result = interpret_on(f, {})[0];
+  std::vector<int64_t> values;
+  for (int64_t k = 0; k < 8; ++k) values.push_back(result.as_int(k));
+  CHECK(values == std::vector<int64_t>{0, 1, 0, 0, 0, 5, 0, 0});
+}
+
+TEST_CASE("interpreter: views and constants in memory", "[interpreter]") {
+  Buffer out = make_buffer("out", kInt32, {int_imm(4)}), table = make_buffer("table", kInt32, {int_imm(4)});
+  BufferType type = buffer_type(table);
+  type.data = buffer_data(table);
+  type.shape = {int_imm(2), int_imm(2)};
+  Buffer view = make_var("view", make(type));
+  Expr contents = constant(Tensor::of({4}, kInt32, std::vector<int32_t>{1, 2, 3, 4}));
+  VarRef i = make_dim("i");
+  Expr element = load(view, {floor_div(i, 2), floor_mod(i, 2)});
+  Stmt body = seq({make(AllocBuffer{table, {}, contents}), make(AllocBuffer{view, {}}),
+                   loop(i, int_imm(4), store(out, element, {i}))});
+  Tensor result = interpret_on(make_prim_func({{out}, body, {}}), {})[0];
+  for (int64_t k = 0; k < 4; ++k) CHECK(result.as_int(k) == k + 1);
+}
+
+TEST_CASE("interpreter: floats of 8 bits and less", "[interpreter]") {
+  auto rounded = [](double value, const char* dtype) { return float_of(float_imm(value, *parse_dtype(dtype))); };
+  CHECK(rounded(0.3, "float8_e4m3fn") == 0.3125);
+  CHECK(rounded(448, "float8_e4m3fn") == 448);
+  CHECK(std::isnan(rounded(1e6, "float8_e4m3fn")));
+  CHECK(std::isinf(rounded(1e6, "float8_e5m2")));
+  CHECK(rounded(-1e6, "float4_e2m1fn") == -6);
+  CHECK(rounded(2.5, "float4_e2m1fn") == 2);  // ties to even
+  CHECK(rounded(100, "float6_e3m2fn") == 28);
+  CHECK(rounded(1000, "float8_e8m0fnu") == 1024);
 }
 
 }  // namespace relaxc

@@ -124,7 +124,9 @@ PrimFuncRef simplify_program(const PrimFuncRef& function) {
 }
 
 PrimFuncRef lower_program(const PrimFuncRef& function) {
-  PrimFuncRef result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(function))));
+  PrimFuncRef result = normalize_loops(function);
+  check_lowerable(result);
+  result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(result))));
   return vectorize_loops(simplify_program(flatten_buffers(result)));
 }
 

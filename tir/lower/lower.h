@@ -7,6 +7,11 @@
 
 namespace relaxc {
 
+// Loops with a step become loops that count iterations; tir.likely and tir.assume, which change nothing, go.
+PrimFuncRef normalize_loops(const PrimFuncRef& function);
+// A CompileError (kUnsupported), with the place, for what no later step knows: pointers, calls that are no scalar
+// intrinsics, thread axes, floats of 8 bits and less, scalable vectors.
+void check_lowerable(const PrimFuncRef& function);
 // Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments();
 // the attribute `num_dims` says how many. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function);

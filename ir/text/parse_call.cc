@@ -1,0 +1,443 @@
+// Values of graph functions from the syntax tree: the call forms of Relax, operators, constants.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "ir/text/parsing.h"
+#include "support/checked_math.h"
+
+namespace relaxc::text {
+
+// ---- Values
+
+// A leaf in an argument's place.
+Expr Parser::as_argument(const Syntax& at) {
+  std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
+  Expr result = leaf(eval(at), at);
+  wanted_ = wanted;
+  return result;
+}
+
+Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Syntax& at) {
+  constexpr std::pair<std::string_view, const char*> kSugar[] = {
+      {"+", "relax.add"},           {"-", "relax.subtract"},    {"*", "relax.multiply"}, {"/", "relax.divide"},
+      {"//", "relax.floor_divide"}, {"%", "relax.floor_mod"},   {"**", "relax.power"},   {"@", "relax.matmul"},
+      {"<", "relax.less"},          {"<=", "relax.less_equal"}, {">", "relax.greater"},  {">=", "relax.greater_equal"},
+      {"==", "relax.equal"},        {"!=", "relax.not_equal"}};
+  // A number beside a tensor is a constant of the tensor's dtype.
+  auto lift = [&](Value& value, const Value& other) {
+    if (!value.expr.type().is<PrimType>()) return;
+    std::optional<DType> dtype = tensor_dtype(other.expr.type());
+    if (!value.literal || !dtype) fail(at, "expected tensors on both sides of '{}'", op);
+    Expr scalar = adapt(value, *dtype, at);
+    Tensor data = Tensor::empty({}, *dtype);
+    if (const IntImm* imm = scalar.as<IntImm>()) data.set_int(0, imm->value);
+    if (const FloatImm* imm = scalar.as<FloatImm>()) data.set_double(0, imm->value);
+    value = {relaxc::constant(data, span(at))};
+  };
+  lift(a, b);
+  lift(b, a);
+  for (const auto& [symbol, name] : kSugar) {
+    if (op != symbol) continue;
+    Call call{op_ref(name), {leaf(a, at), leaf(b, at)}, {}, {}};
+    return typed_call(std::move(call), at);
+  }
+  fail(at, "'{}' of tensors", op);
+}
+
+std::vector<Type> Parser::type_list(const Syntax& at) {
+  std::vector<Type> result;
+  for (const Syntax* item : items(at)) result.push_back(type(*item));
+  return result;
+}
+void Parser::set_type_args(const Syntax& at, Call& call) {
+  const Syntax* types = keyword(at, "sinfo_args");
+  if (types && types->text != "None") call.type_args = type_list(*types);
+}
+
+// The call with its inferred type; the annotation's where nothing can be inferred.
+Value Parser::typed_call(Call call, const Syntax& at) {
+  std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
+  const GlobalVar* callee = call.callee.as<GlobalVar>();
+  const Expr* target = callee ? module_.find(callee->name) : nullptr;
+  bool kernel = target && target->is<PrimFunc>();  // it writes to its arguments
+  Type result = kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
+  if (wanted && result.is<ObjectType>()) result = *wanted;
+  return {make(std::move(call), result, span(at))};
+}
+
+Value Parser::function_call(Expr callee, const Syntax& at) {
+  check_keywords(at, {"sinfo_args"});
+  Call call{callee, {}, {}, {}};
+  for (size_t i = 1; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
+  set_type_args(at, call);
+  return typed_call(std::move(call), at);
+}
+
+// A function in an argument's place: a name in quotes is an external one.
+Expr Parser::callee(const Syntax& at) {
+  if (at.kind == SyntaxKind::kString) return extern_func(string(at), span(at));
+  return as_argument(at);
+}
+
+// R.call_packed("symbol", args..., sinfo_args=(...)) and its kin, whose further keywords are attributes.
+Value Parser::packed_call(const std::string& form, const Syntax& at) {
+  Expr function = callee(required(at, 0, "func"));
+  bool wrapped = form != "R.call_packed";
+  Call call{wrapped ? op_ref("relax." + form.substr(2)) : function, {}, {}, {}};
+  if (wrapped) call.args.push_back(function);
+  for (size_t i = 2; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
+  for (const Keyword& keyword : at.keywords) {
+    if (!is_type_argument(keyword.name)) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+  }
+  set_type_args(at, call);
+  return typed_call(std::move(call), at);
+}
+
+// R.invoke_closure(f, (x, y), sinfo_args=...) and its kin: a function and a tuple of arguments.
+Value Parser::applied_call(const std::string& form, const Syntax& at) {
+  check_keywords(at, {"func", "closure", "args", "sinfo_args", "out_sinfo"});
+  const char* first = form == "R.invoke_closure" || form == "R.invoke_pure_closure" ? "closure" : "func";
+  Call call{op_ref("relax." + form.substr(2)), {callee(required(at, 0, first))}, {}, {}};
+  const Syntax& given = required(at, 1, "args");
+  Expr args = as_argument(given);
+  if (!args.type().is<TupleType>() && !args.type().is<ObjectType>()) args = tuple({args}, span(given));
+  call.args.push_back(args);
+  set_type_args(at, call);
+  if (const Syntax* types = arg(at, 2, "out_sinfo")) call.type_args = type_list(*types);
+  return typed_call(std::move(call), at);
+}
+
+namespace {
+
+// Where the arguments of the forms of call_tir stand.
+struct CallTirForm {
+  std::string_view name;
+  int outputs, scalars, attributes;  // position; attributes: of the first
+  std::vector<std::string_view> attribute_names;
+};
+const std::vector<CallTirForm>& call_tir_forms() {
+  static const std::vector<CallTirForm> kForms = {
+      {"R.call_dps_packed", 2, 3, 3, {}},
+      {"R.call_tir", 2, 3, 3, {}},
+      {"R.call_tir_inplace", 3, 4, 2, {"inplace_indices"}},
+      {"R.call_tir_with_grad", 2, 5, 3, {"te_grad_name", "te_grad_kwargs"}},
+  };
+  return kForms;
+}
+
+}  // namespace
+
+// The form of 2022 gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
+std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
+  std::vector<const Syntax*> several = {&shapes}, of = {&dtypes};
+  bool nested = !shapes.children.empty() &&
+                (shapes.children[0]->kind == SyntaxKind::kTuple || shapes.children[0]->kind == SyntaxKind::kList);
+  if (nested) several = items(shapes);
+  if (dtypes.kind == SyntaxKind::kTuple || dtypes.kind == SyntaxKind::kList) of = items(dtypes);
+  if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
+  std::vector<Type> result;
+  for (size_t i = 0; i < several.size(); ++i)
+    result.push_back(
+        relaxc::tensor_type(dims(*several[i], kInt64), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
+  return result;
+}
+
+Value Parser::call_tir(const std::string& name, const Syntax& at) {
+  const auto form = std::find_if(call_tir_forms().begin(), call_tir_forms().end(),
+                                 [&](const CallTirForm& row) { return row.name == name; });
+  const Syntax& function = required(at, 0, "func");
+  const Syntax* dtypes = keyword(at, "dtype");
+  bool early = dtypes && form->name == "R.call_tir", by_symbol = function.kind == SyntaxKind::kString;
+  bool packed = name == "R.call_dps_packed" || (early && by_symbol);
+  const std::string* bare = early && function.kind == SyntaxKind::kName ? function_named(function.text) : nullptr;
+  Expr program = packed && by_symbol ? callee(function)
+                 : bare              ? global_var(*bare, declared_.at(*bare))
+                                     : expr(function);
+  // A variable may stand for an external function.
+  for (const BindingBlock& block : body_->blocks) {
+    for (const Binding& b : block.bindings) {
+      if (packed && same_node(b.var, program) && b.value.is<ExternFunc>()) program = b.value;
+    }
+  }
+  bool right = program.is<GlobalVar>() || (packed && program.is<ExternFunc>());
+  if (!right)
+    fail(function, "expected {}", packed ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
+  Call call{op_ref(packed ? "relax.call_dps_packed" : "relax." + name.substr(2)), {program}, {}, {}};
+  const Syntax& inputs = required(at, 1, "args");
+  Expr given = as_argument(inputs);
+  // One tensor stands for a tuple of one. Integers among the tensors of a program follow them, as dims of a shape: of a
+  // program's parameters only the order within buffers and within scalars counts.
+  if (!given.type().is<TupleType>()) given = tuple({given}, span(inputs));
+  std::vector<Expr> tensors, scalars;
+  if (const Tuple* several = given.as<Tuple>(); several && !packed) {
+    for (const Expr& item : several->items) (item.type().is<PrimType>() ? scalars : tensors).push_back(item);
+    bool dims_only = std::all_of(scalars.begin(), scalars.end(), [](const Expr& e) { return dtype_of(e) == kInt64; });
+    if (!dims_only) scalars.clear();
+    if (!scalars.empty()) given = tuple(std::move(tensors), span(inputs));
+  }
+  call.args.push_back(given);
+  const Syntax* outputs = arg(at, static_cast<size_t>(form->outputs), early ? "shape" : "out_sinfo");
+  if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
+  call.type_args = early ? early_outputs(*outputs, *dtypes) : type_list(*outputs);
+  const Syntax* more = arg(at, static_cast<size_t>(form->scalars), "tir_vars");
+  if (more && more->text != "None") {
+    Expr value = as_argument(*more);
+    if (const Tuple* several = value.as<Tuple>()) value = shape_expr(several->items, span(*more));
+    if (!value.is<ShapeExpr>()) fail(*more, "expected R.shape([...])");
+    if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
+    call.args.push_back(value);
+  } else if (!scalars.empty()) {
+    call.args.push_back(shape_expr(std::move(scalars), span(inputs)));
+  }
+  for (size_t i = 0; i < form->attribute_names.size(); ++i) {
+    const Syntax* value = arg(at, static_cast<size_t>(form->attributes) + i, form->attribute_names[i]);
+    if (value && value->text != "None") call.attrs.set(std::string(form->attribute_names[i]), attr_value(*value));
+  }
+  for (const Keyword& keyword : at.keywords) {
+    constexpr std::string_view kOwn[] = {"out_sinfo", "out_ty", "shape", "dtype", "tir_vars", "args", "func", "gvar"};
+    bool own = std::find(std::begin(kOwn), std::end(kOwn), keyword.name) != std::end(kOwn);
+    if (!own) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+  }
+  if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
+    call.attrs.set("inplace_indices", AttrList{*indices});
+  return typed_call(std::move(call), at);
+}
+
+Value Parser::relax_call(const std::string& form, const Syntax& at) {
+  struct Form {
+    std::string_view name;
+    Value (Parser::*read)(const std::string&, const Syntax&);
+  };
+  constexpr Form kForms[] = {{"R.call_builtin_with_ctx", &Parser::applied_call},
+                             {"R.call_dps_packed", &Parser::call_tir},
+                             {"R.call_inplace_packed", &Parser::packed_call},
+                             {"R.call_packed", &Parser::packed_call},
+                             {"R.call_pure_packed", &Parser::packed_call},
+                             {"R.call_py_func", &Parser::applied_call},
+                             {"R.call_tir", &Parser::call_tir},
+                             {"R.call_tir_inplace", &Parser::call_tir},
+                             {"R.call_tir_with_grad", &Parser::call_tir},
+                             {"R.invoke_closure", &Parser::applied_call},
+                             {"R.invoke_pure_closure", &Parser::applied_call},
+                             {"R.make_closure", &Parser::applied_call},
+                             {"R.vm.call_tir_dyn", &Parser::applied_call}};
+  for (const Form& row : kForms) {
+    if (form == row.name) return (this->*row.read)(form, at);
+  }
+  if (form == "R.const") return constant(at);
+  if (form == "R.shape") {
+    std::vector<Expr> values;
+    check_keywords(at, {"value"});
+    for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(dim(*item, kInt64));
+    return {shape_expr(std::move(values), span(at))};
+  }
+  if (form == "R.prim_value") {
+    Value value = eval(required(at, 0, "value"));
+    if (!value.expr.type().is<PrimType>()) fail(at, "expected a scalar");
+    return {value.expr};
+  }
+  if (form == "R.tuple" || form == "R.Tuple") {
+    std::vector<Expr> values;
+    for (size_t i = 1; i < at.children.size(); ++i) values.push_back(as_argument(*at.children[i]));
+    return {tuple(std::move(values), span(at))};
+  }
+  if (form == "R.TupleGetItem") {
+    Expr whole = as_argument(required(at, 0, "tuple_value"));
+    return tuple_item(whole, required(at, 1, "index"), at);
+  }
+  if (form == "R.str") return {string_imm(string(required(at, 0, "value")), span(at))};
+  if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
+  if (form == "R.ExternFunc") return {external_function(at)};
+  if (form == "R.emit") return eval(required(at, 0, "value"));
+  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
+  if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
+  if (form == "R.match_cast") fail(at, "R.match_cast stands alone on the right of '='");
+  const OpRow* row = ops_.find("relax." + form.substr(2));
+  if (!row) {
+    std::vector<std::string> known;
+    for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
+    for (const char* other : {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"})
+      known.emplace_back(other);
+    std::optional<std::string> near = nearest(form, known);
+    fail_with_hint(*at.children[0], fmt::format("unknown operator '{}'", form), near.value_or(""));
+  }
+  return operator_call(*row, at);
+}
+
+AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
+  if (std::string_view(attr.name) == "dst_vdevice") return vdevice_name(at);
+  return normalize_attr(attr, attr_value(at));
+}
+
+Value Parser::operator_call(const OpRow& row, const Syntax& at) {
+  Call call{op_ref(row.name), {}, {}, {}};
+  bool variadic = !row.inputs.empty() && row.inputs.back().arity == OpInput::Arity::kVariadic;
+  size_t given = positional(at);
+  auto input = [&](size_t i, const Syntax& value) -> Expr {
+    // A dtype or a string may stand as it is.
+    bool is_dtype = i < row.inputs.size() && std::string_view(row.inputs[i].name) == "dtype";
+    if (is_dtype && value.kind == SyntaxKind::kString) return make(DTypeImm{dtype(value)}, object_type(), span(value));
+    // A tuple of numbers and dims is a shape.
+    bool dims_only = (value.kind == SyntaxKind::kTuple || value.kind == SyntaxKind::kList) && !value.children.empty();
+    std::vector<Expr> items;
+    if (dims_only) {
+      for (const Syntax* item : value.children) {
+        bool boxed = item->kind == SyntaxKind::kCall && dotted(*item->children[0]) == "R.prim_value";
+        Expr part = boxed ? expr(*item) : as_argument(*item);
+        dims_only = dims_only && !boxed && part.type().is<PrimType>();
+        items.push_back(part);
+      }
+    } else {
+      return as_argument(value);
+    }
+    if (!dims_only) return tuple(std::move(items), span(value));
+    return shape_expr(std::move(items), span(value));
+  };
+  for (size_t i = 0; i < given; ++i) {
+    const Syntax& value = *at.children[i + 1];
+    if (i == 0 && value.kind == SyntaxKind::kString && !row.inputs.empty() &&
+        row.inputs[0].name == std::string("func")) {
+      call.args.push_back(extern_func(string(value), span(value)));
+    } else if (i < row.inputs.size() || variadic) {
+      call.args.push_back(input(i, value));
+    } else if (i - row.inputs.size() < row.attrs.size()) {
+      const OpAttr& attr = row.attrs[i - row.inputs.size()];
+      call.attrs.set(attr.name, attribute(attr, value));
+    } else {
+      fail(value, "{} takes {} inputs and {} attributes", row.name, row.inputs.size(), row.attrs.size());
+    }
+  }
+  // Inputs by name follow the positional ones, in order.
+  for (size_t i = given; i < row.inputs.size(); ++i) {
+    const Syntax* value = keyword(at, row.inputs[i].name);
+    if (!value || value->text == "None") {
+      for (size_t later = i + 1; later < row.inputs.size(); ++later) {
+        const Syntax* stated = keyword(at, row.inputs[later].name);
+        if (stated && stated->text != "None") fail(*stated, "argument '{}' before it is missing", row.inputs[i].name);
+      }
+      break;
+    }
+    call.args.push_back(input(i, *value));
+  }
+  for (const Keyword& keyword : at.keywords) {
+    if (is_type_argument(keyword.name)) continue;
+    bool is_input =
+        std::any_of(row.inputs.begin(), row.inputs.end(), [&](const OpInput& in) { return keyword.name == in.name; });
+    auto attr =
+        std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return keyword.name == a.name; });
+    if (attr == row.attrs.end()) {
+      if (is_input) continue;
+      std::vector<std::string> known;
+      for (const OpAttr& a : row.attrs) known.emplace_back(a.name);
+      Syntax place(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
+      std::optional<std::string> near = nearest(keyword.name, known);
+      fail_with_hint(place, fmt::format("{} has no attribute '{}'", row.name, keyword.name), near.value_or(""));
+    }
+    if (call.attrs.has(keyword.name)) fail(*keyword.value, "attribute '{}' is given twice", keyword.name);
+    call.attrs.set(attr->name, attribute(*attr, *keyword.value));
+  }
+  set_type_args(at, call);
+  // A dim of -1 is written as what it stands for.
+  const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;
+  if (shape && std::any_of(shape->values.begin(), shape->values.end(), [](const Expr& d) { return is_int(d, -1); })) {
+    Type type = infer_call_type(call, span(at), ops_);
+    const std::vector<Expr>* dims = known_shape(type);
+    if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
+    call.args[1] = shape_expr(*dims, call.args[1].span());
+  }
+  return typed_call(std::move(call), at);
+}
+
+// ---- Constants
+
+namespace {
+
+// Shape of nested lists from their first elements.
+void list_shape(const Syntax& at, std::vector<int64_t>& shape) {
+  if (at.kind != SyntaxKind::kList && at.kind != SyntaxKind::kTuple) return;
+  shape.push_back(static_cast<int64_t>(at.children.size()));
+  if (!at.children.empty()) list_shape(*at.children[0], shape);
+}
+
+}  // namespace
+
+Value Parser::constant(const Syntax& at) {
+  check_keywords(at, {"value", "dtype", "shape", "encoding"});
+  const Syntax& value = required(at, 0, "value");
+  const Syntax* stated = arg(at, 1, "dtype");
+  std::optional<DType> wanted = stated ? std::optional(dtype(*stated)) : std::nullopt;
+  std::vector<int64_t> shape;
+  list_shape(value, shape);
+  const Syntax* stated_shape = keyword(at, "shape");
+  if (stated_shape) {
+    std::vector<int64_t> dims;
+    for (const Syntax* item : items(*stated_shape)) dims.push_back(constant_int(*item));
+    shape = dims;
+  }
+  std::optional<int64_t> count = element_count(shape);
+  if (!count) fail(at, "the shape has no size of 64 bits");
+  if (const Syntax* encoding = keyword(at, "encoding")) {
+    if (string(*encoding) != "hex" || !wanted || !stated_shape)
+      fail(at, "expected a dtype, a shape and encoding=\"hex\"");
+    std::string hex = string(value);
+    auto bytes = checked_mul(*count, wanted->bytes());
+    if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
+      fail(value, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
+    Tensor data = Tensor::empty(shape, *wanted);
+    unsigned char* out = static_cast<unsigned char*>(data.raw());
+    for (size_t i = 0; i < hex.size(); i += 2) {
+      auto digit = [&](char c) {
+        if (c >= '0' && c <= '9') return c - '0';
+        if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+        fail(value, "'{}' is no hexadecimal digit", c);
+      };
+      out[i / 2] = static_cast<unsigned char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+    }
+    return {relaxc::constant(data, span(at))};
+  }
+  // The elements in order; every list of a level has the same length.
+  std::vector<AttrValue> elements;
+  std::function<void(const Syntax&, size_t)> visit = [&](const Syntax& node, size_t depth) {
+    bool is_list = node.kind == SyntaxKind::kList || node.kind == SyntaxKind::kTuple;
+    if (depth == shape.size()) {
+      if (is_list) fail(node, "the lists are nested unevenly");
+      elements.push_back(attr_value(node));
+      return;
+    }
+    if (!is_list || static_cast<int64_t>(node.children.size()) != shape[depth])
+      fail(node, "the lists are nested unevenly: expected {} items", shape[depth]);
+    for (const Syntax* item : node.children) visit(*item, depth + 1);
+  };
+  if (stated_shape) {
+    if (*count != 0 || !items(value).empty())
+      fail(at, "a shape is given for empty constants only; got {} elements", *count);
+  } else {
+    visit(value, 0);
+  }
+  if (!wanted) {
+    bool real = false, truth = !elements.empty();
+    for (const AttrValue& element : elements) {
+      real = real || element.as<double>();
+      truth = truth && element.as<bool>();
+    }
+    wanted = truth ? kBool : real || elements.empty() ? kFloat32 : kInt32;
+  }
+  if (wanted->is_handle() || wanted->lanes != 1) fail(at, "a constant of {}", to_string(*wanted));
+  Tensor data = Tensor::empty(shape, *wanted);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    int64_t whole = 0;
+    double real = 0;
+    if (wanted->is_float()) {
+      if (!from_attr(elements[i], real)) fail(value, "expected numbers, got {}", to_string(elements[i]));
+      data.set_double(static_cast<int64_t>(i), real);
+    } else {
+      if (!from_attr(elements[i], whole))
+        fail(value, "expected elements of {}, got {}", to_string(*wanted), to_string(elements[i]));
+      data.set_int(static_cast<int64_t>(i), whole);
+    }
+  }
+  return {relaxc::constant(data, span(at))};
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,396 @@
+// Loops, and the statements that hold for others: those in the body of a `with`, or (concise) those after them.
+#include <algorithm>
+
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+namespace {
+
+std::optional<ForKind> loop_kind(std::string_view name) {
+  if (name == "range" || name == "T.serial") return ForKind::kSerial;
+  if (name == "T.parallel") return ForKind::kParallel;
+  if (name == "T.vectorized") return ForKind::kVectorized;
+  if (name == "T.unroll") return ForKind::kUnrolled;
+  if (name == "T.thread_binding") return ForKind::kThreadBinding;
+  return std::nullopt;
+}
+
+}  // namespace
+
+// ---- Loops
+
+Parser::LoopHeads Parser::loop_heads(const Line& line) {
+  if (line.value->kind != SyntaxKind::kCall)
+    fail(*line.value, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
+  const Syntax& call = *line.value;
+  std::string path = dotted(*call.children[0]);
+  std::vector<const Syntax*> targets = items(*line.target);
+  LoopHeads result;
+  auto integer = [&](const Expr& extent, const Syntax& at) {
+    DType dtype = dtype_of(extent);
+    if (!dtype.is_integral() || dtype.lanes != 1) fail(at, "expected an integer extent, got {}", to_string(dtype));
+  };
+  auto range = [&](const Syntax* start, const Syntax& stop, const Syntax& at) {
+    Value end = eval(stop), min = start ? eval(*start) : Value{int_imm(0, default_int_), true};
+    match_operands(min, end, at);
+    integer(end.expr, stop);
+    return Range{min.expr, extent_of(min.expr, end.expr, at)};
+  };
+  if (path == "T.grid") {
+    check_keywords(call, {});
+    size_t count = positional(call);
+    if (count == 0) fail(call, "T.grid without extents");
+    // A starred name takes the loops that the others leave.
+    bool starred = std::any_of(targets.begin(), targets.end(),
+                               [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; });
+    if (starred ? targets.size() > count + 1 : targets.size() != count)
+      fail(line, "{} loop variables for {} extents", targets.size(), count);
+    size_t extra = starred ? count + 1 - targets.size() : 0, next = 1;
+    for (const Syntax* target : targets) {
+      bool many = target->kind == SyntaxKind::kStarred;
+      std::string name = name_of_target(many ? *target->children[0] : *target);
+      for (size_t i = 0; i < (many ? extra : 1); ++i) {
+        const Syntax& extent = *call.children[next++];
+        bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
+        result.heads.push_back(
+            {many ? fmt::format("{}_{}", name, i) : name, span(*target),
+             pair ? range(extent.children[0], *extent.children[1], extent) : range(nullptr, extent, extent)});
+      }
+    }
+  } else {
+    std::optional<ForKind> known = loop_kind(path);
+    if (!known) {
+      std::optional<std::string> near =
+          path.empty()
+              ? std::nullopt
+              : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
+      fail_with_hint(*call.children[0], "expected a loop: range(n), T.grid(m, n), T.parallel(n)", near.value_or(""));
+    }
+    result.kind = *known;
+    check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll"});
+    if (const Syntax* unroll = keyword(call, "unroll"); unroll && constant_bool(*unroll))
+      result.kind = ForKind::kUnrolled;
+    if (targets.size() != 1) fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
+    size_t count = positional(call);
+    const Syntax* stop = count > 1 ? call.children[2] : count == 1 ? call.children[1] : nullptr;
+    const Syntax* start = count > 1 ? call.children[1] : nullptr;
+    if (const Syntax* named = keyword(call, "stop")) {
+      if (count == 1) start = stop;
+      stop = named;
+    }
+    if (const Syntax* named = keyword(call, "start")) start = named;
+    if (!stop || count > 3) fail(call, "expected an extent, or start, stop and step; got {} arguments", count);
+    result.heads.push_back({name_of_target(*targets[0]), span(*targets[0]), range(start, *stop, call)});
+    if (const Syntax* step = count == 3 ? call.children[3] : keyword(call, "step"); step && step->text != "None") {
+      Value value = eval(*step);
+      DType dtype = dtype_of(result.heads[0].range.extent);
+      Expr wanted = adapt(value, dtype, *step);
+      if (dtype_of(wanted) != dtype)
+        fail(*step, "a step of {}, expected {}", to_string(dtype_of(wanted)), to_string(dtype));
+      auto known_step = as_int(wanted);
+      if (known_step && *known_step < 1) fail(*step, "a step of {}; steps are positive", *known_step);
+      if (known_step != 1) result.step = wanted;
+    }
+    if (const Syntax* axis = keyword(call, "thread")) result.thread = string(*axis);
+    if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
+      fail(call, "'thread' belongs to T.thread_binding, and is required there");
+    if (const Syntax* notes = keyword(call, "annotations"); notes && notes->text != "None")
+      result.annotations = attrs(*notes);
+  }
+  for (size_t i = 0; i < result.heads.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (result.heads[j].name == result.heads[i].name && result.heads[i].name != "_")
+        fail(*targets[std::min(i, targets.size() - 1)], "loop variable '{}' is given twice", result.heads[i].name);
+    }
+  }
+  if (statement_depth_ + static_cast<int>(result.heads.size()) > kDeepestStatement)
+    fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
+  return result;
+}
+
+void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
+  NameScope scope(*this);
+  LoopHeads loops;
+  bool sound = guarded([&] { loops = loop_heads(line); });
+  std::vector<VarRef> vars;
+  for (const LoopHead& head : loops.heads) {
+    vars.push_back(make_var(head.name, prim_type(dtype_of(head.range.extent)), head.span));
+    if (!loops.step) loops_.insert_or_assign(vars.back().get(), head.range);
+    define(head.name, vars.back());
+  }
+  if (!sound) poison(line.target);
+  for (const Syntax* target : items(*line.target)) {
+    if (!sound || target->kind != SyntaxKind::kStarred) continue;
+    std::string name = name_of_target(*target->children[0]);
+    std::vector<Expr> taken;
+    for (size_t i = 0; i < vars.size(); ++i) {
+      if (loops.heads[i].span.column == span(*target).column) taken.emplace_back(vars[i]);
+    }
+    define(name, tuple(std::move(taken), span(*target)));
+  }
+  int depth = static_cast<int>(vars.size());
+  statement_depth_ += depth;
+  Stmt inner = body(line.body);
+  statement_depth_ -= depth;
+  for (const VarRef& var : vars) loops_.erase(var.get());
+  if (!sound) throw Failed();
+  for (size_t i = vars.size(); i-- > 0;) {
+    const Range& range = loops.heads[i].range;
+    inner = make(For{vars[i], range.min, range.extent, loops.kind, loops.thread, loops.annotations, inner, loops.step},
+                 span(line));
+  }
+  out.push_back(inner);
+}
+
+// ---- Threads
+
+Stmt Parser::thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest) {
+  DType dtype = dtype_of(extent);
+  if (!dtype.is_integral() || dtype.lanes != 1) fail(at, "expected an integer extent, got {}", to_string(dtype));
+  VarRef var = make_var(name, prim_type(dtype), span(at));
+  define(name, var);
+  std::vector<Stmt> held;
+  rest(held);
+  For loop{var, int_imm(0, dtype), extent, ForKind::kLaunchThread, std::move(thread), {}, seq(std::move(held))};
+  return make(std::move(loop), span(at));
+}
+
+// T.launch_thread("threadIdx.x", 128) as tx, or with an axis that T.env_thread named.
+Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&, const Rest& rest) {
+  const Syntax& axis = required(call, 0, "thread");
+  Expr extent = scalar(required(call, 1, "extent"));
+  if (axis.kind == SyntaxKind::kString) {
+    std::string thread = string(axis);
+    std::string name = target ? name_of_target(*target) : thread;
+    std::replace(name.begin(), name.end(), '.', '_');
+    return thread_loop(name, thread, extent, call, rest);
+  }
+  const Entity* known = axis.kind == SyntaxKind::kName ? lookup(axis.text) : nullptr;
+  if (!known || known->thread.empty()) fail(axis, "expected a thread axis, such as \"threadIdx.x\"");
+  std::string thread = known->thread;
+  scopes_.back().insert_or_assign(std::string(axis.text), *known);
+  Stmt result = thread_loop(std::string(axis.text), thread, extent, call, rest);
+  // The axis can be launched again.
+  scopes_.back().insert_or_assign(std::string(axis.text),
+                                  Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+  return result;
+}
+
+Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
+  if (positional(call) == 1 && call.children[1]->kind == SyntaxKind::kDict) {
+    // Several facts at once: the first is the outermost.
+    const Syntax& facts = *call.children[1];
+    std::vector<std::pair<std::string, Expr>> entries;
+    for (size_t i = 0; i + 1 < facts.children.size(); i += 2)
+      entries.emplace_back(string(*facts.children[i]), call_argument(*facts.children[i + 1]));
+    std::vector<Stmt> held;
+    rest(held);
+    Stmt result = seq(std::move(held));
+    for (size_t i = entries.size(); i-- > 0;)
+      result = make(AttrStmt{int_imm(0, kInt32), entries[i].first, entries[i].second, result}, span(line));
+    return result;
+  }
+  const Syntax& about = required(call, 0, "node");
+  std::string key = string(required(call, 1, "attr_key"));
+  const Syntax& value_at = required(call, 2, "value");
+  // A thread axis with its extent is a launch.
+  bool launches = key == "thread_extent" || key == "virtual_thread";
+  const Entity* axis = about.kind == SyntaxKind::kName ? lookup(about.text) : nullptr;
+  if (launches && axis && !axis->thread.empty())
+    return thread_loop(std::string(about.text), axis->thread, scalar(value_at), call, rest);
+  bool is_iter = about.kind == SyntaxKind::kCall && dotted(*about.children[0]) == "T.iter_var";
+  if (launches && is_iter && key == "thread_extent") {
+    const Syntax& var = required(about, 0, "var");
+    std::string name = var.kind == SyntaxKind::kString ? string(var) : name_of_target(var);
+    return thread_loop(name, string(required(about, 3, "thread_tag")), scalar(value_at), call, rest);
+  }
+  Expr node = about.text == "None" ? int_imm(0, kInt32) : call_argument(about);
+  Expr value = call_argument(value_at);
+  std::vector<Stmt> held;
+  rest(held);
+  return make(AttrStmt{node, key, value, seq(std::move(held))}, span(line));
+}
+
+// ---- Memory and assertions
+
+// p = T.allocate([128], "float32", "global"): memory; its name means the pointer to it.
+// p = T.allocate_const([1, 2], "int32", [2]): memory with these contents.
+void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out) {
+  bool is_const = dotted(*call.children[0]) == "T.allocate_const";
+  BufferType type{};
+  type.dtype = dtype(required(call, 1, "dtype"));
+  type.shape = dims(required(call, is_const ? 2 : 0, "extents"), kInt32);
+  const Syntax* notes = arg(call, is_const ? 3 : 4, "annotations");
+  Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
+  std::optional<Expr> contents;
+  if (is_const) {
+    std::vector<int64_t> shape;
+    for (const Expr& dim : type.shape) {
+      auto known = as_int(dim);
+      if (!known) fail(call, "expected constant extents");
+      shape.push_back(*known);
+    }
+    std::vector<const Syntax*> values;
+    std::vector<const Syntax*> work = {&required(call, 0, "data")};
+    while (!work.empty()) {
+      const Syntax* at = work.back();
+      work.pop_back();
+      if (at->kind == SyntaxKind::kList || at->kind == SyntaxKind::kTuple) {
+        work.insert(work.end(), at->children.rbegin(), at->children.rend());
+      } else {
+        values.push_back(at);
+      }
+    }
+    auto count = element_count(shape);
+    if (!count || *count != static_cast<int64_t>(values.size()))
+      fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
+    Tensor data = Tensor::empty(shape, type.dtype);
+    for (size_t i = 0; i < values.size(); ++i) {
+      AttrValue value = attr_value(*values[i]);
+      int64_t whole = 0;
+      double real = 0;
+      if (!type.dtype.is_float() && from_attr(value, whole)) {
+        data.set_int(static_cast<int64_t>(i), whole);
+      } else if (from_attr(value, real)) {
+        data.set_double(static_cast<int64_t>(i), real);
+      } else {
+        fail(*values[i], "expected a number");
+      }
+    }
+    contents = relaxc::constant(std::move(data), span(call));
+  } else {
+    if (const Syntax* scope = arg(call, 2, "scope"); scope && !string(*scope).empty()) type.scope = string(*scope);
+    const Syntax* condition = arg(call, 3, "condition");
+    if (condition && condition->text != "True" && condition->text != "None")
+      report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
+  }
+  std::string name = name_of_target(target);
+  VarRef var = make_var(name, make(std::move(type), span(call)), span(target));
+  define(name, var);
+  scopes_.back().find(name)->second.form = Entity::Form::kPointer;
+  out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
+}
+
+// The later form of the message is a kind and the parts of the text.
+Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& line) {
+  Expr holds = condition(test);
+  std::string text;
+  if (message && message->kind == SyntaxKind::kTuple && !message->children.empty()) {
+    for (const Syntax* part : items(*message->children.back())) text += string(*part);
+  } else if (message) {
+    text = string(*message);
+  }
+  return make(Assert{holds, text}, span(line));
+}
+
+// ---- With
+
+bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
+                         std::vector<Stmt>& out) {
+  std::string path = dotted(*call.children[0]);
+  bool with = style == Style::kWith;
+  bool nests = path == "T.attr" || path == "T.launch_thread";
+  bool binds = path == "T.allocate" || path == "T.allocate_const" || path == "T.LetStmt" ||
+               (with && (path == "T.decl_buffer" || path == "T.alloc_buffer"));
+  bool asserts = path == "T.Assert";
+  if (path == "T.env_thread" && target) {
+    std::string thread = string(required(call, 0, "thread_tag"));
+    scopes_.back().insert_or_assign(name_of_target(*target),
+                                    Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+    return true;
+  }
+  if (path == "T.realize" || path == "T.prefetch") {
+    report(call, "{} is not supported yet", path).kind = ErrorKind::kUnsupported;
+    throw Failed();
+  }
+  if (!nests && !binds && !asserts) return false;
+  blocks_.back()->at_head = false;
+  if (nests) {
+    out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, line, rest));
+    return true;
+  }
+  // The others are flat: what they hold for follows them.
+  if (asserts) {
+    out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
+  } else if (path == "T.LetStmt") {
+    if (const Syntax* var = keyword(call, "var")) target = var;
+    if (!target) fail(call, "the value has no name");
+    Value value = eval(required(call, 0, "value"));
+    const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
+    if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
+    if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
+    Type var_type = annotation ? type(*annotation) : value.expr.type();
+    std::string name = name_of_target(*target);
+    VarRef var = make_var(name, var_type, span(*target));
+    out.push_back(make(Bind{var, value.expr}, span(line)));
+    define(name, var);
+  } else if (!target) {
+    fail(call, "the memory has no name");
+  } else if (path == "T.allocate" || path == "T.allocate_const") {
+    allocate(call, *target, out);
+  } else {
+    Line declaration = line;
+    declaration.target = target;
+    declaration.value = &call;
+    define_buffer(declaration, out);
+  }
+  if (with) rest(out);
+  return true;
+}
+
+void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) {
+  if (first == line.items.size()) {
+    for (Stmt& stmt : stmts(line.body)) out.push_back(std::move(stmt));
+    return;
+  }
+  const auto& [item, target] = line.items[first];
+  std::string path = item->kind == SyntaxKind::kCall ? dotted(*item->children[0]) : "";
+  if (path == "T.block") {
+    if (line.items.size() != 1) fail(line, "a block stands alone after 'with'");
+    out.push_back(block(line, *item));
+    return;
+  }
+  NameScope scope(*this);
+  bool read = false;
+  Rest rest = [&](std::vector<Stmt>& held) {
+    read = true;
+    with_items(line, first + 1, held);
+  };
+  bool known = false;
+  bool sound = guarded([&] {
+    known = item->kind == SyntaxKind::kCall && scoped_form(*item, target, line, Style::kWith, rest, out);
+    if (known) return;
+    std::optional<std::string> near =
+        path.empty() ? std::nullopt
+                     : nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
+                                      "T.LetStmt", "T.Assert"});
+    fail_with_hint(*item, "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
+  });
+  if (sound) return;
+  // The body has errors of its own to tell.
+  if (!read) {
+    poison(target);
+    std::vector<Stmt> unused;
+    guarded([&] { rest(unused); });
+  }
+  throw Failed();
+}
+
+void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
+  const Syntax& item = *line.items[0].first;
+  if (item.kind == SyntaxKind::kCall && dotted(*item.children[0]) == "T.init") {
+    BlockState& state = *blocks_.back();
+    if (blocks_.size() < 2) fail(line, "T.init belongs into a block");
+    if (!state.at_head) fail(line, "T.init stands before the statements of a block");
+    if (state.block.init) fail(line, "T.init is given twice");
+    Stmt init = body(line.body);
+    state.block.init = init;
+    state.at_head = true;
+    return;
+  }
+  blocks_.back()->at_head = false;
+  with_items(line, 0, out);
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,454 @@
+// Calls of T.something in expressions: operators by name, forms, dtypes, intrinsics and builtins.
+#include <algorithm>
+#include <limits>
+
+#include "ir/text/parsing.h"
+#include "ir/text/printing.h"
+
+namespace relaxc::text {
+
+namespace {
+
+struct OperatorRow {
+  std::string_view symbol;
+  BinaryOp op;
+};
+// The call forms of operators, which never fold.
+constexpr OperatorRow kOperatorCalls[] = {
+    {"Add", BinaryOp::kAdd},
+    {"And", BinaryOp::kAnd},
+    {"Div", BinaryOp::kDiv},
+    {"EQ", BinaryOp::kEQ},
+    {"GE", BinaryOp::kGE},
+    {"GT", BinaryOp::kGT},
+    {"LE", BinaryOp::kLE},
+    {"LT", BinaryOp::kLT},
+    {"Mul", BinaryOp::kMul},
+    {"NE", BinaryOp::kNE},
+    {"Or", BinaryOp::kOr},
+    {"Sub", BinaryOp::kSub},
+    {"bitwise_and", BinaryOp::kBitAnd},
+    {"bitwise_or", BinaryOp::kBitOr},
+    {"bitwise_xor", BinaryOp::kBitXor},
+    {"div", BinaryOp::kDiv},
+    {"floordiv", BinaryOp::kFloorDiv},
+    {"floormod", BinaryOp::kFloorMod},
+    {"max", BinaryOp::kMax},
+    {"min", BinaryOp::kMin},
+    {"shift_left", BinaryOp::kShiftLeft},
+    {"shift_right", BinaryOp::kShiftRight},
+    {"truncdiv", BinaryOp::kDiv},
+    {"truncmod", BinaryOp::kTruncMod},
+};
+
+// What else T has in expressions; for hints.
+constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
+                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
+                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
+
+bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
+
+}  // namespace
+
+int64_t Parser::lanes(const Syntax& at) {
+  if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCall) {
+    auto scalable = scalable_lanes(scalar(at));
+    if (scalable && *scalable < 0 && *scalable >= -4096) return *scalable;
+    fail(at, "expected a number of lanes: 4, or T.vscale() * 4");
+  }
+  int64_t value = constant_int(at);
+  if (value < 2 || value > 4096) fail(at, "expected 2 to 4096 lanes, got {}", value);
+  return value;
+}
+
+Value Parser::dtype_call(DType wanted, const Syntax& at) {
+  if (positional(at) == 0 && at.keywords.empty())
+    fail(at, "a new variable stands alone on the right of '=': n = T.{}()", to_string(wanted));
+  const Syntax& argument = required(at, 0, "expr");
+  if (argument.kind == SyntaxKind::kString ||
+      (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
+    AttrValue value = attr_value(at);
+    if (const double* number = value.as<double>(); number && wanted.is_float() && wanted.lanes == 1)
+      return {float_imm(*number, wanted, span(at))};
+    fail(argument, "expected a number");
+  }
+  Value value = eval(argument);
+  if (!is_scalar(value.expr)) fail(argument, "expected a scalar");
+  if (wanted.is_bool() && value.literal) {
+    const IntImm* imm = value.expr.as<IntImm>();
+    if (imm) return {int_imm(imm->value != 0, wanted.element(), span(at))};
+  }
+  if (value.literal) {
+    if (value.expr.is<FloatImm>() && !wanted.is_float())
+      fail(argument, "expected {}, got a fraction", to_string(wanted));
+    Expr result = adapt(value, wanted, argument);
+    if (value.expr.is<IntImm>() || value.expr.is<FloatImm>()) {
+      if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};
+      if (const FloatImm* imm = result.as<FloatImm>()) return {float_imm(imm->value, wanted, span(at))};
+    }
+    return {result};
+  }
+  DType from = dtype_of(value.expr);
+  if (from == wanted) return {value.expr};
+  if (from.is_handle() || wanted.is_handle()) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (from.lanes == 1 && wanted.lanes > 1)
+    return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
+  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  return {cast_to(value.expr, wanted, span(at))};
+}
+
+Value Parser::let_expression(const Syntax& at) {
+  check_keywords(at, {"expr", "where"});
+  const Syntax& where = required(at, 1, "where");
+  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
+  NameScope scope(*this);
+  std::vector<std::pair<VarRef, Expr>> bound;
+  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
+    Expr value = scalar(*where.children[i + 1]);
+    std::string var_name = name_of_target(*where.children[i]);
+    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
+    define(var_name, var);
+    bound.emplace_back(var, value);
+  }
+  Expr result = scalar(required(at, 0, "expr"));
+  for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
+  return {result};
+}
+
+std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
+  if (form == "Cast" || form == "cast") {
+    bool upper = form == "Cast";
+    DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
+    const Syntax& value_at = required(at, upper ? 1 : 0, "value");
+    Expr value = scalar(value_at);
+    DType from = dtype_of(value);
+    if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+    if (!upper) return Value{cast_to(value, wanted, span(at))};
+    return Value{make(Cast{value}, prim_type(wanted), span(at))};
+  }
+  if (form == "Select" || form == "if_then_else") {
+    check_keywords(at, {"condition", "true_value", "false_value", "cond", "t", "f", "dtype"});
+    bool is_select = form == "Select";
+    if (positional(at) > 3) fail(at, "expected a condition and two values, got {} arguments", positional(at));
+    Expr test = condition(required(at, 0, is_select ? "condition" : "cond"));
+    Value a = eval(required(at, 1, is_select ? "true_value" : "t"));
+    Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
+    match_operands(a, b, at);
+    if (is_select) return Value{select(test, a.expr, b.expr, span(at))};
+    return Value{intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+  }
+  if (form == "Ramp") {
+    Value base = eval(required(at, 0, "base")), stride = eval(required(at, 1, "stride"));
+    match_operands(base, stride, at);
+    int64_t count = lanes(required(at, 2, "lanes"));
+    if (dtype_of(base.expr).lanes != 1 || !dtype_of(base.expr).is_integral())
+      fail(at, "expected integer scalars, got {}", to_string(dtype_of(base.expr)));
+    return Value{ramp(base.expr, stride.expr, count, span(at))};
+  }
+  if (form == "Broadcast") {
+    Expr value = scalar(required(at, 0, "value"));
+    int64_t count = lanes(required(at, 1, "lanes"));
+    if (dtype_of(value).lanes != 1) fail(at, "expected a scalar, got {}", to_string(dtype_of(value)));
+    return Value{broadcast(value, count, span(at))};
+  }
+  if (form == "Let") return let_expression(at);
+  if (form == "comm_reducer") return comm_reducer(at);
+  if (form == "Shuffle") return shuffle(at);
+  // The later form of call_llvm_intrin has the name in place of its number.
+  if (form == "StringImm" || form == "llvm_lookup_intrinsic_id")
+    return Value{string_imm(string(required(at, 0, form == "StringImm" ? "value" : "name")), span(at))};
+  if (form == "target") {
+    Call payload{op_ref("tir.target"), {}, {}, {}};
+    AttrValue config = attr_value(required(at, 0, "target_config"));
+    payload.attrs = config.as<Attrs>() ? *config.as<Attrs>() : Attrs{{"kind", config}};
+    return Value{make(std::move(payload), prim_type(DType::handle()), span(at))};
+  }
+  if (form == "iter_var") {
+    std::vector<Expr> args = {call_argument(required(at, 0, "var")), string_imm(string(required(at, 2, "iter_type"))),
+                              string_imm(string(required(at, 3, "thread_tag")))};
+    if (const Syntax& dom = required(at, 1, "dom"); dom.text != "None") {
+      std::vector<const Syntax*> ends = items(dom);
+      if (dom.kind == SyntaxKind::kCall) ends.assign(dom.children.begin() + 1, dom.children.end());
+      if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
+      args.push_back(scalar(*ends[0]));
+      args.push_back(scalar(*ends[1]));
+    }
+    return Value{intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
+  }
+  if (form == "load") {  // 2022: T.load("float32", A.data, i)
+    Buffer source = buffer(required(at, 1, "var"));
+    if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
+    return Value{relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
+  }
+  if (form == "Not") return Value{not_(condition(required(at, 0, "a")), span(at))};
+  if (form == "min_value" || form == "max_value" || form == "infinity") {
+    DType wanted = dtype(required(at, 0, "dtype"));
+    bool low = form == "min_value";
+    if (wanted.is_float()) {
+      double most = wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
+                    : wanted.bits == 16               ? 65504.0
+                    : wanted.bits == 32               ? std::numeric_limits<float>::max()
+                                                      : std::numeric_limits<double>::max();
+      if (form == "infinity") most = std::numeric_limits<double>::infinity();
+      return Value{float_imm(low ? -most : most, wanted.element(), span(at))};
+    }
+    if (!wanted.is_integral() || form == "infinity") fail(at, "{} of {}", form, to_string(wanted));
+    uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
+    int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
+    return Value{int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
+  }
+  return std::nullopt;
+}
+
+Value Parser::tir_call(const std::string& form, const Syntax& at) {
+  for (const OperatorRow& row : kOperatorCalls) {
+    if (form != row.symbol) continue;
+    if (positional(at) != 2 || !at.keywords.empty())
+      fail(at, "T.{}: expected 2 arguments, got {}", form, positional(at) + at.keywords.size());
+    Value a = eval(*at.children[1]), b = eval(*at.children[2]);
+    Value result = binary(row.op, a, b, at, false);
+    result.literal = false;
+    return result;
+  }
+  if (auto value = tir_form(form, at)) return *value;
+  if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
+  return intrinsic_call(form, at);
+}
+
+Expr Parser::call_argument(const Syntax& at) {
+  if (at.kind == SyntaxKind::kString) return string_imm(string(at), span(at));
+  Value value = eval(at);
+  bool known = value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>() || value.expr.is<StringImm>();
+  if (!known) fail(at, "expected a scalar, a string or a buffer");
+  return value.expr;
+}
+
+// A call of any operator by its name: T.call_intrin, T.Call.
+Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args) {
+  DType wanted = dtype(required(at, dtype_at, "dtype"));
+  const Syntax* named = &required(at, name_at, "op");
+  // tvm.ir.Op.get("tir.exp"), I.Op("tir.exp")
+  if (named->kind == SyntaxKind::kCall) named = &required(*named, 0, "name");
+  std::string name = string(*named);
+  if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
+  Call payload{op_ref(name), {}, {}, {}};
+  for (const Syntax* arg : args) payload.args.push_back(call_argument(*arg));
+  for (const Keyword& keyword : at.keywords) {
+    if (keyword.name == "annotations" || keyword.name == "attrs") {
+      payload.attrs = attrs(*keyword.value);
+    } else if (keyword.name != "dtype" && keyword.name != "op" && keyword.name != "args") {
+      payload.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+    }
+  }
+  return {make(std::move(payload), prim_type(wanted), span(at))};
+}
+
+Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
+  using Result = Builtin::Result;
+  check_keywords(at, {"dtype"});
+  std::vector<const Syntax*> args(at.children.begin() + 1, at.children.end());
+  const Syntax* stated = keyword(at, "dtype");
+  if (!stated && !args.empty() && row.result == Result::kStatedFirst) {
+    stated = args.front();
+    args.erase(args.begin());
+  } else if (!stated && !args.empty() && row.result == Result::kStatedLast) {
+    stated = args.back();
+    args.pop_back();
+  }
+  int count = static_cast<int>(args.size());
+  if (count < row.least || (row.most >= 0 && count > row.most)) {
+    std::string expected = row.most < 0            ? fmt::format("at least {}", row.least)
+                           : row.least == row.most ? fmt::format("{}", row.least)
+                                                   : fmt::format("{} to {}", row.least, row.most);
+    fail(at, "T.{}: expected {} arguments, got {}", spelling(row), expected, count);
+  }
+  std::vector<Expr> values;
+  for (const Syntax* arg : args) values.push_back(call_argument(*arg));
+  std::optional<DType> result = natural_dtype(row, values);
+  if (stated) {
+    bool is_void = stated->kind == SyntaxKind::kString && string(*stated).empty();
+    result = is_void ? DType::void_() : dtype(*stated);
+  }
+  if (!result) fail(at, "T.{}: the dtype of the result is missing", spelling(row));
+  return {intrinsic(row.name, std::move(values), *result, span(at))};
+}
+
+Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
+  std::vector<const Syntax*> arguments(at.children.begin() + 1, at.children.end());
+  if (form == "call_intrin") {
+    arguments.erase(arguments.begin(), arguments.begin() + std::min<ptrdiff_t>(2, std::ssize(arguments)));
+    return op_call(at, 0, 1, std::move(arguments));
+  }
+  if (form == "Call") {
+    const Syntax* list = arg(at, 2, "args");
+    return op_call(at, 0, 1, list ? items(*list) : std::vector<const Syntax*>());
+  }
+  for (const Builtin& row : builtins()) {
+    if (spelling(row) == form) return builtin_call(row, at);
+  }
+  if (const Builtin* builtin = find_builtin("tir." + form)) return builtin_call(*builtin, at);
+  const Intrinsic* row = find_intrinsic("tir." + form);
+  if (!row) {
+    std::vector<std::string> known(std::begin(kForms), std::end(kForms));
+    for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
+    for (const Builtin& builtin : builtins()) known.emplace_back(spelling(builtin));
+    for (const OperatorRow& operation : kOperatorCalls) known.emplace_back(operation.symbol);
+    std::optional<std::string> near = nearest(form, known);
+    fail_with_hint(*at.children[0], fmt::format("unknown function 'T.{}'", form), near ? "T." + *near : "");
+  }
+  check_keywords(at, {"dtype"});  // 2022 stated it; it is that of the operands
+  if (positional(at) != static_cast<size_t>(row->arity))
+    fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, positional(at));
+  std::vector<Value> values;
+  for (const Syntax* argument : arguments) {
+    values.push_back(eval(*argument));
+    if (!is_scalar(values.back().expr)) fail(*argument, "expected a scalar");
+  }
+  for (size_t i = 1; i < values.size(); ++i) match_operands(values[0], values[i], at);
+  for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
+  DType first = dtype_of(values[0].expr);
+  DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
+  std::vector<Expr> args;
+  for (const Value& value : values) args.push_back(value.expr);
+  return {intrinsic(row->name, std::move(args), result, span(at))};
+}
+
+// A.access_ptr("rw", offset=...): the mask is 1 for reading, 2 for writing; offset and extent count elements.
+Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
+  check_keywords(at, {"access_mask", "ptr_type", "content_lanes", "offset", "extent", "ignore_mask"});
+  const Syntax& mode = required(at, 0, "access_mask");
+  int64_t mask = 0;
+  if (mode.kind == SyntaxKind::kString) {
+    for (char c : string(mode)) {
+      if (c != 'r' && c != 'w') fail(mode, "expected a mode of 'r' and 'w'");
+      mask |= c == 'r' ? 1 : 2;
+    }
+  } else {
+    mask = constant_int(mode);
+  }
+  const Syntax* lanes_at = arg(at, 2, "content_lanes");
+  int64_t content = lanes_at ? constant_int(*lanes_at) : 1;
+  const BufferType& type = buffer_type(buffer);
+  Expr offset = int_imm(0, kInt32);
+  if (type.elem_offset) {
+    offset = *type.elem_offset;
+  } else if (type.offset_factor > 0) {
+    offset = intrinsic(kBufferElemOffset, {buffer}, kInt32, span(at));
+  }
+  Expr extent = int_imm(1, kInt32);
+  for (const Expr& dim : type.shape) extent = extent * cast_to(dim, kInt32);
+  if (!type.strides.empty()) extent = cast_to(type.strides[0], kInt32) * cast_to(type.shape[0], kInt32);
+  if (const Syntax* given = arg(at, 3, "offset")) {
+    Expr own = scalar(*given);
+    if (!is_int(own, 0)) {
+      extent = extent - cast_to(own, kInt32);
+      offset = cast_to(offset, dtype_of(own)) + own;
+    }
+  }
+  if (const Syntax* given = arg(at, 4, "extent"); given && given->text != "None") extent = scalar(*given);
+  if (content < 1) fail(*lanes_at, "expected a positive number of lanes");
+  if (content > 1) {
+    extent = floor_div(extent, content);
+    offset = floor_div(offset, content);
+  }
+  DType element = type.dtype.with_lanes(static_cast<int>(content) * type.dtype.lanes);
+  Expr annotation = intrinsic("tir.type_annotation", {}, element, span(at));
+  Expr data = type.data.value_or(buffer_data(buffer, span(at)));
+  return {intrinsic("tir.tvm_access_ptr", {annotation, data, offset, extent, int_imm(mask, kInt32)}, DType::handle(),
+                    span(at))};
+}
+
+// ---- Functions as arguments
+
+// A lambda whose params have these dtypes; a starred param takes those that the others leave.
+Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
+  if (at.kind != SyntaxKind::kLambda) fail(at, "expected a lambda");
+  NameScope scope(*this);
+  Lambda result;
+  size_t own = at.children.size() - 1;
+  if (own != dtypes.size()) fail(at, "the lambda has {} parameters, expected {}", own, dtypes.size());
+  for (size_t i = 0; i < own; ++i) {
+    const Syntax& param = *at.children[i];
+    VarRef var = make_var(name_of_target(param), prim_type(dtypes[i]), span(param));
+    define(param.text, var);
+    result.params.push_back(var);
+  }
+  for (const Syntax* item : items(*at.children.back())) result.results.push_back(scalar(*item));
+  return make(std::move(result), object_type(), span(at));
+}
+
+// T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): as many left operands, then right operands, as there are
+// identities.
+Value Parser::comm_reducer(const Syntax& at) {
+  check_keywords(at, {"combiner", "identity"});
+  std::vector<Expr> args;
+  std::vector<DType> dtypes;
+  for (const Syntax* identity : items(required(at, 1, "identity"))) {
+    args.push_back(scalar(*identity));
+    dtypes.push_back(dtype_of(args.back()));
+  }
+  std::vector<DType> params = dtypes;
+  params.insert(params.end(), dtypes.begin(), dtypes.end());
+  Expr combiner = lambda(required(at, 0, "combiner"), params);
+  size_t results = combiner.as<Lambda>()->results.size();
+  if (results != args.size()) fail(at, "the combiner gives {} values for {} identities", results, args.size());
+  args.insert(args.begin(), combiner);
+  return {intrinsic("tir.comm_reducer", std::move(args), DType::handle(), span(at))};
+}
+
+// T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
+AttrValue Parser::index_map(const Syntax& at) {
+  check_keywords(at, {"mapping", "inverse_index_map", "index_dtype"});
+  DType outer = std::exchange(default_int_, kInt32);
+  auto text_of = [&](const Syntax& map) -> AttrValue {
+    if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
+    Expr function = lambda(map, std::vector<DType>(map.children.size() - 1, kInt32));
+    Printer printer(PrintOptions{});
+    printer.set_default_int(kInt32);
+    std::string text = printer.expr(function);
+    // One result is a tuple all the same.
+    size_t body = text.find(": ") + 2;
+    return function.as<Lambda>()->results.size() == 1 ? text.substr(0, body) + "(" + text.substr(body) + ",)" : text;
+  };
+  AttrValue map = text_of(required(at, 0, "mapping"));
+  const Syntax* inverse = keyword(at, "inverse_index_map");
+  if (inverse && inverse->text != "None") map = AttrList{map, text_of(*inverse)};
+  default_int_ = outer;
+  return Attrs{{"T.index_map", map}};
+}
+
+// T.Shuffle([a, b], [0, 1]): the lanes of the vectors one after the other, picked by number.
+Value Parser::shuffle(const Syntax& at) {
+  check_keywords(at, {"vectors", "indices"});
+  std::vector<Expr> vectors, indices;
+  for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
+  for (const Syntax* index : items(required(at, 1, "indices"))) indices.push_back(scalar(*index));
+  if (vectors.empty() || indices.empty()) fail(at, "T.Shuffle: expected vectors and indices");
+  for (const Expr& vector : vectors) {
+    if (dtype_of(vector).element() != dtype_of(vectors[0]).element())
+      fail(at, "the vectors have different dtypes: {} and {}", to_string(dtype_of(vectors[0])),
+           to_string(dtype_of(vector)));
+  }
+  DType result = dtype_of(vectors[0]).with_lanes(static_cast<int>(indices.size()));
+  return {intrinsic("tir.shuffle", {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
+}
+
+// cls.f(A.data, n): a call of another tensor program of the module.
+Value Parser::program_call(const std::string& callee, const Syntax& at) {
+  check_keywords(at, {});
+  DType result = DType::void_();
+  for (const Pending& pending : pending_) {
+    if (pending.name != callee) continue;
+    if (!pending.is_program) fail(at, "a tensor program cannot call '{}', a graph function", callee);
+    const Syntax* stated = pending.line->annotation;
+    if (stated && stated->text != "None") {
+      Type annotated = type(*stated);
+      if (annotated.is<PrimType>()) result = annotated.as<PrimType>()->dtype;
+    }
+  }
+  std::vector<Expr> args;
+  for (size_t i = 1; i < at.children.size(); ++i) args.push_back(call_argument(*at.children[i]));
+  return {relaxc::call(global_var(callee, object_type()), std::move(args), {}, prim_type(result), span(at))};
+}
+
+}  // namespace relaxc::text

@@ -1,0 +1,183 @@
+#include "ir/text/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+#include <fmt/ranges.h>
+
+#include "ir/text/syntax.h"
+#include "vm/error.h"
+#include "vm/mapped_file.h"
+
+namespace relaxc::text {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little);
+
+constexpr size_t kAlignment = 64;  // of the data
+constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the format's own limit
+
+struct DTypeName {
+  DType dtype;
+  const char* name;
+};
+constexpr DTypeName kDTypes[] = {
+    {kFloat64, "F64"},       {kFloat32, "F32"},       {DType::float_(16), "F16"}, {DType::bfloat16(), "BF16"},
+    {kInt64, "I64"},         {kInt32, "I32"},         {DType::int_(16), "I16"},   {DType::int_(8), "I8"},
+    {DType::uint(64), "U64"}, {DType::uint(32), "U32"}, {DType::uint(16), "U16"},   {DType::uint(8), "U8"},
+    {kBool, "BOOL"},
+};
+
+// JSON is read by the parser of the text format: this subset of it is Python's.
+class HeaderReader {
+ public:
+  HeaderReader(const std::string& path, std::string_view json) : path_(path) {
+    source_.origin = std::make_shared<const Origin>(Origin{path, {}, {}, nullptr});
+    source_.text = json;
+    root_ = parse_expression(source_, tree_, diagnostics_);
+    if (diagnostics_.has_errors() || !root_ || root_->kind != SyntaxKind::kDict) fail("its header is no JSON object");
+  }
+
+  std::map<std::string, Tensor> read(std::span<const std::byte> data, const std::shared_ptr<const void>& owner) {
+    std::map<std::string, Tensor> result;
+    for (size_t i = 0; i < root_->children.size(); i += 2) {
+      std::string name = text(*root_->children[i]);
+      if (name == "__metadata__") continue;
+      if (!result.emplace(name, tensor(name, *root_->children[i + 1], data, owner)).second)
+        fail("tensor '{}' stands there twice", name);
+    }
+    return result;
+  }
+
+ private:
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    relaxc::fail({}, "{}: {}", path_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  std::string text(const Syntax& at) const {
+    std::string error;
+    if (at.kind != SyntaxKind::kString) fail("its header has a {} where a string belongs", at.text);
+    std::string result = unquote(at.text, error);
+    if (!error.empty()) fail("{}", error);
+    return result;
+  }
+  std::vector<int64_t> ints(const Syntax& at) const {
+    if (at.kind != SyntaxKind::kList) fail("its header has something else where a list of numbers belongs");
+    std::vector<int64_t> result;
+    for (const Syntax* item : at.children) {
+      int64_t value = 0;
+      auto [end, error] = std::from_chars(item->text.data(), item->text.data() + item->text.size(), value);
+      if (item->kind != SyntaxKind::kInt || error != std::errc() || end != item->text.data() + item->text.size())
+        fail("its header has '{}' where a number belongs", item->text);
+      result.push_back(value);
+    }
+    return result;
+  }
+
+  Tensor tensor(const std::string& name, const Syntax& at, std::span<const std::byte> data,
+                const std::shared_ptr<const void>& owner) const {
+    std::optional<DType> dtype;
+    std::optional<std::vector<int64_t>> shape, offsets;
+    if (at.kind != SyntaxKind::kDict) fail("tensor '{}' is no JSON object", name);
+    for (size_t i = 0; i < at.children.size(); i += 2) {
+      std::string key = text(*at.children[i]);
+      const Syntax& value = *at.children[i + 1];
+      if (key == "shape") shape = ints(value);
+      if (key == "data_offsets") offsets = ints(value);
+      if (key != "dtype") continue;
+      std::string given = text(value);
+      for (const DTypeName& row : kDTypes) {
+        if (given == row.name) dtype = row.dtype;
+      }
+      if (!dtype) fail("tensor '{}' has dtype {}, which is not supported", name, given);
+    }
+    if (!dtype || !shape || !offsets || offsets->size() != 2) fail("tensor '{}' lacks dtype, shape or offsets", name);
+    int64_t bytes = dtype->bytes(), size = static_cast<int64_t>(data.size());
+    for (int64_t dim : *shape) {
+      if (dim < 0 || (dim > 0 && bytes > size / dim)) fail("tensor '{}' is larger than the file", name);
+      bytes *= dim;
+    }
+    int64_t begin = (*offsets)[0], end = (*offsets)[1];
+    if (begin < 0 || end > size || begin > end || end - begin != bytes)
+      fail("tensor '{}' of {} bytes stands at [{}, {}) of {}", name, bytes, begin, end, size);
+    auto* address = const_cast<std::byte*>(data.data() + begin);
+    if (*dtype == kBool) {
+      for (int64_t i = 0; i < bytes; ++i) {
+        if (std::to_integer<int>(address[i]) > 1) fail("tensor '{}' has a bool that is neither 0 nor 1", name);
+      }
+    }
+    if (bytes > 0 && reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(dtype->bytes()) == 0)
+      return Tensor::view(std::move(*shape), *dtype, address, owner);
+    Tensor copy = Tensor::empty(std::move(*shape), *dtype);
+    if (bytes > 0) std::memcpy(copy.raw(), address, static_cast<size_t>(bytes));
+    return copy;
+  }
+
+  std::string path_;
+  Source source_;
+  SyntaxTree tree_;
+  Diagnostics diagnostics_;
+  const Syntax* root_ = nullptr;
+};
+
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
+}  // namespace
+
+void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
+  std::string header = "{";
+  int64_t position = 0;
+  // The bytes leave no gaps, so wide elements come first: then all are aligned.
+  std::vector<std::pair<std::string, Tensor>> ordered = tensors;
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const auto& a, const auto& b) { return a.second.dtype().bytes() > b.second.dtype().bytes(); });
+  for (const auto& [name, tensor] : ordered) {
+    const char* dtype = nullptr;
+    for (const DTypeName& row : kDTypes) {
+      if (row.dtype == tensor.dtype()) dtype = row.name;
+    }
+    if (!dtype) fail({}, "{}: a constant of {} has no place in a safetensors file", path, to_string(tensor.dtype()));
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
+                          json_string(name), dtype, fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
+    position += tensor.bytes();
+  }
+  header += "}";
+  header.resize((8 + header.size() + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
+  std::ofstream file(path, std::ios::binary);
+  uint64_t length = header.size();
+  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  file << header;
+  for (const auto& [name, tensor] : ordered) file.write(static_cast<const char*>(tensor.raw()), tensor.bytes());
+  if (!file.flush()) fail({}, "cannot write '{}'", path);
+}
+
+std::map<std::string, Tensor> read_safetensors(const std::string& path) {
+  std::shared_ptr<const vm::MappedFile> file;
+  try {
+    file = vm::MappedFile::open(path);
+  } catch (const RuntimeError& error) {
+    fail({}, "{}", error.what());
+  }
+  std::span<const std::byte> bytes = file->bytes();
+  uint64_t length = 0;
+  if (bytes.size() < 8) fail({}, "{}: no safetensors file, or a truncated one", path);
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > kLongestHeader || length > bytes.size() - 8)
+    fail({}, "{}: no safetensors file, or a truncated one", path);
+  std::string_view json(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  return HeaderReader(path, json).read(bytes.subspan(8 + length), file);
+}
+
+}  // namespace relaxc::text

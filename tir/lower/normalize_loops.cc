@@ -1,0 +1,79 @@
+#include "ir/intrinsics.h"
+#include "support/diagnostic.h"
+#include "tir/lower/lower.h"
+
+namespace relaxc {
+
+namespace {
+
+// for i in [min, min + extent) by step: k counts the iterations, i is min + k * step.
+Stmt without_step(const Ref<For>& loop) {
+  const Expr& step = *loop->step;
+  VarRef count = make_var(loop->var->name, loop->var.type(), loop->var.span());
+  For copy = *loop;
+  copy.var = count;
+  copy.min = int_imm(0, dtype_of(loop->var));
+  copy.extent = simplify(floor_div(loop->extent + step - 1, step));
+  copy.step.reset();
+  copy.body = substitute(loop->body, {{loop->var.get(), loop->min + count * step}});
+  return make(std::move(copy), loop.span());
+}
+
+}  // namespace
+
+PrimFuncRef normalize_loops(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = rewrite(
+      function->body,
+      [](const Ref<For>& loop) -> std::optional<Stmt> {
+        return loop->step ? std::optional(without_step(loop)) : std::nullopt;
+      },
+      [](const Ref<Evaluate>& node) -> std::optional<Stmt> {
+        return as_call(node->value, "tir.assume") ? std::optional(no_op()) : std::nullopt;
+      },
+      [](const Ref<Call>& call) -> std::optional<Expr> {
+        return as_call(call, "tir.likely") ? std::optional(call->args[0]) : std::nullopt;
+      });
+  if (same_node(copy.body, function->body)) return function;
+  copy.body = rewrite(copy.body, [](const Ref<Seq>& node) -> std::optional<Stmt> { return seq(node->stmts); });
+  return make_prim_func(std::move(copy), function.span());
+}
+
+void check_lowerable(const PrimFuncRef& function) {
+  Span place = function.span();
+  auto check_dtype = [&](DType dtype, const Span& span) {
+    if (dtype.is_small_float() || dtype.is_scalable() || dtype.is_handle())
+      fail_unsupported(span ? span : place, "kernels do not compute with {} yet", to_string(dtype));
+  };
+  auto check_buffer = [&](const Buffer& buffer) {
+    const BufferType& type = buffer_type(buffer);
+    check_dtype(type.dtype, buffer.span());
+    if (type.data) fail_unsupported(buffer.span(), "buffer '{}' over a pointer cannot be compiled yet", buffer->name);
+  };
+  for (const VarRef& param : function->params) {
+    if (param.type().is<BufferType>()) check_buffer(param);
+  }
+  if (function->result) fail_unsupported(place, "a tensor program that returns a value cannot be compiled yet");
+  walk_nodes(function->body, [&](const NodeRef& node) {
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
+      check_buffer(alloc->buffer);
+      if (alloc->contents)
+        fail_unsupported(node.span(), "constant '{}' in a kernel cannot be compiled yet", alloc->buffer->name);
+    }
+    if (const For* loop = node.as<For>(); loop && binds_thread(loop->kind))
+      fail_unsupported(node.span(), "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop->var->name,
+                       loop->thread);
+    if (!is_expr_kind(node.kind())) return true;
+    Expr expr = cast_handle<Expr>(node);
+    const Span& span = node.span() ? node.span() : place;
+    if (const Call* call = expr.as<Call>()) {
+      if (const GlobalVar* callee = call->callee.as<GlobalVar>())
+        fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
+      if (find_builtin(op_name(expr))) fail_unsupported(span, "{} in a kernel cannot be compiled yet", op_name(expr));
+    }
+    if (const PrimType* type = expr.type().as<PrimType>()) check_dtype(type->dtype, span);
+    return true;
+  });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,87 @@
+// relaxc fmt, check and diff: work with modules as text.
+#include <fstream>
+#include <memory>
+
+#include "ir/text/printer.h"
+#include "ir/verify.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
+#include "tools/tool.h"
+
+namespace relaxc::tools {
+
+namespace {
+
+struct TextOptions {
+  std::string file, other, constants, dialect = "0.23";
+  bool in_place = false;
+};
+
+std::string canonical(const TextOptions& options) {
+  PrintOptions print;
+  print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
+  print.constants_file = options.constants;
+  return print_module(read_module(options.file), print);
+}
+
+int format(const TextOptions& options) {
+  std::string text = canonical(options);
+  if (!options.in_place) {
+    fmt::print("{}", text);
+    return kRight;
+  }
+  std::ofstream file(options.file, std::ios::binary);
+  file << text;
+  if (!file.flush()) fail({}, "cannot write '{}'", options.file);
+  return kRight;
+}
+
+int check(const TextOptions& options) {
+  IRModule module = read_module(options.file);
+  Diagnostics problems;
+  verify(module, op_table(), problems);
+  problems.throw_if_errors();
+  fmt::print("{}: {} functions, no errors\n", options.file, module.functions.size());
+  return kRight;
+}
+
+int diff(const TextOptions& options) {
+  IRModule a = read_module(options.file), b = read_module(options.other);
+  std::string difference;
+  EqualOptions equal;
+  equal.difference = &difference;
+  if (structural_equal(a, b, equal)) {
+    fmt::print("equal\n");
+    return kRight;
+  }
+  fmt::print("{}\n", difference);
+  return kWrong;
+}
+
+}  // namespace
+
+void add_text(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<TextOptions>();
+  CLI::App* formatter = app.add_subcommand("fmt", "print a module (.py or .onnx) as canonical text");
+  formatter->add_option("file", options->file, "the file")->required();
+  formatter->add_option("--dialect", options->dialect, "spelling of TVM 0.23 or 0.26")
+      ->check(CLI::IsMember({"0.23", "0.26"}))
+      ->capture_default_str();
+  formatter->add_option("--constants", options->constants, "file for large constants (safetensors), named in the text");
+  formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
+  formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");
+  formatter->callback([options, &exit_code] { exit_code = format(*options); });
+
+  CLI::App* checker = app.add_subcommand("check", "read and verify a module, and report every error");
+  checker->add_option("file", options->file, "the file")->required();
+  checker->footer("Example: relaxc check module.py");
+  checker->callback([options, &exit_code] { exit_code = check(*options); });
+
+  CLI::App* differ = app.add_subcommand("diff", "name the first structural difference of two modules by its path");
+  differ->add_option("a", options->file, "a file")->required();
+  differ->add_option("b", options->other, "another file")->required();
+  differ->footer("Example: relaxc diff before.py after.py");
+  differ->callback([options, &exit_code] { exit_code = diff(*options); });
+}
+
+}  // namespace relaxc::tools
