@@ -33,6 +33,9 @@ class DestinationPasser {
     }
     binding.value = substitute(original.value, replaced_);
     std::optional<CallTir> call_tir = match_call_tir(binding.value);
+    if (as_call(binding.value, "relax.call_tir_inplace"))
+      fail_unsupported(binding.value.span() ? binding.value.span() : original.var.span(),
+                       "relax.call_tir_inplace cannot be compiled yet; call_tir with a new output can");
     if (!call_tir) {
       out.push_back(std::move(binding));
       return;

@@ -162,7 +162,9 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
 
 std::optional<CallTir> match_call_tir(const Expr& expr) {
   const std::string& name = op_name(expr);
-  if (name != "relax.call_tir" && name != "relax.call_dps_packed") return std::nullopt;
+  // Where gradients are not asked for, call_tir_with_grad is call_tir.
+  if (name != "relax.call_tir" && name != "relax.call_dps_packed" && name != "relax.call_tir_with_grad")
+    return std::nullopt;
   const Call* node = expr.as<Call>();
   CallTir result{node->args.at(0), {}, {}, node->type_args};
   const Tuple* tensors = node->args.at(1).as<Tuple>();

@@ -192,6 +192,7 @@ std::string Parser::vdevice_name(const Syntax& at) {
     kind = target_kind(*wanted);
   } else {
     std::string text = string(at);
+    if (text.empty()) return text;  // the default device
     size_t colon = text.find(':'), second = colon == std::string::npos ? colon : text.find(':', colon + 1);
     kind = text.substr(0, colon);
     if (second != std::string::npos) scope = text.substr(second + 1);
@@ -216,7 +217,10 @@ std::string Parser::vdevice_name(const Syntax& at) {
   }
   // A function alone has no module to name its devices; a target may be a tag whose kind is not told here.
   bool opaque = known.find('/') != std::string::npos;
-  if (in_class_ && !opaque) fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : known);
+  // A name in full says enough in a module that declares none.
+  bool in_full = known.empty() && !wanted && !scope.empty();
+  if (in_class_ && !opaque && !in_full)
+    fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : known);
   return fmt::format("{}:{}:{}", kind, number, scope.empty() ? "global" : scope);
 }
 

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr size_t kAlignment = 64;  // of the data
+constexpr size_t kAlignment = 64;                         // of the data
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the format's own limit
 
 struct DTypeName {
@@ -26,8 +26,8 @@ struct DTypeName {
   const char* name;
 };
 constexpr DTypeName kDTypes[] = {
-    {kFloat64, "F64"},       {kFloat32, "F32"},       {DType::float_(16), "F16"}, {DType::bfloat16(), "BF16"},
-    {kInt64, "I64"},         {kInt32, "I32"},         {DType::int_(16), "I16"},   {DType::int_(8), "I8"},
+    {kFloat64, "F64"},        {kFloat32, "F32"},        {DType::float_(16), "F16"}, {DType::bfloat16(), "BF16"},
+    {kInt64, "I64"},          {kInt32, "I32"},          {DType::int_(16), "I16"},   {DType::int_(8), "I8"},
     {DType::uint(64), "U64"}, {DType::uint(32), "U32"}, {DType::uint(16), "U16"},   {DType::uint(8), "U8"},
     {kBool, "BOOL"},
 };
@@ -149,8 +149,9 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
       if (row.dtype == tensor.dtype()) dtype = row.name;
     }
     if (!dtype) fail({}, "{}: a constant of {} has no place in a safetensors file", path, to_string(tensor.dtype()));
-    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                          json_string(name), dtype, fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
+    header +=
+        fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
+                    json_string(name), dtype, fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
     position += tensor.bytes();
   }
   header += "}";

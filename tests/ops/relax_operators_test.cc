@@ -154,7 +154,8 @@ const std::set<std::string> kImpure = {
     "vm.call_tir_dyn"};
 
 // The lowering to bytecode knows these.
-const std::set<std::string> kLoweredElsewhere = {"builtin.alloc_tensor",
+const std::set<std::string> kLoweredElsewhere = {"call_tir_with_grad",
+                                                 "builtin.alloc_tensor",
                                                  "call_dps_packed",
                                                  "call_pure_packed",
                                                  "call_tir",

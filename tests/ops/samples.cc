@@ -152,7 +152,7 @@ const std::vector<Recipe>& recipes() {
       {"dist.call_tir_local_view", "@program t(f[n,8])", {}, "f[n,8]"},
       // The graph itself
       {"call_tir", "@program t(f[n,8])", {}, "f[n,8]"},
-      {"call_tir_inplace", "@program t(f[n,8])", {{"inplace_indices", Ints{0}}}, "f[n,8]"},
+      {"call_tir_inplace", "@program t(f[n,8],f[n,8])", {{"inplace_indices", Ints{1}}}, "f[n,8]"},
       {"call_tir_with_grad", "@program t(f[n,8])", {{"te_grad_name", "gradient"}}, "f[n,8]"},
       {"call_dps_packed", "'kernel t(f[n,8])", {}, "f[n,8]"},
       {"call_pure_packed", "'function f[n,8]", {}, "f[n,8]"},

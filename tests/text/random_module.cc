@@ -7,13 +7,15 @@
 #include "ir/intrinsics.h"
 #include "ir/regions.h"
 #include "tests/ops/samples.h"
+#include "tir/compute.h"
 
 namespace relaxc::test {
 
 namespace {
 
-constexpr DType kDTypes[] = {kFloat32,        kInt32,          kInt64,         kBool,           kFloat64,
-                             DType::float_(16), DType::bfloat16(), DType::int_(8), DType::uint(8), DType::uint(16)};
+constexpr DType kDTypes[] = {
+    kFloat32,          kInt32,         kInt64,         kBool,          kFloat64, DType::float_(16),
+    DType::bfloat16(), DType::int_(8), DType::uint(8), DType::uint(16)};
 
 class Random {
  public:
@@ -81,7 +83,7 @@ class ProgramMaker {
     }
     if (random_.chance(80)) function.attrs.set("global_symbol", name);
     if (random_.chance(20)) function.attrs.set("tir.noalias", true);
-    function.body = statements(3);
+    function.body = root_block({}, statements(3));
     return make_prim_func(std::move(function));
   }
 
@@ -123,11 +125,15 @@ class ProgramMaker {
     switch (depth > 0 ? random_.below(13) : random_.below(4)) {
       case 0:
       case 1:
-      case 2: return store_somewhere();
-      case 3: return evaluate(expr(random_.dtype(), 2));
+      case 2:
+        return store_somewhere();
+      case 3:
+        return evaluate(expr(random_.dtype(), 2));
       case 4:
-      case 5: return for_loop(depth);
-      case 6: return make(While{condition(2), statements(depth - 1)});
+      case 5:
+        return for_loop(depth);
+      case 6:
+        return make(While{condition(2), statements(depth - 1)});
       case 7: {
         std::optional<Stmt> otherwise;
         Expr test = condition(2);
@@ -148,17 +154,28 @@ class ProgramMaker {
         buffers_.push_back(memory);
         return store_somewhere();
       }
-      case 10: return make(Assert{condition(1), "it does not hold: \"n\""});
-      case 11: return block_nest(depth);
-      default: return make(AttrStmt{int_imm(0, kInt32), "pragma_hint", expr(kInt32, 1), statements(depth - 1)});
+      case 10:
+        return make(Assert{condition(1), "it does not hold: \"n\""});
+      case 11:
+        return block_nest(depth);
+      default:
+        return make(AttrStmt{random_.chance(70) ? int_imm(0, kInt32) : combiner(), "pragma_hint", expr(kInt32, 1),
+                             statements(depth - 1)});
     }
+  }
+
+  // T.comm_reducer(lambda x, y: x + y, [T.float32(0)])
+  Expr combiner() {
+    VarRef x = make_var("x", prim_type(kFloat32)), y = make_var("y", prim_type(kFloat32));
+    Expr sum = make(Lambda{{x, y}, {binary(BinaryOp::kAdd, x, y)}}, object_type());
+    return intrinsic("tir.comm_reducer", {sum, float_imm(0)}, DType::handle());
   }
 
   Stmt for_loop(int depth) {
     return scoped([&] {
       DType dtype = random_.chance(50) ? kInt32 : kInt64;
       VarRef var = make_var("i", prim_type(dtype));
-      constexpr ForKind kKinds[] = {ForKind::kSerial,   ForKind::kSerial,   ForKind::kParallel,
+      constexpr ForKind kKinds[] = {ForKind::kSerial,   ForKind::kSerial,     ForKind::kParallel,
                                     ForKind::kUnrolled, ForKind::kVectorized, ForKind::kThreadBinding};
       For loop{.var = var,
                .min = int_imm(random_.chance(70) ? 0 : random_.below(4), dtype),
@@ -168,8 +185,15 @@ class ProgramMaker {
                .annotations = random_.annotations(),
                .body = no_op()};
       if (loop.kind == ForKind::kThreadBinding) loop.thread = "blockIdx.x";
+      bool is_serial = loop.kind == ForKind::kSerial;
+      if (is_serial && random_.chance(25)) loop.step = int_imm(random_.below(3) + 2, dtype);
       ints_.push_back(var);
       loop.body = statements(depth - 1);
+      if (is_serial && random_.chance(30)) {
+        const char* leave = random_.chance(50) ? "tir.break_loop" : "tir.continue_loop";
+        Stmt jump = evaluate(intrinsic(leave, {}, DType::void_()));
+        loop.body = seq({loop.body, make(IfThenElse{condition(1), jump, std::nullopt})});
+      }
       return make(std::move(loop));
     });
   }
@@ -181,25 +205,27 @@ class ProgramMaker {
       std::vector<VarRef> loops;
       constexpr IterKind kKinds[] = {IterKind::kSpatial, IterKind::kSpatial, IterKind::kReduce, IterKind::kScan,
                                      IterKind::kOpaque};
-      bool reduces = false;
+      std::vector<VarRef> reduced;
       for (int64_t d = random_.below(3); d >= 0; --d) {
         DType dtype = random_.chance(50) ? kInt32 : kInt64;
         Expr extent = random_.chance(50) ? int_imm(random_.below(6) + 1, dtype) : cast_to(random_.of(dims_), dtype);
         loops.push_back(make_var("i", prim_type(dtype)));
         VarRef axis = make_var("vi", prim_type(dtype));
         IterKind kind = random_.of(kKinds);
-        reduces = reduces || kind == IterKind::kReduce;
         block.iter_vars.push_back({axis, {int_imm(0, dtype), extent}, kind, loops.back()});
-        ints_.push_back(axis);
+        (kind == IterKind::kReduce ? reduced : ints_).push_back(axis);
       }
+      bool outer = std::exchange(in_block_, true);
+      if (!reduced.empty() && random_.chance(60)) block.init = store_somewhere();
+      ints_.insert(ints_.end(), reduced.begin(), reduced.end());
       if (random_.chance(25)) block.predicate = Expr(loops[0]) < int_imm(5, dtype_of(loops[0]));
       block.annotations = random_.annotations();
       if (random_.chance(25)) {
         block.alloc_buffers.push_back(buffer("cache", false));
         buffers_.push_back(block.alloc_buffers.back());
       }
-      if (reduces && random_.chance(60)) block.init = store_somewhere();
       block.body = depth > 1 ? statements(depth - 2) : store_somewhere();
+      in_block_ = outer;
       Accesses accesses = find_accesses(block.body, block.init);
       auto outside = [&](std::vector<BufferRegion>& regions) {
         std::erase_if(regions, [&](const BufferRegion& region) {
@@ -220,7 +246,13 @@ class ProgramMaker {
   std::vector<Expr> indices(const Buffer& b) {
     std::vector<Expr> result;
     for (size_t d = 0; d < buffer_type(b).shape.size(); ++d) {
-      if (random_.chance(30)) {
+      if (in_block_ && random_.chance(95)) {  // what the declared regions are known to hold, or cannot be decided
+        result.push_back(random_.chance(40) ? int_imm(0, kInt32) : Expr(ints_.back()));
+      } else if (in_block_) {
+        result.push_back(cast_to(
+            relaxc::load(buffers_.front(), std::vector<Expr>(buffer_type(buffers_.front()).shape.size(), int_imm(0))),
+            kInt32));
+      } else if (random_.chance(30)) {
         result.push_back(int_imm(random_.below(3), random_.chance(50) ? kInt32 : kInt64));
       } else if (random_.chance(70)) {
         result.push_back(random_.of(ints_));
@@ -237,6 +269,7 @@ class ProgramMaker {
     std::vector<Expr> at = indices(target);
     if (!at.empty() && random_.chance(15)) {  // a vector
       constexpr int64_t kLanes = 4;
+      for (Expr& index : at) index = random_.of(ints_);  // they stand there twice, so they define nothing
       at.back() = ramp(cast_to(at.back(), kInt32), int_imm(1, kInt32), kLanes);
       BufferStore payload{target, broadcast(expr(dtype, 2), kLanes), at, std::nullopt};
       if (random_.chance(50)) {
@@ -260,9 +293,12 @@ class ProgramMaker {
   Expr expr(DType dtype, int depth) {
     if (depth <= 0 || random_.chance(15)) return leaf(dtype);
     switch (random_.below(8)) {
-      case 0: return leaf(dtype);
-      case 1: return select(condition(depth - 1), expr(dtype, depth - 1), expr(dtype, depth - 1));
-      case 2: return if_then_else(condition(depth - 1), expr(dtype, depth - 1), expr(dtype, depth - 1));
+      case 0:
+        return leaf(dtype);
+      case 1:
+        return select(condition(depth - 1), expr(dtype, depth - 1), expr(dtype, depth - 1));
+      case 2:
+        return if_then_else(condition(depth - 1), expr(dtype, depth - 1), expr(dtype, depth - 1));
       case 3: {
         DType from = random_.dtype();
         if (from == dtype) return leaf(dtype);
@@ -278,7 +314,8 @@ class ProgramMaker {
           return let(var, value, body);
         }
         [[fallthrough]];
-      default: return operation(dtype, depth - 1);
+      default:
+        return operation(dtype, depth - 1);
     }
   }
 
@@ -313,16 +350,17 @@ class ProgramMaker {
     }
     if (random_.chance(25)) {
       for (int tries = 0; tries < 8; ++tries) {
-        const Intrinsic& row = intrinsics()[static_cast<size_t>(random_.below(static_cast<int64_t>(intrinsics().size())))];
+        const Intrinsic& row =
+            intrinsics()[static_cast<size_t>(random_.below(static_cast<int64_t>(intrinsics().size())))];
         if (row.result != Intrinsic::Result::kSame || (dtype.is_integral() && !row.integer)) continue;
         std::vector<Expr> args;
         for (int i = 0; i < row.arity; ++i) args.push_back(expr(dtype, depth));
         return intrinsic(row.name, std::move(args), dtype);
       }
     }
-    constexpr BinaryOp kNumbers[] = {BinaryOp::kAdd, BinaryOp::kSub, BinaryOp::kMul,      BinaryOp::kDiv,
-                                     BinaryOp::kMin, BinaryOp::kMax, BinaryOp::kTruncMod, BinaryOp::kFloorDiv,
-                                     BinaryOp::kFloorMod};
+    constexpr BinaryOp kNumbers[] = {BinaryOp::kAdd,      BinaryOp::kSub,      BinaryOp::kMul,
+                                     BinaryOp::kDiv,      BinaryOp::kMin,      BinaryOp::kMax,
+                                     BinaryOp::kTruncMod, BinaryOp::kFloorDiv, BinaryOp::kFloorMod};
     constexpr BinaryOp kIntegers[] = {BinaryOp::kBitAnd, BinaryOp::kBitOr, BinaryOp::kBitXor, BinaryOp::kShiftLeft,
                                       BinaryOp::kShiftRight};
     BinaryOp op = dtype.is_integral() && random_.chance(25) ? random_.of(kIntegers) : random_.of(kNumbers);
@@ -332,7 +370,7 @@ class ProgramMaker {
   Random& random_;
   std::vector<VarRef> dims_, ints_, scalars_;
   std::vector<Buffer> buffers_;
-  bool in_index_ = false;
+  bool in_index_ = false, in_block_ = false;
 };
 
 // ---- Graph functions
@@ -341,6 +379,13 @@ class GraphMaker {
  public:
   GraphMaker(const OpTable& ops, IRModule& module, Random& random)
       : ops_(ops), module_(module), random_(random), builder_(std::make_unique<Builder>(ops)) {}
+
+  // A param of a type that no operator asks for.
+  void unusual_param() {
+    Type tensor = tensor_type({int_imm(6), int_imm(4)}, random_.dtype());
+    params_.push_back(make_var("callable", make(FuncType{std::vector<Type>{tensor, object_type()}, tensor})));
+    params_.push_back(make_var("sharded", make(DTensorType{tensor, {{2, 2}, {0, 1, 2, 3}}, "S[1], R"})));
+  }
 
   FunctionRef make_graph(const std::string& name, const std::vector<const OpRow*>& rows) {
     std::vector<OpSample> samples;
@@ -354,8 +399,10 @@ class GraphMaker {
     if (random_.chance(30)) values_.push_back(builder_->emit(shape_expr({int_imm(2), int_imm(random_.below(9))}), "s"));
     if (dataflow) builder_->end_dataflow({});
     if (random_.chance(30)) branch(samples);
+    if (random_.chance(20)) unusual_param();
     Expr body = result();
-    Function function{.params = params_, .body = builder_->finish(body), .result = body.type(), .pure = pure_, .attrs = {}};
+    Function function{
+        .params = params_, .body = builder_->finish(body), .result = body.type(), .pure = pure_, .attrs = {}};
     if (random_.chance(80)) function.attrs.set("global_symbol", name);
     return make_function(std::move(function));
   }
@@ -396,7 +443,7 @@ class GraphMaker {
 
   // A call_tir of a program of the module, on params that fit it.
   void call_program() {
-    auto it = module_.functions.find("program");
+    auto it = module_.functions.find("random_program");
     if (it == module_.functions.end()) return;
     auto program = cast<PrimFunc>(it->second);
     VarMap dims;
@@ -431,7 +478,7 @@ class GraphMaker {
       if (dtype_of(param) != kInt64) return;
       scalars.push_back(int_imm(random_.below(5)));
     }
-    std::vector<Expr> args = {global_var("program", program.type()), tuple(tensors)};
+    std::vector<Expr> args = {global_var("random_program", program.type()), tuple(tensors)};
     if (!scalars.empty()) args.push_back(shape_expr(scalars));
     values_.push_back(
         builder_->emit(call(op_ref("relax.call_tir"), std::move(args), {}, outputs[0], {}, outputs), "called"));
@@ -443,7 +490,8 @@ class GraphMaker {
       std::vector<Expr> shape;
       for (int64_t d = std::max<int64_t>(known_rank(param.type()), 0); d > 0; --d) shape.push_back(make_dim("q"));
       if (known_rank(param.type()) < 0) return;
-      values_.push_back(builder_->match_cast(param, tensor_type(shape, tensor_dtype(param.type())), "cast"));
+      // Not returned: the result's type must not mention dims of the body.
+      builder_->match_cast(param, tensor_type(shape, tensor_dtype(param.type())), "cast");
       return;
     }
   }
@@ -492,8 +540,8 @@ IRModule random_module(const OpTable& ops, uint64_t seed) {
   Random random(seed * 0x9e3779b97f4a7c15u + 1);
   IRModule module;
   if (random.chance(70)) {
-    PrimFuncRef program = ProgramMaker(random).make_program("program");
-    module.functions.emplace("program", program);
+    PrimFuncRef program = ProgramMaker(random).make_program("random_program");
+    module.functions.emplace("random_program", program);
   }
   size_t count = ops.rows().size();
   std::vector<const OpRow*> rows = {&ops.rows()[seed % count]};

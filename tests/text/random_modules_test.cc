@@ -40,7 +40,8 @@ TEST_CASE("random modules print and read back", "[text]") {
     EqualOptions options;
     options.difference = &difference;
     if (problem.empty() && !structural_equal(module, again, options)) problem = "differs at " + difference;
-    if (problem.empty() && print_module(again, whole) != text) problem = "prints differently:\n" + print_module(again, whole);
+    if (problem.empty() && print_module(again, whole) != text)
+      problem = "prints differently:\n" + print_module(again, whole);
     if (!problem.empty()) {
       ++failures;
       FAIL_CHECK("RELAXC_RANDOM_MODULES=seed:" << seed << "\n" << problem << "\n" << text);
@@ -48,7 +49,9 @@ TEST_CASE("random modules print and read back", "[text]") {
     for (const auto& [function_name, function] : module.functions) {
       walk_nodes(function, [&](const NodeRef& node) {
         kinds.insert(kind_name(node.kind()));
-        if (const OpRef* op = node.as<OpRef>()) called.insert(ops.find(op->name) ? ops.find(op->name)->name : "");
+        const OpRef* op = node.as<OpRef>();
+        const OpRow* row = op ? ops.find(op->name) : nullptr;
+        if (row) called.insert(row->name);
         return true;
       });
     }
