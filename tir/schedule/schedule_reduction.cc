@@ -447,8 +447,7 @@ PrimFuncRef default_schedule(const PrimFuncRef& function, const Target& target) 
     const Stage& stage = program->stages[i];
     const Stage* next = i + 1 < program->stages.size() ? &program->stages[i + 1] : nullptr;
     if (!stage.reduces()) {
-      nests.push_back(stage.single_store() ? schedule_elementwise(stage, target, facts)
-                                           : schedule_fallback(stage));
+      nests.push_back(stage.single_store() ? schedule_elementwise(stage, target, facts) : schedule_fallback(stage));
     } else if (next && fits_as_epilogue(stage, *next, *program)) {
       nests.push_back(schedule_reduction(stage, next, target, facts));
       ++i;
