@@ -1,5 +1,6 @@
 // relaxc fmt, check and diff: work with modules as text.
 #include <fstream>
+#include <limits>
 #include <memory>
 
 #include "ir/text/printer.h"
@@ -21,6 +22,10 @@ std::string canonical(const TextOptions& options) {
   PrintOptions print;
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   print.constants_file = options.constants;
+  // A text keeps all that it says; a model's weights are left out when there is no file for them.
+  bool is_model = options.file.ends_with(".onnx");
+  if (!is_model && options.constants.empty()) print.inline_elements = std::numeric_limits<int64_t>::max();
+  if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
   return print_module(read_module(options.file), print);
 }
 
