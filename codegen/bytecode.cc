@@ -578,6 +578,21 @@ class FunctionLowering {
 
 }  // namespace
 
+bool is_lowered_to_bytecode(std::string_view op) {
+  constexpr std::string_view kOwn[] = {"relax.builtin.alloc_tensor",
+                                       "relax.call_dps_packed",
+                                       "relax.call_pure_packed",
+                                       "relax.call_tir",
+                                       "relax.call_tir_with_grad",
+                                       "relax.inspect.tensor_item",
+                                       "relax.memory.alloc_storage",
+                                       "relax.memory.alloc_tensor",
+                                       "relax.reshape"};
+  return std::find(std::begin(kOwn), std::end(kOwn), op) != std::end(kOwn) ||
+         std::any_of(std::begin(kBuiltinOps), std::end(kBuiltinOps),
+                     [&](const BuiltinOp& row) { return op == row.op; });
+}
+
 vm::Executable lower_to_bytecode(const IRModule& module) {
   vm::ExecutableBuilder builder;
   for (const auto& [name, function] : module.functions) {

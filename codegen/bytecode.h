@@ -11,4 +11,7 @@ namespace relaxc::codegen {
 // from compile_kernels(). What has no bytecode is a CompileError at its place (an operator without lowering).
 vm::Executable lower_to_bytecode(const IRModule& module);
 
+// Whether the operator, which has no tensor program, is one that lower_to_bytecode() (or a pass before it) knows.
+bool is_lowered_to_bytecode(std::string_view op);
+
 }  // namespace relaxc::codegen

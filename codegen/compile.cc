@@ -53,6 +53,8 @@ const OpTable& op_table() {
   return kTable;
 }
 
+bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
+
 IRModule read_module(const std::string& path, const CompileSettings& settings) {
   if (is_text(path)) {
     Diagnostics diagnostics;

@@ -29,6 +29,8 @@ struct CompileSettings {
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
 // Every operator there is.
 const OpTable& op_table();
+// Whether it compiles; some are only known by their types yet.
+bool has_lowering(const OpRow& row);
 
 class CompiledModule {
  public:

@@ -35,7 +35,8 @@ void list_ops() {
       if (input.arity == OpInput::Arity::kVariadic) append(fmt::format("*{}", input.name));
     }
     for (const OpAttr& attr : row.attrs) append(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
-    fmt::print("R.{}({})\n    {}{}\n", row.name.substr(6), arguments, row.doc, row.pure ? "" : " (side effects)");
+    fmt::print("R.{}({})\n    {}{}{}\n", row.name.substr(6), arguments, row.doc, row.pure ? "" : " (side effects)",
+               has_lowering(row) ? "" : " (types only: does not compile yet)");
   }
 }
 
