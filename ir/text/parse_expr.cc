@@ -320,16 +320,23 @@ Expr Parser::extent_of(const Expr& min, const Expr& end, const Syntax& at) {
   return simplify(end - min);
 }
 
+namespace {
+
+bool is_position(const Expr& e) { return dtype_of(e).is_integral() && dtype_of(e).lanes == 1; }
+
+}  // namespace
+
 Range Parser::slice(const Syntax& at) {
   if (at.kind != SyntaxKind::kSlice) {
     Expr index = scalar(at);
-    return {index, int_imm(1, dtype_of(index).element())};
+    if (!is_position(index)) fail(at, "expected an integer, got {}", to_string(dtype_of(index)));
+    return {index, int_imm(1, dtype_of(index))};
   }
   if (!at.children[1]) fail(at, "expected the end of the range");
   Value min = at.children[0] ? eval(*at.children[0]) : Value{int_imm(0, default_int_), true},
         end = eval(*at.children[1]);
   match_operands(min, end, at);
-  if (!dtype_of(min.expr).is_integral()) fail(at, "expected integers, got {}", to_string(dtype_of(min.expr)));
+  if (!is_position(min.expr)) fail(at, "expected integers, got {}", to_string(dtype_of(min.expr)));
   return {min.expr, extent_of(min.expr, end.expr, at)};
 }
 
@@ -451,7 +458,8 @@ Value Parser::call(const Syntax& at) {
   }
   if (callee.kind == SyntaxKind::kAttribute) return method_call(at);
   Value target = eval(callee);
-  if (in_graph_) return function_call(leaf(target, callee), at);
+  bool callable = target.expr.type().is<FuncType>() || target.expr.type().is<ObjectType>();
+  if (in_graph_ && callable) return function_call(leaf(target, callee), at);
   fail(callee, "this is no function");
 }
 

@@ -32,7 +32,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
 }
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
-  if (at.kind == SyntaxKind::kString) return quoted_dim(at, otherwise);
+  if (at.kind == SyntaxKind::kString) return checked_dim(quoted_dim(at, otherwise), at);
   if (at.kind == SyntaxKind::kName && !lookup(at.text) && (type_variables_.contains(at.text) || (early_ && quoted_))) {
     scopes_.back().insert_or_assign(
         std::string(at.text), Entity{make_var(std::string(at.text), prim_type(otherwise), span(at)), false, true});
@@ -43,11 +43,13 @@ Expr Parser::dim(const Syntax& at, DType otherwise) {
   }
   Value value = eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
-  Expr result = value.literal ? adapt(value, otherwise, at) : value.expr;
-  DType got = dtype_of(result);
+  return checked_dim(value.literal ? adapt(value, otherwise, at) : value.expr, at);
+}
+Expr Parser::checked_dim(const Expr& dim, const Syntax& at) {
+  DType got = dtype_of(dim);
   if (!got.is_integral() || got.lanes != 1) fail(at, "expected an integer dim, got {}", to_string(got));
-  if (auto known = as_int(result); known && *known < 0) fail(at, "a dim of {}; dims are not negative", *known);
-  return result;
+  if (auto known = as_int(dim); known && *known < 0) fail(at, "a dim of {}; dims are not negative", *known);
+  return dim;
 }
 
 std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {

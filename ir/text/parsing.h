@@ -196,6 +196,7 @@ class Parser {
   Expr dim(const Syntax& at, DType otherwise);
   // An expression in a string; names that nothing defines become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);
+  Expr checked_dim(const Expr& dim, const Syntax& at);
   BufferType buffer_type_of(const Syntax& call, size_t first);
 
   // ---- parse_prim_func.cc

@@ -92,6 +92,7 @@ TEST_CASE("damaged modules are read to an error or a module", "[text]") {
     }
     std::string damaged = mutated(text, others, random);
     if (std::getenv("RELAXC_PRINT_MUTATIONS")) fmt::print(stderr, "=== {}\n{}\n", i, damaged);
+    INFO(damaged);
     Diagnostics diagnostics;
     IRModule module = parse_module(damaged, "damaged.py", ops, diagnostics);
     if (!diagnostics.has_errors()) verify(module, ops, diagnostics);
@@ -100,7 +101,7 @@ TEST_CASE("damaged modules are read to an error or a module", "[text]") {
     std::string printed = print_module(module);
     Diagnostics again;
     IRModule second = parse_module(printed, "printed.py", ops, again);
-    INFO(damaged << "\n--- prints as\n" << printed);
+    INFO("prints as\n" << printed);
     for (const Diagnostic& diagnostic : again.all()) FAIL_CHECK(to_string(diagnostic));
     if (again.has_errors()) return;
     REQUIRE(structural_equal(module, second));
