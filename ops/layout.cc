@@ -1,6 +1,7 @@
 // Operators that move elements without computing: transposes, reshapes, joins and repeats. Shapes are ShapeExpr
 // arguments (symbolic), everything else is attributes. Slices, splits and pads are in slice.cc.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "ops/common.h"
@@ -197,9 +198,13 @@ PrimFuncRef lower_concat(const OpCall& op) {
       source[axis] = i[axis] - offsets[k];
       return load(inputs[k], source);
     };
-    Expr value = element(inputs.size() - 1);
-    for (size_t k = inputs.size() - 1; k-- > 0;) value = if_then_else(i[axis] < offsets[k + 1], element(k), value);
-    return value;
+    // Which input it is, by halves: nested no deeper than the logarithm of their number.
+    std::function<Expr(size_t, size_t)> among = [&](size_t first, size_t last) {
+      if (first == last) return element(first);
+      size_t middle = (first + last) / 2;
+      return if_then_else(i[axis] < offsets[middle + 1], among(first, middle), among(middle + 1, last));
+    };
+    return among(0, inputs.size() - 1);
   });
   return b.finish({out});
 }
