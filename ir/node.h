@@ -20,19 +20,16 @@
 #include "support/span.h"
 
 // The closed lists of node kinds. A new node: one struct, one entry here.
+// clang-format off
 #define RELAXC_TYPE_KINDS(X) \
   X(ObjectType) X(PrimType) X(ShapeType) X(TensorType) X(BufferType) X(TupleType) X(DTensorType) X(FuncType)
-#define RELAXC_EXPR_KINDS(X)                                                                                  \
-  X(IntImm)                                                                                                   \
-  X(FloatImm)                                                                                                 \
-  X(StringImm)                                                                                                \
-  X(DTypeImm)                                                                                                 \
-  X(Var)                                                                                                      \
-  X(GlobalVar)                                                                                                \
-  X(OpRef) X(ExternFunc) X(Constant) X(Binary) X(Not) X(Cast) X(Select) X(Ramp) X(Broadcast) X(Let) X(Lambda) \
-      X(BufferLoad) X(Call) X(Tuple) X(TupleGetItem) X(ShapeExpr) X(If) X(SeqExpr) X(Function) X(PrimFunc)
+#define RELAXC_EXPR_KINDS(X) \
+  X(IntImm) X(FloatImm) X(StringImm) X(DTypeImm) X(Var) X(GlobalVar) X(OpRef) X(ExternFunc) X(Constant) \
+  X(Binary) X(Not) X(Cast) X(Select) X(Ramp) X(Broadcast) X(Let) X(Lambda) X(BufferLoad) \
+  X(Call) X(Tuple) X(TupleGetItem) X(ShapeExpr) X(If) X(SeqExpr) X(Function) X(PrimFunc)
 #define RELAXC_STMT_KINDS(X) \
   X(Seq) X(BufferStore) X(For) X(While) X(IfThenElse) X(Bind) X(AllocBuffer) X(Evaluate) X(Assert) X(AttrStmt) X(Block)
+// clang-format on
 #define RELAXC_NODE_KINDS(X) RELAXC_TYPE_KINDS(X) RELAXC_EXPR_KINDS(X) RELAXC_STMT_KINDS(X)
 
 namespace relaxc {

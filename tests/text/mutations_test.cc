@@ -37,9 +37,14 @@ std::vector<std::string> pieces(const std::string& text) {
 std::string mutated(const std::string& text, const std::vector<std::string>& others, std::mt19937_64& random) {
   std::vector<std::string> parts = pieces(text);
   auto below = [&](size_t count) { return static_cast<size_t>(random() % count); };
-  constexpr const char* kOdd[] = {"None", "-1",  "9223372036854775808", "\"\"", "(",     ")",       "[0]",  "T.int64",
-                                  "R",    "cls", "1e999",               "\t",   "*",     "lambda",  "\n",   "\x01",
-                                  "T.X",  "**",  "\"n\"",               ".5",   "0:4:2", "x=x, x=", "True", "@"};
+  constexpr const char* kOdd[] = {"None",    "-1",      "9223372036854775808",
+                                  "\"\"",    "(",       ")",
+                                  "[0]",     "T.int64", "R",
+                                  "cls",     "1e999",   "\t",
+                                  "*",       "lambda",  "\n",
+                                  "\x01",    "T.X",     "**",
+                                  "\"n\"",   ".5",      "0:4:2",
+                                  "x=x, x=", "True",    "@"};
   for (size_t edits = 1 + below(3); edits > 0 && !parts.empty(); --edits) {
     size_t at = below(parts.size());
     switch (below(6)) {

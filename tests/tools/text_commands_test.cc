@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 using relaxc::test::Outcome;
 
 const std::string kSource = RELAXC_SOURCE_DIR;
-const std::string kModule = kSource + "/tests/modules/matmul_relu.py", kModel = kSource + "/examples/digits/digits.onnx";
+const std::string kModule = kSource + "/tests/modules/matmul_relu.py",
+                  kModel = kSource + "/examples/digits/digits.onnx";
 
 Outcome relaxc_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
