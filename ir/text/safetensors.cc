@@ -1,8 +1,11 @@
 #include "ir/text/safetensors.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -156,12 +159,18 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
   }
   header += "}";
   header.resize((8 + header.size() + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
-  std::ofstream file(path, std::ios::binary);
+  // The tensors may be views of the very file that is replaced, so it is by a rename.
+  const std::string fresh = fmt::format("{}.{}.tmp", path, getpid());
+  std::ofstream file(fresh, std::ios::binary);
   uint64_t length = header.size();
   file.write(reinterpret_cast<const char*>(&length), sizeof(length));
   file << header;
   for (const auto& [name, tensor] : ordered) file.write(static_cast<const char*>(tensor.raw()), tensor.bytes());
-  if (!file.flush()) fail({}, "cannot write '{}'", path);
+  file.close();
+  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
+    std::remove(fresh.c_str());
+    fail({}, "cannot write '{}'", path);
+  }
 }
 
 std::map<std::string, Tensor> read_safetensors(const std::string& path) {

@@ -67,6 +67,11 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
   CHECK(relaxc_command({"run", text, "--test-data", kSource + "/examples/digits/test_data_set_0", "--atol", "1e-4"})
             .exit_code == 0);
   std::string bytes = folder.read("digits.safetensors");
+  // In place, with the file that the constants come from: nothing is lost.
+  CHECK(relaxc_command({"fmt", "-i", text, "--constants", side}).exit_code == 0);
+  CHECK(folder.read("digits.py") == printed.out);
+  CHECK(folder.read("digits.safetensors") == bytes);
+  CHECK(relaxc_command({"fmt", text, "--constants", "/nowhere/c.safetensors"}).exit_code == 1);
   auto refused = [&](const std::string& contents, const std::string& what) {
     folder.write("digits.safetensors", contents);
     Outcome outcome = relaxc_command({"check", text});
