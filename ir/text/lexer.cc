@@ -25,265 +25,247 @@ size_t operator_length(char a, char b, char c) {
 // Words that begin a statement and cannot stand inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
 
-class Lexer {
- public:
-  Lexer(const Source& source, Diagnostics& diagnostics)
-      : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
+}  // namespace
 
-  std::vector<Token> run() {
-    tokens_.reserve(text_.size() / 3 + 8);
-    while (true) {
-      if (at_line_start_ && brackets_.empty() && !start_line()) break;
-      skip_blanks();
-      if (at_end()) break;
-      char c = peek();
-      if (c == '\n') {
-        next_line();
-        continue;
-      }
-      if (!brackets_.empty() && fresh_line_) check_statement_in_brackets();
-      fresh_line_ = false;
-      token(c);
+void Lexer::read_line(std::vector<Token>& tokens) {
+  tokens_ = &tokens;
+  const size_t before = tokens.size();
+  while (!ended_) {
+    if (at_line_start_ && brackets_.empty()) {
+      if (tokens.size() > before) return;
+      if (!start_line()) break;
     }
-    for (const Token& open : brackets_) never_closed(open);
-    brackets_.clear();
-    if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline) push(TokenKind::kNewline, 0);
-    for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, 0);
-    push(TokenKind::kEnd, 0);
-    return std::move(tokens_);
-  }
-
- private:
-  bool at_end() const { return position_ >= text_.size(); }
-  char peek(size_t ahead = 0) const { return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0'; }
-  void advance(size_t count) {
-    position_ += count;
-    column_ += static_cast<uint32_t>(count);
-  }
-  void push(TokenKind kind, size_t length) {
-    tokens_.push_back({kind, text_.substr(position_, length), line_, column_});
-    advance(length);
-  }
-  Diagnostic& error(size_t length, std::string message) {
-    return diagnostics_.error(source_.span(line_, column_, length), "{}", message);
-  }
-
-  // Consumes the newline.
-  void next_line() {
-    if (brackets_.empty()) {
-      if (!tokens_.empty() && tokens_.back().kind != TokenKind::kNewline && tokens_.back().kind != TokenKind::kIndent &&
-          tokens_.back().kind != TokenKind::kDedent) {
-        push(TokenKind::kNewline, 0);
-      }
-      at_line_start_ = true;
+    skip_blanks();
+    if (at_end()) break;
+    char c = peek();
+    if (c == '\n') {
+      next_line();
+      continue;
     }
-    fresh_line_ = true;
-    ++position_;
-    ++line_;
-    column_ = 1;
+    if (!brackets_.empty() && fresh_line_) check_statement_in_brackets();
+    fresh_line_ = false;
+    token(c);
   }
+  if (ended_) return;
+  ended_ = true;
+  for (const Token& open : brackets_) never_closed(open);
+  brackets_.clear();
+  if (last_ != TokenKind::kEnd && last_ != TokenKind::kNewline) push(TokenKind::kNewline, 0);
+  for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, 0);
+  push(TokenKind::kEnd, 0);
+}
 
-  void skip_blanks() {
-    while (!at_end()) {
-      char c = peek();
-      if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
-        advance(1);
-      } else if (c == '#') {
-        while (!at_end() && peek() != '\n') advance(1);
-      } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
-        advance(peek(1) == '\n' ? 1 : 2);
-        ++position_;
-        ++line_;
-        column_ = 1;
-      } else {
-        return;
-      }
-    }
+void Lexer::push(TokenKind kind, size_t length) {
+  tokens_->push_back({kind, text_.substr(position_, length), line_, column_});
+  last_ = kind;
+  advance(length);
+}
+Diagnostic& Lexer::error(size_t length, std::string message) {
+  return diagnostics_.error(source_.span(line_, column_, length), "{}", message);
+}
+
+// Consumes the newline.
+void Lexer::next_line() {
+  if (brackets_.empty()) {
+    bool in_statement = last_ != TokenKind::kEnd && last_ != TokenKind::kNewline && last_ != TokenKind::kIndent &&
+                        last_ != TokenKind::kDedent;
+    if (in_statement) push(TokenKind::kNewline, 0);
+    at_line_start_ = true;
   }
+  fresh_line_ = true;
+  ++position_;
+  ++line_;
+  column_ = 1;
+}
 
-  // Measures the indentation of a line that holds a token; false at the end of the text.
-  bool start_line() {
-    while (true) {
-      size_t width = 0, i = 0;
-      for (;; ++i) {
-        char c = peek(i);
-        if (c == ' ') {
-          ++width;
-        } else if (c == '\t') {
-          width = (width / 8 + 1) * 8;
-        } else if (c != '\f' && c != '\r') {
-          break;
-        }
-      }
-      bool blank = peek(i) == '\n' || peek(i) == '#' || position_ + i >= text_.size();
-      if (blank) {
-        while (position_ + i < text_.size() && peek(i) != '\n') ++i;
-        if (position_ + i >= text_.size()) {
-          advance(i);
-          return false;
-        }
-        position_ += i + 1;
-        ++line_;
-        column_ = 1;
-        continue;
-      }
-      advance(i);
-      at_line_start_ = false;
-      fresh_line_ = false;
-      if (tokens_.empty() && source_.column > 1) return true;  // inside of a string there is one line
-      if (width > indents_.back()) {
-        indents_.push_back(width);
-        push(TokenKind::kIndent, 0);
-      }
-      while (width < indents_.back()) {
-        indents_.pop_back();
-        push(TokenKind::kDedent, 0);
-        if (width > indents_.back()) {
-          error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
-          indents_.push_back(width);
-          break;
-        }
-      }
-      return true;
-    }
-  }
-
-  void never_closed(const Token& open) { diagnostics_.error(source_.span(open), "'{}' was never closed", open.text); }
-
-  // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
-  void check_statement_in_brackets() {
-    for (std::string_view word : kStatementWords) {
-      if (text_.substr(position_, word.size()) != word || (word != "@" && is_name_char(peek(word.size())))) continue;
-      for (const Token& open : brackets_) never_closed(open);
-      brackets_.clear();
-      uint32_t column = column_;
-      push(TokenKind::kNewline, 0);
-      // The line takes part in indentation again.
-      position_ -= column - 1;
+void Lexer::skip_blanks() {
+  while (!at_end()) {
+    char c = peek();
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
+      advance(1);
+    } else if (c == '#') {
+      while (!at_end() && peek() != '\n') advance(1);
+    } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+      advance(peek(1) == '\n' ? 1 : 2);
+      ++position_;
+      ++line_;
       column_ = 1;
-      start_line();
+    } else {
       return;
     }
   }
+}
 
-  void token(char c) {
-    if (is_name_start(c)) {
-      size_t length = 1;
-      while (is_name_char(peek(length))) ++length;
-      bool prefix = (peek(length) == '"' || peek(length) == '\'') && length <= 2 &&
-                    text_.substr(position_, length).find_first_not_of("rRbBuUfF") == std::string_view::npos;
-      if (prefix) return string(length);
-      return push(TokenKind::kName, length);
-    }
-    if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
-    if (c == '"' || c == '\'') return string(0);
-    if (size_t length = operator_length(c, peek(1), peek(2))) return bracket_or_operator(length);
-    error(1, static_cast<unsigned char>(c) < 32 ? fmt::format("unexpected character 0x{:02x}", static_cast<int>(c))
-                                                : fmt::format("unexpected character '{}'", c));
-    advance(1);
-  }
-
-  void bracket_or_operator(size_t length) {
-    char c = peek();
-    if (c == '(' || c == '[' || c == '{') {
-      brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
-    } else if (c == ')' || c == ']' || c == '}') {
-      char opening = c == ')' ? '(' : c == ']' ? '[' : '{';
-      if (brackets_.empty()) {
-        error(1, fmt::format("'{}' closes nothing", c));
-        return advance(1);
+// Measures the indentation of a line that holds a token; false at the end of the text.
+bool Lexer::start_line() {
+  while (true) {
+    size_t width = 0, i = 0;
+    for (;; ++i) {
+      char c = peek(i);
+      if (c == ' ') {
+        ++width;
+      } else if (c == '\t') {
+        width = (width / 8 + 1) * 8;
+      } else if (c != '\f' && c != '\r') {
+        break;
       }
-      if (brackets_.back().text[0] != opening) {
-        error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, brackets_.back().text, brackets_.back().line,
-                             brackets_.back().column));
-      }
-      brackets_.pop_back();
     }
-    push(TokenKind::kOperator, length);
+    bool blank = peek(i) == '\n' || peek(i) == '#' || position_ + i >= text_.size();
+    if (blank) {
+      while (position_ + i < text_.size() && peek(i) != '\n') ++i;
+      if (position_ + i >= text_.size()) {
+        advance(i);
+        return false;
+      }
+      position_ += i + 1;
+      ++line_;
+      column_ = 1;
+      continue;
+    }
+    advance(i);
+    at_line_start_ = false;
+    fresh_line_ = false;
+    if (last_ == TokenKind::kEnd && source_.column > 1) return true;  // inside of a string there is one line
+    if (width > indents_.back()) {
+      indents_.push_back(width);
+      push(TokenKind::kIndent, 0);
+    }
+    while (width < indents_.back()) {
+      indents_.pop_back();
+      push(TokenKind::kDedent, 0);
+      if (width > indents_.back()) {
+        error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
+        indents_.push_back(width);
+        break;
+      }
+    }
+    return true;
   }
+}
 
-  void number() {
-    size_t length = 0;
-    bool is_float = false;
-    if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X' || peek(1) == 'b' || peek(1) == 'B' || peek(1) == 'o')) {
-      length = 2;
-      while (is_name_char(peek(length))) ++length;
-    } else {
-      auto digits = [&] {
-        while (is_digit(peek(length)) || peek(length) == '_') ++length;
-      };
+void Lexer::never_closed(const Token& open) { diagnostics_.error(source_.span(open), "'{}' was never closed", open.text); }
+
+// A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
+void Lexer::check_statement_in_brackets() {
+  for (std::string_view word : kStatementWords) {
+    if (text_.substr(position_, word.size()) != word || (word != "@" && is_name_char(peek(word.size())))) continue;
+    for (const Token& open : brackets_) never_closed(open);
+    brackets_.clear();
+    uint32_t column = column_;
+    push(TokenKind::kNewline, 0);
+    // The line takes part in indentation again.
+    position_ -= column - 1;
+    column_ = 1;
+    start_line();
+    return;
+  }
+}
+
+void Lexer::token(char c) {
+  if (is_name_start(c)) {
+    size_t length = 1;
+    while (is_name_char(peek(length))) ++length;
+    bool prefix = (peek(length) == '"' || peek(length) == '\'') && length <= 2 &&
+                  text_.substr(position_, length).find_first_not_of("rRbBuUfF") == std::string_view::npos;
+    if (prefix) return string(length);
+    return push(TokenKind::kName, length);
+  }
+  if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
+  if (c == '"' || c == '\'') return string(0);
+  if (size_t length = operator_length(c, peek(1), peek(2))) return bracket_or_operator(length);
+  error(1, static_cast<unsigned char>(c) < 32 ? fmt::format("unexpected character 0x{:02x}", static_cast<int>(c))
+                                              : fmt::format("unexpected character '{}'", c));
+  advance(1);
+}
+
+void Lexer::bracket_or_operator(size_t length) {
+  char c = peek();
+  if (c == '(' || c == '[' || c == '{') {
+    brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
+  } else if (c == ')' || c == ']' || c == '}') {
+    char opening = c == ')' ? '(' : c == ']' ? '[' : '{';
+    if (brackets_.empty()) {
+      error(1, fmt::format("'{}' closes nothing", c));
+      return advance(1);
+    }
+    if (brackets_.back().text[0] != opening) {
+      error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, brackets_.back().text, brackets_.back().line,
+                           brackets_.back().column));
+    }
+    brackets_.pop_back();
+  }
+  push(TokenKind::kOperator, length);
+}
+
+void Lexer::number() {
+  size_t length = 0;
+  bool is_float = false;
+  if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X' || peek(1) == 'b' || peek(1) == 'B' || peek(1) == 'o')) {
+    length = 2;
+    while (is_name_char(peek(length))) ++length;
+  } else {
+    auto digits = [&] {
+      while (is_digit(peek(length)) || peek(length) == '_') ++length;
+    };
+    digits();
+    if (peek(length) == '.') {
+      is_float = true;
+      ++length;
       digits();
-      if (peek(length) == '.') {
+    }
+    if (peek(length) == 'e' || peek(length) == 'E') {
+      size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 2 : 1;
+      if (is_digit(peek(length + sign))) {
         is_float = true;
-        ++length;
+        length += sign;
         digits();
       }
-      if (peek(length) == 'e' || peek(length) == 'E') {
-        size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 2 : 1;
-        if (is_digit(peek(length + sign))) {
-          is_float = true;
-          length += sign;
-          digits();
-        }
-      }
     }
-    push(is_float ? TokenKind::kFloat : TokenKind::kInt, length);
   }
+  push(is_float ? TokenKind::kFloat : TokenKind::kInt, length);
+}
 
-  void string(size_t prefix) {
-    size_t start = position_;
-    uint32_t line = line_, column = column_;
-    bool raw = text_.substr(position_, prefix).find_first_of("rR") != std::string_view::npos;
-    advance(prefix);
-    char quote = peek();
-    bool triple = peek(1) == quote && peek(2) == quote;
-    advance(triple ? 3 : 1);
-    while (true) {
-      if (at_end() || (!triple && peek() == '\n')) {
-        diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "{}", kNeverClosed);
-        break;
-      }
-      if (peek() == '\\' && !at_end() && position_ + 1 < text_.size() && (!raw || peek(1) == quote)) {
-        bool newline = peek(1) == '\n';
-        advance(2);
-        if (newline) {
-          ++line_;
-          column_ = 1;
-        }
-        continue;
-      }
-      if (peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
-        advance(triple ? 3 : 1);
-        break;
-      }
-      bool newline = peek() == '\n';
-      advance(1);
+void Lexer::string(size_t prefix) {
+  size_t start = position_;
+  uint32_t line = line_, column = column_;
+  bool raw = text_.substr(position_, prefix).find_first_of("rR") != std::string_view::npos;
+  advance(prefix);
+  char quote = peek();
+  bool triple = peek(1) == quote && peek(2) == quote;
+  advance(triple ? 3 : 1);
+  while (true) {
+    if (at_end() || (!triple && peek() == '\n')) {
+      diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "{}", kNeverClosed);
+      break;
+    }
+    if (peek() == '\\' && !at_end() && position_ + 1 < text_.size() && (!raw || peek(1) == quote)) {
+      bool newline = peek(1) == '\n';
+      advance(2);
       if (newline) {
         ++line_;
         column_ = 1;
       }
+      continue;
     }
-    tokens_.push_back({TokenKind::kString, text_.substr(start, position_ - start), line, column});
+    if (peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
+      advance(triple ? 3 : 1);
+      break;
+    }
+    bool newline = peek() == '\n';
+    advance(1);
+    if (newline) {
+      ++line_;
+      column_ = 1;
+    }
   }
-
-  const Source& source_;
-  std::string_view text_;
-  Diagnostics& diagnostics_;
-  size_t position_ = 0;
-  uint32_t line_, column_;
-  bool at_line_start_ = true, fresh_line_ = true;
-  std::vector<size_t> indents_ = {0};
-  std::vector<Token> brackets_, tokens_;
-};
-
-}  // namespace
+  tokens_->push_back({TokenKind::kString, text_.substr(start, position_ - start), line, column});
+  last_ = TokenKind::kString;
+}
 
 Span Source::span(const Token& token) const {
   size_t length = std::min(token.text.size(), token.text.find('\n'));
   return span(token.line, token.column, std::max<size_t>(length, 1));
 }
-
-std::vector<Token> lex(const Source& source, Diagnostics& diagnostics) { return Lexer(source, diagnostics).run(); }
 
 namespace {
 

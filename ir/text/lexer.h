@@ -33,9 +33,45 @@ struct Source {
   Span span(const Token& token) const;
 };
 
-// Every token of the source, kEnd last. Characters that no token begins with are reported and left out. Brackets that
-// are open where a new statement begins are reported as never closed.
-std::vector<Token> lex(const Source& source, Diagnostics& diagnostics);
+// Reads a source line by line. Characters that no token begins with are reported and left out. Brackets that are open
+// where a new statement begins are reported as never closed.
+class Lexer {
+ public:
+  Lexer(const Source& source, Diagnostics& diagnostics)
+      : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
+  // Appends the tokens of at least one more line that has some; at the end of the source kEnd, and then nothing.
+  void read_line(std::vector<Token>& tokens);
+
+ private:
+  bool at_end() const { return position_ >= text_.size(); }
+  char peek(size_t ahead = 0) const { return position_ + ahead < text_.size() ? text_[position_ + ahead] : '\0'; }
+  void advance(size_t count) {
+    position_ += count;
+    column_ += static_cast<uint32_t>(count);
+  }
+  void push(TokenKind kind, size_t length);
+  Diagnostic& error(size_t length, std::string message);
+  void next_line();
+  void skip_blanks();
+  bool start_line();
+  void never_closed(const Token& open);
+  void check_statement_in_brackets();
+  void token(char c);
+  void bracket_or_operator(size_t length);
+  void number();
+  void string(size_t prefix);
+
+  Source source_;
+  std::string_view text_;
+  Diagnostics& diagnostics_;
+  size_t position_ = 0;
+  uint32_t line_, column_;
+  bool at_line_start_ = true, fresh_line_ = true, ended_ = false;
+  TokenKind last_ = TokenKind::kEnd;  // of the tokens read; kEnd: none yet
+  std::vector<size_t> indents_ = {0};
+  std::vector<Token> brackets_;
+  std::vector<Token>* tokens_ = nullptr;  // of the call of read_line
+};
 
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
 // What a string token means. The span-less error text when an escape is wrong; empty when it is right.

@@ -101,7 +101,7 @@ void Parser::metadata(const Line& line) {
   metadata_text_ = string(at);
   size_t before = diagnostics_.all().size();
   const Syntax* graph =
-      parse_expression(Source{origin_, metadata_text_, at.line, at.column}, tree_, diagnostics_, SyntaxLimits{});
+      parse_expression(Source{origin_, metadata_text_, at.line, at.column}, *tree_, diagnostics_, SyntaxLimits{});
   if (!graph || diagnostics_.all().size() > before) throw Failed();
   metadata_ = graph;
 }

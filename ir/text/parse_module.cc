@@ -1,5 +1,5 @@
 // The module around the functions: its attributes, devices and meshes, external functions, and what each definition is
-// declared as. Bodies are read later (parser.cc), so that definitions may stand in any order.
+// declared as. Bodies of graph functions are read later (parser.cc), so that definitions may stand in any order.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -22,7 +22,7 @@ bool Parser::is_docstring(const Line& line) const {
   return line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kString;
 }
 
-void Parser::class_definition(const Line& line) {
+void Parser::class_head(const Line& line) {
   class_name_ = std::string(line.text);
   in_class_ = true;
   for (const Syntax* decorator : line.decorators) {
@@ -34,7 +34,6 @@ void Parser::class_definition(const Line& line) {
     check_keywords(*decorator, {"check_well_formed", "s_tir"});
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
   }
-  collect(line.body, false);
 }
 
 // n = TypeVar("n"): a dim that signatures may name without quotes.
@@ -79,25 +78,7 @@ Expr Parser::external_function(const Syntax& at) {
   return stated && stated->text != "None" ? with_type(function, type(*stated)) : function;
 }
 
-void Parser::collect(const Lines& lines, bool top) {
-  for (const Line* line : lines) {
-    guarded([&] {
-      if (line->kind == LineKind::kImport) return imports(*line);
-      if (is_docstring(*line) || line->kind == LineKind::kPass || type_variables(*line)) return;
-      if (line->kind == LineKind::kFunction) return declare(*line);
-      if (top && line->kind == LineKind::kAssign && line->target->text == "metadata") return metadata(*line);
-      if (line->kind == LineKind::kClass) {
-        if (!top) fail(*line, "a class inside of a class");
-        if (in_class_) fail(*line, "a second module in one text");
-        return class_definition(*line);
-      }
-      if (top) fail(*line, "expected a class or a function here");
-      module_line(*line);
-    });
-  }
-}
-
-void Parser::declare(const Line& line) {
+Parser::Pending Parser::declare(const Line& line) {
   Pending pending{std::string(line.text), &line};
   bool known = false;
   for (const Syntax* decorator : line.decorators) {
@@ -131,7 +112,11 @@ void Parser::declare(const Line& line) {
                    fmt::format("function '{}' has no decorator", line.text), "@R.function or @T.prim_func");
   if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
   declared_.emplace(pending.name, object_type());
-  pending_.push_back(std::move(pending));
+  if (pending.is_program && line.annotation) {
+    std::optional<Type> result = try_type(*line.annotation);
+    if (result && result->is<PrimType>()) program_results_.emplace(pending.name, result->as<PrimType>()->dtype);
+  }
+  return pending;
 }
 
 // ---- Devices

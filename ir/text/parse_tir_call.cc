@@ -436,16 +436,12 @@ Value Parser::shuffle(const Syntax& at) {
 // cls.f(A.data, n): a call of another tensor program of the module.
 Value Parser::program_call(const std::string& callee, const Syntax& at) {
   check_keywords(at, {});
-  DType result = DType::void_();
   for (const Pending& pending : pending_) {
-    if (pending.name != callee) continue;
-    if (!pending.is_program) fail(at, "a tensor program cannot call '{}', a graph function", callee);
-    const Syntax* stated = pending.line->annotation;
-    if (stated && stated->text != "None") {
-      Type annotated = type(*stated);
-      if (annotated.is<PrimType>()) result = annotated.as<PrimType>()->dtype;
-    }
+    bool is_graph = pending.name == callee && !pending.is_program;
+    if (is_graph) fail(at, "a tensor program cannot call '{}', a graph function", callee);
   }
+  auto stated = program_results_.find(callee);
+  DType result = stated == program_results_.end() ? DType::void_() : stated->second;
   std::vector<Expr> args;
   for (size_t i = 1; i < at.children.size(); ++i) args.push_back(call_argument(*at.children[i]));
   return {relaxc::call(global_var(callee, object_type()), std::move(args), {}, prim_type(result), span(at))};

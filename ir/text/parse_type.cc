@@ -14,7 +14,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
   if (inner != content) fail(at, "expected an expression without escapes");
   size_t before = diagnostics_.all().size();
   const Syntax* parsed =
-      parse_expression(Source{origin_, inner, at.line, at.column + static_cast<uint32_t>(prefix)}, tree_, diagnostics_);
+      parse_expression(Source{origin_, inner, at.line, at.column + static_cast<uint32_t>(prefix)}, *tree_, diagnostics_);
   if (!parsed || diagnostics_.all().size() > before) throw Failed();
   // Names that nothing defines become dims.
   std::vector<const Syntax*> work = {parsed};

@@ -116,17 +116,12 @@ IRModule Parser::run() {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
     return std::move(module_);
   }
-  parse_syntax(Source{origin_, *origin_->text}, tree_, diagnostics_);
   scopes_.emplace_back();
-  collect(tree_.top, true);
-  // Tensor programs name no other function; the graph needs the signatures of all before any body.
+  read_definitions();
+  // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before any
+  // body.
   for (const Pending& pending : pending_) {
-    if (!pending.is_program) continue;
-    guarded([&] {
-      PrimFuncRef program = prim_func(pending);
-      declared_.insert_or_assign(pending.name, program.type());
-      module_.functions.insert_or_assign(pending.name, program);
-    });
+    if (pending.is_program) guarded([&] { define_program(pending); });
   }
   for (const Pending& pending : pending_) {
     if (!pending.is_program) guarded([&] { signature(pending); });
@@ -139,6 +134,61 @@ IRModule Parser::run() {
     });
   }
   return std::move(module_);
+}
+
+// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a large
+// text needs little memory besides its module's.
+void Parser::read_definitions() {
+  SyntaxReader reader(Source{origin_, *origin_->text}, diagnostics_);
+  tree_ = &trees_.emplace_back();
+  bool ignored = false;  // members of a class that is not the module
+  Lines lines;
+  while (reader.next(*tree_, lines)) {
+    if (!reader.in_class()) ignored = false;
+    bool keep = false;
+    for (const Line* line : lines) {
+      if (ignored) continue;
+      bool top = !reader.in_class();
+      if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
+    }
+    if (keep) {
+      tree_ = &trees_.emplace_back();
+    } else {
+      tree_->clear();
+    }
+  }
+}
+
+// `keep`: its syntax is needed later.
+void Parser::definition(const Line& line, bool top, bool& keep) {
+  if (line.kind == LineKind::kImport) return imports(line);
+  if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
+  if (line.kind == LineKind::kFunction) {
+    Pending pending = declare(line);
+    if (pending.is_program && !tree_->names_module) return define_program(pending);
+    pending_.push_back(std::move(pending));
+    keep = true;
+    return;
+  }
+  if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
+    keep = true;
+    return metadata(line);
+  }
+  if (line.kind == LineKind::kClass) {
+    if (!top) fail(line, "a class inside of a class");
+    if (in_class_) fail(line, "a second module in one text");
+    class_head(line);
+    for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
+    return;
+  }
+  if (top) fail(line, "expected a class or a function here");
+  module_line(line);
+}
+
+void Parser::define_program(const Pending& pending) {
+  PrimFuncRef program = prim_func(pending);
+  declared_.insert_or_assign(pending.name, program.type());
+  module_.functions.insert_or_assign(pending.name, program);
 }
 
 // ---- Errors and names

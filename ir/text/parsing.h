@@ -52,7 +52,15 @@ class Parser {
   friend struct IntrinsicForms;
   using Keyword = Syntax::Keyword;
 
-  // ---- parser.cc: errors, names, modules
+  // ---- parser.cc: definitions, errors, names
+  struct Pending {
+    std::string name;
+    const Line* line;
+    bool is_program = false, is_private = false, pure = true;
+  };
+  void read_definitions();
+  void definition(const Line& line, bool top, bool& keep);
+  void define_program(const Pending& pending);
   Span span(const Syntax& at) const { return {origin_, at.line, at.column, at.length}; }
   Span span(const Line& at) const { return {origin_, at.line, at.column, at.length}; }
   Span span(const Param& at) const { return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())}; }
@@ -120,11 +128,10 @@ class Parser {
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
 
   // ---- parse_module.cc
-  void collect(const Lines& lines, bool top);
-  void class_definition(const Line& line);
+  void class_head(const Line& line);
   void module_line(const Line& line);
   bool type_variables(const Line& line);
-  void declare(const Line& line);
+  Pending declare(const Line& line);
   void imports(const Line& line);
   void global_infos(const Syntax& at);
   GlobalInfo global_info(const Syntax& at);
@@ -135,11 +142,6 @@ class Parser {
   // ---- parse_metadata.cc
   void metadata(const Line& line);
   Value metadata_constant(const Syntax& at);
-  struct Pending {
-    std::string name;
-    const Line* line;
-    bool is_program = false, is_private = false, pure = true;
-  };
 
   // ---- parse_expr.cc
   Value eval(const Syntax& at);
@@ -299,10 +301,12 @@ class Parser {
   std::shared_ptr<const Origin> origin_;
   const OpTable& ops_;
   Diagnostics& diagnostics_;
-  SyntaxTree tree_;
+  std::deque<SyntaxTree> trees_;  // those that are needed to the end, and the current one
+  SyntaxTree* tree_ = nullptr;
   IRModule module_;
   std::vector<Pending> pending_;
-  std::map<std::string, Type> declared_;  // functions of the module and their types
+  std::map<std::string, Type> declared_;          // functions of the module and their types
+  std::map<std::string, DType> program_results_;  // of the tensor programs that return something
   std::string class_name_ = "Module";
   bool in_class_ = false;
   std::set<std::string, std::less<>> type_variables_;

@@ -35,15 +35,38 @@ bool may_compare(const Token& token) {
   return !token.text.empty() && std::string_view("=!<>i").find(token.text[0]) != std::string_view::npos;
 }
 
+}  // namespace
+
 class SyntaxParser {
  public:
+  SyntaxParser(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits)
+      : source_(source), diagnostics_(diagnostics), limits_(limits), lexer_(source, diagnostics) {}
   SyntaxParser(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics, const SyntaxLimits& limits)
-      : source_(source), tree_(tree), diagnostics_(diagnostics), limits_(limits), tokens_(lex(source, diagnostics)) {}
-
-  void file() {
-    while (peek().kind == TokenKind::kIndent || peek().kind == TokenKind::kDedent) ++next_;
-    while (peek().kind != TokenKind::kEnd) statement(tree_.top);
+      : SyntaxParser(source, diagnostics, limits) {
+    tree_ = &tree;
   }
+
+  bool next_definition(SyntaxTree& tree, Lines& out) {
+    tree_ = &tree;
+    // What was read is forgotten, but for the token that an underline may end at.
+    if (next_ > 1) {
+      tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<int64_t>(next_) - 1);
+      next_ = 1;
+    }
+    bool first = next_ == 0;
+    while (first && (peek().kind == TokenKind::kIndent || peek().kind == TokenKind::kDedent)) ++next_;
+    if (in_class_ && peek().kind == TokenKind::kDedent) {
+      in_class_ = false;
+      ++next_;
+    }
+    out.clear();
+    if (peek().kind == TokenKind::kEnd) return false;
+    was_in_class_ = in_class_;
+    at_definition_ = true;
+    statement(out);
+    return true;
+  }
+  bool in_class() const { return was_in_class_; }
 
   const Syntax* single_expression() {
     try {
@@ -58,7 +81,13 @@ class SyntaxParser {
   }
 
  private:
-  const Token& peek(size_t ahead = 0) const { return tokens_[std::min(next_ + ahead, tokens_.size() - 1)]; }
+  // By value: reading ahead moves the tokens.
+  Token peek(size_t ahead = 0) {
+    while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd)) {
+      lexer_.read_line(tokens_);
+    }
+    return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
+  }
   Token take() {
     Token token = peek();
     if (token.kind != TokenKind::kEnd) ++next_;
@@ -137,6 +166,8 @@ class SyntaxParser {
   }
 
   void statement_or_throw(Lines& out) {
+    bool outermost = at_definition_ && !in_class_;
+    at_definition_ = false;
     if (peek().kind == TokenKind::kIndent) {
       diagnostics_.error(source_.span(peek(1)), "unexpected indentation");
       ++next_;
@@ -149,11 +180,11 @@ class SyntaxParser {
       ++next_;
       return;
     }
-    const Token& first = peek();
-    if (first.kind == TokenKind::kOperator && first.text == "@") return decorated(out);
+    Token first = peek();
+    if (first.kind == TokenKind::kOperator && first.text == "@") return decorated(out, outermost);
     if (first.kind == TokenKind::kName) {
       if (first.text == "def") return function(out, {});
-      if (first.text == "class") return class_definition(out, {});
+      if (first.text == "class") return class_definition(out, {}, outermost);
       if (first.text == "for") return for_loop(out);
       if (first.text == "while") return while_loop(out);
       if (first.text == "if") return if_statement(out);
@@ -168,7 +199,7 @@ class SyntaxParser {
   }
 
   Line& new_line(LineKind kind, const Token& at) {
-    Line& line = tree_.lines.emplace_back();
+    Line& line = tree_->line();
     line.kind = kind;
     line.line = at.line;
     line.column = at.column;
@@ -268,7 +299,7 @@ class SyntaxParser {
     if (peek().kind == TokenKind::kDedent) ++next_;
   }
 
-  void decorated(Lines& out) {
+  void decorated(Lines& out, bool outermost) {
     std::vector<const Syntax*> decorators;
     while (accept("@")) {
       decorators.push_back(expression());
@@ -276,7 +307,7 @@ class SyntaxParser {
       ++next_;
     }
     if (peek().is("def")) return function(out, std::move(decorators));
-    if (peek().is("class")) return class_definition(out, std::move(decorators));
+    if (peek().is("class")) return class_definition(out, std::move(decorators), outermost);
     fail(peek(), "expected 'def' or 'class' after a decorator, got {}", describe(peek()));
   }
 
@@ -312,7 +343,7 @@ class SyntaxParser {
     out.push_back(&line);
   }
 
-  void class_definition(Lines& out, std::vector<const Syntax*> decorators) {
+  void class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost) {
     Token head = take();
     Line& line = new_line(LineKind::kClass, take());
     line.text = tokens_[next_ - 1].text;
@@ -324,7 +355,15 @@ class SyntaxParser {
       }
       expect(")", "after the base classes");
     }
-    block(line.body, head, "class");
+    if (outermost) class_name_ = line.text;
+    bool body_follows = outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline &&
+                        peek(2).kind == TokenKind::kIndent;
+    if (body_follows) {
+      next_ += 3;
+      in_class_ = true;
+    } else {
+      block(line.body, head, "class");
+    }
     out.push_back(&line);
   }
 
@@ -378,7 +417,7 @@ class SyntaxParser {
   // ---- Expressions
 
   Syntax& node(SyntaxKind kind, const Token& at) {
-    Syntax& result = *new (tree_.memory.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&tree_.memory);
+    Syntax& result = tree_->node();
     result.kind = kind;
     result.line = at.line;
     result.column = at.column;
@@ -386,7 +425,7 @@ class SyntaxParser {
     return result;
   }
   Syntax& node_from(SyntaxKind kind, const Syntax& first) {
-    Syntax& result = *new (tree_.memory.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&tree_.memory);
+    Syntax& result = tree_->node();
     result.kind = kind;
     result.line = first.line;
     result.column = first.column;
@@ -410,8 +449,8 @@ class SyntaxParser {
     return &parent;
   }
 
-  bool starts_expression() const {
-    const Token& token = peek();
+  bool starts_expression() {
+    Token token = peek();
     if (token.kind == TokenKind::kName) return !is_keyword(token.text) || token.text == "not" || token.text == "lambda";
     if (token.kind != TokenKind::kOperator) return token.kind <= TokenKind::kString;
     return token.is("(") || token.is("[") || token.is("{") || token.is("-") || token.is("+") || token.is("~") ||
@@ -654,7 +693,7 @@ class SyntaxParser {
   }
 
   const Syntax* atom() {
-    const Token& token = peek();
+    Token token = peek();
     switch (token.kind) {
       case TokenKind::kName: {
         if (token.text == "lambda") fail(token, "'lambda' has no meaning here");
@@ -662,6 +701,7 @@ class SyntaxParser {
         bool constant = token.text == "True" || token.text == "False" || token.text == "None";
         Syntax& result = node(constant ? SyntaxKind::kConstant : SyntaxKind::kName, token);
         result.text = take().text;
+        if (token.text == "cls" || token.text == "Module" || token.text == class_name_) tree_->names_module = true;
         return &result;
       }
       case TokenKind::kInt:
@@ -737,20 +777,24 @@ class SyntaxParser {
     return close(result);
   }
 
-  const Source& source_;
-  SyntaxTree& tree_;
+  const Source source_;
+  SyntaxTree* tree_ = nullptr;
   Diagnostics& diagnostics_;
   SyntaxLimits limits_;
-  std::vector<Token> tokens_;
+  Lexer lexer_;
+  std::vector<Token> tokens_;  // those that were not forgotten, and some that come
   size_t next_ = 0;
   int statement_depth_ = 0, expression_depth_ = 0;
+  bool at_definition_ = false, in_class_ = false, was_in_class_ = false;
+  std::string_view class_name_;
 };
 
-}  // namespace
+SyntaxReader::SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits)
+    : parser_(std::make_unique<SyntaxParser>(source, diagnostics, limits)) {}
+SyntaxReader::~SyntaxReader() = default;
+bool SyntaxReader::next(SyntaxTree& tree, Lines& lines) { return parser_->next_definition(tree, lines); }
+bool SyntaxReader::in_class() const { return parser_->in_class(); }
 
-void parse_syntax(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics, const SyntaxLimits& limits) {
-  SyntaxParser(source, tree, diagnostics, limits).file();
-}
 const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
                                const SyntaxLimits& limits) {
   return SyntaxParser(source, tree, diagnostics, limits).single_expression();

@@ -1,6 +1,7 @@
 // The syntax tree of the text format: the part of Python's grammar that modules are written in, without meaning.
 #pragma once
 #include <deque>
+#include <memory>
 #include <memory_resource>
 
 #include "ir/text/lexer.h"
@@ -90,11 +91,24 @@ struct Line {
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
-// Owns the nodes; they live as long as it does.
-struct SyntaxTree {
-  std::pmr::monotonic_buffer_resource memory;  // of the expressions and their lists, freed at once
-  std::deque<Line> lines;
-  Lines top;
+// Owns the nodes; they live as long as it does, or until it is cleared: memory is used again then, which is what makes
+// reading one definition after the other fast.
+class SyntaxTree {
+ public:
+  Syntax& node() { return *new (memory_.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&memory_); }
+  Line& line() { return lines_.emplace_back(); }
+  void clear() {
+    lines_.clear();
+    memory_.release();
+    names_module = false;
+  }
+  bool names_module = false;  // a `cls.f` is in it, or the like: what it means may be defined further down
+
+ private:
+  std::unique_ptr<std::byte[]> first_ = std::make_unique_for_overwrite<std::byte[]>(kFirst);
+  static constexpr size_t kFirst = 1 << 18;
+  std::pmr::monotonic_buffer_resource memory_{first_.get(), kFirst};
+  std::deque<Line> lines_;
 };
 
 struct SyntaxLimits {
@@ -102,8 +116,19 @@ struct SyntaxLimits {
   int statement_depth = 100;
 };
 
-// Parses a whole source, reporting every error and going on with the next statement.
-void parse_syntax(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
+// Reads a source definition by definition, reporting every error and going on with the next statement.
+class SyntaxReader {
+ public:
+  SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
+  ~SyntaxReader();
+  // The next statement of the file or of its class, its nodes in `tree`; several when they share a line, none after an
+  // error. A class comes as its head alone, its body's statements after it. False at the end.
+  bool next(SyntaxTree& tree, Lines& lines);
+  bool in_class() const;  // the statements that came last
+
+ private:
+  std::unique_ptr<class SyntaxParser> parser_;
+};
 // Parses one expression (the content of a string); null after an error.
 const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
                                const SyntaxLimits& limits = {});
