@@ -5,7 +5,20 @@
 namespace relaxc {
 
 Type object_type() { return make(ObjectType{}); }
-Type prim_type(DType dtype) { return make(PrimType{dtype}); }
+// Every scalar expression has one, so scalars share a node per dtype.
+Type prim_type(DType dtype) {
+  constexpr size_t kCodes = static_cast<size_t>(DTypeCode::kFloat4E2M1FN) + 1, kWidths = 65;
+  static const std::vector<Type>& scalars = *[] {
+    auto* types = new std::vector<Type>;  // never freed: other static objects may hold types
+    types->reserve(kCodes * kWidths);
+    for (size_t i = 0; i < kCodes * kWidths; ++i) {
+      types->push_back(make(PrimType{{static_cast<DTypeCode>(i / kWidths), static_cast<uint8_t>(i % kWidths), 1}}));
+    }
+    return types;
+  }();
+  bool shared = dtype.lanes == 1 && dtype.bits < kWidths && static_cast<size_t>(dtype.code) < kCodes;
+  return shared ? scalars[static_cast<size_t>(dtype.code) * kWidths + dtype.bits] : make(PrimType{dtype});
+}
 Type pointer_type(DType pointee, std::string scope) {
   return make(PrimType{DType::handle(), pointee, scope == "global" ? std::string() : std::move(scope)});
 }

@@ -143,7 +143,9 @@ bool Lexer::start_line() {
   }
 }
 
-void Lexer::never_closed(const Token& open) { diagnostics_.error(source_.span(open), "'{}' was never closed", open.text); }
+void Lexer::never_closed(const Token& open) {
+  diagnostics_.error(source_.span(open), "'{}' was never closed", open.text);
+}
 
 // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
 void Lexer::check_statement_in_brackets() {

@@ -13,11 +13,10 @@ Parser::Signature Parser::read_signature(const Line& line) {
   in_graph_ = true;
   default_int_ = kInt64;
   Signature result;
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   bool sound = true;
   for (std::string_view dim : line.type_params)
-    scopes_.back().insert_or_assign(std::string(dim),
-                                    Entity{make_var(std::string(dim), prim_type(kInt64), span(line)), false, true});
+    scopes_.define(dim, Entity{make_var(std::string(dim), prim_type(kInt64), span(line)), false, true});
   // Scalar params first: types of other params may name them.
   for (const Param& param : line.params) {
     bool read = guarded([&] {
@@ -26,7 +25,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
             .notes.push_back("write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`");
         throw Failed();
       }
-      if (scopes_.back().contains(param.name)) fail(param, "parameter '{}' is given twice", param.name);
+      if (scopes_.find_here(param.name)) fail(param, "parameter '{}' is given twice", param.name);
       const Syntax& at = *param.annotation;
       std::string path = type_name(at);
       if (path != "R.Prim" && !path.starts_with("T.")) return;
@@ -36,18 +35,18 @@ Parser::Signature Parser::read_signature(const Line& line) {
       bool names_dim = !dim.empty() && is_identifier(dim) && !lookup(dim);
       VarRef var = make_var(std::string(param.name), names_dim ? prim_type(kInt64) : type(at), span(param));
       define(param.name, var);
-      if (names_dim) scopes_.back().insert_or_assign(dim, Entity{var, false, true});
+      if (names_dim) scopes_.define(dim, Entity{var, false, true});
     });
-    if (!read) scopes_.back().try_emplace(std::string(param.name));
+    if (!read && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
     sound &= read;
   }
   quoted_ = true;
   for (const Param& param : line.params) {
     sound &= guarded([&] {
-      auto scalar_param = scopes_.back().find(param.name);
-      if (scalar_param != scopes_.back().end() && !scalar_param->second.expr) throw Failed();  // reported
-      if (scalar_param != scopes_.back().end() && scalar_param->second.expr && !scalar_param->second.is_dim) {
-        result.params.push_back(cast<Var>(*scalar_param->second.expr));
+      const Entity* scalar_param = scopes_.find_here(param.name);
+      if (scalar_param && !scalar_param->expr) throw Failed();  // reported
+      if (scalar_param && !scalar_param->is_dim) {
+        result.params.push_back(cast<Var>(*scalar_param->expr));
         return;
       }
       VarRef var = make_var(std::string(param.name), type(*param.annotation), span(param));
@@ -57,7 +56,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
   }
   if (line.annotation) sound &= guarded([&] { result.result = type(*line.annotation); });
   quoted_ = false;
-  for (auto& [name, entity] : scopes_.back()) result.names.emplace(name, entity);
+  result.names = scopes_.here();
   if (!sound) throw Failed();
   return result;
 }
@@ -79,14 +78,12 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   in_graph_ = true;
   default_int_ = kInt64;
   if (!nested) hidden_.clear();
-  NameScope scope(*this);
-  for (const auto& [name, entity] : signature.names) scopes_.back().insert_or_assign(name, entity);
+  NameScope scope(scopes_);
+  for (const auto& [name, entity] : signature.names) scopes_.define(name, entity);
   // What the result's type may name: the parameters, and around a nested function more.
   std::vector<VarRef> visible;
-  for (const auto& names : scopes_) {
-    for (const auto& [name, entity] : names) {
-      if (entity.expr && entity.expr->is<Var>()) visible.push_back(cast<Var>(*entity.expr));
-    }
+  for (const auto& [name, entity] : scopes_.visible()) {
+    if (entity->expr && entity->expr->is<Var>()) visible.push_back(cast<Var>(*entity->expr));
   }
   size_t errors_before = diagnostics_.all().size();
   Body body;
@@ -209,7 +206,7 @@ void Parser::nested_function(const Line& line) {
   VarRef self = make_var(pending.name, make(function_type(signature, pending.pure)), span(line));
   std::optional<FunctionRef> function;
   {
-    NameScope scope(*this);
+    NameScope scope(scopes_);
     define(line.text, self);
     std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
     function = graph_function(pending, std::move(signature), true);
@@ -259,7 +256,7 @@ void Parser::relax_assign(const Line& line) {
   const Syntax& at = *line.value;
   // cls = Module
   if (at.kind == SyntaxKind::kName && !lookup(at.text) && (at.text == class_name_ || at.text == "Module")) {
-    scopes_.back().insert_or_assign(name_of_target(*line.target), Entity{std::nullopt, true});
+    scopes_.define(name_of_target(*line.target), Entity{std::nullopt, true});
     return;
   }
   if (line.target->kind == SyntaxKind::kTuple || line.target->kind == SyntaxKind::kList) return unpack(line);
@@ -342,11 +339,11 @@ void Parser::dataflow(const Line& line, Body& body) {
   body.in_dataflow = true;
   body.outputs_given = false;
   body.blocks.push_back({true, {}, {}});
-  std::map<std::string, Entity, std::less<>> local;
+  std::map<std::string, Entity> local;
   {
-    NameScope scope(*this);
+    NameScope scope(scopes_);
     relax_lines(line.body, body);
-    local = scopes_.back();
+    local = scopes_.here();
   }
   body.in_dataflow = false;
   // Outputs stay visible, and so do names whose definition failed.
@@ -355,7 +352,7 @@ void Parser::dataflow(const Line& line, Body& body) {
     bool visible = !entity.expr || entity.is_module || entity.expr->type().is<PrimType>();
     for (const VarRef& output : block.outputs) visible = visible || (entity.expr && same_node(output, *entity.expr));
     if (visible) {
-      scopes_.back().insert_or_assign(name, entity);
+      scopes_.define(name, entity);
     } else if (!lookup(name)) {
       hidden_.insert_or_assign(name, fmt::format("'{}' is local to a dataflow block; list it in R.output", name));
     }
@@ -363,7 +360,7 @@ void Parser::dataflow(const Line& line, Body& body) {
 }
 
 Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation) {
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   Body branch;
   Body* outer = std::exchange(body_, &branch);
   struct Restore {

@@ -36,7 +36,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   root_allocations_.clear();
   loops_.clear();
   hidden_.clear();
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   bool sound = true;
   // Scalars first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
@@ -77,7 +77,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
         define(param.name, *params_[i]);
       });
     }
-    if (!params_[i]) scopes_.back().insert_or_assign(std::string(param.name), Entity{});
+    if (!params_[i]) scopes_.define(param.name, Entity{});
   }
 
   std::optional<DType> result_type;
@@ -121,7 +121,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
 }
 
 Stmt Parser::body(const Lines& lines) {
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   return seq(stmts(lines));
 }
 
@@ -391,7 +391,7 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   const Syntax* notes = keyword(call, "annotations");
   Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
   define(buffer_name, var);
-  if (is_cell) scopes_.back().find(buffer_name)->second.form = Entity::Form::kCell;
+  if (is_cell) scopes_.find_here(buffer_name)->form = Entity::Form::kCell;
   bool in_block = path == "T.alloc_buffer" && !is_view;
   if (in_block && blocks_.size() >= 2 && state.at_head && annotations.empty()) {
     state.block.alloc_buffers.push_back(var);
@@ -515,7 +515,7 @@ void Parser::declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& 
   Buffer cell = make_buffer(var_name, dtype, {int_imm(1, kInt32)}, "local", span(target));
   out.push_back(make(AllocBuffer{cell, {}}, span(target)));
   define(var_name, cell);
-  scopes_.back().find(var_name)->second.form = Entity::Form::kCell;
+  scopes_.find_here(var_name)->form = Entity::Form::kCell;
 }
 
 Value Parser::augmented(const Line& line) {
@@ -634,7 +634,7 @@ void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stm
 Stmt Parser::block(const Line& line, const Syntax& call) {
   std::string block_name = positional(call) > 0 ? string(*call.children[1]) : "";
   check_keywords(call, {"no_realize", "name_hint", "exec_scope"});
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   BlockState state(block_name);
   blocks_.push_back(&state);
   std::vector<Stmt> stmts = this->stmts(line.body);

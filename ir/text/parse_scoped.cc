@@ -110,7 +110,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
 }
 
 void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   LoopHeads loops;
   bool sound = guarded([&] { loops = loop_heads(line); });
   std::vector<VarRef> vars;
@@ -169,11 +169,10 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
   const Entity* known = axis.kind == SyntaxKind::kName ? lookup(axis.text) : nullptr;
   if (!known || known->thread.empty()) fail(axis, "expected a thread axis, such as \"threadIdx.x\"");
   std::string thread = known->thread;
-  scopes_.back().insert_or_assign(std::string(axis.text), *known);
+  scopes_.define(axis.text, *known);
   Stmt result = thread_loop(std::string(axis.text), thread, extent, call, rest);
   // The axis can be launched again.
-  scopes_.back().insert_or_assign(std::string(axis.text),
-                                  Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+  scopes_.define(axis.text, Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
   return result;
 }
 
@@ -268,7 +267,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   std::string name = name_of_target(target);
   VarRef var = make_var(name, make(std::move(type), span(call)), span(target));
   define(name, var);
-  scopes_.back().find(name)->second.form = Entity::Form::kPointer;
+  scopes_.find_here(name)->form = Entity::Form::kPointer;
   out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
 }
 
@@ -296,8 +295,7 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   bool asserts = path == "T.Assert";
   if (path == "T.env_thread" && target) {
     std::string thread = string(required(call, 0, "thread_tag"));
-    scopes_.back().insert_or_assign(name_of_target(*target),
-                                    Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+    scopes_.define(name_of_target(*target), Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
     return true;
   }
   if (path == "T.realize" || path == "T.prefetch") {
@@ -351,7 +349,7 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
     out.push_back(block(line, *item));
     return;
   }
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   bool read = false;
   Rest rest = [&](std::vector<Stmt>& held) {
     read = true;

@@ -101,7 +101,7 @@ Value Parser::let_expression(const Syntax& at) {
   check_keywords(at, {"expr", "where"});
   const Syntax& where = required(at, 1, "where");
   if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   std::vector<std::pair<VarRef, Expr>> bound;
   for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
     Expr value = scalar(*where.children[i + 1]);
@@ -363,7 +363,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
 // A lambda whose params have these dtypes; a starred param takes those that the others leave.
 Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   if (at.kind != SyntaxKind::kLambda) fail(at, "expected a lambda");
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   Lambda result;
   size_t own = at.children.size() - 1;
   if (own != dtypes.size()) fail(at, "the lambda has {} parameters, expected {}", own, dtypes.size());

@@ -13,8 +13,8 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
   std::string_view inner = at.text.substr(prefix, length);
   if (inner != content) fail(at, "expected an expression without escapes");
   size_t before = diagnostics_.all().size();
-  const Syntax* parsed =
-      parse_expression(Source{origin_, inner, at.line, at.column + static_cast<uint32_t>(prefix)}, *tree_, diagnostics_);
+  const Syntax* parsed = parse_expression(Source{origin_, inner, at.line, at.column + static_cast<uint32_t>(prefix)},
+                                          *tree_, diagnostics_);
   if (!parsed || diagnostics_.all().size() > before) throw Failed();
   // Names that nothing defines become dims.
   std::vector<const Syntax*> work = {parsed};
@@ -24,7 +24,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
     if (!node) continue;
     if (node->kind == SyntaxKind::kName && !lookup(node->text) && !prefixes_.contains(node->text)) {
       VarRef var = make_var(std::string(node->text), prim_type(otherwise), span(*node));
-      scopes_.back().insert_or_assign(std::string(node->text), Entity{var, false, true});
+      scopes_.define(node->text, Entity{var, false, true});
     }
     work.insert(work.end(), node->children.begin(), node->children.end());
   }
@@ -34,8 +34,8 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   if (at.kind == SyntaxKind::kString) return checked_dim(quoted_dim(at, otherwise), at);
   if (at.kind == SyntaxKind::kName && !lookup(at.text) && (type_variables_.contains(at.text) || (early_ && quoted_))) {
-    scopes_.back().insert_or_assign(
-        std::string(at.text), Entity{make_var(std::string(at.text), prim_type(otherwise), span(at)), false, true});
+    scopes_.define(std::string(at.text),
+                   Entity{make_var(std::string(at.text), prim_type(otherwise), span(at)), false, true});
   }
   if (at.kind == SyntaxKind::kName && quoted_ && !lookup(at.text)) {
     fail_with_hint(at, fmt::format("undefined dim '{}'; in a signature a new dim stands in quotes", at.text),
@@ -176,7 +176,7 @@ Type Parser::callable_type(const Syntax& at) {
   check_keywords(at, {"params", "ret", "purity", "derive_func"});
   FuncType result{std::nullopt, object_type(), true};
   // Dims that the params introduce belong to this type alone.
-  NameScope scope(*this);
+  NameScope scope(scopes_);
   if (const Syntax* params = arg(at, 0, "params"); params && params->text != "None") {
     result.params.emplace();
     for (const Syntax* param : items(*params)) result.params->push_back(type(*param));

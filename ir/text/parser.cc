@@ -22,7 +22,7 @@ namespace text {
 namespace {
 
 // Other spellings of later and earlier versions, by the name after the prefix is resolved.
-constexpr std::pair<std::string_view, std::string_view> kAliases[] = {
+const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
     {"R.const_value", "R.const"},
     {"R.ShapeExpr", "R.shape"},
@@ -116,10 +116,10 @@ IRModule Parser::run() {
     diagnostics_.error({origin_}, "the text has {} bytes; at most {} are read", origin_->text->size(), kMostBytes);
     return std::move(module_);
   }
-  scopes_.emplace_back();
+  scopes_.enter();
   read_definitions();
-  // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before any
-  // body.
+  // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before
+  // any body.
   for (const Pending& pending : pending_) {
     if (pending.is_program) guarded([&] { define_program(pending); });
   }
@@ -136,8 +136,8 @@ IRModule Parser::run() {
   return std::move(module_);
 }
 
-// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a large
-// text needs little memory besides its module's.
+// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a
+// large text needs little memory besides its module's.
 void Parser::read_definitions() {
   SyntaxReader reader(Source{origin_, *origin_->text}, diagnostics_);
   tree_ = &trees_.emplace_back();
@@ -199,19 +199,11 @@ void Parser::fail_with_hint(const Syntax& at, std::string message, std::string h
   throw Failed();
 }
 
-const Entity* Parser::lookup(std::string_view name) const {
-  for (size_t i = scopes_.size(); i-- > 0;) {
-    auto it = scopes_[i].find(name);
-    if (it != scopes_[i].end()) return &it->second;
-  }
-  return nullptr;
-}
-
 void Parser::poison(const Syntax* target) {
   if (!target) return;
   if (target->kind == SyntaxKind::kName) {
     // A name that has a meaning keeps it.
-    if (!lookup(target->text)) scopes_.back().insert_or_assign(std::string(target->text), Entity{});
+    if (!lookup(target->text)) scopes_.define(target->text, Entity{});
   }
   if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
     for (const Syntax* item : target->children) poison(item);
@@ -219,14 +211,12 @@ void Parser::poison(const Syntax* target) {
 }
 void Parser::poison_line(const Line& line) {
   if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
-  if (line.kind == LineKind::kFunction) scopes_.back().insert_or_assign(std::string(line.text), Entity{});
+  if (line.kind == LineKind::kFunction) scopes_.define(line.text, Entity{});
 }
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
-  for (const auto& scope : scopes_) {
-    for (const auto& [name, entity] : scope) names.push_back(name);
-  }
+  for (const auto& [name, entity] : scopes_.visible()) names.push_back(name);
   return names;
 }
 
@@ -249,7 +239,7 @@ Expr Parser::name(const Syntax& at) {
     diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
   }
   // One report per name and function.
-  scopes_.back().insert_or_assign(std::string(at.text), Entity{});
+  scopes_.define(at.text, Entity{});
   throw Failed();
 }
 
@@ -279,10 +269,8 @@ std::string Parser::dotted(const Syntax& at) const {
     path = prefix->second;
   }
   for (size_t i = parts.size(); i-- > 0;) path += "." + std::string(parts[i]);
-  for (const auto& [other, canonical] : kAliases) {
-    if (path == other) return std::string(canonical);
-  }
-  return path;
+  auto alias = kAliases.find(path);
+  return alias == kAliases.end() ? path : std::string(alias->second);
 }
 
 const std::string* Parser::function_named(std::string_view name) const {

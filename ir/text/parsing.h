@@ -8,23 +8,13 @@
 #include "ir/builder.h"
 #include "ir/intrinsics.h"
 #include "ir/text/parser.h"
+#include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
 
 namespace relaxc::text {
 
 // Thrown once an error is reported; caught where statements are separated.
 struct Failed {};
-
-// What a name stands for. Poisoned: its definition failed, so its uses are not reported again.
-struct Entity {
-  std::optional<Expr> expr;  // absent: poisoned, or the module itself
-  bool is_module = false;
-  bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
-  // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a
-  // buffer of one element. thread: the axis that T.env_thread named.
-  enum class Form : uint8_t { kValue, kPointer, kCell, kThread } form = Form::kValue;
-  std::string thread = {};
-};
 
 // A scalar or graph value. A literal has no dtype of its own yet: it takes the other operand's.
 struct Value {
@@ -87,15 +77,8 @@ class Parser {
     return false;
   }
 
-  struct NameScope {
-    explicit NameScope(Parser& p) : parser(p) { parser.scopes_.emplace_back(); }
-    ~NameScope() { parser.scopes_.pop_back(); }
-    Parser& parser;
-  };
-  const Entity* lookup(std::string_view name) const;
-  void define(std::string_view name, Expr value) {
-    scopes_.back().insert_or_assign(std::string(name), Entity{std::move(value)});
-  }
+  const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
+  void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
   // After a failed statement: the names it would have defined.
   void poison(const Syntax* target);
   void poison_line(const Line& line);
@@ -314,7 +297,7 @@ class Parser {
   const Syntax* metadata_ = nullptr;
   std::optional<std::map<std::string, Tensor>> side_tensors_;
   std::map<std::string, std::string, std::less<>> prefixes_;
-  std::vector<std::map<std::string, Entity, std::less<>>> scopes_;
+  Scopes scopes_;
   std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
 
   // Of the function being read.

@@ -18,8 +18,10 @@ constexpr std::string_view kKeywords[] = {
     "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
     "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
 
+// Names outnumber keywords by far.
 bool is_keyword(std::string_view word) {
-  return std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
+  return word.size() >= 2 && word.size() <= 8 &&
+         std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
 }
 
 // How tight a binary operator binds; 0: it is none. ** is unary()'s.
@@ -356,8 +358,8 @@ class SyntaxParser {
       expect(")", "after the base classes");
     }
     if (outermost) class_name_ = line.text;
-    bool body_follows = outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline &&
-                        peek(2).kind == TokenKind::kIndent;
+    bool body_follows =
+        outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
     if (body_follows) {
       next_ += 3;
       in_class_ = true;

@@ -1,0 +1,60 @@
+// Which entity a name means, while text is read: scopes nest, the innermost definition counts.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace relaxc::text {
+
+// What a name stands for. Poisoned: its definition failed, so its uses are not reported again.
+struct Entity {
+  std::optional<Expr> expr;  // absent: poisoned, or the module itself
+  bool is_module = false;
+  bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
+  // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a
+  // buffer of one element. thread: the axis that T.env_thread named.
+  enum class Form : uint8_t { kValue, kPointer, kCell, kThread } form = Form::kValue;
+  std::string thread = {};
+};
+
+// One stack per name, so that a look-up costs the same however deep the scopes nest.
+class Scopes {
+ public:
+  void enter() { scopes_.emplace_back(); }
+  void leave();
+  // Innermost scope. A definition replaces one of the same scope.
+  Entity& define(std::string_view name, Entity entity);
+  Entity* find_here(std::string_view name);
+  std::map<std::string, Entity> here() const;
+  // All scopes.
+  const Entity* find(std::string_view name) const;
+  // Of every name that means something, what it means.
+  std::map<std::string, const Entity*> visible() const;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  struct Definition {
+    size_t depth;
+    Entity entity;
+  };
+  using Stacks = std::unordered_map<std::string, std::vector<Definition>, Hash, std::equal_to<>>;
+  Stacks stacks_;
+  std::vector<std::vector<Stacks::value_type*>> scopes_;  // the names defined in each
+};
+
+struct NameScope {
+  explicit NameScope(Scopes& s) : scopes(s) { scopes.enter(); }
+  ~NameScope() { scopes.leave(); }
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+  Scopes& scopes;
+};
+
+}  // namespace relaxc::text
