@@ -273,7 +273,7 @@ void FunctionEmitter::if_stmt(const IfThenElse& branch) {
 }
 
 void FunctionEmitter::assert_stmt(const Assert& assertion) {
-  return_if(b_.CreateNot(expr(assertion.condition)), b_.getInt32(1), assertion.message.c_str());
+  return_if(b_.CreateNot(expr(assertion.condition)), b_.getInt32(1), assertion.text().c_str());
 }
 
 void FunctionEmitter::return_if(Value condition, Value status, const char* message) {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/visit.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -32,7 +33,8 @@ Attrs Attrs::without(std::string_view key) const {
 
 int64_t Attrs::get_int(std::string_view key, int64_t otherwise) const {
   const AttrValue* value = find(key);
-  return value && value->as<int64_t>() ? *value->as<int64_t>() : otherwise;
+  int64_t number = 0;
+  return value && !value->as<bool>() && from_attr(*value, number) ? number : otherwise;
 }
 std::string Attrs::get_string(std::string_view key, std::string otherwise) const {
   const AttrValue* value = find(key);
@@ -50,7 +52,43 @@ bool operator==(const AttrValue& a, const AttrValue& b) {
   const double* x = a.as<double>();
   const double* y = b.as<double>();
   if (x && y) return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y);
-  return a.value_ == b.value_;
+  if (a.value_.index() != b.value_.index()) return false;
+  return std::visit(
+      [&](const auto& value) {
+        using T = std::remove_cvref_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, Expr>) {
+          return structural_equal(value, *b.as<Expr>());
+        } else {
+          return value == *b.as<T>();
+        }
+      },
+      a.value_);
+}
+
+void AttrValue::visit_exprs(const std::function<void(const Expr&)>& fn) const {
+  if (const Expr* expr = as<Expr>()) fn(*expr);
+  if (const AttrList* list = as<AttrList>()) {
+    for (const AttrValue& item : *list) item.visit_exprs(fn);
+  }
+  if (const Attrs* attrs = as<Attrs>()) {
+    for (const auto& [key, item] : *attrs) item.visit_exprs(fn);
+  }
+}
+
+bool AttrValue::map_exprs(const std::function<Expr(const Expr&)>& fn) {
+  bool changed = false;
+  if (Expr* expr = std::get_if<Expr>(&value_)) {
+    Expr mapped = fn(*expr);
+    changed = !same_node(mapped, *expr);
+    *expr = std::move(mapped);
+  }
+  if (AttrList* list = std::get_if<AttrList>(&value_)) {
+    for (AttrValue& item : *list) changed |= item.map_exprs(fn);
+  }
+  if (Attrs* attrs = std::get_if<Attrs>(&value_)) {
+    for (auto& [key, item] : attrs->entries_) changed |= item.map_exprs(fn);
+  }
+  return changed;
 }
 
 namespace {
@@ -85,7 +123,13 @@ std::string float_text(double value) {
 }  // namespace
 
 std::string to_string(const AttrValue& value) {
+  return to_string(value, [](const Expr& expr) { return debug_print(expr); });
+}
+
+std::string to_string(const AttrValue& value, const std::function<std::string(const Expr&)>& print) {
   struct Print {
+    const std::function<std::string(const Expr&)>& print;
+    std::string operator()(const Expr& v) const { return print(v); }
     std::string operator()(std::monostate) const { return "None"; }
     std::string operator()(bool v) const { return v ? "True" : "False"; }
     std::string operator()(int64_t v) const { return std::to_string(v); }
@@ -94,13 +138,13 @@ std::string to_string(const AttrValue& value) {
     std::string operator()(DType v) const { return fmt::format("R.dtype(\"{}\")", to_string(v)); }
     std::string operator()(const AttrList& list) const {
       std::string text = "[";
-      for (const AttrValue& item : list) text += (text.size() > 1 ? ", " : "") + to_string(item);
+      for (const AttrValue& item : list) text += (text.size() > 1 ? ", " : "") + to_string(item, print);
       return text + "]";
     }
     std::string operator()(const Attrs& attrs) const {
       // A target is a dictionary, an index map the text of a lambda (a list: and of its inverse).
       if (const AttrValue* target = attrs.size() == 1 ? attrs.find("T.target") : nullptr)
-        return fmt::format("T.target({})", to_string(*target));
+        return fmt::format("T.target({})", to_string(*target, print));
       if (const AttrValue* map = attrs.size() == 1 ? attrs.find("T.index_map") : nullptr) {
         if (const std::string* lambda = map->as<std::string>()) return fmt::format("T.index_map({})", *lambda);
         const AttrList* both = map->as<AttrList>();
@@ -110,11 +154,11 @@ std::string to_string(const AttrValue& value) {
       }
       std::string text = "{";
       for (const auto& [key, item] : attrs)
-        text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item);
+        text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item, print);
       return text + "}";
     }
   };
-  return std::visit(Print{}, value.variant());
+  return std::visit(Print{print}, value.variant());
 }
 
 bool from_attr(const AttrValue& value, bool& out) {
@@ -131,11 +175,19 @@ bool from_attr(const AttrValue& value, int64_t& out) {
     out = *flag;
     return true;
   }
+  if (const IntImm* number = value.as<Expr>() ? value.as<Expr>()->as<IntImm>() : nullptr) {
+    out = number->value;
+    return true;
+  }
   if (!value.as<int64_t>()) return false;
   out = *value.as<int64_t>();
   return true;
 }
 bool from_attr(const AttrValue& value, double& out) {
+  if (const FloatImm* number = value.as<Expr>() ? value.as<Expr>()->as<FloatImm>() : nullptr) {
+    out = number->value;
+    return true;
+  }
   if (const int64_t* number = value.as<int64_t>()) {
     out = static_cast<double>(*number);
     return true;

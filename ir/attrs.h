@@ -1,6 +1,7 @@
 // Attributes: an immutable-by-convention dictionary sorted by key, on calls, functions, blocks, loops and modules.
 // Operators read theirs through a struct with fields(): `auto attrs = read_attrs<Conv2DAttrs>(call->attrs)`.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -37,13 +38,16 @@ class Attrs {
   bool get_bool(std::string_view key, bool otherwise) const;
 
  private:
+  friend class AttrValue;
   std::map<std::string, AttrValue, std::less<>> entries_;
 };
 
-// none, bool, int, float, string, dtype, list or dictionary.
+// none, bool, int, float, string, dtype, list, dictionary or expression. Expressions are those of tensor programs that
+// the others cannot say: numbers of a dtype of their own (T.int64(8)), variables and what is computed from them,
+// buffers.
 class AttrValue {
  public:
-  using Variant = std::variant<std::monostate, bool, int64_t, double, std::string, DType, AttrList, Attrs>;
+  using Variant = std::variant<std::monostate, bool, int64_t, double, std::string, DType, AttrList, Attrs, Expr>;
   AttrValue() = default;
   AttrValue(bool value) : value_(value) {}
   template <std::integral T>
@@ -55,6 +59,7 @@ class AttrValue {
   AttrValue(DType value) : value_(value) {}
   AttrValue(AttrList value) : value_(std::move(value)) {}
   AttrValue(Attrs value) : value_(std::move(value)) {}
+  AttrValue(Expr value) : value_(std::move(value)) {}
   AttrValue(const std::vector<int64_t>& values) : value_(AttrList(values.begin(), values.end())) {}
 
   const Variant& variant() const { return value_; }
@@ -63,7 +68,10 @@ class AttrValue {
     return std::get_if<T>(&value_);
   }
   bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
-  // Numbers compare bit for bit, so that NaN equals itself.
+  // The expressions in it, in order; map_exprs replaces them and says whether any became another node.
+  void visit_exprs(const std::function<void(const Expr&)>& fn) const;
+  bool map_exprs(const std::function<Expr(const Expr&)>& fn);
+  // Numbers compare bit for bit, so that NaN equals itself; expressions by structure.
   friend bool operator==(const AttrValue& a, const AttrValue& b);
 
  private:
@@ -72,6 +80,7 @@ class AttrValue {
 
 // "3", "[1, 2]", "\"NCHW\"", "{...}": Python spelling, used by the text format and messages.
 std::string to_string(const AttrValue& value);
+std::string to_string(const AttrValue& value, const std::function<std::string(const Expr&)>& print);
 
 // Conversion between attribute values and the members of an operator's attribute struct. from_attr returns false
 // when the value has the wrong kind.

@@ -138,29 +138,6 @@ bool is_complete(const Type& type) {
   return !type.is<ShapeType>() || known_shape(type);
 }
 
-// What two tries of a call agree on.
-Type common_type(const Type& a, const Type& b) {
-  if (structural_equal(a, b)) return a;
-  if (a.kind() != b.kind()) return object_type();
-  if (const TupleType* items = a.as<TupleType>()) {
-    const std::vector<Type>& others = b.as<TupleType>()->items;
-    if (items->items.size() != others.size()) return object_type();
-    std::vector<Type> result;
-    for (size_t i = 0; i < others.size(); ++i) result.push_back(common_type(items->items[i], others[i]));
-    return tuple_type(std::move(result));
-  }
-  int64_t rank = known_rank(a) == known_rank(b) ? known_rank(a) : -1;
-  if (a.is<ShapeType>()) return shape_type_of_rank(rank);
-  if (!a.is<TensorType>()) return object_type();
-  TensorType result = *a.as<TensorType>();
-  const TensorType& other = *b.as<TensorType>();
-  if (result.dtype != other.dtype) result.dtype.reset();
-  if (!result.shape || !other.shape || !structural_equal(*result.shape, *other.shape)) result.shape.reset();
-  result.ndim = rank;
-  if (result.vdevice != other.vdevice) result.vdevice.clear();
-  return make(std::move(result));
-}
-
 class PartialInference {
  public:
   PartialInference(const OpCall& op, const OpRow& row) : op_(op), row_(row) {

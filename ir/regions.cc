@@ -1,5 +1,7 @@
 #include "ir/regions.h"
 
+#include "ir/arith.h"
+
 namespace relaxc {
 
 namespace {
@@ -8,6 +10,12 @@ class AccessCollector {
  public:
   explicit AccessCollector(const Stmt& body) {
     walk_nodes(body, [&](const NodeRef& node) {
+      if (const For* loop = node.as<For>()) {
+        // Outer loops first.
+        loops_.emplace_back(loop->var, Range{loop->min, loop->extent});
+        auto first = as_int(loop->min), count = as_int(loop->extent);
+        if (first && count && *count > 0) constant_loops_.bind(loop->var, loop->min, loop->extent);
+      }
       visit_children(node, [&](const NodeRef& child, Slot slot) {
         if (child.is<Var>() && slot.role != Role::kField) bound_.insert(child.get());
       });
@@ -21,11 +29,8 @@ class AccessCollector {
     for (size_t d = 0; d < indices.size(); ++d) ranges.push_back(range_of(buffer, d, indices[d]));
     for (BufferRegion& region : regions) {
       if (!same_node(region.buffer, buffer)) continue;
-      for (size_t d = 0; d < ranges.size(); ++d) {
-        bool same = structural_equal(region.ranges[d].min, ranges[d].min) &&
-                    structural_equal(region.ranges[d].extent, ranges[d].extent);
-        if (!same) region.ranges[d] = whole(buffer, d);
-      }
+      for (size_t d = 0; d < ranges.size(); ++d)
+        region.ranges[d] = hull(region.ranges[d], ranges[d]).value_or(whole(buffer, d));
       return;
     }
     regions.push_back({buffer, std::move(ranges)});
@@ -36,16 +41,73 @@ class AccessCollector {
     const Expr& extent = buffer_type(buffer).shape[d];
     return {int_imm(0, dtype_of(extent)), extent};
   }
-  Range range_of(const Buffer& buffer, size_t d, const Expr& index) {
-    bool known = dtype_of(index).lanes == 1;
+  // Both, when they are a constant apart.
+  static std::optional<Range> hull(const Range& a, const Range& b) {
+    if (structural_equal(a.min, b.min) && structural_equal(a.extent, b.extent)) return a;
+    if (dtype_of(a.min) != dtype_of(b.min) || dtype_of(a.extent) != dtype_of(b.extent)) return std::nullopt;
+    auto starts = as_int(relaxc::simplify(b.min - a.min));
+    DType dtype = dtype_of(a.extent);
+    auto ends = as_int(relaxc::simplify(cast_to(b.min - a.min, dtype) + b.extent - a.extent));
+    if (!starts || !ends) return std::nullopt;
+    Expr min = *starts < 0 ? b.min : a.min;
+    Expr extent = *ends > 0 ? cast_to(b.min - a.min, dtype) + b.extent : a.extent;
+    if (*starts < 0) extent = extent + int_imm(-*starts, dtype);
+    return Range{min, relaxc::simplify(extent)};
+  }
+  bool mentions_bound(const Expr& index) const {
+    bool found = false;
     walk(
-        index, [&](const Ref<Var>& var) { known = known && !bound_.contains(var.get()); },
-        [&](const BufferLoad&) { known = false; }, [&](const Let&) { known = false; });
-    if (!known) return whole(buffer, d);
-    return {index, int_imm(1, dtype_of(index))};
+        index, [&](const Ref<Var>& var) { found = found || bound_.contains(var.get()); },
+        [&](const BufferLoad&) { found = true; }, [&](const Let&) { found = true; });
+    return found;
+  }
+  // From the smallest to the largest value that the loops give to the index.
+  Range range_of(const Buffer& buffer, size_t d, const Expr& index) {
+    DType dtype = dtype_of(index);
+    if (dtype.lanes != 1) {
+      const Ramp* ramp = index.as<Ramp>();
+      auto stride = ramp ? as_int(ramp->stride) : std::nullopt;
+      if (!ramp || !stride || *stride < 1 || ramp->lanes < 1) return whole(buffer, d);
+      Range first = range_of(buffer, d, ramp->base);
+      if (structural_equal(first.extent, whole(buffer, d).extent)) return first;
+      return {first.min, relaxc::simplify(first.extent + int_imm((ramp->lanes - 1) * *stride, dtype_of(first.extent)))};
+    }
+    if (!mentions_bound(index)) return {index, int_imm(1, dtype)};
+    // Linear in each loop variable: the ends of the loops are the ends of the index. Inner loops first, as their ends
+    // may depend on outer ones.
+    Expr low = index, high = index;
+    bool linear = dtype.is_integral();
+    for (size_t i = loops_.size(); linear && i-- > 0;) {
+      const auto& [var, range] = loops_[i];
+      for (Expr* end : {&low, &high}) {
+        bool uses = false;
+        walk(*end, [&](const Ref<Var>& used) { uses = uses || same_node(used, var); });
+        if (!uses) continue;
+        Expr one = int_imm(1, dtype_of(var));
+        auto factor = as_int(relaxc::simplify(substitute(*end, {{var.get(), var + one}}) - *end));
+        linear = linear && factor.has_value();
+        if (!linear) break;
+        bool at_last = (*factor > 0) == (end == &high);
+        Expr first = cast_to(range.min, dtype_of(var));
+        Expr last = first + cast_to(range.extent, dtype_of(var)) - one;
+        *end = substitute(*end, {{var.get(), at_last ? last : first}});
+      }
+    }
+    if (linear && !mentions_bound(low) && !mentions_bound(high)) {
+      low = relaxc::simplify(low);
+      return {low, relaxc::simplify(high - low + int_imm(1, dtype))};
+    }
+    // Anything else that stays within constants, such as i % 4.
+    Interval bounds = constant_loops_.bounds(index);
+    auto extent = as_int(whole(buffer, d).extent);
+    bool inside = bounds.min >= 0 && bounds.max >= bounds.min && extent && bounds.max < *extent;
+    if (inside) return {int_imm(bounds.min, dtype), int_imm(bounds.max - bounds.min + 1, dtype)};
+    return whole(buffer, d);
   }
 
   std::unordered_set<const NodeHeader*> bound_;
+  std::vector<std::pair<VarRef, Range>> loops_;
+  Analyzer constant_loops_;
 };
 
 }  // namespace
@@ -63,7 +125,12 @@ Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init) {
   if (init) {
     std::erase_if(result.reads, [&](const BufferRegion& read) {
       for (const BufferRegion& write : result.writes) {
-        if (same_node(read.buffer, write.buffer)) return true;
+        if (!same_node(read.buffer, write.buffer)) continue;
+        bool same = true;
+        for (size_t d = 0; d < read.ranges.size(); ++d)
+          same = same && structural_equal(read.ranges[d].min, write.ranges[d].min) &&
+                 structural_equal(read.ranges[d].extent, write.ranges[d].extent);
+        return same;
       }
       return false;
     });

@@ -8,8 +8,10 @@ struct Accesses {
   std::vector<BufferRegion> reads, writes;  // in order of first access
 };
 // The regions that `body` (and `init`) reads and writes, as ranges over the variables in scope outside of it: an index
-// that depends on a variable bound inside, or on loaded data, covers the whole dim. A buffer allocated inside does not
-// count; nor does the read of an accumulator by its own update (a buffer that is written and has an init).
+// that is linear in loop variables covers what lies between its ends; any other that depends on a variable bound
+// inside, or on loaded data, the whole dim; several accesses the range around them when they are a constant apart. A
+// buffer allocated inside does not count; nor does the read of an accumulator by its own update (a buffer that is
+// written and has an init).
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init = std::nullopt);
 
 }  // namespace relaxc

@@ -80,12 +80,16 @@ struct Evaluate {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Evaluate::value)); }
 };
-// When the condition is false the kernel returns an error with the message.
+// When the condition is false the kernel returns an error with the message, its parts joined. kind: what TVM raises;
+// empty: RuntimeError.
 struct Assert {
   Expr condition;
-  std::string message;
+  std::vector<std::string> message;
+  std::string kind = {};
+  std::string text() const { return fmt::format("{}", fmt::join(message, "")); }
   static constexpr auto fields() {
-    return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message));
+    return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message),
+                      field("kind", &Assert::kind));
   }
 };
 // A named fact about `node` (0: about nothing in particular) in the body that passes agree on (T.attr).
@@ -126,12 +130,15 @@ struct BufferRegion {
     return std::tuple(field("buffer", &BufferRegion::buffer), field("ranges", &BufferRegion::ranges));
   }
 };
-// A window of another buffer under a new name.
+// A window of another buffer under a new name. defines: variables that stand bare in the window's shape, strides or
+// offset and get from here on what these are in the source's memory.
 struct MatchBuffer {
   BufferRegion source;
   Buffer buffer;
+  std::vector<VarRef> defines = {};
   static constexpr auto fields() {
-    return std::tuple(field("source", &MatchBuffer::source), binds("buffer", &MatchBuffer::buffer));
+    return std::tuple(field("source", &MatchBuffer::source), binds("defines", &MatchBuffer::defines),
+                      binds("buffer", &MatchBuffer::buffer));
   }
 };
 // A unit of computation that schedules move: for each binding of its axes (where the predicate holds) the body reads

@@ -1,6 +1,6 @@
 #include "ir/type.h"
 
-#include "ir/expr.h"
+#include "ir/visit.h"
 
 namespace relaxc {
 
@@ -37,6 +37,27 @@ Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype) {
   return make(TensorType{std::nullopt, dtype, ndim, {}});
 }
 Type tuple_type(std::vector<Type> items) { return make(TupleType{std::move(items)}); }
+
+Type common_type(const Type& a, const Type& b) {
+  if (structural_equal(a, b)) return a;
+  if (a.kind() != b.kind()) return object_type();
+  if (const TensorType* x = a.as<TensorType>()) {
+    TensorType result = *x;
+    const TensorType& y = *b.as<TensorType>();
+    if (!x->shape || !y.shape || !structural_equal(*x->shape, *y.shape)) result.shape.reset();
+    if (x->ndim != y.ndim) result.ndim = -1;
+    if (x->dtype != y.dtype) result.dtype.reset();
+    if (x->vdevice != y.vdevice) result.vdevice = {};
+    return make(std::move(result));
+  }
+  if (a.is<ShapeType>()) return shape_type_of_rank(known_rank(a) == known_rank(b) ? known_rank(a) : -1);
+  const TupleType* x = a.as<TupleType>();
+  const TupleType* y = b.as<TupleType>();
+  if (!x || x->items.size() != y->items.size()) return object_type();
+  std::vector<Type> items;
+  for (size_t i = 0; i < x->items.size(); ++i) items.push_back(common_type(x->items[i], y->items[i]));
+  return tuple_type(std::move(items));
+}
 
 const std::vector<Expr>* known_shape(const Type& type) {
   if (const ShapeType* shape = type.as<ShapeType>()) return shape->values ? &*shape->values : nullptr;

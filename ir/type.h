@@ -16,9 +16,10 @@ struct PrimType {
   DType dtype;
   std::optional<DType> pointee = {};
   std::string scope = {};
+  std::optional<Expr> value = {};  // of scalars of the graph: what they equal
   static constexpr auto fields() {
     return std::tuple(field("dtype", &PrimType::dtype), field("pointee", &PrimType::pointee),
-                      field("scope", &PrimType::scope));
+                      field("scope", &PrimType::scope), field("value", &PrimType::value));
   }
 };
 
@@ -114,6 +115,9 @@ Type shape_type_of_rank(int64_t ndim);
 Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span = {});
 Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype);
 Type tuple_type(std::vector<Type> items);
+
+// The most that is true of values of either type, such as the two that an If may give.
+Type common_type(const Type& a, const Type& b);
 
 // The dims of a tensor or shape type when they are known, else null.
 const std::vector<Expr>* known_shape(const Type& type);

@@ -36,7 +36,10 @@ void bind_dims(const Type& pattern, const Type& type, VarMap& dims) {
 bool may_agree(const Type& wanted, const Type& given) {
   if (wanted.is<ObjectType>() || given.is<ObjectType>()) return true;
   if (wanted.kind() != given.kind()) return false;
-  if (const PrimType* type = wanted.as<PrimType>()) return type->dtype == given.as<PrimType>()->dtype;
+  if (const PrimType* type = wanted.as<PrimType>()) {
+    const PrimType& other = *given.as<PrimType>();
+    return type->dtype == other.dtype && (!type->value || !other.value || dims_may_agree(*type->value, *other.value));
+  }
   if (const TupleType* type = wanted.as<TupleType>()) {
     const TupleType& other = *given.as<TupleType>();
     if (type->items.size() != other.items.size()) return false;
@@ -233,6 +236,10 @@ class GraphVerifier {
               print_type(b.value.type()));
       }
     }
+    const PrimType* scalar = b.var.type().as<PrimType>();
+    if (scalar && scalar->value && b.value.type().is<PrimType>() && !dims_may_agree(*scalar->value, b.value))
+      error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
+            print_expr(b.value));
     if (b.cast) {
       bind_dims(*b.cast);
       use_type(*b.cast, span);
@@ -365,8 +372,17 @@ class GraphVerifier {
     }
   }
 
+  // Parameters that nothing matches may stand for any tensors.
+  static bool takes_raw_handles(const PrimFuncRef& program) {
+    return std::any_of(program->params.begin(), program->params.end(), [](const VarRef& param) {
+      const PrimType* scalar = param.type().as<PrimType>();
+      return scalar && scalar->dtype.is_handle();
+    });
+  }
+
   // Tensors, then the values of scalar_arguments() as a shape.
   void kernel_call(const std::string& name, const PrimFuncRef& program, const Call& node, const Span& span) {
+    if (takes_raw_handles(program)) return;
     size_t tensors = node.args.size(), scalars = 0;
     if (!node.args.empty() && node.args.back().is<ShapeExpr>()) {
       --tensors;
@@ -420,6 +436,7 @@ class GraphVerifier {
     for (Type& type : outputs) {
       if (const DTensorType* spread = type.as<DTensorType>()) type = without_shape(*spread);
     }
+    if (takes_raw_handles(*program)) return;
     std::vector<Buffer> buffers = buffer_params(*program);
     if (buffers.size() != types.size() + outputs.size())
       return error(span, "'{}' has {} buffers, got {} inputs and {} outputs [G9]", name, buffers.size(), types.size(),

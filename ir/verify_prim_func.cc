@@ -330,10 +330,7 @@ class ProgramVerifier {
     }
     for (const MatchBuffer& window : node.match_buffers) {
       region(window.source, s.span());
-      // Strides and offsets that stand bare are bound by the window.
-      visit_children(window.buffer.type(), [&](const NodeRef& number, Slot) {
-        if (number.is<Var>() && !scope_.contains(number.get())) define(cast<Var>(number));
-      });
+      for (const VarRef& number : window.defines) define(number);
       buffer_dims(window.buffer);
       define(window.buffer);
     }

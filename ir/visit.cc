@@ -31,6 +31,8 @@ void visit_member(const V& value, Role role, const ChildFn& fn) {
     fn(value, {role, is_exact<V>});
   } else if constexpr (IsVector<V>::value) {
     for (const auto& item : value) visit_member(item, role, fn);
+  } else if constexpr (std::is_same_v<V, Attrs>) {
+    for (const auto& [key, item] : value) item.visit_exprs([&](const Expr& expr) { fn(expr, {role, false}); });
   } else if constexpr (IsOptional<V>::value) {
     if (value) visit_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
@@ -51,6 +53,11 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     if constexpr (is_handle<typename V::value_type> || HasFields<typename V::value_type>) {
       for (auto& item : value) changed |= map_member(item, role, fn);
     }
+    return changed;
+  } else if constexpr (std::is_same_v<V, Attrs>) {
+    AttrValue all(std::move(value));
+    bool changed = all.map_exprs([&](const Expr& expr) { return cast_handle<Expr>(fn(expr, {role, false})); });
+    value = *all.as<Attrs>();
     return changed;
   } else if constexpr (IsOptional<V>::value) {
     return value && map_member(*value, role, fn);
@@ -148,7 +155,8 @@ NodeRef Rewriter::children(const NodeRef& node) {
   if (!is_expr_kind(node.kind())) return result;
   // Dims in the type follow the rewritten variables; scalar types have none.
   Expr expr = cast_handle<Expr>(result);
-  if (expr.type().is<PrimType>() || expr.type().is<ObjectType>()) return result;
+  const PrimType* scalar = expr.type().as<PrimType>();
+  if ((scalar && !scalar->value) || expr.type().is<ObjectType>()) return result;
   return with_type(expr, type(expr.type()));
 }
 
@@ -293,10 +301,17 @@ class EqualVisitor {
       const PrimType* q = y.type().as<PrimType>();
       if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) return differ("type");
     }
-    return dispatch(a, [&](const auto& payload) {
+    // Dims that a function's type introduces are its own.
+    size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
+    bool equal = dispatch(a, [&](const auto& payload) {
       using T = std::remove_cvref_t<decltype(payload)>;
       return members(payload, *b.as<T>(), role == Role::kBindsDeep);
     });
+    for (; outer < introduced_.size(); introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
+    }
+    return equal;
   }
 
  private:
@@ -345,6 +360,8 @@ class EqualVisitor {
         if (a.value.template is<Function>() && !node(a.var, b.var, Role::kBinds)) return false;
       }
       return members(a, b, false);
+    } else if constexpr (std::is_same_v<V, Attrs>) {
+      return attributes(AttrValue(a), AttrValue(b)) || differ();
     } else if constexpr (std::is_same_v<V, Tensor>) {
       return same_contents(a, b) || differ();
     } else if constexpr (std::is_same_v<V, double>) {
@@ -352,6 +369,23 @@ class EqualVisitor {
     } else {
       return a == b || differ();
     }
+  }
+
+  // Expressions in attributes may name variables that are bound around them.
+  bool attributes(const AttrValue& a, const AttrValue& b) {
+    std::vector<Expr> left, right;
+    a.visit_exprs([&](const Expr& expr) { left.push_back(expr); });
+    b.visit_exprs([&](const Expr& expr) { right.push_back(expr); });
+    if (left.empty() && right.empty()) return a == b;
+    auto shape = [](AttrValue value) {
+      value.map_exprs([](const Expr&) { return int_imm(0); });
+      return value;
+    };
+    if (left.size() != right.size() || !(shape(a) == shape(b))) return false;
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (!node(left[i], right[i], Role::kField)) return false;
+    }
+    return true;
   }
 
   bool var(const VarRef& a, const VarRef& b, Role role) {
@@ -364,12 +398,14 @@ class EqualVisitor {
     if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ();
     left_.emplace(a.get(), b.get());
     right_.emplace(b.get(), a.get());
+    introduced_.emplace_back(a.get(), b.get());
     return node(a.type(), b.type(), role);
   }
 
   EqualOptions options_;
   std::vector<std::string> path_;
   std::unordered_map<const NodeHeader*, const NodeHeader*> left_, right_;
+  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> introduced_;
 };
 
 class HashVisitor {
@@ -382,7 +418,9 @@ class HashVisitor {
     if (is_expr_kind(a.kind())) {
       if (const PrimType* prim = cast_handle<Expr>(a).type().as<PrimType>()) leaf(prim->dtype);
     }
+    size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
     dispatch(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
+    for (; outer < introduced_.size(); introduced_.pop_back()) numbers_.erase(introduced_.back());
   }
   uint64_t result() const { return state_; }
 
@@ -425,8 +463,9 @@ class HashVisitor {
     mix(static_cast<uint64_t>(dtype.code) << 32 | static_cast<uint64_t>(dtype.bits) << 16 | dtype.lanes);
   }
   void leaf(const Attrs& attrs) {
-    std::string text = to_string(AttrValue(attrs));
+    std::string text = to_string(AttrValue(attrs), [](const Expr&) { return "?"; });
     bytes(text.data(), text.size());
+    AttrValue(attrs).visit_exprs([&](const Expr& expr) { node(expr, Role::kField); });
   }
   void leaf(const std::string& text) { bytes(text.data(), text.size()); }
   void leaf(double value) { mix(std::bit_cast<uint64_t>(value)); }
@@ -444,10 +483,12 @@ class HashVisitor {
       return leaf(a->name);
     }
     mix(it->second);
+    introduced_.push_back(a.get());
     node(a.type(), role);
   }
 
   EqualOptions options_;
+  std::vector<const NodeHeader*> introduced_;
   uint64_t state_ = 0x9e3779b97f4a7c15;
   std::unordered_map<const NodeHeader*, uint64_t> numbers_;
 };

@@ -199,7 +199,7 @@ PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<
     VarRef index = make_dim("index");
     body.push_back(make(Bind{index, position[axis]}));
     body.push_back(make(Assert{int_imm(0) <= index && index < op.shape(0)[axis],
-                               fmt::format("{}: an index is out of range for axis {}", op.name(), axis)}));
+                               {fmt::format("{}: an index is out of range for axis {}", op.name(), axis)}}));
     position[axis] = index;
   }
   body.push_back(store(out, reduced(op, reduction, load(out, position), at(inputs[2], axes)), position));

@@ -16,12 +16,16 @@ class DimChecker final : public GraphRewriter {
 
   FunctionRef check(const FunctionRef& function) {
     facts_.assign(1, Analyzer());
+    params_ = function->params;
     for (const VarRef& param : function->params) facts_.back().assume_dims(param.type());
     return run(function);
   }
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
+    for (const VarRef& param : std::exchange(params_, {})) require_value(param.type(), param, builder);
+    if (binding.value.type().is<PrimType>())
+      require_value(binding.cast.value_or(binding.var.type()), binding.value, builder);
     if (binding.cast) {
       learn_from_cast(binding);
       return std::nullopt;
@@ -46,6 +50,11 @@ class DimChecker final : public GraphRewriter {
     const Expr a = facts_.back().simplify(check.a), b = facts_.back().simplify(check.b);
     builder.match_cast(shape_expr({a}), shape_type({b}), "check");
     learn(a, b);
+  }
+  // A scalar whose type says what it equals.
+  void require_value(const Type& type, const Expr& scalar, Builder& builder) {
+    const PrimType* stated = type.as<PrimType>();
+    if (stated && stated->value) require({cast_to(scalar, kInt64), cast_to(*stated->value, kInt64)}, builder);
   }
   // The importer and the user state equalities in the same form.
   void learn_from_cast(const Binding& binding) {
@@ -173,6 +182,7 @@ class DimChecker final : public GraphRewriter {
 
   const IRModule& module_;
   std::vector<Analyzer> facts_;  // of each branch that is open
+  std::vector<VarRef> params_;   // those that are not checked yet
 };
 
 }  // namespace

@@ -377,7 +377,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
       [&](const Assert& node) -> StepPtr {
         auto step = std::make_unique<AssertStep>(span);
         step->condition = expr(node.condition);
-        step->message = node.message;
+        step->message = node.text();
         return step;
       },
       [&](const AttrStmt& node) -> StepPtr { return stmt(node.body); },

@@ -88,6 +88,7 @@ std::optional<DType> parse_dtype(std::string_view text) {
     lanes = *parsed + (scalable ? DType::kScalable : 0);
     text = text.substr(0, x);
   }
+  if (text == "uint1") text = "bool";                 // LLVM's way to say it
   if (text == "e4m3_float8") text = "float8_e4m3fn";  // names of TVM 0.17
   if (text == "e5m2_float8") text = "float8_e5m2";
   for (const SmallFloat& row : kSmallFloats) {

@@ -108,6 +108,35 @@ Value Parser::applied_call(const std::string& form, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
+// R.hint_on_device(x, R.device(1, 0), "global"); the device may be R.cpu(0) or tvm.cuda(0) too.
+Value Parser::hint_on_device(const std::string&, const Syntax& at) {
+  constexpr std::pair<std::string_view, int64_t> kDevices[] = {{"cpu", 1},    {"cuda", 2},    {"opencl", 4},
+                                                               {"vulkan", 7}, {"metal", 8},   {"vpi", 9},
+                                                               {"rocm", 10},  {"webgpu", 15}, {"hexagon", 16}};
+  const Syntax* given = arg(at, 1, "dst_vdevice");
+  if (!given) given = arg(at, 1, "device");
+  if (!given || given->kind != SyntaxKind::kCall) return operator_call(*ops_.find("relax.hint_on_device"), at);
+  const Syntax& named = *given->children[0];
+  bool is_device = named.text == "device";
+  std::optional<int64_t> type;
+  if (is_device) {
+    const Syntax& stated = required(*given, 0, "dev_type");
+    if (stated.kind != SyntaxKind::kString) type = constant_int(stated);
+  }
+  std::string kind = is_device && !type ? string(required(*given, 0, "dev_type")) : std::string(named.text);
+  for (const auto& [name, number] : kDevices) {
+    if (!type && kind == name) type = number;
+  }
+  if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
+  const Syntax* index = is_device ? arg(*given, 1, "dev_id") : arg(*given, 0, "dev_id");
+  Call call{op_ref("relax.hint_on_device"), {as_argument(required(at, 0, "data"))}, {}, {}};
+  call.attrs.set("device_type", *type);
+  call.attrs.set("index", index ? constant_int(*index) : int64_t{0});
+  const Syntax* scope = arg(at, 2, "memory_scope");
+  call.attrs.set("memory_scope", scope ? string(*scope) : "global");
+  return typed_call(std::move(call), at);
+}
+
 namespace {
 
 // Where the arguments of the forms of call_tir stand.
@@ -218,6 +247,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
                              {"R.call_tir", &Parser::call_tir},
                              {"R.call_tir_inplace", &Parser::call_tir},
                              {"R.call_tir_with_grad", &Parser::call_tir},
+                             {"R.hint_on_device", &Parser::hint_on_device},
                              {"R.invoke_closure", &Parser::applied_call},
                              {"R.invoke_pure_closure", &Parser::applied_call},
                              {"R.make_closure", &Parser::applied_call},
@@ -228,7 +258,6 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (form == "R.const") return constant(at);
   if (form == "R.shape") {
     std::vector<Expr> values;
-    check_keywords(at, {"value"});
     for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(dim(*item, kInt64));
     return {shape_expr(std::move(values), span(at))};
   }
@@ -363,7 +392,6 @@ void list_shape(const Syntax& at, std::vector<int64_t>& shape) {
 }  // namespace
 
 Value Parser::constant(const Syntax& at) {
-  check_keywords(at, {"value", "dtype", "shape", "encoding"});
   const Syntax& value = required(at, 0, "value");
   const Syntax* stated = arg(at, 1, "dtype");
   std::optional<DType> wanted = stated ? std::optional(dtype(*stated)) : std::nullopt;
@@ -432,6 +460,8 @@ Value Parser::constant(const Syntax& at) {
       if (!from_attr(elements[i], real)) fail(value, "expected numbers, got {}", to_string(elements[i]));
       data.set_double(static_cast<int64_t>(i), real);
     } else {
+      if (from_attr(elements[i], whole) && !fits(whole, *wanted))
+        fail(value, "{} does not fit in {}", whole, to_string(*wanted));
       if (!from_attr(elements[i], whole))
         fail(value, "expected elements of {}, got {}", to_string(*wanted), to_string(elements[i]));
       data.set_int(static_cast<int64_t>(i), whole);

@@ -7,6 +7,7 @@
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/text/parsing.h"
+#include "support/checked_math.h"
 
 namespace relaxc::text {
 
@@ -27,6 +28,8 @@ constexpr OperatorRow kOperators[] = {
 };
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
+}  // namespace
+
 bool fits(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value == 0 || value == 1;
   if (dtype.bits >= 64) return true;
@@ -34,8 +37,6 @@ bool fits(int64_t value, DType dtype) {
   int64_t least = dtype.is_uint() ? 0 : -(int64_t{1} << (dtype.bits - 1));
   return value >= least && value <= most;
 }
-
-}  // namespace
 
 std::optional<int64_t> scalable_lanes(const Expr& count) {
   if (op_name(count) == "tir.vscale") return -1;
@@ -129,10 +130,74 @@ void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
 
 Value Parser::number(const Syntax& at) {
   AttrValue value = attr_value(at);
-  if (const double* real = value.as<double>()) return {float_imm(*real, kFloat32, span(at)), true, *real};
-  int64_t whole = *value.as<int64_t>();
-  DType dtype = default_int_ == kInt32 && !fits(whole, kInt32) ? kInt64 : default_int_;
-  return {int_imm(whole, dtype, span(at)), true};
+  if (const double* real = value.as<double>()) return literal(*real, at);
+  return literal(*value.as<int64_t>(), at);
+}
+Value Parser::literal(int64_t value, const Syntax& at) {
+  DType dtype = default_int_ == kInt32 && !fits(value, kInt32) ? kInt64 : default_int_;
+  return {int_imm(value, dtype, span(at)), true};
+}
+Value Parser::literal(double value, const Syntax& at) { return {float_imm(value, kFloat32, span(at)), true, value}; }
+
+std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at) {
+  const IntImm* x = a.literal ? a.expr.as<IntImm>() : nullptr;
+  const IntImm* y = b.literal ? b.expr.as<IntImm>() : nullptr;
+  std::optional<double> u = x ? static_cast<double>(x->value) : a.literal ? a.exact : std::nullopt;
+  std::optional<double> v = y ? static_cast<double>(y->value) : b.literal ? b.exact : std::nullopt;
+  if (!u || !v) return std::nullopt;
+  auto no_value = [&] {
+    auto text = [](const IntImm* whole, double real) {
+      return whole ? fmt::format("{}", whole->value) : fmt::format("{}", real);
+    };
+    fail(at, "{} {} {} has no value", text(x, *u), op, text(y, *v));
+  };
+  std::optional<BinaryOp> operation = operator_of(op);
+  bool divides = op == "/" || op == "//" || op == "%";
+  if (divides && *v == 0) no_value();
+  if (operation && info(*operation).compares) {
+    auto compare = [&](auto p, auto q) {
+      return op == "=="   ? p == q
+             : op == "!=" ? p != q
+             : op == "<"  ? p < q
+             : op == "<=" ? p <= q
+             : op == ">"  ? p > q
+                          : p >= q;
+    };
+    return Value{bool_imm(x && y ? compare(x->value, y->value) : compare(*u, *v), span(at))};
+  }
+  if (op == "/") return literal(*u / *v, at);
+  if (op == "**" && (!x || !y || y->value < 0)) return literal(std::pow(*u, *v), at);
+  if (x && y) {
+    std::optional<int64_t> result;
+    if (op == "**") {
+      result = 1;
+      for (int64_t i = 0; result && i < y->value; ++i) {
+        if (x->value == 0 || x->value == 1) {
+          result = x->value;
+          break;
+        }
+        result = checked_mul(*result, x->value);
+      }
+    } else if (op == "+") {
+      result = checked_add(x->value, y->value);
+    } else if (op == "-") {
+      result = checked_sub(x->value, y->value);
+    } else if (op == "*") {
+      result = checked_mul(x->value, y->value);
+    } else if (op == "<<") {
+      if (y->value >= 0 && y->value < 63) result = checked_mul(x->value, int64_t{1} << y->value);
+    } else if (operation) {
+      result = fold_int(*operation, x->value, y->value, kInt64);
+    }
+    if (!result) no_value();
+    return literal(*result, at);
+  }
+  if (op == "+") return literal(*u + *v, at);
+  if (op == "-") return literal(*u - *v, at);
+  if (op == "*") return literal(*u * *v, at);
+  if (op == "//") return literal(std::floor(*u / *v), at);
+  if (op == "%") return literal(*u - std::floor(*u / *v) * *v, at);
+  return std::nullopt;
 }
 
 Value Parser::eval(const Syntax& at) {
@@ -169,6 +234,7 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kAttribute: {
       if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
       if (auto value = buffer_property(at)) return *value;
+      if (auto value = tensor_property(at)) return *value;
       std::string path = dotted(at);
       if (!path.empty()) fail(at, "'{}' is no value; call it", path);
       fail(at, "'.{}' is not known here", at.text);
@@ -217,6 +283,7 @@ Value Parser::unary(const Syntax& at) {
     return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
   }
   if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' of {}", to_string(dtype));
+  if (auto folded = fold_literals("*", value, literal(int64_t{-1}, at), at)) return *folded;
   Expr minus_one = scalar_imm(-1, dtype);
   return {relaxc::binary(BinaryOp::kMul, value.expr, minus_one, span(at)), value.literal};
 }
@@ -244,6 +311,7 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
 
 Value Parser::binary(const Syntax& at) {
   Value a = eval(*at.children[0]), b = eval(*at.children[1]);
+  if (auto folded = fold_literals(at.text, a, b, at)) return *folded;
   if (in_graph_ && (!is_scalar(a.expr) || !is_scalar(b.expr))) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
   if (!op) fail_with_hint(at, fmt::format("'{}' of scalars", at.text), at.text == "**" ? "T.pow" : "");
@@ -297,6 +365,32 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
     if (type.elem_offset) return Value{*type.elem_offset};
     if (type.offset_factor == 0) return Value{int_imm(0, kInt32)};
     return Value{intrinsic(kBufferElemOffset, {*owner}, kInt32, span(at))};
+  }
+  return std::nullopt;
+}
+
+// x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: what it turns out to have when the program runs.
+std::optional<Value> Parser::tensor_property(const Syntax& at) {
+  constexpr std::pair<std::string_view, const char*> kProperties[] = {
+      {"bits", "relax.inspect.tensor_dtype_bits"},         {"code", "relax.inspect.tensor_dtype_code"},
+      {"lanes", "relax.inspect.tensor_dtype_lanes"},       {"ndim", "relax.inspect.tensor_ndim"},
+      {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
+      {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
+  bool indexed = at.kind == SyntaxKind::kSubscript;
+  const Syntax& access = indexed ? *at.children[0] : at;
+  if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
+  bool of_dtype = access.text == "bits" || access.text == "code" || access.text == "lanes";
+  const Syntax* owner = access.children[0];
+  if (of_dtype) owner = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype" ? owner->children[0] : nullptr;
+  const Entity* entity = owner && owner->kind == SyntaxKind::kName ? lookup(owner->text) : nullptr;
+  if (!entity || !entity->expr || !entity->expr->type().is<TensorType>()) return std::nullopt;
+  bool takes_axis = access.text == "shape" || access.text == "strides";
+  if (takes_axis != indexed) return std::nullopt;
+  for (const auto& [name, op] : kProperties) {
+    if (access.text != name) continue;
+    Call call{op_ref(op), {*entity->expr}, {}, {}};
+    if (indexed) call.args.push_back(scalar(*at.children[1], kInt64));
+    return typed_call(std::move(call), at);
   }
   return std::nullopt;
 }
@@ -411,6 +505,7 @@ Value Parser::subscript(const Syntax& at) {
   while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
   if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
   if (auto property = buffer_property(at)) return *property;
+  if (auto property = tensor_property(at)) return *property;
   if (auto named = named_buffer(*at.children[0])) return load(*named, at);
   Value object = eval(*at.children[0]);
   if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
@@ -446,7 +541,7 @@ Value Parser::call(const Syntax& at) {
     if (!in_graph_) return program_call(*function, at);
     return function_call(global_var(*function, declared_.at(*function)), at);
   }
-  std::string path = dotted(callee);
+  std::string path = called(at);
   if (path == "float") {
     AttrValue value = attr_value(at);
     return {float_imm(*value.as<double>(), kFloat32, span(at)), true};

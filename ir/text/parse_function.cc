@@ -159,7 +159,7 @@ void Parser::relax_line(const Line& line, Body& body) {
       return relax_if(line, body);
     case LineKind::kWith: {
       const Syntax& item = *line.items[0].first;
-      std::string path = item.kind == SyntaxKind::kCall ? dotted(*item.children[0]) : "";
+      std::string path = called(item);
       if (path != "R.dataflow")
         fail_with_hint(item, "expected R.dataflow() after 'with'", path.empty() ? "" : "R.dataflow()");
       if (body.in_dataflow) fail(line, "a dataflow block inside of another");
@@ -223,10 +223,9 @@ void Parser::nested_function(const Line& line) {
 
 // R.match_cast(value, type) and the form of 2022, R.match_shape(value, (n, 4)); nullopt for anything else.
 std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated) {
-  std::string path = at.kind == SyntaxKind::kCall ? dotted(*at.children[0]) : "";
+  std::string path = called(at);
   if (path != "R.match_cast" && path != "R.match_shape") return std::nullopt;
   bool early = path == "R.match_shape";
-  check_keywords(at, {"value", "struct_info", "shape"});
   const Syntax& value_at = required(at, 0, "value");
   const Syntax& wanted = required(at, 1, early ? "shape" : "struct_info");
   Expr value = as_argument(value_at);
@@ -239,11 +238,12 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
   } else if (type_name(wanted) == "R.Prim" && wanted.kind == SyntaxKind::kCall && keyword(wanted, "value")) {
     // A new dim of a scalar's value.
+    if (!value.type().is<PrimType>()) fail(value_at, "expected a scalar");
     const Syntax& dim = *keyword(wanted, "value");
     Expr var = expr(dim);
-    if (!var.is<Var>() || !value.type().is<PrimType>())
-      fail(dim, "expected a new dim: checks of scalars are not supported yet");
-    return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
+    bool is_new = var.is<Var>() && undefined_.erase(var.get());
+    if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
+    cast = type(wanted);
   } else {
     cast = type(wanted);
   }
@@ -302,7 +302,7 @@ void Parser::relax_call_line(const Line& line, Body& body) {
   const Syntax& at = *line.value;
   if (at.kind == SyntaxKind::kConstant && at.text == "...") return;
   if (at.kind != SyntaxKind::kCall) fail(line, "this expression does nothing; bind it to a name");
-  std::string path = dotted(*at.children[0]);
+  std::string path = called(at);
   if (path == "R.func_attr") {
     for (const auto& [key, value] : attrs(required(at, 0, "attrs"))) body.attrs.set(key, value);
     return;
@@ -382,7 +382,7 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
   if (!target.empty() && target != final.var->name)
     fail(last, "the branches assign different names: '{}' and '{}'", target, final.var->name);
   target = final.var->name;
-  if (!annotation) annotation = final.var.type();
+  annotation = annotation ? common_type(*annotation, final.var.type()) : final.var.type();
   Expr result = final.var;
   if (is_leaf(final.value) && !final.cast) {
     result = final.value;

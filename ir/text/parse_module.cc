@@ -53,7 +53,7 @@ bool Parser::type_variables(const Line& line) {
 
 void Parser::module_line(const Line& line) {
   if (line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall) {
-    std::string callee = dotted(*line.value->children[0]);
+    std::string callee = called(*line.value);
     if (callee == "I.module_attrs") {
       for (const auto& [key, value] : attrs(required(*line.value, 0, "attrs"))) module_.attrs.set(key, value);
       return;
@@ -71,7 +71,7 @@ void Parser::module_line(const Line& line) {
 }
 
 Expr Parser::external_function(const Syntax& at) {
-  check_keywords(at, {"global_symbol", "struct_info", "name"});
+  check_signature("R.ExternFunc", at);
   const Syntax& symbol = required(at, 0, keyword(at, "name") ? "name" : "global_symbol");
   Expr function = extern_func(string(symbol), span(at));
   const Syntax* stated = arg(at, 1, "struct_info");
@@ -102,7 +102,7 @@ Parser::Pending Parser::declare(const Line& line) {
     known = true;
     pending.is_program = name == "T.prim_func";
     if (!is_call) continue;
-    check_keywords(*decorator, {"private", "check_well_formed", "pure", "s_tir", "persistent"});
+    check_signature(name, *decorator);
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
     if (const Syntax* flag = keyword(*decorator, "private")) pending.is_private = constant_bool(*flag);
     if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
@@ -132,7 +132,7 @@ void Parser::global_infos(const Syntax& at) {
 }
 
 GlobalInfo Parser::global_info(const Syntax& at) {
-  std::string path = at.kind == SyntaxKind::kCall ? dotted(*at.children[0]) : "";
+  std::string path = called(at);
   if (path == "I.dummy_global_info") return DummyInfo{};
   if (path == "I.vdevice") return vdevice(at);
   if (path == "R.device_mesh") return device_mesh(at);
@@ -141,7 +141,7 @@ GlobalInfo Parser::global_info(const Syntax& at) {
 }
 
 VDevice Parser::vdevice(const Syntax& at) {
-  check_keywords(at, {"target", "vdevice_id", "memory_scope"});
+  check_signature("I.vdevice", at);
   VDevice result;
   const Syntax& target = required(at, 0, "target");
   result.target = attr_value(target);
@@ -224,9 +224,8 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
     if (!named) fail(at, "the module has no device mesh '{}'", text);
     return *named;
   }
-  if (at.kind != SyntaxKind::kCall || dotted(*at.children[0]) != "R.device_mesh")
+  if (called(at) != "R.device_mesh")
     fail(at, "expected a device mesh: \"mesh[0]\" or R.device_mesh((2, 2), I.Range(0, 4))");
-  check_keywords(at, {"shape", "device_ids"});
   for (const Syntax* item : items(required(at, 0, "shape"))) mesh.shape.push_back(constant_int(*item));
   const Syntax& devices = required(at, 1, "device_ids");
   std::optional<int64_t> count = element_count(mesh.shape);

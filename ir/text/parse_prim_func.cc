@@ -34,6 +34,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   handles_.clear();
   func_attrs_ = {};
   root_allocations_.clear();
+  undefined_.clear();
   loops_.clear();
   hidden_.clear();
   NameScope scope(scopes_);
@@ -98,16 +99,17 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   }
   // Blocks stand below a root block; text leaves it out unless it says something.
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
-  bool has_root = only && only->name == "root" && only->iter_vars.empty();
+  bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
+  bool needs_root = holds_block(body) && !has_root;
+  // Those that a block cannot hold, or all where there is none, come first.
+  auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
+    return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
+  });
+  for (auto it = own; it != root_allocations_.end(); ++it)
+    root.block.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
+  body.insert(body.begin(), root_allocations_.begin(), own);
   Stmt result = no_op();
-  if (holds_block(body) && !has_root) {
-    size_t first = 0;
-    for (; first < body.size(); ++first) {
-      const AllocBuffer* alloc = body[first].as<AllocBuffer>();
-      if (!alloc || !root_allocations_.contains(alloc->buffer.get())) break;
-      root.block.alloc_buffers.push_back(alloc->buffer);
-    }
-    body.erase(body.begin(), body.begin() + static_cast<ptrdiff_t>(first));
+  if (needs_root) {
     root.block.body = seq(std::move(body), span(line));
     result = make(std::move(root.block), span(line));
   } else {
@@ -197,8 +199,14 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       out.push_back(assertion(*line.value, line.extra, line));
       return;
     case LineKind::kReturn: {
-      if (!line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None")) return;
+      bool bare = !line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None");
+      bool ends = bare && statement_depth_ == 1 && index + 1 == lines.size();
+      if (ends) return;  // as the function would anyway
       body_starts();
+      if (bare) {
+        out.push_back(evaluate(no_value("tir.ret", span(line)), span(line)));
+        return;
+      }
       Expr value = scalar(*line.value);
       out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
       return;
@@ -221,15 +229,19 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
 
 // n = T.int64(); m, n = T.int64(), T.int64().
 bool Parser::define_free_vars(const Line& line) {
-  if (!line.value || line.annotation) return false;
+  if (!line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
   if (values.empty()) return false;
   std::vector<Type> dtypes;
   for (const Syntax* value : values) {
-    if (value->kind != SyntaxKind::kCall || !value->keywords.empty()) return false;
+    if (value->kind != SyntaxKind::kCall) return false;
+    for (const Keyword& keyword : value->keywords) {
+      if (keyword.name != "is_size_var") return false;
+    }
     std::string path = dotted(*value->children[0]);
     // T.var("int64"), and T.Var("n", "int64") whose name is that on the left.
-    size_t at = path == "T.var" ? 1 : path == "T.Var" ? 2 : 0;
+    size_t at = path == "T.var" ? 1 : path == "T.Var" || path == "T.SizeVar" ? 2 : 0;
+    if (line.annotation && at == 0) return false;
     if (path == "T.handle" || (at > 0 && positional(*value) == at)) {
       dtypes.push_back(at > 0 ? prim_type(dtype(*value->children[at])) : type(*value));
       continue;
@@ -248,7 +260,9 @@ bool Parser::define_free_vars(const Line& line) {
         fail(*targets[i], "'{}' is {} in the signature", var_name, to_string(dtype_of(*known->expr)));
       continue;
     }
-    define(var_name, make_var(var_name, dtypes[i], span(*targets[i])));
+    VarRef var = make_var(var_name, dtypes[i], span(*targets[i]));
+    undefined_.insert(var.get());
+    define(var_name, var);
   }
   return true;
 }
@@ -262,8 +276,14 @@ bool Parser::define_axis(const Line& line) {
   if (blocks_.size() < 2) fail(line, "axes belong into a block: with T.block(\"name\"):");
   if (!state.at_head) fail(line, "axes stand before the statements of a block");
   std::vector<const Syntax*> targets = items(*line.target);
+  const Syntax* stated = keyword(call, "dtype");
+  std::optional<DType> axis_dtype = stated ? std::optional(dtype(*stated)) : std::nullopt;
   auto add = [&](const Syntax& target, Range domain, IterKind kind, Expr value) {
     std::string var_name = name_of_target(target);
+    for (const IterVar& other : state.block.iter_vars) {
+      if (other.var->name == var_name && var_name != "_") fail(target, "axis '{}' is given twice", var_name);
+    }
+    if (axis_dtype) domain.extent = cast_to(domain.extent, *axis_dtype);
     DType type = dtype_of(domain.extent);
     domain.min = cast_to(domain.min, type);
     VarRef var = make_var(var_name, prim_type(type), span(target));
@@ -335,8 +355,39 @@ void Parser::match_param(const Line& line, const Syntax& call) {
   if (param.type().is<BufferType>()) fail(handle, "'{}' is matched twice", handle.text);
   std::string buffer_name = name_of_target(*line.target);
   VarRef var = make_var(buffer_name, make(buffer_type_of(call, 1), span(*line.value)), span(*line.target));
+  visit_children(var.type(), [&](const NodeRef& number, Slot) { undefined_.erase(number.get()); });
   param = var;
   define(buffer_name, var);
+}
+
+// W = T.match_buffer(A[0:16, j], (16,), strides=[s]): variables that nothing else defines become what they are there.
+void Parser::window(const Line& line, const Syntax& call, const Syntax& source) {
+  BufferRegion matched = region(source);
+  const BufferType& from = buffer_type(matched.buffer);
+  BufferType type{};
+  if (arg(call, 1, "shape")) {
+    type = buffer_type_of(call, 1);
+    if (!arg(call, 2, "dtype")) type.dtype = from.dtype;
+  } else {
+    type.dtype = from.dtype;
+    for (const Range& range : matched.ranges) type.shape.push_back(range.extent);
+  }
+  if (type.dtype != from.dtype)
+    fail(call, "a window of {} on '{}', which holds {}", to_string(type.dtype), matched.buffer->name,
+         to_string(from.dtype));
+  size_t rank = type.shape.size(), ranges = matched.ranges.size();
+  for (size_t d = 0; d < rank && d < ranges; ++d) {
+    auto own = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
+    if (own && of && *own != *of) fail(call, "a window of {} elements on a region of {}", *own, *of);
+  }
+  MatchBuffer result{std::move(matched),
+                     make_var(name_of_target(*line.target), make(std::move(type), span(call)), span(*line.target)),
+                     {}};
+  visit_children(result.buffer.type(), [&](const NodeRef& number, Slot) {
+    if (undefined_.erase(number.get())) result.defines.push_back(cast<Var>(number));
+  });
+  define(result.buffer->name, result.buffer);
+  blocks_.back()->block.match_buffers.push_back(std::move(result));
 }
 
 bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
@@ -351,11 +402,7 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
       return true;
     }
     if (blocks_.size() < 2 || !state.at_head) fail(line, "a window of a buffer stands at the head of a block");
-    BufferRegion window = region(source);
-    std::string buffer_name = name_of_target(*line.target);
-    VarRef var = make_var(buffer_name, make(buffer_type_of(call, 1), span(call)), span(*line.target));
-    state.block.match_buffers.push_back({std::move(window), var});
-    define(buffer_name, var);
+    window(line, call, source);
     return true;
   }
   // Allocations of a block, or of the statements after them; with data=, views of memory that is there.
@@ -363,11 +410,9 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
     std::string_view path;
     const char* scope;  // when fixed
   };
-  constexpr AllocRow kAllocs[] = {{"T.alloc_buffer", nullptr},
-                                  {"T.decl_buffer", nullptr},
-                                  {"T.Buffer", nullptr},
-                                  {"T.alloc_local", "local"},
-                                  {"T.alloc_shared", "shared"}};
+  constexpr AllocRow kAllocs[] = {{"T.alloc_buffer", nullptr}, {"T.sblock_alloc_buffer", nullptr},
+                                  {"T.decl_buffer", nullptr},  {"T.Buffer", nullptr},
+                                  {"T.alloc_local", "local"},  {"T.alloc_shared", "shared"}};
   const AllocRow* row = nullptr;
   for (const AllocRow& candidate : kAllocs) {
     if (path == candidate.path) row = &candidate;
@@ -377,7 +422,6 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   std::string buffer_name = name_of_target(*line.target);
   BufferType buffer_type{};
   if (is_cell) {
-    check_keywords(call, {"dtype", "scope"});
     buffer_type.dtype = dtype(required(call, 0, "dtype"));
     buffer_type.shape = {int_imm(1, kInt32)};
     const Syntax* scope = arg(call, 1, "scope");
@@ -392,12 +436,17 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
   define(buffer_name, var);
   if (is_cell) scopes_.find_here(buffer_name)->form = Entity::Form::kCell;
-  bool in_block = path == "T.alloc_buffer" && !is_view;
-  if (in_block && blocks_.size() >= 2 && state.at_head && annotations.empty()) {
+  // Before 0.24 T.alloc_buffer belongs to the block around it, wherever it stands; later it is a statement.
+  bool in_block = (path == "T.alloc_buffer" || path == "T.sblock_alloc_buffer") && !is_view;
+  bool hoists = path == "T.sblock_alloc_buffer" || !mutable_scalars_;
+  if (in_block && blocks_.size() >= 2 && hoists && annotations.empty()) {
     state.block.alloc_buffers.push_back(var);
     return true;
   }
-  if (in_block && blocks_.size() == 1 && state.at_head) root_allocations_.insert(var.get());
+  if (in_block && blocks_.size() == 1 && hoists) {
+    root_allocations_.push_back(make(AllocBuffer{var, std::move(annotations)}, span(line)));
+    return true;
+  }
   if (!in_block) state.at_head = false;
   out.push_back(make(AllocBuffer{var, std::move(annotations)}, span(line)));
   return true;
@@ -445,6 +494,7 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   if (define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
   blocks_.back()->at_head = false;
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt, out);
+  if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line, out);
   std::string var_name = name_of_target(*line.target);
   const Syntax& source = *line.value;
   bool is_bind = source.kind == SyntaxKind::kCall && dotted(*source.children[0]) == "T.bind";
@@ -473,6 +523,21 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   VarRef var = make_var(var_name, stated.value_or(value.expr.type()), span(*line.target));
   out.push_back(make(Bind{var, value.expr}, span(line)));
   define(var_name, var);
+}
+
+// m, n = A.shape: other names of the dims; x, y = a + 1, b.
+void Parser::unpack_scalars(const Line& line, std::vector<Stmt>& out) {
+  std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
+  if (line.value->kind == SyntaxKind::kAttribute && line.value->text == "shape") {
+    std::vector<Expr> shape = dims(*line.value, kInt32);
+    if (shape.size() != targets.size()) fail(line, "{} names for {} dims", targets.size(), shape.size());
+    for (size_t i = 0; i < targets.size(); ++i) define(name_of_target(*targets[i]), shape[i]);
+    return;
+  }
+  if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
+  std::vector<Value> read;
+  for (const Syntax* value : values) read.push_back(eval(*value));
+  for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i], out);
 }
 
 // Names that the function assigns again where they are visible.
@@ -633,7 +698,6 @@ void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stm
 
 Stmt Parser::block(const Line& line, const Syntax& call) {
   std::string block_name = positional(call) > 0 ? string(*call.children[1]) : "";
-  check_keywords(call, {"no_realize", "name_hint", "exec_scope"});
   NameScope scope(scopes_);
   BlockState state(block_name);
   blocks_.push_back(&state);

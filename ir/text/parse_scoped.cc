@@ -68,11 +68,16 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
       fail_with_hint(*call.children[0], "expected a loop: range(n), T.grid(m, n), T.parallel(n)", near.value_or(""));
     }
     result.kind = *known;
-    check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll"});
+    check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll", "dtype"});
     if (const Syntax* unroll = keyword(call, "unroll"); unroll && constant_bool(*unroll))
       result.kind = ForKind::kUnrolled;
     if (targets.size() != 1) fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
     size_t count = positional(call);
+    // T.thread_binding(32, "threadIdx.x")
+    const Syntax* axis = keyword(call, "thread");
+    if (!axis && result.kind == ForKind::kThreadBinding && count > 1 &&
+        call.children.back()->kind == SyntaxKind::kString)
+      axis = call.children[count--];
     const Syntax* stop = count > 1 ? call.children[2] : count == 1 ? call.children[1] : nullptr;
     const Syntax* start = count > 1 ? call.children[1] : nullptr;
     if (const Syntax* named = keyword(call, "stop")) {
@@ -82,6 +87,10 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
     if (const Syntax* named = keyword(call, "start")) start = named;
     if (!stop || count > 3) fail(call, "expected an extent, or start, stop and step; got {} arguments", count);
     result.heads.push_back({name_of_target(*targets[0]), span(*targets[0]), range(start, *stop, call)});
+    if (const Syntax* stated = keyword(call, "dtype")) {
+      Range& own = result.heads[0].range;
+      own = {cast_to(own.min, dtype(*stated)), cast_to(own.extent, dtype(*stated))};
+    }
     if (const Syntax* step = count == 3 ? call.children[3] : keyword(call, "step"); step && step->text != "None") {
       Value value = eval(*step);
       DType dtype = dtype_of(result.heads[0].range.extent);
@@ -92,7 +101,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
       if (known_step && *known_step < 1) fail(*step, "a step of {}; steps are positive", *known_step);
       if (known_step != 1) result.step = wanted;
     }
-    if (const Syntax* axis = keyword(call, "thread")) result.thread = string(*axis);
+    if (axis) result.thread = thread_tag(*axis);
     if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
       fail(call, "'thread' belongs to T.thread_binding, and is required there");
     if (const Syntax* notes = keyword(call, "annotations"); notes && notes->text != "None")
@@ -145,6 +154,18 @@ void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
 
 // ---- Threads
 
+// Targets have tags of their own; a near miss of a known one is a mistake.
+std::string Parser::thread_tag(const Syntax& at) {
+  std::string tag = string(at);
+  const std::vector<std::string> known = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                          "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                          "vthread.y",   "vthread.z",   "cthread"};
+  bool exact = std::find(known.begin(), known.end(), tag) != known.end();
+  std::optional<std::string> near = exact ? std::nullopt : nearest(tag, known);
+  if (near) fail_with_hint(at, fmt::format("unknown thread axis '{}'", tag), quoted(*near));
+  return tag;
+}
+
 Stmt Parser::thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest) {
   DType dtype = dtype_of(extent);
   if (!dtype.is_integral() || dtype.lanes != 1) fail(at, "expected an integer extent, got {}", to_string(dtype));
@@ -161,7 +182,7 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
   const Syntax& axis = required(call, 0, "thread");
   Expr extent = scalar(required(call, 1, "extent"));
   if (axis.kind == SyntaxKind::kString) {
-    std::string thread = string(axis);
+    std::string thread = thread_tag(axis);
     std::string name = target ? name_of_target(*target) : thread;
     std::replace(name.begin(), name.end(), '.', '_');
     return thread_loop(name, thread, extent, call, rest);
@@ -196,6 +217,12 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   // A thread axis with its extent is a launch.
   bool launches = key == "thread_extent" || key == "virtual_thread";
   const Entity* axis = about.kind == SyntaxKind::kName ? lookup(about.text) : nullptr;
+  std::string_view about_thread = axis ? std::string_view(axis->thread) : "";
+  // A launch of a virtual thread is told by its tag.
+  if (key == "virtual_thread" && !about_thread.empty() && !about_thread.starts_with("vthread")) {
+    report(call, "virtual threads of the axis '{}' are not supported yet", about_thread).kind = ErrorKind::kUnsupported;
+    throw Failed();
+  }
   if (launches && axis && !axis->thread.empty())
     return thread_loop(std::string(about.text), axis->thread, scalar(value_at), call, rest);
   bool is_iter = about.kind == SyntaxKind::kCall && dotted(*about.children[0]) == "T.iter_var";
@@ -261,7 +288,8 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   } else {
     if (const Syntax* scope = arg(call, 2, "scope"); scope && !string(*scope).empty()) type.scope = string(*scope);
     const Syntax* condition = arg(call, 3, "condition");
-    if (condition && condition->text != "True" && condition->text != "None")
+    bool always = !condition || condition->text == "None" || is_int(scalar(*condition), 1);
+    if (!always)
       report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
   }
   std::string name = name_of_target(target);
@@ -273,28 +301,34 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
 
 // The later form of the message is a kind and the parts of the text.
 Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& line) {
-  Expr holds = condition(test);
-  std::string text;
-  if (message && message->kind == SyntaxKind::kTuple && !message->children.empty()) {
-    for (const Syntax* part : items(*message->children.back())) text += string(*part);
+  Assert result{condition(test), {}};
+  if (message && message->kind == SyntaxKind::kTuple) {
+    if (message->children.size() != 2) fail(*message, "expected (kind, [parts of the message])");
+    const Syntax& kind = *message->children[0];
+    if (kind.text != "None") result.kind = string(kind);
+    if (result.kind == "RuntimeError") result.kind.clear();
+    for (const Syntax* part : items(*message->children[1])) result.message.push_back(string(*part));
   } else if (message) {
-    text = string(*message);
+    result.message.push_back(string(*message));
   }
-  return make(Assert{holds, text}, span(line));
+  return make(std::move(result), span(line));
 }
 
 // ---- With
 
 bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
                          std::vector<Stmt>& out) {
-  std::string path = dotted(*call.children[0]);
+  std::string path = called(call);
   bool with = style == Style::kWith;
   bool nests = path == "T.attr" || path == "T.launch_thread";
-  bool binds = path == "T.allocate" || path == "T.allocate_const" || path == "T.LetStmt" ||
+  // with T.let(v, e): of 2022.
+  bool early_let = with && path == "T.Let" && positional(call) == 2 && call.children[1]->kind == SyntaxKind::kName;
+  if (early_let) target = call.children[1];
+  bool binds = early_let || path == "T.allocate" || path == "T.allocate_const" || path == "T.LetStmt" ||
                (with && (path == "T.decl_buffer" || path == "T.alloc_buffer"));
   bool asserts = path == "T.Assert";
   if (path == "T.env_thread" && target) {
-    std::string thread = string(required(call, 0, "thread_tag"));
+    std::string thread = thread_tag(required(call, 0, "thread_tag"));
     scopes_.define(name_of_target(*target), Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
     return true;
   }
@@ -311,10 +345,10 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   // The others are flat: what they hold for follows them.
   if (asserts) {
     out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
-  } else if (path == "T.LetStmt") {
+  } else if (path == "T.LetStmt" || early_let) {
     if (const Syntax* var = keyword(call, "var")) target = var;
     if (!target) fail(call, "the value has no name");
-    Value value = eval(required(call, 0, "value"));
+    Value value = eval(early_let ? *call.children[2] : required(call, 0, "value"));
     const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
     if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
     if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
@@ -343,7 +377,7 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
     return;
   }
   const auto& [item, target] = line.items[first];
-  std::string path = item->kind == SyntaxKind::kCall ? dotted(*item->children[0]) : "";
+  std::string path = called(*item);
   if (path == "T.block") {
     if (line.items.size() != 1) fail(line, "a block stands alone after 'with'");
     out.push_back(block(line, *item));
@@ -377,7 +411,7 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
 
 void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
   const Syntax& item = *line.items[0].first;
-  if (item.kind == SyntaxKind::kCall && dotted(*item.children[0]) == "T.init") {
+  if (called(item) == "T.init") {
     BlockState& state = *blocks_.back();
     if (blocks_.size() < 2) fail(line, "T.init belongs into a block");
     if (!state.at_head) fail(line, "T.init stands before the statements of a block");

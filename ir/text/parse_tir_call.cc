@@ -72,6 +72,9 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
       return {float_imm(*number, wanted, span(at))};
     fail(argument, "expected a number");
   }
+  // The only dtype that has numbers beyond int64.
+  if (argument.kind == SyntaxKind::kInt && wanted == DType{DTypeCode::kUInt, 64, 1})
+    return {int_imm(*int_literal(argument), wanted, span(at))};
   Value value = eval(argument);
   if (!is_scalar(value.expr)) fail(argument, "expected a scalar");
   if (wanted.is_bool() && value.literal) {
@@ -98,10 +101,15 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
 }
 
 Value Parser::let_expression(const Syntax& at) {
-  check_keywords(at, {"expr", "where"});
+  NameScope scope(scopes_);
+  if (positional(at) == 3) {  // T.let(v, value, body)
+    Expr value = scalar(*at.children[2]);
+    VarRef var = make_var(name_of_target(*at.children[1]), value.type(), span(*at.children[1]));
+    define(var->name, var);
+    return {let(var, value, scalar(*at.children[3]), span(at))};
+  }
   const Syntax& where = required(at, 1, "where");
   if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
-  NameScope scope(scopes_);
   std::vector<std::pair<VarRef, Expr>> bound;
   for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
     Expr value = scalar(*where.children[i + 1]);
@@ -127,9 +135,7 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
     return Value{make(Cast{value}, prim_type(wanted), span(at))};
   }
   if (form == "Select" || form == "if_then_else") {
-    check_keywords(at, {"condition", "true_value", "false_value", "cond", "t", "f", "dtype"});
     bool is_select = form == "Select";
-    if (positional(at) > 3) fail(at, "expected a condition and two values, got {} arguments", positional(at));
     Expr test = condition(required(at, 0, is_select ? "condition" : "cond"));
     Value a = eval(required(at, 1, is_select ? "true_value" : "t"));
     Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
@@ -152,6 +158,20 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
     return Value{broadcast(value, count, span(at))};
   }
   if (form == "Let") return let_expression(at);
+  if (form == "ceildiv") {
+    Value a = eval(required(at, 0, "lhs")), b = eval(required(at, 1, "rhs"));
+    Value sum = binary(BinaryOp::kSub, binary(BinaryOp::kAdd, a, b, at, true), literal(int64_t{1}, at), at, true);
+    return binary(BinaryOp::kFloorDiv, sum, b, at, true);
+  }
+  if (form == "all" || form == "any") {
+    BinaryOp op = form == "all" ? BinaryOp::kAnd : BinaryOp::kOr;
+    if (positional(at) == 0) fail(at, "T.{} of nothing", form);
+    Value result{condition(*at.children[1])};
+    for (size_t i = 2; i < at.children.size(); ++i)
+      result = binary(op, result, {condition(*at.children[i])}, at, false);
+    return result;
+  }
+  if (form == "meta_var") return eval(required(at, 0, "value"));
   if (form == "comm_reducer") return comm_reducer(at);
   if (form == "Shuffle") return shuffle(at);
   // The later form of call_llvm_intrin has the name in place of its number.
@@ -203,9 +223,9 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
   for (const OperatorRow& row : kOperatorCalls) {
     if (form != row.symbol) continue;
-    if (positional(at) != 2 || !at.keywords.empty())
-      fail(at, "T.{}: expected 2 arguments, got {}", form, positional(at) + at.keywords.size());
-    Value a = eval(*at.children[1]), b = eval(*at.children[2]);
+    std::vector<const Syntax*> operands = arguments(at);
+    if (operands.size() != 2) fail(at, "T.{}: expected 2 arguments, got {}", form, operands.size());
+    Value a = eval(*operands[0]), b = eval(*operands[1]);
     Value result = binary(row.op, a, b, at, false);
     result.literal = false;
     return result;
@@ -231,6 +251,15 @@ Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::ve
   if (named->kind == SyntaxKind::kCall) named = &required(*named, 0, "name");
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
+  if (name.find('.') == std::string::npos) name = "tir." + name;
+  // A target may have instructions of its own; a near miss of a known name is a mistake.
+  if (!find_intrinsic(name) && !find_builtin(name)) {
+    std::vector<std::string> known = {"tir.if_then_else"};
+    for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
+    for (const Builtin& builtin : builtins()) known.emplace_back(builtin.name);
+    std::optional<std::string> near = nearest(name, known);
+    if (near && *near != name) fail_with_hint(*named, fmt::format("unknown operator '{}'", name), quoted(*near));
+  }
   Call payload{op_ref(name), {}, {}, {}};
   for (const Syntax* arg : args) payload.args.push_back(call_argument(*arg));
   for (const Keyword& keyword : at.keywords) {
@@ -245,8 +274,7 @@ Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::ve
 
 Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
   using Result = Builtin::Result;
-  check_keywords(at, {"dtype"});
-  std::vector<const Syntax*> args(at.children.begin() + 1, at.children.end());
+  std::vector<const Syntax*> args = arguments(at);
   const Syntax* stated = keyword(at, "dtype");
   if (!stated && !args.empty() && row.result == Result::kStatedFirst) {
     stated = args.front();
@@ -273,11 +301,26 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
   return {intrinsic(row.name, std::move(values), *result, span(at))};
 }
 
+// The operands of a function of scalars: by position, or by whatever name they have in TVM.
+std::vector<const Syntax*> Parser::arguments(const Syntax& at) {
+  std::vector<const Syntax*> result(at.children.begin() + 1, at.children.end());
+  for (const Keyword& keyword : at.keywords) {
+    constexpr std::string_view kNames[] = {"a", "b", "x", "y", "lhs", "rhs", "value", "base", "exponent"};
+    if (std::find(std::begin(kNames), std::end(kNames), keyword.name) != std::end(kNames)) {
+      result.push_back(keyword.value);
+    } else if (keyword.name != "dtype" && keyword.name != "span") {
+      fail_with_hint(Syntax(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size()),
+                     fmt::format("unknown argument '{}'", keyword.name), "");
+    }
+  }
+  return result;
+}
+
 Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
-  std::vector<const Syntax*> arguments(at.children.begin() + 1, at.children.end());
   if (form == "call_intrin") {
-    arguments.erase(arguments.begin(), arguments.begin() + std::min<ptrdiff_t>(2, std::ssize(arguments)));
-    return op_call(at, 0, 1, std::move(arguments));
+    std::vector<const Syntax*> rest(at.children.begin() + 1, at.children.end());
+    rest.erase(rest.begin(), rest.begin() + std::min<ptrdiff_t>(2, std::ssize(rest)));
+    return op_call(at, 0, 1, std::move(rest));
   }
   if (form == "Call") {
     const Syntax* list = arg(at, 2, "args");
@@ -296,11 +339,11 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
     std::optional<std::string> near = nearest(form, known);
     fail_with_hint(*at.children[0], fmt::format("unknown function 'T.{}'", form), near ? "T." + *near : "");
   }
-  check_keywords(at, {"dtype"});  // 2022 stated it; it is that of the operands
-  if (positional(at) != static_cast<size_t>(row->arity))
-    fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, positional(at));
+  std::vector<const Syntax*> operands = arguments(at);
+  if (operands.size() != static_cast<size_t>(row->arity))
+    fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, operands.size());
   std::vector<Value> values;
-  for (const Syntax* argument : arguments) {
+  for (const Syntax* argument : operands) {
     values.push_back(eval(*argument));
     if (!is_scalar(values.back().expr)) fail(*argument, "expected a scalar");
   }
@@ -308,6 +351,8 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
   DType first = dtype_of(values[0].expr);
   DType result = row->result == Intrinsic::Result::kBool ? kBool.with_lanes(first.lanes) : first;
+  if (const Syntax* stated = keyword(at, "dtype"); stated && dtype(*stated) != result)  // 2022 said it
+    fail(*stated, "T.{} of these gives {}", form, to_string(result));
   std::vector<Expr> args;
   for (const Value& value : values) args.push_back(value.expr);
   return {intrinsic(row->name, std::move(args), result, span(at))};
@@ -380,7 +425,6 @@ Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
 // T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): as many left operands, then right operands, as there are
 // identities.
 Value Parser::comm_reducer(const Syntax& at) {
-  check_keywords(at, {"combiner", "identity"});
   std::vector<Expr> args;
   std::vector<DType> dtypes;
   for (const Syntax* identity : items(required(at, 1, "identity"))) {
@@ -398,7 +442,6 @@ Value Parser::comm_reducer(const Syntax& at) {
 
 // T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
 AttrValue Parser::index_map(const Syntax& at) {
-  check_keywords(at, {"mapping", "inverse_index_map", "index_dtype"});
   DType outer = std::exchange(default_int_, kInt32);
   auto text_of = [&](const Syntax& map) -> AttrValue {
     if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
@@ -419,7 +462,6 @@ AttrValue Parser::index_map(const Syntax& at) {
 
 // T.Shuffle([a, b], [0, 1]): the lanes of the vectors one after the other, picked by number.
 Value Parser::shuffle(const Syntax& at) {
-  check_keywords(at, {"vectors", "indices"});
   std::vector<Expr> vectors, indices;
   for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
   for (const Syntax* index : items(required(at, 1, "indices"))) indices.push_back(scalar(*index));

@@ -24,6 +24,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
     if (!node) continue;
     if (node->kind == SyntaxKind::kName && !lookup(node->text) && !prefixes_.contains(node->text)) {
       VarRef var = make_var(std::string(node->text), prim_type(otherwise), span(*node));
+      undefined_.insert(var.get());
       scopes_.define(node->text, Entity{var, false, true});
     }
     work.insert(work.end(), node->children.begin(), node->children.end());
@@ -53,6 +54,10 @@ Expr Parser::checked_dim(const Expr& dim, const Syntax& at) {
 }
 
 std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
+  // A.shape
+  std::optional<Buffer> owner =
+      at.kind == SyntaxKind::kAttribute && at.text == "shape" ? named_buffer(*at.children[0]) : std::nullopt;
+  if (owner) return buffer_type(*owner).shape;
   if (at.kind != SyntaxKind::kTuple && at.kind != SyntaxKind::kList && at.kind != SyntaxKind::kInt &&
       at.kind != SyntaxKind::kName && at.kind != SyntaxKind::kBinary && at.kind != SyntaxKind::kCall)
     fail(at, "expected a tuple of dims");
@@ -63,38 +68,35 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
 
 // shape, dtype, and the keywords that T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer share.
 BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
-  check_keywords(call, {"shape", "dtype", "data", "strides", "elem_offset", "scope", "align", "offset_factor",
-                        "buffer_type", "axis_separators", "annotations", "logical_scope", "layout"});
   BufferType type{};
   type.dtype = kFloat32;
   if (const Syntax* stated = arg(call, first + 1, "dtype")) type.dtype = dtype(*stated);
   type.shape = dims(required(call, first, "shape"), kInt32);
-  if (positional(call) > first + 2) fail(*call.children[first + 3], "expected shape and dtype, then keyword arguments");
-  if (const Syntax* data = keyword(call, "data"); data && data->text != "None") {
+  if (const Syntax* data = arg(call, first + 2, "data"); data && data->text != "None") {
     type.data = scalar(*data);
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
-  const Syntax* strides = keyword(call, "strides");
+  const Syntax* strides = arg(call, first + 3, "strides");
   if (strides && strides->text != "None") {
     for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
-  const Syntax* offset = keyword(call, "elem_offset");
+  const Syntax* offset = arg(call, first + 4, "elem_offset");
   if (offset && offset->text != "None") type.elem_offset = dim(*offset, kInt32);
-  if (const Syntax* scope = keyword(call, "scope")) type.scope = string(*scope);
-  if (const Syntax* align = keyword(call, "align")) {
+  if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
+  if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);
     if (bytes != -1) type.data_alignment = bytes;
   }
-  if (const Syntax* factor = keyword(call, "offset_factor")) type.offset_factor = constant_int(*factor);
-  if (const Syntax* kind = keyword(call, "buffer_type"); kind && kind->text != "None") {
+  if (const Syntax* factor = arg(call, first + 7, "offset_factor")) type.offset_factor = constant_int(*factor);
+  if (const Syntax* kind = arg(call, first + 8, "buffer_type"); kind && kind->text != "None") {
     std::string text = string(*kind);
     if (text != "auto" && text != "auto_broadcast" && text != "default" && !text.empty())
       fail(*kind, "unknown kind of buffer '{}'; expected \"auto\" or \"default\"", text);
     type.auto_broadcast = text.starts_with("auto");
   }
-  if (const Syntax* separators = keyword(call, "axis_separators"); separators && separators->text != "None") {
+  if (const Syntax* separators = arg(call, first + 9, "axis_separators"); separators && separators->text != "None") {
     for (const Syntax* item : items(*separators)) {
       int64_t axis = constant_int(*item);
       if (axis < 0 || axis > static_cast<int64_t>(type.shape.size()))
@@ -111,7 +113,6 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   TensorType result{};
   result.ndim = -1;
   if (!call) return make(std::move(result), span(at));
-  check_keywords(*call, {"shape", "dtype", "ndim", "vdevice", "device_mesh", "placement"});
   const Syntax* shape = arg(*call, 0, "shape");
   const Syntax* stated = arg(*call, 1, "dtype");
   // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside of a tuple.
@@ -173,7 +174,6 @@ Type Parser::dtensor_type(const Syntax& at) {
 }
 
 Type Parser::callable_type(const Syntax& at) {
-  check_keywords(at, {"params", "ret", "purity", "derive_func"});
   FuncType result{std::nullopt, object_type(), true};
   // Dims that the params introduce belong to this type alone.
   NameScope scope(scopes_);
@@ -212,6 +212,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   bool of_value = at.kind == SyntaxKind::kAttribute && (at.text == "struct_info" || at.text == "ty");
   if (of_value && dotted(at).empty()) return expr(*at.children[0]).type();
   std::string path = type_name(at);
+  check_signature(path, at);
   if (path == "R.Tensor") return tensor_type_of(call, at);
   if (path == "R.DTensor" && call) return dtensor_type(at);
   if (path == "R.Object") return object_type();
@@ -232,10 +233,12 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   }
   if (path == "R.Shape") {
     if (!call) return shape_type_of_rank(-1);
-    check_keywords(at, {"values", "ndim"});
     if (const Syntax* values = arg(at, 0, "values")) {
       std::vector<Expr> result;
       for (const Syntax* item : items(*values)) result.push_back(cast_to(dim(*item, kInt64), kInt64));
+      const Syntax* rank = arg(at, 1, "ndim");
+      if (rank && rank->text != "None" && constant_int(*rank) != static_cast<int64_t>(result.size()))
+        fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());
       return shape_type(std::move(result));
     }
     const Syntax* rank = keyword(at, "ndim");
@@ -243,20 +246,17 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   }
   if (path == "R.Prim") {
     if (!call) fail(at, "expected a dtype: R.Prim(\"int64\")");
-    check_keywords(at, {"dtype", "value"});
-    const Syntax* value = keyword(at, "value");
+    const Syntax* value = arg(at, 1, "value");
     const Syntax* stated = arg(at, 0, "dtype");
     if (!value || value->text == "None") return prim_type(dtype(required(at, 0, "dtype")));
-    // The value is the expression's affair; here it tells the dtype.
     Value known = value->kind == SyntaxKind::kString ? Value{quoted_dim(*value, kInt64)} : eval(*value);
     if (!known.expr.type().is<PrimType>()) fail(*value, "expected a scalar");
     DType result = dtype_of(known.expr);
     if (stated && dtype(*stated) != result)
       fail(*stated, "the value is {}, not {}", to_string(result), to_string(dtype(*stated)));
-    return prim_type(result);
+    return make(PrimType{result, {}, {}, known.expr}, span(at));
   }
   if (path == "T.handle" && call) {
-    check_keywords(at, {"dtype", "storage_scope", "is_size_var"});
     const Syntax* pointee = arg(at, 0, "dtype");
     const Syntax* scope = arg(at, 1, "storage_scope");
     if (!pointee || pointee->text == "None") return prim_type(DType::handle());

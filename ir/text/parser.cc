@@ -35,14 +35,16 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.Mod", "T.truncmod"},
     {"T.axis.R", "T.axis.reduce"},
     {"T.axis.S", "T.axis.spatial"},
-    {"T.block_alloc_buffer", "T.alloc_buffer"},
+    {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
     {"T.broadcast", "T.Broadcast"},
     {"T.buffer_decl", "T.decl_buffer"},
     {"T.fmod", "T.truncmod"},
+    {"T.indexdiv", "T.floordiv"},
+    {"T.indexmod", "T.floormod"},
+    {"T.power", "T.pow"},
     {"T.let", "T.Let"},
     {"T.ramp", "T.Ramp"},
     {"T.sblock", "T.block"},
-    {"T.sblock_alloc_buffer", "T.alloc_buffer"},
     {"T.sblock_attr", "T.block_attr"},
     {"T.LetExpr", "T.Let"},
     {"T.call_tvm_packed", "T.call_packed"},
@@ -57,13 +59,16 @@ constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {{"o
                                                                              {"ty_args", "sinfo_args"},
                                                                              {"type_args", "sinfo_args"}};
 
-// The printed spelling.
+}  // namespace
+
 std::string_view canonical_keyword(std::string_view name) {
   for (const auto& [other, canonical] : kKeywordAliases) {
     if (name == other) return canonical;
   }
   return name;
 }
+
+namespace {
 
 // Insertions, deletions, replacements and swaps of neighbours.
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -269,6 +274,7 @@ std::string Parser::dotted(const Syntax& at) const {
     path = prefix->second;
   }
   for (size_t i = parts.size(); i-- > 0;) path += "." + std::string(parts[i]);
+  if (path.starts_with("T.tir.")) path.erase(2, 4);
   auto alias = kAliases.find(path);
   return alias == kAliases.end() ? path : std::string(alias->second);
 }
@@ -329,6 +335,9 @@ std::vector<const Syntax*> Parser::items(const Syntax& at) const {
 
 std::string Parser::string(const Syntax& at) {
   if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
+  std::string_view prefix = at.text.substr(0, at.text.find_first_of("\"'"));
+  if (prefix.find_first_of("fF") != std::string_view::npos && at.text.find('{') != std::string_view::npos)
+    fail(at, "an f-string needs a Python interpreter; write out what it gives");
   std::string error, result = unquote(at.text, error);
   if (error == kNeverClosed) throw Failed();  // the lexer said so
   if (!error.empty()) fail(at, "{}", error);
@@ -427,10 +436,15 @@ DType Parser::dtype(const Syntax& at) {
   fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? quoted(*near) : "");
 }
 
-AttrValue Parser::attr_value(const Syntax& at) {
+// The attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and what they compute; those
+// of operators are plain.
+AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   switch (at.kind) {
-    case SyntaxKind::kInt:
-      return *int_literal(at);
+    case SyntaxKind::kInt: {
+      int64_t value = *int_literal(at);
+      if (value < 0) fail(at, "'{}' does not fit in int64; as uint64 it is T.uint64({})", at.text, at.text);
+      return value;
+    }
     case SyntaxKind::kFloat:
       if (auto value = parse_float(at.text)) return *value;
       fail(at, "'{}' is not a number", at.text);
@@ -442,7 +456,7 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kTuple:
     case SyntaxKind::kList: {
       AttrList list;
-      for (const Syntax* item : at.children) list.push_back(attr_value(*item));
+      for (const Syntax* item : at.children) list.push_back(attr_value(*item, keep));
       return list;
     }
     case SyntaxKind::kDict:
@@ -450,12 +464,13 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kUnary: {
       if (at.text != "-") break;
       if (auto value = int_literal(at)) return *value;
+      if (at.children[0]->kind != SyntaxKind::kFloat && at.children[0]->kind != SyntaxKind::kCall) break;
       AttrValue value = attr_value(*at.children[0]);
       if (const double* number = value.as<double>()) return -*number;
       break;
     }
     case SyntaxKind::kCall: {
-      std::string name = dotted(*at.children[0]);
+      std::string name = called(at);
       if (name == "R.dtype" || name == "T.dtype") return dtype(at);
       if (name == "R.str" || name == "T.StringImm") return string(required(at, 0, "value"));
       if (name == "R.shape" || name == "R.prim_value") return attr_value(required(at, 0, "value"));
@@ -464,6 +479,8 @@ AttrValue Parser::attr_value(const Syntax& at) {
       if (name == "T.index_map") return index_map(at);
       std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
       if (name != "float" && !scalar) break;
+      bool plain = !scalar || *scalar == kInt32 || *scalar == kFloat32 || scalar->is_bool();
+      if (keep && !plain) break;
       const Syntax& argument = required(at, 0, "value");
       if (argument.kind == SyntaxKind::kString) {
         std::string text = string(argument);
@@ -493,6 +510,14 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kLambda:
       break;
   }
+  bool computes = at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary;
+  if (keep || computes) {
+    std::optional<Buffer> buffer = named_buffer(at);
+    Value value = buffer ? Value{*buffer} : eval(at);
+    if (value.literal && value.expr.is<IntImm>()) return value.expr.as<IntImm>()->value;
+    if (value.literal && value.exact) return *value.exact;
+    if (keep && (value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>())) return value.expr;
+  }
   fail(at, "expected a constant value");
 }
 
@@ -503,7 +528,7 @@ Attrs Parser::attrs(const Syntax& at) {
     std::string key = string(*at.children[i]);
     if (key.starts_with("tirx.")) key.erase(3, 1);  // later versions' name of the same
     if (result.has(key)) fail(*at.children[i], "key '{}' is given twice", key);
-    result.set(key, attr_value(*at.children[i + 1]));
+    result.set(key, attr_value(*at.children[i + 1], true));
   }
   return result;
 }

@@ -25,9 +25,12 @@ struct Value {
 
 constexpr int kDeepestStatement = 256;
 std::optional<BinaryOp> operator_of(std::string_view symbol);
+bool fits(int64_t value, DType dtype);
 // -4 for `4 * vscale`: the lanes of a scalable vector as Ramp has them.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
+// Of the spellings of a keyword, the printed one.
+std::string_view canonical_keyword(std::string_view name);
 bool is_type_argument(std::string_view keyword);
 // The nearest of the candidates, when near enough to be meant.
 std::string quoted(std::string_view text);
@@ -95,6 +98,10 @@ class Parser {
   const Syntax* arg(const Syntax& call, size_t i, std::string_view name) const;
   const Syntax& required(const Syntax& call, size_t i, std::string_view name);
   size_t positional(const Syntax& call) const { return call.children.size() - 1; }
+  // ---- signatures.cc
+  void check_signature(const std::string& path, const Syntax& call);
+  // dotted() of a call's callee, the arguments checked; empty for anything else.
+  std::string called(const Syntax& at);
   void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
 
   // Literals.
@@ -105,7 +112,7 @@ class Parser {
   int64_t constant_int(const Syntax& at);
   bool constant_bool(const Syntax& at);
   DType dtype(const Syntax& at);
-  AttrValue attr_value(const Syntax& at);
+  AttrValue attr_value(const Syntax& at, bool keep = false);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
@@ -135,6 +142,10 @@ class Parser {
   Expr adapt(Value value, DType dtype, const Syntax& at);
   void match_operands(Value& a, Value& b, const Syntax& at);
   Value number(const Syntax& at);
+  Value literal(int64_t value, const Syntax& at);
+  Value literal(double value, const Syntax& at);
+  // Python computes on bare numbers before anything has a dtype; nullopt when they are not that.
+  std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Value unary(const Syntax& at);
   Value binary(const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
@@ -153,6 +164,7 @@ class Parser {
   Value tir_call(const std::string& name, const Syntax& at);
   std::optional<Value> tir_form(const std::string& name, const Syntax& at);
   Value dtype_call(DType dtype, const Syntax& at);
+  std::vector<const Syntax*> arguments(const Syntax& at);
   Value intrinsic_call(const std::string& name, const Syntax& at);
   Value op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args);
   Value program_call(const std::string& callee, const Syntax& at);
@@ -167,6 +179,7 @@ class Parser {
   // The buffer that an expression names; of an allocation, the memory.
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
+  std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
   int64_t lanes(const Syntax& at);
 
@@ -200,6 +213,7 @@ class Parser {
   bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
                    std::vector<Stmt>& out);
   void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
+  std::string thread_tag(const Syntax& at);
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
   Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
@@ -207,6 +221,7 @@ class Parser {
   Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
   // The name on the left, bound to the value for the rest of the block; assigned where the dialect has it so.
   void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
+  void unpack_scalars(const Line& line, std::vector<Stmt>& out);
   void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
   Value augmented(const Line& line);
@@ -231,6 +246,7 @@ class Parser {
   bool define_axis(const Line& line);
   bool define_buffer(const Line& line, std::vector<Stmt>& out);
   void match_param(const Line& line, const Syntax& call);
+  void window(const Line& line, const Syntax& call, const Syntax& source);
   Stmt block(const Line& line, const Syntax& call);
   std::vector<BufferRegion> regions(const Syntax& call);
   BufferRegion region(const Syntax& at);
@@ -273,6 +289,7 @@ class Parser {
   std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
   Value packed_call(const std::string& form, const Syntax& at);
   Value applied_call(const std::string& form, const Syntax& at);
+  Value hint_on_device(const std::string& form, const Syntax& at);
   Expr callee(const Syntax& at);
   AttrValue attribute(const OpAttr& attr, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
@@ -312,7 +329,8 @@ class Parser {
   bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
   std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;
-  std::unordered_set<const NodeHeader*> root_allocations_;
+  std::vector<Stmt> root_allocations_;
+  std::unordered_set<const NodeHeader*> undefined_;  // variables that no parameter or window defines yet
   std::unordered_map<const NodeHeader*, Range> loops_;
   int statement_depth_ = 0;
   // Graph functions.

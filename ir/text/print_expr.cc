@@ -77,11 +77,22 @@ std::string_view Printer::spelled(std::string_view name) const {
   return name;
 }
 
-std::string Printer::dictionary(const Attrs& attrs) const {
-  if (options_.dialect == Dialect::kTvm23) return to_string(AttrValue(attrs));
+// Numbers have a dtype where it is not the one of a plain number.
+std::string Printer::attribute(const AttrValue& value) {
+  return to_string(value, [&](const Expr& e) {
+    const IntImm* number = e.as<IntImm>();
+    if (!number) return expr(e);
+    DType dtype = dtype_of(e);
+    std::string digits =
+        dtype.is_uint() ? fmt::format("{}", static_cast<uint64_t>(number->value)) : fmt::format("{}", number->value);
+    return fmt::format("{}({})", scalar_type_name(dtype), digits);
+  });
+}
+std::string Printer::dictionary(const Attrs& attrs) {
+  if (options_.dialect == Dialect::kTvm23) return attribute(attrs);
   Attrs later;
   for (const auto& [key, value] : attrs) later.set(key.starts_with("tir.") ? "tirx" + key.substr(3) : key, value);
-  return to_string(AttrValue(later));
+  return attribute(later);
 }
 
 std::string quoted(std::string_view text) { return to_string(AttrValue(std::string(text))); }
@@ -350,6 +361,11 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   std::string spelling = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
                          : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
                                                         : op->name;
+  if (op->name == "relax.hint_on_device" && node.args.size() == 1 && node.attrs.size() == 3) {
+    return fmt::format("R.hint_on_device({}, R.device({}, {}), {})", expr(node.args[0]),
+                       node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
+                       quoted(node.attrs.get_string("memory_scope", "global")));
+  }
   size_t first = 0;
   std::vector<std::string> items;
   if (!node.args.empty()) {
@@ -533,7 +549,9 @@ std::string Printer::type(const Type& t) {
       t, [&](const ObjectType&) { return std::string(spelled("R.Object")); },
       [&](const PrimType& node) {
         if (default_int_ == kInt64 && options_.dialect == Dialect::kTvm23)
-          return fmt::format("R.Prim({})", quoted(to_string(node.dtype)));
+          return node.value ? fmt::format("R.Prim(value={})", dim(*node.value))
+                            : fmt::format("R.Prim({})", quoted(to_string(node.dtype)));
+        if (node.value) return fmt::format("R.Prim(value={})", dim(*node.value));
         if (!node.pointee) return scalar_type_name(node.dtype);
         return fmt::format("T.handle({}, {})", quoted(to_string(*node.pointee)),
                            quoted(node.scope.empty() ? "global" : node.scope));

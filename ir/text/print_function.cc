@@ -127,12 +127,11 @@ void Printer::graph_function(const std::string& function_name, const Function& f
   for (const VarRef& param : function.params) names_.define(param);
   std::vector<VarRef> dims;
   auto collect = [&](const Type& t) {
-    walk(t, [&](const Ref<Var>& var) {
-      if (var.type().is<PrimType>() && !names_.find(var)) {
-        names_.define(var);
-        dims.push_back(var);
-      }
-    });
+    for (const VarRef& var : free_scalars(t)) {
+      if (names_.find(var)) continue;
+      names_.define(var);
+      dims.push_back(var);
+    }
   };
   for (const VarRef& param : function.params) collect(param.type());
   collect(function.result);

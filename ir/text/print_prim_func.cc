@@ -100,15 +100,30 @@ void Printer::evaluate(const Evaluate& node) {
   if (as_call(node.value, "tir.break_loop")) return line("break");
   if (as_call(node.value, "tir.continue_loop")) return line("continue");
   const Call* returned = as_call(node.value, "tir.ret");
+  if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
-  line(node.value.is<Call>() ? text : fmt::format("T.evaluate({})", text));
+  line(node.value.is<Call>() && text.back() == ')' ? text : fmt::format("T.evaluate({})", text));
+}
+
+void Printer::assertion(const Assert& node) {
+  std::string text = "assert " + expr(node.condition);
+  bool later = options_.dialect == Dialect::kTvm26;
+  if (node.kind.empty() && node.message.empty()) return line(text);
+  if (node.kind.empty() && node.message.size() == 1 && !later)
+    return line(fmt::format("{}, {}", text, quoted(node.message[0])));
+  std::vector<std::string> parts;
+  for (const std::string& part : node.message) parts.push_back(quoted(part));
+  std::string kind = node.kind.empty() && !later ? "None" : quoted(node.kind.empty() ? "RuntimeError" : node.kind);
+  line(fmt::format("{}, ({}, [{}])", text, kind, fmt::join(parts, ", ")));
 }
 
 void Printer::alloc_buffer(const AllocBuffer& node) {
   const BufferType& type = buffer_type(node.buffer);
-  std::string notes = node.annotations.empty() ? "" : ", annotations=" + to_string(AttrValue(node.annotations));
-  bool pointer = pointers_.contains(node.buffer.get()) && is_flat_memory(type);
+  std::string notes = node.annotations.empty() ? "" : ", annotations=" + attribute(node.annotations);
+  // Later versions have buffers only; their pointers are A.data.
+  bool later = options_.dialect == Dialect::kTvm26 && !node.contents;
+  bool pointer = pointers_.contains(node.buffer.get()) && is_flat_memory(type) && !later;
   if (!pointer) pointers_.erase(node.buffer.get());
   if (const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr) {
     std::string values = tensor_items(contents->data);
@@ -120,7 +135,8 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
     return line(fmt::format("{} = T.allocate({}{})", names_.define(node.buffer), args, notes));
   }
   std::string args = buffer_args(type);
-  line(fmt::format("{} = {}({}{})", names_.define(node.buffer), spelled("T.decl_buffer"), args, notes));
+  line(fmt::format("{} = {}({}{})", names_.define(node.buffer), type.data ? "T.decl_buffer" : spelled("T.decl_buffer"),
+                   args, notes));
 }
 
 void Printer::find_pointers(const PrimFunc& function) {
@@ -182,10 +198,13 @@ void Printer::stmt(const Stmt& s, Place place) {
       [&](const Bind& node) {
         std::string value = expr(node.value);
         std::string var = names_.define(node.var);
-        line(fmt::format("{}: {} = {}", var, type(node.var.type()), value));
+        std::string stated = type(node.var.type());
+        // There `x: T.int32 = e` is a scalar that may change.
+        if (options_.dialect == Dialect::kTvm26) stated = fmt::format("T.let[{}]", stated);
+        line(fmt::format("{}: {} = {}", var, stated, value));
       },
       [&](const AllocBuffer& node) { alloc_buffer(node); }, [&](const Evaluate& node) { evaluate(node); },
-      [&](const Assert& node) { line(fmt::format("assert {}, {}", expr(node.condition), quoted(node.message))); },
+      [&](const Assert& node) { assertion(node); },
       [&](const AttrStmt& node) {
         held(fmt::format("T.attr({}, {}, {})", expr(node.node), quoted(node.key), expr(node.value)), "", node.body,
              place);
@@ -227,7 +246,7 @@ void Printer::for_loop(const Stmt& stmt) {
   std::string args = short_form ? expr(loop.extent) : fmt::format("{}, {}", expr(loop.min), expr(range_end(range)));
   if (loop.step) args += (is_plain(loop) ? ", " : ", step=") + expr(*loop.step);
   if (loop.kind == ForKind::kThreadBinding) args += ", thread=" + quoted(loop.thread);
-  if (!loop.annotations.empty()) args += ", annotations=" + to_string(AttrValue(loop.annotations));
+  if (!loop.annotations.empty()) args += ", annotations=" + attribute(loop.annotations);
   std::string var = names_.define(loop.var);
   if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
   line(fmt::format("for {} in {}({}):", var, is_plain(loop) ? "range" : loop_name(loop.kind), args));
@@ -279,6 +298,7 @@ void Printer::block_body(const Block& node) {
     line(fmt::format("{} = {}({})", names_.define(buffer), spelled("T.alloc_buffer"), args));
   }
   for (const MatchBuffer& window : node.match_buffers) {
+    declare_scalars(window.defines);
     std::string args = buffer_args(buffer_type(window.buffer));
     std::string source = region(window.source);
     line(fmt::format("{} = T.match_buffer({}, {})", names_.define(window.buffer), source, args));
@@ -298,8 +318,7 @@ void Printer::block(const Block& node) {
   if (node.predicate) line(fmt::format("T.where({})", expr(*node.predicate)));
   access_list("T.reads", node.reads);
   access_list("T.writes", node.writes);
-  if (!node.annotations.empty())
-    line(fmt::format("{}({})", spelled("T.block_attr"), to_string(AttrValue(node.annotations))));
+  if (!node.annotations.empty()) line(fmt::format("{}({})", spelled("T.block_attr"), attribute(node.annotations)));
   block_body(node);
 }
 

@@ -57,8 +57,9 @@ class Printer {
 
  private:
   // ---- print_expr.cc
+  std::string attribute(const AttrValue& value);
   // Attributes of a function, keys in the dialect that is printed.
-  std::string dictionary(const Attrs& attrs) const;
+  std::string dictionary(const Attrs& attrs);
   const std::string& name(const VarRef& var);
   std::string list(const std::vector<Expr>& items);
   std::string tuple_of(const std::vector<std::string>& items);
@@ -88,6 +89,7 @@ class Printer {
   void stmt(const Stmt& stmt, Place place);
   void held(const std::string& head, const std::string& target, const Stmt& inner, Place place);
   void evaluate(const Evaluate& node);
+  void assertion(const Assert& node);
   void alloc_buffer(const AllocBuffer& node);
   void find_pointers(const PrimFunc& function);
   void for_loop(const Stmt& stmt);

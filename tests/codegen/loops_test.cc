@@ -176,7 +176,8 @@ TEST_CASE("large and symbolic temporaries live in scratch memory", "[codegen]") 
 TEST_CASE("assertions return their message, from parallel loops too", "[codegen]") {
   VarRef i = make_dim("i");
   Buffer a = flat_buffer("A", kInt32, 100);
-  Stmt body = loop(i, imm(100), make(Assert{load(a, {i}) >= int_imm(0, kInt32), "negative index"}), ForKind::kParallel);
+  Stmt body =
+      loop(i, imm(100), make(Assert{load(a, {i}) >= int_imm(0, kInt32), {"negative index"}}), ForKind::kParallel);
   CompiledKernel kernel(prim_func({a}, {body}));
   std::vector<int32_t> x(100);
   CHECK(kernel.run({x.data()}, {}, 2).status == 0);

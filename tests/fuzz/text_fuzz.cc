@@ -1,5 +1,6 @@
 // The fuzz targets of the text format (./dev fuzz): RELAXC_FUZZ_PARSE reads any bytes; the other also verifies, prints
-// and reads back what it read. Half of the mutations are of tokens, which keep more texts well-formed than those of bytes.
+// and reads back what it read. Half of the mutations are of tokens, which keep more texts well-formed than those of
+// bytes.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -49,7 +49,8 @@ TEST_CASE("the corpus of the fuzzers", "[text]") {
   const OpTable ops = make_op_table();
   size_t count = 0;
   for (const char* folder : {"corpus", "findings"}) {
-    for (const auto& entry : std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/tests/fuzz/") + folder)) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/tests/fuzz/") + folder)) {
       std::ifstream in(entry.path(), std::ios::binary);
       std::stringstream text;
       text << in.rdbuf();

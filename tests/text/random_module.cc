@@ -44,6 +44,10 @@ class Random {
     if (chance(30)) attrs.set("tile", std::vector<int64_t>{1, below(8), -2});
     if (chance(30)) attrs.set("exact", true);
     if (chance(30)) attrs.set("scale", 0.25);
+    if (chance(20)) attrs.set("wide", int_imm(integer(), kInt64));
+    if (chance(20))
+      attrs.set("halves",
+                AttrList{AttrValue(float_imm(0.5, DType::float_(16))), AttrValue(int_imm(below(100), DType::uint(8)))});
     return attrs;
   }
 
@@ -155,7 +159,14 @@ class ProgramMaker {
         return store_somewhere();
       }
       case 10:
-        return make(Assert{condition(1), "it does not hold: \"n\""});
+        switch (random_.below(3)) {
+          case 0:
+            return make(Assert{condition(1), {"it does not hold: \"n\""}});
+          case 1:
+            return make(Assert{condition(1), {}});
+          default:
+            return make(Assert{condition(1), {"expected ", "", "4"}, "ValueError"});
+        }
       case 11:
         return block_nest(depth);
       default:

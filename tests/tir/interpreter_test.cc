@@ -219,7 +219,7 @@ TEST_CASE("interpreter: errors name what is wrong", "[interpreter]") {
   CHECK(contains(message(store(x, quotient, {int_imm(0)})), "FloorDiv of 1 by zero"));
   Stmt forever = make(While{bool_imm(true), no_op()});
   CHECK(contains(message(forever, {.max_steps = 1000}), "step limit"));
-  CHECK(contains(message(make(Assert{bool_imm(false), "n must be even"})), "assertion failed: n must be even"));
+  CHECK(contains(message(make(Assert{bool_imm(false), {"n must be even"}})), "assertion failed: n must be even"));
   CHECK(contains(message(store(x, int_imm(1, kInt32), {i})), "variable 'i' has no value"));
   // A guarded load reads one side; a select reads both.
   Expr outside = load(x, {int_imm(7)}), no = binary(BinaryOp::kLT, load(x, {int_imm(1)}), int_imm(0, kInt32));

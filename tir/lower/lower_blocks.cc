@@ -4,6 +4,36 @@ namespace relaxc {
 
 namespace {
 
+// What the variables that a window defines are: dims, strides and the offset of the source's memory.
+VarMap window_numbers(const MatchBuffer& window) {
+  const BufferType& type = buffer_type(window.buffer);
+  const BufferType& source = buffer_type(window.source.buffer);
+  const std::vector<Range>& ranges = window.source.ranges;
+  std::vector<Expr> strides = source.strides;
+  if (strides.empty()) {
+    Expr step = int_imm(1, source.shape.empty() ? kInt32 : dtype_of(source.shape.back()));
+    for (size_t d = source.shape.size(); d-- > 0; step = step * source.shape[d]) strides.insert(strides.begin(), step);
+  }
+  Expr offset = source.elem_offset.value_or(int_imm(0, kInt32));
+  for (size_t d = 0; d < ranges.size(); ++d) {
+    Expr step = ranges[d].min * cast_to(strides[d], dtype_of(ranges[d].min));
+    offset = cast_to(offset, dtype_of(step)) + step;
+  }
+  VarMap result;
+  auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
+    if (same_node(var, number)) result.emplace(var.get(), cast_to(simplify(value), dtype_of(var)));
+  };
+  for (const VarRef& var : window.defines) {
+    size_t leading = ranges.size() - type.shape.size();
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      is(var, type.shape[d], ranges[leading + d].extent);
+      if (d < type.strides.size()) is(var, type.strides[d], strides[leading + d]);
+    }
+    if (type.elem_offset) is(var, *type.elem_offset, offset);
+  }
+  return result;
+}
+
 // Accesses to a window become accesses to its source, offset by the window's start.
 Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   const std::vector<Range>& ranges = window.source.ranges;
@@ -23,7 +53,7 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
     return result;
   };
   return rewrite(
-      body,
+      substitute(body, window_numbers(window)),
       [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
         if (!same_node(load->buffer, window.buffer)) return std::nullopt;
         BufferLoad copy = *load;

@@ -1,0 +1,155 @@
+// What the forms of I, T and R take, so that a surplus argument or an unknown keyword is an error at its place. Calls
+// of operators and builtins have their own tables (ops/, ir/intrinsics.cc).
+#include <algorithm>
+#include <unordered_map>
+
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+namespace {
+
+// Names of the positional arguments, in order; `*`: any number more; after `|` those that are keywords only.
+constexpr std::string_view kBuffer =
+    "shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | annotations layout "
+    "logical_scope";
+constexpr std::string_view kMatched =
+    "param shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | layout";
+constexpr std::string_view kAxis = "dom binding dtype";
+
+const std::unordered_map<std::string_view, std::string_view> kSignatures = {
+    {"I.dummy_global_info", ""},
+    {"I.module_attrs", "attrs"},
+    {"I.module_global_infos", "infos"},
+    {"I.vdevice", "target vdevice_id memory_scope"},
+    {"R.Callable", "params ret purity derive_func"},
+    {"R.DTensor", "shape dtype device_mesh placement | ndim"},
+    {"R.ExternFunc", "global_symbol struct_info | name"},
+    {"R.Object", ""},
+    {"R.Prim", "dtype value"},
+    {"R.Shape", "values ndim"},
+    {"R.Tensor", "shape dtype vdevice ndim"},
+    {"R.Tuple", "*"},
+    {"R.TupleGetItem", "tuple_value index"},
+    {"R.call_dps_packed", "func args out_sinfo tir_vars | *"},
+    {"R.call_tir", "gvar args out_sinfo tir_vars | func shape dtype"},
+    {"R.const", "value dtype | shape encoding"},
+    {"R.dataflow", ""},
+    {"R.device_mesh", "shape device_ids"},
+    {"R.dtype", "dtype | value"},
+    {"R.emit", "value"},
+    {"R.func_attr", "attrs"},
+    {"R.function", "| pure private check_well_formed"},
+    {"R.is_impure", ""},
+    {"R.match_cast", "value struct_info"},
+    {"R.match_shape", "value shape"},
+    {"R.output", "*"},
+    {"R.prim_value", "value"},
+    {"R.shape", "value"},
+    {"R.str", "value"},
+    {"R.tuple", "*"},
+    {"T.Assert", "condition message"},
+    {"T.Broadcast", "value lanes"},
+    {"T.Buffer", kBuffer},
+    {"T.Cast", "dtype value"},
+    {"T.Let", "expr where body"},
+    {"T.LetStmt", "value type_annotation | var"},
+    {"T.Not", "a"},
+    {"T.Ramp", "base stride lanes"},
+    {"T.Select", "condition true_value false_value"},
+    {"T.Shuffle", "vectors indices"},
+    {"T.StringImm", "value"},
+    {"T.alloc_buffer", kBuffer},
+    {"T.alloc_local", kBuffer},
+    {"T.alloc_shared", kBuffer},
+    {"T.alloc_scalar", "dtype scope"},
+    {"T.allocate", "extents dtype scope condition annotations"},
+    {"T.allocate_const", "data dtype extents annotations"},
+    {"T.attr", "node attr_key value"},
+    {"T.axis.opaque", kAxis},
+    {"T.axis.reduce", kAxis},
+    {"T.axis.remap", "kinds bindings dtype"},
+    {"T.axis.scan", kAxis},
+    {"T.axis.spatial", kAxis},
+    {"T.bind", "value"},
+    {"T.block", "name_hint no_realize | name exec_scope"},
+    {"T.block_attr", "attrs"},
+    {"T.cast", "value dtype"},
+    {"T.ceildiv", "lhs rhs"},
+    {"T.comm_reducer", "combiner identity"},
+    {"T.decl_buffer", kBuffer},
+    {"T.env_thread", "thread_tag dtype"},
+    {"T.evaluate", "value"},
+    {"T.func_attr", "attrs"},
+    {"T.grid", "*"},
+    {"T.handle", "dtype storage_scope | is_size_var"},
+    {"T.if_then_else", "cond t f dtype"},
+    {"T.index_map", "mapping | inverse_index_map index_dtype"},
+    {"T.infinity", "dtype"},
+    {"T.init", ""},
+    {"T.iter_var", "var dom iter_type thread_tag"},
+    {"T.launch_thread", "thread extent"},
+    {"T.llvm_lookup_intrinsic_id", "name"},
+    {"T.load", "dtype var index predicate"},
+    {"T.local_scalar", "dtype scope"},
+    {"T.match_buffer", kMatched},
+    {"T.max_value", "dtype"},
+    {"T.meta_var", "value"},
+    {"T.min_value", "dtype"},
+    {"T.prim_func", "| private check_well_formed s_tir persistent"},
+    {"T.reads", "*"},
+    {"T.sblock_alloc_buffer", kBuffer},
+    {"T.shared_scalar", "dtype scope"},
+    {"T.store", "var index value predicate"},
+    {"T.target", "target_config host"},
+    {"T.where", "predicate"},
+    {"T.writes", "*"},
+};
+
+}  // namespace
+
+void Parser::check_signature(const std::string& path, const Syntax& call) {
+  auto row = kSignatures.find(path);
+  if (row == kSignatures.end() || call.kind != SyntaxKind::kCall) return;
+  std::vector<std::string_view> names;
+  std::optional<size_t> most;  // positional
+  bool any = false, any_keyword = false;
+  for (std::string_view rest = row->second; !rest.empty();) {
+    std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    if (word == "|") {
+      most = names.size();
+    } else if (word == "*") {
+      (most ? any_keyword : any) = true;
+    } else {
+      names.push_back(word);
+    }
+  }
+  size_t count = most.value_or(names.size());
+  bool right = any || positional(call) <= count;
+  if (!right)
+    report(*call.children[count + 1], "{} takes {}, got {}", path,
+           count == 1 ? "1 argument" : fmt::format("{} arguments", count), positional(call));
+  for (const Keyword& keyword : call.keywords) {
+    auto named = std::find(names.begin(), names.end(), canonical_keyword(keyword.name));
+    Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
+    if (named == names.end() && !any_keyword) {
+      std::optional<std::string> near = nearest(keyword.name, {names.begin(), names.end()});
+      Diagnostic& diagnostic = report(at, "unknown argument '{}' of {}", keyword.name, path);
+      if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
+      right = false;
+    }
+    if (static_cast<size_t>(named - names.begin()) < std::min(positional(call), count))
+      fail(at, "argument '{}' of {} is given twice", keyword.name, path);
+  }
+  if (!right) throw Failed();
+}
+
+std::string Parser::called(const Syntax& at) {
+  if (at.kind != SyntaxKind::kCall) return {};
+  std::string path = dotted(*at.children[0]);
+  check_signature(path, at);
+  return path;
+}
+
+}  // namespace relaxc::text
