@@ -170,6 +170,7 @@ Value Parser::eval(const Syntax& at) {
       if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
       if (auto value = buffer_property(at)) return *value;
       std::string path = dotted(at);
+      if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
       if (!path.empty()) fail(at, "'{}' is no value; call it", path);
       fail(at, "'.{}' is not known here", at.text);
     }
@@ -479,7 +480,7 @@ Value Parser::method_call(const Syntax& at) {
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
     fail_with_hint(callee, fmt::format("unknown method '{}'", callee.text),
-                   object.expr.type().is<BufferType>() ? "vload" : "");
+                   nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}).value_or(""));
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
   // The list of indices reads as a subscript.

@@ -129,7 +129,10 @@ std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
   std::vector<Stmt> result;
   for (size_t i = first; i < lines.size(); ++i) {
     const Line& line = *lines[i];
-    if (!guarded([&] { tir_line(lines, i, result); })) poison_line(line);
+    bool at_head = blocks_.back()->at_head;
+    if (guarded([&] { tir_line(lines, i, result); })) continue;
+    poison_line(line);
+    blocks_.back()->at_head = at_head;
   }
   return result;
 }
@@ -174,8 +177,11 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       return tir_for(line, out);
     case LineKind::kWhile: {
       body_starts();
-      Expr test = condition(*line.value);
-      out.push_back(make(While{test, body(line.body)}, span(line)));
+      std::optional<Expr> test;
+      bool sound = guarded([&] { test = condition(*line.value); });
+      Stmt inner = body(line.body);
+      if (!sound) throw Failed();
+      out.push_back(make(While{*test, inner}, span(line)));
       return;
     }
     case LineKind::kIf: {
@@ -214,6 +220,8 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       fail(line, "a definition inside of a tensor program");
     case LineKind::kImport:
       return imports(line);
+    case LineKind::kBroken:
+      throw Failed();
   }
 }
 
@@ -662,7 +670,7 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
     if (!state.has_reads) result.reads = std::move(found.reads);
     if (!state.has_writes) result.writes = std::move(found.writes);
   }
-  return make(std::move(result), span(line));
+  return make(std::move(result), span(call));
 }
 
 }  // namespace relaxc::text

@@ -363,14 +363,18 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
         path.empty() ? std::nullopt
                      : nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
                                       "T.LetStmt", "T.Assert"});
-    fail_with_hint(*item, "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
+    fail_with_hint(item->kind == SyntaxKind::kCall ? *item->children[0] : *item,
+                   "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
   });
   if (sound) return;
-  // The body has errors of its own to tell.
+  // The body has errors of its own to tell. What is unknown may have been meant for a block.
   if (!read) {
     poison(target);
+    BlockState state("");
+    if (!known) blocks_.push_back(&state);
     std::vector<Stmt> unused;
     guarded([&] { rest(unused); });
+    if (!known) blocks_.pop_back();
   }
   throw Failed();
 }

@@ -41,10 +41,14 @@ constexpr OperatorRow kOperatorCalls[] = {
     {"truncmod", BinaryOp::kTruncMod},
 };
 
-// What else T has in expressions; for hints.
-constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
-                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
-                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
+// What else T has; for hints. In expressions, then in statements.
+constexpr std::string_view kForms[] = {
+    "Broadcast",      "Cast",          "Let",         "Not",          "Ramp",         "Select",      "abs",
+    "bool",           "cast",          "call_intrin", "float32",      "if_then_else", "infinity",    "int32",
+    "int64",          "likely",        "max_value",   "min_value",    "Assert",       "Buffer",      "LetStmt",
+    "allocate",       "alloc_buffer",  "attr",        "block",        "block_attr",   "decl_buffer", "evaluate",
+    "func_attr",      "grid",          "init",        "match_buffer", "parallel",     "reads",       "serial",
+    "thread_binding", "launch_thread", "unroll",      "vectorized",   "where",        "writes"};
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
@@ -203,9 +207,10 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
   for (const OperatorRow& row : kOperatorCalls) {
     if (form != row.symbol) continue;
-    if (positional(at) != 2 || !at.keywords.empty())
+    if (positional(at) + at.keywords.size() != 2)
       fail(at, "T.{}: expected 2 arguments, got {}", form, positional(at) + at.keywords.size());
-    Value a = eval(*at.children[1]), b = eval(*at.children[2]);
+    check_keywords(at, {"a", "b"});
+    Value a = eval(required(at, 0, "a")), b = eval(required(at, 1, "b"));
     Value result = binary(row.op, a, b, at, false);
     result.literal = false;
     return result;
@@ -288,6 +293,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   }
   if (const Builtin* builtin = find_builtin("tir." + form)) return builtin_call(*builtin, at);
   const Intrinsic* row = find_intrinsic("tir." + form);
+  if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (!row) {
     std::vector<std::string> known(std::begin(kForms), std::end(kForms));
     for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));

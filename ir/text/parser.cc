@@ -7,6 +7,7 @@
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
+#include "ir/visit.h"
 
 namespace relaxc {
 
@@ -87,6 +88,14 @@ bool is_type_argument(std::string_view keyword) { return canonical_keyword(keywo
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
+  if (word.size() < 2) {
+    // Any letter is near to any other: only the case may be wrong.
+    auto upper = [](std::string_view text) { return text.size() == 1 ? text[0] & ~0x20 : 0; };
+    for (const std::string& candidate : candidates) {
+      if (!word.empty() && upper(candidate) == upper(word)) return candidate;
+    }
+    return std::nullopt;
+  }
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::optional<std::string> result;
   for (const std::string& candidate : candidates) {
@@ -121,19 +130,42 @@ IRModule Parser::run() {
   // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before
   // any body.
   for (const Pending& pending : pending_) {
-    if (pending.is_program) guarded([&] { define_program(pending); });
+    if (pending.is_program) define_program(pending);
   }
   for (const Pending& pending : pending_) {
-    if (!pending.is_program) guarded([&] { signature(pending); });
+    if (!pending.is_program && !guarded([&] { signature(pending); })) unknown_.insert(pending.name);
   }
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
+    size_t before = errors();
     guarded([&] {
       FunctionRef function = graph_function(pending, signatures_.at(pending.name), false);
       module_.functions.insert_or_assign(pending.name, function);
     });
+    if (!pending.sound || errors() > before) failed_.insert(pending.name);
   }
+  drop_failed();
   return std::move(module_);
+}
+
+// Leaves the functions that read and depend on none that did not, so that they can be verified.
+void Parser::drop_failed() {
+  std::set<std::string> gone = failed_;
+  gone.insert(unknown_.begin(), unknown_.end());
+  if (gone.empty()) return;
+  std::map<std::string, std::vector<std::string>> callers;
+  for (const auto& [name, function] : module_.functions) {
+    walk(function, [&, caller = &name](const GlobalVar& callee) { callers[callee.name].push_back(*caller); });
+  }
+  std::vector<std::string> work(gone.begin(), gone.end());
+  while (!work.empty()) {
+    std::string callee = std::move(work.back());
+    work.pop_back();
+    for (const std::string& caller : callers[callee]) {
+      if (gone.insert(caller).second) work.push_back(caller);
+    }
+  }
+  std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
 }
 
 // Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a
@@ -143,7 +175,9 @@ void Parser::read_definitions() {
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
-  while (reader.next(*tree_, lines)) {
+  size_t before = diagnostics_.all().size();
+  for (; reader.next(*tree_, lines); before = diagnostics_.all().size()) {
+    lines_sound_ = diagnostics_.all().size() == before;
     if (!reader.in_class()) ignored = false;
     bool keep = false;
     for (const Line* line : lines) {
@@ -163,8 +197,21 @@ void Parser::read_definitions() {
 void Parser::definition(const Line& line, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
   if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
+  if (line.kind == LineKind::kBroken) {
+    for (std::string_view name : line.names) unknown_.emplace(name);
+    // The class may have been what could not be read.
+    for (const Line* member : line.body) {
+      if (member->kind == LineKind::kFunction) guarded([&] { definition(*member, false, keep); });
+    }
+    return;
+  }
   if (line.kind == LineKind::kFunction) {
-    Pending pending = declare(line);
+    Pending pending{std::string(line.text), &line};
+    if (!guarded([&] { pending = declare(line); })) {
+      if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
+      return;
+    }
+    pending.sound = lines_sound_;
     if (pending.is_program && !tree_->names_module) return define_program(pending);
     pending_.push_back(std::move(pending));
     keep = true;
@@ -182,13 +229,18 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (top) fail(line, "expected a class or a function here");
-  module_line(line);
+  if (guarded([&] { module_line(line); })) return;
+  if (line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName) unknown_.emplace(line.target->text);
 }
 
 void Parser::define_program(const Pending& pending) {
-  PrimFuncRef program = prim_func(pending);
-  declared_.insert_or_assign(pending.name, program.type());
-  module_.functions.insert_or_assign(pending.name, program);
+  size_t before = errors();
+  guarded([&] {
+    PrimFuncRef program = prim_func(pending);
+    declared_.insert_or_assign(pending.name, program.type());
+    module_.functions.insert_or_assign(pending.name, program);
+  });
+  if (!pending.sound || errors() > before) failed_.insert(pending.name);
 }
 
 // ---- Errors and names
@@ -199,19 +251,63 @@ void Parser::fail_with_hint(const Syntax& at, std::string message, std::string h
   throw Failed();
 }
 
+// What stands there, in a word or two.
+std::string spelling(const Syntax& at) {
+  switch (at.kind) {
+    case SyntaxKind::kName:
+    case SyntaxKind::kConstant:
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
+    case SyntaxKind::kString:
+      return std::string(at.text);
+    case SyntaxKind::kAttribute:
+      return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
+    case SyntaxKind::kSubscript:
+      return spelling(*at.children[0]) + "[...]";
+    case SyntaxKind::kCall:
+      return spelling(*at.children[0]) + "(...)";
+    case SyntaxKind::kLambda:
+      return "a lambda";
+    case SyntaxKind::kTuple:
+      return "a tuple";
+    case SyntaxKind::kList:
+      return "a list";
+    case SyntaxKind::kDict:
+      return "a dictionary";
+    case SyntaxKind::kSlice:
+      return "a range";
+    case SyntaxKind::kStarred:
+      return "a starred expression";
+    case SyntaxKind::kUnary:
+    case SyntaxKind::kBinary:
+    case SyntaxKind::kCompare:
+    case SyntaxKind::kBool:
+    case SyntaxKind::kConditional:
+      return "an expression";
+  }
+  return {};
+}
+
 void Parser::poison(const Syntax* target) {
   if (!target) return;
-  if (target->kind == SyntaxKind::kName) {
-    // A name that has a meaning keeps it.
-    if (!lookup(target->text)) scopes_.define(target->text, Entity{});
-  }
+  if (target->kind == SyntaxKind::kName) poison(target->text);
   if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
     for (const Syntax* item : target->children) poison(item);
   }
 }
+void Parser::poison(std::string_view name) {
+  // What is assigned more than once, or means a dim of the signature, stays what it is.
+  const Entity* known = lookup(name);
+  if (!known || (known->form != Entity::Form::kCell && !known->is_dim)) scopes_.define(name, Entity{});
+}
 void Parser::poison_line(const Line& line) {
   if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
-  if (line.kind == LineKind::kFunction) scopes_.define(line.text, Entity{});
+  if (line.kind == LineKind::kFunction) return poison(line.text);
+  for (std::string_view name : line.names) poison(name);
+  for (const auto& [item, target] : line.items) poison(target);
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) poison_line(*inner);
+  }
 }
 
 std::vector<std::string> Parser::names_in_scope() const {
@@ -229,6 +325,7 @@ Expr Parser::name(const Syntax& at) {
   if (entity) return *entity->expr;
   if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
+  if (unknown_.contains(std::string(at.text))) throw Failed();
   Diagnostic& diagnostic = report(at, "undefined name '{}'", at.text);
   auto hidden = hidden_.find(std::string(at.text));
   if (hidden != hidden_.end()) {
@@ -285,6 +382,7 @@ const std::string* Parser::function_name(const Syntax& at) {
   bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
   if (!is_module) return nullptr;
   auto it = declared_.find(std::string(at.text));
+  if (unknown_.contains(std::string(at.text))) throw Failed();
   if (it != declared_.end()) return &it->first;
   std::vector<std::string> names;
   for (const auto& [name, type] : declared_) names.push_back(name);
@@ -310,14 +408,21 @@ const Syntax& Parser::required(const Syntax& call, size_t i, std::string_view na
   return *value;
 }
 void Parser::check_keywords(const Syntax& call, std::initializer_list<std::string_view> known) {
+  bool sound = true;
   for (const Keyword& keyword : call.keywords) {
     std::string_view name = canonical_keyword(keyword.name);
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
     std::vector<std::string> names(known.begin(), known.end());
     std::optional<std::string> near = nearest(keyword.name, names);
-    fail_with_hint(at, fmt::format("unknown argument '{}'", keyword.name), near.value_or(""));
+    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
+    sound = false;
   }
+  if (!sound) throw Failed();
+}
+void Parser::report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near) {
+  Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
+  Diagnostic& diagnostic = report(at, "{}", message);
+  if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
 }
 
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
@@ -437,7 +542,7 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kString:
       return string(at);
     case SyntaxKind::kConstant:
-      if (at.text == "...") fail(at, "expected a constant value");
+      if (at.text == "...") break;
       return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
     case SyntaxKind::kTuple:
     case SyntaxKind::kList: {
@@ -493,7 +598,11 @@ AttrValue Parser::attr_value(const Syntax& at) {
     case SyntaxKind::kLambda:
       break;
   }
-  fail(at, "expected a constant value");
+  std::string path = spelling(at);
+  if (path == "math.inf" || path == "math.nan")
+    fail_with_hint(at, fmt::format("expected a constant value, got {}", path),
+                   fmt::format("float(\"{}\")", path.substr(5)));
+  fail(at, "expected a constant value, got {}", path);
 }
 
 Attrs Parser::attrs(const Syntax& at) {
