@@ -213,11 +213,8 @@ Difference describe_difference(const std::vector<DifferenceStep>& steps, std::st
       bool is_operator = step.field == "callee" && i + 1 < steps.size() && handle(steps[i + 1].left).is<OpRef>();
       if (is_operator) part = "operator";
       if (has_item && !part.empty()) {
-        // A variable is named, others are numbered.
-        const DifferenceStep* item = i + 2 < steps.size() ? &steps[i + 2] : nullptr;
-        bool is_var = item && item->kind == Kind::kNode && item->defines && handle(item->left).is<Var>();
-        part +=
-            is_var ? fmt::format(" {}", handle(item->left).as<Var>()->name) : fmt::format(" {}", steps[i + 1].index);
+        const DifferenceStep& item = steps[i + 1];
+        part += item.item.empty() ? fmt::format(" {}", item.index) : fmt::format(" {}", item.item);
       }
     } else if (step.kind == Kind::kNode) {
       owner = handle(step.left);

@@ -8,7 +8,8 @@ namespace relaxc {
 struct DifferenceStep {
   enum class Kind : uint8_t { kField, kItem, kBinding, kNode } kind = Kind::kNode;
   std::string_view field = {};
-  size_t index = 0;
+  size_t index = 0;  // of an item, and what it is called when it defines or accesses a variable
+  std::string_view item = {};
   const Binding *left_binding = nullptr, *right_binding = nullptr;
   const NodeHeader *left = nullptr, *right = nullptr;
   bool defines = false;  // a variable where it is defined, whose place is that of the difference

@@ -413,10 +413,18 @@ class EqualVisitor {
     }
   }
 
+  // Of a parameter, an axis, a region.
+  template <class V>
+  static std::string_view item_name(const V& item, Role role) {
+    if constexpr (std::is_same_v<V, VarRef>) return is_binding(role) ? std::string_view(item->name) : "";
+    if constexpr (requires { item.var->name; }) return item.var->name;
+    if constexpr (requires { item.buffer->name; }) return item.buffer->name;
+    return {};
+  }
   template <class V>
   bool items(const V& a, const V& b, Role role) {
     for (size_t i = 0; i < a.size(); ++i) {
-      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i});
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
       if (!member(a[i], b[i], role)) return false;
     }
     return true;
@@ -443,7 +451,7 @@ class EqualVisitor {
       return false;
     };
     if (!added()) {
-      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i});
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
       return member(a[i], b[i], role);
     }
     const char* side = a.size() > b.size() ? "left" : "right";
@@ -454,7 +462,9 @@ class EqualVisitor {
       const auto& item = list[std::min(i, list.size() - 1)];
       Span found;
       if constexpr (std::is_same_v<typename V::value_type, Binding>) found = item.var.span();
-      if constexpr (is_handle<typename V::value_type>) found = item.span();
+      if constexpr (is_handle<typename V::value_type>) {
+        if (!item.template is<Var>() || is_binding(role)) found = item.span();
+      }
       if (found) place = found;
     };
     show(a, options_.difference->left);

@@ -144,13 +144,13 @@ bool Lexer::start_line() {
       push(TokenKind::kIndent, 0);
     }
     while (width < indents_.back()) {
-      indents_.pop_back();
-      push(TokenKind::kDedent, 0);
-      if (width > indents_.back()) {
+      if (width > indents_[indents_.size() - 2]) {
+        // Taken for one of the block above it.
         error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
-        indents_.push_back(width);
         break;
       }
+      indents_.pop_back();
+      push(TokenKind::kDedent, 0);
     }
     return true;
   }

@@ -243,8 +243,9 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     return {shape_expr(std::move(values), span(at))};
   }
   if (form == "R.prim_value") {
-    Value value = eval(required(at, 0, "value"));
-    if (!value.expr.type().is<PrimType>()) fail(at, "expected a scalar");
+    const Syntax& given = required(at, 0, "value");
+    Value value = eval(given);
+    if (!value.expr.type().is<PrimType>()) fail(given, "expected a scalar");
     return {value.expr};
   }
   if (form == "R.tuple" || form == "R.Tuple") {

@@ -37,12 +37,11 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   loops_.clear();
   hidden_.clear();
   NameScope scope(scopes_);
-  bool sound = true;
   // Scalars first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
-    sound &= guarded([&] {
+    bool read = guarded([&] {
       for (size_t j = 0; j < i; ++j) {
         if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
       }
@@ -60,6 +59,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
       types[i] = annotated;
       if (!scalar->dtype.is_handle()) define(param.name, make_var(std::string(param.name), annotated, span(param)));
     });
+    if (!read) scopes_.define(param.name, Entity{});
   }
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
@@ -71,8 +71,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
       define(param.name, *params_[i]);
     } else if (types[i]) {
       params_[i] = cast<Var>(*lookup(param.name)->expr);
-    } else if (sound && param.annotation) {
-      sound &= guarded([&] {
+    } else if (!scopes_.find_here(param.name)) {
+      guarded([&] {
         params_[i] = make_var(std::string(param.name), type(*param.annotation), span(param));
         define(param.name, *params_[i]);
       });

@@ -45,7 +45,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
     bool starred = std::any_of(targets.begin(), targets.end(),
                                [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; });
     if (starred ? targets.size() > count + 1 : targets.size() != count)
-      fail(line, "{} loop variables for {} extents", targets.size(), count);
+      fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
     size_t extra = starred ? count + 1 - targets.size() : 0, next = 1;
     for (const Syntax* target : targets) {
       bool many = target->kind == SyntaxKind::kStarred;
@@ -71,7 +71,8 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
     check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll"});
     if (const Syntax* unroll = keyword(call, "unroll"); unroll && constant_bool(*unroll))
       result.kind = ForKind::kUnrolled;
-    if (targets.size() != 1) fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
+    if (targets.size() != 1)
+      fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
     size_t count = positional(call);
     const Syntax* stop = count > 1 ? call.children[2] : count == 1 ? call.children[1] : nullptr;
     const Syntax* start = count > 1 ? call.children[1] : nullptr;

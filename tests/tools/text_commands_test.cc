@@ -253,6 +253,30 @@ class Module:
   }
 }
 
+TEST_CASE("carets stand below what is meant", "[tools]") {
+  Folder folder;
+  Outcome outcome = relaxc_command({"check", folder.write("carets.py", R"(@R.function
+def f(x: R.Tensr((4,), "float32")):
+    return x
+@T.prim_func
+def g(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    n = T.int32()
+    A[n] = B[0]
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            T.reads()
+            T.writes(A[vi])
+            A[vi] = A[vi] + B[vi]
+)")});
+  INFO(outcome.err);
+  for (const char* part :
+       {"  def f(x: R.Tensr((4,), \"float32\")):\n           ^^^^^^^\n", "      A[n] = B[0]\n        ^\n",
+        "              A[vi] = A[vi] + B[vi]\n                      ^^^^^\n",
+        "              A[vi] = A[vi] + B[vi]\n                              ^^^^^\n"})
+    CHECK(has(outcome.err, part));
+}
+
 TEST_CASE("the list of operators is named only where an operator is not supported", "[tools]") {
   Folder folder;
   Outcome other = relaxc_command({"check", folder.write("other.py",
