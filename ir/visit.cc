@@ -1,3 +1,4 @@
+// All that derives from fields() in one file, which is why it is above 600 lines.
 #include "ir/visit.h"
 
 #include <bit>
@@ -475,14 +476,14 @@ class EqualVisitor {
   enum class Keep : uint8_t { kNo, kYes };
   template <class V>
   bool would_equal(const V& a, const V& b, Role role, Keep keep) {
-    size_t before = mapped_.size();
+    size_t before = introduced_.size();
     ++trials_;
     bool equal = member(a, b, role);
     --trials_;
     if (equal && keep == Keep::kYes) return true;
-    for (; mapped_.size() > before; mapped_.pop_back()) {
-      left_.erase(mapped_.back().first);
-      right_.erase(mapped_.back().second);
+    for (; introduced_.size() > before; introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
     }
     return equal;
   }
@@ -497,7 +498,7 @@ class EqualVisitor {
     if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ([&] { return both(a, b); });
     left_.emplace(a.get(), b.get());
     right_.emplace(b.get(), a.get());
-    if (options_.difference) mapped_.emplace_back(a.get(), b.get());
+    introduced_.emplace_back(a.get(), b.get());
     return node(a.type(), b.type(), role);
   }
 
@@ -505,7 +506,7 @@ class EqualVisitor {
   std::vector<Step> steps_;
   int trials_ = 0;
   std::unordered_map<const NodeHeader*, const NodeHeader*> left_, right_;
-  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> mapped_;  // in order, when the difference is asked for
+  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> introduced_;  // in order
 };
 
 class HashVisitor {

@@ -26,6 +26,8 @@ std::string_view closing(std::string_view bracket) { return bracket == "(" ? ")"
 
 // Words that begin a statement and cannot stand inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
+// Those that can, unless a ':' ends their line.
+constexpr std::string_view kBlockWords[] = {"for", "if", "else"};
 
 }  // namespace
 
@@ -145,12 +147,14 @@ bool Lexer::start_line() {
     }
     while (width < indents_.back()) {
       if (width > indents_[indents_.size() - 2]) {
-        // Taken for one of the block above it.
-        error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
+        // Taken for one of the block above it. After lines that an open bracket took, no indentation is known.
+        if (!lost_) error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
+        indents_.back() = width;
         break;
       }
       indents_.pop_back();
       push(TokenKind::kDedent, 0);
+      lost_ = lost_ && width != indents_.back();
     }
     return true;
   }
@@ -176,16 +180,23 @@ void Lexer::never_closed() {
 
 // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
 void Lexer::check_statement_in_brackets() {
-  for (std::string_view word : kStatementWords) {
-    if (text_.substr(position_, word.size()) != word || (word != "@" && is_name_char(peek(word.size())))) continue;
-    never_closed();
-    uint32_t column = column_;
-    // The line takes part in indentation again.
-    position_ -= column - 1;
-    column_ = 1;
-    start_line();
-    return;
-  }
+  std::string_view line = text_.substr(position_, std::min(text_.find('\n', position_), text_.size()) - position_);
+  auto begins_with = [&](std::string_view word) {
+    return line.starts_with(word) && (word == "@" || !is_name_char(peek(word.size())));
+  };
+  size_t last = line.substr(0, line.find('#')).find_last_not_of(" \t\r");
+  bool heads_block = last != std::string_view::npos && line[last] == ':';
+  bool begins = std::any_of(std::begin(kStatementWords), std::end(kStatementWords), begins_with) ||
+                (heads_block && std::any_of(std::begin(kBlockWords), std::end(kBlockWords), begins_with));
+  if (!begins) return;
+  bool lost_if = begins_with("elif") || begins_with("else");
+  never_closed();
+  lost_ = true;
+  // The line takes part in indentation again.
+  position_ -= column_ - 1;
+  column_ = 1;
+  start_line();
+  if (lost_if) mark_broken(line_);  // the `if` before it may be among what the bracket took
 }
 
 void Lexer::token(char c) {
@@ -205,6 +216,28 @@ void Lexer::token(char c) {
   advance(1);
 }
 
+// How many brackets of this line match none, when the one here closes so many.
+size_t Lexer::unmatched(size_t closed) const {
+  std::string open;
+  size_t earlier = 0, wrong = 0;
+  for (size_t i = 0; i + closed < brackets_.size(); ++i) {
+    open += closing(brackets_[i].text);
+    earlier += brackets_[i].line < line_;
+  }
+  char quote = 0;
+  for (char c : text_.substr(position_ + 1, std::min(text_.find('\n', position_), text_.size()) - position_ - 1)) {
+    if (quote != 0 || c == '"' || c == '\'') {
+      quote = quote == 0 ? c : quote == c ? '\0' : quote;
+    } else if (c == '(' || c == '[' || c == '{') {
+      open += closing(std::string_view(&c, 1));
+    } else if (c == ')' || c == ']' || c == '}') {
+      bool matches = !open.empty() && open.back() == c;
+      matches ? open.pop_back() : static_cast<void>(++wrong);
+    }
+  }
+  return wrong + (open.size() > earlier ? open.size() - earlier : 0);
+}
+
 void Lexer::bracket_or_operator(size_t length) {
   char c = peek();
   if (c == '(' || c == '[' || c == '{') {
@@ -212,20 +245,20 @@ void Lexer::bracket_or_operator(size_t length) {
   } else if (c == ')' || c == ']' || c == '}') {
     std::string_view own = text_.substr(position_, 1);
     if (brackets_.empty()) {
-      error(1, fmt::format("'{}' closes nothing", c));
+      if (!broken(line_)) error(1, fmt::format("'{}' closes nothing", c));
       return advance(1);
     }
     if (closing(brackets_.back().text) != own) {
       const Token open = brackets_.back();
       if (!broken(line_))
         error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column));
-      // Those inside of the one that it closes end here; when it closes none, it stands for the right one.
+      // It closes one further out, and those inside of that were forgotten; or it stands for the right one.
       auto closes = [&](const Token& bracket) { return closing(bracket.text) == own; };
-      bool outer = std::any_of(brackets_.begin(), brackets_.end(), closes);
-      do {
+      size_t inside =
+          static_cast<size_t>(std::find_if(brackets_.rbegin(), brackets_.rend(), closes) - brackets_.rbegin());
+      bool outer = inside < brackets_.size() && unmatched(inside + 1) <= unmatched(1);
+      for (size_t i = 0; i < (outer ? inside : 1); ++i, brackets_.pop_back())
         tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line_, column_});
-        brackets_.pop_back();
-      } while (outer && !closes(brackets_.back()));
       if (!outer) return advance(1);
     }
     brackets_.pop_back();

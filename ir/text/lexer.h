@@ -60,6 +60,7 @@ class Lexer {
   void mark_broken(uint32_t last);
   void check_statement_in_brackets();
   void token(char c);
+  size_t unmatched(size_t closed) const;
   void bracket_or_operator(size_t length);
   void number();
   void string(size_t prefix);
@@ -70,6 +71,7 @@ class Lexer {
   size_t position_ = 0;
   uint32_t line_, column_;
   bool at_line_start_ = true, fresh_line_ = true, ended_ = false;
+  bool lost_ = false;                 // lines were taken by a bracket: what indentation there was is not known
   TokenKind last_ = TokenKind::kEnd;  // of the tokens read; kEnd: none yet
   std::vector<size_t> indents_ = {0};
   std::vector<Token> brackets_;

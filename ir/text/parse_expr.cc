@@ -172,6 +172,7 @@ Value Parser::eval(const Syntax& at) {
       std::string path = dotted(at);
       if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
       if (!path.empty()) fail(at, "'{}' is no value; call it", path);
+      if (at.children[0]->kind == SyntaxKind::kName && at.children[0]->text != "math") name(*at.children[0]);
       fail(at, "'.{}' is not known here", at.text);
     }
     case SyntaxKind::kSubscript:

@@ -168,6 +168,8 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
     return thread_loop(name, thread, extent, call, rest);
   }
   const Entity* known = axis.kind == SyntaxKind::kName ? lookup(axis.text) : nullptr;
+  bool poisoned = known && !known->expr && !known->is_module && known->form == Entity::Form::kValue;
+  if (poisoned) throw Failed();  // reported where it was defined
   if (!known || known->thread.empty()) fail(axis, "expected a thread axis, such as \"threadIdx.x\"");
   std::string thread = known->thread;
   scopes_.define(axis.text, *known);

@@ -7,7 +7,6 @@
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
-#include "ir/visit.h"
 
 namespace relaxc {
 
@@ -148,26 +147,6 @@ IRModule Parser::run() {
   return std::move(module_);
 }
 
-// Leaves the functions that read and depend on none that did not, so that they can be verified.
-void Parser::drop_failed() {
-  std::set<std::string> gone = failed_;
-  gone.insert(unknown_.begin(), unknown_.end());
-  if (gone.empty()) return;
-  std::map<std::string, std::vector<std::string>> callers;
-  for (const auto& [name, function] : module_.functions) {
-    walk(function, [&, caller = &name](const GlobalVar& callee) { callers[callee.name].push_back(*caller); });
-  }
-  std::vector<std::string> work(gone.begin(), gone.end());
-  while (!work.empty()) {
-    std::string callee = std::move(work.back());
-    work.pop_back();
-    for (const std::string& caller : callers[callee]) {
-      if (gone.insert(caller).second) work.push_back(caller);
-    }
-  }
-  std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
-}
-
 // Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a
 // large text needs little memory besides its module's.
 void Parser::read_definitions() {
@@ -199,6 +178,7 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
   if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
+    if (line.names.empty()) broken_infos_.insert("");
     // The class may have been what could not be read.
     for (const Line* member : line.body) {
       if (member->kind == LineKind::kFunction) guarded([&] { definition(*member, false, keep); });
@@ -219,7 +199,8 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
   }
   if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
     keep = true;
-    return metadata(line);
+    if (!guarded([&] { metadata(line); })) unknown_.emplace("metadata");
+    return;
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class inside of a class");
@@ -243,72 +224,7 @@ void Parser::define_program(const Pending& pending) {
   if (!pending.sound || errors() > before) failed_.insert(pending.name);
 }
 
-// ---- Errors and names
-
-void Parser::fail_with_hint(const Syntax& at, std::string message, std::string hint) {
-  Diagnostic& diagnostic = report(at, "{}", message);
-  if (!hint.empty()) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", hint));
-  throw Failed();
-}
-
-// What stands there, in a word or two.
-std::string spelling(const Syntax& at) {
-  switch (at.kind) {
-    case SyntaxKind::kName:
-    case SyntaxKind::kConstant:
-    case SyntaxKind::kInt:
-    case SyntaxKind::kFloat:
-    case SyntaxKind::kString:
-      return std::string(at.text);
-    case SyntaxKind::kAttribute:
-      return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
-    case SyntaxKind::kSubscript:
-      return spelling(*at.children[0]) + "[...]";
-    case SyntaxKind::kCall:
-      return spelling(*at.children[0]) + "(...)";
-    case SyntaxKind::kLambda:
-      return "a lambda";
-    case SyntaxKind::kTuple:
-      return "a tuple";
-    case SyntaxKind::kList:
-      return "a list";
-    case SyntaxKind::kDict:
-      return "a dictionary";
-    case SyntaxKind::kSlice:
-      return "a range";
-    case SyntaxKind::kStarred:
-      return "a starred expression";
-    case SyntaxKind::kUnary:
-    case SyntaxKind::kBinary:
-    case SyntaxKind::kCompare:
-    case SyntaxKind::kBool:
-    case SyntaxKind::kConditional:
-      return "an expression";
-  }
-  return {};
-}
-
-void Parser::poison(const Syntax* target) {
-  if (!target) return;
-  if (target->kind == SyntaxKind::kName) poison(target->text);
-  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
-    for (const Syntax* item : target->children) poison(item);
-  }
-}
-void Parser::poison(std::string_view name) {
-  // What is assigned more than once, or means a dim of the signature, stays what it is.
-  const Entity* known = lookup(name);
-  if (!known || (known->form != Entity::Form::kCell && !known->is_dim)) scopes_.define(name, Entity{});
-}
-void Parser::poison_line(const Line& line) {
-  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
-  if (line.kind == LineKind::kFunction) return poison(line.text);
-  for (std::string_view name : line.names) poison(name);
-  for (const auto& [item, target] : line.items) poison(target);
-  for (const Lines* lines : {&line.body, &line.otherwise}) {
-    for (const Line* inner : *lines) poison_line(*inner);
-  }
-}
+// ---- Names
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
@@ -336,7 +252,7 @@ Expr Parser::name(const Syntax& at) {
     diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
   }
   // One report per name and function.
-  scopes_.define(at.text, Entity{});
+  scopes_.define_outermost(at.text, Entity{});
   throw Failed();
 }
 
@@ -419,12 +335,6 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
   }
   if (!sound) throw Failed();
 }
-void Parser::report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near) {
-  Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
-  Diagnostic& diagnostic = report(at, "{}", message);
-  if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
-}
-
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
   if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return {at.children.begin(), at.children.end()};
   return {&at};

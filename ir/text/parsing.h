@@ -56,7 +56,6 @@ class Parser {
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
-  void drop_failed();
   Span span(const Syntax& at) const { return {origin_, at.line, at.column, at.length}; }
   Span span(const Line& at) const { return {origin_, at.line, at.column, at.length}; }
   Span span(const Param& at) const { return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())}; }
@@ -88,10 +87,11 @@ class Parser {
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
-  // After a failed statement: the names it would have defined.
+  // ---- parse_errors.cc. After a failed statement: the names it would have defined.
   void poison(const Syntax* target);
   void poison(std::string_view name);
   void poison_line(const Line& line);
+  void drop_failed();
   Expr name(const Syntax& at);
   std::vector<std::string> names_in_scope() const;
 
@@ -303,6 +303,7 @@ class Parser {
   bool lines_sound_ = true;                       // of the definition being read
   std::set<std::string> failed_;                  // functions with errors
   std::set<std::string> unknown_;                 // those of them whose types are not known
+  std::set<std::string> broken_infos_;            // keys of global infos with errors; "": all of them
   std::map<std::string, Type> declared_;          // functions of the module and their types
   std::map<std::string, DType> program_results_;  // of the tensor programs that return something
   std::string class_name_ = "Module";

@@ -122,8 +122,13 @@ class SyntaxParser {
     }
     return "";
   }
-  void report(const Token& at, const std::string& message) {
-    if (!lexer_.broken(at.line)) diagnostics_.error(source_.span(at), "{}", message);
+  void report(Token at, const std::string& message) {
+    if (lexer_.broken(at.line)) return;
+    // The end of a line is that of its last token: comments may follow.
+    const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
+    if (at.kind == TokenKind::kNewline && before && before->line == at.line)
+      at.column = before->column + static_cast<uint32_t>(before->text.size());
+    diagnostics_.error(source_.span(at), "{}", message);
   }
   template <class... Args>
   [[noreturn]] void fail(const Token& at, fmt::format_string<Args...> format, Args&&... args) {
@@ -145,10 +150,11 @@ class SyntaxParser {
 
   // One statement (or several on one line) appended; after an error one of kind kBroken.
   void statement(Lines& out) {
-    size_t start = next_;
+    size_t start = next_, before = out.size();
     try {
       statement_or_throw(out);
     } catch (const SyntaxError&) {
+      out.resize(before);
       recover(start, out);
     }
   }
@@ -190,7 +196,8 @@ class SyntaxParser {
     }
     --statement_depth_;
   }
-  // Names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined.
+  // Names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)` lacks a
+  // '='.
   std::vector<std::string_view> names_assigned(size_t from, size_t to) const {
     std::vector<std::string_view> names;
     bool target = true;
@@ -203,8 +210,8 @@ class SyntaxParser {
         target = true;
       } else if (!token.is(",") && !token.is("(")) {
         bool assigned = i + 1 < to && (tokens_[i + 1].is("=") || tokens_[i + 1].is(":") || tokens_[i + 1].is(",") ||
-                                       tokens_[i + 1].is("in") || tokens_[i + 1].is(")"));
-        target = target && assigned && token.kind == TokenKind::kName;
+                                       tokens_[i + 1].is(")") || tokens_[i + 1].kind == TokenKind::kName);
+        target = target && assigned && token.kind == TokenKind::kName && !is_keyword(token.text);
         if (target) names.push_back(token.text);
       }
     }
@@ -254,6 +261,7 @@ class SyntaxParser {
   }
 
   void simple_statements(Lines& out) {
+    const uint32_t line = peek().line;
     while (true) {
       simple_statement(out);
       if (!accept(";")) break;
@@ -261,6 +269,8 @@ class SyntaxParser {
     }
     if (peek().kind != TokenKind::kNewline && peek().kind != TokenKind::kEnd)
       fail(peek(), "expected the end of the statement, got {}", describe(peek()));
+    // Tokens with errors have no meaning.
+    if (lexer_.broken(line)) throw SyntaxError();
     if (peek().kind == TokenKind::kNewline) ++next_;
   }
 
