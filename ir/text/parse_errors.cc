@@ -68,6 +68,12 @@ void Parser::poison(std::string_view name) {
 void Parser::poison_line(const Line& line) {
   if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
   if (line.kind == LineKind::kFunction) return poison(line.text);
+  // A '=' may be missing: `y, R.exp(x)`.
+  if (line.kind == LineKind::kExpression) {
+    for (const Syntax* item : items(*line.value)) {
+      if (item->kind == SyntaxKind::kName && !lookup(item->text)) poison(item);
+    }
+  }
   for (std::string_view name : line.names) poison(name);
   for (const auto& [item, target] : line.items) poison(target);
   for (const Lines* lines : {&line.body, &line.otherwise}) {

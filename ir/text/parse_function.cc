@@ -330,6 +330,7 @@ void Parser::relax_call_line(const Line& line, Body& body) {
         outputs.push_back(cast<Var>(value));
       });
     }
+    body.outputs_sound = sound;
     if (!sound) throw Failed();
     return;
   }
@@ -345,6 +346,7 @@ void Parser::relax_call_line(const Line& line, Body& body) {
 void Parser::dataflow(const Line& line, Body& body) {
   body.in_dataflow = true;
   body.outputs_given = false;
+  body.outputs_sound = true;
   body.blocks.push_back({true, {}, {}});
   size_t errors_before = errors();
   std::map<std::string, Entity> local;
@@ -354,7 +356,7 @@ void Parser::dataflow(const Line& line, Body& body) {
     local = scopes_.here();
   }
   body.in_dataflow = false;
-  bool outputs_known = body.outputs_given || errors() == errors_before;
+  bool outputs_known = body.outputs_given ? body.outputs_sound : errors() == errors_before;
   // Outputs stay visible, and so do names whose definition failed.
   const BindingBlock& block = body.blocks.back();
   for (auto& [name, entity] : local) {

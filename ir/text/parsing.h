@@ -260,6 +260,7 @@ class Parser {
     std::vector<BindingBlock> blocks;
     bool in_dataflow = false;
     bool outputs_given = false;  // of the current dataflow block
+    bool outputs_sound = true;
     std::optional<Expr> result;
     Attrs attrs;
     bool impure = false;
