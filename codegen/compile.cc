@@ -56,12 +56,14 @@ const OpTable& op_table() {
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings) {
-  if (is_text(path)) {
-    Diagnostics diagnostics;
-    IRModule module = parse_module(read_text(path), path, op_table(), diagnostics);
-    diagnostics.throw_if_errors();
-    return module;
-  }
+  Diagnostics diagnostics;
+  IRModule module = read_module(path, settings, diagnostics);
+  diagnostics.throw_if_errors();
+  return module;
+}
+
+IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
+  if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
   ImportOptions options;
   options.dims = settings.dims;
   return import_onnx(path, op_table(), options);

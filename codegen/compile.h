@@ -27,6 +27,8 @@ struct CompileSettings {
 
 // Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors.
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
+// The same with the errors of a text collected: the module then holds what does not depend on them.
+IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics);
 // Every operator there is.
 const OpTable& op_table();
 // Whether it compiles; some are only known by their types yet.

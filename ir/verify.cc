@@ -43,11 +43,40 @@
 //   T19 a program calls programs of the module, with as many arguments as they take
 #include "ir/verify.h"
 
+#include <algorithm>
+#include <cctype>
+
 #include "ir/text/names.h"
 #include "ir/verify_internal.h"
 #include "ir/visit.h"
 
 namespace relaxc {
+
+Span place_of(std::string_view name, const Span& statement) {
+  if (!statement || !statement.origin->text || statement.line == 0 || name.empty()) return statement;
+  const std::string& text = *statement.origin->text;
+  size_t at = 0;
+  for (uint32_t line = 1; line < statement.line && at != std::string::npos; ++line) at = text.find('\n', at) + 1;
+  Span here = statement;
+  int depth = 0;  // of brackets: inside of them a statement goes on in the next line
+  auto is_word = [&](size_t i) {
+    return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
+  };
+  for (size_t i = at + statement.column - 1; i < text.size(); ++i, ++here.column) {
+    char c = text[i];
+    depth += (c == '(' || c == '[' || c == '{') - (c == ')' || c == ']' || c == '}');
+    if (c == '\n') {
+      if (depth <= 0) return statement;
+      ++here.line;
+      here.column = 0;
+    }
+    if (c == '#') i = std::min(text.find('\n', i), text.size()) - 1;
+    if (text.compare(i, name.size(), name) != 0 || is_word(i + name.size()) || (i > 0 && is_word(i - 1))) continue;
+    here.length = static_cast<uint32_t>(name.size());
+    return here;
+  }
+  return statement;
+}
 
 void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics) {
   std::unordered_set<const NodeHeader*> defined;

@@ -157,7 +157,7 @@ class GraphVerifier {
   void use(const VarRef& var, const Span& span) {
     if (scope_.contains(var.get())) return;
     if (var.type().is<PrimType>()) {
-      error(span, "the dim '{}' is not bound here [G7]", var->name);
+      error(place_of(var->name, span ? span : place_), "the dim '{}' is not bound here [G7]", var->name);
     } else {
       error(span, "'{}' is not defined here [{}]", var->name, hidden_.contains(var.get()) ? "G4" : "G1");
     }

@@ -94,7 +94,7 @@ class ProgramVerifier {
     if (!buffer.type().is<BufferType>()) {
       error(span, "'{}' is not a buffer [T1]", buffer->name);
     } else if (!scope_.contains(buffer.get())) {
-      error(span, "buffer '{}' is not defined here [T1]", buffer->name);
+      error(place_of(buffer->name, span ? span : place_), "buffer '{}' is not defined here [T1]", buffer->name);
     }
   }
   // The lanes of an access; 1 after an error.
@@ -124,7 +124,8 @@ class ProgramVerifier {
   void expr(const Expr& e) {
     if (e.is<Var>()) {
       if (e.type().is<BufferType>()) return buffer_use(cast<Var>(e), e.span());
-      if (!scope_.contains(e.get())) error(place_, "'{}' is not defined here [T2]", e.as<Var>()->name);
+      if (!scope_.contains(e.get()))
+        error(place_of(e.as<Var>()->name, place_), "'{}' is not defined here [T2]", e.as<Var>()->name);
       return;
     }
     if (const BufferLoad* load = e.as<BufferLoad>()) {
@@ -361,13 +362,31 @@ class ProgramVerifier {
       }
       return std::any_of(node.alloc_buffers.begin(), node.alloc_buffers.end(), is);
     };
+    // The access itself, or the block where a call touches the buffer.
+    auto place = [&](const Buffer& buffer, bool writes) {
+      Span result;
+      auto take = [&](const Buffer& accessed, const Span& span) {
+        if (!result && same_node(accessed, buffer)) result = span;
+      };
+      for (const Stmt* part : {&node.body, node.init ? &*node.init : &node.body}) {
+        walk(
+            *part,
+            [&](const Ref<BufferLoad>& load) {
+              if (!writes) take(load->buffer, load.span());
+            },
+            [&](const Ref<BufferStore>& store) {
+              if (writes) take(store->buffer, store.span());
+            });
+      }
+      return result ? result : s.span();
+    };
     for (const BufferRegion& r : found.reads) {
       if (!covered(node.reads, r.buffer))
-        error(s.span(), "block '{}' reads '{}' without saying so [T11]", node.name, r.buffer->name);
+        error(place(r.buffer, false), "block '{}' reads '{}' without saying so [T11]", node.name, r.buffer->name);
     }
     for (const BufferRegion& r : found.writes) {
       if (!covered(node.writes, r.buffer))
-        error(s.span(), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
+        error(place(r.buffer, true), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
     }
     // Element by element, where an index is a constant away from a declared region.
     auto outside = [](const BufferRegion& region, const std::vector<Expr>& at) {

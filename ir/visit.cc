@@ -1,3 +1,4 @@
+// All that derives from fields() in one file, which is why it is above 600 lines.
 #include "ir/visit.h"
 
 #include <bit>
@@ -5,6 +6,8 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+#include "ir/difference.h"
 
 namespace relaxc {
 
@@ -292,14 +295,26 @@ class EqualVisitor {
   explicit EqualVisitor(const EqualOptions& options) : options_(options) {}
 
   bool node(const NodeRef& a, const NodeRef& b, Role role) {
-    if (a.kind() != b.kind()) return differ();
+    Entered entered(*this, {.left = a.get(), .right = b.get(), .defines = is_binding(role)});
+    if (a.kind() != b.kind()) {
+      // One statement and several.
+      bool lists = is_stmt_kind(a.kind()) && is_stmt_kind(b.kind()) && (a.is<Seq>() || b.is<Seq>());
+      if (lists) lengths(statements(a), statements(b), role);
+      return differ([&] { return two(a, b); });
+    }
     if (a.is<Var>()) return var(cast<Var>(a), cast<Var>(b), role);
+    if (a.is<OpRef>()) return a.as<OpRef>()->name == b.as<OpRef>()->name || differ([&] { return two(a, b); });
     if (same_node(a, b) && left_.empty()) return true;
     if (is_expr_kind(a.kind())) {
       Expr x = cast_handle<Expr>(a), y = cast_handle<Expr>(b);
       const PrimType* p = x.type().as<PrimType>();
       const PrimType* q = y.type().as<PrimType>();
-      if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) return differ("type");
+      if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) {
+        return differ([&] {
+          auto typed = [](const Expr& e) { return fmt::format("{} of type {}", in_words(e), in_words(e.type())); };
+          return fmt::format("{} and {}", typed(x), typed(y));
+        });
+      }
     }
     // Dims that a function's type introduces are its own.
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
@@ -315,25 +330,74 @@ class EqualVisitor {
   }
 
  private:
-  bool differ(std::string_view last = {}) {
-    if (options_.difference && options_.difference->empty()) {
-      for (const std::string& part : path_) *options_.difference += part;
-      if (!last.empty()) *options_.difference += fmt::format(".{}", last);
-      if (options_.difference->starts_with('.')) options_.difference->erase(0, 1);
+  using Step = DifferenceStep;
+  // The path is kept only for those who ask for the difference.
+  struct Entered {
+    Entered(EqualVisitor& v, Step step) : visitor(v) {
+      if (v.options_.difference) v.steps_.push_back(step);
     }
+    ~Entered() {
+      if (visitor.options_.difference) visitor.steps_.pop_back();
+    }
+    EqualVisitor& visitor;
+  };
+
+  // The first difference is the one to tell; `values` says what stands there.
+  template <class F>
+  bool differ(F&& values) {
+    bool tell = options_.difference && options_.difference->text.empty() && trials_ == 0;
+    if (tell) *options_.difference = describe_difference(steps_, values());
     return false;
+  }
+  template <class V>
+  static std::string two(const V& a, const V& b) {
+    if constexpr (std::is_same_v<V, Tensor>) {
+      return both(a, b);
+    } else {
+      return fmt::format("{} and {}", one(a), one(b));
+    }
+  }
+  template <class V>
+  static std::string one(const V& value) {
+    if constexpr (IsOptional<V>::value) {
+      return value ? one(*value) : "nothing";
+    } else if constexpr (IsVector<V>::value) {
+      std::vector<std::string> texts;
+      for (const auto& item : value) texts.push_back(one(item));
+      return fmt::format("[{}]", fmt::join(texts, ", "));
+    } else if constexpr (requires { in_words(value); }) {
+      return in_words(value);
+    } else if constexpr (HasFields<V>) {
+      // A region, an axis, a window: by its variable.
+      if constexpr (requires { value.buffer; }) return value.buffer->name;
+      if constexpr (requires { value.var; }) return value.var->name;
+      return "another";
+    } else if constexpr (std::is_same_v<V, DType>) {
+      return to_string(value);
+    } else if constexpr (std::is_enum_v<V>) {
+      return std::to_string(static_cast<int>(value));
+    } else {
+      return to_string(AttrValue(value));
+    }
   }
 
   // Inside a type that introduces dims, a variable met first is introduced by it.
   template <class T>
   bool members(const T& a, const T& b, bool deep) {
+    // What a block accesses comes last: it mostly follows from the body, where the difference is found more easily.
+    auto late = [](std::string_view name) { return std::is_same_v<T, Block> && (name == "reads" || name == "writes"); };
+    bool equal = fields(a, b, deep, [&](std::string_view name) { return !late(name); });
+    if constexpr (std::is_same_v<T, Block>) equal = equal && fields(a, b, deep, late);
+    return equal;
+  }
+  template <class T, class Wanted>
+  bool fields(const T& a, const T& b, bool deep, Wanted wanted) {
     bool equal = true;
     for_each_field<T>([&](const auto& f) {
-      if (!equal || f.role == Role::kHint) return;
-      path_.push_back(fmt::format(".{}", f.name));
+      if (!equal || f.role == Role::kHint || !wanted(f.name)) return;
+      Entered entered(*this, {.kind = Step::Kind::kField, .field = f.name});
       Role role = deep && f.role == Role::kField ? Role::kBindsDeep : f.role;
       equal = member(a.*f.member, b.*f.member, role);
-      path_.pop_back();
     });
     return equal;
   }
@@ -343,31 +407,25 @@ class EqualVisitor {
     if constexpr (is_handle<V>) {
       return node(a, b, role);
     } else if constexpr (IsVector<V>::value) {
-      if (a.size() != b.size()) return differ(fmt::format("size: {} and {}", a.size(), b.size()));
-      for (size_t i = 0; i < a.size(); ++i) {
-        path_.push_back(fmt::format("[{}]", i));
-        bool equal = member(a[i], b[i], role);
-        path_.pop_back();
-        if (!equal) return false;
-      }
-      return true;
+      return a.size() == b.size() ? items(a, b, role) : lengths(a, b, role);
     } else if constexpr (IsOptional<V>::value) {
-      if (a.has_value() != b.has_value()) return differ();
+      if (a.has_value() != b.has_value()) return differ([&] { return two(a, b); });
       return !a || member(*a, *b, role);
-    } else if constexpr (HasFields<V>) {
+    } else if constexpr (std::is_same_v<V, Binding>) {
+      Entered entered(*this, {.kind = Step::Kind::kBinding, .left_binding = &a, .right_binding = &b});
       // A local function may call itself.
-      if constexpr (std::is_same_v<V, Binding>) {
-        if (a.value.template is<Function>() && !node(a.var, b.var, Role::kBinds)) return false;
-      }
+      if (a.value.template is<Function>() && !node(a.var, b.var, Role::kBinds)) return false;
+      return members(a, b, false);
+    } else if constexpr (HasFields<V>) {
       return members(a, b, false);
     } else if constexpr (std::is_same_v<V, Attrs>) {
-      return attributes(AttrValue(a), AttrValue(b)) || differ();
+      return attributes(AttrValue(a), AttrValue(b)) || differ([&] { return both(a, b, steps_.back().field); });
     } else if constexpr (std::is_same_v<V, Tensor>) {
-      return same_contents(a, b) || differ();
+      return same_contents(a, b) || differ([&] { return two(a, b); });
     } else if constexpr (std::is_same_v<V, double>) {
-      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ();
+      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ([&] { return two(a, b); });
     } else {
-      return a == b || differ();
+      return a == b || differ([&] { return two(a, b); });
     }
   }
 
@@ -388,14 +446,88 @@ class EqualVisitor {
     return true;
   }
 
+  // Of a parameter, an axis, a region.
+  template <class V>
+  static std::string_view item_name(const V& item, Role role) {
+    if constexpr (std::is_same_v<V, VarRef>) return is_binding(role) ? std::string_view(item->name) : "";
+    if constexpr (requires { item.var->name; }) return item.var->name;
+    if constexpr (requires { item.buffer->name; }) return item.buffer->name;
+    return {};
+  }
+  template <class V>
+  bool items(const V& a, const V& b, Role role) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
+      if (!member(a[i], b[i], role)) return false;
+    }
+    return true;
+  }
+
+  static std::vector<Stmt> statements(const NodeRef& node) {
+    if (const Seq* several = node.as<Seq>()) return several->stmts;
+    return {cast_handle<Stmt>(node)};
+  }
+  // Lists of different length: names the item that only one of them has, or what differs before it.
+  template <class V>
+  bool lengths(const V& a, const V& b, Role role) {
+    if (!options_.difference || trials_ > 0) return false;
+    const V &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
+    size_t i = 0;
+    while (i < shorter.size() && would_equal(a[i], b[i], role, Keep::kYes)) ++i;
+    auto added = [&] {
+      if (i == shorter.size()) return true;
+      const auto &x = a.size() > b.size() ? a[i + 1] : a[i], &y = a.size() > b.size() ? b[i] : b[i + 1];
+      if (would_equal(x, y, role, Keep::kNo)) return true;
+      // One that uses the added one has its own name at least.
+      if constexpr (std::is_same_v<typename V::value_type, Binding>)
+        return x.var->name == y.var->name && a[i].var->name != b[i].var->name;
+      return false;
+    };
+    if (!added()) {
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
+      return member(a[i], b[i], role);
+    }
+    const char* side = a.size() > b.size() ? "left" : "right";
+    differ([&] { return fmt::format("{} stands only on the {}", one(longer[i]), side); });
+    // On the other side, what stands in its place.
+    auto show = [&](const V& list, Span& place) {
+      if (list.empty()) return;
+      const auto& item = list[std::min(i, list.size() - 1)];
+      Span found;
+      if constexpr (std::is_same_v<typename V::value_type, Binding>) found = item.var.span();
+      if constexpr (is_handle<typename V::value_type>) {
+        if (!item.template is<Var>() || is_binding(role)) found = item.span();
+      }
+      if (found) place = found;
+    };
+    show(a, options_.difference->left);
+    show(b, options_.difference->right);
+    return false;
+  }
+  // Tried without telling; what it mapped stays when asked for and they are equal.
+  enum class Keep : uint8_t { kNo, kYes };
+  template <class V>
+  bool would_equal(const V& a, const V& b, Role role, Keep keep) {
+    size_t before = introduced_.size();
+    ++trials_;
+    bool equal = member(a, b, role);
+    --trials_;
+    if (equal && keep == Keep::kYes) return true;
+    for (; introduced_.size() > before; introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
+    }
+    return equal;
+  }
+
   bool var(const VarRef& a, const VarRef& b, Role role) {
     auto left = left_.find(a.get());
     auto right = right_.find(b.get());
     if (left != left_.end() || right != right_.end()) {
       bool same = left != left_.end() && right != right_.end() && left->second == b.get() && right->second == a.get();
-      return same || differ();
+      return same || differ([&] { return both(a, b); });
     }
-    if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ();
+    if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ([&] { return both(a, b); });
     left_.emplace(a.get(), b.get());
     right_.emplace(b.get(), a.get());
     introduced_.emplace_back(a.get(), b.get());
@@ -403,9 +535,10 @@ class EqualVisitor {
   }
 
   EqualOptions options_;
-  std::vector<std::string> path_;
+  std::vector<Step> steps_;
+  int trials_ = 0;
   std::unordered_map<const NodeHeader*, const NodeHeader*> left_, right_;
-  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> introduced_;
+  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> introduced_;  // in order
 };
 
 class HashVisitor {
@@ -499,23 +632,54 @@ bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& op
   return EqualVisitor(options).node(a, b, Role::kField);
 }
 
+namespace {
+
+// The function without the attribute that repeats its name.
+Expr nameless(const Expr& function) {
+  auto without = [&](auto node) -> Expr {
+    node.attrs = node.attrs.without("global_symbol");
+    return make(std::move(node), function.type(), function.span());
+  };
+  if (const Function* graph = function.as<Function>()) return without(*graph);
+  if (const PrimFunc* program = function.as<PrimFunc>()) return without(*program);
+  return function;
+}
+
+// A function that only `a` has; on the other side it may stand under another name.
+Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
+  const Expr& function = a.functions.at(name);
+  Difference result{fmt::format("function '{}' is missing on the {}", name, on_left ? "left" : "right"), {}, {}};
+  (on_left ? result.right : result.left) = function.span();
+  for (const auto& [twin, candidate] : b.functions) {
+    if (a.find(twin) || !structural_equal(nameless(function), nameless(candidate))) continue;
+    result.text += fmt::format("; '{}' there is equal to it", twin);
+    (on_left ? result.left : result.right) = candidate.span();
+    return result;
+  }
+  return result;
+}
+
+}  // namespace
+
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options) {
-  auto differ = [&](std::string where) {
-    if (options.difference) *options.difference = std::move(where);
+  auto differ = [&](Difference found) {
+    if (options.difference) *options.difference = std::move(found);
     return false;
   };
-  if (!(a.attrs == b.attrs)) return differ("module attrs");
-  if (!(a.global_infos == b.global_infos)) return differ("module global infos");
+  if (!(a.attrs == b.attrs)) return differ({"module, " + both(a.attrs, b.attrs, "attrs"), {}, {}});
+  if (!(a.global_infos == b.global_infos))
+    return differ({"the module's devices and meshes (module_global_infos)", {}, {}});
+  // Names first: who calls a function that is called otherwise differs by that alone.
   for (const auto& [name, function] : a.functions) {
-    const Expr* other = b.find(name);
-    if (!other) return differ(fmt::format("function '{}' is missing on the right", name));
-    if (!structural_equal(function, *other, options)) {
-      if (options.difference) *options.difference = fmt::format("{}: {}", name, *options.difference);
-      return false;
-    }
+    if (!b.find(name)) return differ(missing(a, b, name, false));
   }
   for (const auto& [name, function] : b.functions) {
-    if (!a.find(name)) return differ(fmt::format("function '{}' is missing on the left", name));
+    if (!a.find(name)) return differ(missing(b, a, name, true));
+  }
+  for (const auto& [name, function] : a.functions) {
+    if (structural_equal(function, *b.find(name), options)) continue;
+    if (options.difference) options.difference->text = fmt::format("{}: {}", name, options.difference->text);
+    return false;
   }
   return true;
 }

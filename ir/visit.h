@@ -166,12 +166,16 @@ std::vector<VarRef> free_vars(const NodeRef& node);
 // keeps its rank only.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
+// Where two modules, or two nodes, first differ.
+struct Difference {
+  std::string text;  // "main: binding lv2, R.sum, attribute axis: [1] and [-1]"
+  Span left, right;  // the nearest nodes that have a place
+};
 // Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one
-// partner consistently. Spans and hints do not count. On a difference, `difference` names its path:
-// "body.stmts[1].value".
+// partner consistently. Spans and hints do not count. `difference` is filled in when there is one.
 struct EqualOptions {
   bool map_free_vars = false;
-  std::string* difference = nullptr;
+  Difference* difference = nullptr;
 };
 bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options = {});
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options = {});

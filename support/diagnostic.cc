@@ -1,6 +1,8 @@
 #include "support/diagnostic.h"
 
 #include <algorithm>
+#include <tuple>
+#include <unordered_map>
 
 namespace relaxc {
 
@@ -12,9 +14,6 @@ std::string to_string(const Span& span) {
   return fmt::format("{}:{}:{}", origin.file, span.line, span.column);
 }
 
-namespace {
-
-// The span's source line and a caret line under it; empty when the text is not at hand.
 std::string source_excerpt(const Span& span) {
   if (!span || !span.origin->text || span.line == 0) return {};
   const std::string& text = *span.origin->text;
@@ -32,8 +31,6 @@ std::string source_excerpt(const Span& span) {
   caret.append(std::max<size_t>(1, std::min<size_t>(span.length, source.size() - column)), '^');
   return fmt::format("  {}\n  {}\n", source, caret);
 }
-
-}  // namespace
 
 std::string to_string(const Diagnostic& diagnostic) {
   std::string place = to_string(diagnostic.span);
@@ -62,6 +59,25 @@ void throw_error(ErrorKind kind, const Span& span, std::string message) {
   throw CompileError({Diagnostic{Severity::kError, kind, span, std::move(message), {}}});
 }
 
+namespace {
+
+// Files in the order in which they are first mentioned, and within a file by place. What has the same place, as all of
+// a model's nodes have, keeps its order.
+std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
+  std::unordered_map<std::string, size_t> files;
+  auto key = [&](const Diagnostic& diagnostic) {
+    const Span& span = diagnostic.span;
+    size_t file = files.try_emplace(span ? span.origin->file : "", files.size()).first->second;
+    return std::tuple(file, span.line, span.column);
+  };
+  for (const Diagnostic& diagnostic : diagnostics) key(diagnostic);
+  std::stable_sort(diagnostics.begin(), diagnostics.end(),
+                   [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
+  return diagnostics;
+}
+
+}  // namespace
+
 Diagnostic& Diagnostics::add(Diagnostic diagnostic) { return all_.emplace_back(std::move(diagnostic)); }
 
 bool Diagnostics::has_errors() const {
@@ -69,7 +85,7 @@ bool Diagnostics::has_errors() const {
 }
 
 void Diagnostics::throw_if_errors() const {
-  if (has_errors()) throw CompileError(all_);
+  if (has_errors()) throw CompileError(sorted_by_place(all_));
 }
 
 }  // namespace relaxc

@@ -26,6 +26,9 @@ struct Diagnostic {
 // "place: error: message", the source line with a caret when the text is known, then the notes, a line each.
 std::string to_string(const Diagnostic& diagnostic);
 
+// The span's source line with a caret line under it, each indented; empty when the text is not at hand.
+std::string source_excerpt(const Span& span);
+
 class CompileError : public std::exception {
  public:
   explicit CompileError(std::vector<Diagnostic> diagnostics);

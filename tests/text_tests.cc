@@ -136,11 +136,11 @@ void check_verified(const IRModule& module) {
 void check_round_trip(const IRModule& module) {
   std::string printed = print_module(module, kWhole);
   IRModule again = parse(printed, "printed");
-  std::string difference;
+  Difference difference;
   EqualOptions options;
   options.difference = &difference;
   bool equal = structural_equal(module, again, options);
-  INFO("first difference: " << difference);
+  INFO("first difference: " << difference.text);
   INFO(printed);
   CHECK(equal);
   std::string reprinted = print_module(again, kWhole);

@@ -1,4 +1,5 @@
 // relaxc: the command line.
+#include <algorithm>
 #include <cstdio>
 
 #include "support/diagnostic.h"
@@ -7,9 +8,15 @@
 
 namespace {
 
-// The last note names the command that lists what is supported.
+// For operators the last note names the command that lists what is supported.
 void print_unsupported(const relaxc::CompileError& error) {
-  fmt::print(stderr, "{}\n  note: relaxc opt --list-ops shows what is supported\n", error.what());
+  fmt::print(stderr, "{}\n", error.what());
+  bool about_operators =
+      std::any_of(error.diagnostics().begin(), error.diagnostics().end(), [](const relaxc::Diagnostic& diagnostic) {
+        bool of_model_node = diagnostic.span && !diagnostic.span.origin->op_type.empty();
+        return of_model_node || diagnostic.message.find("operator") != std::string::npos;
+      });
+  if (about_operators) fmt::print(stderr, "  note: relaxc opt --list-ops shows what is supported\n");
 }
 
 }  // namespace

@@ -42,8 +42,9 @@ int format(const TextOptions& options) {
 }
 
 int check(const TextOptions& options) {
-  IRModule module = read_module(options.file);
+  // What reads in spite of errors elsewhere is verified too.
   Diagnostics problems;
+  IRModule module = read_module(options.file, {}, problems);
   verify(module, op_table(), problems);
   problems.throw_if_errors();
   fmt::print("{}: {} functions, no errors\n", options.file, module.functions.size());
@@ -52,14 +53,17 @@ int check(const TextOptions& options) {
 
 int diff(const TextOptions& options) {
   IRModule a = read_module(options.file), b = read_module(options.other);
-  std::string difference;
+  Difference difference;
   EqualOptions equal;
   equal.difference = &difference;
   if (structural_equal(a, b, equal)) {
     fmt::print("equal\n");
     return kRight;
   }
-  fmt::print("{}\n", difference);
+  fmt::print("{}\n", difference.text);
+  for (const Span& place : {difference.left, difference.right}) {
+    if (place) fmt::print("{}\n{}", to_string(place), source_excerpt(place));
+  }
   return kWrong;
 }
 
@@ -82,7 +86,7 @@ void add_text(CLI::App& app, int& exit_code) {
   checker->footer("Example: relaxc check module.py");
   checker->callback([options, &exit_code] { exit_code = check(*options); });
 
-  CLI::App* differ = app.add_subcommand("diff", "name the first structural difference of two modules by its path");
+  CLI::App* differ = app.add_subcommand("diff", "say where two modules differ first");
   differ->add_option("a", options->file, "a file")->required();
   differ->add_option("b", options->other, "another file")->required();
   differ->footer("Example: relaxc diff before.py after.py");

@@ -22,8 +22,12 @@ size_t operator_length(char a, char b, char c) {
   return is_one_of("()[]{},:=+-*/%&|^~<>;@") ? 1 : 0;
 }
 
+std::string_view closing(std::string_view bracket) { return bracket == "(" ? ")" : bracket == "[" ? "]" : "}"; }
+
 // Words that begin a statement and cannot stand inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
+// Those that can, unless a ':' ends their line.
+constexpr std::string_view kBlockWords[] = {"for", "if", "else"};
 
 }  // namespace
 
@@ -48,8 +52,7 @@ void Lexer::read_line(std::vector<Token>& tokens) {
   }
   if (ended_) return;
   ended_ = true;
-  for (const Token& open : brackets_) never_closed(open);
-  brackets_.clear();
+  never_closed();
   if (last_ != TokenKind::kEnd && last_ != TokenKind::kNewline) push(TokenKind::kNewline, 0);
   for (; indents_.size() > 1; indents_.pop_back()) push(TokenKind::kDedent, 0);
   push(TokenKind::kEnd, 0);
@@ -60,7 +63,18 @@ void Lexer::push(TokenKind kind, size_t length) {
   last_ = kind;
   advance(length);
 }
+void Lexer::mark_broken(uint32_t last) {
+  if (broken_.empty() || broken_.back().first != statement_line_) broken_.emplace_back(statement_line_, last);
+  broken_.back().second = std::max(broken_.back().second, last);
+}
+bool Lexer::broken(uint32_t line) const {
+  for (auto lines = broken_.rbegin(); lines != broken_.rend() && line <= lines->second; ++lines) {
+    if (lines->first <= line) return true;
+  }
+  return false;
+}
 Diagnostic& Lexer::error(size_t length, std::string message) {
+  mark_broken(line_);
   return diagnostics_.error(source_.span(line_, column_, length), "{}", message);
 }
 
@@ -125,42 +139,64 @@ bool Lexer::start_line() {
     advance(i);
     at_line_start_ = false;
     fresh_line_ = false;
+    statement_line_ = line_;
     if (last_ == TokenKind::kEnd && source_.column > 1) return true;  // inside of a string there is one line
     if (width > indents_.back()) {
       indents_.push_back(width);
       push(TokenKind::kIndent, 0);
     }
     while (width < indents_.back()) {
-      indents_.pop_back();
-      push(TokenKind::kDedent, 0);
-      if (width > indents_.back()) {
-        error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
-        indents_.push_back(width);
+      if (width > indents_[indents_.size() - 2]) {
+        // Taken for one of the block above it. After lines that an open bracket took, no indentation is known.
+        if (!lost_) error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
+        indents_.back() = width;
         break;
       }
+      indents_.pop_back();
+      push(TokenKind::kDedent, 0);
+      lost_ = lost_ && width != indents_.back();
     }
     return true;
   }
 }
 
-void Lexer::never_closed(const Token& open) {
-  diagnostics_.error(source_.span(open), "'{}' was never closed", open.text);
+// Reports the innermost open bracket of each line, and ends the statement after its last token as if all were closed
+// there.
+void Lexer::never_closed() {
+  if (brackets_.empty()) return;
+  bool known = broken(statement_line_);
+  const Token& last = tokens_->back();
+  uint32_t line = last.line, column = last.column + static_cast<uint32_t>(last.text.size());
+  mark_broken(line);
+  for (size_t i = 0; !known && i < brackets_.size(); ++i) {
+    bool innermost = i + 1 == brackets_.size() || brackets_[i + 1].line != brackets_[i].line;
+    if (innermost) diagnostics_.error(source_.span(brackets_[i]), "'{}' was never closed", brackets_[i].text);
+  }
+  for (; !brackets_.empty(); brackets_.pop_back())
+    tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column});
+  tokens_->push_back({TokenKind::kNewline, {}, line, column});
+  last_ = TokenKind::kNewline;
 }
 
 // A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
 void Lexer::check_statement_in_brackets() {
-  for (std::string_view word : kStatementWords) {
-    if (text_.substr(position_, word.size()) != word || (word != "@" && is_name_char(peek(word.size())))) continue;
-    for (const Token& open : brackets_) never_closed(open);
-    brackets_.clear();
-    uint32_t column = column_;
-    push(TokenKind::kNewline, 0);
-    // The line takes part in indentation again.
-    position_ -= column - 1;
-    column_ = 1;
-    start_line();
-    return;
-  }
+  std::string_view line = text_.substr(position_, std::min(text_.find('\n', position_), text_.size()) - position_);
+  auto begins_with = [&](std::string_view word) {
+    return line.starts_with(word) && (word == "@" || !is_name_char(peek(word.size())));
+  };
+  size_t last = line.substr(0, line.find('#')).find_last_not_of(" \t\r");
+  bool heads_block = last != std::string_view::npos && line[last] == ':';
+  bool begins = std::any_of(std::begin(kStatementWords), std::end(kStatementWords), begins_with) ||
+                (heads_block && std::any_of(std::begin(kBlockWords), std::end(kBlockWords), begins_with));
+  if (!begins) return;
+  bool lost_if = begins_with("elif") || begins_with("else");
+  never_closed();
+  lost_ = true;
+  // The line takes part in indentation again.
+  position_ -= column_ - 1;
+  column_ = 1;
+  start_line();
+  if (lost_if) mark_broken(line_);  // the `if` before it may be among what the bracket took
 }
 
 void Lexer::token(char c) {
@@ -180,19 +216,50 @@ void Lexer::token(char c) {
   advance(1);
 }
 
+// How many brackets of this line match none, when the one here closes so many.
+size_t Lexer::unmatched(size_t closed) const {
+  std::string open;
+  size_t earlier = 0, wrong = 0;
+  for (size_t i = 0; i + closed < brackets_.size(); ++i) {
+    open += closing(brackets_[i].text);
+    earlier += brackets_[i].line < line_;
+  }
+  char quote = 0;
+  for (char c : text_.substr(position_ + 1, std::min(text_.find('\n', position_), text_.size()) - position_ - 1)) {
+    if (quote != 0 || c == '"' || c == '\'') {
+      quote = quote == 0 ? c : quote == c ? '\0' : quote;
+    } else if (c == '(' || c == '[' || c == '{') {
+      open += closing(std::string_view(&c, 1));
+    } else if (c == ')' || c == ']' || c == '}') {
+      bool matches = !open.empty() && open.back() == c;
+      matches ? open.pop_back() : static_cast<void>(++wrong);
+    }
+  }
+  return wrong + (open.size() > earlier ? open.size() - earlier : 0);
+}
+
 void Lexer::bracket_or_operator(size_t length) {
   char c = peek();
   if (c == '(' || c == '[' || c == '{') {
     brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
   } else if (c == ')' || c == ']' || c == '}') {
-    char opening = c == ')' ? '(' : c == ']' ? '[' : '{';
+    std::string_view own = text_.substr(position_, 1);
     if (brackets_.empty()) {
-      error(1, fmt::format("'{}' closes nothing", c));
+      if (!broken(line_)) error(1, fmt::format("'{}' closes nothing", c));
       return advance(1);
     }
-    if (brackets_.back().text[0] != opening) {
-      error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, brackets_.back().text, brackets_.back().line,
-                           brackets_.back().column));
+    if (closing(brackets_.back().text) != own) {
+      const Token open = brackets_.back();
+      if (!broken(line_))
+        error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column));
+      // It closes one further out, and those inside of that were forgotten; or it stands for the right one.
+      auto closes = [&](const Token& bracket) { return closing(bracket.text) == own; };
+      size_t inside =
+          static_cast<size_t>(std::find_if(brackets_.rbegin(), brackets_.rend(), closes) - brackets_.rbegin());
+      bool outer = inside < brackets_.size() && unmatched(inside + 1) <= unmatched(1);
+      for (size_t i = 0; i < (outer ? inside : 1); ++i, brackets_.pop_back())
+        tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line_, column_});
+      if (!outer) return advance(1);
     }
     brackets_.pop_back();
   }
@@ -237,6 +304,7 @@ void Lexer::string(size_t prefix) {
   advance(triple ? 3 : 1);
   while (true) {
     if (at_end() || (!triple && peek() == '\n')) {
+      mark_broken(line_);
       diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "{}", kNeverClosed);
       break;
     }

@@ -41,6 +41,8 @@ class Lexer {
       : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
   // Appends the tokens of at least one more line that has some; at the end of the source kEnd, and then nothing.
   void read_line(std::vector<Token>& tokens);
+  // Whether this line is part of a statement whose tokens have an error: what its grammar has is a consequence.
+  bool broken(uint32_t line) const;
 
  private:
   bool at_end() const { return position_ >= text_.size(); }
@@ -54,9 +56,11 @@ class Lexer {
   void next_line();
   void skip_blanks();
   bool start_line();
-  void never_closed(const Token& open);
+  void never_closed();
+  void mark_broken(uint32_t last);
   void check_statement_in_brackets();
   void token(char c);
+  size_t unmatched(size_t closed) const;
   void bracket_or_operator(size_t length);
   void number();
   void string(size_t prefix);
@@ -67,10 +71,13 @@ class Lexer {
   size_t position_ = 0;
   uint32_t line_, column_;
   bool at_line_start_ = true, fresh_line_ = true, ended_ = false;
+  bool lost_ = false;                 // lines were taken by a bracket: what indentation there was is not known
   TokenKind last_ = TokenKind::kEnd;  // of the tokens read; kEnd: none yet
   std::vector<size_t> indents_ = {0};
   std::vector<Token> brackets_;
-  std::vector<Token>* tokens_ = nullptr;  // of the call of read_line
+  uint32_t statement_line_ = 1;                        // where the statement begins
+  std::vector<std::pair<uint32_t, uint32_t>> broken_;  // first and last lines, in order
+  std::vector<Token>* tokens_ = nullptr;               // of the call of read_line
 };
 
 inline constexpr std::string_view kNeverClosed = "this string is never closed";

@@ -175,6 +175,16 @@ std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtyp
 Value Parser::call_tir(const std::string& name, const Syntax& at) {
   const auto form = std::find_if(call_tir_forms().begin(), call_tir_forms().end(),
                                  [&](const CallTirForm& row) { return row.name == name; });
+  // Other keywords are attributes, unless they are near to one of its own.
+  std::vector<std::string> known = {"args", "dtype", "func", "gvar", "out_sinfo", "out_ty", "shape", "tir_vars"};
+  known.insert(known.end(), form->attribute_names.begin(), form->attribute_names.end());
+  bool sound = true;
+  for (const Keyword& keyword : at.keywords) {
+    std::optional<std::string> near = nearest(keyword.name, known);
+    if (!near || *near == keyword.name) continue;
+    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
+    sound = false;
+  }
   const Syntax& function = required(at, 0, "func");
   const Syntax* dtypes = keyword(at, "dtype");
   bool early = dtypes && form->name == "R.call_tir", by_symbol = function.kind == SyntaxKind::kString;
@@ -195,6 +205,7 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
   Call call{op_ref(packed ? "relax.call_dps_packed" : "relax." + name.substr(2)), {program}, {}, {}};
   const Syntax& inputs = required(at, 1, "args");
   Expr given = as_argument(inputs);
+  if (!sound) throw Failed();
   // One tensor stands for a tuple of one. Integers among the tensors of a program follow them, as dims of a shape: of a
   // program's parameters only the order within buffers and within scalars counts.
   if (!given.type().is<TupleType>()) given = tuple({given}, span(inputs));
@@ -224,8 +235,7 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
     if (value && value->text != "None") call.attrs.set(std::string(form->attribute_names[i]), attr_value(*value));
   }
   for (const Keyword& keyword : at.keywords) {
-    constexpr std::string_view kOwn[] = {"out_sinfo", "out_ty", "shape", "dtype", "tir_vars", "args", "func", "gvar"};
-    bool own = std::find(std::begin(kOwn), std::end(kOwn), keyword.name) != std::end(kOwn);
+    bool own = std::find(known.begin(), known.end(), keyword.name) != known.end();
     if (!own) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
   if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
@@ -262,8 +272,9 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     return {shape_expr(std::move(values), span(at))};
   }
   if (form == "R.prim_value") {
-    Value value = eval(required(at, 0, "value"));
-    if (!value.expr.type().is<PrimType>()) fail(at, "expected a scalar");
+    const Syntax& given = required(at, 0, "value");
+    Value value = eval(given);
+    if (!value.expr.type().is<PrimType>()) fail(given, "expected a scalar");
     return {value.expr};
   }
   if (form == "R.tuple" || form == "R.Tuple") {
@@ -283,6 +294,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
   if (form == "R.match_cast") fail(at, "R.match_cast stands alone on the right of '='");
   const OpRow* row = ops_.find("relax." + form.substr(2));
+  if (!row && is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
   if (!row) {
     std::vector<std::string> known;
     for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
@@ -323,7 +335,9 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     if (!dims_only) return tuple(std::move(items), span(value));
     return shape_expr(std::move(items), span(value));
   };
-  for (size_t i = 0; i < given; ++i) {
+  // Every argument tells its errors.
+  bool sound = true;
+  auto positional_argument = [&](size_t i) {
     const Syntax& value = *at.children[i + 1];
     if (i == 0 && value.kind == SyntaxKind::kString && !row.inputs.empty() &&
         row.inputs[0].name == std::string("func")) {
@@ -336,7 +350,8 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
     } else {
       fail(value, "{} takes {} inputs and {} attributes", row.name, row.inputs.size(), row.attrs.size());
     }
-  }
+  };
+  for (size_t i = 0; i < given; ++i) sound &= guarded([&] { positional_argument(i); });
   // Inputs by name follow the positional ones, in order.
   for (size_t i = given; i < row.inputs.size(); ++i) {
     const Syntax* value = keyword(at, row.inputs[i].name);
@@ -347,7 +362,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
       }
       break;
     }
-    call.args.push_back(input(i, *value));
+    sound &= guarded([&] { call.args.push_back(input(i, *value)); });
   }
   for (const Keyword& keyword : at.keywords) {
     if (is_type_argument(keyword.name)) continue;
@@ -359,13 +374,18 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
       if (is_input) continue;
       std::vector<std::string> known;
       for (const OpAttr& a : row.attrs) known.emplace_back(a.name);
-      Syntax place(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
-      std::optional<std::string> near = nearest(keyword.name, known);
-      fail_with_hint(place, fmt::format("{} has no attribute '{}'", row.name, keyword.name), near.value_or(""));
+      for (const OpInput& in : row.inputs) known.emplace_back(in.name);
+      report_keyword(keyword, fmt::format("{} has no attribute '{}'", row.name, keyword.name),
+                     nearest(keyword.name, known));
+      sound = false;
+      continue;
     }
-    if (call.attrs.has(keyword.name)) fail(*keyword.value, "attribute '{}' is given twice", keyword.name);
-    call.attrs.set(attr->name, attribute(*attr, *keyword.value));
+    sound &= guarded([&] {
+      if (call.attrs.has(keyword.name)) fail(*keyword.value, "attribute '{}' is given twice", keyword.name);
+      call.attrs.set(attr->name, attribute(*attr, *keyword.value));
+    });
   }
+  if (!sound) throw Failed();
   set_type_args(at, call);
   // A dim of -1 is written as what it stands for.
   const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;

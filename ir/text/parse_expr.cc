@@ -236,7 +236,9 @@ Value Parser::eval(const Syntax& at) {
       if (auto value = buffer_property(at)) return *value;
       if (auto value = tensor_property(at)) return *value;
       std::string path = dotted(at);
+      if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
       if (!path.empty()) fail(at, "'{}' is no value; call it", path);
+      if (at.children[0]->kind == SyntaxKind::kName && at.children[0]->text != "math") name(*at.children[0]);
       fail(at, "'.{}' is not known here", at.text);
     }
     case SyntaxKind::kSubscript:
@@ -574,7 +576,7 @@ Value Parser::method_call(const Syntax& at) {
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
     fail_with_hint(callee, fmt::format("unknown method '{}'", callee.text),
-                   object.expr.type().is<BufferType>() ? "vload" : "");
+                   nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}).value_or(""));
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
   // The list of indices reads as a subscript.

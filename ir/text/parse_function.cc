@@ -85,13 +85,13 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   for (const auto& [name, entity] : scopes_.visible()) {
     if (entity->expr && entity->expr->is<Var>()) visible.push_back(cast<Var>(*entity->expr));
   }
-  size_t errors_before = diagnostics_.all().size();
+  size_t errors_before = errors();
   Body body;
   Body* outer = std::exchange(body_, &body);
   relax_lines(line.body, body);
   body_ = outer;
   if (!body.result) {
-    if (diagnostics_.all().size() == errors_before) fail(line, "function '{}' does not return a value", line.text);
+    if (pending.sound && errors() == errors_before) fail(line, "function '{}' does not return a value", line.text);
     throw Failed();
   }
   Attrs attributes = body.attrs;
@@ -160,8 +160,9 @@ void Parser::relax_line(const Line& line, Body& body) {
     case LineKind::kWith: {
       const Syntax& item = *line.items[0].first;
       std::string path = called(item);
-      if (path != "R.dataflow")
-        fail_with_hint(item, "expected R.dataflow() after 'with'", path.empty() ? "" : "R.dataflow()");
+      if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
+      // Whatever it says, it means a dataflow block.
+      if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
       if (body.in_dataflow) fail(line, "a dataflow block inside of another");
       return dataflow(line, body);
     }
@@ -175,6 +176,8 @@ void Parser::relax_line(const Line& line, Body& body) {
       return nested_function(line);
     case LineKind::kImport:
       return imports(line);
+    case LineKind::kBroken:
+      throw Failed();
     case LineKind::kAssert:
     case LineKind::kAugmented:
     case LineKind::kFor:
@@ -314,16 +317,21 @@ void Parser::relax_call_line(const Line& line, Body& body) {
   if (path == "R.output") {
     if (!body.in_dataflow) fail(line, "R.output stands at the end of a dataflow block");
     body.outputs_given = true;
+    bool sound = true;
     for (size_t i = 1; i < at.children.size(); ++i) {
-      Expr value = expr(*at.children[i]);
-      if (!value.is<Var>()) fail(*at.children[i], "expected a variable");
-      std::vector<VarRef>& outputs = body.blocks.back().outputs;
-      bool bound_here = false;
-      for (const Binding& binding : body.blocks.back().bindings)
-        bound_here = bound_here || same_node(binding.var, value);
-      if (!bound_here) fail(*at.children[i], "'{}' is not bound in this dataflow block", value.as<Var>()->name);
-      outputs.push_back(cast<Var>(value));
+      sound &= guarded([&] {
+        Expr value = expr(*at.children[i]);
+        if (!value.is<Var>()) fail(*at.children[i], "expected a variable");
+        std::vector<VarRef>& outputs = body.blocks.back().outputs;
+        bool bound_here = false;
+        for (const Binding& binding : body.blocks.back().bindings)
+          bound_here = bound_here || same_node(binding.var, value);
+        if (!bound_here) fail(*at.children[i], "'{}' is not bound in this dataflow block", value.as<Var>()->name);
+        outputs.push_back(cast<Var>(value));
+      });
     }
+    body.outputs_sound = sound;
+    if (!sound) throw Failed();
     return;
   }
   if (std::optional<Binding> match = match_binding(at, "_", std::nullopt)) return bind(*match);
@@ -338,7 +346,9 @@ void Parser::relax_call_line(const Line& line, Body& body) {
 void Parser::dataflow(const Line& line, Body& body) {
   body.in_dataflow = true;
   body.outputs_given = false;
+  body.outputs_sound = true;
   body.blocks.push_back({true, {}, {}});
+  size_t errors_before = errors();
   std::map<std::string, Entity> local;
   {
     NameScope scope(scopes_);
@@ -346,6 +356,7 @@ void Parser::dataflow(const Line& line, Body& body) {
     local = scopes_.here();
   }
   body.in_dataflow = false;
+  bool outputs_known = body.outputs_given ? body.outputs_sound : errors() == errors_before;
   // Outputs stay visible, and so do names whose definition failed.
   const BindingBlock& block = body.blocks.back();
   for (auto& [name, entity] : local) {
@@ -353,6 +364,8 @@ void Parser::dataflow(const Line& line, Body& body) {
     for (const VarRef& output : block.outputs) visible = visible || (entity.expr && same_node(output, *entity.expr));
     if (visible) {
       scopes_.define(name, entity);
+    } else if (!outputs_known) {
+      poison(name);
     } else if (!lookup(name)) {
       hidden_.insert_or_assign(name, fmt::format("'{}' is local to a dataflow block; list it in R.output", name));
     }
@@ -372,9 +385,15 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
   const Line& last = *lines.back();
   // A call that returns nothing may stand last.
   bool is_call = last.kind == LineKind::kExpression && last.value->kind == SyntaxKind::kCall;
+  if (last.kind == LineKind::kBroken) {
+    relax_lines(lines, branch);
+    throw Failed();
+  }
   if (last.kind != LineKind::kAssign && last.kind != LineKind::kIf && !is_call)
     fail(last, "a branch ends by assigning its value to a name");
+  size_t errors_before = errors();
   relax_lines(lines, branch);
+  if (errors() > errors_before) throw Failed();
   // The last binding gives the branch's value; its own variable vanishes when the value is a leaf.
   if (branch.blocks.empty() || branch.blocks.back().bindings.empty()) throw Failed();
   BindingBlock& block = branch.blocks.back();
@@ -393,13 +412,16 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
 }
 
 void Parser::relax_if(const Line& line, Body&) {
-  Expr test = leaf({as_argument(*line.value)}, *line.value);
   std::string target;
   std::optional<Type> annotation;
-  Expr then_branch = relax_branch(line.body, line, target, annotation);
-  Expr else_branch = relax_branch(line.otherwise, line, target, annotation);
+  std::optional<Expr> test, then_branch, else_branch;
+  // Each part tells its errors.
+  bool sound = guarded([&] { test = leaf({as_argument(*line.value)}, *line.value); });
+  sound &= guarded([&] { then_branch = relax_branch(line.body, line, target, annotation); });
+  sound &= guarded([&] { else_branch = relax_branch(line.otherwise, line, target, annotation); });
+  if (!sound) throw Failed();
   VarRef var = make_var(target, *annotation, span(line));
-  bind({make(If{test, then_branch, else_branch}, *annotation, span(line)), std::nullopt, var});
+  bind({make(If{*test, *then_branch, *else_branch}, *annotation, span(line)), std::nullopt, var});
   define(target, var);
 }
 

@@ -112,7 +112,9 @@ Value Parser::metadata_constant(const Syntax& at) {
     report(at, "{}", why).notes.push_back("print the module with its constants inline");
     throw Failed();
   };
-  if (!metadata_ && !side_tensors_) missing("the constant is not in this text");
+  bool is_there = metadata_ || side_tensors_;
+  if (!is_there && unknown_.contains("metadata")) throw Failed();  // it could not be read
+  if (!is_there) missing("the constant is not in this text");
   bool is_entry =
       at.children.size() == 2 && at.children[0]->kind == SyntaxKind::kSubscript && at.children[0]->children.size() == 2;
   if (!is_entry) fail(at, "expected metadata[\"kind\"][number]");

@@ -127,7 +127,9 @@ void Parser::global_infos(const Syntax& at) {
     std::string key = string(*at.children[i]);
     if (module_.global_infos.contains(key)) fail(*at.children[i], "key '{}' is given twice", key);
     std::vector<GlobalInfo>& infos = module_.global_infos[key];
-    for (const Syntax* item : items(*at.children[i + 1])) infos.push_back(global_info(*item));
+    for (const Syntax* item : items(*at.children[i + 1])) {
+      if (!guarded([&] { infos.push_back(global_info(*item)); })) broken_infos_.insert(key);
+    }
   }
 }
 
@@ -204,6 +206,7 @@ std::string Parser::vdevice_name(const Syntax& at) {
   bool opaque = known.find('/') != std::string::npos;
   // A name in full says enough in a module that declares none.
   bool in_full = known.empty() && !wanted && !scope.empty();
+  if (broken_infos_.contains("vdevice") || broken_infos_.contains("")) throw Failed();  // it may be one of those
   if (in_class_ && !opaque && !in_full)
     fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : known);
   return fmt::format("{}:{}:{}", kind, number, scope.empty() ? "global" : scope);
@@ -221,6 +224,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
                    std::from_chars(text.data() + open + 1, text.data() + text.size() - 1, index).ec == std::errc();
     bool known = indexed && found != module_.global_infos.end() && index < found->second.size();
     const DeviceMesh* named = known ? std::get_if<DeviceMesh>(&found->second[index]) : nullptr;
+    if (!named && (broken_infos_.contains(text.substr(0, open)) || broken_infos_.contains(""))) throw Failed();
     if (!named) fail(at, "the module has no device mesh '{}'", text);
     return *named;
   }

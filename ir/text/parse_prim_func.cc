@@ -38,12 +38,11 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   loops_.clear();
   hidden_.clear();
   NameScope scope(scopes_);
-  bool sound = true;
   // Scalars first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
-    sound &= guarded([&] {
+    bool read = guarded([&] {
       for (size_t j = 0; j < i; ++j) {
         if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
       }
@@ -61,6 +60,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
       types[i] = annotated;
       if (!scalar->dtype.is_handle()) define(param.name, make_var(std::string(param.name), annotated, span(param)));
     });
+    if (!read) scopes_.define(param.name, Entity{});
   }
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
@@ -72,8 +72,8 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
       define(param.name, *params_[i]);
     } else if (types[i]) {
       params_[i] = cast<Var>(*lookup(param.name)->expr);
-    } else if (sound && param.annotation) {
-      sound &= guarded([&] {
+    } else if (!scopes_.find_here(param.name)) {
+      guarded([&] {
         params_[i] = make_var(std::string(param.name), type(*param.annotation), span(param));
         define(param.name, *params_[i]);
       });
@@ -131,7 +131,10 @@ std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
   std::vector<Stmt> result;
   for (size_t i = first; i < lines.size(); ++i) {
     const Line& line = *lines[i];
-    if (!guarded([&] { tir_line(lines, i, result); })) poison_line(line);
+    bool at_head = blocks_.back()->at_head;
+    if (guarded([&] { tir_line(lines, i, result); })) continue;
+    poison_line(line);
+    blocks_.back()->at_head = at_head;
   }
   return result;
 }
@@ -176,8 +179,11 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       return tir_for(line, out);
     case LineKind::kWhile: {
       body_starts();
-      Expr test = condition(*line.value);
-      out.push_back(make(While{test, body(line.body)}, span(line)));
+      std::optional<Expr> test;
+      bool sound = guarded([&] { test = condition(*line.value); });
+      Stmt inner = body(line.body);
+      if (!sound) throw Failed();
+      out.push_back(make(While{*test, inner}, span(line)));
       return;
     }
     case LineKind::kIf: {
@@ -222,6 +228,8 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       fail(line, "a definition inside of a tensor program");
     case LineKind::kImport:
       return imports(line);
+    case LineKind::kBroken:
+      throw Failed();
   }
 }
 
@@ -726,7 +734,7 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
     if (!state.has_reads) result.reads = std::move(found.reads);
     if (!state.has_writes) result.writes = std::move(found.writes);
   }
-  return make(std::move(result), span(line));
+  return make(std::move(result), span(call));
 }
 
 }  // namespace relaxc::text

@@ -45,7 +45,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
     bool starred = std::any_of(targets.begin(), targets.end(),
                                [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; });
     if (starred ? targets.size() > count + 1 : targets.size() != count)
-      fail(line, "{} loop variables for {} extents", targets.size(), count);
+      fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
     size_t extra = starred ? count + 1 - targets.size() : 0, next = 1;
     for (const Syntax* target : targets) {
       bool many = target->kind == SyntaxKind::kStarred;
@@ -71,7 +71,8 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
     check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll", "dtype"});
     if (const Syntax* unroll = keyword(call, "unroll"); unroll && constant_bool(*unroll))
       result.kind = ForKind::kUnrolled;
-    if (targets.size() != 1) fail(line, "{} loop variables for one range; T.grid makes several loops", targets.size());
+    if (targets.size() != 1)
+      fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
     size_t count = positional(call);
     // T.thread_binding(32, "threadIdx.x")
     const Syntax* axis = keyword(call, "thread");
@@ -188,6 +189,8 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
     return thread_loop(name, thread, extent, call, rest);
   }
   const Entity* known = axis.kind == SyntaxKind::kName ? lookup(axis.text) : nullptr;
+  bool poisoned = known && !known->expr && !known->is_module && known->form == Entity::Form::kValue;
+  if (poisoned) throw Failed();  // reported where it was defined
   if (!known || known->thread.empty()) fail(axis, "expected a thread axis, such as \"threadIdx.x\"");
   std::string thread = known->thread;
   scopes_.define(axis.text, *known);
@@ -397,14 +400,18 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
         path.empty() ? std::nullopt
                      : nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
                                       "T.LetStmt", "T.Assert"});
-    fail_with_hint(*item, "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
+    fail_with_hint(item->kind == SyntaxKind::kCall ? *item->children[0] : *item,
+                   "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
   });
   if (sound) return;
-  // The body has errors of its own to tell.
+  // The body has errors of its own to tell. What is unknown may have been meant for a block.
   if (!read) {
     poison(target);
+    BlockState state("");
+    if (!known) blocks_.push_back(&state);
     std::vector<Stmt> unused;
     guarded([&] { rest(unused); });
+    if (!known) blocks_.pop_back();
   }
   throw Failed();
 }

@@ -41,10 +41,14 @@ constexpr OperatorRow kOperatorCalls[] = {
     {"truncmod", BinaryOp::kTruncMod},
 };
 
-// What else T has in expressions; for hints.
-constexpr std::string_view kForms[] = {"Broadcast", "Cast",  "Let",   "Not",         "Ramp",      "Select",
-                                       "abs",       "bool",  "cast",  "call_intrin", "float32",   "if_then_else",
-                                       "infinity",  "int32", "int64", "likely",      "max_value", "min_value"};
+// What else T has; for hints. In expressions, then in statements.
+constexpr std::string_view kForms[] = {
+    "Broadcast",      "Cast",          "Let",         "Not",          "Ramp",         "Select",      "abs",
+    "bool",           "cast",          "call_intrin", "float32",      "if_then_else", "infinity",    "int32",
+    "int64",          "likely",        "max_value",   "min_value",    "Assert",       "Buffer",      "LetStmt",
+    "allocate",       "alloc_buffer",  "attr",        "block",        "block_attr",   "decl_buffer", "evaluate",
+    "func_attr",      "grid",          "init",        "match_buffer", "parallel",     "reads",       "serial",
+    "thread_binding", "launch_thread", "unroll",      "vectorized",   "where",        "writes"};
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
@@ -331,6 +335,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   }
   if (const Builtin* builtin = find_builtin("tir." + form)) return builtin_call(*builtin, at);
   const Intrinsic* row = find_intrinsic("tir." + form);
+  if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (!row) {
     std::vector<std::string> known(std::begin(kForms), std::end(kForms));
     for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));

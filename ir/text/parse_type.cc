@@ -4,6 +4,12 @@
 
 namespace relaxc::text {
 
+bool is_type_name(std::string_view path) {
+  constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor", "R.Object", "R.PackedFunc", "R.Prim",
+                                         "R.Shape",    "R.Tensor",  "T.Buffer", "T.handle"};
+  return std::find(std::begin(kTypes), std::end(kTypes), path) != std::end(kTypes);
+}
+
 Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
   std::string error, content = unquote(at.text, error);
   if (!error.empty()) fail(at, "{}", error);
@@ -279,7 +285,9 @@ Type Parser::type(const Syntax& at) {
       path.empty() ? std::nullopt
                    : nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
                                     "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
-  fail_with_hint(at, path.empty() ? "expected a type" : fmt::format("unknown type '{}'", path), near.value_or(""));
+  bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
+  const Syntax& named = applied && !path.empty() ? *at.children[0] : at;
+  fail_with_hint(named, path.empty() ? "expected a type" : fmt::format("unknown type '{}'", path), near.value_or(""));
 }
 
 }  // namespace relaxc::text

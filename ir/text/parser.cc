@@ -92,6 +92,14 @@ bool is_type_argument(std::string_view keyword) { return canonical_keyword(keywo
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
+  if (word.size() < 2) {
+    // Any letter is near to any other: only the case may be wrong.
+    auto upper = [](std::string_view text) { return text.size() == 1 ? text[0] & ~0x20 : 0; };
+    for (const std::string& candidate : candidates) {
+      if (!word.empty() && upper(candidate) == upper(word)) return candidate;
+    }
+    return std::nullopt;
+  }
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
   std::optional<std::string> result;
   for (const std::string& candidate : candidates) {
@@ -126,18 +134,21 @@ IRModule Parser::run() {
   // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before
   // any body.
   for (const Pending& pending : pending_) {
-    if (pending.is_program) guarded([&] { define_program(pending); });
+    if (pending.is_program) define_program(pending);
   }
   for (const Pending& pending : pending_) {
-    if (!pending.is_program) guarded([&] { signature(pending); });
+    if (!pending.is_program && !guarded([&] { signature(pending); })) unknown_.insert(pending.name);
   }
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
+    size_t before = errors();
     guarded([&] {
       FunctionRef function = graph_function(pending, signatures_.at(pending.name), false);
       module_.functions.insert_or_assign(pending.name, function);
     });
+    if (!pending.sound || errors() > before) failed_.insert(pending.name);
   }
+  drop_failed();
   return std::move(module_);
 }
 
@@ -148,7 +159,9 @@ void Parser::read_definitions() {
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
-  while (reader.next(*tree_, lines)) {
+  size_t before = diagnostics_.all().size();
+  for (; reader.next(*tree_, lines); before = diagnostics_.all().size()) {
+    lines_sound_ = diagnostics_.all().size() == before;
     if (!reader.in_class()) ignored = false;
     bool keep = false;
     for (const Line* line : lines) {
@@ -168,8 +181,22 @@ void Parser::read_definitions() {
 void Parser::definition(const Line& line, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
   if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
+  if (line.kind == LineKind::kBroken) {
+    for (std::string_view name : line.names) unknown_.emplace(name);
+    if (line.names.empty()) broken_infos_.insert("");
+    // The class may have been what could not be read.
+    for (const Line* member : line.body) {
+      if (member->kind == LineKind::kFunction) guarded([&] { definition(*member, false, keep); });
+    }
+    return;
+  }
   if (line.kind == LineKind::kFunction) {
-    Pending pending = declare(line);
+    Pending pending{std::string(line.text), &line};
+    if (!guarded([&] { pending = declare(line); })) {
+      if (!declared_.contains(pending.name)) unknown_.insert(pending.name);
+      return;
+    }
+    pending.sound = lines_sound_;
     if (pending.is_program && !tree_->names_module) return define_program(pending);
     pending_.push_back(std::move(pending));
     keep = true;
@@ -177,7 +204,8 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
   }
   if (top && line.kind == LineKind::kAssign && line.target->text == "metadata") {
     keep = true;
-    return metadata(line);
+    if (!guarded([&] { metadata(line); })) unknown_.emplace("metadata");
+    return;
   }
   if (line.kind == LineKind::kClass) {
     if (!top) fail(line, "a class inside of a class");
@@ -187,37 +215,21 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     return;
   }
   if (top) fail(line, "expected a class or a function here");
-  module_line(line);
+  if (guarded([&] { module_line(line); })) return;
+  if (line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName) unknown_.emplace(line.target->text);
 }
 
 void Parser::define_program(const Pending& pending) {
-  PrimFuncRef program = prim_func(pending);
-  declared_.insert_or_assign(pending.name, program.type());
-  module_.functions.insert_or_assign(pending.name, program);
+  size_t before = errors();
+  guarded([&] {
+    PrimFuncRef program = prim_func(pending);
+    declared_.insert_or_assign(pending.name, program.type());
+    module_.functions.insert_or_assign(pending.name, program);
+  });
+  if (!pending.sound || errors() > before) failed_.insert(pending.name);
 }
 
-// ---- Errors and names
-
-void Parser::fail_with_hint(const Syntax& at, std::string message, std::string hint) {
-  Diagnostic& diagnostic = report(at, "{}", message);
-  if (!hint.empty()) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", hint));
-  throw Failed();
-}
-
-void Parser::poison(const Syntax* target) {
-  if (!target) return;
-  if (target->kind == SyntaxKind::kName) {
-    // A name that has a meaning keeps it.
-    if (!lookup(target->text)) scopes_.define(target->text, Entity{});
-  }
-  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
-    for (const Syntax* item : target->children) poison(item);
-  }
-}
-void Parser::poison_line(const Line& line) {
-  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
-  if (line.kind == LineKind::kFunction) scopes_.define(line.text, Entity{});
-}
+// ---- Names
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
@@ -234,6 +246,7 @@ Expr Parser::name(const Syntax& at) {
   if (entity) return *entity->expr;
   if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
+  if (unknown_.contains(std::string(at.text))) throw Failed();
   Diagnostic& diagnostic = report(at, "undefined name '{}'", at.text);
   auto hidden = hidden_.find(std::string(at.text));
   if (hidden != hidden_.end()) {
@@ -244,7 +257,7 @@ Expr Parser::name(const Syntax& at) {
     diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
   }
   // One report per name and function.
-  scopes_.define(at.text, Entity{});
+  scopes_.define_outermost(at.text, Entity{});
   throw Failed();
 }
 
@@ -291,6 +304,7 @@ const std::string* Parser::function_name(const Syntax& at) {
   bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
   if (!is_module) return nullptr;
   auto it = declared_.find(std::string(at.text));
+  if (unknown_.contains(std::string(at.text))) throw Failed();
   if (it != declared_.end()) return &it->first;
   std::vector<std::string> names;
   for (const auto& [name, type] : declared_) names.push_back(name);
@@ -316,16 +330,17 @@ const Syntax& Parser::required(const Syntax& call, size_t i, std::string_view na
   return *value;
 }
 void Parser::check_keywords(const Syntax& call, std::initializer_list<std::string_view> known) {
+  bool sound = true;
   for (const Keyword& keyword : call.keywords) {
     std::string_view name = canonical_keyword(keyword.name);
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
     std::vector<std::string> names(known.begin(), known.end());
     std::optional<std::string> near = nearest(keyword.name, names);
-    fail_with_hint(at, fmt::format("unknown argument '{}'", keyword.name), near.value_or(""));
+    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
+    sound = false;
   }
+  if (!sound) throw Failed();
 }
-
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
   if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return {at.children.begin(), at.children.end()};
   return {&at};
@@ -451,7 +466,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
     case SyntaxKind::kString:
       return string(at);
     case SyntaxKind::kConstant:
-      if (at.text == "...") fail(at, "expected a constant value");
+      if (at.text == "...") break;
       return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
     case SyntaxKind::kTuple:
     case SyntaxKind::kList: {
@@ -518,7 +533,11 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
     if (value.literal && value.exact) return *value.exact;
     if (keep && (value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>())) return value.expr;
   }
-  fail(at, "expected a constant value");
+  std::string path = spelling(at);
+  if (path == "math.inf" || path == "math.nan")
+    fail_with_hint(at, fmt::format("expected a constant value, got {}", path),
+                   fmt::format("float(\"{}\")", path.substr(5)));
+  fail(at, "expected a constant value, got {}", path);
 }
 
 Attrs Parser::attrs(const Syntax& at) {

@@ -31,7 +31,11 @@ std::optional<int64_t> scalable_lanes(const Expr& count);
 
 // Of the spellings of a keyword, the printed one.
 std::string_view canonical_keyword(std::string_view name);
+// "R.Tensor": a type that is no value either.
+bool is_type_name(std::string_view path);
 bool is_type_argument(std::string_view keyword);
+// "math.inf", "R.device(...)", "a lambda": what stands there, for messages.
+std::string spelling(const Syntax& at);
 // The nearest of the candidates, when near enough to be meant.
 std::string quoted(std::string_view text);
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
@@ -50,6 +54,7 @@ class Parser {
     std::string name;
     const Line* line;
     bool is_program = false, is_private = false, pure = true;
+    bool sound = true;  // its lines are
   };
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
@@ -77,14 +82,19 @@ class Parser {
     } catch (const CompileError& error) {
       for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics_.add(diagnostic);
     }
+    ++failures_;
     return false;
   }
+  // What has grown when something was reported, or was left out because of what was.
+  size_t errors() const { return failures_ + diagnostics_.all().size(); }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
-  // After a failed statement: the names it would have defined.
+  // ---- parse_errors.cc. After a failed statement: the names it would have defined.
   void poison(const Syntax* target);
+  void poison(std::string_view name);
   void poison_line(const Line& line);
+  void drop_failed();
   Expr name(const Syntax& at);
   std::vector<std::string> names_in_scope() const;
 
@@ -103,6 +113,7 @@ class Parser {
   // dotted() of a call's callee, the arguments checked; empty for anything else.
   std::string called(const Syntax& at);
   void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
+  void report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near);
 
   // Literals.
   std::string string(const Syntax& at);
@@ -265,6 +276,7 @@ class Parser {
     std::vector<BindingBlock> blocks;
     bool in_dataflow = false;
     bool outputs_given = false;  // of the current dataflow block
+    bool outputs_sound = true;
     std::optional<Expr> result;
     Attrs attrs;
     bool impure = false;
@@ -305,6 +317,11 @@ class Parser {
   SyntaxTree* tree_ = nullptr;
   IRModule module_;
   std::vector<Pending> pending_;
+  size_t failures_ = 0;
+  bool lines_sound_ = true;                       // of the definition being read
+  std::set<std::string> failed_;                  // functions with errors
+  std::set<std::string> unknown_;                 // those of them whose types are not known
+  std::set<std::string> broken_infos_;            // keys of global infos with errors; "": all of them
   std::map<std::string, Type> declared_;          // functions of the module and their types
   std::map<std::string, DType> program_results_;  // of the tensor programs that return something
   std::string class_name_ = "Module";

@@ -1,5 +1,7 @@
 #include "ir/text/scopes.h"
 
+#include <algorithm>
+
 namespace relaxc::text {
 
 void Scopes::leave() {
@@ -20,6 +22,14 @@ Entity& Scopes::define(std::string_view name, Entity entity) {
     scopes_.back().push_back(&*found);
   }
   return stack.back().entity;
+}
+
+void Scopes::define_outermost(std::string_view name, Entity entity) {
+  size_t depth = std::min<size_t>(2, scopes_.size());
+  auto found = stacks_.try_emplace(std::string(name)).first;
+  if (!found->second.empty()) return;
+  found->second.push_back({depth, std::move(entity)});
+  scopes_[depth - 1].push_back(&*found);
 }
 
 Entity* Scopes::find_here(std::string_view name) {

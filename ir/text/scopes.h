@@ -28,6 +28,8 @@ class Scopes {
   void leave();
   // Innermost scope. A definition replaces one of the same scope.
   Entity& define(std::string_view name, Entity entity);
+  // In the outermost scope of the function, a name that has no meaning anywhere.
+  void define_outermost(std::string_view name, Entity entity);
   Entity* find_here(std::string_view name);
   std::map<std::string, Entity> here() const;
   // All scopes.

@@ -122,9 +122,17 @@ class SyntaxParser {
     }
     return "";
   }
+  void report(Token at, const std::string& message) {
+    if (lexer_.broken(at.line)) return;
+    // The end of a line is that of its last token: comments may follow.
+    const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
+    if (at.kind == TokenKind::kNewline && before && before->line == at.line)
+      at.column = before->column + static_cast<uint32_t>(before->text.size());
+    diagnostics_.error(source_.span(at), "{}", message);
+  }
   template <class... Args>
   [[noreturn]] void fail(const Token& at, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.error(source_.span(at), "{}", fmt::format(format, std::forward<Args>(args)...));
+    report(at, fmt::format(format, std::forward<Args>(args)...));
     throw SyntaxError();
   }
   struct Nesting {
@@ -140,31 +148,74 @@ class SyntaxParser {
 
   // ---- Statements
 
-  // One statement (or several on one line) appended; after an error the rest of the line and its block are skipped.
+  // One statement (or several on one line) appended; after an error one of kind kBroken.
   void statement(Lines& out) {
-    size_t start = next_;
+    size_t start = next_, before = out.size();
     try {
       statement_or_throw(out);
     } catch (const SyntaxError&) {
-      recover(start);
+      out.resize(before);
+      recover(start, out);
     }
   }
 
-  void recover(size_t start) {
+  // Goes on after the line; the block below it is read, so that its errors are told and its names known.
+  void recover(size_t start, Lines& out) {
     if (next_ == start) ++next_;
-    while (peek().kind != TokenKind::kNewline && peek().kind != TokenKind::kEnd) {
-      if (peek().kind == TokenKind::kIndent || peek().kind == TokenKind::kDedent) break;
-      ++next_;
+    const Token first = tokens_[start];
+    Line& line = new_line(LineKind::kBroken, first);
+    skip_line();
+    // What a decorator stands before, and what belongs to the `if` or the `try`.
+    while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
+    line.names = names_assigned(start, next_);
+    broken_block(line.body);
+    while (peek().is("elif") || peek().is("else") || peek().is("except") || peek().is("finally")) {
+      skip_line();
+      broken_block(line.body);
     }
+    out.push_back(&line);
+  }
+  void skip_line() {
+    while (peek().kind < TokenKind::kNewline) ++next_;
     if (peek().kind == TokenKind::kNewline) ++next_;
+  }
+  void broken_block(Lines& out) {
     if (peek().kind != TokenKind::kIndent) return;
-    int depth = 0;
-    do {
+    ++next_;
+    bool readable = statement_depth_ < limits_.statement_depth;
+    ++statement_depth_;
+    for (int depth = 1; peek().kind != TokenKind::kEnd;) {
+      if (readable && peek().kind != TokenKind::kDedent) {
+        statement(out);
+        continue;
+      }
       if (peek().kind == TokenKind::kIndent) ++depth;
       if (peek().kind == TokenKind::kDedent) --depth;
-      if (peek().kind == TokenKind::kEnd) return;
       ++next_;
-    } while (depth > 0);
+      if (depth == 0) break;
+    }
+    --statement_depth_;
+  }
+  // Names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)` lacks a
+  // '='.
+  std::vector<std::string_view> names_assigned(size_t from, size_t to) const {
+    std::vector<std::string_view> names;
+    bool target = true;
+    for (size_t i = from; i < to; ++i) {
+      const Token& token = tokens_[i];
+      if (i > from && token.line != tokens_[i - 1].line) target = true;
+      bool is_def = token.is("def") || token.is("class");
+      if (is_def && i + 1 < to) names.push_back(tokens_[i + 1].text);
+      if (token.is("for") || token.is("as")) {
+        target = true;
+      } else if (!token.is(",") && !token.is("(")) {
+        bool assigned = i + 1 < to && (tokens_[i + 1].is("=") || tokens_[i + 1].is(":") || tokens_[i + 1].is(",") ||
+                                       tokens_[i + 1].is(")") || tokens_[i + 1].kind == TokenKind::kName);
+        target = target && assigned && token.kind == TokenKind::kName && !is_keyword(token.text);
+        if (target) names.push_back(token.text);
+      }
+    }
+    return names;
   }
 
   void statement_or_throw(Lines& out) {
@@ -210,6 +261,7 @@ class SyntaxParser {
   }
 
   void simple_statements(Lines& out) {
+    const uint32_t line = peek().line;
     while (true) {
       simple_statement(out);
       if (!accept(";")) break;
@@ -217,6 +269,8 @@ class SyntaxParser {
     }
     if (peek().kind != TokenKind::kNewline && peek().kind != TokenKind::kEnd)
       fail(peek(), "expected the end of the statement, got {}", describe(peek()));
+    // Tokens with errors have no meaning.
+    if (lexer_.broken(line)) throw SyntaxError();
     if (peek().kind == TokenKind::kNewline) ++next_;
   }
 
@@ -292,7 +346,11 @@ class SyntaxParser {
   }
 
   void block(Lines& out, const Token& head, std::string_view what) {
-    expect(":", fmt::format("after the head of the {}", what));
+    if (peek().kind == TokenKind::kNewline && peek(1).kind == TokenKind::kIndent) {
+      report(peek(), fmt::format("expected ':' after the head of the {}, got the end of the line", what));
+    } else {
+      expect(":", fmt::format("after the head of the {}", what));
+    }
     if (peek().kind != TokenKind::kNewline) return simple_statements(out);
     if (peek(1).kind != TokenKind::kIndent) fail(head, "expected an indented block below this line");
     next_ += 2;

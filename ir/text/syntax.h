@@ -64,6 +64,7 @@ enum class LineKind : uint8_t {
   kFunction,
   kClass,
   kImport,
+  kBroken,  // reported; names: what it may define; body: what stands below it
 };
 
 struct Line;
@@ -87,7 +88,8 @@ struct Line {
   std::vector<std::pair<const Syntax*, const Syntax*>> items;  // with: expression, name or null
   std::vector<const Syntax*> decorators;
   std::vector<Param> params;
-  std::vector<std::string_view> type_params;                 // def f[n, m](...)
+  std::vector<std::string_view> type_params;  // def f[n, m](...)
+  std::vector<std::string_view> names;
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
@@ -117,12 +119,13 @@ struct SyntaxLimits {
 };
 
 // Reads a source definition by definition, reporting every error and going on with the next statement.
+// In place of a statement that cannot be read stands one of kind kBroken.
 class SyntaxReader {
  public:
   SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
   ~SyntaxReader();
-  // The next statement of the file or of its class, its nodes in `tree`; several when they share a line, none after an
-  // error. A class comes as its head alone, its body's statements after it. False at the end.
+  // The next statement of the file or of its class, its nodes in `tree`; several when they share a line. A class comes
+  // as its head alone, its body's statements after it. False at the end.
   bool next(SyntaxTree& tree, Lines& lines);
   bool in_class() const;  // the statements that came last
 

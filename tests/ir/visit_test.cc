@@ -24,11 +24,11 @@ TEST_CASE("equality ignores the names of bound variables, and so does the hash",
   PrimFuncRef a = increment("i", "x"), b = increment("j", "y"), c = increment("i", "x", 2);
   CHECK(structural_equal(a, b));
   CHECK(structural_hash(a) == structural_hash(b));
-  std::string difference;
+  Difference difference;
   EqualOptions options;
   options.difference = &difference;
   CHECK_FALSE(structural_equal(a, c, options));
-  CHECK(difference.find("value") != std::string::npos);
+  CHECK(difference.text.find("value") != std::string::npos);
   CHECK(structural_hash(a) != structural_hash(c));
 }
 

@@ -192,11 +192,11 @@ void check_round_trip(const OpRow& row, uint64_t seed) {
   for (const Diagnostics* list : {&problems, &diagnostics}) {
     for (const Diagnostic& diagnostic : list->all()) FAIL_CHECK(to_string(diagnostic));
   }
-  std::string difference;
+  Difference difference;
   EqualOptions options;
   options.difference = &difference;
   bool equal = structural_equal(module, *again, options);
-  INFO("first difference: " << difference);
+  INFO("first difference: " << difference.text);
   CHECK(equal);
   CHECK(print_module(*again) == text);
 }

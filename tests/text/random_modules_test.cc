@@ -36,10 +36,10 @@ TEST_CASE("random modules print and read back", "[text]") {
     for (const Diagnostic& diagnostic : verified.all()) problem += "invalid: " + to_string(diagnostic) + "\n";
     IRModule again = parse_module(text, name, ops, parsed);
     for (const Diagnostic& diagnostic : parsed.all()) problem += to_string(diagnostic) + "\n";
-    std::string difference;
+    Difference difference;
     EqualOptions options;
     options.difference = &difference;
-    if (problem.empty() && !structural_equal(module, again, options)) problem = "differs at " + difference;
+    if (problem.empty() && !structural_equal(module, again, options)) problem = "differs at " + difference.text;
     if (problem.empty() && print_module(again, whole) != text)
       problem = "prints differently:\n" + print_module(again, whole);
     if (problem.empty() && seed % 8 == 0) {

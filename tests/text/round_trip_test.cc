@@ -27,13 +27,14 @@ PrintOptions whole() {
 
 // Empty when the module's text reads back equal and prints the same.
 std::string problem_of(const IRModule& module) {
-  std::string text = print_module(module, whole()), difference;
+  std::string text = print_module(module, whole());
+  Difference difference;
   Diagnostics diagnostics;
   IRModule again = parse_module(text, "again.py", op_table(), diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.all()) return to_string(diagnostic) + "\n" + text;
   EqualOptions options;
   options.difference = &difference;
-  if (!structural_equal(module, again, options)) return "differs at " + difference + "\n" + text;
+  if (!structural_equal(module, again, options)) return "differs at " + difference.text + "\n" + text;
   return print_module(again, whole()) == text ? "" : "prints differently:\n" + text;
 }
 

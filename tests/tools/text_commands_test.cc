@@ -107,13 +107,182 @@ TEST_CASE("check reports every error with its place", "[tools]") {
     CHECK(has(outcome.err, part));
 }
 
-TEST_CASE("diff names the first difference by its path", "[tools]") {
+namespace {
+
+constexpr const char* kTwoFunctions = R"(@I.ir_module
+class Module:
+    @T.prim_func
+    def k(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+        for i, j in T.grid(4, 4):
+            with T.block("copy"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2) + T.float32(1)
+
+    @R.function
+    def main(x: R.Tensor((4, 4), "float32")) -> R.Tensor((4,), "float32"):
+        cls = Module
+        with R.dataflow():
+            lv0 = R.exp(x)
+            lv1 = R.call_tir(cls.k, (lv0,), out_sinfo=R.Tensor((4, 4), "float32"))
+            lv2 = R.sum(lv1, axis=[1])
+            R.output(lv2)
+        return lv2
+)";
+
+}  // namespace
+
+TEST_CASE("diff says in words where two modules differ first, and shows both lines", "[tools]") {
+  struct Row {
+    const char *from, *to;
+    std::vector<const char*> parts;
+  };
+  const std::vector<Row> rows = {
+      {"axis=[1]",
+       "axis=[-1]",
+       {"main: binding lv2, R.sum, attribute axis: [1] and [-1]\n", "left.py:16:19\n", "right.py:16:19\n",
+        "lv2 = R.sum(lv1, axis=[1])", "lv2 = R.sum(lv1, axis=[-1])"}},
+      {"            lv2 = R.sum(lv1,",
+       "            new = R.add(lv1, lv1)\n            lv2 = R.sum(new,",
+       {"main: binding new = R.add(lv1, lv1) stands only on the right\n", "right.py:16:13\n"}},
+      {"R.exp(x)", "R.sqrt(x)", {"main: binding lv0, operator: R.exp and R.sqrt\n"}},
+      {"(lv0,)", "(x,)", {"main: binding lv1, R.call_tir, argument 1, item 0: lv0 and x\n"}},
+      {"\"copy\"", "\"other\"", {"k: loop i, loop j, name: \"copy\" and \"other\"\n", "left.py:6:18", "right.py:6:18"}},
+      {"T.float32(2)",
+       "T.float32(3)",
+       {"block \"copy\", store to B, the stored value, left operand, right operand: 2.0 and 3.0\n"}},
+      {"T.grid(4, 4)", "T.grid(4, 2)", {"k: loop i, loop j, extent: 4 and 2\n"}},
+      {"A: T.Buffer((4, 4)", "A: T.Buffer((4, 8)", {"k: parameter A, dim 1: 4 and 8\n", "left.py:4:27"}},
+      {"                B[vi, vj] =",
+       "                A[vi, vj] = T.float32(0)\n                B[vi, vj] =",
+       {"block \"copy\": A[vi, vj] = T.float32(0.0) stands only on the right\n", "right.py:8:17"}},
+      {"def k(", "def l(", {"function 'k' is missing on the right; 'l' there is equal to it\n", "def l("}},
+      {"    @T.prim_func",
+       "    @T.prim_func\n    def more(A: T.Buffer((1,), \"int8\")):\n        A[0] = T.int8(1)\n    @T.prim_func",
+       {"function 'more' is missing on the left\n", "def more("}},
+      {"-> R.Tensor((4,), \"float32\")", "-> R.Tensor((4,))", {"main: result type", "float32 and nothing\n"}},
+      {"    @T.prim_func",
+       "    I.module_attrs({\"version\": 3})\n    @T.prim_func",
+       {"module, attribute version: nothing and 3\n"}},
+  };
   Folder folder;
-  std::string text = relaxc_command({"fmt", kModule}).out, other = text;
-  other.replace(other.find("T.float32(0.0)"), 14, "T.float32(1.0)");
-  Outcome outcome = relaxc_command({"diff", kModule, folder.write("other.py", other)});
-  CHECK(outcome.exit_code == 1);
-  CHECK(has(outcome.out, "body"));
+  std::string left = folder.write("left.py", kTwoFunctions);
+  for (const Row& row : rows) {
+    std::string text = kTwoFunctions;
+    size_t at = text.find(row.from);
+    REQUIRE(at != std::string::npos);
+    text.replace(at, std::string(row.from).size(), row.to);
+    if (std::string(row.from) == "def k(") text.replace(text.find("cls.k"), 5, "cls.l");
+    Outcome outcome = relaxc_command({"diff", left, folder.write("right.py", text)});
+    INFO(outcome.out << outcome.err);
+    CHECK(outcome.exit_code == 1);
+    for (const char* part : row.parts) {
+      INFO(part);
+      CHECK(has(outcome.out, part));
+    }
+  }
   CHECK(relaxc_command({"diff", kModule, kModule}).out == "equal\n");
   CHECK(relaxc_command({"diff", kModule}).exit_code == 2);
+}
+
+TEST_CASE("check reports the errors of reader, types and verifier in one run, in the order of the text", "[tools]") {
+  const std::string text = R"(@I.ir_module
+class Module:
+    @T.prim_func
+    def reads_too_little(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+        for i in range(4):
+            with T.block("b"):
+                vi = T.axis.spatial(4, i)
+                T.reads()
+                T.writes(B[vi])
+                B[vi] = A[vi]  # T11
+    @T.prim_func
+    def unread(A: T.Buffer((4,), "float32")):
+        for i in range(4)  # ':' after the head
+            A[i] = undefined  # 'undefined'
+        A[0] = T.exq(A[1])  # did you mean `T.exp`
+    @T.prim_func
+    def unbound(A: T.Buffer((4,), "float32")):
+        with T.attr(0, "a", 1):
+            n = A[0] > T.float32(1)
+        A[1] = T.Select(n, A[0], A[2])  # 'n'
+    @R.function
+    def main(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
+        a = R.add(x, R.const([1.0, 2.0], "float32"))  # 3 and 2
+        b = R.nn.rleu(a)  # did you mean `R.nn.relu`
+        c = R.matmul(b, q)  # 'q'
+        d: R.Tensor((2, 3), "float32" = R.exp(x)  # '(' was never closed
+        return R.add(c, d)
+    @R.function
+    def wrong_result(x: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float16"):  # G14
+        y: R.Tensor((2, 4), "float32") = R.exp(x)  # G11
+        return y
+    @R.function
+    def impure(x: R.Tensor((2, 3), "float32")):
+        y = R.call_packed("f", x, sinfo_args=R.Tensor((2, 3), "float32"))  # G6
+        return y
+    @R.function
+    def depends(x: R.Tensor((2, 3), "float32")):
+        cls = Module
+        y: R.Tensor((2, 4), "float32") = cls.main(x)
+        return y
+)";
+  Folder folder;
+  Outcome outcome = relaxc_command({"check", folder.write("many.py", text)});
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 1);
+  // Each comment of the text is an error of its line; there are no others, and they come in this order.
+  std::vector<std::pair<size_t, std::string>> expected;
+  std::istringstream lines(text);
+  size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (size_t mark = line.find("  # "); mark != std::string::npos)
+      expected.emplace_back(number, line.substr(mark + 4));
+  }
+  REQUIRE(expected.size() >= 10);
+  size_t at = 0, reported = 0;
+  for (size_t i = outcome.err.find("error: "); i != std::string::npos; i = outcome.err.find("error: ", i + 1))
+    ++reported;
+  CHECK(reported == expected.size());
+  for (const auto& [line, part] : expected) {
+    INFO(line << ": " << part);
+    size_t place = outcome.err.find("many.py:" + std::to_string(line) + ":", at);
+    REQUIRE(place != std::string::npos);
+    CHECK(outcome.err.find(part, place) < outcome.err.find("many.py:", place + 1));
+    at = place + 1;
+  }
+}
+
+TEST_CASE("carets stand below what is meant", "[tools]") {
+  Folder folder;
+  Outcome outcome = relaxc_command({"check", folder.write("carets.py", R"(@R.function
+def f(x: R.Tensr((4,), "float32")):
+    return x
+@T.prim_func
+def g(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    n = T.int32()
+    A[n] = B[0]
+    for i in range(4):
+        with T.block("b"):
+            vi = T.axis.spatial(4, i)
+            T.reads()
+            T.writes(A[vi])
+            A[vi] = A[vi] + B[vi]
+)")});
+  INFO(outcome.err);
+  for (const char* part :
+       {"  def f(x: R.Tensr((4,), \"float32\")):\n           ^^^^^^^\n", "      A[n] = B[0]\n        ^\n",
+        "              A[vi] = A[vi] + B[vi]\n                      ^^^^^\n",
+        "              A[vi] = A[vi] + B[vi]\n                              ^^^^^\n"})
+    CHECK(has(outcome.err, part));
+}
+
+TEST_CASE("the list of operators is named only where an operator is not supported", "[tools]") {
+  Folder folder;
+  Outcome other = relaxc_command({"check", folder.write("other.py",
+                                                        "@T.prim_func\n"
+                                                        "def f(A: T.Buffer((4,), \"float32\")):\n"
+                                                        "    T.realize(A[0:4], \"local\")\n")});
+  CHECK(other.exit_code == 3);
+  CHECK(!has(other.err, "--list-ops"));
 }

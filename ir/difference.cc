@@ -1,0 +1,237 @@
+#include "ir/difference.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir/text/printer.h"
+
+namespace relaxc {
+
+namespace {
+
+// What the fields of nodes are called: alone, and before the number of an item. An empty word leaves the step out.
+struct FieldWords {
+  std::string_view field, alone, item;
+};
+constexpr FieldWords kFieldWords[] = {
+    {"a", "left operand", ""},
+    {"alloc_buffers", "memory", "buffer"},
+    {"args", "arguments", "argument"},
+    {"attrs", "", ""},
+    {"annotations", "", ""},
+    {"b", "right operand", ""},
+    {"bindings", "", ""},
+    {"blocks", "", ""},
+    {"body", "", ""},
+    {"callee", "function", ""},
+    {"cast", "type of the cast", ""},
+    {"data", "", ""},
+    {"else_body", "else", ""},
+    {"else_branch", "else", ""},
+    {"indices", "indices", "index"},
+    {"init", "init", ""},
+    {"items", "items", "item"},
+    {"iter_vars", "axes", "axis"},
+    {"match_buffers", "windows", "window"},
+    {"min", "start", ""},
+    {"op", "operator", ""},
+    {"outputs", "outputs", "output"},
+    {"params", "parameters", "parameter"},
+    {"ranges", "ranges", "dim"},
+    {"reads", "reads", "reads"},
+    {"result", "result type", ""},
+    {"shape", "shape", "dim"},
+    {"stmts", "", ""},
+    {"then_body", "then", ""},
+    {"then_branch", "then", ""},
+    {"type_args", "types", "type"},
+    {"value", "", ""},
+    {"values", "dims", "dim"},
+    {"var", "", ""},
+    {"writes", "writes", "writes"},
+};
+
+std::string shortened(std::string text) {
+  constexpr size_t kLongest = 100;
+  size_t end = std::min(text.find('\n'), kLongest);
+  if (end >= text.size()) return text;
+  return text.substr(0, end) + (text.find('\n') == end ? "" : "...");
+}
+
+// "R.sum" for relax.sum.
+std::string operator_name(const std::string& name) {
+  if (name.starts_with("relax.")) return "R." + name.substr(6);
+  if (name.starts_with("tir.")) return "T." + name.substr(4);
+  return name;
+}
+
+// What an enclosing node is called on the path; empty: it is not mentioned.
+std::string name_on_path(const NodeRef& node) {
+  if (const Call* call = node.as<Call>()) {
+    if (const OpRef* op = call->callee.as<OpRef>()) return operator_name(op->name);
+    if (const GlobalVar* function = call->callee.as<GlobalVar>()) return fmt::format("call of '{}'", function->name);
+    if (const ExternFunc* function = call->callee.as<ExternFunc>())
+      return fmt::format("call of '{}'", function->symbol);
+  }
+  if (const Block* block = node.as<Block>()) {
+    bool is_root = block->name == "root" && block->iter_vars.empty();
+    return is_root ? "" : fmt::format("block \"{}\"", block->name);
+  }
+  if (const For* loop = node.as<For>()) return fmt::format("loop {}", loop->var->name);
+  if (const BufferStore* store = node.as<BufferStore>()) return fmt::format("store to {}", store->buffer->name);
+  if (const BufferLoad* load = node.as<BufferLoad>()) return fmt::format("load of {}", load->buffer->name);
+  if (const Bind* bind = node.as<Bind>()) return fmt::format("binding {}", bind->var->name);
+  if (const AllocBuffer* alloc = node.as<AllocBuffer>()) return fmt::format("buffer {}", alloc->buffer->name);
+  if (const AttrStmt* attr = node.as<AttrStmt>()) return fmt::format("attr \"{}\"", attr->key);
+  if (node.is<While>()) return "while";
+  if (node.is<IfThenElse>() || node.is<If>()) return "if";
+  if (node.is<Assert>()) return "assert";
+  return {};
+}
+
+NodeRef handle(const NodeHeader* node) { return NodeRef(RawNode{node}); }
+
+// Whether both sides are called the same: where the name itself differs, the path ends with it.
+bool same_name(const DifferenceStep& step) {
+  return name_on_path(handle(step.left)) == name_on_path(handle(step.right));
+}
+
+std::string field_word(const DifferenceStep& step, const NodeRef* owner, bool has_item) {
+  bool is_result = owner && owner->is<SeqExpr>() && step.field == "body";
+  if (is_result) return "the returned value";
+  bool is_value = owner && step.field == "value";
+  if (is_value && owner->is<BufferStore>()) return "the stored value";
+  if (is_value && owner->is<AttrStmt>()) return "value";
+  if (owner && owner->is<Select>() && step.field.size() == 1)
+    return step.field == "a" ? "value if true" : "value if false";
+  for (const FieldWords& row : kFieldWords) {
+    if (step.field == row.field) return std::string(has_item ? row.item : row.alone);
+  }
+  std::string word(step.field);
+  for (char& c : word) c = c == '_' ? ' ' : c;
+  return word;
+}
+
+}  // namespace
+
+std::string in_words(const NodeRef& node) {
+  if (const OpRef* op = node.as<OpRef>()) return operator_name(op->name);
+  if (node.is<SeqExpr>() || node.is<If>() || node.is<Function>() || node.is<PrimFunc>() || node.is<Lambda>())
+    return fmt::format("a {}", kind_name(node.kind()));
+  if (is_type_kind(node.kind())) return shortened(print_type(cast_handle<Type>(node)));
+  if (is_stmt_kind(node.kind())) return shortened(print_stmt(cast_handle<Stmt>(node)));
+  return shortened(print_expr(cast_handle<Expr>(node)));
+}
+std::string in_words(const Binding& binding) {
+  return fmt::format("binding {} = {}", binding.var->name, in_words(binding.value));
+}
+std::string in_words(const BindingBlock& block) {
+  return fmt::format("{} of {} bindings", block.dataflow ? "a dataflow block" : "a block", block.bindings.size());
+}
+std::string in_words(const Tensor& tensor) { return describe(tensor); }
+std::string in_words(BinaryOp op) { return info(op).symbol ? info(op).symbol : info(op).name; }
+std::string in_words(ForKind kind) {
+  switch (kind) {
+    case ForKind::kSerial:
+      return "serial";
+    case ForKind::kParallel:
+      return "parallel";
+    case ForKind::kVectorized:
+      return "vectorized";
+    case ForKind::kUnrolled:
+      return "unrolled";
+    case ForKind::kThreadBinding:
+      return "thread binding";
+    case ForKind::kLaunchThread:
+      return "thread launch";
+  }
+  return {};
+}
+std::string in_words(IterKind kind) {
+  switch (kind) {
+    case IterKind::kSpatial:
+      return "spatial";
+    case IterKind::kReduce:
+      return "reduce";
+    case IterKind::kScan:
+      return "scan";
+    case IterKind::kOpaque:
+      return "opaque";
+  }
+  return {};
+}
+
+std::string both(const Tensor& left, const Tensor& right) {
+  std::string a = describe(left), b = describe(right);
+  if (a != b) return fmt::format("{} and {}", a, b);
+  for (int64_t i = 0; i < left.size(); ++i) {
+    double x = left.as_double(i), y = right.as_double(i);
+    if (std::memcmp(&x, &y, sizeof x) != 0) return fmt::format("{}, element {}: {} and {}", a, i, x, y);
+  }
+  return a + ", in the bits of an element";
+}
+std::string both(const VarRef& left, const VarRef& right) {
+  auto place = [&](const VarRef& var) {
+    bool alike = left->name == right->name && var.span().line > 0;
+    return alike ? fmt::format("{} of line {}", var->name, var.span().line) : var->name;
+  };
+  std::string a = place(left), b = place(right);
+  return a == b ? fmt::format("{} and another {}", a, b) : fmt::format("{} and {}", a, b);
+}
+std::string both(const Attrs& left, const Attrs& right, std::string_view field) {
+  auto value = [](const AttrValue* v) { return v ? shortened(to_string(*v)) : std::string("nothing"); };
+  auto entry = [&](const std::string& key) {
+    const char* what = field == "annotations" ? "annotation" : "attribute";
+    return fmt::format("{} {}: {} and {}", what, key, value(left.find(key)), value(right.find(key)));
+  };
+  for (const auto& [key, a] : left) {
+    const AttrValue* b = right.find(key);
+    if (!b || !(a == *b)) return entry(key);
+  }
+  for (const auto& [key, b] : right) {
+    if (!left.has(key)) return entry(key);
+  }
+  return "attributes";
+}
+
+Difference describe_difference(const std::vector<DifferenceStep>& steps, std::string values) {
+  using Kind = DifferenceStep::Kind;
+  Difference result;
+  std::vector<std::string> parts;
+  std::optional<NodeRef> owner;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const DifferenceStep& step = steps[i];
+    bool has_item = i + 1 < steps.size() && steps[i + 1].kind == Kind::kItem;
+    std::string part;
+    if (step.kind == Kind::kBinding) {
+      const std::string &a = step.left_binding->var->name, &b = step.right_binding->var->name;
+      part = a == b ? fmt::format("binding {}", a) : fmt::format("binding {} ({} on the right)", a, b);
+      result.left = step.left_binding->var.span();
+      result.right = step.right_binding->var.span();
+    } else if (step.kind == Kind::kField) {
+      part = field_word(step, owner ? &*owner : nullptr, has_item);
+      bool is_operator = step.field == "callee" && i + 1 < steps.size() && handle(steps[i + 1].left).is<OpRef>();
+      if (is_operator) part = "operator";
+      if (has_item && !part.empty()) {
+        const DifferenceStep& item = steps[i + 1];
+        part += item.item.empty() ? fmt::format(" {}", item.index) : fmt::format(" {}", item.item);
+      }
+    } else if (step.kind == Kind::kNode) {
+      owner = handle(step.left);
+      if (same_name(step)) part = name_on_path(*owner);
+      // A variable's place is where it is defined, which is not where it is used.
+      bool here = !owner->is<Var>() || step.defines;
+      if (here && step.left->span) result.left = step.left->span;
+      if (here && step.right->span && (!handle(step.right).is<Var>() || step.defines)) result.right = step.right->span;
+    }
+    if (!part.empty()) parts.push_back(std::move(part));
+  }
+  result.text = fmt::format("{}", fmt::join(parts, ", "));
+  if (!values.empty()) {
+    bool continues = values.starts_with("attribute ") || values.starts_with("annotation ");
+    result.text += (result.text.empty() ? "" : continues ? ", " : ": ") + values;
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,35 @@
+// How the search for a difference (structural_equal) puts what it found in words. Internal to ir/.
+#pragma once
+#include "ir/visit.h"
+
+namespace relaxc {
+
+// One step on the way from the roots to the difference: a field, an item of a list, a binding, or two nodes.
+struct DifferenceStep {
+  enum class Kind : uint8_t { kField, kItem, kBinding, kNode } kind = Kind::kNode;
+  std::string_view field = {};
+  size_t index = 0;  // of an item, and what it is called when it defines or accesses a variable
+  std::string_view item = {};
+  const Binding *left_binding = nullptr, *right_binding = nullptr;
+  const NodeHeader *left = nullptr, *right = nullptr;
+  bool defines = false;  // a variable where it is defined, whose place is that of the difference
+};
+
+// "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` is what stands after the path.
+Difference describe_difference(const std::vector<DifferenceStep>& steps, std::string values);
+
+// A node or value in at most a line.
+std::string in_words(const NodeRef& node);
+std::string in_words(const Binding& binding);
+std::string in_words(const BindingBlock& block);
+std::string in_words(const Tensor& tensor);
+std::string in_words(BinaryOp op);
+std::string in_words(ForKind kind);
+std::string in_words(IterKind kind);
+// "left and right"; where they look alike, what tells them apart.
+std::string both(const Tensor& left, const Tensor& right);
+std::string both(const VarRef& left, const VarRef& right);
+// "attribute axis: [1] and [-1]": the first entry that differs.
+std::string both(const Attrs& left, const Attrs& right, std::string_view field);
+
+}  // namespace relaxc

@@ -1,0 +1,104 @@
+// After an error: hints, names whose definition failed, functions that are left out of the module.
+#include "ir/text/parsing.h"
+#include "ir/visit.h"
+
+namespace relaxc::text {
+
+void Parser::fail_with_hint(const Syntax& at, std::string message, std::string hint) {
+  Diagnostic& diagnostic = report(at, "{}", message);
+  if (!hint.empty()) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", hint));
+  throw Failed();
+}
+
+void Parser::report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near) {
+  Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
+  Diagnostic& diagnostic = report(at, "{}", message);
+  if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
+}
+
+// What stands there, in a word or two.
+std::string spelling(const Syntax& at) {
+  switch (at.kind) {
+    case SyntaxKind::kName:
+    case SyntaxKind::kConstant:
+    case SyntaxKind::kInt:
+    case SyntaxKind::kFloat:
+    case SyntaxKind::kString:
+      return std::string(at.text);
+    case SyntaxKind::kAttribute:
+      return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
+    case SyntaxKind::kSubscript:
+      return spelling(*at.children[0]) + "[...]";
+    case SyntaxKind::kCall:
+      return spelling(*at.children[0]) + "(...)";
+    case SyntaxKind::kLambda:
+      return "a lambda";
+    case SyntaxKind::kTuple:
+      return "a tuple";
+    case SyntaxKind::kList:
+      return "a list";
+    case SyntaxKind::kDict:
+      return "a dictionary";
+    case SyntaxKind::kSlice:
+      return "a range";
+    case SyntaxKind::kStarred:
+      return "a starred expression";
+    case SyntaxKind::kUnary:
+    case SyntaxKind::kBinary:
+    case SyntaxKind::kCompare:
+    case SyntaxKind::kBool:
+    case SyntaxKind::kConditional:
+      return "an expression";
+  }
+  return {};
+}
+
+void Parser::poison(const Syntax* target) {
+  if (!target) return;
+  if (target->kind == SyntaxKind::kName) poison(target->text);
+  if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
+    for (const Syntax* item : target->children) poison(item);
+  }
+}
+void Parser::poison(std::string_view name) {
+  // What is assigned more than once, or means a dim of the signature, stays what it is.
+  const Entity* known = lookup(name);
+  if (!known || (known->form != Entity::Form::kCell && !known->is_dim)) scopes_.define(name, Entity{});
+}
+void Parser::poison_line(const Line& line) {
+  if (line.kind == LineKind::kAssign || line.kind == LineKind::kFor) poison(line.target);
+  if (line.kind == LineKind::kFunction) return poison(line.text);
+  // A '=' may be missing: `y, R.exp(x)`.
+  if (line.kind == LineKind::kExpression) {
+    for (const Syntax* item : items(*line.value)) {
+      if (item->kind == SyntaxKind::kName && !lookup(item->text)) poison(item);
+    }
+  }
+  for (std::string_view name : line.names) poison(name);
+  for (const auto& [item, target] : line.items) poison(target);
+  for (const Lines* lines : {&line.body, &line.otherwise}) {
+    for (const Line* inner : *lines) poison_line(*inner);
+  }
+}
+
+// Leaves the functions that read and depend on none that did not, so that they can be verified.
+void Parser::drop_failed() {
+  std::set<std::string> gone = failed_;
+  gone.insert(unknown_.begin(), unknown_.end());
+  if (gone.empty()) return;
+  std::map<std::string, std::vector<std::string>> callers;
+  for (const auto& [name, function] : module_.functions) {
+    walk(function, [&, caller = &name](const GlobalVar& callee) { callers[callee.name].push_back(*caller); });
+  }
+  std::vector<std::string> work(gone.begin(), gone.end());
+  while (!work.empty()) {
+    std::string callee = std::move(work.back());
+    work.pop_back();
+    for (const std::string& caller : callers[callee]) {
+      if (gone.insert(caller).second) work.push_back(caller);
+    }
+  }
+  std::erase_if(module_.functions, [&](const auto& entry) { return gone.contains(entry.first); });
+}
+
+}  // namespace relaxc::text
