@@ -1,5 +1,6 @@
 #include "ir/attrs.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -29,6 +30,17 @@ Attrs Attrs::without(std::string_view key) const {
   Attrs copy = *this;
   if (auto it = copy.entries_.find(key); it != copy.entries_.end()) copy.entries_.erase(it);
   return copy;
+}
+
+std::vector<std::string_view> Attrs::ordered_keys() const {
+  std::vector<std::string_view> keys;
+  for (const char* key : order_) {
+    if (has(key)) keys.emplace_back(key);
+  }
+  for (const auto& [key, value] : entries_) {
+    if (std::find(order_.begin(), order_.end(), key) == order_.end()) keys.emplace_back(key);
+  }
+  return keys;
 }
 
 int64_t Attrs::get_int(std::string_view key, int64_t otherwise) const {
@@ -205,7 +217,7 @@ bool from_attr(const AttrValue& value, DType& out) {
   if (const std::string* text = value.as<std::string>()) {
     std::optional<DType> parsed = parse_dtype(*text);
     if (parsed) out = *parsed;
-    return parsed.has_value();
+    return parsed && !parsed->is_void();
   }
   if (!value.as<DType>()) return false;
   out = *value.as<DType>();
@@ -219,7 +231,9 @@ bool from_attr(const AttrValue& value, std::optional<DType>& out) {
 }
 
 void throw_bad_attr(const Span& span, const char* name, const AttrValue& value) {
-  fail(span, "attribute '{}' has an unexpected value {}", name, to_string(value));
+  const std::string* text = value.as<std::string>();
+  if (value.is_none() || (text && *text == "void")) fail(span, "argument '{}' is missing", name);
+  fail(span, "argument '{}' has an unexpected value {}", name, to_string(value));
 }
 
 }  // namespace relaxc

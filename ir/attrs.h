@@ -26,6 +26,9 @@ class Attrs {
   Attrs with(std::string key, AttrValue value) const;
   Attrs without(std::string_view key) const;
   void set(std::string key, AttrValue value);
+  // The keys as they print in a call: first these, whose text outlives the dictionary, then the others sorted.
+  void order(std::vector<const char*> keys) { order_ = std::move(keys); }
+  std::vector<std::string_view> ordered_keys() const;
   bool empty() const { return entries_.empty(); }
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
@@ -40,6 +43,7 @@ class Attrs {
  private:
   friend class AttrValue;
   std::map<std::string, AttrValue, std::less<>> entries_;
+  std::vector<const char*> order_;  // no part of the meaning
 };
 
 // none, bool, int, float, string, dtype, list, dictionary or expression. Expressions are those of tensor programs that

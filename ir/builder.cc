@@ -38,8 +38,9 @@ VarRef Builder::match_cast(Expr value, Type type, std::string hint) {
 Expr Builder::op(std::string name, std::vector<Expr> args, Attrs attrs, std::string hint) {
   if (!name.starts_with("relax.")) name = "relax." + name;
   for (Expr& arg : args) arg = leaf(arg);
-  if (const OpRow* row = ops_.find(name)) attrs = normalize_attrs(*row, attrs);
+  const OpRow* row = ops_.find(name);
   Call payload{op_ref(std::move(name)), std::move(args), std::move(attrs), {}};
+  if (row) payload = normalize_call(*row, std::move(payload));
   Type type = infer_call_type(payload, span_, ops_);
   return emit(make(std::move(payload), type, span_), std::move(hint));
 }

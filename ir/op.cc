@@ -81,25 +81,79 @@ std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
       return as(double{});
     case AttrKind::kString:
       return as(std::string{});
-    case AttrKind::kDType:
-      return as(std::optional<DType>{});
+    case AttrKind::kDType: {
+      std::optional<DType> dtype;
+      bool fits = from_attr(value, dtype) && !(dtype && dtype->is_handle());
+      return fits ? std::optional(to_attr(dtype)) : std::nullopt;
+    }
     case AttrKind::kInts:
       return as(std::vector<int64_t>{});
+    case AttrKind::kFloats:
+      return as(std::vector<double>{});
   }
   return std::nullopt;
 }
 
+// The items again and again until there are `count`, if that comes out even.
+template <class T>
+std::vector<T> repeated(std::vector<T> items, size_t count) {
+  if (items.empty() || items.size() >= count || count % items.size() != 0) return items;
+  for (size_t i = 0; items.size() < count; ++i) items.push_back(T(items[i]));
+  return items;
+}
+// None is the default of a flag, and "void" of a dtype.
+AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
+  AttrValue result = value.is_none() ? value : as_kind(value, attr.kind).value_or(value);
+  if (result.is_none() && attr.kind == AttrKind::kBool) return attr.otherwise;
+  if (result.is_none() && attr.kind == AttrKind::kDType) return "void";
+  const AttrList* list = result.as<AttrList>();
+  return list ? repeated(*list, attr.items) : result;
+}
+
 }  // namespace
 
-AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value) {
-  return value.is_none() ? value : as_kind(value, attr.kind).value_or(value);
+AttrValue to_attr(const DeviceMesh& mesh) {
+  return Attrs{{"R.device_mesh", AttrList{to_attr(mesh.shape), to_attr(mesh.devices)}}};
 }
-Attrs normalize_attrs(const OpRow& row, const Attrs& attrs) {
-  Attrs result = attrs;
+bool from_attr(const AttrValue& value, DeviceMesh& mesh) {
+  const Attrs* term = value.as<Attrs>();
+  const AttrValue* parts = term ? term->find("R.device_mesh") : nullptr;
+  const AttrList* lists = parts ? parts->as<AttrList>() : nullptr;
+  return lists && lists->size() == 2 && from_attr((*lists)[0], mesh.shape) && from_attr((*lists)[1], mesh.devices);
+}
+
+Call normalize_call(const OpRow& row, Call call) {
+  std::vector<const char*> order;
   for (const OpAttr& attr : row.attrs) {
-    if (const AttrValue* value = attrs.find(attr.name)) result.set(attr.name, normalize_attr(attr, *value));
+    const AttrValue* given = call.attrs.find(attr.name);
+    AttrValue value = normalize_attr(attr, given ? *given : attr.otherwise);
+    bool absent = value.is_none() || (value.as<std::string>() && value.as<std::string>()->empty());
+    if (const AttrValue* other = attr.like && absent ? call.attrs.find(attr.like) : nullptr) value = *other;
+    if (attr.own && value == attr.otherwise) {
+      if (given) call.attrs = call.attrs.without(attr.name);
+      continue;
+    }
+    call.attrs.set(attr.name, std::move(value));
+    order.push_back(attr.name);
   }
-  return result;
+  call.attrs.order(std::move(order));
+  if (row.complete) row.complete(call);
+  for (size_t i = 0; i < call.args.size() && i < row.inputs.size(); ++i) {
+    const OpInput& input = row.inputs[i];
+    const ShapeExpr* shape = call.args[i].as<ShapeExpr>();
+    if (!shape) continue;
+    if (input.form == OpInput::Form::kScalars) call.args[i] = tuple(shape->values, call.args[i].span());
+    if (input.items > shape->values.size())
+      call.args[i] = shape_expr(repeated(shape->values, input.items), call.args[i].span());
+  }
+  return call;
+}
+
+bool is_normal(const OpRow& row, const Call& call) {
+  Call normal = normalize_call(row, call);
+  return normal.attrs == call.attrs &&
+         std::equal(normal.args.begin(), normal.args.end(), call.args.begin(), call.args.end(),
+                    [](const Expr& a, const Expr& b) { return same_node(a, b); });
 }
 
 namespace {
@@ -120,8 +174,12 @@ void check_arity(const OpCall& op, const OpRow& row) {
   }
   for (const auto& [key, value] : op.call.attrs) {
     auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return key == a.name; });
-    if (attr == row.attrs.end()) op.fail("unknown attribute '{}'", key);
+    if (attr == row.attrs.end()) op.fail("unknown argument '{}'", key);
     if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, value);
+    const std::string* choice = value.as<std::string>();
+    const auto& known = attr->choices;
+    if (choice && !known.empty() && std::find(known.begin(), known.end(), *choice) == known.end())
+      op.fail("{} \"{}\", expected {}", attr->name, *choice, fmt::join(known, ", "));
   }
 }
 
@@ -306,10 +364,10 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     if (!row) fail_unsupported(span, "unknown operator '{}'", ref->name);
     OpCall op{call, span, checks};
     check_arity(op, *row);
-    // The placement of distributed results is for the annotation to say.
-    for (const Expr& arg : call.args) {
-      if (arg.type().is<DTensorType>()) return object_type();
-    }
+    // The placement of distributed results is for the annotation to say, but where the operator is about it.
+    bool distributed =
+        std::any_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return arg.type().is<DTensorType>(); });
+    if (distributed) return ref->name.starts_with("relax.dist.") ? row->infer(op) : object_type();
     bool complete =
         std::all_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return is_complete(arg.type()); });
     Type type = complete ? row->infer(op) : PartialInference(op, *row).run();

@@ -23,13 +23,20 @@ struct OpInput {
   const char* name;
   const char* doc;
   enum class Arity : uint8_t { kOne, kOptional, kVariadic } arity = Arity::kOne;
+  // A shape becomes a tuple of scalars (kScalars); a scalar may stand for a shape (kShape).
+  enum class Form : uint8_t { kAny, kScalars, kShape } form = Form::kAny;
+  size_t items = 0;  // a shorter shape is repeated to this many
 };
 // What values an attribute takes; derived from the member of the attribute struct.
-enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts };
+enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts, kFloats };
 struct OpAttr {
   const char* name;
   AttrValue otherwise;  // the default; none when the attribute is required or may be None
   AttrKind kind = AttrKind::kAny;
+  size_t items = 0;                            // a shorter list is repeated to this many: padding=1 is (1, 1, 1, 1)
+  const char* like = nullptr;                  // the attribute whose value None stands for: out_layout is data_layout's
+  std::vector<std::string_view> choices = {};  // of a string; empty: any
+  bool own = false;                            // Relax does not have it: left out when it is the default
 };
 template <class T>
 constexpr AttrKind attr_kind() {
@@ -39,6 +46,7 @@ constexpr AttrKind attr_kind() {
   if constexpr (std::is_same_v<T, std::string>) return AttrKind::kString;
   if constexpr (std::is_same_v<T, DType>) return AttrKind::kDType;
   if constexpr (std::is_same_v<T, std::vector<int64_t>>) return AttrKind::kInts;
+  if constexpr (std::is_same_v<T, std::vector<double>>) return AttrKind::kFloats;
   if constexpr (requires { typename T::value_type; } && std::is_constructible_v<T, std::nullopt_t>)
     return attr_kind<typename T::value_type>();
   return AttrKind::kAny;
@@ -95,6 +103,8 @@ struct OpRow {
   // use the graph's symbolic dims freely; legalize makes them its own. Empty: the operator is lowered elsewhere
   // (builtins) or not yet.
   std::function<PrimFuncRef(const OpCall&)> legalize;
+  // Arguments and attributes that Relax fills in from others, such as the step of arange; empty: none.
+  std::function<void(Call&)> complete = {};
 };
 
 class OpTable {
@@ -108,7 +118,7 @@ class OpTable {
   std::unordered_map<std::string_view, const OpRow*> by_name_;
 };
 
-// The attribute list of a row from its struct.
+// The attribute list of a row from its struct; the default of a list tells how many items it has.
 template <HasFields T>
 std::vector<OpAttr> op_attrs() {
   std::vector<OpAttr> result;
@@ -116,14 +126,21 @@ std::vector<OpAttr> op_attrs() {
   for_each_field<T>([&](const auto& f) {
     using Member = std::remove_cvref_t<decltype(defaults.*f.member)>;
     result.push_back({f.name, to_attr(defaults.*f.member), attr_kind<Member>()});
+    if constexpr (requires { (defaults.*f.member).front(); } && !std::is_same_v<Member, std::string>)
+      result.back().items = (defaults.*f.member).size();
   });
   return result;
 }
 
-// The value as the attribute's kind spells it: "float32" for a dtype, 1 for a list [1], 2 for 2.0, 1 for True. Values
-// of another kind stay; infer refuses them.
-AttrValue normalize_attr(const OpAttr& attr, const AttrValue& value);
-Attrs normalize_attrs(const OpRow& row, const Attrs& attrs);
+// A device mesh as an attribute, and back.
+AttrValue to_attr(const DeviceMesh& mesh);
+bool from_attr(const AttrValue& value, DeviceMesh& mesh);
+
+// The call in the form that every module holds it in, so that equal calls are equal nodes: attributes have their kind's
+// spelling ("float32" is a dtype, 1 a list [1], 2 is 2.0), those left out their defaults, short lists all items, and
+// scalars stand in tuples where the row says so. What does not fit stays; infer refuses it. It is idempotent.
+Call normalize_call(const OpRow& row, Call call);
+bool is_normal(const OpRow& row, const Call& call);
 
 // The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
 // operands that do not fit throw a CompileError at the span; `checks` gets what only the run can tell.

@@ -345,6 +345,8 @@ class GraphVerifier {
       if (auto program = try_cast<PrimFunc>(*target)) return kernel_call(callee->name, *program, node, span);
     }
     if (const FuncType* type = node.callee.type().as<FuncType>(); type && type->params) arguments(*type, node, span);
+    const OpRow* row = op.empty() ? nullptr : ops_.find(op);
+    if (row && !is_normal(*row, node)) error(span, "the call of {} is not in normal form [G10]", op);
     if (b.cast) return;
     try {
       Type inferred = infer_call_type(node, span, ops_);

@@ -28,25 +28,21 @@ Type infer_attention(const OpCall& op) {
       if (!is_int(op.shape(3)[d], 1)) op.require_equal(op.shape(3)[d], wanted[d], fmt::format("dim {} of bias", d));
     }
   }
-  const AttrValue* mask = op.call.attrs.find("causal_mask");
-  const std::string* kind = mask ? mask->as<std::string>() : nullptr;
-  if (kind && *kind != "TopLeft" && *kind != "BottomRight")
-    op.fail("causal_mask '{}', expected 'TopLeft' or 'BottomRight'", *kind);
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
 
 struct QuantizeAttrs {
-  DType out_dtype = DType::int_(8);
   int64_t axis = -1;
+  DType out_dtype = DType::int_(8);
   static constexpr auto fields() {
-    return std::tuple(field("out_dtype", &QuantizeAttrs::out_dtype), field("axis", &QuantizeAttrs::axis));
+    return std::tuple(field("axis", &QuantizeAttrs::axis), field("out_dtype", &QuantizeAttrs::out_dtype));
   }
 };
 struct DequantizeAttrs {
-  DType out_dtype = kFloat32;
   int64_t axis = -1;
+  DType out_dtype = kFloat32;
   static constexpr auto fields() {
-    return std::tuple(field("out_dtype", &DequantizeAttrs::out_dtype), field("axis", &DequantizeAttrs::axis));
+    return std::tuple(field("axis", &DequantizeAttrs::axis), field("out_dtype", &DequantizeAttrs::out_dtype));
   }
 };
 // Scale and zero point are scalars, or vectors along the axis.
@@ -88,8 +84,9 @@ std::vector<OpRow> attention_ops() {
   using Arity = OpInput::Arity;
   const OpInput query{"query", "[batch, queries, heads, d]"}, key{"key", "[batch, keys, heads, d]"},
       value{"value", "[batch, keys, heads, e]"}, data{"data", "the tensor"};
-  const std::vector<OpAttr> attrs = {float_attr("scale", {}), string_attr("causal_mask", {}),
-                                     int_attr("window_size", {})};
+  OpAttr mask = string_attr("causal_mask", {});
+  mask.choices = {"TopLeft", "BottomRight"};
+  const std::vector<OpAttr> attrs = {float_attr("scale", {}), mask, int_attr("window_size", {})};
   const std::vector<OpInput> quantization = {
       data, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
@@ -100,9 +97,9 @@ std::vector<OpRow> attention_ops() {
                   {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]"}}, attrs,
                   infer_attention),
       not_lowered("nn.attention_var_len", "attention over sequences of several lengths, joined along one axis",
-                  {query,
-                   key,
-                   value,
+                  {{"queries", query.doc},
+                   {"keys", key.doc},
+                   {"values", value.doc},
                    {"seqstart_q", "running sum of the query lengths from 0", Arity::kOptional},
                    {"seqstart_k", "of the key lengths", Arity::kOptional},
                    {"max_seqlen_q", "the longest query", Arity::kOptional},

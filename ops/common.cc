@@ -85,6 +85,25 @@ OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs
           OpPattern::kOpaque,         true,           std::move(infer),  nullptr};
 }
 
+OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
+  auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
+  CHECK(found != attrs.end(), "no attribute '{}'", name);
+  return *found;
+}
+std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
+                                 std::vector<std::string_view> choices) {
+  attr_of(attrs, name).choices = std::move(choices);
+  return attrs;
+}
+std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name) {
+  attr_of(attrs, name).own = true;
+  return attrs;
+}
+std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other) {
+  attr_of(attrs, name).like = other;
+  return attrs;
+}
+
 Expr product(const std::vector<Expr>& dims) {
   Expr result = int_imm(1);
   for (const Expr& dim : dims) result = result * dim;

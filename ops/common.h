@@ -41,7 +41,21 @@ inline OpAttr string_attr(const char* name, AttrValue otherwise) {
 inline OpAttr dtype_attr(const char* name, AttrValue otherwise) {
   return {name, std::move(otherwise), AttrKind::kDType};
 }
-inline OpAttr ints_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInts}; }
+// A list; the default tells how many items.
+inline OpAttr ints_attr(const char* name, AttrValue otherwise, AttrKind kind = AttrKind::kInts) {
+  size_t items = otherwise.as<AttrList>() ? otherwise.as<AttrList>()->size() : 0;
+  return {name, std::move(otherwise), kind, items};
+}
+inline OpAttr floats_attr(const char* name, AttrValue otherwise) {
+  return ints_attr(name, std::move(otherwise), AttrKind::kFloats);
+}
+
+// What a row's list says besides, by the attribute's name: the values of a string, the attribute that None stands for.
+OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
+std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,
+                                 std::vector<std::string_view> choices);
+std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name);  // not an attribute of Relax's
+std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other);
 
 // The product of the dims.
 Expr product(const std::vector<Expr>& dims);

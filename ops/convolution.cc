@@ -27,7 +27,7 @@ const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IO
 
 template <int N>
 struct ConvAttrs {
-  std::vector<int64_t> strides = {1}, padding = {0}, dilation = {1};
+  PerDim strides = PerDim(N, 1), padding = PerDim(2 * N, 0), dilation = PerDim(N, 1);
   int64_t groups = 1;
   std::string data_layout = data_layout_of(N), kernel_layout = kernel_layout_of(N);
   std::optional<std::string> out_layout;  // absent: as the data
@@ -41,7 +41,7 @@ struct ConvAttrs {
 };
 template <int N>
 struct ConvTransposeAttrs {
-  std::vector<int64_t> strides = {1}, padding = {0}, output_padding = {0}, dilation = {1};
+  PerDim strides = PerDim(N, 1), padding = PerDim(2 * N, 0), output_padding = PerDim(N, 0), dilation = PerDim(N, 1);
   int64_t groups = 1;
   std::string data_layout = data_layout_of(N), kernel_layout = transposed_kernel_layout_of(N);
   std::optional<std::string> out_layout;
@@ -170,7 +170,7 @@ OpRow conv() {
   row.doc = fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype", data_layout_of(N),
                         kernel_layout_of(N));
   row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}};
-  row.attrs = op_attrs<ConvAttrs<N>>();
+  row.attrs = with_like(op_attrs<ConvAttrs<N>>(), "out_layout", "data_layout");
   row.pattern = OpPattern::kAnchor;
   row.infer = [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvAttrs<N>>(), check_conv<N>(op)); };
   row.legalize = [](const OpCall& op) {
@@ -255,7 +255,7 @@ OpRow conv_transpose() {
   row.doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
                         transposed_kernel_layout_of(N));
   row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}};
-  row.attrs = op_attrs<ConvTransposeAttrs<N>>();
+  row.attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout");
   row.pattern = OpPattern::kAnchor;
   row.infer = [](const OpCall& op) {
     return conv_type<N>(op, op.attrs<ConvTransposeAttrs<N>>(), check_transposed<N>(op));

@@ -35,7 +35,7 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
   return {name,
           doc,
           {{"shape", "the dims"}},
-          op_attrs<DTypeAttrs>(),
+          {dtype_attr("dtype", kFloat32)},
           OpPattern::kInjective,
           true,
           [=](const OpCall& op) { return tensor_type(op.shape(0), dtype_of_call(op)); },
@@ -82,6 +82,11 @@ OpRow full_like() {
   };
   return row;
 }
+// The main diagonal, of a tensor.
+void complete_diagonal(Call& call) {
+  if (call.args.size() == 1) call.args.push_back(int_imm(0));
+}
+
 OpRow eye_like() {
   OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
                    [](const OpCall& op, const std::vector<Buffer>&, Axes i, DType dtype) {
@@ -93,6 +98,7 @@ OpRow eye_like() {
     if (op.size() > 1) require_scalar(op, 1);
     return tensor_type(op.shape(0), like_dtype(op));
   };
+  row.complete = complete_diagonal;
   return row;
 }
 
@@ -151,6 +157,24 @@ PrimFuncRef lower_arange(const OpCall& op) {
   });
 }
 
+bool all_scalars(const Call& call, size_t first) {
+  return std::all_of(call.args.begin() + static_cast<std::ptrdiff_t>(std::min(first, call.args.size())),
+                     call.args.end(), [](const Expr& arg) { return arg.type().is<PrimType>(); });
+}
+// arange(n) is arange(0, n, 1), of int64 or float32.
+void complete_arange(Call& call) {
+  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (call.args.size() == 1) call.args.insert(call.args.begin(), int_imm(0));
+  if (call.args.size() == 2) call.args.push_back(int_imm(1));
+  Span nowhere;
+  call.attrs.set("dtype", arange_dtype(OpCall{call, nowhere}));
+}
+// eye(n) is eye(n, n, 0).
+void complete_eye(Call& call) {
+  if (call.args.empty() || !all_scalars(call, 0)) return;
+  if (call.args.size() == 1) call.args.push_back(call.args[0]);
+  if (call.args.size() == 2) call.args.push_back(int_imm(0));
+}
 Type infer_triangle(const OpCall& op) {
   if (op.rank(0) < 2) op.fail("expected at least two axes, got {}", op.rank(0));
   if (op.size() > 1) require_scalar(op, 1);
@@ -172,7 +196,8 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
               Expr row = i[i.size() - 2], column = i[i.size() - 1];
               return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
             })});
-          }};
+          },
+          complete_diagonal};
 }
 
 // Arguments: rows, columns (as many as rows otherwise), k.
@@ -243,7 +268,7 @@ std::vector<OpRow> create_ops() {
                    {"periodic", "bool scalar"},
                    {"alpha", "float scalar"},
                    {"beta", "float scalar"}},
-                  op_attrs<DTypeAttrs>(), infer_hamming_window),
+                  {dtype_attr("dtype", kFloat32)}, infer_hamming_window),
       {"relax.arange",
        "start, start + step, ... before end",
        {{"start", "scalar; the end when alone"},
@@ -253,7 +278,8 @@ std::vector<OpRow> create_ops() {
        injective,
        true,
        infer_arange,
-       lower_arange},
+       lower_arange,
+       complete_arange},
       triangle("relax.tril", "the elements on and below diagonal k, 0 above it", BinaryOp::kLE),
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
       {"relax.eye",
@@ -261,14 +287,15 @@ std::vector<OpRow> create_ops() {
        {{"n", "rows"},
         {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
         {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
-       op_attrs<DTypeAttrs>(),
+       {dtype_attr("dtype", kFloat32)},
        injective,
        true,
        infer_eye,
-       lower_eye},
+       lower_eye,
+       complete_eye},
       {"relax.shape_to_tensor",
        "the dims as an int64 tensor",
-       {{"shape", "the shape"}},
+       {{"expr", "the shape"}},
        {},
        OpPattern::kOpaque,
        true,

@@ -1,4 +1,6 @@
 // Operators on tensors that several workers hold: collectives (ccl) and sharding (dist).
+#include <algorithm>
+
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -13,6 +15,7 @@ int64_t workers(const OpCall& op) {
 }
 // Each worker's part of an axis.
 Type infer_part(const OpCall& op) {
+  if (op.arg(0).type().is<DTensorType>()) return object_type();
   std::vector<Expr> shape = op.shape(0);
   int64_t count = workers(op), axis = normalize_axis(op, op.call.attrs.get_int("axis", 0), op.rank(0));
   op.require_multiple(shape[axis], count, fmt::format("workers do not divide axis {}", axis));
@@ -25,14 +28,32 @@ Type infer_allgather(const OpCall& op) {
   shape[0] = simplify(shape[0] * workers(op));
   return tensor_type(std::move(shape), op.dtype(0));
 }
-Type infer_allreduce(const OpCall& op) {
-  std::string type = op.call.attrs.get_string("op_type", "sum");
-  for (const char* known : {"sum", "prod", "min", "max", "avg"}) {
-    if (type == known) return infer_like_first(op);
+struct PlacementAttrs {
+  DeviceMesh device_mesh;
+  std::string placement;  // "S[0], R": what each axis of the mesh does with the tensor
+  static constexpr auto fields() {
+    return std::tuple(field("device_mesh", &PlacementAttrs::device_mesh),
+                      field("placement", &PlacementAttrs::placement));
   }
-  op.fail("op_type '{}', expected sum, prod, min, max or avg", type);
+};
+PlacementAttrs checked_placement(const OpCall& op) {
+  PlacementAttrs attrs = op.attrs<PlacementAttrs>();
+  size_t axes = 1 + static_cast<size_t>(std::count(attrs.placement.begin(), attrs.placement.end(), ','));
+  if (attrs.placement.empty() || axes != attrs.device_mesh.shape.size())
+    op.fail("placement \"{}\" for a mesh of {} axes", attrs.placement, attrs.device_mesh.shape.size());
+  return attrs;
 }
-Type type_of_first(const OpCall& op) { return op.arg(0).type(); }
+Type infer_annotate(const OpCall& op) {
+  checked_placement(op);
+  return op.arg(0).type();
+}
+Type infer_redistribute(const OpCall& op) {
+  PlacementAttrs attrs = checked_placement(op);
+  const Type& type = op.arg(0).type();
+  const DTensorType* spread = type.as<DTensorType>();
+  if (!spread) op.fail("expected a distributed tensor");
+  return make(DTensorType{spread->tensor, attrs.device_mesh, attrs.placement});
+}
 Type infer_local_view(const OpCall& op) {
   if (op.call.type_args.empty()) op.fail("the output type is missing");
   return op.call.type_args.size() == 1 ? op.call.type_args[0] : tuple_type(op.call.type_args);
@@ -44,18 +65,20 @@ std::vector<OpRow> distributed_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, input = {{"input", "the tensor"}};
   const OpAttr num_workers = int_attr("num_workers", {}), axis = int_attr("axis", 0),
                in_group = bool_attr("in_group", true);
-  const std::vector<OpAttr> plan = {{"device_mesh", {}}, {"placement", {}}};
+  const std::vector<OpAttr> plan = op_attrs<PlacementAttrs>();
   return {
-      not_lowered("ccl.allreduce", "the tensors of all workers combined, for each worker", x,
-                  {string_attr("op_type", "sum"), in_group}, infer_allreduce),
+      not_lowered(
+          "ccl.allreduce", "the tensors of all workers combined, for each worker", x,
+          with_choices({string_attr("op_type", "sum"), in_group}, "op_type", {"sum", "prod", "min", "max", "avg"}),
+          infer_like_first),
       not_lowered("ccl.allgather", "the tensors of all workers joined along axis 0, for each worker", x,
                   {num_workers, in_group}, infer_allgather),
       not_lowered("ccl.broadcast_from_worker0", "worker 0's tensor, for each worker", x, {}, infer_like_first),
       not_lowered("ccl.scatter_from_worker0", "each worker's part of worker 0's tensor", x, {num_workers, axis},
                   infer_part),
       not_lowered("dist.annotate_sharding", "the tensor itself, with how it is to be spread over a mesh", input, plan,
-                  type_of_first),
-      not_lowered("dist.redistribute", "the tensor spread over a mesh in another way", input, plan, type_of_first),
+                  infer_annotate),
+      not_lowered("dist.redistribute", "the tensor spread over a mesh in another way", input, plan, infer_redistribute),
       not_lowered("dist.redistribute_replica_to_shard", "each worker's part of a tensor that all have", input,
                   {num_workers, axis}, infer_part),
       not_lowered("dist.call_tir_local_view", "a tensor program on each worker's part",

@@ -102,11 +102,12 @@ OpRow elementwise(std::string name, std::string doc, std::vector<OpInput> inputs
 }
 
 OpRow unary(std::string name, std::string doc, Domain domain, std::function<Expr(const Expr&)> fn) {
-  return elementwise(std::move(name), std::move(doc), {{"x", "the tensor"}}, domain,
+  const OpInput input{name.starts_with("nn.") ? "data" : "x", "the tensor"};
+  return elementwise(std::move(name), std::move(doc), {input}, domain,
                      [fn](const std::vector<Expr>& x) { return fn(x[0]); });
 }
 OpRow binary_op(std::string name, std::string doc, Domain domain, std::function<Expr(const Expr&, const Expr&)> fn) {
-  return elementwise(std::move(name), std::move(doc), {{"lhs", "left operand"}, {"rhs", "right operand"}}, domain,
+  return elementwise(std::move(name), std::move(doc), {{"x1", "left operand"}, {"x2", "right operand"}}, domain,
                      [fn](const std::vector<Expr>& x) { return fn(x[0], x[1]); });
 }
 OpRow math(const char* intrinsic_name, std::string doc, Domain domain = Domain::kFloat) {
@@ -151,7 +152,7 @@ OpRow astype() {
   row.name = "relax.astype";
   row.doc = "the elements converted to another dtype; floats truncate toward zero and saturate";
   row.inputs = {{"x", "the tensor"}};
-  row.attrs = op_attrs<CastAttrs>();
+  row.attrs = {dtype_attr("dtype", {})};  // required
   row.pattern = OpPattern::kElementwise;
   row.infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); };
   row.legalize = [](const OpCall& op) {
@@ -342,33 +343,33 @@ std::vector<OpRow> elementwise_ops() {
                                  [=](const Expr& x, const LeakyReluAttrs& a) {
                                    return select_positive(x, binary(BinaryOp::kMul, x, like(a.alpha, x)));
                                  }),
-      arithmetic("add", "lhs + rhs", Domain::kNumber, BinaryOp::kAdd),
-      arithmetic("subtract", "lhs - rhs", Domain::kNumber, BinaryOp::kSub),
-      arithmetic("multiply", "lhs * rhs", Domain::kNumber, BinaryOp::kMul),
-      arithmetic("divide", "lhs / rhs; integers truncate toward zero", Domain::kNumber, BinaryOp::kDiv),
-      arithmetic("floor_divide", "floor(lhs / rhs)", Domain::kNumber, BinaryOp::kFloorDiv),
-      arithmetic("floor_mod", "remainder with the sign of rhs", Domain::kNumber, BinaryOp::kFloorMod),
-      arithmetic("mod", "remainder with the sign of lhs", Domain::kNumber, BinaryOp::kTruncMod),
+      arithmetic("add", "x1 + x2", Domain::kNumber, BinaryOp::kAdd),
+      arithmetic("subtract", "x1 - x2", Domain::kNumber, BinaryOp::kSub),
+      arithmetic("multiply", "x1 * x2", Domain::kNumber, BinaryOp::kMul),
+      arithmetic("divide", "x1 / x2; integers truncate toward zero", Domain::kNumber, BinaryOp::kDiv),
+      arithmetic("floor_divide", "floor(x1 / x2)", Domain::kNumber, BinaryOp::kFloorDiv),
+      arithmetic("floor_mod", "remainder with the sign of x2", Domain::kNumber, BinaryOp::kFloorMod),
+      arithmetic("mod", "remainder with the sign of x1", Domain::kNumber, BinaryOp::kTruncMod),
       arithmetic("maximum", "the larger; NaN if either is", Domain::kAny, BinaryOp::kMax),
       arithmetic("minimum", "the smaller; NaN if either is", Domain::kAny, BinaryOp::kMin),
-      arithmetic("equal", "lhs == rhs", Domain::kAny, BinaryOp::kEQ),
-      arithmetic("not_equal", "lhs != rhs", Domain::kAny, BinaryOp::kNE),
-      arithmetic("less", "lhs < rhs", Domain::kNumber, BinaryOp::kLT),
-      arithmetic("less_equal", "lhs <= rhs", Domain::kNumber, BinaryOp::kLE),
-      arithmetic("greater", "lhs > rhs", Domain::kNumber, BinaryOp::kGT),
-      arithmetic("greater_equal", "lhs >= rhs", Domain::kNumber, BinaryOp::kGE),
-      arithmetic("logical_and", "lhs and rhs", Domain::kBool, BinaryOp::kAnd),
-      arithmetic("logical_or", "lhs or rhs", Domain::kBool, BinaryOp::kOr),
-      arithmetic("logical_xor", "lhs != rhs", Domain::kBool, BinaryOp::kNE),
+      arithmetic("equal", "x1 == x2", Domain::kAny, BinaryOp::kEQ),
+      arithmetic("not_equal", "x1 != x2", Domain::kAny, BinaryOp::kNE),
+      arithmetic("less", "x1 < x2", Domain::kNumber, BinaryOp::kLT),
+      arithmetic("less_equal", "x1 <= x2", Domain::kNumber, BinaryOp::kLE),
+      arithmetic("greater", "x1 > x2", Domain::kNumber, BinaryOp::kGT),
+      arithmetic("greater_equal", "x1 >= x2", Domain::kNumber, BinaryOp::kGE),
+      arithmetic("logical_and", "x1 and x2", Domain::kBool, BinaryOp::kAnd),
+      arithmetic("logical_or", "x1 or x2", Domain::kBool, BinaryOp::kOr),
+      arithmetic("logical_xor", "x1 != x2", Domain::kBool, BinaryOp::kNE),
       arithmetic("bitwise_and", "bits set in both", Domain::kInteger, BinaryOp::kBitAnd),
       arithmetic("bitwise_or", "bits set in either", Domain::kInteger, BinaryOp::kBitOr),
       arithmetic("bitwise_xor", "bits set in one", Domain::kInteger, BinaryOp::kBitXor),
-      arithmetic("left_shift", "lhs << rhs", Domain::kInteger, BinaryOp::kShiftLeft),
-      arithmetic("right_shift", "lhs >> rhs", Domain::kInteger, BinaryOp::kShiftRight),
-      binary_op("power", "lhs to the power rhs", Domain::kNumber, power),
-      binary_op("atan2", "angle of the point (rhs, lhs)", Domain::kFloat,
+      arithmetic("left_shift", "x1 << x2", Domain::kInteger, BinaryOp::kShiftLeft),
+      arithmetic("right_shift", "x1 >> x2", Domain::kInteger, BinaryOp::kShiftRight),
+      binary_op("power", "x1 to the power x2", Domain::kNumber, power),
+      binary_op("atan2", "angle of the point (x2, x1)", Domain::kFloat,
                 [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
-      binary_op("log_add_exp", "log(exp(lhs) + exp(rhs)), without overflow", Domain::kFloat,
+      binary_op("log_add_exp", "log(exp(x1) + exp(x2)), without overflow", Domain::kFloat,
                 [](const Expr& a, const Expr& b) {
                   Expr distance = call1("tir.abs", binary(BinaryOp::kSub, a, b));
                   Expr rest = call1("tir.log1p", call1("tir.exp", times(distance, like(-1, a))));

@@ -313,7 +313,7 @@ PrimFuncRef lower_grid_sample(const OpCall& op) {
 // Relax's resize of two or three spatial dims. `size` has these dims alone; data may have any layout.
 OpRow resize_images(size_t spatial) {
   std::string plain = spatial == 2 ? "NCHW" : "NCDHW";
-  std::vector<OpAttr> attrs = {{"roi", AttrList(2 * spatial, AttrValue(0.0))},
+  std::vector<OpAttr> attrs = {floats_attr("roi", AttrList(2 * spatial, AttrValue(0.0))),
                                string_attr("layout", plain),
                                string_attr("method", "linear"),
                                string_attr("coordinate_transformation_mode", "half_pixel"),
@@ -322,9 +322,19 @@ OpRow resize_images(size_t spatial) {
                                int_attr("cubic_exclude", 0),
                                float_attr("extrapolation_value", 0.0),
                                dtype_attr("out_dtype", {})};
+  attrs = with_choices(std::move(attrs), "method", {"nearest_neighbor", "linear", "cubic"});
+  attrs = with_choices(std::move(attrs), "coordinate_transformation_mode",
+                       {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
+                        "tf_crop_and_resize"});
+  attrs = with_choices(std::move(attrs), "rounding_method",
+                       {"round", "floor", "ceil", "round_prefer_floor", "round_prefer_ceil", ""});
+  const OpInput size{.name = "size",
+                     .doc = "the new spatial dims",
+                     .arity = OpInput::Arity::kOne,
+                     .form = OpInput::Form::kShape,
+                     .items = spatial};
   return not_lowered(fmt::format("image.resize{}d", spatial), "images resampled to a size",
-                     {{"data", "the images"}, {"size", "the new spatial dims"}}, std::move(attrs),
-                     [=](const OpCall& op) {
+                     {{"data", "the images"}, size}, std::move(attrs), [=](const OpCall& op) {
                        Layout layout(op, op.call.attrs.get_string("layout", plain), plain, "layout");
                        require_rank(op, 0, layout.rank());
                        std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));

@@ -427,11 +427,12 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
 std::vector<OpRow> index_ops() {
   const auto injective = OpPattern::kInjective, opaque = OpPattern::kOpaque;
   const OpInput data{"data", "the tensor"}, indices{"indices", "integers"}, updates{"updates", "the new elements"};
+  const std::vector<std::string_view> reductions = {"update", "none", "add", "mul", "max", "min", "mean"};
   std::vector<OpRow> rows = {
       {"relax.take",
        "slices of an axis (of the flattened tensor without one) at the indices",
-       {data, indices},
-       op_attrs<TakeAttrs>(),
+       {{"x", "the tensor"}, indices},
+       with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
        injective,
        true,
        infer_take,
@@ -455,7 +456,7 @@ std::vector<OpRow> index_ops() {
       {"relax.scatter_elements",
        "data with data[indices[i, j], j] = updates[i, j], for axis 0",
        {data, indices, updates},
-       op_attrs<ScatterElementsAttrs>(),
+       with_choices(op_attrs<ScatterElementsAttrs>(), "reduction", reductions),
        opaque,
        true,
        infer_scatter_elements,
@@ -463,7 +464,7 @@ std::vector<OpRow> index_ops() {
       {"relax.scatter_nd",
        "data with slices replaced at the index tuples along the last axis of indices",
        {data, indices, updates},
-       op_attrs<ScatterNdAttrs>(),
+       with_choices(op_attrs<ScatterNdAttrs>(), "reduction", reductions),
        opaque,
        true,
        infer_scatter_nd,

@@ -127,7 +127,7 @@ PrimFuncRef lower_squeeze(const OpCall& op) {
 // The axes are positions in the result.
 std::vector<int64_t> expanded_axes(const OpCall& op) {
   auto axes = op.attrs<AxisListAttrs>().axis;
-  if (!axes) op.fail("attribute 'axis' is missing");
+  if (!axes) op.fail("argument 'axis' is missing");
   return normalize_axes(op, *axes, op.rank(0) + static_cast<int64_t>(axes->size()));
 }
 Type infer_expand_dims(const OpCall& op) {
@@ -261,7 +261,6 @@ Type infer_meshgrid(const OpCall& op) {
     shape.push_back(dims.empty() ? int_imm(1) : dims[0]);
   }
   std::string indexing = op.call.attrs.get_string("indexing", "ij");
-  if (indexing != "ij" && indexing != "xy") op.fail("indexing '{}', expected 'ij' or 'xy'", indexing);
   if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
   return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
 }
@@ -376,14 +375,14 @@ PrimFuncRef lower_permute_dims(const OpCall& op) {
 std::vector<OpRow> slice_ops();
 
 std::vector<OpRow> layout_ops() {
-  const std::vector<OpInput> x = {{"x", "the tensor"}};
+  const std::vector<OpInput> x = {{"x", "the tensor"}}, data = {{"data", "the tensor"}};
   const auto injective = OpPattern::kInjective;
   std::vector<OpRow> rows = {
       {"relax.permute_dims", "axes in another order; reversed when no axes are given", x, op_attrs<AxesAttrs>(),
        injective, true, infer_permute_dims, lower_permute_dims},
       {"relax.reshape",
        "the elements in row-major order under another shape of the same size",
-       {{"x", "the tensor"}, {"shape", "the new dims; one may be -1"}},
+       {{"x", "the tensor"}, {"shape", "the new dims; one may be -1", OpInput::Arity::kOne, OpInput::Form::kShape}},
        {},
        injective,
        true,
@@ -418,7 +417,8 @@ std::vector<OpRow> layout_ops() {
        infer_stack,
        lower_stack},
       not_lowered("meshgrid", "the coordinates of a grid, one tensor for each of its axes",
-                  {{"tensors", "tuple of tensors of rank 1"}}, {string_attr("indexing", "ij")}, infer_meshgrid),
+                  {{"tensors", "tuple of tensors of rank 1"}},
+                  with_choices({string_attr("indexing", "ij")}, "indexing", {"ij", "xy"}), infer_meshgrid),
       not_lowered("collapse_sum_to", "sums that undo a broadcast from the shape",
                   {{"data", "the tensor"}, {"shape", "the result's dims"}}, {},
                   [](const OpCall& op) { return collapsed(op, op.shape(1)); }),
@@ -455,9 +455,9 @@ std::vector<OpRow> layout_ops() {
        true,
        infer_tile,
        lower_tile},
-      {"relax.repeat", "each element repeated along an axis", x, op_attrs<RepeatAttrs>(), injective, true, infer_repeat,
-       lower_repeat},
-      {"relax.flip", "an axis reversed", x, op_attrs<AxisAttrs>(), injective, true, infer_flip, lower_flip},
+      {"relax.repeat", "each element repeated along an axis", data, op_attrs<RepeatAttrs>(), injective, true,
+       infer_repeat, lower_repeat},
+      {"relax.flip", "an axis reversed", data, op_attrs<AxisAttrs>(), injective, true, infer_flip, lower_flip},
   };
   for (OpRow& row : slice_ops()) rows.push_back(std::move(row));
   return rows;

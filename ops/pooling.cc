@@ -12,7 +12,7 @@ const char* layout_of(size_t spatial) { return spatial == 1 ? "NCW" : spatial ==
 
 template <int N>
 struct PoolAttrs {
-  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
+  PerDim pool_size = PerDim(N, 1), strides = PerDim(N, 1), padding = PerDim(2 * N, 0), dilation = PerDim(N, 1);
   bool ceil_mode = false, count_include_pad = false;
   std::string layout = layout_of(N);
   std::optional<std::string> out_layout;  // absent: as the data
@@ -171,7 +171,7 @@ OpRow max_pool() {
   row.name = fmt::format("relax.nn.max_pool{}d", N);
   row.doc = "largest element of each window; padding never wins";
   row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = op_attrs<PoolAttrs<N>>();
+  row.attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout");
   row.pattern = OpPattern::kAnchor;
   row.infer = infer_pool<N>;
   row.legalize = [](const OpCall& op) {
@@ -200,7 +200,7 @@ OpRow avg_pool() {
   row.name = fmt::format("relax.nn.avg_pool{}d", N);
   row.doc = "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never";
   row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = op_attrs<PoolAttrs<N>>();
+  row.attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout");
   row.pattern = OpPattern::kAnchor;
   row.infer = infer_pool<N>;
   row.legalize = [](const OpCall& op) {
@@ -334,7 +334,8 @@ OpRow adaptive_avg_pool() {
   row.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N);
   row.doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean";
   row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = op_attrs<AdaptiveAttrs<N>>();
+  row.attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
+  attr_of(row.attrs, "output_size").items = N;
   row.pattern = OpPattern::kAnchor;
   row.infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); };
   row.legalize = [](const OpCall& op) {

@@ -106,6 +106,19 @@ OpRow simple_reduction(const std::string& name, std::string doc, Domain domain, 
   });
 }
 
+// Relax gives the sum of bools the type bool, whatever that is; nothing computes it.
+OpRow also_of_bool(OpRow row) {
+  row.infer = [infer = row.infer](const OpCall& op) {
+    bool is_bool = op.dtype(0).is_bool();
+    return is_bool ? tensor_type(plan(op).result, kBool) : infer(op);
+  };
+  row.legalize = [legalize = row.legalize](const OpCall& op) {
+    if (op.dtype(0).is_bool()) op.unsupported("of bool; convert with R.astype");
+    return legalize(op);
+  };
+  return row;
+}
+
 Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   DType dtype = accumulation_dtype(buffer_type(x).dtype);
   Buffer sum = fold(b, "T_sum_red", dtype, plan, zero(dtype), combine_sum,
@@ -162,7 +175,7 @@ OpRow arg_reduction(std::string name, std::string doc, BinaryOp better, BinaryOp
   row.name = "relax." + name;
   row.doc = std::move(doc);
   row.inputs = {{"x", "the tensor"}};
-  row.attrs = op_attrs<ArgReduceAttrs>();
+  row.attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index");
   row.pattern = OpPattern::kReduction;
   row.infer = [=](const OpCall& op) {
     return tensor_type(plan_of(op, op.attrs<ArgReduceAttrs>()).result, (op.dtype(0), kInt64));
@@ -210,7 +223,7 @@ OpRow scan(std::string name, std::string doc, ComputeBuilder::Combine combine, E
   row.name = "relax." + name;
   row.doc = std::move(doc);
   row.inputs = {{"data", "the tensor"}};
-  row.attrs = op_attrs<ScanAttrs>();
+  row.attrs = with_own(op_attrs<ScanAttrs>(), "reverse");
   row.infer = [=](const OpCall& op) {
     ScanAttrs attrs = op.attrs<ScanAttrs>();
     if (!attrs.axis) return tensor_type({product(op.shape(0))}, result_dtype(op));
@@ -306,8 +319,9 @@ OpRow softmax(std::string name, std::string doc, bool is_log) {
 
 std::vector<OpRow> reduction_ops() {
   return {
-      simple_reduction("sum", "sum of the elements along the axes", Domain::kNumber, combine_sum, zero),
-      simple_reduction("prod", "product of the elements along the axes", Domain::kNumber, combine_prod, one),
+      also_of_bool(simple_reduction("sum", "sum of the elements along the axes", Domain::kNumber, combine_sum, zero)),
+      also_of_bool(
+          simple_reduction("prod", "product of the elements along the axes", Domain::kNumber, combine_prod, one)),
       simple_reduction("max", "largest element along the axes; NaN if any is", Domain::kAny, combine_max, lowest),
       simple_reduction("min", "smallest element along the axes; NaN if any is", Domain::kAny, combine_min, highest),
       reduction("mean", "sum / count along the axes; integers truncate", Domain::kNumber, mean_stage),

@@ -22,14 +22,30 @@ struct AxisSlice {
 Expr extent_of_slice(const Analyzer& analyzer, const Expr& begin, const Expr& end, const Expr& stride) {
   auto step = as_int(stride);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(stride > int_imm(0), int_imm(1), int_imm(-1));
+  const Binary* lower = is_int(stride, 1) ? begin.as<Binary>() : nullptr;
+  if (lower && lower->op == BinaryOp::kMax)  // end - max(a, b)
+    return analyzer.simplify(max(min(end - lower->a, end - lower->b), int_imm(0)));
   Expr count = analyzer.simplify(floor_div(end - begin + stride - sign, stride));
   return analyzer.simplify(max(count, int_imm(0)));
 }
+bool provably_at_most(const Analyzer& analyzer, const Expr& a, const Expr& b) {
+  if (analyzer.can_prove(a <= b)) return true;
+  const Binary* part = a.as<Binary>();  // x // 2 <= b where 0 <= x <= b
+  if (!part || part->op != BinaryOp::kFloorDiv || as_int(part->b).value_or(0) < 1) return false;
+  return analyzer.can_prove(int_imm(0) <= part->a) && provably_at_most(analyzer, part->a, b);
+}
 // A bound as numpy takes it: counted from the end when negative, then clamped to what the stride's sign allows.
 Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim, const Expr& stride) {
+  auto step = as_int(stride);
+  if (step && *step > 0) {
+    bool least = analyzer.can_prove(int_imm(0) <= bound), most = provably_at_most(analyzer, bound, dim);
+    if (least && most) return analyzer.simplify(bound);
+    // dim - 1 is negative for a dim of 0 only.
+    if (analyzer.can_prove_equal(bound + 1, dim) && analyzer.can_prove(int_imm(0) <= dim))
+      return analyzer.simplify(max(bound, int_imm(0)));
+  }
   Expr position = select(bound < int_imm(0), bound + dim, bound);
   if (auto known = as_int(bound)) position = *known < 0 ? bound + dim : bound;
-  auto step = as_int(stride);
   Expr low = step ? int_imm(*step > 0 ? 0 : -1) : select(stride > int_imm(0), int_imm(0), int_imm(-1));
   // What exporters write for "to the end".
   if (is_int(bound, INT64_MAX) && step && *step > 0) return dim;
@@ -100,13 +116,16 @@ SplitPlan plan_split(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.call.attrs.get_int("axis", 0), op.rank(0));
   const Expr& dim = op.shape(0)[axis];
   const AttrValue* attr = op.call.attrs.find("indices_or_sections");
-  if (!attr) op.fail("attribute 'indices_or_sections' is missing");
+  if (!attr || attr->is_none()) op.fail("argument 'indices_or_sections' is missing");
   SplitPlan plan{axis, {int_imm(0)}};
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
   if (const int64_t* sections = attr->as<int64_t>()) {
     if (*sections < 1) op.fail("{} sections, expected at least 1", *sections);
-    op.require_multiple(dim, *sections, fmt::format("sections do not divide axis {}", axis));
-    Expr part = simplify(floor_div(dim, *sections));
-    for (int64_t i = 1; i <= *sections; ++i) plan.offsets.push_back(i == *sections ? dim : simplify(part * i));
+    // Parts of the rounded up size; the last ones are smaller.
+    Expr part = analyzer.simplify(floor_div(dim + (*sections - 1), *sections));
+    for (int64_t i = 1; i <= *sections; ++i)
+      plan.offsets.push_back(i == *sections ? dim : analyzer.simplify(min(part * i, dim)));
     return plan;
   }
   std::vector<int64_t> indices;
@@ -114,19 +133,20 @@ SplitPlan plan_split(const OpCall& op) {
   int64_t last = 0;
   for (int64_t index : indices) {
     if (index < last) op.fail("split index {} is out of order", index);
-    op.require_at_most(int_imm(index), dim, fmt::format("a split index is beyond axis {}", axis));
     last = index;
-    plan.offsets.push_back(int_imm(index));
+    plan.offsets.push_back(analyzer.simplify(min(int_imm(index), dim)));
   }
   plan.offsets.push_back(dim);
   return plan;
 }
 Type infer_split(const OpCall& op) {
   SplitPlan plan = plan_split(op);
+  Analyzer analyzer;
+  analyzer.assume_dims(op.arg(0).type());
   std::vector<Type> parts;
   for (size_t i = 0; i + 1 < plan.offsets.size(); ++i) {
     std::vector<Expr> shape = op.shape(0);
-    shape[plan.axis] = simplify(plan.offsets[i + 1] - plan.offsets[i]);
+    shape[plan.axis] = analyzer.simplify(plan.offsets[i + 1] - plan.offsets[i]);
     parts.push_back(tensor_type(std::move(shape), op.dtype(0)));
   }
   return tuple_type(std::move(parts));
@@ -161,11 +181,11 @@ Type infer_dynamic_slice(const OpCall& op) {
 
 struct PadAttrs {
   std::vector<int64_t> pad_width;
-  double pad_value = 0;
   std::string pad_mode = "constant";
+  double pad_value = 0;
   static constexpr auto fields() {
-    return std::tuple(field("pad_width", &PadAttrs::pad_width), field("pad_value", &PadAttrs::pad_value),
-                      field("pad_mode", &PadAttrs::pad_mode));
+    return std::tuple(field("pad_width", &PadAttrs::pad_width), field("pad_mode", &PadAttrs::pad_mode),
+                      field("pad_value", &PadAttrs::pad_value));
   }
 };
 // (before, after) of each axis in turn: an attribute of pad, a shape of dyn.pad.
@@ -177,11 +197,7 @@ std::vector<Expr> pad_width(const OpCall& op) {
 }
 Type infer_pad(const OpCall& op) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
-  PadAttrs attrs = op.attrs<PadAttrs>();
   if (width.size() != 2 * shape.size()) op.fail("{} pads for a tensor of rank {}", width.size(), shape.size());
-  constexpr std::string_view kModes[] = {"constant", "reflect", "replicate", "circular", "edge", "wrap"};
-  if (std::find(std::begin(kModes), std::end(kModes), attrs.pad_mode) == std::end(kModes))
-    op.fail("pad_mode '{}', expected one of {}", attrs.pad_mode, fmt::join(kModes, ", "));
   if (op.size() > 2 && (op.rank(2) != 0 || op.dtype(2) != op.dtype(0)))
     op.fail("the pad value must be a scalar of {}", to_string(op.dtype(0)));
   Analyzer analyzer;
@@ -234,15 +250,18 @@ PrimFuncRef lower_pad(const OpCall& op) {
 
 std::vector<OpRow> slice_ops() {
   const auto injective = OpPattern::kInjective;
+  const auto scalars = OpInput::Form::kScalars;
+  const std::vector<OpAttr> pad =
+      with_choices(op_attrs<PadAttrs>(), "pad_mode", {"constant", "reflect", "replicate", "circular", "edge", "wrap"});
   return {
       {"relax.strided_slice",
        "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin and end are "
        "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
        {{"x", "the tensor"},
-        {"axes", "tuple of constants, or shape"},
-        {"begin", "tuple of scalars, or shape"},
-        {"end", "the same"},
-        {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional}},
+        {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
+        {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
+        {"end", "the same", OpInput::Arity::kOne, scalars},
+        {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
        op_attrs<SliceAttrs>(),
        injective,
        true,
@@ -255,7 +274,7 @@ std::vector<OpRow> slice_ops() {
                    {"strides", "integer per axis"}},
                   {}, infer_dynamic_slice),
       {"relax.split",
-       "parts along an axis: a count of equal parts, or the positions where parts begin",
+       "parts along an axis: a count of parts, equal but for the last ones, or the positions where parts begin",
        {{"x", "the tensor"}},
        {{"indices_or_sections", {}}, {"axis", 0}},
        OpPattern::kOpaque,
@@ -265,7 +284,7 @@ std::vector<OpRow> slice_ops() {
       {"relax.nn.pad",
        "the tensor with elements added around it (or cut off where pads are negative)",
        {{"data", "the tensor"}},
-       op_attrs<PadAttrs>(),
+       pad,
        injective,
        true,
        infer_pad,
@@ -275,7 +294,7 @@ std::vector<OpRow> slice_ops() {
        {{"data", "the tensor"},
         {"width", "shape: before and after of each axis in turn"},
         {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
-       op_attrs<PadAttrs>(),
+       pad,
        injective,
        true,
        infer_pad,

@@ -155,8 +155,6 @@ PrimFuncRef lower_argsort(const OpCall& op) {
 TopKAttrs topk_attrs(const OpCall& op) {
   TopKAttrs attrs = op.attrs<TopKAttrs>();
   if (op.size() > 1) attrs.dtype = op.attrs<DynamicTopKAttrs>().dtype;
-  if (attrs.ret_type != "both" && attrs.ret_type != "values" && attrs.ret_type != "indices")
-    op.fail("ret_type '{}', expected both, values or indices", attrs.ret_type);
   return attrs;
 }
 std::vector<Expr> topk_shape(const OpCall& op, const TopKAttrs& attrs) {
@@ -212,7 +210,7 @@ std::vector<OpRow> sort_ops() {
       {"relax.topk",
        "the k largest (or smallest) elements of an axis in order, and their positions",
        {{"data", "the tensor"}},
-       op_attrs<TopKAttrs>(),
+       with_choices(op_attrs<TopKAttrs>(), "ret_type", {"both", "values", "indices"}),
        opaque,
        true,
        infer_topk,

@@ -48,6 +48,9 @@ Type infer_cross_entropy(const OpCall& op) {
   return tensor_type({}, op.dtype(0));
 }
 Type infer_dropout(const OpCall& op) {
+  double rate = 0.5;
+  const AttrValue* given = op.call.attrs.find("rate");
+  if (given && from_attr(*given, rate) && !(rate >= 0 && rate < 1)) op.fail("rate is {}, expected 0 <= rate < 1", rate);
   Type same = infer_like_first(op);
   return tuple_type({same, same});
 }
@@ -76,19 +79,21 @@ std::vector<OpRow> training_ops() {
   const OpInput output_grad{"output_grad", "gradient of the result"}, predictions{"predictions", "[N, C, ...] or [C]"},
       targets{"targets", "a class for each row"}, weights{"weights", "[C]", OpInput::Arity::kOptional},
       data{"data", "the tensor"};
-  const std::vector<OpAttr> pool = {ints_attr("pool_size", AttrList{1, 1}),
-                                    ints_attr("strides", AttrList{1, 1}),
-                                    ints_attr("padding", AttrList{0, 0, 0, 0}),
-                                    ints_attr("dilation", AttrList{1, 1}),
-                                    bool_attr("ceil_mode", false),
-                                    bool_attr("count_include_pad", false),
-                                    string_attr("layout", "NCHW"),
-                                    string_attr("out_layout", "NCHW")};
+  std::vector<OpAttr> pool = {ints_attr("pool_size", AttrList{1, 1}),
+                              ints_attr("strides", AttrList{1, 1}),
+                              ints_attr("padding", AttrList{0, 0, 0, 0}),
+                              ints_attr("dilation", AttrList{1, 1}),
+                              bool_attr("ceil_mode", false),
+                              bool_attr("count_include_pad", false),
+                              string_attr("layout", "NCHW"),
+                              string_attr("out_layout", {})};
+  pool = with_like(std::move(pool), "out_layout", "layout");
   return {
       not_lowered("nn.cross_entropy_with_logits", "-sum(predictions * labels) / N",
                   {{"predictions", "logits"}, {"labels", "probabilities"}}, {}, infer_cross_entropy),
       not_lowered("nn.nll_loss", "-weights[target] * predictions[target] of each row, reduced",
-                  {predictions, targets, weights}, op_attrs<LossAttrs>(),
+                  {predictions, targets, weights},
+                  with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
                   [](const OpCall& op) { return infer_loss(op, 0); }),
       not_lowered("nn.dropout", "the tensor with elements dropped at a rate and the rest scaled, and the mask", {data},
                   {float_attr("rate", 0.5)}, infer_dropout),
@@ -98,7 +103,8 @@ std::vector<OpRow> training_ops() {
       mark("relax.grad.start_checkpoint", "x, where a stage begins whose values are computed again going backward"),
       mark("relax.grad.end_checkpoint", "x, where that stage ends"),
       not_lowered("grad.nll_loss_backward", "gradient of nll_loss with respect to the predictions",
-                  {output_grad, predictions, targets, weights}, op_attrs<LossAttrs>(), infer_nll_loss_backward),
+                  {output_grad, predictions, targets, weights},
+                  with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}), infer_nll_loss_backward),
       not_lowered("grad.max_pool2d_backward", "gradient of max_pool2d with respect to the data", {output_grad, data},
                   pool, infer_like_second),
       not_lowered("grad.avg_pool2d_backward", "gradient of avg_pool2d with respect to the data", {output_grad, data},

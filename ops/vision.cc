@@ -69,7 +69,7 @@ Type infer_roi(const OpCall& op) {
   op.require_equal(op.shape(1)[1], int_imm(5), "columns of rois");
   const AttrValue* attr = op.call.attrs.find("pooled_size");
   std::vector<int64_t> size;
-  if (!attr || !from_attr(*attr, size)) op.fail("attribute 'pooled_size' is missing");
+  if (!attr || !from_attr(*attr, size)) op.fail("argument 'pooled_size' is missing");
   size = per_dim(op, size, 2, "pooled_size", 1);
   std::vector<Expr> shape = layout.to_plain(op.shape(0));
   return tensor_type(layout.from_plain({op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}), op.dtype(0));
@@ -78,6 +78,8 @@ Type infer_roi(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> vision_ops() {
+  OpAttr pooled_size = ints_attr("pooled_size", {});
+  pooled_size.items = 2;
   const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};
   return {
       not_lowered("vision.all_class_non_max_suppression", "the boxes that stay, class by class",
@@ -86,7 +88,8 @@ std::vector<OpRow> vision_ops() {
                    {"max_output_boxes_per_class", "scalar tensor"},
                    {"iou_threshold", "scalar tensor"},
                    {"score_threshold", "scalar tensor"}},
-                  {string_attr("output_format", "onnx")}, infer_all_class_nms),
+                  with_choices({string_attr("output_format", "onnx")}, "output_format", {"onnx", "tensorflow"}),
+                  infer_all_class_nms),
       not_lowered("vision.get_valid_counts", "boxes whose score is above a threshold, moved to the front",
                   {{"data", "[batch, boxes, 6]"}},
                   {float_attr("score_threshold", 0.0), int_attr("id_index", 0), int_attr("score_index", 1)},
@@ -103,19 +106,17 @@ std::vector<OpRow> vision_ops() {
                   {{"cls_pred", "[batch, classes, anchors]"},
                    {"loc_pred", "[batch, 4 * anchors]"},
                    {"anchor", "[1, anchors, 4]"}},
-                  {bool_attr("clip", false),
-                   float_attr("threshold", 0.0),
-                   {"variances", AttrList(4, AttrValue(1.0))},
-                   bool_attr("keep_background", true),
+                  {bool_attr("clip", false), float_attr("threshold", 0.0),
+                   floats_attr("variances", AttrList(4, AttrValue(1.0))), bool_attr("keep_background", true),
                    bool_attr("apply_softmax", true)},
                   infer_multibox),
       not_lowered("vision.roi_align", "regions sampled to a fixed size by bilinear interpolation", regions,
-                  {ints_attr("pooled_size", {}), float_attr("spatial_scale", 1.0), int_attr("sample_ratio", -1),
-                   bool_attr("aligned", false), string_attr("layout", "NCHW"), string_attr("mode", "avg")},
+                  with_choices({pooled_size, float_attr("spatial_scale", 1.0), int_attr("sample_ratio", -1),
+                                bool_attr("aligned", false), string_attr("layout", "NCHW"), string_attr("mode", "avg")},
+                               "mode", {"avg", "max"}),
                   infer_roi),
       not_lowered("vision.roi_pool", "regions reduced to a fixed size by their maxima", regions,
-                  {ints_attr("pooled_size", {}), float_attr("spatial_scale", 1.0), string_attr("layout", "NCHW")},
-                  infer_roi),
+                  {pooled_size, float_attr("spatial_scale", 1.0), string_attr("layout", "NCHW")}, infer_roi),
   };
 }
 

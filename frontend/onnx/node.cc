@@ -316,7 +316,13 @@ Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {
   require_equal(have, want, "element counts before and after a reshape");
   bool same = from.size() == shape.size();
   for (size_t d = 0; same && d < shape.size(); ++d) same = provably_equal(from[d], shape[d]);
-  return same ? x : op("reshape", {x, shape_expr(shape)});
+  if (same) return x;
+  // Relax's reshape copies a dim for a 0; a result without elements can do without the data.
+  auto is_zero = [](const Expr& dim) { return is_int(dim, 0); };
+  bool empty = std::any_of(shape.begin(), shape.end(), is_zero),
+       was_empty = std::any_of(from.begin(), from.end(), is_zero);
+  if (empty && !was_empty) return op("zeros", {shape_expr(shape)}, Attrs{{"dtype", dtype_of_tensor(x)}});
+  return op("reshape", {x, shape_expr(shape)});
 }
 Expr Node::transpose(const Expr& x, const std::vector<int64_t>& axes) {
   Attrs attrs;

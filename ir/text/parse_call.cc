@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ir/arith.h"
 #include "ir/text/parsing.h"
 #include "support/checked_math.h"
 
@@ -21,7 +22,7 @@ Expr Parser::as_argument(const Syntax& at) {
 Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Syntax& at) {
   constexpr std::pair<std::string_view, const char*> kSugar[] = {
       {"+", "relax.add"},           {"-", "relax.subtract"},    {"*", "relax.multiply"}, {"/", "relax.divide"},
-      {"//", "relax.floor_divide"}, {"%", "relax.floor_mod"},   {"**", "relax.power"},   {"@", "relax.matmul"},
+      {"//", "relax.floor_divide"}, {"%", "relax.mod"},         {"**", "relax.power"},   {"@", "relax.matmul"},
       {"<", "relax.less"},          {"<=", "relax.less_equal"}, {">", "relax.greater"},  {">=", "relax.greater_equal"},
       {"==", "relax.equal"},        {"!=", "relax.not_equal"}};
   // A number beside a tensor is a constant of the tensor's dtype.
@@ -55,13 +56,38 @@ void Parser::set_type_args(const Syntax& at, Call& call) {
   if (types && types->text != "None") call.type_args = type_list(*types);
 }
 
+// The tensor's dims in terms of the signature's, which are not negative.
+Type Parser::with_dim_facts(Type type) const {
+  const TensorType* tensor = type.as<TensorType>();
+  const std::vector<Expr>* shape = tensor ? known_shape(type) : nullptr;
+  auto simple = [](const Expr& dim) { return dim.is<IntImm>() || dim.is<Var>(); };
+  if (!shape || std::all_of(shape->begin(), shape->end(), simple)) return type;
+  Analyzer facts;
+  for (const VarRef& var : free_vars(type)) {
+    const Entity* entity = scopes_.find(var->name);
+    if (entity && entity->is_dim && entity->expr && same_node(*entity->expr, var))
+      facts.bind(var, Interval{0, std::numeric_limits<int64_t>::max()});
+  }
+  std::vector<Expr> dims;
+  for (const Expr& dim : *shape) {
+    Expr known = facts.simplify(dim);
+    dims.push_back(structural_equal(known, simplify(dim)) ? dim : known);
+  }
+  TensorType result = *tensor;
+  result.shape = shape_expr(std::move(dims));
+  return make(std::move(result));
+}
+
 // The call with its inferred type; the annotation's where nothing can be inferred.
 Value Parser::typed_call(Call call, const Syntax& at) {
   std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
   const GlobalVar* callee = call.callee.as<GlobalVar>();
   const Expr* target = callee ? module_.find(callee->name) : nullptr;
   bool kernel = target && target->is<PrimFunc>();  // it writes to its arguments
+  const OpRef* op = call.callee.as<OpRef>();
+  if (const OpRow* row = op ? ops_.find(op->name) : nullptr) call = normalize_call(*row, std::move(call));
   Type result = kernel ? tuple_type({}) : infer_call_type(call, span(at), ops_);
+  if (call.type_args.empty()) result = with_dim_facts(result);
   if (wanted && result.is<ObjectType>()) result = *wanted;
   return {make(std::move(call), result, span(at))};
 }
@@ -151,6 +177,7 @@ const std::vector<CallTirForm>& call_tir_forms() {
       {"R.call_tir", 2, 3, 3, {}},
       {"R.call_tir_inplace", 3, 4, 2, {"inplace_indices"}},
       {"R.call_tir_with_grad", 2, 5, 3, {"te_grad_name", "te_grad_kwargs"}},
+      {"R.dist.call_tir_local_view", 2, 3, 3, {}},
   };
   return kForms;
 }
@@ -243,6 +270,20 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
+namespace {
+
+Tensor converted(const Tensor& data, DType dtype) {
+  if (data.dtype() == dtype) return data;
+  Tensor result = Tensor::empty(data.shape(), dtype);
+  for (int64_t i = 0; i < data.size(); ++i) {
+    if (dtype.is_float() || data.dtype().is_float()) result.set_double(i, data.as_double(i));
+    if (!dtype.is_float() && !data.dtype().is_float()) result.set_int(i, data.as_int(i));
+  }
+  return result;
+}
+
+}  // namespace
+
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
   struct Form {
     std::string_view name;
@@ -257,6 +298,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
                              {"R.call_tir", &Parser::call_tir},
                              {"R.call_tir_inplace", &Parser::call_tir},
                              {"R.call_tir_with_grad", &Parser::call_tir},
+                             {"R.dist.call_tir_local_view", &Parser::call_tir},
                              {"R.hint_on_device", &Parser::hint_on_device},
                              {"R.invoke_closure", &Parser::applied_call},
                              {"R.invoke_pure_closure", &Parser::applied_call},
@@ -266,6 +308,21 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     if (form == row.name) return (this->*row.read)(form, at);
   }
   if (form == "R.const") return constant(at);
+  if (form == "R.dist.const") {
+    const Syntax& stated = required(at, 1, "struct_info");
+    Type placed = type(stated);
+    const DTensorType* spread = placed.as<DTensorType>();
+    if (!spread) fail(stated, "expected R.DTensor(...)");
+    Syntax plain(SyntaxKind::kCall, at.line, at.column, at.length);
+    plain.children = {at.children[0], &required(at, 0, "value")};
+    Expr value = constant(plain).expr;
+    const Tensor& data = value.as<Constant>()->data;
+    const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
+    if (want && !std::equal(have->begin(), have->end(), want->begin(), want->end(),
+                            [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
+      fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
+    return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
+  }
   if (form == "R.shape") {
     std::vector<Expr> values;
     for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(dim(*item, kInt64));
@@ -308,94 +365,134 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
 
 AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
   if (std::string_view(attr.name) == "dst_vdevice") return vdevice_name(at);
-  return normalize_attr(attr, attr_value(at));
+  if (std::string_view(attr.name) == "device_mesh") return to_attr(device_mesh(at));
+  if (std::string_view(attr.name) == "placement") {
+    std::string text = string(at), spaced;
+    std::erase(text, ' ');
+    for (char c : text) spaced += c == ',' ? ", " : std::string(1, c);
+    return spaced;
+  }
+  if (at.kind == SyntaxKind::kLambda) return index_map(at);
+  if (at.kind == SyntaxKind::kCall && dotted(*at.children[0]) == "R.const") return attr_value(required(at, 0, "value"));
+  return attr_value(at);
+}
+
+namespace {
+
+bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+bool is_none(const Syntax* at) { return !at || at->text == "None"; }
+
+}  // namespace
+
+// An argument as its place wants it: a dtype by its name, a shape as a tuple of numbers and dims.
+Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
+  if (input && std::string_view(input->name) == "dtype" && at.kind == SyntaxKind::kString)
+    return make(DTypeImm{dtype(at)}, object_type(), span(at));
+  if (input && std::string_view(input->name) == "func" && at.kind == SyntaxKind::kString)
+    return extern_func(string(at), span(at));
+  OpInput::Form form = input ? input->form : OpInput::Form::kAny;
+  bool is_shape = at.kind == SyntaxKind::kCall && dotted(*at.children[0]) == "R.shape";
+  if (is_shape && form != OpInput::Form::kAny) return operator_input(input, required(at, 0, "value"));
+  if (!is_list(at) || at.children.empty()) {
+    Expr value = as_argument(at);
+    bool one_dim = form == OpInput::Form::kShape && value.type().is<PrimType>();
+    return one_dim ? shape_expr({value}, span(at)) : value;
+  }
+  bool dims_only = form != OpInput::Form::kScalars;
+  std::vector<Expr> items;
+  for (const Syntax* item : at.children) {
+    bool boxed = item->kind == SyntaxKind::kCall && dotted(*item->children[0]) == "R.prim_value";
+    items.push_back(boxed ? expr(*item) : as_argument(*item));
+    dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && items.back().type().is<PrimType>();
+  }
+  return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
 }
 
 Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   Call call{op_ref(row.name), {}, {}, {}};
   bool variadic = !row.inputs.empty() && row.inputs.back().arity == OpInput::Arity::kVariadic;
-  size_t given = positional(at);
-  auto input = [&](size_t i, const Syntax& value) -> Expr {
-    // A dtype or a string may stand as it is.
-    bool is_dtype = i < row.inputs.size() && std::string_view(row.inputs[i].name) == "dtype";
-    if (is_dtype && value.kind == SyntaxKind::kString) return make(DTypeImm{dtype(value)}, object_type(), span(value));
-    // A tuple of numbers and dims is a shape.
-    bool dims_only = (value.kind == SyntaxKind::kTuple || value.kind == SyntaxKind::kList) && !value.children.empty();
-    std::vector<Expr> items;
-    if (dims_only) {
-      for (const Syntax* item : value.children) {
-        bool boxed = item->kind == SyntaxKind::kCall && dotted(*item->children[0]) == "R.prim_value";
-        Expr part = boxed ? expr(*item) : as_argument(*item);
-        dims_only = dims_only && !boxed && part.type().is<PrimType>();
-        items.push_back(part);
-      }
-    } else {
-      return as_argument(value);
-    }
-    if (!dims_only) return tuple(std::move(items), span(value));
-    return shape_expr(std::move(items), span(value));
+  size_t given = positional(at), inputs = row.inputs.size();
+  // R.assert_op(c, [x, y], "format"): the list holds the arguments of the format.
+  auto unpacked = [&](const OpInput& input, const Syntax& value) {
+    if (std::string_view(input.name) != "format_args" || !is_list(value)) return false;
+    for (const Syntax* item : value.children) call.args.push_back(as_argument(*item));
+    return true;
   };
   // Every argument tells its errors.
   bool sound = true;
   auto positional_argument = [&](size_t i) {
     const Syntax& value = *at.children[i + 1];
-    if (i == 0 && value.kind == SyntaxKind::kString && !row.inputs.empty() &&
-        row.inputs[0].name == std::string("func")) {
-      call.args.push_back(extern_func(string(value), span(value)));
-    } else if (i < row.inputs.size() || variadic) {
-      call.args.push_back(input(i, value));
-    } else if (i - row.inputs.size() < row.attrs.size()) {
-      const OpAttr& attr = row.attrs[i - row.inputs.size()];
+    if (i < inputs && unpacked(row.inputs[i], value)) {
+      variadic = false;
+    } else if (i < inputs || variadic) {
+      bool left_out = i < inputs && row.inputs[i].arity == OpInput::Arity::kOptional && is_none(&value);
+      if (sound && !left_out && i < inputs && call.args.size() < i)
+        fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+      if (!left_out) call.args.push_back(operator_input(i < inputs ? &row.inputs[i] : nullptr, value));
+    } else if (i - inputs < row.attrs.size()) {
+      const OpAttr& attr = row.attrs[i - inputs];
       call.attrs.set(attr.name, attribute(attr, value));
     } else {
-      fail(value, "{} takes {} inputs and {} attributes", row.name, row.inputs.size(), row.attrs.size());
+      fail(value, "{} takes at most {} arguments", row.name, inputs + row.attrs.size());
     }
   };
   for (size_t i = 0; i < given; ++i) sound &= guarded([&] { positional_argument(i); });
   // Inputs by name follow the positional ones, in order.
-  for (size_t i = given; i < row.inputs.size(); ++i) {
+  for (size_t i = given; i < inputs; ++i) {
     const Syntax* value = keyword(at, row.inputs[i].name);
-    if (!value || value->text == "None") {
-      for (size_t later = i + 1; later < row.inputs.size(); ++later) {
-        const Syntax* stated = keyword(at, row.inputs[later].name);
-        if (stated && stated->text != "None") fail(*stated, "argument '{}' before it is missing", row.inputs[i].name);
-      }
-      break;
-    }
-    sound &= guarded([&] { call.args.push_back(input(i, *value)); });
+    if (is_none(value)) continue;
+    sound &= guarded([&] {
+      if (unpacked(row.inputs[i], *value)) return;
+      if (sound && call.args.size() < i)
+        fail(*value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+      call.args.push_back(operator_input(&row.inputs[i], *value));
+    });
   }
   for (const Keyword& keyword : at.keywords) {
-    if (is_type_argument(keyword.name)) continue;
-    bool is_input =
-        std::any_of(row.inputs.begin(), row.inputs.end(), [&](const OpInput& in) { return keyword.name == in.name; });
-    auto attr =
-        std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return keyword.name == a.name; });
+    if (is_type_argument(keyword.name) && keyword.value->text == "None") continue;
+    auto named = [&](const auto& part) { return keyword.name == part.name; };
+    auto input = std::find_if(row.inputs.begin(), row.inputs.end(), named);
+    auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), named);
+    bool twice = input != row.inputs.end() ? static_cast<size_t>(input - row.inputs.begin()) < given
+                                           : call.attrs.has(keyword.name);
+    if (twice) fail(*keyword.value, "argument '{}' is given twice", keyword.name);
+    if (input != row.inputs.end()) continue;
     if (attr == row.attrs.end()) {
-      if (is_input) continue;
       std::vector<std::string> known;
-      for (const OpAttr& a : row.attrs) known.emplace_back(a.name);
-      for (const OpInput& in : row.inputs) known.emplace_back(in.name);
-      report_keyword(keyword, fmt::format("{} has no attribute '{}'", row.name, keyword.name),
+      for (const OpInput& other : row.inputs) known.emplace_back(other.name);
+      for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
+      report_keyword(keyword, fmt::format("{} has no argument '{}'", row.name, keyword.name),
                      nearest(keyword.name, known));
       sound = false;
       continue;
     }
-    sound &= guarded([&] {
-      if (call.attrs.has(keyword.name)) fail(*keyword.value, "attribute '{}' is given twice", keyword.name);
-      call.attrs.set(attr->name, attribute(*attr, *keyword.value));
-    });
+    sound &= guarded([&] { call.attrs.set(attr->name, attribute(*attr, *keyword.value)); });
   }
   if (!sound) throw Failed();
-  set_type_args(at, call);
-  // A dim of -1 is written as what it stands for.
+  // A reshape's dims of -1 (what the others leave) and 0 (the input's) are written as what they stand for.
   const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;
-  if (shape && std::any_of(shape->values.begin(), shape->values.end(), [](const Expr& d) { return is_int(d, -1); })) {
+  if (shape && std::any_of(shape->values.begin(), shape->values.end(),
+                           [](const Expr& dim) { return is_int(dim, -1) || is_int(dim, 0); })) {
+    call.args[1] = shape_expr(copied_dims(call.args[0], *shape, at), call.args[1].span());
     Type type = infer_call_type(call, span(at), ops_);
     const std::vector<Expr>* dims = known_shape(type);
     if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
     call.args[1] = shape_expr(*dims, call.args[1].span());
   }
   return typed_call(std::move(call), at);
+}
+
+// A dim of 0 copies the input's dim at its position; for an input without elements it is what it says.
+std::vector<Expr> Parser::copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at) {
+  const std::vector<Expr>* from = known_shape(x.type());
+  std::vector<Expr> dims = shape.values;
+  bool literal = !from || std::any_of(from->begin(), from->end(), [](const Expr& dim) { return is_int(dim, 0); });
+  for (size_t d = 0; d < dims.size() && !literal; ++d) {
+    if (!is_int(dims[d], 0)) continue;
+    if (d >= from->size()) fail(at, "the dim of 0 at {} copies no dim: x has rank {}", d, from->size());
+    dims[d] = (*from)[d];
+  }
+  return dims;
 }
 
 // ---- Constants

@@ -458,7 +458,7 @@ AttrValue Parser::index_map(const Syntax& at) {
     size_t body = text.find(": ") + 2;
     return function.as<Lambda>()->results.size() == 1 ? text.substr(0, body) + "(" + text.substr(body) + ",)" : text;
   };
-  AttrValue map = text_of(required(at, 0, "mapping"));
+  AttrValue map = text_of(at.kind == SyntaxKind::kLambda ? at : required(at, 0, "mapping"));
   const Syntax* inverse = keyword(at, "inverse_index_map");
   if (inverse && inverse->text != "None") map = AttrList{map, text_of(*inverse)};
   default_int_ = outer;

@@ -304,10 +304,13 @@ class Parser {
   Value hint_on_device(const std::string& form, const Syntax& at);
   Expr callee(const Syntax& at);
   AttrValue attribute(const OpAttr& attr, const Syntax& at);
+  Expr operator_input(const OpInput* input, const Syntax& at);
+  std::vector<Expr> copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
   Value constant(const Syntax& at);
   std::vector<Type> type_list(const Syntax& at);
   void set_type_args(const Syntax& at, Call& call);
+  Type with_dim_facts(Type type) const;
   Value typed_call(Call call, const Syntax& at);
 
   std::shared_ptr<const Origin> origin_;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "ir/intrinsics.h"
+#include "ir/op.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
@@ -296,9 +297,14 @@ std::string Printer::argument(const Expr& arg) {
 
 std::string Printer::arguments(const Call& node, size_t first, std::vector<std::string> items) {
   for (size_t i = first; i < node.args.size(); ++i) items.push_back(argument(node.args[i]));
-  for (const auto& [key, value] : node.attrs) {
+  for (std::string_view key : node.attrs.ordered_keys()) {
+    const AttrValue& value = *node.attrs.find(key);
     const DType* dtype = value.as<DType>();
-    items.push_back(fmt::format("{}={}", key, dtype ? quoted(to_string(*dtype)) : to_string(value)));
+    DeviceMesh devices;
+    items.push_back(fmt::format("{}={}", key,
+                                dtype                       ? quoted(to_string(*dtype))
+                                : from_attr(value, devices) ? mesh(devices)
+                                                            : to_string(value)));
   }
   if (!node.type_args.empty()) {
     std::vector<std::string> types;
@@ -374,7 +380,8 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
       first = 1;
     }
   }
-  if (!op->name.starts_with("relax.call_tir") && op->name != "relax.call_dps_packed")
+  bool program = op->name.starts_with("relax.call_tir") || op->name == "relax.dist.call_tir_local_view";
+  if (!program && op->name != "relax.call_dps_packed")
     return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
   // gvar, inputs, out_sinfo=, tir_vars=, further attributes. Later dialects list scalars among the inputs.
   const Tuple* inputs = node.args.size() > 1 ? node.args[1].as<Tuple>() : nullptr;
@@ -418,7 +425,10 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const GlobalVar& node) { return "cls." + node.name; },
       [&](const OpRef& node) { return fmt::format("I.Op({})", quoted(node.name)); },
       [&](const ExternFunc& node) { return extern_func(e, node); },
-      [&](const Constant& node) { return constant(node.data); },
+      [&](const Constant& node) {
+        if (!e.type().is<DTensorType>()) return constant(node.data);
+        return fmt::format("R.dist.const({}, {})", tensor_items(node.data), type(e.type()));
+      },
       [&](const Binary& node) { return binary(node, level); },
       [&](const Not& node) {
         std::string text = "not " + expr(node.value, kNotLevel);

@@ -165,5 +165,5 @@ TEST_CASE("conv errors", "[ops][conv]") {
   CHECK(contains(message({1, 4, 6}, {8, 4, 3, 3}), "data has rank 3, expected 4"));
   CHECK(contains(message({1, 6, 6, 4}, {8, 4, 3, 3}, {{"data_layout", "NHWC"}}), "data layout 'NHWC'"));
   CHECK(contains(message({1, 4, 6, 6}, {8, 4, 3, 3}, {{"data_layout", "NCHX"}}), "does not order the axes NCHW"));
-  CHECK(contains(message({1, 4, 6, 6}, {8, 4, 3, 3}, {{"stride", 1}}), "unknown attribute 'stride'"));
+  CHECK(contains(message({1, 4, 6, 6}, {8, 4, 3, 3}, {{"stride", 1}}), "unknown argument 'stride'"));
 }

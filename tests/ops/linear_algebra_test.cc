@@ -106,7 +106,7 @@ TEST_CASE("matmul dtypes", "[ops][matmul]") {
   check_matmul(values({3, 4}), values({4, 5}), {3, 5}, {{"out_dtype", "void"}});
   check_matmul(values({3, 4}, int8), values({4, 5}, int8), {3, 5}, {{"out_dtype", "int32"}});
   CHECK(contains(error_of(table(), "matmul", {values({3, 4}), values({4, 5})}, {{"out_dtype", "number"}}),
-                 "attribute 'out_dtype' has an unexpected value"));
+                 "argument 'out_dtype' has an unexpected value"));
   CHECK(contains(error_of(table(), "matmul", {values({3, 4}, uint8), values({4, 5}, int8)}), "uint8 and int8"));
   CHECK(contains(error_of(table(), "matmul", {values({3, 4}), values({5, 4})}), "the contracted dims differ: 4 and 5"));
   CHECK(contains(error_of(table(), "matmul", {values({2, 3, 4}), values({3, 4, 5})}), "do not broadcast: 2 and 3"));

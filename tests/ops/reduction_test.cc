@@ -120,7 +120,8 @@ TEST_CASE("reduction errors", "[ops][reduction]") {
   Tensor x = values({2, 3});
   CHECK(contains(error_of(table(), "sum", {x}, {{"axis", 2}}), "axis 2 is out of range for a tensor of rank 2"));
   CHECK(contains(error_of(table(), "sum", {x}, {{"axis", list({0, -2})}}), "axis -2 is given twice"));
-  CHECK(contains(error_of(table(), "sum", {values({2}, kBool)}), "expected a number, got bool"));
+  CHECK(contains(error_of(table(), "sum", {values({2}, kBool)}), "of bool; convert with R.astype"));
+  CHECK(contains(error_of(table(), "mean", {values({2}, kBool)}), "expected a number, got bool"));
   CHECK(contains(error_of(table(), "variance", {values({2}, kInt32)}), "expected a float, got int32"));
   CHECK(contains(error_of(table(), "argmax", {Tensor::empty({2, 0}, kFloat32)}, {{"axis", 1}}), "axis is empty"));
 }

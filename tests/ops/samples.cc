@@ -16,6 +16,7 @@ namespace {
 //   3 1.5 true                  scalar
 //   @program 'extern 'f:str d:float32 q:global o   function of the module, external function, dtype, string, object
 // type= gives the output type of calls that state it.
+const DeviceMesh kMesh = {{2}, {0, 1}};
 struct Recipe {
   const char* name;
   const char* args;
@@ -149,6 +150,8 @@ const std::vector<Recipe>& recipes() {
       {"ccl.allgather", "f[n,8]", {{"num_workers", 2}}},
       {"ccl.scatter_from_worker0", "f[8,n]", {{"num_workers", 2}}},
       {"dist.redistribute_replica_to_shard", "f[8,n]", {{"num_workers", 2}}},
+      {"dist.annotate_sharding", "f[8,n]", {{"device_mesh", to_attr(kMesh)}, {"placement", "S[0]"}}},
+      {"dist.redistribute", "D", {{"device_mesh", to_attr(kMesh)}, {"placement", "S[0]"}}},
       {"dist.call_tir_local_view", "@program t(f[n,8])", {}, "f[n,8]"},
       // The graph itself
       {"call_tir", "@program t(f[n,8])", {}, "f[n,8]"},
@@ -233,6 +236,8 @@ class SampleMaker {
         return values;
       }
       case AttrKind::kString:
+        return attr.choices.empty() ? attr.otherwise : std::string(attr.choices[pick(attr.choices.size())]);
+      case AttrKind::kFloats:
       case AttrKind::kAny:
         break;
     }
@@ -321,6 +326,7 @@ class SampleMaker {
       return string_imm(word());
     }
     if (skip('o')) return param("o", object_type());
+    if (skip('D')) return param("x", relaxc::make(DTensorType{tensor_type({int_imm(4), n_}, kFloat32), kMesh, "R"}));
     return scalar();
   }
 
@@ -369,11 +375,12 @@ std::optional<OpSample> sample_call(const OpTable& ops, const OpRow& row, uint64
     if (seed == 0) return std::nullopt;
     return sample_call(ops, row, 0);  // what is not known here matters
   }
+  sample.call = normalize_call(row, std::move(sample.call));
   if (seed == 0) return sample;
   for (const OpAttr& attr : row.attrs) {
     Call other = sample.call;
-    if (!other.attrs.has(attr.name) && !attr.otherwise.is_none()) other.attrs.set(attr.name, attr.otherwise);
     if (seed % 4 == 3) other.attrs.set(attr.name, maker.other_value(attr));
+    other = normalize_call(row, std::move(other));
     if (accepts(ops, other)) sample.call = std::move(other);
   }
   return sample;
