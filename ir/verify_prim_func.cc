@@ -41,6 +41,11 @@ class ProgramVerifier {
     diagnostics_.error(span ? span : place_, "{}", fmt::format(format, std::forward<Args>(args)...));
   }
 
+  template <class... Args>
+  void warning(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+    diagnostics_.warning(span ? span : place_, "{}", fmt::format(format, std::forward<Args>(args)...));
+  }
+
   void define(const VarRef& var) {
     if (!defined_.insert(var.get()).second) error(var.span(), "'{}' is defined twice [T3]", var->name);
     scope_.insert(var.get());
@@ -382,11 +387,11 @@ class ProgramVerifier {
     };
     for (const BufferRegion& r : found.reads) {
       if (!covered(node.reads, r.buffer))
-        error(place(r.buffer, false), "block '{}' reads '{}' without saying so [T11]", node.name, r.buffer->name);
+        warning(place(r.buffer, false), "block '{}' reads '{}' without saying so [T11]", node.name, r.buffer->name);
     }
     for (const BufferRegion& r : found.writes) {
       if (!covered(node.writes, r.buffer))
-        error(place(r.buffer, true), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
+        warning(place(r.buffer, true), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
     }
     // Element by element, where an index is a constant away from a declared region.
     auto outside = [](const BufferRegion& region, const std::vector<Expr>& at) {
@@ -407,8 +412,8 @@ class ProgramVerifier {
         found_one = true;
       }
       if (found_one)
-        error(span ? span : s.span(), "block '{}' {} '{}' outside of the region that it declares [T11]", node.name,
-              does, buffer->name);
+        warning(span ? span : s.span(), "block '{}' {} '{}' outside of the region that it declares [T11]", node.name,
+                does, buffer->name);
     };
     std::vector<BufferRegion> reads = node.reads;
     if (node.init) reads.insert(reads.end(), node.writes.begin(), node.writes.end());

@@ -60,6 +60,10 @@ class Diagnostics {
   Diagnostic& error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
     return add({Severity::kError, ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...), {}});
   }
+  template <class... Args>
+  Diagnostic& warning(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+    return add({Severity::kWarning, ErrorKind::kInvalid, span, fmt::format(format, std::forward<Args>(args)...), {}});
+  }
   Diagnostic& add(Diagnostic diagnostic);
   bool has_errors() const;
   const std::vector<Diagnostic>& all() const { return all_; }

@@ -6,8 +6,8 @@
 //   # test: parse-error      the reader reports what `# error:` lines say
 //   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`
 // `# error: substring` or `# error: substring note: substring of a note` stands at the end of the offending line;
-// several are separated by ` # error: `. Every error must be expected and every expectation met. RELAXC_UPDATE=1
-// rewrites the text after `# ----`.
+// several are separated by ` # error: `; warnings say `# warning: `. Every error must be expected and every expectation
+// met. RELAXC_UPDATE=1 rewrites the text after `# ----`.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -74,6 +74,7 @@ std::string body_of(const std::string& printed) {
 
 struct Expected {
   size_t line;
+  Severity severity;
   std::string text;
   bool met = false;
 };
@@ -81,15 +82,16 @@ struct Expected {
 std::vector<Expected> expected_errors(const std::string& input) {
   std::vector<Expected> result;
   std::vector<std::string> lines = lines_of(input);
-  constexpr std::string_view kMark = "# error: ";
+  constexpr std::string_view kError = "# error: ", kWarning = "# warning: ";
   for (size_t i = 0; i < lines.size(); ++i) {
-    size_t at = lines[i].find(kMark);
+    auto next_mark = [&](size_t from) { return std::min(lines[i].find(kError, from), lines[i].find(kWarning, from)); };
+    size_t at = next_mark(0);
     while (at != std::string::npos) {
-      size_t next = lines[i].find(kMark, at + 1);
-      std::string text =
-          lines[i].substr(at + kMark.size(), next == std::string::npos ? next : next - at - kMark.size());
+      bool warns = lines[i].compare(at, kWarning.size(), kWarning) == 0;
+      size_t next = next_mark(at + 1), begin = at + (warns ? kWarning : kError).size();
+      std::string text = lines[i].substr(begin, next == std::string::npos ? next : next - begin);
       while (!text.empty() && text.back() == ' ') text.pop_back();
-      result.push_back({i + 1, text});
+      result.push_back({i + 1, warns ? Severity::kWarning : Severity::kError, text});
       at = next;
     }
   }
@@ -107,7 +109,7 @@ void check_errors(const std::string& input, const Diagnostics& diagnostics) {
       size_t note = std::min(e.text.find(kNote), e.text.size());
       bool fits = diagnostic.message.find(e.text.substr(0, note)) != std::string::npos;
       if (note < e.text.size()) fits = fits && notes.find(e.text.substr(note + kNote.size())) != std::string::npos;
-      return !e.met && e.line == diagnostic.span.line && fits;
+      return !e.met && e.line == diagnostic.span.line && e.severity == diagnostic.severity && fits;
     });
     if (it == expected.end()) {
       FAIL_CHECK("unexpected: " << to_string(diagnostic));

@@ -47,7 +47,9 @@ int check(const TextOptions& options) {
   IRModule module = read_module(options.file, {}, problems);
   verify(module, op_table(), problems);
   problems.throw_if_errors();
-  fmt::print("{}: {} functions, no errors\n", options.file, module.functions.size());
+  for (const Diagnostic& warning : problems.all()) fmt::print(stderr, "{}", to_string(warning));
+  std::string warnings = problems.all().empty() ? "" : fmt::format(", {} warnings", problems.all().size());
+  fmt::print("{}: {} functions, no errors{}\n", options.file, module.functions.size(), warnings);
   return kRight;
 }
 

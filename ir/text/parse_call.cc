@@ -212,6 +212,9 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
     report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
     sound = false;
   }
+  size_t most = static_cast<size_t>(std::max(form->scalars, form->outputs)) + 1;
+  if (positional(at) > most)
+    report(*at.children[most + 1], "{} takes {} arguments, got {}", name, most, positional(at));
   const Syntax& function = required(at, 0, "func");
   const Syntax* dtypes = keyword(at, "dtype");
   bool early = dtypes && form->name == "R.call_tir", by_symbol = function.kind == SyntaxKind::kString;

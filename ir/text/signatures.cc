@@ -31,8 +31,6 @@ const std::unordered_map<std::string_view, std::string_view> kSignatures = {
     {"R.Tensor", "shape dtype vdevice ndim"},
     {"R.Tuple", "*"},
     {"R.TupleGetItem", "tuple_value index"},
-    {"R.call_dps_packed", "func args out_sinfo tir_vars | *"},
-    {"R.call_tir", "gvar args out_sinfo tir_vars | func shape dtype"},
     {"R.const", "value dtype | shape encoding"},
     {"R.dataflow", ""},
     {"R.device_mesh", "shape device_ids"},

@@ -49,7 +49,8 @@ TEST_CASE("random modules print and read back", "[text]") {
       Diagnostics spelled;
       IRModule same = parse_module(print_module(module, later), name, ops, spelled);
       for (const Diagnostic& diagnostic : spelled.all()) problem += to_string(diagnostic) + "\n";
-      if (problem.empty() && !structural_equal(module, same, options)) problem = "in 0.26 differs at " + difference;
+      if (problem.empty() && !structural_equal(module, same, options))
+        problem = "in 0.26 differs at " + difference.text;
       if (!problem.empty()) text = print_module(module, later);
     }
     if (!problem.empty()) {

@@ -241,8 +241,10 @@ class Module:
   }
   REQUIRE(expected.size() >= 10);
   size_t at = 0, reported = 0;
-  for (size_t i = outcome.err.find("error: "); i != std::string::npos; i = outcome.err.find("error: ", i + 1))
-    ++reported;
+  for (const std::string severity : {"error: ", "warning: "}) {
+    for (size_t i = outcome.err.find(severity); i != std::string::npos; i = outcome.err.find(severity, i + 1))
+      ++reported;
+  }
   CHECK(reported == expected.size());
   for (const auto& [line, part] : expected) {
     INFO(line << ": " << part);
