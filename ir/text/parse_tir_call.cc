@@ -225,6 +225,10 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
 }
 
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
+  // The most frequent ones first: T.float32(0), T.int64(1).
+  if (form.back() >= '0' && form.back() <= '9') {
+    if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
+  }
   for (const OperatorRow& row : kOperatorCalls) {
     if (form != row.symbol) continue;
     std::vector<const Syntax*> operands = arguments(at);

@@ -169,6 +169,7 @@ void Parser::read_definitions() {
       bool top = !reader.in_class();
       if (!guarded([&] { definition(*line, top, keep); })) ignored = top && line->kind == LineKind::kClass;
     }
+    dotted_at_ = nullptr;
     if (keep) {
       tree_ = &trees_.emplace_back();
     } else {
@@ -269,6 +270,15 @@ std::string Parser::dotted(const Syntax& at) const {
     return {};
   }
   if (at.kind != SyntaxKind::kAttribute) return {};
+  // A statement asks several times what its call is.
+  if (&at != dotted_at_) {
+    dotted_path_ = resolve(at);
+    dotted_at_ = &at;
+  }
+  return dotted_path_;
+}
+
+std::string Parser::resolve(const Syntax& at) const {
   std::vector<std::string_view> parts;
   const Syntax* node = &at;
   for (; node->kind == SyntaxKind::kAttribute; node = node->children[0]) parts.push_back(node->text);
@@ -286,7 +296,10 @@ std::string Parser::dotted(const Syntax& at) const {
     if (prefix == prefixes_.end()) return {};
     path = prefix->second;
   }
-  for (size_t i = parts.size(); i-- > 0;) path += "." + std::string(parts[i]);
+  for (size_t i = parts.size(); i-- > 0;) {
+    path += '.';
+    path += parts[i];
+  }
   if (path.starts_with("T.tir.")) path.erase(2, 4);
   auto alias = kAliases.find(path);
   return alias == kAliases.end() ? path : std::string(alias->second);

@@ -100,6 +100,7 @@ class Parser {
 
   // "T.axis.spatial", "R.nn.relu": an attribute chain on a prefix, alias rows applied; empty for anything else.
   std::string dotted(const Syntax& at) const;
+  std::string resolve(const Syntax& at) const;
   // The name of the module's function that `cls.f` or `Module.f` means; null when it is something else.
   const std::string* function_name(const Syntax& at);
   const std::string* function_named(std::string_view name) const;
@@ -318,6 +319,8 @@ class Parser {
   Diagnostics& diagnostics_;
   std::deque<SyntaxTree> trees_;  // those that are needed to the end, and the current one
   SyntaxTree* tree_ = nullptr;
+  mutable const Syntax* dotted_at_ = nullptr;  // what dotted() was asked last, and what it said
+  mutable std::string dotted_path_;
   IRModule module_;
   std::vector<Pending> pending_;
   size_t failures_ = 0;

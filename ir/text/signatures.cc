@@ -17,7 +17,7 @@ constexpr std::string_view kMatched =
     "param shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | layout";
 constexpr std::string_view kAxis = "dom binding dtype";
 
-const std::unordered_map<std::string_view, std::string_view> kSignatures = {
+constexpr std::pair<std::string_view, std::string_view> kSignatures[] = {
     {"I.dummy_global_info", ""},
     {"I.module_attrs", "attrs"},
     {"I.module_global_infos", "infos"},
@@ -106,38 +106,61 @@ const std::unordered_map<std::string_view, std::string_view> kSignatures = {
 
 }  // namespace
 
-void Parser::check_signature(const std::string& path, const Syntax& call) {
-  auto row = kSignatures.find(path);
-  if (row == kSignatures.end() || call.kind != SyntaxKind::kCall) return;
+namespace {
+
+struct FormSignature {
   std::vector<std::string_view> names;
-  std::optional<size_t> most;  // positional
+  size_t positional = 0;  // how many of the names
   bool any = false, any_keyword = false;
-  for (std::string_view rest = row->second; !rest.empty();) {
-    std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
-    if (word == "|") {
-      most = names.size();
-    } else if (word == "*") {
-      (most ? any_keyword : any) = true;
-    } else {
-      names.push_back(word);
+
+  explicit FormSignature(std::string_view text) {
+    bool keywords = false;
+    for (std::string_view rest = text; !rest.empty();) {
+      std::string_view word = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+      if (word == "|") {
+        keywords = true;
+      } else if (word == "*") {
+        (keywords ? any_keyword : any) = true;
+      } else {
+        names.push_back(word);
+        positional += !keywords;
+      }
     }
   }
-  size_t count = most.value_or(names.size());
-  bool right = any || positional(call) <= count;
-  if (!right)
-    report(*call.children[count + 1], "{} takes {}, got {}", path,
-           count == 1 ? "1 argument" : fmt::format("{} arguments", count), positional(call));
+};
+
+const FormSignature* find_signature(std::string_view path) {
+  static const auto signatures = [] {
+    std::unordered_map<std::string_view, FormSignature> result;
+    for (const auto& [name, text] : kSignatures) result.emplace(name, FormSignature(text));
+    return result;
+  }();
+  auto row = signatures.find(path);
+  return row == signatures.end() ? nullptr : &row->second;
+}
+
+}  // namespace
+
+void Parser::check_signature(const std::string& path, const Syntax& call) {
+  const FormSignature* row = call.kind == SyntaxKind::kCall ? find_signature(path) : nullptr;
+  if (!row) return;
+  const size_t count = row->positional, given = positional(call);
+  bool right = row->any || given <= count;
+  if (!right) {
+    std::string arguments = count == 1 ? "1 argument" : fmt::format("{} arguments", count);
+    report(*call.children[count + 1], "{} takes {}, got {}", path, arguments, given);
+  }
   for (const Keyword& keyword : call.keywords) {
-    auto named = std::find(names.begin(), names.end(), canonical_keyword(keyword.name));
+    auto named = std::find(row->names.begin(), row->names.end(), canonical_keyword(keyword.name));
     Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
-    if (named == names.end() && !any_keyword) {
-      std::optional<std::string> near = nearest(keyword.name, {names.begin(), names.end()});
+    if (named == row->names.end() && !row->any_keyword) {
+      std::optional<std::string> near = nearest(keyword.name, {row->names.begin(), row->names.end()});
       Diagnostic& diagnostic = report(at, "unknown argument '{}' of {}", keyword.name, path);
       if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
       right = false;
     }
-    if (static_cast<size_t>(named - names.begin()) < std::min(positional(call), count))
+    if (static_cast<size_t>(named - row->names.begin()) < std::min(given, count))
       fail(at, "argument '{}' of {} is given twice", keyword.name, path);
   }
   if (!right) throw Failed();
