@@ -244,7 +244,8 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     if (!value.type().is<PrimType>()) fail(value_at, "expected a scalar");
     const Syntax& dim = *keyword(wanted, "value");
     Expr var = expr(dim);
-    bool is_new = var.is<Var>() && undefined_.erase(var.get());
+    const Entity* named = dim.kind == SyntaxKind::kName ? lookup(dim.text) : nullptr;
+    bool is_new = named && !named->is_dim && var.is<Var>() && undefined_.erase(var.get());
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
     cast = type(wanted);
   } else {
@@ -253,15 +254,19 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   return Binding{value, cast, make_var(name, annotated.value_or(*cast), span(at))};
 }
 
+// cls = Module
+bool Parser::names_module(const Line& line) {
+  const Syntax& at = *line.value;
+  bool is_class = at.kind == SyntaxKind::kName && !lookup(at.text) && (at.text == class_name_ || at.text == "Module");
+  if (is_class) scopes_.define(name_of_target(*line.target), Entity{std::nullopt, true});
+  return is_class;
+}
+
 void Parser::relax_assign(const Line& line) {
   if (!line.value) fail(line, "expected a value");
   if (define_free_vars(line)) return;
   const Syntax& at = *line.value;
-  // cls = Module
-  if (at.kind == SyntaxKind::kName && !lookup(at.text) && (at.text == class_name_ || at.text == "Module")) {
-    scopes_.define(name_of_target(*line.target), Entity{std::nullopt, true});
-    return;
-  }
+  if (names_module(line)) return;
   if (line.target->kind == SyntaxKind::kTuple || line.target->kind == SyntaxKind::kList) return unpack(line);
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;

@@ -499,7 +499,7 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
     return declare_cell(*line.target, stated.as<PrimType>()->dtype, out);
   }
   if (!line.value) fail(line, "expected a value");
-  if (define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
+  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
   blocks_.back()->at_head = false;
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt, out);
   if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line, out);

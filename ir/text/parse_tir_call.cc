@@ -245,6 +245,11 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
 
 Expr Parser::call_argument(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return string_imm(string(at), span(at));
+  if (at.kind == SyntaxKind::kList || at.kind == SyntaxKind::kTuple) {  // T.attr([A, B], ...)
+    std::vector<Expr> several;
+    for (const Syntax* item : at.children) several.push_back(call_argument(*item));
+    return tuple(std::move(several), span(at));
+  }
   Value value = eval(at);
   bool known = value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>() || value.expr.is<StringImm>();
   if (!known) fail(at, "expected a scalar, a string or a buffer");
@@ -260,6 +265,7 @@ Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::ve
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
   if (name.find('.') == std::string::npos) name = "tir." + name;
+  if (name == "tir.fabs") name = "tir.abs";
   // A target may have instructions of its own; a near miss of a known name is a mistake.
   if (!find_intrinsic(name) && !find_builtin(name)) {
     std::vector<std::string> known = {"tir.if_then_else"};

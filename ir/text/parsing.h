@@ -284,6 +284,7 @@ class Parser {
   };
   void relax_lines(const Lines& lines, Body& body);
   void relax_line(const Line& line, Body& body);
+  bool names_module(const Line& line);
   void relax_assign(const Line& line);
   void nested_function(const Line& line);
   std::optional<Binding> match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated);
