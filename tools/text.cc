@@ -16,6 +16,7 @@ namespace {
 struct TextOptions {
   std::string file, other, constants, dialect = "0.23";
   bool in_place = false;
+  std::optional<int64_t> inline_elements;
 };
 
 std::string canonical(const TextOptions& options) {
@@ -25,6 +26,9 @@ std::string canonical(const TextOptions& options) {
   // A text keeps all that it says; a model's weights are left out when there is no file for them.
   bool is_model = options.file.ends_with(".onnx");
   if (!is_model && options.constants.empty()) print.inline_elements = std::numeric_limits<int64_t>::max();
+  if (options.inline_elements) print.inline_elements = *options.inline_elements;
+  if (options.inline_elements && !is_model && options.constants.empty())
+    throw CLI::ValidationError("--inline of a text needs --constants FILE for what is larger");
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
   return print_module(read_module(options.file), print);
 }
@@ -79,6 +83,10 @@ void add_text(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"0.23", "0.26"}))
       ->capture_default_str();
   formatter->add_option("--constants", options->constants, "file for large constants (safetensors), named in the text");
+  formatter
+      ->add_option("--inline", options->inline_elements,
+                   "constants of up to so many elements stand in the text (16; without --constants all of a text)")
+      ->check(CLI::NonNegativeNumber);
   formatter->add_flag("-i,--in-place", options->in_place, "write the text back to the file");
   formatter->footer("Example: relaxc fmt model.onnx --constants model.safetensors > model.py");
   formatter->callback([options, &exit_code] { exit_code = format(*options); });

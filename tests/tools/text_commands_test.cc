@@ -72,6 +72,15 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
   CHECK(folder.read("digits.py") == printed.out);
   CHECK(folder.read("digits.safetensors") == bytes);
   CHECK(relaxc_command({"fmt", text, "--constants", "/nowhere/c.safetensors"}).exit_code == 1);
+  // All inline, and all beside.
+  Outcome whole = relaxc_command({"fmt", text, "--inline", "1000000", "--constants", side});
+  CHECK(!has(whole.out, "metadata"));
+  CHECK(relaxc_command({"diff", folder.write("whole.py", whole.out), kModel}).exit_code == 0);
+  std::string all = (folder.path / "all.safetensors").string();
+  Outcome none = relaxc_command({"fmt", text, "--inline", "0", "--constants", all});
+  CHECK(relaxc_command({"diff", folder.write("none.py", none.out), kModel}).exit_code == 0);
+  CHECK(fs::file_size(all) > bytes.size());
+  CHECK(relaxc_command({"fmt", text, "--inline", "4"}).exit_code == 2);
   auto refused = [&](const std::string& contents, const std::string& what) {
     folder.write("digits.safetensors", contents);
     Outcome outcome = relaxc_command({"check", text});
