@@ -215,29 +215,29 @@ class Parser {
   Stmt body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
   void tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out);
-  void tir_assign(const Line& line, std::vector<Stmt>& out);
   void tir_call_line(const Line& line, std::vector<Stmt>& out);
-  void tir_for(const Line& line, std::vector<Stmt>& out);
-  void tir_with(const Line& line, std::vector<Stmt>& out);
-  // The forms that stand after `with` or, without it, hold for the rest of the block. `rest` reads what they hold for.
-  using Rest = std::function<void(std::vector<Stmt>&)>;
-  enum class Style : uint8_t { kWith, kConcise };
-  bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
-                   std::vector<Stmt>& out);
-  void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
-  std::string thread_tag(const Syntax& at);
-  Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
-  Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
-  Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
-  void allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out);
-  Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
+  void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
+  Stmt block(const Line& line, const Syntax& call);
+  std::vector<BufferRegion> regions(const Syntax& call);
+  BufferRegion region(const Syntax& at);
+  Expr no_value(const char* op, const Span& span) { return intrinsic(op, {}, DType::void_(), span); }
+
+  // ---- parse_assign.cc
+  void tir_assign(const Line& line, std::vector<Stmt>& out);
+  bool define_free_vars(const Line& line);
+  bool define_axis(const Line& line);
+  bool define_buffer(const Line& line, std::vector<Stmt>& out);
+  void match_param(const Line& line, const Syntax& call);
+  void window(const Line& line, const Syntax& call, const Syntax& source);
+  void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
   // The name on the left, bound to the value for the rest of the block; assigned where the dialect has it so.
   void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
   void unpack_scalars(const Line& line, std::vector<Stmt>& out);
   void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
   Value augmented(const Line& line);
-  void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
+
+  // ---- parse_scoped.cc
   // The loops of a `for`: all of a grid, else one.
   struct LoopHead {
     std::string name;
@@ -252,16 +252,20 @@ class Parser {
     std::optional<Expr> step;
   };
   LoopHeads loop_heads(const Line& line);
-  Expr no_value(const char* op, const Span& span) { return intrinsic(op, {}, DType::void_(), span); }
-  void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
-  bool define_free_vars(const Line& line);
-  bool define_axis(const Line& line);
-  bool define_buffer(const Line& line, std::vector<Stmt>& out);
-  void match_param(const Line& line, const Syntax& call);
-  void window(const Line& line, const Syntax& call, const Syntax& source);
-  Stmt block(const Line& line, const Syntax& call);
-  std::vector<BufferRegion> regions(const Syntax& call);
-  BufferRegion region(const Syntax& at);
+  void tir_for(const Line& line, std::vector<Stmt>& out);
+  void tir_with(const Line& line, std::vector<Stmt>& out);
+  // The forms that stand after `with` or, without it, hold for the rest of the block. `rest` reads what they hold for.
+  using Rest = std::function<void(std::vector<Stmt>&)>;
+  enum class Style : uint8_t { kWith, kConcise };
+  bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
+                   std::vector<Stmt>& out);
+  void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
+  std::string thread_tag(const Syntax& at);
+  Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
+  Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
+  Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
+  void allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out);
+  Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
 
   // ---- parse_function.cc and parse_call.cc
   void signature(const Pending& pending);
