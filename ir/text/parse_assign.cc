@@ -289,8 +289,9 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   const Syntax& source = *line.value;
   bool is_bind = source.kind == SyntaxKind::kCall && dotted(*source.children[0]) == "T.bind";
   Value value = eval(is_bind ? required(source, 0, "value") : source);
-  if (value.expr.type().is<BufferType>()) {
-    define(var_name, value.expr);  // another name for a buffer
+  bool is_meta = source.kind == SyntaxKind::kCall && dotted(*source.children[0]) == "T.meta_var";
+  if (value.expr.type().is<BufferType>() || (is_meta && value.expr.type().is<PrimType>())) {
+    define(var_name, value.expr);  // another name for a buffer, or for what Python computed
     return;
   }
   if (!value.expr.type().is<PrimType>()) fail(*line.value, "expected a scalar");

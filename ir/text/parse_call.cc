@@ -340,7 +340,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   if (form == "R.tuple" || form == "R.Tuple") {
     std::vector<Expr> values;
     for (size_t i = 1; i < at.children.size(); ++i) values.push_back(as_argument(*at.children[i]));
-    return {tuple(std::move(values), span(at))};
+    return {bounded_tuple(std::move(values), at)};
   }
   if (form == "R.TupleGetItem") {
     Expr whole = as_argument(required(at, 0, "tuple_value"));
@@ -576,6 +576,13 @@ Value Parser::constant(const Syntax& at) {
   for (size_t i = 0; i < elements.size(); ++i) {
     int64_t whole = 0;
     double real = 0;
+    if (const std::string* text = elements[i].as<std::string>(); text && wanted->is_float()) {
+      double infinity = std::numeric_limits<double>::infinity();
+      elements[i] = *text == "inf"    ? AttrValue(infinity)
+                    : *text == "-inf" ? AttrValue(-infinity)
+                    : *text == "nan"  ? AttrValue(std::numeric_limits<double>::quiet_NaN())
+                                      : elements[i];
+    }
     if (wanted->is_float()) {
       if (!from_attr(elements[i], real)) fail(value, "expected numbers, got {}", to_string(elements[i]));
       data.set_double(static_cast<int64_t>(i), real);

@@ -223,7 +223,7 @@ Value Parser::eval(const Syntax& at) {
       if (!in_graph_) fail(at, "a tuple is no scalar");
       std::vector<Expr> items;
       for (const Syntax* item : at.children) items.push_back(as_argument(*item));
-      return {tuple(std::move(items), span(at))};
+      return {bounded_tuple(std::move(items), at)};
     }
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
@@ -255,6 +255,29 @@ Value Parser::eval(const Syntax& at) {
       return conditional(at);
   }
   fail(at, "expected an expression");
+}
+
+namespace {
+
+// How many items a type has, tuples in tuples counted through; gives up above `most`.
+int64_t count_items(const Type& type, int64_t most) {
+  const TupleType* several = type.as<TupleType>();
+  if (!several) return 1;
+  int64_t count = 0;
+  for (size_t i = 0; i < several->items.size() && count <= most; ++i)
+    count += count_items(several->items[i], most - count);
+  return count;
+}
+
+}  // namespace
+
+// Tuples of tuples share what they hold, but everything that looks at types goes through all of it.
+Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
+  constexpr int64_t kMost = 1 << 16;
+  Expr result = tuple(std::move(items), span(at));
+  if (count_items(result.type(), kMost) > kMost)
+    fail(at, "a tuple of more than {} items, those of its items counted", kMost);
+  return result;
 }
 
 Value Parser::unary(const Syntax& at) {

@@ -41,8 +41,9 @@ Parser::Signature Parser::read_signature(const Line& line) {
     sound &= read;
   }
   quoted_ = true;
+  std::vector<std::string_view> unknown;
   for (const Param& param : line.params) {
-    sound &= guarded([&] {
+    bool read = guarded([&] {
       const Entity* scalar_param = scopes_.find_here(param.name);
       if (scalar_param && !scalar_param->expr) throw Failed();  // reported
       if (scalar_param && !scalar_param->is_dim) {
@@ -53,17 +54,26 @@ Parser::Signature Parser::read_signature(const Line& line) {
       result.params.push_back(var);
       define(param.name, var);
     });
+    if (!read) unknown.push_back(param.name);
+    sound &= read;
+  }
+  for (std::string_view name : unknown) {
+    if (!scopes_.find_here(name)) scopes_.define(name, Entity{});
   }
   if (line.annotation) sound &= guarded([&] { result.result = type(*line.annotation); });
   quoted_ = false;
   result.names = scopes_.here();
-  if (!sound) throw Failed();
+  result.sound = sound;
   return result;
 }
 
 void Parser::signature(const Pending& pending) {
   Signature signature = read_signature(*pending.line);
-  declared_.insert_or_assign(pending.name, make(function_type(signature, pending.pure)));
+  if (signature.sound) {
+    declared_.insert_or_assign(pending.name, make(function_type(signature, pending.pure)));
+  } else {
+    unknown_.insert(pending.name);
+  }
   signatures_.insert_or_assign(pending.name, std::move(signature));
 }
 

@@ -178,6 +178,12 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
       return;
     }
     case LineKind::kIf: {
+      if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
+        // Python decides before there is a program.
+        for (Stmt& chosen : stmts(line.value->text == "True" ? line.body : line.otherwise))
+          out.push_back(std::move(chosen));
+        return;
+      }
       body_starts();
       std::optional<Expr> test;
       // The branches are read even when the condition is wrong.

@@ -1,5 +1,6 @@
 // Calls of T.something in expressions: operators by name, forms, dtypes, intrinsics and builtins.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "ir/text/parsing.h"
@@ -51,6 +52,16 @@ constexpr std::string_view kForms[] = {
     "thread_binding", "launch_thread", "unroll",      "vectorized",   "where",        "writes"};
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
+
+// Of the finite numbers that a float of up to 8 bits has.
+double largest(DType dtype) {
+  double most = 0;
+  for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
+    double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
+    if (std::isfinite(value)) most = std::max(most, value);
+  }
+  return most;
+}
 
 }  // namespace
 
@@ -209,10 +220,11 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
     DType wanted = dtype(required(at, 0, "dtype"));
     bool low = form == "min_value";
     if (wanted.is_float()) {
-      double most = wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
-                    : wanted.bits == 16               ? 65504.0
-                    : wanted.bits == 32               ? std::numeric_limits<float>::max()
-                                                      : std::numeric_limits<double>::max();
+      double most = wanted.is_small_float()             ? largest(wanted)
+                    : wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
+                    : wanted.bits == 16                 ? 65504.0
+                    : wanted.bits == 32                 ? std::numeric_limits<float>::max()
+                                                        : std::numeric_limits<double>::max();
       if (form == "infinity") most = std::numeric_limits<double>::infinity();
       return Value{float_imm(low ? -most : most, wanted.element(), span(at))};
     }

@@ -141,12 +141,14 @@ IRModule Parser::run() {
   }
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
+    // Below a wrong signature the body tells its errors all the same.
+    const Signature& signature = signatures_.at(pending.name);
     size_t before = errors();
     guarded([&] {
-      FunctionRef function = graph_function(pending, signatures_.at(pending.name), false);
-      module_.functions.insert_or_assign(pending.name, function);
+      FunctionRef function = graph_function(pending, signature, false);
+      if (signature.sound) module_.functions.insert_or_assign(pending.name, function);
     });
-    if (!pending.sound || errors() > before) failed_.insert(pending.name);
+    if (!signature.sound || !pending.sound || errors() > before) failed_.insert(pending.name);
   }
   drop_failed();
   return std::move(module_);
@@ -155,7 +157,10 @@ IRModule Parser::run() {
 // Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a
 // large text needs little memory besides its module's.
 void Parser::read_definitions() {
-  SyntaxReader reader(Source{origin_, *origin_->text}, diagnostics_);
+  constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+  std::string_view text = *origin_->text;
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  SyntaxReader reader(Source{origin_, text}, diagnostics_);
   tree_ = &trees_.emplace_back();
   bool ignored = false;  // members of a class that is not the module
   Lines lines;
@@ -215,7 +220,12 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
-  if (top) fail(line, "expected a class or a function here");
+  if (top) {
+    report(line, "expected a class or a function here")
+        .notes.push_back(
+            "what a program computes around a module is not run; write out its values, and remove the rest");
+    throw Failed();
+  }
   if (guarded([&] { module_line(line); })) return;
   if (line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName) unknown_.emplace(line.target->text);
 }
@@ -234,7 +244,12 @@ void Parser::define_program(const Pending& pending) {
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
-  for (const auto& [name, entity] : scopes_.visible()) names.push_back(name);
+  // Where nearly everything is wrong, hints are no help.
+  constexpr size_t kHints = 500;
+  if (diagnostics_.all().size() > kHints) return names;
+  for (const auto& [name, entity] : scopes_.visible()) {
+    if (entity->expr || entity->is_module) names.push_back(name);
+  }
   return names;
 }
 

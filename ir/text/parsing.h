@@ -158,6 +158,7 @@ class Parser {
   Value literal(double value, const Syntax& at);
   // Python computes on bare numbers before anything has a dtype; nullopt when they are not that.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
+  Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value unary(const Syntax& at);
   Value binary(const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
@@ -273,6 +274,7 @@ class Parser {
     std::vector<VarRef> params;
     std::optional<Type> result;
     std::map<std::string, Entity> names;
+    bool sound = true;
   };
   Signature read_signature(const Line& line);
   static FuncType function_type(const Signature& signature, bool pure);

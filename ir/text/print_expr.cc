@@ -105,6 +105,8 @@ std::string float_text(double value, DType dtype) {
   if (dtype.bits <= 32) {
     // The shortest text of the narrow value, where it survives the reader's rounding to double first.
     std::string narrow = fmt::format("{}", static_cast<float>(value));
+    // The largest numbers would be out of range for readers that look at the double.
+    if (std::isfinite(value) && std::abs(std::stod(narrow)) > std::abs(value) && std::abs(value) > 1e38) narrow = text;
     if (std::stod(narrow) == value || static_cast<float>(std::stod(narrow)) == static_cast<float>(value)) text = narrow;
   }
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
@@ -290,7 +292,9 @@ std::string Printer::constant(const Tensor& data) {
 std::string Printer::argument(const Expr& arg) {
   // A scalar where a graph value stands. Later dialects write integers as they are.
   if (options_.dialect == Dialect::kTvm26 && arg.is<IntImm>() && default_int_ == kInt64) return expr(arg);
-  if (default_int_ == kInt64 && arg.type().is<PrimType>() && !arg.is<Var>())
+  // Variables of the graph and calls of operators are values already; dims are not.
+  bool is_value = arg.is<Var>() ? !dims_.contains(arg.get()) : op_name(arg).starts_with("relax.");
+  if (default_int_ == kInt64 && arg.type().is<PrimType>() && !is_value)
     return fmt::format("R.prim_value({})", expr(arg));
   return expr(arg);
 }
@@ -353,7 +357,8 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
       return fmt::format("T.{}({})", spelling(*builtin), fmt::join(items, ", "));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
-  items.insert(items.begin(), {quoted(to_string(dtype)), quoted(full)});
+  bool later = options_.dialect == Dialect::kTvm26 && full.starts_with("tir.");
+  items.insert(items.begin(), {quoted(to_string(dtype)), quoted(later ? "tirx" + full.substr(3) : full)});
   return fmt::format("T.call_intrin({})", fmt::join(items, ", "));
 }
 
@@ -448,6 +453,8 @@ std::string Printer::expr(const Expr& e, int level) {
         std::string value = expr(node.value);
         Scope scope(*this);
         std::string var = names_.define(node.var);
+        // Python wants the name to mean something.
+        if (default_int_ == kInt32) line(fmt::format("{} = {}()", var, scalar_type_name(dtype_of(node.var))));
         return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
       },
       [&](const Lambda& node) {
@@ -531,8 +538,7 @@ std::string Printer::tensor_type(const TensorType& node) {
     }
   }
   if (node.dtype) items.push_back("dtype=" + quoted(to_string(*node.dtype)));
-  bool implied = node.shape && node.shape->is<ShapeExpr>();
-  if (!implied && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
+  if (!node.shape && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
   if (!node.vdevice.empty()) items.push_back("vdevice=" + quoted(node.vdevice));
   return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", fmt::join(items, ", "));
 }
@@ -541,7 +547,8 @@ std::string Printer::func_type(const FuncType& node) {
   if (!node.params) {
     std::string derive = node.derive_func.empty() ? "" : ", derive_func=" + quoted(node.derive_func);
     if (node.result.is<ObjectType>() && !node.pure && derive.empty()) return "R.Callable";
-    return fmt::format("R.Callable(ret={}, purity={}{})", type(node.result), node.pure ? "True" : "False", derive);
+    std::string ret = derive.empty() ? fmt::format("ret={}, ", type(node.result)) : "";
+    return fmt::format("R.Callable({}purity={}{})", ret, node.pure ? "True" : "False", derive);
   }
   // Dims that the function's params introduce are local to it; as strings they need no declaration.
   Scope scope(*this);

@@ -37,6 +37,7 @@ void Printer::declare_scalars(const std::vector<VarRef>& vars) {
   for (const VarRef& var : vars) {
     const PrimType* prim = var.type().as<PrimType>();
     if (!prim || names_.find(var)) continue;
+    dims_.insert(var.get());
     std::string made = prim->pointee ? type(var.type()) : scalar_type_name(prim->dtype) + "()";
     line(fmt::format("{} = {}", names_.define(var), made));
   }
@@ -130,6 +131,7 @@ void Printer::graph_function(const std::string& function_name, const Function& f
     for (const VarRef& var : free_scalars(t)) {
       if (names_.find(var)) continue;
       names_.define(var);
+      dims_.insert(var.get());
       dims.push_back(var);
     }
   };

@@ -141,14 +141,12 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
 
 void Printer::find_pointers(const PrimFunc& function) {
   pointers_.clear();
-  std::unordered_set<const NodeHeader*> allocated, pointed, direct;
+  std::unordered_set<const NodeHeader*> allocated, direct;
   walk_nodes(function.body, [&](const NodeRef& node) {
     if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
       allocated.insert(alloc->buffer.get());
-      if (alloc->contents) pointed.insert(alloc->buffer.get());
     }
     if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) {
-      pointed.insert(node.as<Call>()->args[0].get());
       return false;
     }
     visit_children(node, [&](const NodeRef& child, Slot slot) {
@@ -156,8 +154,8 @@ void Printer::find_pointers(const PrimFunc& function) {
     });
     return true;
   });
-  for (const NodeHeader* buffer : pointed) {
-    if (allocated.contains(buffer) && !direct.contains(buffer)) pointers_.insert(buffer);
+  for (const NodeHeader* buffer : allocated) {
+    if (!direct.contains(buffer)) pointers_.insert(buffer);
   }
 }
 
@@ -190,6 +188,10 @@ void Printer::stmt(const Stmt& s, Place place) {
         std::optional<Stmt> rest = node.else_body;
         while (rest) {
           const IfThenElse* chained = rest->as<IfThenElse>();
+          // What a T.Let in the condition needs stands before an `if` of its own.
+          bool lets = false;
+          if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
+          if (lets) chained = nullptr;
           line(chained ? fmt::format("elif {}:", expr(chained->condition)) : "else:");
           body(chained ? chained->then_body : *rest);
           rest = chained ? chained->else_body : std::nullopt;

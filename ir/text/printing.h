@@ -130,6 +130,7 @@ class Printer {
   NameTable names_;
   std::unordered_map<const NodeHeader*, Range> loops_;  // live loop variables
   std::unordered_set<const NodeHeader*> pointers_;      // allocations of which only the pointer is used
+  std::unordered_set<const NodeHeader*> dims_;          // variables of the graph that are dims
   std::unordered_set<const NodeHeader*> used_;          // variables that the function uses
   bool calls_module_ = false;                           // the function names functions of the module
 };
