@@ -328,7 +328,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   }
   if (form == "R.shape") {
     std::vector<Expr> values;
-    for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(dim(*item, kInt64));
+    for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(cast_to(dim(*item, kInt64), kInt64));
     return {shape_expr(std::move(values), span(at))};
   }
   if (form == "R.prim_value") {
@@ -398,15 +398,24 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   if (is_shape && form != OpInput::Form::kAny) return operator_input(input, required(at, 0, "value"));
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
-    bool one_dim = form == OpInput::Form::kShape && value.type().is<PrimType>();
-    return one_dim ? shape_expr({value}, span(at)) : value;
+    const PrimType* scalar = form == OpInput::Form::kShape ? value.type().as<PrimType>() : nullptr;
+    bool is_dim = scalar && scalar->dtype.is_integral() && scalar->dtype.lanes == 1;
+    if (scalar && !is_dim) fail(at, "expected an integer dim, got {}", to_string(scalar->dtype));
+    return is_dim ? shape_expr({cast_to(value, kInt64)}, span(at)) : value;
   }
   bool dims_only = form != OpInput::Form::kScalars;
   std::vector<Expr> items;
   for (const Syntax* item : at.children) {
     bool boxed = item->kind == SyntaxKind::kCall && dotted(*item->children[0]) == "R.prim_value";
     items.push_back(boxed ? expr(*item) : as_argument(*item));
-    dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && items.back().type().is<PrimType>();
+    const PrimType* scalar = items.back().type().as<PrimType>();
+    bool is_dim = scalar && scalar->dtype.is_integral() && scalar->dtype.lanes == 1;
+    if (form == OpInput::Form::kShape && scalar && !is_dim)
+      fail(*item, "expected an integer dim, got {}", to_string(scalar->dtype));
+    dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim;
+  }
+  if (dims_only) {
+    for (Expr& item : items) item = cast_to(item, kInt64);
   }
   return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
 }
