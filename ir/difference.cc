@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ir/kinds.h"
 #include "ir/text/printer.h"
 
 namespace relaxc {
@@ -130,36 +131,8 @@ std::string in_words(const BindingBlock& block) {
 }
 std::string in_words(const Tensor& tensor) { return describe(tensor); }
 std::string in_words(BinaryOp op) { return info(op).symbol ? info(op).symbol : info(op).name; }
-std::string in_words(ForKind kind) {
-  switch (kind) {
-    case ForKind::kSerial:
-      return "serial";
-    case ForKind::kParallel:
-      return "parallel";
-    case ForKind::kVectorized:
-      return "vectorized";
-    case ForKind::kUnrolled:
-      return "unrolled";
-    case ForKind::kThreadBinding:
-      return "thread binding";
-    case ForKind::kLaunchThread:
-      return "thread launch";
-  }
-  return {};
-}
-std::string in_words(IterKind kind) {
-  switch (kind) {
-    case IterKind::kSpatial:
-      return "spatial";
-    case IterKind::kReduce:
-      return "reduce";
-    case IterKind::kScan:
-      return "scan";
-    case IterKind::kOpaque:
-      return "opaque";
-  }
-  return {};
-}
+std::string in_words(ForKind kind) { return std::string(info(kind).name); }
+std::string in_words(IterKind kind) { return std::string(info(kind).name); }
 
 std::string both(const Tensor& left, const Tensor& right) {
   std::string a = describe(left), b = describe(right);

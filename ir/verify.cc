@@ -33,7 +33,7 @@
 //   T9  an axis has the dtype of its domain
 //   T10 init mentions no reduce axis (a reduction over no axes has an init all the same)
 //   T11 reads and writes cover the buffers that the block accesses, and their elements where that can be decided; a
-//       warning, as TVM takes blocks that tell less (opaque ones tell nothing), and nothing relies on it
+//       warning, as TVM takes blocks that tell less (opaque ones tell nothing), and no pass relies on it
 //   T12 vectors have the lanes that their operation says
 //   T13 params are buffers, scalars or handles
 //   T14 blocks stand below a root block

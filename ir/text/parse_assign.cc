@@ -1,21 +1,10 @@
 // What stands on the left of '=' in a tensor program: variables, axes, buffers, elements of buffers, scalars.
 #include <algorithm>
 
+#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
-
-namespace {
-
-std::optional<IterKind> axis_kind(std::string_view name) {
-  if (name == "T.axis.spatial") return IterKind::kSpatial;
-  if (name == "T.axis.reduce") return IterKind::kReduce;
-  if (name == "T.axis.scan") return IterKind::kScan;
-  if (name == "T.axis.opaque") return IterKind::kOpaque;
-  return std::nullopt;
-}
-
-}  // namespace
 
 // n = T.int64(); m, n = T.int64(), T.int64().
 bool Parser::define_free_vars(const Line& line) {
@@ -98,7 +87,7 @@ bool Parser::define_axis(const Line& line) {
     }
     return true;
   }
-  std::optional<IterKind> kind = axis_kind(path);
+  std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
   if (!kind) {
     std::optional<std::string> near =
         nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"});

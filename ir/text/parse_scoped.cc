@@ -1,22 +1,10 @@
 // Loops, and the statements that hold for others: those in the body of a `with`, or (concise) those after them.
 #include <algorithm>
 
+#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
-
-namespace {
-
-std::optional<ForKind> loop_kind(std::string_view name) {
-  if (name == "range" || name == "T.serial") return ForKind::kSerial;
-  if (name == "T.parallel") return ForKind::kParallel;
-  if (name == "T.vectorized") return ForKind::kVectorized;
-  if (name == "T.unroll") return ForKind::kUnrolled;
-  if (name == "T.thread_binding") return ForKind::kThreadBinding;
-  return std::nullopt;
-}
-
-}  // namespace
 
 // ---- Loops
 
@@ -59,7 +47,10 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
       }
     }
   } else {
-    std::optional<ForKind> known = loop_kind(path);
+    std::optional<ForKind> known;
+    if (path == "range") known = ForKind::kSerial;
+    if (path.starts_with("T.")) known = for_kind(std::string_view(path).substr(2));
+    if (known == ForKind::kLaunchThread) known.reset();  // a statement of its own
     if (!known) {
       std::optional<std::string> near =
           path.empty()

@@ -1,51 +1,10 @@
 #include "ir/intrinsics.h"
+#include "ir/kinds.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
 
 namespace {
-
-const char* loop_name(ForKind kind) {
-  switch (kind) {
-    case ForKind::kSerial:
-      return "T.serial";
-    case ForKind::kParallel:
-      return "T.parallel";
-    case ForKind::kVectorized:
-      return "T.vectorized";
-    case ForKind::kUnrolled:
-      return "T.unroll";
-    case ForKind::kThreadBinding:
-    case ForKind::kLaunchThread:
-      return "T.thread_binding";
-  }
-  return "";
-}
-const char* axis_name(IterKind kind) {
-  switch (kind) {
-    case IterKind::kSpatial:
-      return "spatial";
-    case IterKind::kReduce:
-      return "reduce";
-    case IterKind::kScan:
-      return "scan";
-    case IterKind::kOpaque:
-      return "opaque";
-  }
-  return "";
-}
-char axis_letter(IterKind kind) {
-  switch (kind) {
-    case IterKind::kSpatial:
-      return 'S';
-    case IterKind::kReduce:
-      return 'R';
-    case IterKind::kScan:
-    case IterKind::kOpaque:
-      return 0;
-  }
-  return 0;
-}
 
 bool holds_block(const Stmt& stmt) {
   bool found = false;
@@ -251,7 +210,8 @@ void Printer::for_loop(const Stmt& stmt) {
   if (!loop.annotations.empty()) args += ", annotations=" + attribute(loop.annotations);
   std::string var = names_.define(loop.var);
   if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
-  line(fmt::format("for {} in {}({}):", var, is_plain(loop) ? "range" : loop_name(loop.kind), args));
+  std::string head = is_plain(loop) ? "range" : fmt::format("T.{}", info(loop.kind).name);
+  line(fmt::format("for {} in {}({}):", var, head, args));
   body(loop.body);
 }
 
@@ -261,7 +221,7 @@ void Printer::block_axes(const Block& node) {
   // Axes that take a loop over as it is: the variable, its domain and dtype.
   auto takes_loop = [&](const IterVar& axis) {
     auto loop = axis.value.is<Var>() ? loops_.find(axis.value.get()) : loops_.end();
-    return loop != loops_.end() && axis_letter(axis.kind) && dtype_of(axis.var) == dtype_of(axis.value) &&
+    return loop != loops_.end() && info(axis.kind).letter && dtype_of(axis.var) == dtype_of(axis.value) &&
            structural_equal(loop->second.min, axis.domain.min) &&
            structural_equal(loop->second.extent, axis.domain.extent);
   };
@@ -272,7 +232,7 @@ void Printer::block_axes(const Block& node) {
       std::string letters;
       std::vector<std::string> vars, loops;
       for (; i < end; ++i) {
-        letters += axis_letter(node.iter_vars[i].kind);
+        letters += info(node.iter_vars[i].kind).letter;
         vars.push_back(names_.define(node.iter_vars[i].var));
         loops.push_back(values[i]);
       }
@@ -283,7 +243,7 @@ void Printer::block_axes(const Block& node) {
     std::string domain = is_int(axis.domain.min, 0)
                              ? expr(axis.domain.extent)
                              : fmt::format("({}, {})", expr(axis.domain.min), expr(range_end(axis.domain)));
-    line(fmt::format("{} = T.axis.{}({}, {})", names_.define(axis.var), axis_name(axis.kind), domain, values[i]));
+    line(fmt::format("{} = T.axis.{}({}, {})", names_.define(axis.var), info(axis.kind).name, domain, values[i]));
     ++i;
   }
 }

@@ -1,0 +1,45 @@
+// The names of the kinds of loops and axes, as the text format has them after `T.` and `T.axis.`: one row each.
+#pragma once
+#include <optional>
+#include <string_view>
+
+#include "ir/stmt.h"
+
+namespace relaxc {
+
+struct ForKindRow {
+  ForKind kind;
+  std::string_view name;
+};
+inline constexpr ForKindRow kForKinds[] = {{ForKind::kSerial, "serial"},
+                                           {ForKind::kParallel, "parallel"},
+                                           {ForKind::kVectorized, "vectorized"},
+                                           {ForKind::kUnrolled, "unroll"},
+                                           {ForKind::kThreadBinding, "thread_binding"},
+                                           {ForKind::kLaunchThread, "launch_thread"}};
+struct IterKindRow {
+  IterKind kind;
+  std::string_view name;
+  char letter;  // in T.axis.remap; 0: it has none
+};
+inline constexpr IterKindRow kIterKinds[] = {{IterKind::kSpatial, "spatial", 'S'},
+                                             {IterKind::kReduce, "reduce", 'R'},
+                                             {IterKind::kScan, "scan", 0},
+                                             {IterKind::kOpaque, "opaque", 0}};
+
+constexpr const ForKindRow& info(ForKind kind) { return kForKinds[static_cast<size_t>(kind)]; }
+constexpr const IterKindRow& info(IterKind kind) { return kIterKinds[static_cast<size_t>(kind)]; }
+constexpr std::optional<ForKind> for_kind(std::string_view name) {
+  for (const ForKindRow& row : kForKinds) {
+    if (row.name == name) return row.kind;
+  }
+  return std::nullopt;
+}
+constexpr std::optional<IterKind> iter_kind(std::string_view name) {
+  for (const IterKindRow& row : kIterKinds) {
+    if (row.name == name) return row.kind;
+  }
+  return std::nullopt;
+}
+
+}  // namespace relaxc

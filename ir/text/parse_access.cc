@@ -1,0 +1,209 @@
+// What stands in brackets or after a dot: elements, ranges and properties of buffers, tensors and tuples.
+#include <algorithm>
+#include <limits>
+
+#include "ir/arith.h"
+#include "ir/intrinsics.h"
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+std::optional<Buffer> Parser::named_buffer(const Syntax& at) {
+  if (at.kind == SyntaxKind::kName) {
+    const Entity* entity = lookup(at.text);
+    bool names = entity && entity->expr && entity->expr->type().is<BufferType>();
+    return names ? std::optional(cast<Var>(*entity->expr)) : std::nullopt;
+  }
+  bool data = at.kind == SyntaxKind::kAttribute && at.text == "data";
+  return data ? named_buffer(*at.children[0]) : std::nullopt;
+}
+
+// A.data, A.elem_offset, A.shape[i], A.strides[i]; A.dtype stands where a dtype is expected.
+std::optional<Value> Parser::buffer_property(const Syntax& at) {
+  bool indexed = at.kind == SyntaxKind::kSubscript && at.children[0]->kind == SyntaxKind::kAttribute;
+  const Syntax& access = indexed ? *at.children[0] : at;
+  if (access.kind != SyntaxKind::kAttribute) return std::nullopt;
+  std::optional<Buffer> owner = named_buffer(*access.children[0]);
+  if (!owner) return std::nullopt;
+  const BufferType& type = buffer_type(*owner);
+  if (indexed && (access.text == "shape" || access.text == "strides")) {
+    const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
+    int64_t index = constant_int(*at.children[1]), count = static_cast<int64_t>(numbers.size());
+    if (index < 0) index += count;
+    if (index < 0 || index >= count)
+      fail(at, "index {} of the {} {} of buffer '{}'", constant_int(*at.children[1]), count, access.text,
+           (*owner)->name);
+    return Value{numbers[static_cast<size_t>(index)]};
+  }
+  if (indexed) return std::nullopt;
+  if (access.text == "data") return Value{type.data.value_or(buffer_data(*owner, span(at)))};
+  if (access.text == "elem_offset") {
+    if (type.elem_offset) return Value{*type.elem_offset};
+    if (type.offset_factor == 0) return Value{int_imm(0, kInt32)};
+    return Value{intrinsic(kBufferElemOffset, {*owner}, kInt32, span(at))};
+  }
+  return std::nullopt;
+}
+
+// x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: what it turns out to have when the program runs.
+std::optional<Value> Parser::tensor_property(const Syntax& at) {
+  constexpr std::pair<std::string_view, const char*> kProperties[] = {
+      {"bits", "relax.inspect.tensor_dtype_bits"},         {"code", "relax.inspect.tensor_dtype_code"},
+      {"lanes", "relax.inspect.tensor_dtype_lanes"},       {"ndim", "relax.inspect.tensor_ndim"},
+      {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
+      {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
+  bool indexed = at.kind == SyntaxKind::kSubscript;
+  const Syntax& access = indexed ? *at.children[0] : at;
+  if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
+  bool of_dtype = access.text == "bits" || access.text == "code" || access.text == "lanes";
+  const Syntax* owner = access.children[0];
+  if (of_dtype) owner = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype" ? owner->children[0] : nullptr;
+  const Entity* entity = owner && owner->kind == SyntaxKind::kName ? lookup(owner->text) : nullptr;
+  if (!entity || !entity->expr || !entity->expr->type().is<TensorType>()) return std::nullopt;
+  bool takes_axis = access.text == "shape" || access.text == "strides";
+  if (takes_axis != indexed) return std::nullopt;
+  for (const auto& [name, op] : kProperties) {
+    if (access.text != name) continue;
+    Call call{op_ref(op), {*entity->expr}, {}, {}};
+    if (indexed) call.args.push_back(scalar(*at.children[1], kInt64));
+    return typed_call(std::move(call), at);
+  }
+  return std::nullopt;
+}
+
+Buffer Parser::buffer(const Syntax& at) {
+  if (auto named = named_buffer(at)) return *named;
+  Expr value = expr(at);
+  if (!value.is<Var>() || !value.type().is<BufferType>()) fail(at, "expected a buffer");
+  return cast<Var>(value);
+}
+
+// The extent of [min, end) such that the printer's spelling of the end reads back as it was.
+Expr Parser::extent_of(const Expr& min, const Expr& end, const Syntax& at) {
+  auto first = as_int(min), last = as_int(end);
+  if (first == 0) return end;
+  if (first && last) {
+    return int_imm(*last - *first, dtype_of(end), span(at));
+  }
+  const Binary* sum = end.as<Binary>();
+  if (sum && sum->op == BinaryOp::kAdd && structural_equal(sum->a, min)) return sum->b;
+  return simplify(end - min);
+}
+
+namespace {
+
+bool is_position(const Expr& e) { return dtype_of(e).is_integral() && dtype_of(e).lanes == 1; }
+
+}  // namespace
+
+Range Parser::slice(const Syntax& at) {
+  if (at.kind != SyntaxKind::kSlice) {
+    Expr index = scalar(at);
+    if (!is_position(index)) fail(at, "expected an integer, got {}", to_string(dtype_of(index)));
+    return {index, int_imm(1, dtype_of(index))};
+  }
+  if (!at.children[1]) fail(at, "expected the end of the range");
+  Value min = at.children[0] ? eval(*at.children[0]) : Value{int_imm(0, default_int_), true},
+        end = eval(*at.children[1]);
+  match_operands(min, end, at);
+  if (!is_position(min.expr)) fail(at, "expected integers, got {}", to_string(dtype_of(min.expr)));
+  return {min.expr, extent_of(min.expr, end.expr, at)};
+}
+
+namespace {
+
+// The items between the brackets; A[()] has none, A[(i, j)] has two.
+std::vector<const Syntax*> index_items(const Syntax& at) {
+  std::vector<const Syntax*> items(at.children.begin() + 1, at.children.end());
+  if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple)
+    items.assign(items[0]->children.begin(), items[0]->children.end());
+  return items;
+}
+
+}  // namespace
+
+std::vector<Range> Parser::ranges(const Buffer& buffer, const Syntax& at) {
+  std::vector<const Syntax*> items = index_items(at);
+  const BufferType& type = buffer_type(buffer);
+  if (items.size() != type.shape.size())
+    fail(at, "buffer '{}' has {} dims, got {} ranges", buffer->name, type.shape.size(), items.size());
+  std::vector<Range> result;
+  for (size_t d = 0; d < items.size(); ++d) {
+    bool whole = items[d]->kind == SyntaxKind::kSlice && !items[d]->children[0] && !items[d]->children[1];
+    result.push_back(whole ? Range{int_imm(0, dtype_of(type.shape[d])), type.shape[d]} : slice(*items[d]));
+  }
+  return result;
+}
+
+std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
+  std::vector<const Syntax*> items = index_items(at);
+  const BufferType& type = buffer_type(buffer);
+  if (items.size() != type.shape.size())
+    fail(at, "buffer '{}' has {} dims, got {} indices", buffer->name, type.shape.size(), items.size());
+  std::vector<Expr> result;
+  for (size_t d = 0; d < items.size(); ++d) {
+    const Syntax& item = *items[d];
+    Expr index = int_imm(0);
+    if (item.kind == SyntaxKind::kSlice) {
+      Range range = slice(item);
+      if (auto scalable = scalable_lanes(range.extent); scalable && !item.children[2]) {
+        result.push_back(ramp(range.min, int_imm(1, dtype_of(range.min)), *scalable, span(item)));
+        continue;
+      }
+      auto count = as_int(range.extent);
+      int64_t stride = item.children[2] ? constant_int(*item.children[2]) : 1;
+      if (!count || stride == 0 || *count % stride != 0 || *count / stride < 1 || *count / stride > 4096)
+        fail(item, "expected a slice of a constant number of elements");
+      int64_t lanes = *count / stride;
+      index = lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(item));
+    } else {
+      index = scalar(item);
+    }
+    if (!dtype_of(index).is_integral()) fail(item, "expected an integer index, got {}", to_string(dtype_of(index)));
+    if (dtype_of(index).lanes > 1 && d + 1 < items.size()) fail(item, "only the last index may be a vector");
+    result.push_back(index);
+  }
+  return result;
+}
+
+void Parser::widen_last(std::vector<Expr>& indices, int lanes, const Span& span) {
+  if (lanes < 2 || indices.empty() || dtype_of(indices.back()).lanes != 1) return;
+  indices.back() = ramp(indices.back(), int_imm(1, dtype_of(indices.back())), lanes, span);
+}
+
+Value Parser::load(const Buffer& buffer, const Syntax& at) {
+  return {relaxc::load(buffer, indices(buffer, at), span(at))};
+}
+
+Value Parser::subscript(const Syntax& at) {
+  // metadata["relax.expr.Constant"][0]: what the printer leaves in place of a large constant.
+  const Syntax* root = &at;
+  while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
+  if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
+  if (auto property = buffer_property(at)) return *property;
+  if (auto property = tensor_property(at)) return *property;
+  if (auto named = named_buffer(*at.children[0])) return load(*named, at);
+  Value object = eval(*at.children[0]);
+  if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
+  if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {
+    if (at.children.size() != 2) fail(at, "expected one index");
+    if (const Tuple* known = in_graph_ ? nullptr : object.expr.as<Tuple>()) {
+      int64_t index = constant_int(*at.children[1]), size = static_cast<int64_t>(known->items.size());
+      if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+      return {known->items[static_cast<size_t>(index)]};
+    }
+    return tuple_item(in_graph_ ? leaf(object, at) : object.expr, *at.children[1], at);
+  }
+  fail(at, "expected a buffer before '['");
+}
+
+Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at) {
+  int64_t index = constant_int(index_at);
+  const TupleType* type = whole.type().as<TupleType>();
+  if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
+  int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
+  if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
+  return {tuple_get(whole, index, span(at))};
+}
+
+}  // namespace relaxc::text
