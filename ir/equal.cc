@@ -1,0 +1,412 @@
+// Structural equality, what differs in words (difference.h has them), and the hash.
+#include <bit>
+#include <cstring>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "ir/difference.h"
+#include "ir/fields.h"
+
+namespace relaxc {
+
+namespace {
+
+class EqualVisitor {
+ public:
+  explicit EqualVisitor(const EqualOptions& options) : options_(options) {}
+
+  bool node(const NodeRef& a, const NodeRef& b, Role role) {
+    Entered entered(*this, {.left = a.get(), .right = b.get(), .defines = is_binding(role)});
+    if (a.kind() != b.kind()) {
+      // One statement and several.
+      bool lists = is_stmt_kind(a.kind()) && is_stmt_kind(b.kind()) && (a.is<Seq>() || b.is<Seq>());
+      if (lists) lengths(statements(a), statements(b), role);
+      return differ([&] { return two(a, b); });
+    }
+    if (a.is<Var>()) return var(cast<Var>(a), cast<Var>(b), role);
+    if (a.is<OpRef>()) return a.as<OpRef>()->name == b.as<OpRef>()->name || differ([&] { return two(a, b); });
+    if (same_node(a, b) && left_.empty()) return true;
+    if (is_expr_kind(a.kind())) {
+      Expr x = cast_handle<Expr>(a), y = cast_handle<Expr>(b);
+      const PrimType* p = x.type().as<PrimType>();
+      const PrimType* q = y.type().as<PrimType>();
+      if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) {
+        return differ([&] {
+          auto typed = [](const Expr& e) { return fmt::format("{} of type {}", in_words(e), in_words(e.type())); };
+          return fmt::format("{} and {}", typed(x), typed(y));
+        });
+      }
+    }
+    // Dims that a function's type introduces are its own.
+    size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
+    bool equal = dispatch(a, [&](const auto& payload) {
+      using T = std::remove_cvref_t<decltype(payload)>;
+      return members(payload, *b.as<T>(), role == Role::kBindsDeep);
+    });
+    for (; outer < introduced_.size(); introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
+    }
+    return equal;
+  }
+
+ private:
+  using Step = DifferenceStep;
+  // The path is kept only for those who ask for the difference.
+  struct Entered {
+    Entered(EqualVisitor& v, Step step) : visitor(v) {
+      if (v.options_.difference) v.steps_.push_back(step);
+    }
+    ~Entered() {
+      if (visitor.options_.difference) visitor.steps_.pop_back();
+    }
+    EqualVisitor& visitor;
+  };
+
+  // The first difference is the one to tell; `values` says what stands there.
+  template <class F>
+  bool differ(F&& values) {
+    bool tell = options_.difference && options_.difference->text.empty() && trials_ == 0;
+    if (tell) *options_.difference = describe_difference(steps_, values());
+    return false;
+  }
+  template <class V>
+  static std::string two(const V& a, const V& b) {
+    if constexpr (std::is_same_v<V, Tensor>) {
+      return both(a, b);
+    } else {
+      return fmt::format("{} and {}", one(a), one(b));
+    }
+  }
+  template <class V>
+  static std::string one(const V& value) {
+    if constexpr (IsOptional<V>::value) {
+      return value ? one(*value) : "nothing";
+    } else if constexpr (IsVector<V>::value) {
+      std::vector<std::string> texts;
+      for (const auto& item : value) texts.push_back(one(item));
+      return fmt::format("[{}]", fmt::join(texts, ", "));
+    } else if constexpr (requires { in_words(value); }) {
+      return in_words(value);
+    } else if constexpr (HasFields<V>) {
+      // A region, an axis, a window: by its variable.
+      if constexpr (requires { value.buffer; }) return value.buffer->name;
+      if constexpr (requires { value.var; }) return value.var->name;
+      return "another";
+    } else if constexpr (std::is_same_v<V, DType>) {
+      return to_string(value);
+    } else if constexpr (std::is_enum_v<V>) {
+      return std::to_string(static_cast<int>(value));
+    } else {
+      return to_string(AttrValue(value));
+    }
+  }
+
+  // Inside a type that introduces dims, a variable met first is introduced by it.
+  template <class T>
+  bool members(const T& a, const T& b, bool deep) {
+    // What a block accesses comes last: it mostly follows from the body, where the difference is found more easily.
+    auto late = [](std::string_view name) { return std::is_same_v<T, Block> && (name == "reads" || name == "writes"); };
+    bool equal = fields(a, b, deep, [&](std::string_view name) { return !late(name); });
+    if constexpr (std::is_same_v<T, Block>) equal = equal && fields(a, b, deep, late);
+    return equal;
+  }
+  template <class T, class Wanted>
+  bool fields(const T& a, const T& b, bool deep, Wanted wanted) {
+    bool equal = true;
+    for_each_field<T>([&](const auto& f) {
+      if (!equal || f.role == Role::kHint || !wanted(f.name)) return;
+      Entered entered(*this, {.kind = Step::Kind::kField, .field = f.name});
+      Role role = deep && f.role == Role::kField ? Role::kBindsDeep : f.role;
+      equal = member(a.*f.member, b.*f.member, role);
+    });
+    return equal;
+  }
+
+  template <class V>
+  bool member(const V& a, const V& b, Role role) {
+    if constexpr (is_handle<V>) {
+      return node(a, b, role);
+    } else if constexpr (IsVector<V>::value) {
+      return a.size() == b.size() ? items(a, b, role) : lengths(a, b, role);
+    } else if constexpr (IsOptional<V>::value) {
+      if (a.has_value() != b.has_value()) return differ([&] { return two(a, b); });
+      return !a || member(*a, *b, role);
+    } else if constexpr (std::is_same_v<V, Binding>) {
+      Entered entered(*this, {.kind = Step::Kind::kBinding, .left_binding = &a, .right_binding = &b});
+      // A local function may call itself.
+      if (a.value.template is<Function>() && !node(a.var, b.var, Role::kBinds)) return false;
+      return members(a, b, false);
+    } else if constexpr (HasFields<V>) {
+      return members(a, b, false);
+    } else if constexpr (std::is_same_v<V, Attrs>) {
+      return attributes(AttrValue(a), AttrValue(b)) || differ([&] { return both(a, b, steps_.back().field); });
+    } else if constexpr (std::is_same_v<V, Tensor>) {
+      return same_contents(a, b) || differ([&] { return two(a, b); });
+    } else if constexpr (std::is_same_v<V, double>) {
+      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ([&] { return two(a, b); });
+    } else {
+      return a == b || differ([&] { return two(a, b); });
+    }
+  }
+
+  // Expressions in attributes may name variables that are bound around them.
+  bool attributes(const AttrValue& a, const AttrValue& b) {
+    std::vector<Expr> left, right;
+    a.visit_exprs([&](const Expr& expr) { left.push_back(expr); });
+    b.visit_exprs([&](const Expr& expr) { right.push_back(expr); });
+    if (left.empty() && right.empty()) return a == b;
+    auto shape = [](AttrValue value) {
+      value.map_exprs([](const Expr&) { return int_imm(0); });
+      return value;
+    };
+    if (left.size() != right.size() || !(shape(a) == shape(b))) return false;
+    for (size_t i = 0; i < left.size(); ++i) {
+      if (!node(left[i], right[i], Role::kField)) return false;
+    }
+    return true;
+  }
+
+  // Of a parameter, an axis, a region.
+  template <class V>
+  static std::string_view item_name(const V& item, Role role) {
+    if constexpr (std::is_same_v<V, VarRef>) return is_binding(role) ? std::string_view(item->name) : "";
+    if constexpr (requires { item.var->name; }) return item.var->name;
+    if constexpr (requires { item.buffer->name; }) return item.buffer->name;
+    return {};
+  }
+  template <class V>
+  bool items(const V& a, const V& b, Role role) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
+      if (!member(a[i], b[i], role)) return false;
+    }
+    return true;
+  }
+
+  static std::vector<Stmt> statements(const NodeRef& node) {
+    if (const Seq* several = node.as<Seq>()) return several->stmts;
+    return {cast_handle<Stmt>(node)};
+  }
+  // Lists of different length: names the item that only one of them has, or what differs before it.
+  template <class V>
+  bool lengths(const V& a, const V& b, Role role) {
+    if (!options_.difference || trials_ > 0) return false;
+    const V &longer = a.size() > b.size() ? a : b, &shorter = a.size() > b.size() ? b : a;
+    size_t i = 0;
+    while (i < shorter.size() && would_equal(a[i], b[i], role, Keep::kYes)) ++i;
+    auto added = [&] {
+      if (i == shorter.size()) return true;
+      const auto &x = a.size() > b.size() ? a[i + 1] : a[i], &y = a.size() > b.size() ? b[i] : b[i + 1];
+      if (would_equal(x, y, role, Keep::kNo)) return true;
+      // One that uses the added one has its own name at least.
+      if constexpr (std::is_same_v<typename V::value_type, Binding>)
+        return x.var->name == y.var->name && a[i].var->name != b[i].var->name;
+      return false;
+    };
+    if (!added()) {
+      Entered entered(*this, {.kind = Step::Kind::kItem, .index = i, .item = item_name(a[i], role)});
+      return member(a[i], b[i], role);
+    }
+    const char* side = a.size() > b.size() ? "left" : "right";
+    differ([&] { return fmt::format("{} stands only on the {}", one(longer[i]), side); });
+    // On the other side, what stands in its place.
+    auto show = [&](const V& list, Span& place) {
+      if (list.empty()) return;
+      const auto& item = list[std::min(i, list.size() - 1)];
+      Span found;
+      if constexpr (std::is_same_v<typename V::value_type, Binding>) found = item.var.span();
+      if constexpr (is_handle<typename V::value_type>) {
+        if (!item.template is<Var>() || is_binding(role)) found = item.span();
+      }
+      if (found) place = found;
+    };
+    show(a, options_.difference->left);
+    show(b, options_.difference->right);
+    return false;
+  }
+  // Tried without telling; what it mapped stays when asked for and they are equal.
+  enum class Keep : uint8_t { kNo, kYes };
+  template <class V>
+  bool would_equal(const V& a, const V& b, Role role, Keep keep) {
+    size_t before = introduced_.size();
+    ++trials_;
+    bool equal = member(a, b, role);
+    --trials_;
+    if (equal && keep == Keep::kYes) return true;
+    for (; introduced_.size() > before; introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
+    }
+    return equal;
+  }
+
+  bool var(const VarRef& a, const VarRef& b, Role role) {
+    auto left = left_.find(a.get());
+    auto right = right_.find(b.get());
+    if (left != left_.end() || right != right_.end()) {
+      bool same = left != left_.end() && right != right_.end() && left->second == b.get() && right->second == a.get();
+      return same || differ([&] { return both(a, b); });
+    }
+    if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ([&] { return both(a, b); });
+    left_.emplace(a.get(), b.get());
+    right_.emplace(b.get(), a.get());
+    introduced_.emplace_back(a.get(), b.get());
+    return node(a.type(), b.type(), role);
+  }
+
+  EqualOptions options_;
+  std::vector<Step> steps_;
+  int trials_ = 0;
+  std::unordered_map<const NodeHeader*, const NodeHeader*> left_, right_;
+  std::vector<std::pair<const NodeHeader*, const NodeHeader*>> introduced_;  // in order
+};
+
+class HashVisitor {
+ public:
+  explicit HashVisitor(const EqualOptions& options) : options_(options) {}
+
+  void node(const NodeRef& a, Role role) {
+    mix(static_cast<uint64_t>(a.kind()));
+    if (a.is<Var>()) return var(cast<Var>(a), role);
+    if (is_expr_kind(a.kind())) {
+      if (const PrimType* prim = cast_handle<Expr>(a).type().as<PrimType>()) leaf(prim->dtype);
+    }
+    size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
+    dispatch(a, [&](const auto& payload) { members(payload, role == Role::kBindsDeep); });
+    for (; outer < introduced_.size(); introduced_.pop_back()) numbers_.erase(introduced_.back());
+  }
+  uint64_t result() const { return state_; }
+
+ private:
+  void mix(uint64_t value) { state_ = XXH3_64bits_withSeed(&value, sizeof value, state_); }
+  void bytes(const void* data, size_t size) { mix(XXH3_64bits(data, size)); }
+
+  template <class T>
+  void members(const T& a, bool deep) {
+    for_each_field<T>([&](const auto& f) {
+      if (f.role == Role::kHint) return;
+      member(a.*f.member, deep && f.role == Role::kField ? Role::kBindsDeep : f.role);
+    });
+  }
+  template <class V>
+  void member(const V& a, Role role) {
+    if constexpr (is_handle<V>) {
+      node(a, role);
+    } else if constexpr (IsVector<V>::value) {
+      mix(a.size());
+      for (const auto& item : a) member(item, role);
+    } else if constexpr (IsOptional<V>::value) {
+      mix(a.has_value());
+      if (a) member(*a, role);
+    } else if constexpr (HasFields<V>) {
+      if constexpr (std::is_same_v<V, Binding>) {
+        if (a.value.template is<Function>()) node(a.var, Role::kBinds);
+      }
+      members(a, false);
+    } else {
+      leaf(a);
+    }
+  }
+  void leaf(const Tensor& tensor) {
+    leaf(tensor.dtype());
+    bytes(tensor.shape().data(), tensor.shape().size() * sizeof(int64_t));
+    bytes(tensor.raw(), tensor.bytes());
+  }
+  void leaf(DType dtype) {
+    mix(static_cast<uint64_t>(dtype.code) << 32 | static_cast<uint64_t>(dtype.bits) << 16 | dtype.lanes);
+  }
+  void leaf(const Attrs& attrs) {
+    std::string text = to_string(AttrValue(attrs), [](const Expr&) { return "?"; });
+    bytes(text.data(), text.size());
+    AttrValue(attrs).visit_exprs([&](const Expr& expr) { node(expr, Role::kField); });
+  }
+  void leaf(const std::string& text) { bytes(text.data(), text.size()); }
+  void leaf(double value) { mix(std::bit_cast<uint64_t>(value)); }
+  template <class E>
+  requires(std::integral<E> || std::is_enum_v<E>) void leaf(E value) { mix(static_cast<uint64_t>(value)); }
+
+  void var(const VarRef& a, Role role) {
+    auto [it, added] = numbers_.emplace(a.get(), numbers_.size());
+    if (!added) return mix(it->second);
+    if (!is_binding(role) && !options_.map_free_vars) {
+      numbers_.erase(it);
+      return leaf(a->name);
+    }
+    mix(it->second);
+    introduced_.push_back(a.get());
+    node(a.type(), role);
+  }
+
+  EqualOptions options_;
+  std::vector<const NodeHeader*> introduced_;
+  uint64_t state_ = 0x9e3779b97f4a7c15;
+  std::unordered_map<const NodeHeader*, uint64_t> numbers_;
+};
+
+}  // namespace
+
+bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options) {
+  return EqualVisitor(options).node(a, b, Role::kField);
+}
+
+namespace {
+
+// The function without the attribute that repeats its name.
+Expr nameless(const Expr& function) {
+  auto without = [&](auto node) -> Expr {
+    node.attrs = node.attrs.without("global_symbol");
+    return make(std::move(node), function.type(), function.span());
+  };
+  if (const Function* graph = function.as<Function>()) return without(*graph);
+  if (const PrimFunc* program = function.as<PrimFunc>()) return without(*program);
+  return function;
+}
+
+// A function that only `a` has; on the other side it may stand under another name.
+Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
+  const Expr& function = a.functions.at(name);
+  Difference result{fmt::format("function '{}' is missing on the {}", name, on_left ? "left" : "right"), {}, {}};
+  (on_left ? result.right : result.left) = function.span();
+  for (const auto& [twin, candidate] : b.functions) {
+    if (a.find(twin) || !structural_equal(nameless(function), nameless(candidate))) continue;
+    result.text += fmt::format("; '{}' there is equal to it", twin);
+    (on_left ? result.left : result.right) = candidate.span();
+    return result;
+  }
+  return result;
+}
+
+}  // namespace
+
+bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options) {
+  auto differ = [&](Difference found) {
+    if (options.difference) *options.difference = std::move(found);
+    return false;
+  };
+  if (!(a.attrs == b.attrs)) return differ({"module, " + both(a.attrs, b.attrs, "attrs"), {}, {}});
+  if (!(a.global_infos == b.global_infos))
+    return differ({"the module's devices and meshes (module_global_infos)", {}, {}});
+  // Names first: who calls a function that is called otherwise differs by that alone.
+  for (const auto& [name, function] : a.functions) {
+    if (!b.find(name)) return differ(missing(a, b, name, false));
+  }
+  for (const auto& [name, function] : b.functions) {
+    if (!a.find(name)) return differ(missing(b, a, name, true));
+  }
+  for (const auto& [name, function] : a.functions) {
+    if (structural_equal(function, *b.find(name), options)) continue;
+    if (options.difference) options.difference->text = fmt::format("{}: {}", name, options.difference->text);
+    return false;
+  }
+  return true;
+}
+
+uint64_t structural_hash(const NodeRef& node, const EqualOptions& options) {
+  HashVisitor visitor(options);
+  visitor.node(node, Role::kField);
+  return visitor.result();
+}
+
+}  // namespace relaxc

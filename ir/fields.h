@@ -1,0 +1,35 @@
+// Members of nodes by their C++ types, for what derives from fields(). Internal to visit.cc and equal.cc.
+#pragma once
+#include "ir/visit.h"
+
+namespace relaxc {
+
+template <class V>
+struct IsVector : std::false_type {};
+template <class E>
+struct IsVector<std::vector<E>> : std::true_type {};
+template <class V>
+struct IsOptional : std::false_type {};
+template <class E>
+struct IsOptional<std::optional<E>> : std::true_type {};
+template <class V>
+constexpr bool is_handle = std::derived_from<V, NodeRef>;
+template <class V>
+constexpr bool is_exact = !std::is_void_v<typename RefTarget<V>::type>;
+
+// dispatch(node, f) calls f with the payload.
+template <class F>
+decltype(auto) dispatch(const NodeRef& node, F&& f) {
+  switch (node.kind()) {
+#define X(name)           \
+  case NodeKind::k##name: \
+    return f(*node.as<name>());
+    RELAXC_NODE_KINDS(X)
+#undef X
+  }
+  CHECK(false, "unknown node kind");
+}
+
+inline bool is_binding(Role role) { return role == Role::kBinds || role == Role::kBindsDeep; }
+
+}  // namespace relaxc
