@@ -188,7 +188,7 @@ void Printer::for_loop(const Stmt& stmt) {
     }
     return true;
   };
-  for (const For* loop = stmt.as<For>(); loop && fits(*loop); loop = loop->body.as<For>()) {
+  for (const For* loop = stmt.as<For>(); loop && fits(*loop) && !is_marked(loop); loop = loop->body.as<For>()) {
     extents.push_back(expr(loop->extent));
     nest.push_back(loop);
   }
@@ -211,7 +211,7 @@ void Printer::for_loop(const Stmt& stmt) {
   std::string var = names_.define(loop.var);
   if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
   std::string head = is_plain(loop) ? "range" : fmt::format("T.{}", info(loop.kind).name);
-  line(fmt::format("for {} in {}({}):", var, head, args));
+  line(fmt::format("for {} in {}({}):{}", var, head, args, mark(&loop)));
   body(loop.body);
 }
 
@@ -273,7 +273,7 @@ void Printer::block_body(const Block& node) {
 }
 
 void Printer::block(const Block& node) {
-  line(fmt::format("with {}({}):", spelled("T.block"), quoted(node.name)));
+  line(fmt::format("with {}({}):{}", spelled("T.block"), quoted(node.name), mark(&node)));
   Indent indent(*this);
   Scope scope(*this);
   block_axes(node);

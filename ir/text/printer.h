@@ -21,6 +21,8 @@ struct PrintOptions {
   // names the file, which is looked for in the text's folder. Throws CompileError when it cannot be written.
   std::string constants_file = {};
   Dialect dialect = Dialect::kTvm23;
+  // Payloads of loops and blocks whose first line ends in `# <-- here`.
+  std::vector<const void*> marked = {};
 };
 
 std::string print_module(const IRModule& module, const PrintOptions& options = {});

@@ -1,6 +1,8 @@
 // The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
 // (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
 #pragma once
+#include <algorithm>
+
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
 #include "ir/visit.h"
@@ -108,6 +110,10 @@ class Printer {
   std::string target_name(const VarRef& var);
   static bool is_redundant_annotation(const Binding& binding);
 
+  bool is_marked(const void* payload) const {
+    return std::find(options_.marked.begin(), options_.marked.end(), payload) != options_.marked.end();
+  }
+  const char* mark(const void* payload) const { return is_marked(payload) ? "  # <-- here" : ""; }
   void line(std::string_view text);
   struct Indent {
     explicit Indent(Printer& p) : printer(p) { ++printer.depth_; }

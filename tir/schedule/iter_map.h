@@ -1,0 +1,41 @@
+// How the values of a block's axes come from the loops around it. A value is a sum of digits: a digit of a loop (or of
+// a sum of digits that runs over all of 0, 1, ...) in mixed radix, (source // lower) % extent, times a scale.
+// Splitting, fusing and tiling loops give such sums; from them follows whether each iteration meets other axis values,
+// and how values divide into an outer and an inner part.
+#pragma once
+#include "tir/schedule/tree.h"
+
+namespace relaxc::scheduling {
+
+struct IterDigit {
+  size_t source;  // in IterMap::sources
+  Expr lower, extent, scale;
+  Expr value;  // (source // lower) % extent as an expression
+};
+struct IterSum {
+  std::vector<IterDigit> digits;  // by scale, largest first
+  Expr base;                      // what does not depend on the loops
+  Expr extent;                    // the values are base + [0, extent), not all of them perhaps
+};
+struct IterSource {
+  Expr value;  // the loop's variable, or the sum that counts on its own
+  Expr extent;
+  std::vector<IterDigit> parts;  // of a sum
+};
+struct IterMap {
+  std::vector<IterSource> sources;
+  std::vector<IterSum> sums;  // one per value
+};
+
+// The values as sums of digits of the loops' variables; nullopt (`why` says where) when one has another form.
+std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<TreeNode*>& loops,
+                                     const Analyzer& facts, std::string* why = nullptr);
+// Whether two iterations of the loops never give all values alike; `why` says for which loop they do.
+bool is_injective(const IterMap& map, const Analyzer& facts, std::string* why = nullptr);
+
+// The block's axes against the loops around it; kept in TreeNode::affine.
+bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
+// The same for some of the loops, the others standing still.
+bool has_affine_bindings(const TreeNode* block, const std::vector<TreeNode*>& loops, std::string* why = nullptr);
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,209 @@
+#include "support/diagnostic.h"
+#include "tir/schedule/iter_map.h"
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// An axis divided between the loops outside and inside: value = outer * extent + inner.
+struct Divided {
+  Expr outer, inner, extent;
+};
+
+Expr sum_of(const std::vector<IterDigit>& digits, const Expr& base) {
+  Expr result = base;
+  for (const IterDigit& digit : digits) result = result + digit.value * digit.scale;
+  return result;
+}
+
+}  // namespace
+
+BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
+  Step step(*this, PrimitiveId::k_blockize, target, preserve_unit_iters);
+  if (const Blocks* list = std::get_if<Blocks>(&target); list && list->size() != 1)
+    fail_unsupported({}, "blockize of several blocks is not supported yet");
+  TreeNode* top = std::holds_alternative<Blocks>(target) ? step.block(std::get<Blocks>(target)[0])
+                                                         : std::visit(
+                                                               [&](const auto& rv) -> TreeNode* {
+                                                                 if constexpr (requires { rv.var; })
+                                                                   return step.node(rv.var);
+                                                                 return nullptr;
+                                                               },
+                                                               target);
+  Tree& tree = *top->tree;
+  std::vector<TreeNode*> below = blocks_below(top);
+  if (below.size() != 1) step.refuse({top}, fmt::format("the subtree holds {} blocks, expected one", below.size()));
+  TreeNode* inner = below[0];
+  if (!inner->parent) step.refuse({top}, "nothing can stand around the root block");
+  if (top->is_loop()) step.require(has_other_statements(top), top);
+  std::vector<TreeNode*> loops = loops_above(inner), inside;
+  for (TreeNode* at = inner; at != top; at = at->parent) inside.insert(inside.begin(), at->parent);
+  std::vector<Expr> values;
+  for (const IterVar& axis : inner->block->iter_vars) values.push_back(axis.value);
+  std::string why;
+  std::optional<IterMap> map = find_iter_map(values, loops, tree.facts, &why);
+  if (!map) step.refuse({inner}, fmt::format("in block '{}' {}", inner->block->name, why));
+  if (inner->block->init && !has_affine_bindings(inner, inside, &why)) step.refuse({inner}, why);
+  size_t first_inside = loops.size() - inside.size();
+
+  std::vector<Divided> parts;
+  for (size_t a = 0; a < values.size(); ++a) {
+    const IterSum& sum = map->sums[a];
+    std::vector<IterDigit> low, high;
+    for (const IterDigit& digit : sum.digits) {
+      bool is_inside = digit.source >= first_inside && digit.source < loops.size();
+      if (digit.source >= loops.size()) {  // a fused sum: all of its parts on one side
+        is_inside = mentions_any(digit.value, inside);
+        std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
+        if (is_inside && mentions_any(digit.value, outside))
+          step.refuse({inner, top},
+                      fmt::format("axis '{}' mixes loops in- and outside", inner->block->iter_vars[a].var->name));
+      }
+      (is_inside ? low : high).push_back(digit);
+    }
+    DType dtype = dtype_of(values[a]);
+    Expr zero = int_imm(0, dtype), extent = int_imm(1, dtype);
+    for (const IterDigit& digit : low) extent = extent + (digit.extent - int_imm(1, dtype)) * digit.scale;
+    extent = tree.facts.simplify(extent);
+    Expr inner_value = sum_of(low, zero), outer_value = tree.facts.simplify(sum_of(high, sum.base));
+    Expr quotient = tree.facts.simplify(floor_div(outer_value, extent));
+    if (!tree.facts.can_prove_equal(quotient * extent, outer_value))
+      step.refuse({inner, top}, fmt::format("axis '{}' does not divide into tiles of {}",
+                                            inner->block->iter_vars[a].var->name, debug_print(extent)));
+    parts.push_back({quotient, inner_value, extent});
+  }
+
+  // Conditions on one side go there; the bound of an axis becomes one of the tile's position.
+  std::vector<Expr> outer_conditions, inner_conditions;
+  std::vector<VarRef> outer_vars;
+  std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
+  for (const IterVar& axis : inner->block->iter_vars)
+    outer_vars.push_back(make_var(axis.var->name + "o", axis.var.type()));
+  for (const Expr& condition : conjuncts(inner->block->predicate)) {
+    bool in = mentions_any(condition, inside), out = mentions_any(condition, outside);
+    if (!in || !out) {
+      (in ? inner_conditions : outer_conditions).push_back(condition);
+      continue;
+    }
+    bool is_bound = false;
+    for (size_t a = 0; a < values.size() && !is_bound; ++a) {
+      const Range& domain = inner->block->iter_vars[a].domain;
+      Expr end = domain.min + domain.extent;
+      Expr position = outer_vars[a] * parts[a].extent + parts[a].inner;
+      const Binary* compare = condition.as<Binary>();
+      if (!compare || compare->op != BinaryOp::kLT) continue;
+      if (!tree.facts.can_prove_equal(end - values[a], compare->b - compare->a)) continue;
+      inner_conditions.push_back(position < end);
+      // Tiles that begin behind the end are none.
+      Expr begins = parts[a].outer * parts[a].extent < end;
+      if (!tree.facts.can_prove(begins)) outer_conditions.push_back(tree.facts.simplify(begins));
+      is_bound = true;
+    }
+    if (!is_bound) step.refuse({inner, top}, "a condition of the block ties loops in- and outside together");
+  }
+
+  Block outer{.name = tree.fresh_block_name(inner->block->name + "_o"),
+              .iter_vars = {},
+              .predicate = conjunction(outer_conditions),
+              .reads = {},
+              .writes = {},
+              .annotations = {},
+              .alloc_buffers = {},
+              .match_buffers = {},
+              .init = std::nullopt,
+              .body = no_op()};
+  VarMap positions, fixed;  // old axes; outer axes that are left out
+  std::vector<IterVar> inner_axes;
+  for (size_t a = 0; a < values.size(); ++a) {
+    const IterVar& axis = inner->block->iter_vars[a];
+    Expr one = int_imm(1, dtype_of(axis.var)), end = axis.domain.min + axis.domain.extent;
+    Expr tiles = tree.facts.can_prove_equal(parts[a].extent, end)
+                     ? one
+                     : tree.facts.simplify(floor_div(end + parts[a].extent - one, parts[a].extent));
+    Expr outer_at = outer_vars[a];
+    if (is_int(tiles, 1) && !preserve_unit_iters) {
+      outer_at = int_imm(0, dtype_of(axis.var));
+      fixed.emplace(outer_vars[a].get(), outer_at);
+    } else {
+      outer.iter_vars.push_back({outer_vars[a], {int_imm(0, dtype_of(axis.var)), tiles}, axis.kind, parts[a].outer});
+    }
+    Expr at = outer_at * parts[a].extent;
+    if (is_int(parts[a].extent, 1) && !preserve_unit_iters) {
+      positions.emplace(axis.var.get(), tree.facts.simplify(at));
+      continue;
+    }
+    VarRef tile_var = make_var(axis.var->name + "i", axis.var.type());
+    positions.emplace(axis.var.get(), at + tile_var);
+    inner_axes.push_back({tile_var, {int_imm(0, dtype_of(axis.var)), parts[a].extent}, axis.kind, parts[a].inner});
+  }
+  for (Expr& condition : inner_conditions) condition = substitute(condition, fixed);
+
+  // The init moves to the outer block, in a nest of the spatial loops inside.
+  if (inner->block->init) {
+    VarMap vars, axes;
+    std::vector<std::pair<VarRef, Expr>> nest;
+    std::vector<TreeNode*> reduce_loops;
+    for (TreeNode* loop : inside) {
+      bool spatial = false;
+      for (const IterVar& axis : inner_axes)
+        spatial = spatial || (axis.kind == IterKind::kSpatial && mentions(axis.value, loop->loop->var));
+      if (!spatial) {
+        reduce_loops.push_back(loop);
+        continue;
+      }
+      VarRef var = make_var(loop->loop->var->name + "_init", loop->loop->var.type());
+      nest.emplace_back(var, substitute(loop->loop->extent, vars));
+      vars.emplace(loop->loop->var.get(), var);
+    }
+    Block init{.name = tree.fresh_block_name(inner->block->name + "_init"),
+               .iter_vars = {},
+               .predicate = std::nullopt,
+               .reads = {},
+               .writes = {},
+               .annotations = {},
+               .alloc_buffers = {},
+               .match_buffers = {},
+               .init = std::nullopt,
+               .body = substitute(*inner->block->init, positions)};
+    for (const IterVar& axis : inner_axes) {
+      if (axis.kind != IterKind::kSpatial) continue;
+      VarRef var = make_var(axis.var->name, axis.var.type());
+      axes.emplace(axis.var.get(), var);
+      init.iter_vars.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
+    }
+    init.body = substitute(init.body, axes);
+    std::vector<Expr> kept;
+    for (const Expr& condition : inner_conditions) {
+      if (!mentions_any(condition, reduce_loops)) kept.push_back(substitute(condition, vars));
+    }
+    init.predicate = conjunction(kept);
+    TreeNode* init_node = tree.new_block(init);
+    refresh_regions(init_node);
+    Stmt stmt = tree.stmt(*init_node);
+    for (size_t i = nest.size(); i-- > 0;) stmt = loop(nest[i].first, nest[i].second, stmt);
+    outer.init = stmt;
+  }
+
+  Block& content = *inner->block;
+  if (!inner->children.empty()) step.refuse({inner}, "the block holds blocks already");
+  content.body = substitute(content.body, positions);
+  content.init.reset();
+  content.iter_vars = inner_axes;
+  content.predicate = conjunction(inner_conditions);
+  inner->affine.reset();
+  for (const IterVar& axis : inner_axes) tree.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+  bool partial = inner->partial;
+  TreeNode* block = tree.new_block(std::move(outer));
+  block->partial = partial;
+  tree.replace(top, block);
+  tree.append(block, top);
+  refresh_regions(inner);
+  refresh_regions(block);
+  refresh_regions_above(block);
+  return step.block_result(block);
+}
+
+}  // namespace relaxc

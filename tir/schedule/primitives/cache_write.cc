@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, std::string storage_scope,
+                              Blocks consumer_blocks) {
+  Step step(*this, PrimitiveId::k_cache_write, block_rv, write_buffer_index, storage_scope, consumer_blocks);
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  TreeNode* scope = scope_of(block);
+  if (!scope) step.refuse({block}, "the root block has no place outside");
+  step.require(has_other_statements(scope), scope);
+  step.require(not_complete_or_reduction(block), block);
+  if (block->partial) step.refuse({block}, fmt::format("block '{}' may leave elements unwritten", block->block->name));
+  Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
+  const BufferRegion& write = *write_of(block, buffer);
+  std::vector<TreeNode*> readers_of_buffer = readers(scope, buffer);
+  std::erase(readers_of_buffer, block);
+  for (TreeNode* reader : readers_of_buffer) {
+    if (precedes(reader, block))
+      step.refuse({reader, block}, fmt::format("block '{}' reads '{}' before '{}' writes it", reader->block->name,
+                                               buffer->name, block->block->name));
+  }
+  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks);
+  for (TreeNode* consumer : consumers) {
+    if (std::find(readers_of_buffer.begin(), readers_of_buffer.end(), consumer) == readers_of_buffer.end())
+      step.refuse({consumer},
+                  fmt::format("block '{}' does not read '{}' in the same scope", consumer->block->name, buffer->name));
+  }
+  // Copying back must not touch what the block leaves alone.
+  std::vector<const NodeHeader*> seen;
+  for (const Range& range : write.ranges) {
+    bool is_axis = false, uses_axis = false;
+    for (const IterVar& axis : block->block->iter_vars) {
+      uses_axis = uses_axis || mentions(range.min, axis.var);
+      if (same_node(range.min, axis.var) && std::count(seen.begin(), seen.end(), axis.var.get()) == 0) {
+        is_axis = true;
+        seen.push_back(axis.var.get());
+      }
+    }
+    if (uses_axis && !is_axis && !allocating_block(tree, buffer))
+      step.refuse({block}, fmt::format("block '{}' is not known to write all of a box of '{}'", block->block->name,
+                                       buffer->name));
+  }
+  std::vector<TreeNode*> involved{block};
+  involved.insert(involved.end(), readers_of_buffer.begin(), readers_of_buffer.end());
+  TreeNode* place = involved.size() > 1 ? common_ancestor(involved) : scope;
+  // Copied once per iteration, a result must be final in it.
+  for (const IterVar& axis : block->block->iter_vars) {
+    for (const TreeNode* at = place; at && at->is_loop(); at = at->parent) {
+      if (axis.kind == IterKind::kReduce && mentions(axis.value, at->loop->var))
+        step.refuse({block, place}, fmt::format("loop '{}', which readers of '{}' share, drives the reduce axis '{}'",
+                                                at->loop->var->name, buffer->name, axis.var->name));
+    }
+  }
+  for (TreeNode* reader : readers_of_buffer) {
+    bool takes_cache = std::find(consumers.begin(), consumers.end(), reader) != consumers.end();
+    if (!takes_cache && child_towards(place, reader)->position() <= child_towards(place, block)->position())
+      step.refuse({reader, block},
+                  fmt::format("no place is behind '{}' and before all readers of '{}'; name those that "
+                              "shall read the cache in consumer_blocks",
+                              block->block->name, buffer->name));
+  }
+  BufferType type = buffer_type(buffer);
+  type.scope = storage_scope;
+  type.strides.clear();
+  type.elem_offset.reset();
+  type.data.reset();
+  Buffer cache = make_var(fmt::format("{}_{}", buffer->name, storage_scope), make(std::move(type)));
+  std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
+  TreeNode* nest = copy_nest(tree, cache->name, cache, buffer, region);
+  tree.insert(place, child_towards(place, block)->position() + 1, nest);
+  scope->block->alloc_buffers.push_back(cache);
+  replace_buffer(block, buffer, cache);
+  for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
+  TreeNode* copy = blocks_below(nest)[0];
+  refresh_regions_above(copy);
+  return step.block_result(copy);
+}
+
+}  // namespace relaxc

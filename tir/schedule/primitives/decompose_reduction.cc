@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "tir/schedule/iter_map.h"
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
+  Step step(*this, PrimitiveId::k_decompose_reduction, block_rv, loop_rv);
+  TreeNode* block = step.block(block_rv);
+  TreeNode* loop = step.loop(loop_rv);
+  Tree& tree = *block->tree;
+  step.require(not_reduction(block), block);
+  std::vector<TreeNode*> above = loops_above(block);
+  auto at = std::find(above.begin(), above.end(), loop);
+  if (at == above.end())
+    step.refuse({block, loop},
+                fmt::format("loop '{}' is not around block '{}'", loop->loop->var->name, block->block->name));
+  std::vector<TreeNode*> outside(above.begin(), at), inside(at, above.end());
+  // Iterations that repeat an update would need the init each time.
+  std::string why;
+  if (!has_affine_bindings(block, inside, &why)) step.refuse({block}, why);
+
+  // Loops inside that drive spatial axes are made again for the init; the others are left out.
+  std::vector<TreeNode*> left_out, init_loops;
+  VarMap vars;
+  for (TreeNode* inner : above) {
+    bool spatial = false, reduce = false;
+    for (const IterVar& axis : block->block->iter_vars) {
+      if (mentions(axis.value, inner->loop->var)) (axis.kind == IterKind::kSpatial ? spatial : reduce) = true;
+    }
+    bool is_outside = std::find(outside.begin(), outside.end(), inner) != outside.end();
+    if (reduce && is_outside)
+      step.refuse({block, inner}, fmt::format("loop '{}', outside of '{}', drives a reduce axis",
+                                              inner->loop->var->name, loop->loop->var->name));
+    if (reduce && spatial)
+      step.refuse({block, inner}, fmt::format("loop '{}' drives spatial and reduce axes", inner->loop->var->name));
+    if (is_outside) continue;
+    if (!spatial) left_out.push_back(inner);
+    if (!spatial) continue;
+    ForKind kind = binds_thread(inner->loop->kind) ? ForKind::kSerial : inner->loop->kind;
+    init_loops.push_back(tree.new_loop(inner->loop->var->name + "_init", substitute(inner->loop->extent, vars), kind));
+    vars.emplace(inner->loop->var.get(), init_loops.back()->loop->var);
+  }
+  std::vector<Expr> conditions;
+  for (const Expr& condition : conjuncts(block->block->predicate)) {
+    if (!mentions_any(condition, left_out)) {
+      conditions.push_back(substitute(condition, vars));
+      continue;
+    }
+    bool mixed = mentions_any(condition, outside);
+    for (const TreeNode* inner : inside) {
+      bool is_left_out = std::find(left_out.begin(), left_out.end(), inner) != left_out.end();
+      mixed = mixed || (!is_left_out && mentions(condition, inner->loop->var));
+    }
+    if (mixed) step.refuse({block}, "a condition of the block ties spatial and reduce loops together");
+  }
+  VarMap axes;
+  Block init{.name = tree.fresh_block_name(block->block->name + "_init"),
+             .iter_vars = {},
+             .predicate = conjunction(conditions),
+             .reads = {},
+             .writes = block->block->writes,
+             .annotations = {},
+             .alloc_buffers = {},
+             .match_buffers = {},
+             .init = std::nullopt,
+             .body = *block->block->init};
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (axis.kind != IterKind::kSpatial) continue;
+    VarRef var = make_var(axis.var->name, axis.var.type());
+    axes.emplace(axis.var.get(), var);
+    init.iter_vars.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
+  }
+  init.body = substitute(init.body, axes);
+  for (BufferRegion& write : init.writes) {
+    for (Range& range : write.ranges) range = {substitute(range.min, axes), substitute(range.extent, axes)};
+  }
+  TreeNode* init_block = tree.import(make(std::move(init)))[0];
+  refresh_regions(init_block);
+  TreeNode* nest = tree.wrap(init_block, init_loops);
+  tree.insert(loop->parent, loop->position(), nest);
+  block->block->init.reset();
+  block->block->name = tree.fresh_block_name(block->block->name + "_update");
+  refresh_regions(block);
+  refresh_regions_above(block);
+  return step.block_result(init_block);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,22 @@
+#include "support/diagnostic.h"
+#include "tir/schedule/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::get_block(std::string name, std::optional<std::string> func_name) {
+  Step step(*this, PrimitiveId::k_get_block, name, func_name);
+  Tree& tree = step.tree_of_function(func_name.value_or(""));
+  if (TreeNode* found = tree.find_block(name)) return step.block_result(found);
+  std::vector<TreeNode*> of_that_name;
+  std::string names = "root";
+  for (TreeNode* block : tree.blocks()) {
+    names += ", " + block->block->name;
+    if (block->block->name == name) of_that_name.push_back(block);
+  }
+  if (of_that_name.empty()) fail({}, "get_block: there is no block '{}'; there are: {}", name, names);
+  step.refuse(of_that_name, fmt::format("{} blocks have the name '{}'", of_that_name.size(), name));
+}
+
+}  // namespace relaxc

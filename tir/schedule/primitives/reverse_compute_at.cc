@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// The consumer's axes for what these writers have made of the buffer in one iteration; refuses by returning why.
+std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
+                                               const std::vector<TreeNode*>& makers) {
+  const BufferRegion& read = *read_of(block, buffer);
+  const Analyzer& facts = block->tree->facts;
+  bool exact = true;
+  auto made = region_at(makers, buffer, AccessKind::kWrite, loop);
+  AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
+  if (!exact)
+    return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
+                       buffer->name);
+  for (const Range& range : read.ranges) {
+    if (!is_int(range.extent, 1))
+      return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
+                         buffer->name);
+  }
+  auto all = region_at(makers, buffer, AccessKind::kWrite, nullptr);
+  std::vector<Range> needed = region_at(block, read, nullptr);
+  for (size_t d = 0; d < needed.size(); ++d) {
+    if (!covers((*all)[d], needed[d], facts))
+      return fmt::format("block '{}' reads more of '{}' than its producers write", block->block->name, buffer->name);
+  }
+  return ranges;
+}
+
+}  // namespace
+
+void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
+  Step step(*this, PrimitiveId::k_reverse_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
+  TreeNode* block = step.block(block_rv);
+  TreeNode* loop = step.loop(loop_rv);
+  const std::string& name = block->block->name;
+  const std::string& loop_name = loop->loop->var->name;
+  step.require(not_movable(block), block);
+  step.require(not_complete(block), block);
+  if (scope_of(block) != scope_of(loop))
+    step.refuse({block, loop}, fmt::format("block '{}' and loop '{}' are in different blocks", name, loop_name));
+  if (is_ancestor(loop, block))
+    step.refuse({block, loop}, fmt::format("block '{}' is in loop '{}' already", name, loop_name));
+  if (precedes(block, loop))
+    step.refuse({block, loop}, fmt::format("block '{}' comes before loop '{}'", name, loop_name));
+  for (const BufferRegion& write : block->block->writes) {
+    for (TreeNode* reader : readers(scope_of(block), write.buffer)) {
+      if (precedes(reader, block))
+        step.refuse({reader, block}, fmt::format("block '{}' reads '{}' before '{}' writes it", reader->block->name,
+                                                 write.buffer->name, name));
+    }
+  }
+  std::vector<TreeNode*> inside;
+  size_t last = 0;
+  std::vector<TreeNode*> outer{loop};
+  for (TreeNode* at : loops_above(loop)) outer.push_back(at);
+  for (TreeNode* producer : producers_of(block)) {
+    if (!is_ancestor(loop, producer)) {
+      if (!precedes(producer, loop))
+        step.refuse({producer, loop},
+                    fmt::format("producer '{}' comes after loop '{}'", producer->block->name, loop_name));
+      continue;
+    }
+    if (producer->carried)
+      step.refuse({producer}, fmt::format("producer '{}' takes what an earlier iteration made", producer->block->name));
+    // Results are final once the reduce loops are done.
+    for (const IterVar& axis : producer->block->iter_vars) {
+      if (axis.kind != IterKind::kSpatial && mentions_any(axis.value, outer))
+        step.refuse({producer, loop},
+                    fmt::format("loop '{}' or one around it drives axis '{}' of producer '{}', whose results are not "
+                                "final there",
+                                loop_name, axis.var->name, producer->block->name));
+    }
+    inside.push_back(producer);
+    last = std::max(last, child_towards(loop, producer)->position() + 1);
+  }
+  if (inside.empty())
+    step.refuse({block, loop}, fmt::format("no producer of block '{}' is in loop '{}'", name, loop_name));
+
+  // The axes follow from what one of the buffers has new; of the others as much must be there.
+  std::string why;
+  std::optional<AxisRanges> ranges;
+  for (const BufferRegion& read : block->block->reads) {
+    if (ranges) break;
+    auto makers = [&](const Buffer& buffer) {
+      std::vector<TreeNode*> result;
+      for (TreeNode* producer : inside) {
+        if (write_of(producer, buffer)) result.push_back(producer);
+      }
+      return result;
+    };
+    if (makers(read.buffer).empty()) continue;
+    auto solved = axes_for(block, read.buffer, loop, makers(read.buffer));
+    if (const std::string* refusal = std::get_if<std::string>(&solved)) {
+      why = *refusal;
+      continue;
+    }
+    AxisRanges& candidate = std::get<AxisRanges>(solved);
+    bool enough = true;
+    for (const BufferRegion& other : block->block->reads) {
+      std::vector<TreeNode*> makers_of_other = makers(other.buffer);
+      if (same_node(other.buffer, read.buffer) || makers_of_other.empty()) continue;
+      auto made = region_at(makers_of_other, other.buffer, AccessKind::kWrite, loop);
+      RunningVars vars;
+      for (size_t a = 0; a < candidate.size(); ++a) {
+        const IterVar& axis = block->block->iter_vars[a];
+        vars.emplace(axis.var.get(), candidate[a].value_or(axis.domain));
+      }
+      for (size_t d = 0; d < other.ranges.size(); ++d) {
+        Range needed = range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts);
+        if (!covers((*made)[d], needed, block->tree->facts)) enough = false;
+      }
+      if (!enough) {
+        why = fmt::format("an iteration of loop '{}' has not yet made all of '{}' that block '{}' reads", loop_name,
+                          other.buffer->name, name);
+        break;
+      }
+    }
+    if (enough) ranges = candidate;
+  }
+  if (!ranges) step.refuse({block, loop}, why);
+  size_t position = loop->children.size();
+  if (index == -2) position = last;
+  if (index >= 0) {
+    position = static_cast<size_t>(index);
+    if (position < last || position > loop->children.size())
+      step.refuse({loop}, fmt::format("position {} is not between the last producer, {}, and the end", index, last));
+  }
+  move_block(*block->tree, block, loop, position, *ranges, preserve_unit_loops);
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

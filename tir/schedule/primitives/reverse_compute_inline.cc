@@ -1,0 +1,97 @@
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+void Schedule::reverse_compute_inline(BlockRV block_rv) {
+  Step step(*this, PrimitiveId::k_reverse_compute_inline, block_rv);
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  const std::string& name = block->block->name;
+  step.require(not_movable(block), block);
+  step.require(not_complete(block), block);
+  const BufferStore* store = single_store(block);
+  if (!store || block->block->init) step.refuse({block}, fmt::format("block '{}' is not a single store", name));
+
+  // The producer: the only one whose result the block alone reads.
+  TreeNode* producer = nullptr;
+  Buffer buffer = store->buffer;
+  for (TreeNode* candidate : producers_of(block)) {
+    const BufferStore* made = single_store(candidate);
+    if (!made || not_complete(candidate) || candidate->block->init || candidate->partial || is_output(candidate))
+      continue;
+    if (readers(scope_of(block), made->buffer).size() != 1) continue;
+    bool later = producer && precedes(producer, candidate);
+    if (producer && !later) continue;
+    producer = candidate;
+    buffer = made->buffer;
+  }
+  if (!producer)
+    step.refuse({block},
+                fmt::format("block '{}' has no producer that is a single store, complete, and read by it alone", name));
+  for (TreeNode* other : producers_of(block)) {
+    if (other != producer && !precedes(other, producer))
+      step.refuse({other, block}, fmt::format("block '{}' also reads what '{}' makes after '{}'", name,
+                                              other->block->name, producer->block->name));
+  }
+  // Each axis is an index of the buffer.
+  std::vector<std::optional<size_t>> dims(block->block->iter_vars.size());
+  bool plain = true;
+  walk(store->value, [&](const BufferLoad& load) {
+    if (!same_node(load.buffer, buffer)) return;
+    plain = plain && !load.predicate;
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      bool found = false;
+      for (size_t a = 0; a < dims.size(); ++a) {
+        if (!same_node(load.indices[d], block->block->iter_vars[a].var)) continue;
+        found = true;
+        plain = plain && (!dims[a] || *dims[a] == d);
+        dims[a] = d;
+      }
+      plain = plain && (found || is_int(buffer_type(buffer).shape[d], 1));
+    }
+  });
+  for (size_t a = 0; a < dims.size(); ++a)
+    plain = plain && (dims[a] || is_int(block->block->iter_vars[a].domain.extent, 1));
+  if (!plain)
+    step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at its own axes", name, buffer->name));
+  std::vector<Range> needed = region_at(block, *read_of(block, buffer), nullptr);
+  auto made = region_at({producer}, buffer, AccessKind::kWrite, nullptr);
+  for (size_t d = 0; d < needed.size(); ++d) {
+    if (!covers((*made)[d], needed[d], tree.facts))
+      step.refuse({block, producer}, fmt::format("block '{}' reads more of '{}' than '{}' writes", name, buffer->name,
+                                                 producer->block->name));
+  }
+
+  const BufferStore inner = *single_store(producer);
+  VarMap axes, values;
+  for (const IterVar& axis : producer->block->iter_vars) values.emplace(axis.var.get(), axis.value);
+  std::vector<Expr> conditions;
+  for (size_t a = 0; a < dims.size(); ++a) {
+    const IterVar& axis = block->block->iter_vars[a];
+    Expr at = dims[a] ? cast_to(inner.indices[*dims[a]], dtype_of(axis.var)) : axis.domain.min;
+    axes.emplace(axis.var.get(), at);
+    for (const Expr& condition : {at >= axis.domain.min, at < axis.domain.min + axis.domain.extent}) {
+      if (!tree.facts.can_prove(condition)) conditions.push_back(tree.facts.simplify(substitute(condition, values)));
+    }
+  }
+  // The value stands where the buffer was loaded, in the producer's axes.
+  Expr value = rewrite(substitute(store->value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+    return same_node(load->buffer, buffer) ? std::optional(inner.value) : std::nullopt;
+  });
+  std::vector<Expr> indices;
+  for (const Expr& index : store->indices) indices.push_back(substitute(index, axes));
+  Buffer target = store->buffer;
+  producer->block->body = relaxc::store(target, value, indices);
+  producer->block->name = name;
+  refresh_regions(producer);
+  for (const Expr& condition : conditions) restrict_block(producer, condition);
+  TreeNode* scope = scope_of(block);
+  tree.remove(block);
+  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+  refresh_regions_above(producer);
+  step.done();
+}
+
+}  // namespace relaxc

@@ -1,0 +1,92 @@
+#include "tir/schedule/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters, bool disable_predication) {
+  Step step(*this, PrimitiveId::k_split, loop_rv, factors, preserve_unit_iters, disable_predication);
+  TreeNode* node = step.loop(loop_rv);
+  const For& old = *node->loop;
+  Tree& tree = *node->tree;
+  DType dtype = dtype_of(old.var);
+  if (!is_int(old.min, 0)) step.refuse({node}, fmt::format("loop '{}' does not start at 0", old.var->name));
+  if (binds_thread(old.kind) || !old.annotations.empty())
+    step.refuse({node}, fmt::format("loop '{}' is bound to threads or annotated", old.var->name));
+  if (factors.empty()) step.refuse({node}, "there are no factors");
+
+  // The factor left open is what the others leave of the extent, rounded up.
+  Expr product = int_imm(1, dtype);
+  std::optional<size_t> open;
+  std::vector<Expr> extents;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (!factors[i].value) {
+      if (open) step.refuse({node}, "two factors are None; one can be inferred");
+      open = i;
+      extents.push_back(product);
+      continue;
+    }
+    Expr factor = cast_to(step.number(*factors[i].value), dtype);
+    if (auto known = as_int(factor); known && *known < 1)
+      step.refuse({node}, fmt::format("factor {} is not positive", *known));
+    extents.push_back(factor);
+    product = product * factor;
+  }
+  if (open) {
+    Expr one = int_imm(1, dtype);
+    extents[*open] = tree.facts.simplify(floor_div(old.extent + product - one, product));
+    if (is_int(extents[*open], 0)) extents[*open] = one;
+    product = product * extents[*open];
+  }
+  // Too few iterations would drop some.
+  if (!open && !tree.facts.can_prove(product >= old.extent))
+    step.refuse({node},
+                fmt::format("the factors' product is not known to reach the extent of loop '{}'", old.var->name));
+
+  std::vector<TreeNode*> loops;
+  Expr position = int_imm(0, dtype);
+  for (size_t i = 0; i < extents.size(); ++i) {
+    if (!preserve_unit_iters && is_int(extents[i], 1) && extents.size() > 1) {
+      position = position * extents[i];
+      continue;
+    }
+    TreeNode* loop = tree.new_loop(fmt::format("{}_{}", old.var->name, i), extents[i], old.kind);
+    loop->span = node->span;
+    loops.push_back(loop);
+    position = position * extents[i] + loop->loop->var;
+  }
+  if (loops.empty()) loops.push_back(tree.new_loop(old.var->name + "_0", int_imm(1, dtype), old.kind));
+  position = tree.facts.simplify(position);
+  Expr inside = position < old.extent;
+  bool exact = tree.facts.can_prove(inside);
+  if (!exact && disable_predication && open)
+    step.refuse({node},
+                fmt::format("predication is disabled, and the extent of loop '{}' is not known to be a multiple",
+                            old.var->name));
+
+  std::vector<TreeNode*> body = node->children;
+  for (TreeNode* child : body) {
+    tree.detach(child);
+    substitute_below(child, {{old.var.get(), position}});
+    if (exact) continue;
+    for (TreeNode* block : blocks_below(child)) restrict_block(block, inside);
+    if (child->kind == TreeKind::kLeaf) child->leaf = make(IfThenElse{inside, *child->leaf, std::nullopt});
+  }
+  // Statements inside of inner loops, too.
+  if (!exact) {
+    auto guard = [&](auto& self, TreeNode* at) -> void {
+      if (!at->is_loop()) return;
+      for (TreeNode* inner : at->children) {
+        if (inner->kind == TreeKind::kLeaf) inner->leaf = make(IfThenElse{inside, *inner->leaf, std::nullopt});
+        self(self, inner);
+      }
+    };
+    for (TreeNode* child : body) guard(guard, child);
+  }
+  for (TreeNode* child : body) tree.append(loops.back(), child);
+  tree.replace(node, loops.front());
+  for (size_t i = 1; i < loops.size(); ++i) tree.append(loops[i - 1], loops[i]);
+  return step.loop_results(loops);
+}
+
+}  // namespace relaxc

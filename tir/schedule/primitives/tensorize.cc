@@ -1,0 +1,69 @@
+#include "tir/schedule/match_intrin.h"
+#include "tir/schedule/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters) {
+  Step step(*this, PrimitiveId::k_tensorize, block_or_loop, tensor_intrin, preserve_unit_iters);
+  TreeNode* node = step.place(block_or_loop);
+  const TensorIntrin* intrin = step.intrins().find(tensor_intrin);
+  if (!intrin)
+    step.refuse({node}, fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin,
+                                    fmt::join(step.intrins().names(), ", ")));
+  // A loop becomes a block on a copy first, so that a failure leaves the program as it was.
+  if (node->is_loop()) {
+    Schedule trial(node->tree->function(), {.show_program = false});
+    std::vector<TreeNode*> path{trial.tree("").root()};
+    for (size_t i = 0; i < path.size(); ++i) {
+      TreeNode* at = path[i];
+      if (at->is_loop() && same_node(at->loop->var, node->loop->var)) {
+        VarRef var = make_dim("l");
+        trial.nodes_.emplace(var.get(), at);
+        BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
+        std::string why;
+        if (!match_intrin(*trial.nodes_.at(block.var.get()), *intrin, &why))
+          step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+      }
+      path.insert(path.end(), at->children.begin(), at->children.end());
+    }
+  }
+  TreeNode* block = node;
+  if (node->is_loop())
+    block = step.node(blockize(LoopRV{std::get<BlockRV>(block_or_loop).var}, preserve_unit_iters).var);
+  std::string why;
+  std::optional<IntrinMatch> match = match_intrin(*block, *intrin, &why);
+  if (!match) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+  // The implementation on windows of the buffers.
+  PrimFuncRef implementation = with_fresh_variables(intrin->implementation);
+  Block& content = *block->block;
+  content.match_buffers.clear();
+  std::vector<Buffer> params = buffer_params(implementation);
+  for (size_t i = 0; i < params.size(); ++i) {
+    MatchBuffer window{match->regions[i], params[i], {}};
+    const BufferType& type = buffer_type(params[i]);
+    auto define = [&](const Expr& e) {
+      if (e.is<Var>()) window.defines.push_back(cast<Var>(e));
+    };
+    for (const Expr& stride : type.strides) define(stride);
+    if (type.elem_offset) define(*type.elem_offset);
+    content.match_buffers.push_back(std::move(window));
+  }
+  Stmt body = implementation->body;
+  if (const Block* root = body.as<Block>(); root && root->iter_vars.empty()) {
+    content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+    body = root->body;
+  }
+  std::vector<TreeNode*> children = block->children;
+  for (TreeNode* child : children) block->tree->detach(child);
+  content.body = body;
+  content.reads.clear();
+  content.writes.clear();
+  for (const BufferRegion& region : match->reads) content.reads.push_back(region);
+  for (const BufferRegion& region : match->writes) content.writes.push_back(region);
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

@@ -1,0 +1,15 @@
+#include "tir/schedule/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+void Schedule::vectorize(LoopRV loop_rv) {
+  Step step(*this, PrimitiveId::k_vectorize, loop_rv);
+  TreeNode* loop = step.loop(loop_rv);
+  if (Refusal refusal = not_parallel(loop)) step.refuse({loop}, *refusal);
+  loop->loop->kind = ForKind::kVectorized;
+  step.done();
+}
+
+}  // namespace relaxc

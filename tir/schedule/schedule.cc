@@ -1,0 +1,392 @@
+#include "tir/schedule/schedule.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+#include "tir/schedule/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+// ---- The schedule
+
+Schedule::Schedule(IRModule module, ScheduleOptions options)
+    : options_(options), module_(std::move(module)), random_(options.seed) {
+  std::vector<std::string> programs;
+  for (const auto& [name, function] : module_.functions) {
+    if (function.is<PrimFunc>()) programs.push_back(name);
+  }
+  if (programs.size() == 1) working_on_ = programs[0];
+  if (programs.size() > 1 && std::count(programs.begin(), programs.end(), "main")) working_on_ = "main";
+}
+Schedule::Schedule(const PrimFuncRef& function, ScheduleOptions options)
+    : Schedule(IRModule{{{"main", function}}, {}, {}}, options) {}
+Schedule::Schedule(Schedule&&) noexcept = default;
+Schedule::~Schedule() = default;
+
+namespace {
+
+void find_partial(Tree& tree) {
+  for (TreeNode* block : tree.blocks()) {
+    block->partial = block->block->predicate.has_value();
+    RunningVars vars = running(loops_above(block));
+    for (const IterVar& axis : block->block->iter_vars) {
+      auto bounds = bounds_over(axis.value, vars, tree.facts);
+      const Range& domain = axis.domain;
+      bool whole =
+          bounds && tree.facts.can_prove_equal(bounds->min, domain.min) &&
+          tree.facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), domain.min + domain.extent);
+      block->partial = block->partial || !whole;
+    }
+  }
+}
+
+// A block that reads what a block behind it in the same loop made carries values over iterations, and so does one that
+// reads more than the iteration has made so far.
+void find_carried(Tree& tree) {
+  for (TreeNode* reader : tree.blocks()) {
+    TreeNode* scope = scope_of(reader);
+    for (const BufferRegion& read : reader->block->reads) {
+      for (TreeNode* writer : writers(scope, read.buffer)) {
+        if (writer == reader) continue;
+        TreeNode* shared = common_ancestor({writer, reader});
+        if (shared->is_block()) continue;
+        auto written = region_at({writer}, read.buffer, AccessKind::kWrite, shared);
+        std::vector<Range> needed = region_at(reader, read, shared);
+        bool covered = precedes(writer, reader) && written;
+        for (size_t d = 0; covered && d < needed.size(); ++d) covered = covers((*written)[d], needed[d], tree.facts);
+        // The update of a sum reads what the init made and what it added itself.
+        if (!covered || (writer->block->predicate && !reader->block->predicate))
+          writer->carried = reader->carried = true;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Tree& Schedule::tree(const std::string& function) const {
+  const std::string& name = function.empty() ? working_on_ : function;
+  auto it = trees_.find(name);
+  if (it == trees_.end()) {
+    if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
+    auto made = std::make_unique<Tree>(module_.prim_func(name));
+    find_partial(*made);
+    find_carried(*made);
+    it = trees_.emplace(name, std::move(made)).first;
+  }
+  return *it->second;
+}
+
+void Schedule::work_on(const std::string& function) {
+  module_.prim_func(function);
+  working_on_ = function;
+}
+
+IRModule Schedule::module() const {
+  IRModule result = module_;
+  for (const auto& [name, tree] : trees_) result.functions.insert_or_assign(name, tree->function());
+  return result;
+}
+PrimFuncRef Schedule::function(const std::string& name) const { return tree(name).function(); }
+
+Stmt Schedule::get(const BlockRV& block) const {
+  const TreeNode* node = nodes_.at(block.var.get());
+  return node->tree->stmt(*node);
+}
+Stmt Schedule::get(const LoopRV& loop) const {
+  const TreeNode* node = nodes_.at(loop.var.get());
+  return node->tree->stmt(*node);
+}
+int64_t Schedule::get(const Expr& number) const {
+  if (auto value = as_int(number)) return *value;
+  auto it = numbers_.find(number.get());
+  CHECK(it != numbers_.end(), "{} is no number of this schedule", debug_print(number));
+  return it->second;
+}
+
+std::vector<VarRef> Schedule::apply(const Primitive& primitive, const AttrList& arguments, const AttrValue& decision) {
+  AttrList all = arguments;
+  for (size_t i = all.size(); i < primitive.params.size(); ++i) {
+    if (!primitive.params[i].otherwise)
+      fail({}, "{}: argument '{}' is missing", primitive.name, primitive.params[i].name);
+    all.push_back(*primitive.params[i].otherwise);
+  }
+  if (all.size() > primitive.params.size())
+    fail({}, "{} takes {} arguments, got {}", primitive.name, primitive.params.size(), all.size());
+  decision_ = decision;
+  std::vector<VarRef> result = primitive.invoke(*this, all);
+  decision_ = {};
+  return result;
+}
+
+// ---- Index maps
+
+IndexMap::IndexMap(size_t rank, const std::function<Exprs(const Exprs&)>& fn)
+    : map([&] {
+        std::vector<VarRef> params;
+        for (size_t i = 0; i < rank; ++i) params.push_back(make_dim(fmt::format("i{}", i)));
+        std::vector<Expr> results = fn({params.begin(), params.end()});
+        return make(Lambda{params, results}, object_type());
+      }()) {}
+
+Exprs IndexMap::operator()(const Exprs& indices) const {
+  VarMap values;
+  for (size_t i = 0; i < map->params.size(); ++i)
+    values.emplace(map->params[i].get(), cast_to(indices[i], dtype_of(map->params[i])));
+  Exprs result;
+  for (const Expr& e : map->results) result.push_back(substitute(e, values));
+  return result;
+}
+
+// ---- Rows
+
+namespace scheduling {
+
+namespace {
+
+struct BadArgument {
+  const char* expected;
+};
+
+template <class T>
+struct Decode;
+template <class T>
+T decode(const AttrValue& value) {
+  return Decode<T>::from(value);
+}
+
+std::optional<VarRef> as_var(const AttrValue& value) {
+  const Expr* e = value.as<Expr>();
+  return e && e->is<Var>() ? std::optional(cast<Var>(*e)) : std::nullopt;
+}
+// What text writes as a bare literal and C++ as an expression, or the other way round.
+std::optional<int64_t> integer(const AttrValue& value) {
+  if (const int64_t* number = value.as<int64_t>()) return *number;
+  const Expr* e = value.as<Expr>();
+  return e ? as_int(*e) : std::nullopt;
+}
+
+template <>
+struct Decode<BlockRV> {
+  static BlockRV from(const AttrValue& value) {
+    auto var = as_var(value);
+    if (!var) throw BadArgument{"a block"};
+    return {*var};
+  }
+};
+template <>
+struct Decode<LoopRV> {
+  static LoopRV from(const AttrValue& value) {
+    auto var = as_var(value);
+    if (!var) throw BadArgument{"a loop"};
+    return {*var};
+  }
+};
+template <>
+struct Decode<Place> {
+  static Place from(const AttrValue& value) {
+    auto var = as_var(value);
+    if (!var) throw BadArgument{"a block or a loop"};
+    return BlockRV{*var};  // Step::place() looks at what it is
+  }
+};
+template <class T>
+struct Decode<std::vector<T>> {
+  static std::vector<T> from(const AttrValue& value) {
+    std::vector<T> result;
+    if (value.is_none()) return result;
+    const AttrList* list = value.as<AttrList>();
+    if (!list) throw BadArgument{"a list"};
+    for (const AttrValue& item : *list) result.push_back(decode<T>(item));
+    return result;
+  }
+};
+template <>
+struct Decode<Variadic> {
+  static Variadic from(const AttrValue& value) { return {decode<Loops>(value)}; }
+};
+template <>
+struct Decode<Subtree> {
+  static Subtree from(const AttrValue& value) {
+    if (value.as<AttrList>()) return decode<Blocks>(value);
+    return decode<BlockRV>(value);
+  }
+};
+template <>
+struct Decode<Expr> {
+  static Expr from(const AttrValue& value) {
+    if (const int64_t* number = value.as<int64_t>()) return int_imm(*number);
+    if (const Expr* e = value.as<Expr>()) return *e;
+    throw BadArgument{"a number"};
+  }
+};
+template <>
+struct Decode<Factor> {
+  static Factor from(const AttrValue& value) {
+    if (value.is_none()) return std::nullopt;
+    return decode<Expr>(value);
+  }
+};
+template <>
+struct Decode<BufferArg> {
+  static BufferArg from(const AttrValue& value) { return value; }
+};
+template <>
+struct Decode<AttrValue> {
+  static AttrValue from(const AttrValue& value) { return value; }
+};
+template <>
+struct Decode<IndexMap> {
+  static IndexMap from(const AttrValue& value) {
+    const Expr* e = value.as<Expr>();
+    if (!e || !e->is<Lambda>()) throw BadArgument{"a lambda from old positions to new ones"};
+    return IndexMap(cast<Lambda>(*e));
+  }
+};
+template <>
+struct Decode<int64_t> {
+  static int64_t from(const AttrValue& value) {
+    if (auto number = integer(value)) return *number;
+    throw BadArgument{"a whole number"};
+  }
+};
+template <>
+struct Decode<double> {
+  static double from(const AttrValue& value) {
+    if (const double* number = value.as<double>()) return *number;
+    if (auto number = integer(value)) return static_cast<double>(*number);
+    throw BadArgument{"a number"};
+  }
+};
+template <>
+struct Decode<bool> {
+  static bool from(const AttrValue& value) {
+    if (const bool* flag = value.as<bool>()) return *flag;
+    if (auto number = integer(value); number && (*number == 0 || *number == 1)) return *number == 1;
+    throw BadArgument{"True or False"};
+  }
+};
+template <>
+struct Decode<std::string> {
+  static std::string from(const AttrValue& value) {
+    if (const std::string* text = value.as<std::string>()) return *text;
+    throw BadArgument{"a string"};
+  }
+};
+template <>
+struct Decode<DType> {
+  static DType from(const AttrValue& value) {
+    DType result;
+    if (from_attr(value, result)) return result;
+    throw BadArgument{"a dtype"};
+  }
+};
+template <class T>
+struct Decode<std::optional<T>> {
+  static std::optional<T> from(const AttrValue& value) {
+    if (value.is_none()) return std::nullopt;
+    return decode<T>(value);
+  }
+};
+
+std::vector<VarRef> variables(const BlockRV& block) { return {block.var}; }
+std::vector<VarRef> variables(const LoopRV& loop) { return {loop.var}; }
+[[maybe_unused]] std::vector<VarRef> variables(const Expr& number) { return {cast<Var>(number)}; }
+template <class T>
+std::vector<VarRef> variables(const std::vector<T>& items) {
+  std::vector<VarRef> result;
+  for (const T& item : items) result.push_back(variables(item)[0]);
+  return result;
+}
+
+// The method with decoded arguments.
+template <PrimitiveId id, class R, class... Args>
+std::vector<VarRef> invoke_method(Schedule& schedule, R (Schedule::*method)(Args...), const AttrList& arguments) {
+  const Primitive& row = primitives()[static_cast<size_t>(id)];
+  auto run = [&]<size_t... I>(std::index_sequence<I...>) {
+    [[maybe_unused]] auto at = [&]<class T>(std::type_identity<T>, size_t i) -> T {
+      try {
+        return decode<T>(arguments[i]);
+      } catch (const BadArgument& bad) {
+        const Expr* e = arguments[i].as<Expr>();
+        fail(e ? e->span() : Span(), "{}: argument '{}' is {}, expected {}", row.name, row.params[i].name,
+             to_string(arguments[i]), bad.expected);
+      }
+    };
+    // Braces evaluate in order.
+    std::tuple<std::remove_cvref_t<Args>...> decoded{at(std::type_identity<std::remove_cvref_t<Args>>(), I)...};
+    return std::apply([&](auto&&... args) { return (schedule.*method)(std::move(args)...); }, std::move(decoded));
+  };
+  if constexpr (std::is_void_v<R>) {
+    run(std::index_sequence_for<Args...>());
+    return {};
+  } else {
+    return variables(run(std::index_sequence_for<Args...>()));
+  }
+}
+template <PrimitiveId id, auto method>
+std::vector<VarRef> invoke(Schedule& schedule, const AttrList& arguments) {
+  return invoke_method<id>(schedule, method, arguments);
+}
+
+AttrValue parse_default(std::string_view text) {
+  if (text == "{}") return {};
+  if (text == "true" || text == "false") return text == "true";
+  if (text.starts_with('"')) return std::string(text.substr(1, text.size() - 2));
+  return static_cast<int64_t>(std::stoll(std::string(text)));
+}
+
+// "(LoopRV loop, bool flag = true)" taken apart.
+std::vector<Param> parse_params(std::string_view signature) {
+  std::vector<Param> result;
+  signature = signature.substr(1, signature.size() - 2);
+  while (!signature.empty()) {
+    int depth = 0;
+    size_t end = 0;
+    for (; end < signature.size(); ++end) {
+      char c = signature[end];
+      depth += (c == '<' || c == '{') - (c == '>' || c == '}');
+      if (c == ',' && depth == 0) break;
+    }
+    std::string_view one = signature.substr(0, end);
+    signature.remove_prefix(std::min(end + 1, signature.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    size_t equals = one.find(" = ");
+    Param param;
+    if (equals != std::string_view::npos) {
+      param.otherwise = parse_default(one.substr(equals + 3));
+      one = one.substr(0, equals);
+    }
+    size_t space = one.rfind(' ');
+    param.type = one.substr(0, space);
+    param.name = one.substr(space + 1);
+    result.push_back(std::move(param));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::span<const Primitive> primitives() {
+  static const std::vector<Primitive> kRows = {
+#define X(name, result, params, doc) \
+  {#name, #result, doc, parse_params(#params), &invoke<PrimitiveId::k_##name, &Schedule::name>},
+      RELAXC_SCHEDULE_PRIMITIVES(X)
+#undef X
+  };
+  return kRows;
+}
+
+const Primitive* find_primitive(std::string_view name) {
+  if (name == "get_sblock") name = "get_block";
+  for (const Primitive& row : primitives()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace scheduling
+
+}  // namespace relaxc

@@ -1,0 +1,482 @@
+#include "tir/schedule/script.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "ir/text/syntax.h"
+
+namespace relaxc {
+
+using text::Line;
+using text::LineKind;
+using text::Lines;
+using text::Syntax;
+using text::SyntaxKind;
+
+struct ScheduleDefinition::Body {
+  std::shared_ptr<const Origin> origin;
+  std::vector<std::unique_ptr<text::SyntaxTree>> trees;  // own the lines
+  Lines lines;
+  std::string schedule_name = "sch";
+};
+
+namespace {
+
+class Interpreter {
+ public:
+  Interpreter(Schedule& schedule, std::shared_ptr<const Origin> origin, std::string name)
+      : schedule_(schedule), origin_(std::move(origin)), schedule_name_(std::move(name)) {}
+
+  void run(const Lines& lines) {
+    for (const Line* line : lines) statement(*line);
+  }
+
+ private:
+  template <class At>
+  Span span(const At& at) const {
+    return {origin_, at.line, at.column, at.length};
+  }
+
+  void statement(const Line& line) {
+    if (++steps_ > 1'000'000) fail(span(line), "the schedule does not come to an end");
+    switch (line.kind) {
+      case LineKind::kExpression:
+        value(*line.value, {});
+        return;
+      case LineKind::kAssign:
+        // sch = tvm.tir.Schedule(Module)
+        if (line.value->kind == SyntaxKind::kCall && line.value->children[0]->kind == SyntaxKind::kAttribute &&
+            line.value->children[0]->text == "Schedule") {
+          schedule_name_ = std::string(line.target->text);
+          return;
+        }
+        assign(*line.target, value(*line.value, names_of(*line.target)));
+        return;
+      case LineKind::kFor: {
+        AttrValue items = value(*line.value, {});
+        const AttrList* list = items.as<AttrList>();
+        if (!list) fail(span(*line.value), "expected a list to go through, got {}", to_string(items));
+        for (const AttrValue& item : *list) {
+          assign(*line.target, item);
+          run(line.body);
+        }
+        return;
+      }
+      case LineKind::kIf:
+        run(truth(*line.value) ? line.body : line.otherwise);
+        return;
+      case LineKind::kAssert:
+        if (!truth(*line.value)) {
+          fail(span(line), "{}",
+               line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
+        }
+        return;
+      case LineKind::kPass:
+      case LineKind::kImport:
+        return;
+      default:
+        fail(span(line), "a schedule is made of assignments, calls of primitives, for, if and assert");
+    }
+  }
+
+  bool truth(const Syntax& at) {
+    AttrValue result = value(at, {});
+    if (const bool* flag = result.as<bool>()) return *flag;
+    if (const int64_t* number = result.as<int64_t>()) return *number != 0;
+    if (const AttrList* list = result.as<AttrList>()) return !list->empty();
+    if (result.is_none()) return false;
+    fail(span(at), "expected True or False, got {}", to_string(result));
+  }
+
+  static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+  static std::vector<std::string> names_of(const Syntax& target) {
+    if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
+    std::vector<std::string> result;
+    if (!is_list(target)) return result;
+    for (const Syntax* item : target.children) {
+      if (item->kind != SyntaxKind::kName) return result;
+      result.emplace_back(item->text);
+    }
+    return result;
+  }
+
+  void assign(const Syntax& target, const AttrValue& value) {
+    if (target.kind == SyntaxKind::kName) {
+      names_.insert_or_assign(std::string(target.text), value);
+      return;
+    }
+    const AttrList* list = value.as<AttrList>();
+    if (!is_list(target)) fail(span(target), "expected names on the left of '='");
+    if (!list) fail(span(target), "expected {} values, got {}", target.children.size(), to_string(value));
+    size_t names = target.children.size();
+    auto starred = std::find_if(target.children.begin(), target.children.end(),
+                                [](const Syntax* item) { return item->kind == SyntaxKind::kStarred; });
+    bool has_star = starred != target.children.end();
+    if (has_star ? list->size() + 1 < names : list->size() != names)
+      fail(span(target), "expected {} values, got {}", names, list->size());
+    size_t star = has_star ? static_cast<size_t>(starred - target.children.begin()) : names;
+    size_t taken = 0;
+    for (size_t i = 0; i < names; ++i) {
+      if (i != star) {
+        assign(*target.children[i], (*list)[taken++]);
+        continue;
+      }
+      size_t count = list->size() + 1 - names;
+      AttrList rest(list->begin() + static_cast<long>(taken), list->begin() + static_cast<long>(taken + count));
+      taken += count;
+      assign(*target.children[i]->children[0], rest);
+    }
+  }
+
+  // `targets`: the names that the result gets, for the trace.
+  AttrValue value(const Syntax& at, const std::vector<std::string>& targets) {
+    switch (at.kind) {
+      case SyntaxKind::kName: {
+        auto it = names_.find(at.text);
+        if (it != names_.end()) return it->second;
+        fail(span(at), "'{}' is not defined", at.text);
+      }
+      case SyntaxKind::kInt: {
+        int64_t number = 0;
+        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
+        if (error != std::errc() || end != at.text.data() + at.text.size())
+          fail(span(at), "'{}' is not a number", at.text);
+        return number;
+      }
+      case SyntaxKind::kFloat:
+        return std::stod(std::string(at.text));
+      case SyntaxKind::kString: {
+        std::string error, result = text::unquote(at.text, error);
+        if (!error.empty()) fail(span(at), "{}", error);
+        return result;
+      }
+      case SyntaxKind::kConstant:
+        return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
+      case SyntaxKind::kTuple:
+      case SyntaxKind::kList: {
+        AttrList list;
+        for (const Syntax* item : at.children) append(list, *item);
+        return list;
+      }
+      case SyntaxKind::kDict: {
+        Attrs entries;
+        for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
+          AttrValue key = value(*at.children[i], {});
+          if (!key.as<std::string>()) fail(span(*at.children[i]), "expected a string as key");
+          entries.set(*key.as<std::string>(), value(*at.children[i + 1], {}));
+        }
+        return entries;
+      }
+      case SyntaxKind::kLambda:
+        return lambda(at);
+      case SyntaxKind::kCall:
+        return call(at, targets);
+      case SyntaxKind::kSubscript:
+        return subscript(at);
+      case SyntaxKind::kUnary:
+      case SyntaxKind::kBinary:
+      case SyntaxKind::kCompare:
+      case SyntaxKind::kBool:
+        return arithmetic(at);
+      case SyntaxKind::kConditional:
+        return value(truth(*at.children[1]) ? *at.children[0] : *at.children[2], targets);
+      default:
+        fail(span(at), "this is no value of a schedule");
+    }
+  }
+
+  void append(AttrList& list, const Syntax& item) {
+    if (item.kind != SyntaxKind::kStarred) {
+      list.push_back(value(item, {}));
+      return;
+    }
+    AttrValue items = value(*item.children[0], {});
+    if (!items.as<AttrList>()) fail(span(item), "expected a list behind '*'");
+    for (const AttrValue& one : *items.as<AttrList>()) list.push_back(one);
+  }
+
+  AttrValue subscript(const Syntax& at) {
+    AttrValue object = value(*at.children[0], {});
+    const AttrList* list = object.as<AttrList>();
+    if (!list) fail(span(at), "only lists have items");
+    auto size = static_cast<int64_t>(list->size());
+    const Syntax& index = *at.children[1];
+    auto bound = [&](const Syntax* syntax, int64_t otherwise) {
+      if (!syntax) return otherwise;
+      int64_t number = integer(*syntax);
+      return std::clamp(number < 0 ? number + size : number, int64_t{0}, size);
+    };
+    if (index.kind == SyntaxKind::kSlice) {
+      int64_t from = bound(index.children[0], 0), to = bound(index.children[1], size);
+      AttrList part;
+      for (int64_t i = from; i < to; ++i) part.push_back((*list)[static_cast<size_t>(i)]);
+      return part;
+    }
+    int64_t position = integer(index);
+    if (position < 0) position += size;
+    if (position < 0 || position >= size) fail(span(index), "the list has {} items", size);
+    return (*list)[static_cast<size_t>(position)];
+  }
+
+  int64_t integer(const Syntax& at) {
+    AttrValue result = value(at, {});
+    if (const int64_t* number = result.as<int64_t>()) return *number;
+    fail(span(at), "expected a whole number, got {}", to_string(result));
+  }
+
+  // A number as an expression; sampled numbers stay variables.
+  Expr scalar(const Syntax& at, const AttrValue& any) {
+    if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
+    if (const Expr* e = any.as<Expr>(); e && e->type().is<PrimType>()) return *e;
+    fail(span(at), "expected a number, got {}", to_string(any));
+  }
+
+  AttrValue arithmetic(const Syntax& at) {
+    if (at.kind == SyntaxKind::kUnary) {
+      if (at.text == "not") return !truth(*at.children[0]);
+      AttrValue operand = value(*at.children[0], {});
+      if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
+      if (const int64_t* number = operand.as<int64_t>(); number && at.text == "-") return -*number;
+      if (at.text == "+") return operand;
+      fail(span(at), "'{}' is not known here", at.text);
+    }
+    if (at.kind == SyntaxKind::kBool) {
+      bool left = truth(*at.children[0]);
+      return at.text == "and" ? left && truth(*at.children[1]) : left || truth(*at.children[1]);
+    }
+    AttrValue x = value(*at.children[0], {}), y = value(*at.children[1], {});
+    if (at.text == "+" && x.as<AttrList>() && y.as<AttrList>()) {
+      AttrList joined = *x.as<AttrList>();
+      joined.insert(joined.end(), y.as<AttrList>()->begin(), y.as<AttrList>()->end());
+      return joined;
+    }
+    if (at.kind == SyntaxKind::kCompare && (at.text == "==" || at.text == "!=") && !(x.as<Expr>() || y.as<Expr>()))
+      return (x == y) == (at.text == "==");
+    Expr a = scalar(*at.children[0], x), b = scalar(*at.children[1], y);
+    struct Row {
+      std::string_view symbol;
+      BinaryOp op;
+    };
+    static constexpr Row kRows[] = {
+        {"+", BinaryOp::kAdd},      {"-", BinaryOp::kSub}, {"*", BinaryOp::kMul}, {"//", BinaryOp::kFloorDiv},
+        {"%", BinaryOp::kFloorMod}, {"<", BinaryOp::kLT},  {"<=", BinaryOp::kLE}, {">", BinaryOp::kGT},
+        {">=", BinaryOp::kGE},      {"==", BinaryOp::kEQ}, {"!=", BinaryOp::kNE},
+    };
+    for (const Row& row : kRows) {
+      if (row.symbol != at.text) continue;
+      if (dtype_of(a) != dtype_of(b)) as_int(a) ? a = cast_to(a, dtype_of(b)) : b = cast_to(b, dtype_of(a));
+      auto p = as_int(a), q = as_int(b);
+      if (p && q && (row.op == BinaryOp::kFloorDiv || row.op == BinaryOp::kFloorMod) && *q == 0)
+        fail(span(at), "division by zero");
+      Expr result = simplify(binary(row.op, a, b));
+      auto known = as_int(result);
+      if (!known) return result;
+      if (dtype_of(result).is_bool()) return *known != 0;
+      return *known;
+    }
+    fail(span(at), "'{}' is not known here", at.text);
+  }
+
+  // lambda i, j: (i // 4, j, i % 4)
+  AttrValue lambda(const Syntax& at) {
+    Lambda result;
+    std::map<std::string, AttrValue, std::less<>> outer = names_;
+    for (size_t i = 0; i + 1 < at.children.size(); ++i) {
+      const Syntax& param = *at.children[i];
+      if (param.kind != SyntaxKind::kName) fail(span(param), "expected a name");
+      result.params.push_back(make_dim(std::string(param.text), span(param)));
+      names_.insert_or_assign(std::string(param.text), AttrValue(Expr(result.params.back())));
+    }
+    AttrValue body = value(*at.children.back(), {});
+    names_ = std::move(outer);
+    AttrList one{body};
+    const AttrList* items = body.as<AttrList>();
+    for (const AttrValue& item : items ? *items : one) {
+      if (const std::string* text = item.as<std::string>())
+        fail(span(at), "axis separators ('{}') are not supported", *text);
+      result.results.push_back(scalar(*at.children.back(), item));
+    }
+    return Expr(make(std::move(result), object_type(), span(at)));
+  }
+
+  AttrValue call(const Syntax& at, const std::vector<std::string>& targets) {
+    const Syntax& callee = *at.children[0];
+    AttrList positional;
+    for (size_t i = 1; i < at.children.size(); ++i) append(positional, *at.children[i]);
+    bool on_schedule = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName &&
+                       callee.children[0]->text == schedule_name_;
+    if (!on_schedule) return function(at, callee, positional);
+    if (callee.text == "work_on") {
+      if (positional.empty() || !positional[0].as<std::string>()) fail(span(at), "work_on takes a function's name");
+      schedule_.work_on(*positional[0].as<std::string>());
+      return {};
+    }
+    if (callee.text == "get") {
+      if (positional.empty()) fail(span(at), "get takes a number");
+      return schedule_.get(scalar(at, positional[0]));
+    }
+    const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
+    if (!primitive) fail(span(callee), "there is no primitive '{}'", callee.text);
+    AttrList arguments;
+    AttrValue decision;
+    std::vector<std::optional<AttrValue>> given(primitive->params.size());
+    size_t next = 0;
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!primitive->params[i].is_variadic()) {
+        if (next < positional.size()) given[i] = positional[next++];
+        continue;
+      }
+      AttrList loops(positional.begin() + static_cast<long>(next), positional.end());
+      next = positional.size();
+      given[i] = loops;
+    }
+    if (next < positional.size())
+      fail(span(at), "{} takes {} arguments, got {}", primitive->name, given.size(), positional.size());
+    for (const Syntax::Keyword& keyword : at.keywords) {
+      if (keyword.name == "decision") {
+        decision = value(*keyword.value, {});
+        continue;
+      }
+      auto param = std::find_if(primitive->params.begin(), primitive->params.end(),
+                                [&](const scheduling::Param& p) { return p.name == keyword.name; });
+      if (param == primitive->params.end()) {
+        std::vector<std::string> known;
+        for (const scheduling::Param& p : primitive->params) known.push_back(p.name);
+        fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive->name, keyword.name,
+             fmt::join(known, ", "));
+      }
+      given[static_cast<size_t>(param - primitive->params.begin())] = value(*keyword.value, {});
+    }
+    for (size_t i = 0; i < given.size(); ++i) {
+      if (!given[i]) given[i] = primitive->params[i].otherwise;
+      if (!given[i]) fail(span(at), "{}: argument '{}' is missing", primitive->name, primitive->params[i].name);
+      arguments.push_back(*given[i]);
+    }
+    schedule_.name_results(targets);
+    std::vector<VarRef> results;
+    try {
+      results = schedule_.apply(*primitive, arguments, decision);
+    } catch (const CompileError& error) {
+      // The line that asked for it is the place; where the program comes from is a note.
+      std::vector<Diagnostic> diagnostics = error.diagnostics();
+      for (Diagnostic& diagnostic : diagnostics) diagnostic.span = span(at);
+      throw CompileError(std::move(diagnostics));
+    }
+    schedule_.name_results({});
+    bool is_list = std::string_view(primitive->result).ends_with('s');
+    if (!is_list) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
+    AttrList list;
+    for (const VarRef& var : results) list.push_back(Expr(var));
+    return list;
+  }
+
+  AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
+    if (callee.kind == SyntaxKind::kName && callee.text == "len" && arguments.size() == 1 &&
+        arguments[0].as<AttrList>())
+      return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
+    if (callee.kind == SyntaxKind::kName && callee.text == "range" && !arguments.empty() && arguments.size() <= 2) {
+      AttrList list;
+      const int64_t* first = arguments[0].as<int64_t>();
+      const int64_t* second = arguments.size() == 2 ? arguments[1].as<int64_t>() : nullptr;
+      if (!first || (arguments.size() == 2 && !second)) fail(span(at), "range takes whole numbers");
+      int64_t end = second ? *second : *first;
+      if (end > 1'000'000) fail(span(at), "the range is too long");
+      for (int64_t i = second ? *first : 0; i < end; ++i) list.push_back(i);
+      return list;
+    }
+    fail(span(callee), "a schedule calls primitives of '{}', len and range", schedule_name_);
+  }
+
+  Schedule& schedule_;
+  std::shared_ptr<const Origin> origin_;
+  std::string schedule_name_;
+  std::map<std::string, AttrValue, std::less<>> names_;
+  int64_t steps_ = 0;
+};
+
+std::shared_ptr<const Origin> make_origin(std::string_view text, const std::string& filename) {
+  auto content = std::make_shared<const std::string>(text);
+  return std::make_shared<const Origin>(Origin{filename, "", "", content});
+}
+
+template <class BodyType>
+std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
+  auto body = std::make_shared<BodyType>();
+  body->origin = make_origin(text, filename);
+  text::SyntaxReader reader({body->origin, *body->origin->text}, diagnostics);
+  for (;;) {
+    body->trees.push_back(std::make_unique<text::SyntaxTree>());
+    Lines lines;
+    if (!reader.next(*body->trees.back(), lines)) return body;
+    body->lines.insert(body->lines.end(), lines.begin(), lines.end());
+  }
+}
+
+}  // namespace
+
+void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  ScheduleDefinition definition;
+  definition.name = filename;
+  for (ScheduleDefinition& found : parse_schedules(text, filename, diagnostics)) definition = std::move(found);
+  diagnostics.throw_if_errors();
+  definition.apply(schedule);
+}
+
+void ScheduleDefinition::apply(Schedule& schedule) const {
+  Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
+}
+
+std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
+                                                Diagnostics& diagnostics) {
+  auto file = read_lines<ScheduleDefinition::Body>(text, filename, diagnostics);
+  auto place = [&](const auto& at) { return Span{file->origin, at.line, at.column, at.length}; };
+  std::vector<ScheduleDefinition> result;
+  Lines loose;
+  for (const Line* line : file->lines) {
+    if (line->kind == LineKind::kImport) continue;
+    if (line->kind != LineKind::kFunction) {
+      loose.push_back(line);
+      continue;
+    }
+    ScheduleDefinition definition;
+    definition.name = std::string(line->text);
+    definition.span = place(*line);
+    definition.function = definition.name;
+    for (const Syntax* decorator : line->decorators) {
+      bool is_call = decorator->kind == SyntaxKind::kCall && decorator->children[0]->kind == SyntaxKind::kAttribute &&
+                     decorator->children.size() == 2 && decorator->children[1]->kind == SyntaxKind::kString;
+      std::string_view what = is_call ? decorator->children[0]->text : std::string_view();
+      if (what != "schedule" && what != "rule") {
+        diagnostics.error(place(*decorator), "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
+        continue;
+      }
+      std::string error, name = text::unquote(decorator->children[1]->text, error);
+      definition.function = what == "schedule" ? name : "";
+      definition.op = what == "rule" ? name : "";
+    }
+    if (line->params.empty()) {
+      diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
+      continue;
+    }
+    auto body = std::make_shared<ScheduleDefinition::Body>();
+    body->origin = file->origin;
+    body->lines = line->body;
+    body->schedule_name = std::string(line->params[0].name);
+    // The file's trees own the lines.
+    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
+    result.push_back(std::move(definition));
+  }
+  if (!loose.empty()) {
+    ScheduleDefinition definition;
+    definition.span = place(*loose[0]);
+    auto body = std::make_shared<ScheduleDefinition::Body>();
+    body->origin = file->origin;
+    body->lines = loose;
+    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
+    result.push_back(std::move(definition));
+  }
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,43 @@
+// Schedules as text, in the form that TVM's users write and that traces print:
+//
+//   @S.rule("nn.conv2d")                      # or @S.schedule("main"): for a function by name
+//   def tile_conv(sch):
+//       block = sch.get_block("conv")
+//       n, c, h, w, *k = sch.get_loops(block)
+//       c0, c1 = sch.split(c, [None, 16])
+//       sch.vectorize(c1)
+//
+// Statements are assignments, calls on the schedule, `for x in ...`, `if`, `assert` and arithmetic on numbers and
+// lists; there is no other Python in it.
+#pragma once
+#include "support/diagnostic.h"
+#include "tir/schedule/schedule.h"
+
+namespace relaxc {
+
+// Runs the statements of a text without definitions on the schedule, which they call `sch` (or what they name by
+// `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails.
+void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
+
+// One definition of a schedules file.
+class ScheduleDefinition {
+ public:
+  std::string name;      // of the def
+  std::string function;  // @S.schedule("..."): the tensor program it belongs to
+  std::string op;        // @S.rule("..."): the operator that it belongs to ("nn.conv2d"), wherever it was fused
+  Span span;
+  // Throws a CompileError at the line that fails.
+  void apply(Schedule& schedule) const;
+
+ private:
+  friend std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
+                                                         Diagnostics& diagnostics);
+  struct Body;
+  std::shared_ptr<const Body> body_;
+};
+
+// All definitions of a file; errors of syntax are reported.
+std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
+                                                Diagnostics& diagnostics);
+
+}  // namespace relaxc

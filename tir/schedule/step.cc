@@ -1,0 +1,178 @@
+#include "tir/schedule/step.h"
+
+#include "ir/text/printer.h"
+#include "support/diagnostic.h"
+
+namespace relaxc::scheduling {
+
+Step::Step(Schedule& schedule, const Primitive& primitive)
+    : schedule_(schedule), primitive_(primitive), outer_(schedule.step_) {
+  schedule.step_ = this;
+}
+
+TreeNode* Step::node(const VarRef& var) {
+  auto it = schedule_.nodes_.find(var.get());
+  if (it == schedule_.nodes_.end())
+    fail(var.span(), "{}: '{}' is no block or loop of this schedule", primitive_.name, var->name);
+  if (!is_alive(it->second)) {
+    fail(var.span(), "{}: {} '{}' is no longer part of the program: an earlier step replaced it", primitive_.name,
+         it->second->is_loop() ? "loop" : "block", var->name);
+  }
+  return it->second;
+}
+
+TreeNode* Step::block(const BlockRV& block) {
+  TreeNode* result = node(block.var);
+  if (!result->is_block())
+    fail(block.var.span(), "{}: '{}' is a loop, expected a block", primitive_.name, block.var->name);
+  return result;
+}
+TreeNode* Step::loop(const LoopRV& loop) {
+  TreeNode* result = node(loop.var);
+  if (!result->is_loop())
+    fail(loop.var.span(), "{}: '{}' is a block, expected a loop", primitive_.name, loop.var->name);
+  return result;
+}
+TreeNode* Step::place(const Place& place) {
+  return std::visit([&](const auto& rv) { return node(rv.var); }, place);
+}
+std::vector<TreeNode*> Step::loops(const Loops& loops) {
+  std::vector<TreeNode*> result;
+  for (const LoopRV& rv : loops) result.push_back(loop(rv));
+  return result;
+}
+std::vector<TreeNode*> Step::blocks(const Blocks& blocks) {
+  std::vector<TreeNode*> result;
+  for (const BlockRV& rv : blocks) result.push_back(block(rv));
+  return result;
+}
+
+Expr Step::number(const Expr& e) const {
+  VarMap known;
+  walk(e, [&](const Ref<Var>& var) {
+    auto it = schedule_.numbers_.find(var.get());
+    if (it != schedule_.numbers_.end()) known.emplace(var.get(), int_imm(it->second, dtype_of(var)));
+  });
+  return known.empty() ? e : simplify(substitute(e, known));
+}
+
+int64_t Step::constant(const Expr& e) {
+  auto value = as_int(number(e));
+  if (!value) fail(e.span(), "{}: {} is not a constant number", primitive_.name, print_expr(e));
+  return *value;
+}
+
+Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise) {
+  auto among = [&](AccessKind kind, int64_t position) -> Buffer {
+    bool reads = kind == AccessKind::kRead;
+    const std::vector<BufferRegion>& regions = reads ? block->block->reads : block->block->writes;
+    if (position < 0 || position >= static_cast<int64_t>(regions.size()))
+      refuse({block}, fmt::format("block '{}' {} {} buffers, there is no number {}", block->block->name,
+                                  reads ? "reads" : "writes", regions.size(), position));
+    return regions[static_cast<size_t>(position)].buffer;
+  };
+  const AttrValue& value = which.value;
+  if (const int64_t* position = value.as<int64_t>()) return among(otherwise, *position);
+  if (const Expr* e = value.as<Expr>(); e && as_int(*e)) return among(otherwise, *as_int(*e));
+  if (const std::string* name = value.as<std::string>()) {
+    for (const auto* regions : {&block->block->reads, &block->block->writes}) {
+      for (const BufferRegion& region : *regions) {
+        if (region.buffer->name == *name) return region.buffer;
+      }
+    }
+    refuse({block}, fmt::format("block '{}' does not access a buffer '{}'", block->block->name, *name));
+  }
+  if (const AttrList* pair = value.as<AttrList>(); pair && pair->size() == 2) {
+    const std::string* kind = (*pair)[0].as<std::string>();
+    const int64_t* position = (*pair)[1].as<int64_t>();
+    if (kind && position && (*kind == "read" || *kind == "write"))
+      return among(*kind == "read" ? AccessKind::kRead : AccessKind::kWrite, *position);
+  }
+  refuse({block}, fmt::format("{} names no buffer; expected a position, a name, or (\"read\" or \"write\", position)",
+                              to_string(value)));
+}
+
+const TensorIntrins& Step::intrins() const {
+  return schedule_.options_.intrins ? *schedule_.options_.intrins : builtin_tensor_intrins();
+}
+
+void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition) {
+  Diagnostic diagnostic;
+  diagnostic.message = fmt::format("{}: {}", primitive_.name, condition);
+  if (!at.empty()) diagnostic.span = at[0]->span;
+  if (schedule_.options_.show_program && !at.empty()) {
+    // Marks are addresses of payloads, which exist once the program is built.
+    const Tree& tree = *at[0]->tree;
+    PrimFuncRef function = tree.function();
+    PrintOptions options;
+    walk_nodes(function, [&](const NodeRef& node) {
+      for (const TreeNode* marked : at) {
+        const For* loop = node.as<For>();
+        const Block* block = node.as<Block>();
+        if (loop && marked->is_loop() && same_node(loop->var, marked->loop->var)) options.marked.push_back(loop);
+        if (block && marked->is_block() && block->name == marked->block->name) options.marked.push_back(block);
+      }
+      return true;
+    });
+    diagnostic.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
+  }
+  throw CompileError({diagnostic});
+}
+
+// ---- Results
+
+VarRef Step::new_result(const char* letter, const Type& type) {
+  std::vector<std::string>& names = schedule_.result_names_;
+  std::string name;
+  if (!outer_ && !names.empty()) {
+    name = names.front();
+    names.erase(names.begin());
+  } else {
+    name = fmt::format("{}{}", letter, schedule_.num_results_++);
+  }
+  return make_var(std::move(name), type);
+}
+
+std::vector<VarRef> Step::results(const std::vector<TreeNode*>& nodes) {
+  std::vector<VarRef> result;
+  for (TreeNode* node : nodes) {
+    result.push_back(new_result(node->is_loop() ? "l" : "b", object_type()));
+    schedule_.nodes_.emplace(result.back().get(), node);
+    schedule_.kept_.push_back(result.back());
+  }
+  record(result);
+  return result;
+}
+
+Loops Step::loop_results(const std::vector<TreeNode*>& loops) {
+  Loops result;
+  for (VarRef& var : results(loops)) result.push_back({std::move(var)});
+  return result;
+}
+Blocks Step::block_results(const std::vector<TreeNode*>& blocks) {
+  Blocks result;
+  for (VarRef& var : results(blocks)) result.push_back({std::move(var)});
+  return result;
+}
+Exprs Step::number_results(const std::vector<int64_t>& numbers, AttrValue decision) {
+  std::vector<VarRef> vars;
+  for (int64_t number : numbers) {
+    vars.push_back(new_result("v", prim_type(kInt64)));
+    schedule_.numbers_.emplace(vars.back().get(), number);
+    schedule_.kept_.push_back(vars.back());
+  }
+  decision_ = std::move(decision);
+  record(vars);
+  return {vars.begin(), vars.end()};
+}
+LoopRV Step::sampled_loop(TreeNode* loop, AttrValue decision) {
+  decision_ = std::move(decision);
+  return loop_result(loop);
+}
+
+void Step::record(std::vector<VarRef> results) {
+  if (outer_) return;
+  schedule_.trace_.steps.push_back({&primitive_, std::move(arguments_), std::move(results), std::move(decision_)});
+}
+
+}  // namespace relaxc::scheduling

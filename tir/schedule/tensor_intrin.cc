@@ -1,0 +1,38 @@
+#include "tir/schedule/tensor_intrin.h"
+
+#include "support/diagnostic.h"
+
+namespace relaxc {
+
+void TensorIntrins::add(TensorIntrin intrin) {
+  std::vector<Buffer> described = buffer_params(intrin.description), implemented = buffer_params(intrin.implementation);
+  if (described.size() != implemented.size())
+    fail(intrin.implementation.span(), "intrinsic '{}': the description has {} buffers, the implementation {}",
+         intrin.name, described.size(), implemented.size());
+  for (size_t i = 0; i < described.size(); ++i) {
+    const BufferType &a = buffer_type(described[i]), &b = buffer_type(implemented[i]);
+    if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
+      fail(implemented[i].span(), "intrinsic '{}': buffer '{}' has another dtype or rank than in the description",
+           intrin.name, implemented[i]->name);
+  }
+  std::string name = intrin.name;
+  rows_.insert_or_assign(std::move(name), std::move(intrin));
+}
+
+const TensorIntrin* TensorIntrins::find(std::string_view name) const {
+  auto it = rows_.find(name);
+  return it == rows_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> TensorIntrins::names() const {
+  std::vector<std::string> result;
+  for (const auto& [name, row] : rows_) result.push_back(name);
+  return result;
+}
+
+const TensorIntrins& builtin_tensor_intrins() {
+  static const TensorIntrins kNone;
+  return kNone;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,30 @@
+// Tensor intrinsics: what an instruction computes (a description that tensorize looks for) and how it is called (the
+// implementation that it puts there). Both are tensor programs of the same params; the description is one block in its
+// loops, the implementation any body, usually calls of LLVM intrinsics on windows of the params.
+#pragma once
+#include <map>
+
+#include "ir/module.h"
+
+namespace relaxc {
+
+struct TensorIntrin {
+  std::string name;
+  PrimFuncRef description, implementation;
+};
+
+// The intrinsics that a schedule knows, by name. The built-in ones (tir/schedule/intrins/) and what users add.
+class TensorIntrins {
+ public:
+  // Throws a CompileError when the two do not fit each other.
+  void add(TensorIntrin intrin);
+  const TensorIntrin* find(std::string_view name) const;
+  std::vector<std::string> names() const;
+
+ private:
+  std::map<std::string, TensorIntrin, std::less<>> rows_;
+};
+
+const TensorIntrins& builtin_tensor_intrins();
+
+}  // namespace relaxc

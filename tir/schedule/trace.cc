@@ -1,0 +1,131 @@
+#include "tir/schedule/trace.h"
+
+#include <set>
+
+#include "ir/text/printer.h"
+#include "ir/visit.h"
+#include "tir/schedule/schedule.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// Names of random variables, made different where hints agree.
+class RVNames {
+ public:
+  std::string operator()(const VarRef& var) {
+    auto it = names_.find(var.get());
+    if (it != names_.end()) return it->second;
+    std::string name = var->name;
+    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", var->name, i);
+    names_.emplace(var.get(), name);
+    return name;
+  }
+
+ private:
+  std::unordered_map<const NodeHeader*, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+std::string lambda_text(const Lambda& lambda) {
+  // Params keep their hints, which differ by construction.
+  std::vector<std::string> params, results;
+  for (const VarRef& var : lambda.params) params.push_back(var->name);
+  for (const Expr& e : lambda.results) results.push_back(print_expr(e));
+  return fmt::format("lambda {}: ({}{})", fmt::join(params, ", "), fmt::join(results, ", "),
+                     results.size() == 1 ? "," : "");
+}
+
+std::string value_text(const AttrValue& value, RVNames& names) {
+  return to_string(value, [&](const Expr& e) -> std::string {
+    if (const Lambda* lambda = e.as<Lambda>()) return lambda_text(*lambda);
+    // Sampled numbers stand under their names; anything over them prints as it is.
+    if (e.is<Var>()) return names(cast<Var>(e));
+    VarMap named;
+    walk(e, [&](const Ref<Var>& var) { named.emplace(var.get(), make_var(names(var), var.type())); });
+    return print_expr(named.empty() ? e : substitute(e, named));
+  });
+}
+
+}  // namespace
+
+std::string Trace::text() const {
+  RVNames names;
+  std::string out;
+  for (const TraceStep& step : steps) {
+    std::vector<std::string> arguments, results;
+    bool by_name = false;
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      const Param& param = step.primitive->params[i];
+      if (param.is_variadic()) {
+        const AttrList* loops = step.arguments[i].as<AttrList>();
+        for (const AttrValue& loop : *loops) arguments.push_back(value_text(loop, names));
+        by_name = true;
+        continue;
+      }
+      bool is_default = param.otherwise && (*param.otherwise == step.arguments[i] ||
+                                            (param.otherwise->is_none() && step.arguments[i].as<AttrList>() &&
+                                             step.arguments[i].as<AttrList>()->empty()));
+      if (is_default) {
+        by_name = true;
+        continue;
+      }
+      std::string value = value_text(step.arguments[i], names);
+      arguments.push_back(by_name ? fmt::format("{}={}", param.name, value) : value);
+    }
+    if (!step.decision.is_none()) arguments.push_back("decision=" + value_text(step.decision, names));
+    for (const VarRef& result : step.results) results.push_back(names(result));
+    bool is_list = std::string_view(step.primitive->result).ends_with('s');
+    std::string target =
+        results.empty() ? ""
+                        : fmt::format("{}{} = ", fmt::join(results, ", "), is_list && results.size() == 1 ? "," : "");
+    out += fmt::format("{}sch.{}({})\n", target, step.primitive->name, fmt::join(arguments, ", "));
+  }
+  return out;
+}
+
+void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc) const {
+  std::unordered_map<const NodeHeader*, Expr> now;
+  for (const TraceStep& step : steps) {
+    if (!with_postproc && std::string_view(step.primitive->name) == "enter_postproc") return;
+    AttrList arguments = step.arguments;
+    for (AttrValue& argument : arguments) {
+      argument.map_exprs([&](const Expr& e) {
+        VarMap map;
+        walk(e, [&](const Ref<Var>& var) {
+          if (auto it = now.find(var.get()); it != now.end()) map.emplace(var.get(), it->second);
+        });
+        return map.empty() ? e : substitute(e, map);
+      });
+    }
+    std::vector<std::string> names;
+    for (const VarRef& result : step.results) names.push_back(result->name);
+    schedule.name_results(names);
+    std::vector<VarRef> results = schedule.apply(*step.primitive, arguments, decide ? decide(step) : step.decision);
+    schedule.name_results({});
+    for (size_t i = 0; i < results.size() && i < step.results.size(); ++i)
+      now.insert_or_assign(step.results[i].get(), results[i]);
+  }
+}
+
+Trace Trace::simplified() const {
+  std::unordered_set<const NodeHeader*> used;
+  Trace result;
+  for (size_t i = steps.size(); i-- > 0;) {
+    const TraceStep& step = steps[i];
+    std::string_view name = step.primitive->name;
+    bool only_looks = name.starts_with("get_") || name.starts_with("sample_");
+    bool wanted = !only_looks;
+    for (const VarRef& var : step.results) wanted = wanted || used.contains(var.get());
+    if (!wanted) continue;
+    for (const AttrValue& argument : step.arguments) {
+      argument.visit_exprs([&](const Expr& e) { walk(e, [&](const Ref<Var>& var) { used.insert(var.get()); }); });
+    }
+    result.steps.insert(result.steps.begin(), step);
+  }
+  return result;
+}
+
+}  // namespace relaxc
