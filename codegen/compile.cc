@@ -29,6 +29,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.passes = "kernels,lower";
   inner.opt_level = 1;
   inner.runner = {};
+  inner.schedules.clear();
   inner.runner.verify_each = settings.runner.verify_each;
   Session session(compile(module, inner).load(), {.threads = job_count(settings)});
   return session.run({});
@@ -72,6 +73,8 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
 PassContext pass_context(const CompileSettings& settings) {
   PassContext context{op_table(), codegen::parse_target(settings.target)};
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
+  context.schedules = settings.schedules;
+  context.report = settings.report;
   return context;
 }
 

@@ -22,6 +22,8 @@ struct CompileSettings {
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
   int jobs = 0;                         // threads; 0: all cores
   int opt_level = 2;
+  std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
+  std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
   RunnerOptions runner;
 };
 

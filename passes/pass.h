@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "ir/op.h"
+#include "tir/schedule/rule.h"
 #include "tir/target.h"
 #include "vm/tensor.h"
 
@@ -20,7 +21,10 @@ struct PassContext {
   const OpTable& ops;
   Target target;
   EvaluateModule evaluate = nullptr;
-  int64_t fold_limit = int64_t{64} << 20;  // bytes of a folded constant that is larger than its operands together
+  int64_t fold_limit = int64_t{64} << 20;    // bytes of a folded constant that is larger than its operands together
+  std::vector<ScheduleRule> schedules = {};  // the user's; the first that fits a tensor program is taken
+  // What the user should hear: a rule that was applied, or why it was not.
+  std::function<void(const std::string&)> report = nullptr;
 };
 
 struct Pass {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <random>
 
 #include "frontend/onnx/test_data.h"
@@ -51,6 +53,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
+  app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
+      ->check(CLI::ExistingFile);
   app.add_option("--print-after", print_after, "print the module after these passes (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
   app.add_option("--stop-after", settings.runner.stop_after, "the last pass to run");
@@ -66,6 +70,12 @@ CompileSettings CompilerOptions::get() const {
   result.runner.print_after = split_commas(print_after);
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name);
+  }
+  if (!schedules.empty()) {
+    std::ifstream file(schedules, std::ios::binary);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    result.schedules = read_schedule_rules(text, schedules);
+    result.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   }
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
   return result;

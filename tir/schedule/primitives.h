@@ -8,7 +8,7 @@
 // clang-format off
 #define RELAXC_SCHEDULE_PRIMITIVES(X)                                                                                    \
   X(get_block, BlockRV, (std::string name, std::optional<std::string> func_name = {}),                                   \
-    "the block of that name, in the program worked on or the one named")                                                 \
+    "the block of that name, or of that operator, in the program worked on or named")                                            \
   X(get_loops, Loops, (BlockRV block), "the loops around a block up to its scope, outermost first")                      \
   X(get_child_blocks, Blocks, (Place block_or_loop), "the blocks directly inside, in program order")                     \
   X(get_producers, Blocks, (BlockRV block), "the blocks of the scope that write what the block reads")                   \
@@ -36,6 +36,8 @@
     "a consumer into its producers' loop, where it takes what one iteration writes")                                     \
   X(compute_inline, void, (BlockRV block), "an elementwise producer into its consumers")                                 \
   X(reverse_compute_inline, void, (BlockRV block), "an elementwise consumer into its only producer")                     \
+  X(merge_epilogue, Blocks, (BlockRV block),                                                                             \
+    "the elementwise blocks behind the block, inlined into the last; gives that one, or none. Not in TVM")               \
   X(decompose_reduction, BlockRV, (BlockRV block, LoopRV loop), "the init as a block of its own before the loop")        \
   X(blockize, BlockRV, (Subtree target, bool preserve_unit_iters = true), "a block around a subtree")                     \
   X(tensorize, void, (Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters = true),                  \

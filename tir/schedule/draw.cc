@@ -1,0 +1,146 @@
+#include "tir/schedule/draw.h"
+
+#include <algorithm>
+
+#include "ir/kinds.h"
+#include "ir/text/printer.h"
+#include "tir/schedule/blocks.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+std::string bytes_text(int64_t bytes) {
+  if (bytes < 10240) return fmt::format("{} B", bytes);
+  if (bytes < 10240 * 1024) return fmt::format("{} KiB", (bytes + 512) / 1024);
+  return fmt::format("{} MiB", (bytes + (512 << 10)) >> 20);
+}
+
+// Display columns of text in UTF-8.
+size_t width(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+class Drawer {
+ public:
+  std::string draw(const std::string& name, const PrimFuncRef& function) {
+    Tree tree(function);
+    std::vector<std::string> params;
+    for (const VarRef& param : function->params)
+      params.push_back(fmt::format("{} {}", param->name, type_text(param.type())));
+    lines_.push_back({fmt::format("{}({})", name, fmt::join(params, ", ")), ""});
+    allocations(*tree.root()->block, "");
+    children(tree.root()->children, "");
+    size_t column = 0;
+    for (const Line& line : lines_) {
+      if (!line.note.empty()) column = std::max(column, width(line.text));
+    }
+    std::string out;
+    for (const Line& line : lines_) {
+      out += line.text;
+      if (!line.note.empty()) out += std::string(column + 3 - width(line.text), ' ') + line.note;
+      out += '\n';
+    }
+    return out;
+  }
+
+ private:
+  struct Line {
+    std::string text, note;
+  };
+
+  static std::string type_text(const Type& type) {
+    if (const BufferType* buffer = type.as<BufferType>()) {
+      std::vector<std::string> dims;
+      for (const Expr& dim : buffer->shape) dims.push_back(print_expr(dim));
+      std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
+      return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
+    }
+    return print_type(type);
+  }
+
+  void allocations(const Block& block, const std::string& indent) {
+    for (const Buffer& buffer : block.alloc_buffers)
+      lines_.push_back({fmt::format("{}   + {} {}", indent, buffer->name, type_text(buffer.type())), ""});
+  }
+
+  void children(const std::vector<TreeNode*>& nodes, const std::string& indent) {
+    for (TreeNode* node : nodes) one(node, indent, node == nodes.back());
+  }
+
+  void one(TreeNode* node, const std::string& indent, bool last) {
+    std::string head = indent + (last ? "└─ " : "├─ "), inner = indent + (last ? "   " : "│  ");
+    if (node->is_loop()) {
+      const For& loop = *node->loop;
+      std::string kind = loop.kind == ForKind::kSerial ? "" : fmt::format("{} ", info(loop.kind).name);
+      std::string thread = loop.thread.empty() ? "" : fmt::format(" ({})", loop.thread);
+      std::string notes;
+      for (const auto& [key, value] : loop.annotations) notes += fmt::format(" {{{}: {}}}", key, to_string(value));
+      lines_.push_back(
+          {fmt::format("{}{}{} {}{}{}", head, kind, loop.var->name, print_expr(loop.extent), thread, notes),
+           footprint(node)});
+      return children(node->children, inner);
+    }
+    if (node->is_block()) {
+      std::vector<std::string> axes;
+      for (const IterVar& axis : node->block->iter_vars) {
+        char letter = info(axis.kind).letter ? info(axis.kind).letter : 'O';
+        axes.push_back(fmt::format("{}:{}", letter, axis.var->name));
+      }
+      std::string condition =
+          node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
+      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->block->name, fmt::join(axes, " "), condition), ""});
+      allocations(*node->block, inner);
+      return children(node->children, inner);
+    }
+    std::string text = print_stmt(*node->leaf);
+    size_t end = text.find('\n');
+    lines_.push_back({fmt::format("{}{}{}", head, text.substr(0, end), end + 1 < text.size() ? " ..." : ""), ""});
+  }
+
+  // What the blocks in one iteration touch, buffer by buffer.
+  static std::string footprint(TreeNode* loop) {
+    std::vector<TreeNode*> blocks = blocks_below(loop);
+    std::vector<Buffer> buffers;
+    for (const TreeNode* block : blocks) {
+      for (const auto* regions : {&block->block->reads, &block->block->writes}) {
+        for (const BufferRegion& region : *regions) {
+          bool known =
+              std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& b) { return same_node(b, region.buffer); });
+          if (!known) buffers.push_back(region.buffer);
+        }
+      }
+    }
+    std::vector<std::string> parts;
+    for (const Buffer& buffer : buffers) {
+      auto read = region_at(blocks, buffer, AccessKind::kRead, loop);
+      auto write = region_at(blocks, buffer, AccessKind::kWrite, loop);
+      std::vector<Range> region = read ? *read : *write;
+      std::vector<std::string> dims;
+      int64_t size = buffer_type(buffer).dtype.bytes();
+      bool known = true;
+      for (size_t d = 0; d < region.size(); ++d) {
+        const Expr& dim = buffer_type(buffer).shape[d];
+        if (read && write) region[d] = hull(region[d], (*write)[d], dim, loop->tree->facts);
+        Expr extent = loop->tree->facts.can_prove(region[d].extent >= dim) ? dim : region[d].extent;
+        auto number = as_int(extent);
+        known = known && number;
+        if (number) size *= *number;
+        dims.push_back(print_expr(extent));
+      }
+      parts.push_back(fmt::format("{} {}{}", buffer->name, fmt::join(dims, "x"),
+                                  known ? fmt::format(" ({})", bytes_text(size)) : ""));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  std::vector<Line> lines_;
+};
+
+}  // namespace
+
+std::string draw_loops(const std::string& name, const PrimFuncRef& function) { return Drawer().draw(name, function); }
+
+}  // namespace relaxc

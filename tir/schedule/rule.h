@@ -1,0 +1,28 @@
+// A schedule that belongs to something: to a tensor program by name, or to an operator wherever it is found. A rule for
+// an operator is written once, against the operator's block (the anchor), and is applied to what fusion made around it:
+// it looks for the anchor, tiles it, and moves what follows into the tile (Schedule::merge_epilogue).
+#pragma once
+#include <functional>
+
+#include "tir/schedule/schedule.h"
+
+namespace relaxc {
+
+struct ScheduleRule {
+  std::string name;
+  std::string function;  // the tensor program it is for; empty: any
+  std::string op;        // the operator it is for: "nn.conv2d"; empty: any
+  Span span;
+  // Schedules the program worked on. A CompileError says which condition failed.
+  std::function<void(Schedule&)> apply;
+};
+
+// The block attribute that names the operator whose result the block computes; legalization sets it.
+inline constexpr const char* kOpAttribute = "op";
+// The operators of the program's blocks, in order.
+std::vector<std::string> operators_of(const PrimFuncRef& function);
+
+// The rules of a file (script.h); throws a CompileError with all errors in it.
+std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename);
+
+}  // namespace relaxc
