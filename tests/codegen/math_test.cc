@@ -99,9 +99,8 @@ TEST_CASE("every intrinsic, on every float type, scalar and vector", "[codegen]"
       for (const Intrinsic& row : intrinsics()) {
         if (!row.eval) continue;
         INFO(target << " " << row.name << " " << to_string(type.dtype));
-        constexpr int64_t kSize = 20;  // a vector of 16 and 4 scalars
+        constexpr int64_t kSize = 20;  // a vector of 16, a vector of 3 and a scalar
         Buffer a = flat_buffer("A", kFloat64, kSize), b = flat_buffer("B", kFloat64, kSize);
-        VarRef i = make_dim("i");
         auto body = [&](const Expr& index) {
           int lanes = dtype_of(index).lanes;
           Expr x = cast_to(load(a, {index}), type.dtype.with_lanes(lanes));
@@ -112,8 +111,8 @@ TEST_CASE("every intrinsic, on every float type, scalar and vector", "[codegen]"
           Expr y = intrinsic(row.name, args, (is_bool ? kBool : type.dtype).with_lanes(lanes));
           return store(b, cast_to(y, kFloat64.with_lanes(lanes)), {index});
         };
-        CompiledKernel kernel(prim_func({a, b}, {body(ramp(imm(0), imm(1), 16)), loop(i, imm(4), body(i + 16))}),
-                              target);
+        auto vector = [&](int64_t start, int lanes) { return body(ramp(imm(start), imm(1), lanes)); };
+        CompiledKernel kernel(prim_func({a, b}, {vector(0, 16), vector(16, 3), body(imm(19))}), target);
         std::vector<double> x(kSize), y(kSize);
         for (size_t p = 0; p < kSize; ++p) x[p] = static_cast<double>(p) * 0.25 - 2.0;  // exact in each type
         REQUIRE(kernel.run({x.data(), y.data()}).status == 0);
