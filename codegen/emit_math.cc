@@ -1,143 +1,303 @@
+// Two ways to a function. What networks use most is computed in float. All else is computed in double and rounded once:
+// half the lanes at a time, but 29 spare bits make plain series and textbook identities exact enough.
 #include "codegen/emit_math.h"
 
-#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
 
-#include <initializer_list>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "codegen/lanes.h"
 
 namespace relaxc::codegen {
 
 namespace {
 
-using Value = llvm::Value*;
+constexpr double kInf = std::numeric_limits<double>::infinity(), kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kPi = std::numbers::pi, kLn2 = std::numbers::ln2, kLog2e = std::numbers::log2e;
 
-// Splats constants to the shape of one argument and names the few operations that the expansions use.
-class Float32Math {
- public:
-  Float32Math(llvm::IRBuilder<>& builder, Value x)
-      : b_(builder), float_type_(x->getType()), int_type_(x->getType()->getWithNewType(builder.getInt32Ty())) {}
+template <size_t N>
+Lanes polynomial(const Lanes& x, const double (&coefficients)[N]) {
+  return polynomial(x, std::span<const double>(coefficients));
+}
 
-  // Cephes expf: x = n ln2 + r with |r| <= ln2 / 2, a polynomial for e^r, then the scale 2^n in two factors, so that
-  // results that overflow or are subnormal come out right by the multiplications alone.
-  Value exp(Value x) {
-    x = b_.CreateSelect(b_.CreateFCmpOLT(x, f(-105.0)), f(-105.0), x);  // keeps NaN
-    x = b_.CreateSelect(b_.CreateFCmpOGT(x, f(89.0)), f(89.0), x);
-    // Adding 1.5 * 2^23 leaves the nearest integer in the low bits; no float-to-int conversion, which NaN would spoil.
-    Value shifted = fma(x, f(1.44269504088896341), f(12582912.0));
-    Value n = b_.CreateSub(bits(shifted), i(0x4b400000));
-    Value rounded = b_.CreateFSub(shifted, f(12582912.0));
-    Value r = fma(rounded, f(-0.693145751953125), x);  // 15 significant bits: exact products without fma, too
-    r = fma(rounded, f(-1.428606765330187045e-6), r);
-    Value p = polynomial(
-        r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
-    Value result = b_.CreateFAdd(fma(p, b_.CreateFMul(r, r), r), f(1.0));
-    Value half = b_.CreateAShr(n, i(1));
-    return b_.CreateFMul(b_.CreateFMul(result, power_of_two(half)), power_of_two(b_.CreateSub(n, half)));
-  }
+// ---- In float
 
-  // Cephes logf: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial for log m, e ln2 added in two parts.
-  Value log(Value x) {
-    Value is_subnormal = b_.CreateFCmpOLT(x, f(0x1p-126));
-    Value scaled = b_.CreateSelect(is_subnormal, b_.CreateFMul(x, f(0x1p25)), x);
-    Value offset = b_.CreateSub(bits(scaled), i(0x3f3504f3));  // sqrt(1/2)
-    Value exponent = b_.CreateAShr(offset, i(23));
-    Value mantissa = floats(b_.CreateSub(bits(scaled), b_.CreateShl(exponent, i(23))));
-    exponent = b_.CreateAdd(exponent, b_.CreateSelect(is_subnormal, i(-25), i(0)));
-    Value e = b_.CreateSIToFP(exponent, float_type_);
-    Value r = b_.CreateFSub(mantissa, f(1.0));
-    Value square = b_.CreateFMul(r, r);
-    Value p = polynomial(r, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
-                             -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
-    Value y = b_.CreateFMul(b_.CreateFMul(p, r), square);
-    y = fma(e, f(-2.12194440e-4), y);
-    y = fma(square, f(-0.5), y);
-    Value result = fma(e, f(0.693359375), b_.CreateFAdd(r, y));
-    result = b_.CreateSelect(b_.CreateFCmpOLT(x, f(__builtin_inf())), result, x);  // infinity and NaN
-    result = b_.CreateSelect(b_.CreateFCmpOLT(x, f(0.0)), f(__builtin_nan("")), result);
-    return b_.CreateSelect(b_.CreateFCmpOEQ(x, f(0.0)), f(-__builtin_inf()), result);
-  }
-
-  // Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
-  Value tanh(Value x) {
-    Value magnitude = fabs(x);
-    Value square = b_.CreateFMul(x, x);
-    Value p = polynomial(square,
-                         {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
-    Value small = fma(b_.CreateFMul(p, square), x, x);
-    Value e = exp(b_.CreateFMul(magnitude, f(2.0)));
-    Value large = b_.CreateFSub(f(1.0), b_.CreateFDiv(f(2.0), b_.CreateFAdd(e, f(1.0))));
-    return copysign(b_.CreateSelect(b_.CreateFCmpOLT(magnitude, f(0.625)), small, large), x);  // of -0, too
-  }
-
-  // e^-|x| never overflows; 1 / (1 + e) or e / (1 + e) by the sign keeps the far left tail down to subnormals.
-  Value sigmoid(Value x) {
-    Value e = exp(b_.CreateFNeg(fabs(x)));
-    Value numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, f(0.0)), e, f(1.0));
-    return b_.CreateFDiv(numerator, b_.CreateFAdd(e, f(1.0)));
-  }
-
-  // N. Juffa's erff (published on Stack Overflow and the NVIDIA forums, BSD): an odd polynomial below 0.921875, else
-  // 1 - exp of a polynomial. From 4 on the result is 1; the clamp keeps the polynomial inside its interval.
-  Value erf(Value x) {
-    Value magnitude = fabs(x);
-    Value square = b_.CreateFMul(x, x);
-    Value t = b_.CreateSelect(b_.CreateFCmpOGT(magnitude, f(4.0)), f(4.0), magnitude);
-    Value s = b_.CreateFMul(t, t);
-    Value r = fma(f(-1.72853470e-5), t, f(3.83197126e-4));
-    r = fma(r, s, fma(f(-3.88396438e-3), t, f(2.42546219e-2)));
-    r = fma(r, t, f(-1.06777877e-1));
-    r = fma(r, t, f(-6.34846687e-1));
-    r = fma(r, t, f(-1.28717512e-1));
-    r = fma(r, t, b_.CreateFNeg(t));
-    Value large = copysign(b_.CreateFSub(f(1.0), exp(r)), x);
-    Value p = polynomial(square,
-                         {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
-    return b_.CreateSelect(b_.CreateFCmpOGT(magnitude, f(0.921875)), large, fma(p, x, x));
-  }
-
- private:
-  Value f(double value) { return llvm::ConstantFP::get(float_type_, static_cast<float>(value)); }
-  Value i(int32_t value) { return llvm::ConstantInt::get(int_type_, static_cast<uint64_t>(value), true); }
-  Value bits(Value x) { return b_.CreateBitCast(x, int_type_); }
-  Value floats(Value x) { return b_.CreateBitCast(x, float_type_); }
-  // fmuladd: fused where the machine has it, two roundings elsewhere; never a call of fmaf.
-  Value fma(Value x, Value y, Value z) {
-    return b_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {float_type_}, {x, y, z});
-  }
-  Value fabs(Value x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); }
-  Value copysign(Value x, Value sign) { return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, sign); }
-  Value power_of_two(Value n) { return floats(b_.CreateShl(b_.CreateAdd(n, i(127)), i(23))); }
-  // Horner; the highest coefficient first.
-  Value polynomial(Value x, std::initializer_list<double> coefficients) {
-    Value sum = nullptr;
-    for (double coefficient : coefficients) sum = sum ? fma(sum, x, f(coefficient)) : f(coefficient);
-    return sum;
-  }
-
-  llvm::IRBuilder<>& b_;
-  llvm::Type* float_type_;
-  llvm::Type* int_type_;
+// Cephes expf: e^x = (1 + fraction) 2^n, by a polynomial of r = x - n ln2 with |r| <= ln2 / 2. |x| <= 105.
+struct Exponential {
+  Lanes fraction, n;
 };
+Exponential exponential(const Lanes& x) {
+  Nearest n = nearest(x, kLog2e);
+  Lanes r = fma(n.number, -0.693145751953125, x);  // 15 significant bits: exact products without fma, too
+  r = fma(n.number, -1.428606765330187045e-6, r);
+  Lanes p = polynomial(
+      r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  return {fma(p, r * r, r), n.integer};
+}
+
+// The scale 2^n in two factors, so that results that overflow or are subnormal come out right by multiplications alone.
+Lanes exp(const Lanes& x) {
+  Exponential e = exponential(at_most(at_least(x, -105), 89));
+  Lanes half = shift_right_signed(e.n, 1);
+  return (e.fraction + 1) * power_of_two(half) * power_of_two(e.n - half);
+}
+
+// Cephes logf: x = m 2^e with m in [sqrt(1/2), sqrt(2)), a polynomial for log m, e ln2 added in two parts.
+Lanes log(const Lanes& x) {
+  Lanes is_subnormal = x < 0x1p-126;
+  Lanes bits = select(is_subnormal, x * 0x1p25, x).bits();
+  Lanes exponent = shift_right_signed(bits - 0x3f3504f3, 23);  // sqrt(1/2)
+  Lanes r = (bits - (exponent << 23)).floats() - 1;
+  Lanes e = to_float(exponent + select(is_subnormal, Lanes(-25).like(bits), 0));
+  Lanes square = r * r;
+  Lanes p = polynomial(r, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+                           -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  Lanes y = fma(e, -2.12194440e-4, p * r * square);
+  y = fma(square, -0.5, y);
+  Lanes result = fma(e, 0.693359375, r + y);
+  result = select(x < kInf, result, x);  // infinity and NaN
+  return select(x == 0, -kInf, select(x < 0, kNaN, result));
+}
+
+// Cephes tanhf: an odd polynomial near 0, 1 - 2 / (e^2x + 1) elsewhere.
+Lanes tanh(const Lanes& x) {
+  Lanes magnitude = abs(x), square = x * x;
+  Lanes p =
+      polynomial(square, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  Lanes small = fma(p * square, x, x);
+  Lanes large = 1 - 2 / (exp(magnitude * 2) + 1);
+  return copysign(select(magnitude < 0.625, small, large), x);  // of -0, too
+}
+
+// 1 / (1 + e^-x), both halves of the fraction multiplied by 2^-n where e^-x = (1 + fraction) 2^n has n > 0: so neither
+// overflows. Never forming e^-x itself saves a rounding. Below 2^-126 the result needs a second factor.
+Lanes sigmoid(const Lanes& x) {
+  Exponential e = exponential(at_most(at_least(-x, -105), 105));
+  Lanes is_negative = e.n < 0;
+  Lanes small = power_of_two(at_least(select(is_negative, e.n, 0 - e.n), -126));
+  Lanes denominator = fma(e.fraction, select(is_negative, small, 1), small) + 1;
+  return select(is_negative, 1, small) / denominator * power_of_two(at_most(126 - e.n, 0));
+}
+
+// N. Juffa's erff (published on Stack Overflow and the NVIDIA forums, BSD): an odd polynomial below 0.921875, else
+// 1 - exp of a polynomial. From 4 on the result is 1; the clamp keeps the polynomial inside its interval.
+Lanes erf(const Lanes& x) {
+  Lanes magnitude = abs(x), t = at_most(magnitude, 4), s = t * t;
+  Lanes r = fma(t, -1.72853470e-5, 3.83197126e-4);
+  r = fma(r, s, fma(t, -3.88396438e-3, 2.42546219e-2));
+  for (double coefficient : {-1.06777877e-1, -6.34846687e-1, -1.28717512e-1}) r = fma(r, t, coefficient);
+  r = fma(r, t, -t);
+  Lanes p =
+      polynomial(x * x, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
+  return select(magnitude > 0.921875, copysign(1 - exp(r), x), fma(p, x, x));
+}
+
+// ---- In double
+
+constexpr double factorial(int n) { return n <= 1 ? 1 : n * factorial(n - 1); }
+// The first N terms of a series, for polynomial().
+template <size_t N>
+constexpr std::array<double, N> series(double (*term)(int)) {
+  std::array<double, N> result{};
+  for (size_t k = 0; k < N; ++k) result[N - 1 - k] = term(static_cast<int>(k));
+  return result;
+}
+
+// 2^t as (1 + fraction) * scale, for the fraction's own sake: it is exact near 0. The limits round to 0 and infinity.
+struct Power {
+  Lanes fraction, scale;
+};
+Power power(const Lanes& exponent) {
+  Lanes t = at_most(at_least(exponent, -300), 300);
+  Nearest n = nearest(t, 1);
+  Lanes r = (t - n.number) * kLn2;
+  static constexpr auto kExpm1 = series<9>([](int k) { return 1 / factorial(k + 1); });  // to 2^-35
+  return {r * polynomial(r, kExpm1), power_of_two(n.integer)};
+}
+Lanes exp2(const Lanes& x) {
+  Power p = power(x);
+  return fma(p.fraction, p.scale, p.scale);
+}
+Lanes exp10(const Lanes& x) { return exp2(x * (std::numbers::ln10 * kLog2e)); }
+Lanes sinh(const Lanes& x) {
+  Power p = power(abs(x) * kLog2e);
+  Lanes expm1 = fma(p.fraction, p.scale, p.scale - 1);
+  return copysign((expm1 + expm1 / (expm1 + 1)) * 0.5, x);
+}
+Lanes cosh(const Lanes& x) {
+  Lanes e = exp2(abs(x) * kLog2e);
+  return (e + 1 / e) * 0.5;
+}
+
+// log(offset + x), offset 0 or 1: offset + x = (1 + f) 2^e with 1 + f in [sqrt(1/2), sqrt(2)), where f keeps what the
+// rounding of 1 + x loses; then log(1 + f) = 2 artanh(f / (2 + f)).
+Lanes log_of_sum(int offset, const Lanes& x) {
+  Lanes sum = offset == 0 ? x : x + offset;
+  Lanes e = ((sum.bits() + (0x4000000000000000 - 0x3fe6a09e00000000)) >> 52) - 1024;  // the bits of 2 and sqrt(1/2)
+  Lanes scale = power_of_two(0 - e);
+  Lanes f = fma(x, scale, offset == 0 ? Lanes(-1) : scale - 1);
+  Lanes s = f / (f + 2);
+  static constexpr auto kArtanh = series<8>([](int k) { return 2.0 / (2 * k + 1); });  // to 2^-44: pow asks for it
+  Lanes result = fma(to_float(e), kLn2, s * polynomial(s * s, kArtanh));
+  result = select(sum < kInf, result, sum);  // infinity and NaN
+  return select(sum == 0, -kInf, select(sum < 0, kNaN, result));
+}
+Lanes log2(const Lanes& x) { return log_of_sum(0, x) * kLog2e; }
+Lanes log10(const Lanes& x) { return log_of_sum(0, x) * std::numbers::log10e; }
+Lanes log1p(const Lanes& x) { return copysign(log_of_sum(1, x), x); }
+// Next to a large negative x the sum would round to 0.
+Lanes acosh(const Lanes& x) { return log_of_sum(0, select(x < 0, x, x + sqrt(x * x - 1))); }
+Lanes asinh(const Lanes& x) {
+  Lanes magnitude = abs(x), square = x * x;
+  Lanes excess = magnitude + square / (sqrt(square + 1) + 1);  // e^asinh - 1
+  return copysign(log_of_sum(1, select(magnitude < kInf, excess, magnitude)), x);
+}
+Lanes atanh(const Lanes& x) {
+  Lanes magnitude = abs(x);
+  return copysign(log_of_sum(1, magnitude * 2 / (1 - magnitude)) * 0.5, x);
+}
+
+// x^y = 2^(y log2 |x|), by its sign and its special cases as C99 has them.
+Lanes pow(const Lanes& x, const Lanes& y) {
+  Lanes log_x = log_of_sum(0, abs(x));
+  Lanes magnitude = exp2(select((log_x == 0) | (y == 0), 0, y * log_x) * kLog2e);  // 1 even of NaN and infinity
+  Lanes limited = at_most(at_least(y, -0x1p25), 0x1p25);                           // even, as all floats beyond
+  Nearest n = nearest(limited, 1);
+  Lanes is_integer = n.number == limited;
+  Lanes sign = select(is_integer, (n.integer << 63) & x.bits(), 0);
+  Lanes result = (magnitude.bits() | sign).floats();
+  return select((x < 0) & (x > -kInf), select(is_integer, result, kNaN), result);
+}
+
+// The angle of the point (x, y): the smaller coordinate over the larger one, turned by an eighth of a circle when that
+// is above tan(pi / 8), gives |q| <= tan(pi / 8). Limits in place of infinity and 0 give the quotients C99's values.
+Lanes atan2(const Lanes& y, const Lanes& x) {
+  Lanes height = at_most(abs(y), 1e300), width = at_most(abs(x), 1e300);
+  Lanes is_steep = height > width;
+  Lanes low = select(is_steep, width, height), high = at_least(select(is_steep, height, width), 1e-300);
+  Lanes turns = low > high * (std::numbers::sqrt2 - 1);
+  Lanes q = select(turns, low - high, low) / select(turns, low + high, high);
+  // Minimax on the interval, relative error 2^-35 (Remez).
+  Lanes angle = q * polynomial(q * q, {0.047141162054926, -0.084596955911938, 0.11041169428292, -0.14281649706029,
+                                       0.19999886327008, -0.33333332134316, 0.99999999997929});
+  angle = select(turns, angle + kPi / 4, angle);
+  angle = select(is_steep, kPi / 2 - angle, angle);
+  return copysign(select(x.bits() < 0, kPi - angle, angle), y);
+}
+Lanes atan(const Lanes& x) { return atan2(x, Lanes(1).like(x)); }
+Lanes asin(const Lanes& x) { return atan2(x, sqrt((1 - x) * (1 + x))); }
+Lanes acos(const Lanes& x) { return atan2(sqrt((1 - x) * (1 + x)), x); }
+
+// 2/pi in binary; bit 0 is worth 1/2.
+constexpr uint32_t kTwoOverPi[] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0, 0xdb629599, 0x3c439041, 0xfe5163ab};
+constexpr double bits_of_two_over_pi(int first, int count) {
+  double value = 0;
+  for (int bit = first; bit < first + count; ++bit)
+    value = value * 2 + (bit < 0 ? 0 : kTwoOverPi[bit / 32] >> (31 - bit % 32) & 1);
+  return value;
+}
+// 2^k 2/pi mod 4 for the exponents k of a float's last place, each in two parts: 29 bits, whose products with a float
+// are exact, and the 53 bits after.
+constexpr int kExponents = 105;
+constexpr auto kQuarterTurns = [] {
+  std::array<double, 2 * kExponents> table{};
+  for (int k = 0; k < kExponents; ++k) {
+    table[2 * k] = bits_of_two_over_pi(k - 2, 29) * 0x1p-27;
+    table[2 * k + 1] = bits_of_two_over_pi(k + 27, 53) * 0x1p-80;
+  }
+  return table;
+}();
+
+// table[index] for each lane; the table becomes a constant of the module.
+Lanes quarter_turns(const Lanes& index) {
+  constexpr const char* kName = "relaxc.quarter_turns";
+  llvm::IRBuilder<>& b = index.builder();
+  llvm::Module& module = *b.GetInsertBlock()->getModule();
+  llvm::GlobalVariable* table = module.getNamedGlobal(kName);
+  if (!table) {
+    llvm::Constant* data = llvm::ConstantDataArray::get(module.getContext(), llvm::ArrayRef(kQuarterTurns));
+    table = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, kName);
+    table->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  }
+  llvm::Value* address = b.CreateGEP(b.getDoubleTy(), table, index.value());
+  llvm::Type* type = index.type()->getWithNewType(b.getDoubleTy());
+  llvm::Align align(alignof(double));
+  return index.with(type->isVectorTy() ? b.CreateMaskedGather(type, address, align)
+                                       : static_cast<llvm::Value*>(b.CreateAlignedLoad(type, address, align)));
+}
+
+// x = quadrant * pi/2 + r with |r| <= pi/4. After Payne and Hanek (1983), with a table in place of long integers: the
+// exponent beyond 24 bits moves from x to 2/pi, whose multiples of 4 drop out.
+struct Angle {
+  Lanes quadrant, sin, cos;  // of r
+};
+Angle reduce(const Lanes& x) {
+  Lanes k = at_most(at_least((abs(x).bits() >> 52) - (1023 + 23), 0), kExponents - 1);
+  Lanes scaled = (x.bits() - (k << 52)).floats();
+  Lanes product = scaled * quarter_turns(k << 1), tail = scaled * quarter_turns((k << 1) + 1);
+  Nearest n = nearest(product + tail, 1);
+  Lanes r = ((product - n.number) + tail) * (kPi / 2), square = r * r;
+  static constexpr auto kSin = series<6>([](int i) { return (i % 2 ? -1 : 1) / factorial(2 * i + 1); });  // to 2^-36
+  static constexpr auto kCos = series<7>([](int i) { return (i % 2 ? -1 : 1) / factorial(2 * i); });      // to 2^-41
+  return {n.integer, r * polynomial(square, kSin), polynomial(square, kCos)};
+}
+Lanes nan_unless_finite(const Lanes& result, const Lanes& x) { return select(abs(x) < kInf, result, kNaN); }
+
+Lanes sin_after_quarter_turns(int turns, const Lanes& x) {
+  Angle a = reduce(x);
+  Lanes quadrant = a.quadrant + turns;
+  Lanes magnitude = select((quadrant & 1) == 1, a.cos, a.sin);
+  return nan_unless_finite((magnitude.bits() ^ ((quadrant & 2) << 62)).floats(), x);
+}
+Lanes sin(const Lanes& x) { return sin_after_quarter_turns(0, x); }
+Lanes cos(const Lanes& x) { return sin_after_quarter_turns(1, x); }
+Lanes tan(const Lanes& x) {
+  Angle a = reduce(x);
+  Lanes is_odd = (a.quadrant & 1) == 1;
+  return nan_unless_finite(select(is_odd, -a.cos, a.sin) / select(is_odd, a.sin, a.cos), x);
+}
+
+// ---- The table
 
 struct Expansion {
   std::string_view name;
-  Value (Float32Math::*emit)(Value);
+  enum class In : uint8_t { kFloat, kDouble } in;
+  Lanes (*unary)(const Lanes&);
+  Lanes (*binary)(const Lanes&, const Lanes&) = nullptr;
 };
+using In = Expansion::In;
 constexpr Expansion kExpansions[] = {
-    {"tir.erf", &Float32Math::erf},   {"tir.exp", &Float32Math::exp},         {"tir.log", &Float32Math::log},
-    {"tir.tanh", &Float32Math::tanh}, {"tir.sigmoid", &Float32Math::sigmoid},
+    {"tir.acos", In::kDouble, acos},      {"tir.acosh", In::kDouble, acosh}, {"tir.asin", In::kDouble, asin},
+    {"tir.asinh", In::kDouble, asinh},    {"tir.atan", In::kDouble, atan},   {"tir.atan2", In::kDouble, {}, atan2},
+    {"tir.atanh", In::kDouble, atanh},    {"tir.cos", In::kDouble, cos},     {"tir.cosh", In::kDouble, cosh},
+    {"tir.erf", In::kFloat, erf},         {"tir.exp", In::kFloat, exp},      {"tir.exp10", In::kDouble, exp10},
+    {"tir.exp2", In::kDouble, exp2},      {"tir.log", In::kFloat, log},      {"tir.log10", In::kDouble, log10},
+    {"tir.log1p", In::kDouble, log1p},    {"tir.log2", In::kDouble, log2},   {"tir.pow", In::kDouble, {}, pow},
+    {"tir.sigmoid", In::kFloat, sigmoid}, {"tir.sin", In::kDouble, sin},     {"tir.sinh", In::kDouble, sinh},
+    {"tir.tan", In::kDouble, tan},        {"tir.tanh", In::kFloat, tanh},
 };
 
 }  // namespace
 
-llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic, llvm::Value* x) {
-  for (const Expansion& row : kExpansions) {
-    if (row.name != intrinsic) continue;
-    // Contraction of what stands outside the fmuladds could break the error-free steps.
-    llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
-    builder.clearFastMathFlags();
-    return (Float32Math(builder, x).*row.emit)(x);
-  }
-  return nullptr;
+llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
+                               std::span<llvm::Value* const> args) {
+  const auto* row = std::ranges::find(kExpansions, intrinsic, &Expansion::name);
+  if (row == std::end(kExpansions)) return nullptr;
+  // Contraction of what stands outside the fmuladds could break the error-free steps.
+  llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+  builder.clearFastMathFlags();
+  bool in_double = row->in == In::kDouble;
+  llvm::Type* type = args[0]->getType();
+  auto argument = [&](size_t i) {
+    llvm::Type* wide = type->getWithNewType(builder.getDoubleTy());
+    return Lanes(builder, in_double ? builder.CreateFPExt(args[i], wide) : args[i]);
+  };
+  Lanes result = row->unary ? row->unary(argument(0)) : row->binary(argument(0), argument(1));
+  return in_double ? builder.CreateFPTrunc(result.value(), type) : result.value();
 }
 
 }  // namespace relaxc::codegen

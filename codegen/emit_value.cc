@@ -473,9 +473,10 @@ Value ValueEmitter::float_intrinsic(const std::string& name, const std::vector<V
     return call_libm("fma", args);
   }
   if (type->getScalarType()->isFloatTy()) {
-    if (Value expanded = emit_float32_math(b_, name, x)) return expanded;
+    if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
   }
-  if (name == "tir.sigmoid") {  // as in emit_math.cc
+  // e^-|x| never overflows, and e / (1 + e) keeps the far left tail down to subnormals.
+  if (name == "tir.sigmoid") {
     Value e = call_libm("exp", {b_.CreateFNeg(magnitude())});
     Value numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, number(0)), e, number(1));
     return b_.CreateFDiv(numerator, b_.CreateFAdd(e, number(1)));

@@ -1,0 +1,67 @@
+// Internal to codegen/: a number or a vector of numbers in registers, with C's operators, so that a formula in IR reads
+// as a formula. Includes LLVM.
+#pragma once
+#include <llvm/IR/IRBuilder.h>
+
+#include <span>
+
+namespace relaxc::codegen {
+
+class Lanes {
+ public:
+  Lanes(double constant) : constant_(constant) {}  // NOLINT: takes the type of the operand that it meets
+  Lanes(llvm::IRBuilder<>& builder, llvm::Value* value) : builder_(&builder), value_(value) {}
+
+  llvm::IRBuilder<>& builder() const { return *builder_; }
+  llvm::Value* value() const { return value_; }  // null for a constant without a type
+  llvm::Type* type() const { return value_->getType(); }
+  bool is_float() const { return type()->isFPOrFPVectorTy(); }
+  Lanes with(llvm::Value* value) const { return {*builder_, value}; }
+  Lanes like(const Lanes& other) const;  // a constant gets the type of `other`
+
+  Lanes bits() const;    // of floats, as integers of their size
+  Lanes floats() const;  // of such bits
+
+ private:
+  llvm::IRBuilder<>* builder_ = nullptr;
+  llvm::Value* value_ = nullptr;
+  double constant_ = 0;
+};
+
+// On floats, or on integers that wrap; `a >> n` brings zeros in. One operand at least is no constant.
+Lanes operator+(const Lanes& a, const Lanes& b);
+Lanes operator-(const Lanes& a, const Lanes& b);
+Lanes operator*(const Lanes& a, const Lanes& b);
+Lanes operator/(const Lanes& a, const Lanes& b);
+Lanes operator-(const Lanes& a);
+Lanes operator&(const Lanes& a, const Lanes& b);
+Lanes operator|(const Lanes& a, const Lanes& b);
+Lanes operator^(const Lanes& a, const Lanes& b);
+Lanes operator<<(const Lanes& a, const Lanes& b);
+Lanes operator>>(const Lanes& a, const Lanes& b);
+Lanes shift_right_signed(const Lanes& a, const Lanes& b);
+// False for NaN; integers are signed.
+Lanes operator<(const Lanes& a, const Lanes& b);
+Lanes operator>(const Lanes& a, const Lanes& b);
+Lanes operator==(const Lanes& a, const Lanes& b);
+
+Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
+// a * b + c: fused where the machine has it, two roundings elsewhere; never a call of fmaf.
+Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c);
+Lanes abs(const Lanes& x);
+Lanes sqrt(const Lanes& x);
+Lanes copysign(const Lanes& magnitude, const Lanes& sign);
+// NaN stays NaN.
+Lanes at_least(const Lanes& x, double low);
+Lanes at_most(const Lanes& x, double high);
+// Horner; the highest coefficient first.
+Lanes polynomial(const Lanes& x, std::span<const double> coefficients);
+// The integer next to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double); of NaN: anything, and NaN.
+struct Nearest {
+  Lanes integer, number;
+};
+Nearest nearest(const Lanes& x, const Lanes& factor);
+Lanes to_float(const Lanes& n);      // of small integers: the float of their size
+Lanes power_of_two(const Lanes& n);  // so; n is the exponent of a normal number
+
+}  // namespace relaxc::codegen
