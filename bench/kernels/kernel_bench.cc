@@ -68,37 +68,76 @@ IRModule parse(const std::string& text, const std::string& name) {
   return module;
 }
 
-bool fits(const Type& type, const Tensor& tensor, bool symbolic) {
-  const TensorType* wanted = type.as<TensorType>();
-  const std::vector<Expr>* dims = known_shape(type);
-  if (!wanted || !dims || wanted->dtype != tensor.dtype() || dims->size() != tensor.shape().size()) return false;
-  for (size_t d = 0; d < dims->size(); ++d) {
-    std::optional<int64_t> known = as_int((*dims)[d]);
-    if (known ? *known != tensor.shape()[d] : !symbolic) return false;
-    if (known && symbolic && d == 0) return false;
+// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block).
+Tensor to_blocks(const Tensor& image, int64_t block) {
+  int64_t channels = image.shape()[1], height = image.shape()[2], width = image.shape()[3];
+  Tensor result = Tensor::empty({1, channels / block, height, width, block}, image.dtype());
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < height * width; ++i) {
+      result.data<float>()[(c / block * height * width + i) * block + c % block] =
+          image.data<float>()[c * height * width + i];
+    }
   }
-  return true;
+  return result;
+}
+void from_blocks(const Tensor& blocks, const Tensor& image) {
+  int64_t block = blocks.shape()[4], pixels = image.shape()[2] * image.shape()[3];
+  for (int64_t i = 0; i < image.size(); ++i) {
+    int64_t c = i / pixels;
+    image.data<float>()[i] = blocks.data<float>()[(c / block * pixels + i % pixels) * block + c % block];
+  }
 }
 
-// The weights become constants, so that they are packed when compiling.
-std::optional<IRModule> bind_weights(IRModule module, const Problem& p, const Data& data) {
+// The static dims of a tensor type; a symbolic one as -1.
+std::vector<int64_t> dims_of(const Type& type) {
+  std::vector<int64_t> result;
+  if (const std::vector<Expr>* dims = known_shape(type)) {
+    for (const Expr& dim : *dims) result.push_back(as_int(dim).value_or(-1));
+  }
+  return result;
+}
+
+bool fits(const Type& type, std::vector<int64_t> dims, DType dtype, bool symbolic) {
+  const TensorType* tensor = type.as<TensorType>();
+  if (symbolic) dims[0] = -1;
+  return tensor && tensor->dtype == dtype && dims_of(type) == dims;
+}
+
+// The size of the blocks when a type is that of such an image, 0 when it is the image's own; else nothing.
+std::optional<int64_t> block_of(const Type& type, const std::vector<int64_t>& dims, DType dtype, bool symbolic) {
+  if (fits(type, dims, dtype, symbolic)) return 0;
+  std::vector<int64_t> known = dims_of(type);
+  if (known.size() != 5 || dims.size() != 4 || known[4] <= 0 || dims[1] % known[4] != 0) return std::nullopt;
+  bool is_image = fits(type, {1, dims[1] / known[4], dims[2], dims[3], known[4]}, dtype, false);
+  return is_image ? std::optional(known[4]) : std::nullopt;
+}
+
+struct OurModule {
+  IRModule module;
+  int64_t input_block, output_block;  // of channels; 0: none
+};
+
+// The weights become constants, so that they are packed when compiling. Nothing when main is for another problem.
+std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const Data& data) {
   Function main = *module.graph_function("main");
   std::vector<Tensor> weights = {data.weight};
   if (p.kind == Problem::Kind::kConvolution) weights.push_back(data.bias);
-  if (main.params.size() != 1 + weights.size() || !fits(main.params[0].type(), data.input, p.symbolic))
-    return std::nullopt;
+  if (main.params.size() != 1 + weights.size()) return std::nullopt;
+  auto input_block = block_of(main.params[0].type(), p.input_shape(), p.input_dtype(), p.symbolic);
+  auto output_block = block_of(main.result, p.output_shape(), p.output_dtype(), p.symbolic);
+  if (!input_block || !output_block) return std::nullopt;
   VarMap constants;
   for (size_t i = 0; i < weights.size(); ++i) {
-    if (!fits(main.params[i + 1].type(), weights[i], false)) return std::nullopt;
+    if (!fits(main.params[i + 1].type(), weights[i].shape(), weights[i].dtype(), false)) return std::nullopt;
     constants.emplace(main.params[i + 1].get(), constant(weights[i]));
   }
   main.params.erase(main.params.begin() + 1, main.params.end());
   main.body = substitute(main.body, constants);
   module.functions.at("main") = make_function(std::move(main));
-  return module;
+  return OurModule{std::move(module), *input_block, *output_block};
 }
 
-std::optional<IRModule> our_module(const Problem& p, const Data& data, const Options& options) {
+std::optional<OurModule> our_module(const Problem& p, const Data& data, const Options& options) {
   if (options.modules.empty()) return bind_weights(parse(module_text(p), p.kernel + ".py"), p, data);
   for (const std::string& file : options.modules) {
     if (auto module = bind_weights(read_module(file), p, data)) return module;
@@ -106,10 +145,14 @@ std::optional<IRModule> our_module(const Problem& p, const Data& data, const Opt
   return std::nullopt;
 }
 
-Runner our_runner(const Program& program, const Problem& p, const Data& data, int threads) {
+Runner our_runner(const Program& program, const OurModule& module, const Problem& p, const Data& data, int threads) {
   auto session = std::make_shared<Session>(program, SessionOptions{.threads = threads});
-  Tensor output = Tensor::empty(p.output_shape(), p.output_dtype());
-  return {"ours", output, [=, input = data.input] { session->run_into({&input, 1}, {&output, 1}); }};
+  Tensor input = module.input_block > 0 ? to_blocks(data.input, module.input_block) : data.input;
+  Tensor image = Tensor::empty(p.output_shape(), p.output_dtype());
+  Tensor output = module.output_block > 0 ? to_blocks(image, module.output_block) : image;
+  Runner runner{"ours", image, [=] { session->run_into({&input, 1}, {&output, 1}); }};
+  if (module.output_block > 0) runner.finish = [=] { from_blocks(output, image); };
+  return runner;
 }
 
 // ---- Timing
@@ -289,16 +332,17 @@ void run(const Options& options) {
     if ((p.kernel + " " + p.shape()).find(options.filter) == std::string::npos) continue;
     Data data = make_data(p);
     std::optional<Program> program;
+    std::optional<OurModule> module;
     try {
-      std::optional<IRModule> module = our_module(p, data, options);
+      module = our_module(p, data, options);
       if (!module) continue;  // --module: for other problems
-      program = compile(std::move(*module)).load();
+      program = compile(module->module).load();
     } catch (const std::exception& error) {
       fmt::print("{:<16} {:<34} not compiled: {}\n", p.kernel, p.shape(), error.what());
       continue;
     }
     for (int threads : options.threads) {
-      std::vector<Runner> runners = {our_runner(*program, p, data, threads)};
+      std::vector<Runner> runners = {our_runner(*program, *module, p, data, threads)};
       if (!options.skip_peers) {
         for (auto make_runners : {blas_runners, onednn_runners}) {
           for (Runner& runner : make_runners(p, data, threads)) runners.push_back(std::move(runner));
