@@ -196,6 +196,7 @@ struct Row {
   Problem problem;
   int threads;
   double share;                      // of the peak, median of the rounds
+  double error;                      // of ours, see difference()
   std::map<std::string, double> ms;  // of ours and of each peer
   double best_peer() const {
     double best = 0;
@@ -207,7 +208,7 @@ struct Row {
 };
 
 Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int threads, const Options& options) {
-  Row row{p, threads, 0, {}};
+  Row row{p, threads, 0, 0, {}};
   std::vector<int64_t> calls;
   for (const Runner& runner : runners) {
     runner.run();
@@ -235,6 +236,7 @@ Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int
     row.ms[runners[i].name] = median(times[i]);
     if (runners[i].finish) runners[i].finish();
     double error = difference(p, data, runners[i].output);
+    if (i == 0) row.error = error;
     if (!(error < 1e-3)) fmt::print("error: {} of {} {} is wrong by {}\n", runners[i].name, p.kernel, p.shape(), error);
   }
   return row;
@@ -302,7 +304,8 @@ void write_json(const std::string& path, const std::vector<Row>& rows) {
     out << fmt::format("  {{\"kernel\": \"{}\", \"shape\": \"{}\", \"threads\": {}", row.problem.kernel,
                        row.problem.shape(), row.threads);
     for (const auto& [name, time] : row.ms) out << fmt::format(", \"{}_ms\": {:.6f}", name, time);
-    out << fmt::format(", \"share_of_peak\": {:.4f}}}{}\n", row.share, i + 1 < rows.size() ? "," : "");
+    out << fmt::format(", \"share_of_peak\": {:.4f}, \"error\": {:.2e}}}{}\n", row.share, row.error,
+                       i + 1 < rows.size() ? "," : "");
   }
   out << "]\n";
   if (!out.flush()) throw std::runtime_error("cannot write " + path);
