@@ -1,4 +1,4 @@
-# bf16 matmul with float32 sums by vdpbf16ps, B of 2 MB or one that fits half of L2: panels of 32 columns, packed [N/32][K/2][32 columns][2 of k].
+# bf16 matmul with float32 sums by vdpbf16ps, with a B of the size of L2: panels of 32 columns, packed [N/32][K/2][32 columns][2 of k].
 # Row tiles of 14 x 32 outermost, panels inside: B streams from L2, the tile's A stays in L1, and rows of C are written from left to right.
 # 28 accumulators, two vectors of B, a broadcast; k unrolled by 2, since beyond LLVM spills an accumulator.
 # Two values of A are one broadcast. Measured: 91 % of the vdpbf16ps peak, 1.03 of oneDNN (AVX-512). On this processor that peak is half
