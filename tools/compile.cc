@@ -5,6 +5,7 @@
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
+#include "tir/schedule/draw.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 
@@ -17,13 +18,22 @@ struct CompileOptions {
   CompilerOptions compiler;
 };
 
+std::string draw_kernels(const IRModule& module) {
+  std::string out;
+  for (const auto& [name, function] : module.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) out += (out.empty() ? "" : "\n") + draw_loops(name, *program);
+  }
+  return out;
+}
+
 std::string emit(const CompileOptions& options, const CompileSettings& settings) {
   IRModule module = read_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
-  if (options.emit == "tir") {
+  if (options.emit == "tir" || options.emit == "loops") {
     CompileSettings kernels = settings;
     if (settings.passes == "default") kernels.passes = "simplify,kernels";
-    return print_module(run_pipeline(std::move(module), kernels));
+    module = run_pipeline(std::move(module), kernels);
+    return options.emit == "tir" ? print_module(module) : draw_kernels(module);
   }
   CompiledModule compiled = compile(std::move(module), settings);
   codegen::CompileOptions llvm{.jobs = 1, .opt_level = settings.opt_level};
@@ -60,7 +70,7 @@ void add_compile(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output, "the artifact (.so), or the text file with --emit");
   command->add_option("--emit", options->emit, "print a level instead")
-      ->check(CLI::IsMember({"graph", "tir", "llvm", "asm", "bytecode"}));
+      ->check(CLI::IsMember({"graph", "tir", "loops", "llvm", "asm", "bytecode"}));
   command->add_option("--dim", options->compiler.fixed_dims,
                       "NAME=VALUE, compile for this value of a symbolic dim only");
   options->compiler.add_to(*command);

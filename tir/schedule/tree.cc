@@ -302,8 +302,18 @@ void substitute_below(TreeNode* node, const VarMap& map) {
   } else {
     Block& block = *node->block;
     node->affine.reset();
-    for (IterVar& axis : block.iter_vars) axis.value = substitute(axis.value, map);
-    if (block.predicate) block.predicate = substitute(*block.predicate, map);
+    // Simplified, or splitting and fusing by turns would double them each time.
+    auto replaced = [&](const Expr& e) {
+      Expr result = substitute(e, map);
+      return same_node(result, e) ? e : node->tree->facts.simplify(result);
+    };
+    for (IterVar& axis : block.iter_vars) axis.value = replaced(axis.value);
+    if (block.predicate) {
+      std::vector<Expr> conditions = conjuncts(block.predicate);
+      for (Expr& condition : conditions) condition = replaced(condition);
+      std::erase_if(conditions, [](const Expr& condition) { return is_int(condition, 1); });
+      block.predicate = conjunction(conditions);
+    }
     if (!node->uses_outer_vars) return;
     block.body = substitute(block.body, map);
     if (block.init) block.init = substitute(*block.init, map);

@@ -1,0 +1,135 @@
+// How fast schedules are: primitives per second on a fused convolution, and the time of a whole schedule with the
+// lowering behind it (without LLVM). One thread, medians.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+#include "support/diagnostic.h"
+#include "tir/compute.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/schedule.h"
+
+namespace relaxc {
+
+namespace {
+
+double seconds(const std::function<void()>& work) {
+  auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double median(int rounds, const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int i = 0; i < rounds; ++i) times.push_back(seconds(work));
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+// pad, conv2d 64x56x56 3x3, bias, residual, relu.
+PrimFuncRef fused_conv2d() {
+  ComputeBuilder b;
+  auto dims = [](std::initializer_list<int64_t> numbers) {
+    std::vector<Expr> result;
+    for (int64_t number : numbers) result.push_back(int_imm(number));
+    return result;
+  };
+  Expr zero_f = zero(kFloat32);
+  Buffer x = b.input("x", kFloat32, dims({1, 64, 56, 56})), w = b.input("w", kFloat32, dims({2, 64, 3, 3, 32}));
+  Buffer bias = b.input("bias", kFloat32, dims({64})), skip = b.input("skip", kFloat32, dims({1, 64, 56, 56}));
+  Buffer pad = b.compute("pad", kFloat32, dims({1, 64, 58, 58}), [&](Axes i) {
+    Expr inside = i[2] >= int_imm(1) && i[2] < int_imm(57) && i[3] >= int_imm(1) && i[3] < int_imm(57);
+    return if_then_else(inside, load(x, {i[0], i[1], i[2] - 1, i[3] - 1}), zero_f);
+  });
+  Buffer conv =
+      b.reduce("conv", kFloat32, dims({1, 64, 56, 56}), dims({64, 3, 3}), zero_f, combine_sum, [&](Axes i, Axes r) {
+        return load(pad, {i[0], r[0], i[2] + r[1], i[3] + r[2]}) *
+               load(w, {floor_div(i[1], 32), r[0], r[1], r[2], floor_mod(i[1], 32)});
+      });
+  Buffer sum =
+      b.compute("sum", kFloat32, dims({1, 64, 56, 56}), [&](Axes i) { return at(conv, i) + load(bias, {i[1]}); });
+  Buffer add = b.compute("add", kFloat32, dims({1, 64, 56, 56}), [&](Axes i) { return at(sum, i) + at(skip, i); });
+  Buffer out = b.compute("relu", kFloat32, dims({1, 64, 56, 56}), [&](Axes i) { return max(at(add, i), zero_f); });
+  return b.finish({out});
+}
+
+// A schedule of about 40 steps.
+void tile(Schedule& sch) {
+  BlockRV conv = sch.get_block("conv"), pad = sch.get_block("pad"), relu = sch.get_block("relu");
+  sch.compute_inline(sch.get_block("sum"));
+  sch.compute_inline(sch.get_block("add"));
+  Loops l = sch.get_loops(conv);
+  Loops f = sch.split(l[1], {std::nullopt, 2, 16});
+  Loops x = sch.split(l[3], {std::nullopt, 14});
+  Loops c = sch.split(l[4], {std::nullopt, 16});
+  sch.reorder({l[0], f[0], l[2], x[0], c[0], l[5], l[6], c[1], x[1], f[1], f[2]});
+  sch.reverse_compute_at(relu, x[0]);
+  sch.unroll(x[1]);
+  sch.unroll(f[1]);
+  sch.vectorize(f[2]);
+  Loops last = sch.get_loops(relu);
+  Loops parts = sch.split(last[last.size() - 2], {2, 16});
+  sch.reorder({last.back(), parts[0], parts[1]});
+  sch.unroll(last.back());
+  sch.unroll(parts[0]);
+  sch.vectorize(parts[1]);
+  sch.decompose_reduction(conv, c[0]);
+  LoopRV outer = sch.fuse({l[0], f[0], l[2]});
+  sch.parallel(outer);
+  Loops p = sch.get_loops(pad);
+  Loops p2 = sch.split(p[2], {std::nullopt, 2}), p3 = sch.split(p[3], {std::nullopt, 16});
+  sch.vectorize(p3[1]);
+  sch.parallel(sch.fuse({p[0], p[1], p2[0]}));
+}
+
+int run() {
+  PrimFuncRef conv = fused_conv2d();
+  ScheduleOptions fast{.show_program = false};
+  // Pairs of primitives that undo each other but for new loops, on one program.
+  size_t steps = 0;
+  double time = median(9, [&] {
+    Schedule sch(conv, fast);
+    for (int round = 0; round < 50; ++round) {
+      Loops l = sch.get_loops(sch.get_block("conv"));
+      Loops parts = sch.split(l[1], {std::nullopt, 8});
+      sch.reorder({parts[1], parts[0]});
+      sch.reorder({parts[0], parts[1]});
+      sch.fuse({parts[0], parts[1]});
+      Loops x = sch.split(l[3], {std::nullopt, 4});
+      sch.unroll(l[6]);
+      sch.fuse({x[0], x[1]});
+    }
+    steps = sch.trace().steps.size();
+  });
+  fmt::print("{:.0f} primitives per second ({} steps on the fused convolution)\n", static_cast<double>(steps) / time,
+             steps);
+  size_t tile_steps = 0;
+  double schedule_time = median(21, [&] {
+    Schedule sch(conv, fast);
+    tile(sch);
+    tile_steps = sch.trace().steps.size();
+  });
+  double whole_time = median(21, [&] {
+    Schedule sch(conv, fast);
+    tile(sch);
+    lower_program(sch.function());
+  });
+  fmt::print("a schedule of {} steps: {:.2f} ms; with lowering {:.2f} ms\n", tile_steps, schedule_time * 1e3,
+             whole_time * 1e3);
+  return 0;
+}
+
+}  // namespace
+
+}  // namespace relaxc
+
+int main() {
+  try {
+    return relaxc::run();
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,184 @@
+#include "tir/schedule/rules/contraction.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+#include "tir/schedule/loops.h"
+
+namespace relaxc {
+
+namespace {
+
+std::vector<Ref<BufferLoad>> operands_of(const Block& block) {
+  std::vector<Ref<BufferLoad>> result;
+  const BufferStore* store = block.body.as<BufferStore>();
+  if (!store) return result;
+  walk(store->value, [&](const Ref<BufferLoad>& load) {
+    if (!same_node(load->buffer, store->buffer)) result.push_back(load);
+  });
+  return result;
+}
+
+bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
+  bool found = false;
+  for (const Expr& index : indices) walk(index, [&](const Ref<Var>& at) { found = found || same_node(at, var); });
+  return found;
+}
+
+// The distance in memory of neighbouring lanes of a tile of that many columns, wherever the tile stands.
+std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
+  VarRef tile = make_dim("tile"), lane = make_dim("lane");
+  Analyzer facts = outer;
+  facts.bind(tile, Interval{0});
+  facts.bind(lane, int_imm(0), int_imm(columns - 1));
+  std::vector<Expr> indices = load->indices;
+  Expr at = cast_to(static_cast<const Expr&>(tile) * columns + lane, dtype_of(axis));
+  for (Expr& index : indices) index = facts.simplify(substitute(index, {{axis.get(), at}}));
+  return access_stride(load->buffer, indices, lane, facts);
+}
+
+}  // namespace
+
+std::optional<ContractionTile> choose_contraction_tile(const Block& block, const Analyzer& facts,
+                                                       const Target& target) {
+  std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  int bits = 8;
+  for (const Ref<BufferLoad>& load : operands) bits = std::max<int>(bits, dtype_of(load).bits);
+  int lanes = target.vector_lanes(bits);
+  std::optional<ContractionTile> best;
+  int best_score = 0;
+  for (size_t a = 0; a < block.iter_vars.size(); ++a) {
+    const IterVar& axis = block.iter_vars[a];
+    if (axis.kind != IterKind::kSpatial) continue;
+    auto known = as_int(axis.domain.extent);
+    if (known && *known < 4) continue;
+    ColumnTile tile = choose_column_tile(known, lanes);
+    int unit = 0;
+    bool contiguous = !operands.empty();
+    for (const Ref<BufferLoad>& load : operands) {
+      auto stride = lane_stride(load, axis.var, tile.columns(), facts);
+      contiguous = contiguous && stride && (is_int(*stride, 0) || is_int(*stride, 1));
+      unit += stride && is_int(*stride, 1);
+    }
+    if (!contiguous || unit == 0) continue;
+    int score = tile.lanes * 8 + tile.vectors * 2 + (a + 1 == block.iter_vars.size() ? 1 : 0);
+    if (score <= best_score) continue;
+    best_score = score;
+    best = {a, 0, false, 1, tile.lanes, tile.vectors};
+  }
+  if (!best) return best;
+  // Rows: an axis that an operand with lanes misses, so that its vectors serve all of them.
+  const VarRef& column = block.iter_vars[best->column_axis].var;
+  for (size_t a = block.iter_vars.size(); a-- > 0 && !best->has_rows;) {
+    const IterVar& axis = block.iter_vars[a];
+    if (a == best->column_axis || axis.kind != IterKind::kSpatial || is_int(axis.domain.extent, 1)) continue;
+    for (const Ref<BufferLoad>& load : operands) {
+      if (!mentions(load->indices, column) || mentions(load->indices, axis.var)) continue;
+      best->row_axis = a;
+      best->has_rows = true;
+    }
+  }
+  if (!best->has_rows) return best;
+  // Accumulators fill the registers but for the vectors of an operand. One row less than fits: with all of them LLVM
+  // spills one as soon as it unrolls (bench/kernels/forms).
+  int fit = (target.num_vector_registers - best->vectors - 2) / best->vectors - 1;
+  auto extent = as_int(block.iter_vars[best->row_axis].domain.extent);
+  best->rows = std::max(1, static_cast<int>(std::min<int64_t>(fit, extent.value_or(fit))));
+  for (int rows = fit + 1; extent && rows > fit / 2; --rows) {
+    if (*extent % rows != 0) continue;
+    best->rows = rows;
+    break;
+  }
+  return best;
+}
+
+void schedule_contraction(Schedule& sch, const BlockRV& anchor, const ContractionTile& tile) {
+  Ref<Block> block = cast<Block>(sch.get(anchor));
+  Loops loops = sch.get_loops(anchor);
+  if (loops.size() != block->iter_vars.size())
+    fail(block.span(), "block '{}' has {} loops around {} axes; expected one for each", block->name, loops.size(),
+         block->iter_vars.size());
+  // The loop of each axis.
+  std::vector<LoopRV> loop_of;
+  for (const IterVar& axis : block->iter_vars) {
+    for (const LoopRV& loop : loops) {
+      if (same_node(cast<For>(sch.get(loop))->var, axis.value)) loop_of.push_back(loop);
+    }
+  }
+  if (loop_of.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
+
+  Blocks behind = sch.merge_epilogue(anchor);
+  Loops columns = sch.split(loop_of[tile.column_axis], {std::nullopt, tile.vectors, tile.lanes});
+  Loops rows;
+  if (tile.has_rows) rows = sch.split(loop_of[tile.row_axis], {std::nullopt, tile.rows});
+  // Outside: the other axes, column tiles, row tiles; the reduction; inside: the tile. Neighbouring row tiles share the
+  // columns' operand.
+  Loops outer, reduce;
+  for (size_t a = 0; a < loop_of.size(); ++a) {
+    if (a == tile.column_axis) outer.push_back(columns[0]);
+    if (block->iter_vars[a].kind == IterKind::kReduce) reduce.push_back(loop_of[a]);
+    bool is_other = a != tile.column_axis && !(tile.has_rows && a == tile.row_axis);
+    if (is_other && block->iter_vars[a].kind == IterKind::kSpatial) outer.push_back(loop_of[a]);
+  }
+  size_t parallel_loops = outer.size();
+  if (tile.has_rows) outer.push_back(rows[0]);
+  Loops order = outer;
+  // The innermost reduce loop in steps: fewer branches, and loads ahead of their use.
+  auto depth = as_int(block->iter_vars.back().domain.extent);
+  Loops steps;
+  for (int step : {8, 4, 2}) {
+    if (!steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
+    if (block->iter_vars.back().kind != IterKind::kReduce) continue;
+    steps = sch.split(reduce.back(), {std::nullopt, step});
+    reduce.back() = steps[0];
+    reduce.push_back(steps[1]);
+  }
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  if (tile.has_rows) order.push_back(rows[1]);
+  order.insert(order.end(), {columns[1], columns[2]});
+  sch.reorder(order);
+  if (!steps.empty()) sch.unroll(steps[1]);
+  auto in_registers = [&](const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
+    if (row) sch.unroll(*row);
+    sch.unroll(vector);
+    if (tile.lanes > 1) sch.vectorize(lane);
+  };
+
+  // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor
+  // takes it from there.
+  if (behind.size() != 1) behind = {sch.cache_write(anchor, 0, "local")};
+  sch.reverse_compute_at(behind[0], outer.back(), true);
+  Loops inner = sch.get_loops(behind[0]);
+  inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer.size()));
+  Ref<Block> last = cast<Block>(sch.get(behind[0]));
+  // Its loops follow its axes, which are the anchor's spatial ones.
+  size_t column = 0, row = 0, spatial = 0;
+  for (size_t a = 0; a < block->iter_vars.size(); ++a) {
+    if (block->iter_vars[a].kind != IterKind::kSpatial) continue;
+    if (a == tile.column_axis) column = spatial;
+    if (tile.has_rows && a == tile.row_axis) row = spatial;
+    ++spatial;
+  }
+  if (inner.size() == spatial) {
+    LoopRV row_loop = inner[row];
+    Loops parts = sch.split(inner[column], {tile.vectors, tile.lanes});
+    Loops inside;
+    for (size_t d = 0; d < spatial; ++d) {
+      if (d != column && !(tile.has_rows && d == row)) inside.push_back(inner[d]);
+    }
+    if (tile.has_rows) inside.push_back(row_loop);
+    inside.insert(inside.end(), parts.begin(), parts.end());
+    if (inside.size() > 1) sch.reorder(inside);
+    in_registers(tile.has_rows ? &row_loop : nullptr, parts[0], parts[1]);
+  }
+  in_registers(tile.has_rows ? &rows[1] : nullptr, columns[1], columns[2]);
+  if (!reduce.empty()) sch.decompose_reduction(anchor, reduce.front());
+  LoopRV parallel = outer[0];
+  if (parallel_loops > 1) {
+    Loops together(outer.begin(), outer.begin() + static_cast<long>(parallel_loops));
+    parallel = sch.fuse(together);
+  }
+  sch.parallel(parallel);
+}
+
+}  // namespace relaxc

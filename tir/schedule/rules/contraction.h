@@ -1,0 +1,24 @@
+// The schedule of contractions (matmul, convolution with packed weights, batched products) as primitives: a register
+// tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
+// constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
+#pragma once
+#include "tir/schedule/schedule.h"
+#include "tir/target.h"
+
+namespace relaxc {
+
+struct ContractionTile {
+  size_t column_axis, row_axis;  // among the block's axes
+  bool has_rows;                 // else row_axis means nothing
+  int rows, lanes, vectors;
+  int columns() const { return lanes * vectors; }
+};
+
+// The tile for a block out[...] += product of loads; nullopt: no axis has lanes.
+std::optional<ContractionTile> choose_contraction_tile(const Block& block, const Analyzer& facts, const Target& target);
+
+// Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
+// another form. Any extents: rows and columns that do not fill a tile are a tail of their own.
+void schedule_contraction(Schedule& schedule, const BlockRV& anchor, const ContractionTile& tile);
+
+}  // namespace relaxc
