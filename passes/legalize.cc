@@ -12,30 +12,6 @@ std::vector<Type> output_types(const Type& type) {
   return {type};
 }
 
-// The block that computes the operator's result (the last that reduces, else the last) gets its name, so that schedule
-// rules find it wherever it is fused.
-PrimFuncRef mark_anchor(const PrimFuncRef& program, const std::string& op) {
-  std::optional<Ref<Block>> anchor;
-  walk(program->body, [&](const Ref<Block>& block) {
-    auto reduces = [](const Block& b) {
-      return std::any_of(b.iter_vars.begin(), b.iter_vars.end(),
-                         [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
-    };
-    if (block->name == "root") return true;
-    if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
-    return false;
-  });
-  if (!anchor) return program;
-  PrimFunc copy = *program;
-  copy.body = rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-    if (!same_node(block, *anchor)) return std::nullopt;
-    Block marked = *block;
-    marked.annotations.set(kOpAttribute, op);
-    return make(std::move(marked), block.span());
-  });
-  return make_prim_func(std::move(copy), program.span());
-}
-
 class Legalizer final : public GraphRewriter {
  public:
   Legalizer(const OpTable& ops, IRModule& module) : GraphRewriter(ops), module_(module) {}
@@ -52,7 +28,7 @@ class Legalizer final : public GraphRewriter {
       if (arg.type().is<DTensorType>()) op.unsupported("distributed tensors cannot be compiled yet");
     }
     row->infer(op);  // operands that are not known well enough end here, with their place
-    PrimFuncRef program = mark_anchor(row->legalize(op), name.substr(name.find('.') + 1));
+    PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {
       if (const Tuple* items = arg.as<Tuple>()) {

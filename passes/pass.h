@@ -51,7 +51,7 @@ std::vector<const Pass*> parse_passes(std::string_view text);
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")       \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")           \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before") \
-  X(pack_weights, "store constant convolution weights in the layout that the kernels' vectors read")             \
+  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")     \
   X(fold_constants, "compute what depends on constants only")                                                    \
   X(merge_common_subexpressions, "compute equal pure values once")                                               \
   X(remove_dead_code, "drop bindings and functions that nothing uses")                                           \

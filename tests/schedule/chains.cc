@@ -193,6 +193,39 @@ void apply_random_chain(Schedule& schedule, int length, uint32_t seed) {
   }
 }
 
+bool runs_here(const PrimFuncRef& function) {
+  try {
+    codegen::CompiledKernel kernel(lower_program(function));
+    return true;
+  } catch (const CompileError& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
+  }
+}
+
+std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
+                             const std::map<std::string, int64_t>& sizes, uint32_t seed, const ChainOptions& options) {
+  Data given = make_data(original, sizes, seed);
+  Data expected = copy(given), got = copy(given);
+  interpret(original, expected.tensors, {});
+  interpret(scheduled, got.tensors, {}, {.reverse_parallel_loops = true});
+  std::string problem = compare(expected, got);
+  if (!problem.empty()) return problem;
+  PrimFuncRef lowered = lower_program(scheduled);
+  got = copy(given);
+  interpret(lowered, got.tensors, got.scalars, {.reverse_parallel_loops = true});
+  problem = compare(expected, got);
+  if (!problem.empty()) return "lowered: " + problem;
+  if (!options.compile) return "";
+  codegen::CompiledKernel kernel(lowered);
+  got = copy(given);
+  std::vector<void*> pointers;
+  for (Tensor& tensor : got.tensors) pointers.push_back(tensor.raw());
+  codegen::RunResult result = kernel.run(pointers, got.scalars, 2);
+  problem = result.status != 0 ? "it fails: " + result.error : compare(expected, got);
+  return problem.empty() ? "" : "machine code: " + problem;
+}
+
 std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options) {
   Schedule schedule(program.function, {.show_program = false});
   PrimFuncRef scheduled = program.function;
@@ -205,21 +238,7 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
     verify(module, op_table(), diagnostics);
     diagnostics.throw_if_errors();
     for (const auto& sizes : program.sizes) {
-      Data given = make_data(program.function, sizes, seed);
-      Data expected = copy(given), got = copy(given);
-      interpret(program.function, expected.tensors, {});
-      interpret(scheduled, got.tensors, {}, {.reverse_parallel_loops = true});
-      problem = compare(expected, got);
-      if (problem.empty() && options.compile) {
-        PrimFuncRef lowered = lower_program(scheduled);
-        codegen::CompiledKernel kernel(lowered);
-        got = copy(given);
-        std::vector<void*> pointers;
-        for (Tensor& tensor : got.tensors) pointers.push_back(tensor.raw());
-        codegen::RunResult result = kernel.run(pointers, got.scalars, 2);
-        problem = result.status != 0 ? "machine code fails: " + result.error : compare(expected, got);
-        if (!problem.empty()) problem = "machine code: " + problem;
-      }
+      problem = compare_programs(program.function, scheduled, sizes, seed, options);
       if (!problem.empty()) break;
     }
     if (problem.empty()) {

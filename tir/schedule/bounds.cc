@@ -167,8 +167,8 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
     const Expr& dim = buffer_type(region.buffer).shape[d];
     Range range{substitute(region.ranges[d].min, axes), substitute(region.ranges[d].extent, axes)};
     result.push_back(range_over(range, dim, vars, facts));
-    if (!block->block->predicate) continue;
-    // Under a predicate the loops go further than the axes' domains.
+    // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
+    if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
     RunningVars domains;
     for (const IterVar& axis : block->block->iter_vars) domains.emplace(axis.var.get(), axis.domain);
     Range most = range_over(region.ranges[d], dim, domains, facts);

@@ -1,10 +1,34 @@
 #include "tir/schedule/rule.h"
 
+#include <algorithm>
+
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc {
+
+PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
+  std::optional<Ref<Block>> anchor;
+  walk(program->body, [&](const Ref<Block>& block) {
+    auto reduces = [](const Block& b) {
+      return std::any_of(b.iter_vars.begin(), b.iter_vars.end(),
+                         [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
+    };
+    if (block->name == "root") return true;
+    if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
+    return false;
+  });
+  if (!anchor) return program;
+  PrimFunc copy = *program;
+  copy.body = rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+    if (!same_node(block, *anchor)) return std::nullopt;
+    Block marked = *block;
+    marked.annotations.set(kOpAttribute, op);
+    return make(std::move(marked), block.span());
+  });
+  return make_prim_func(std::move(copy), program.span());
+}
 
 std::vector<std::string> operators_of(const PrimFuncRef& function) {
   std::vector<std::string> result;

@@ -19,6 +19,8 @@ struct ScheduleRule {
 
 // The block attribute that names the operator whose result the block computes; legalization sets it.
 inline constexpr const char* kOpAttribute = "op";
+// The program with the operator's name on the block that computes its result: the last that reduces, else the last.
+PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
 // The operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);
 

@@ -30,9 +30,4 @@ std::vector<std::string> TensorIntrins::names() const {
   return result;
 }
 
-const TensorIntrins& builtin_tensor_intrins() {
-  static const TensorIntrins kNone;
-  return kNone;
-}
-
 }  // namespace relaxc

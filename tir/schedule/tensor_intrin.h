@@ -13,7 +13,7 @@ struct TensorIntrin {
   PrimFuncRef description, implementation;
 };
 
-// The intrinsics that a schedule knows, by name. The built-in ones (tir/schedule/intrins/) and what users add.
+// The intrinsics that a schedule knows, by name. The built-in ones (builtin_intrins.cc) and what users add.
 class TensorIntrins {
  public:
   // Throws a CompileError when the two do not fit each other.
@@ -25,6 +25,11 @@ class TensorIntrins {
   std::map<std::string, TensorIntrin, std::less<>> rows_;
 };
 
+// From text: a module with the tensor programs `description` and `implementation`; the attribute tensor_intrin of the
+// first is the name.
+TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filename);
+
+// For x86-64 (AVX2, AVX-512, VNNI, bf16) and AArch64; the list is in builtin_intrins.cc.
 const TensorIntrins& builtin_tensor_intrins();
 
 }  // namespace relaxc

@@ -1,0 +1,101 @@
+// The built-in tensor intrinsics, as text: users declare theirs in the same form (TensorIntrins::add, or a module whose
+// programs say `tensor_intrin` in their attributes). A row is c[n] += a[k] * b[n, k] in one instruction, or a few.
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
+#include "tir/schedule/tensor_intrin.h"
+
+namespace relaxc {
+
+namespace {
+
+// Placeholders of the implementations: {n}, {k} and {b}, all bytes of the row's b as int32 lanes; {a}, the k values of
+// a as one int32 in each lane.
+struct DotRow {
+  const char* name;
+  int n, k;
+  const char *a, *b, *c;  // dtypes
+  const char* result;     // c[0:n] =
+};
+
+constexpr DotRow kRows[] = {
+    // One multiply-add of a vector: the inner step of every float32 tile.
+    {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", "C[0:16] + T.Broadcast(A[0], 16) * B[0:16, 0]"},
+    {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", "C[0:8] + T.Broadcast(A[0], 8) * B[0:8, 0]"},
+    {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", "C[0:4] + T.Broadcast(A[0], 4) * B[0:4, 0]"},
+    {"dot_16x4_u8s8s32_vnni", 16, 4, "uint8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], {a}, {b}))"},
+    {"dot_8x4_u8s8s32_vnni", 8, 4, "uint8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", C[0:8], {a}, {b}))"},
+    // vpdpbusd wants its first factor unsigned: a + 128 is, and 128 * b is taken off again. Exact.
+    {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], T.bitwise_xor({a}, T.Broadcast(-2139062144, 16)), {b}) - T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", T.Broadcast(0, 16), T.Broadcast(-2139062144, 16), {b}))"},
+    {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", C[0:8], T.bitwise_xor({a}, T.Broadcast(-2139062144, 8)), {b}) - T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", T.Broadcast(0, 8), T.Broadcast(-2139062144, 8), {b}))"},
+    // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
+    {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
+     R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
+    {"dot_16x2_bf16bf16f32_avx512", 16, 2, "bfloat16", "bfloat16", "float32",
+     R"(T.call_llvm_pure_intrin("float32x16", "llvm.x86.avx512bf16.dpbf16ps.512", C[0:16], T.reinterpret("bfloat16x32", {a}), T.reinterpret("bfloat16x32", {b})))"},
+    {"dot_4x4_s8s8s32_neon", 4, 4, "int8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot.v4i32.v16i8", C[0:4], T.reinterpret("int8x16", {a}), T.reinterpret("int8x16", {b})))"},
+};
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Both programs of a row.
+std::string module_text(const DotRow& row) {
+  auto factor = [&](const char* dtype, const char* value) {
+    return std::string_view(dtype) == row.c ? std::string(value) : fmt::format("T.Cast(\"{}\", {})", row.c, value);
+  };
+  std::string params = fmt::format(
+      R"(A: T.Buffer(({1},), "{2}", offset_factor=1), B: T.Buffer(({0}, {1}), "{3}", offset_factor=1), C: T.Buffer(({0},), "{4}", offset_factor=1))",
+      row.n, row.k, row.a, row.b, row.c);
+  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.k, row.n);
+  std::string b = fmt::format(R"(T.reinterpret("int32x{}", B[0, 0:{}]))", row.n, row.n * row.k);
+  std::string result = replaced(replaced(row.result, "{a}", a), "{b}", b);
+  // One column of b is a vector by itself.
+  result = replaced(result, fmt::format("B[0:{}, 0]", row.n), fmt::format("B[0, 0:{}]", row.n));
+  return fmt::format(R"(
+@T.prim_func(private=True)
+def description({params}):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    for i, k in T.grid({n}, {k}):
+        with T.block("dot"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            C[vi] = C[vi] + {x} * {y}
+
+@T.prim_func(private=True)
+def implementation({params}):
+    T.func_attr({{"tensor_intrin": "{name}"}})
+    C[0:{n}] = {result}
+)",
+                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", row.n), fmt::arg("k", row.k),
+                     fmt::arg("x", factor(row.a, "A[vk]")), fmt::arg("y", factor(row.b, "B[vi, vk]")),
+                     fmt::arg("result", result));
+}
+
+}  // namespace
+
+TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  OpTable no_operators({});
+  IRModule module = parse_module(text, filename, no_operators, diagnostics);
+  diagnostics.throw_if_errors();
+  PrimFuncRef description = module.prim_func("description"), implementation = module.prim_func("implementation");
+  return {description->attrs.get_string("tensor_intrin", filename), description, implementation};
+}
+
+const TensorIntrins& builtin_tensor_intrins() {
+  static const TensorIntrins kTable = [] {
+    TensorIntrins table;
+    for (const DotRow& row : kRows) table.add(parse_tensor_intrin(module_text(row), row.name));
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace relaxc
