@@ -126,7 +126,7 @@ PrimFuncRef simplify_program(const PrimFuncRef& function) {
 PrimFuncRef lower_program(const PrimFuncRef& function) {
   PrimFuncRef result = normalize_loops(function);
   check_lowerable(result);
-  result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(result))));
+  result = simplify_program(lower_blocks(initialize_empty_reductions(align_storage(explicit_scalars(result)))));
   return vectorize_loops(simplify_program(flatten_buffers(result)));
 }
 
