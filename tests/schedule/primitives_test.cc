@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
+#include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"
@@ -70,6 +71,19 @@ TEST_CASE("primitives give the expected programs and refuse with a reason") {
     }
     CHECK(message == row.message);
     CHECK(structural_equal(other.function(), untouched));
+  }
+}
+
+TEST_CASE("storage_align reaches the memory that is allocated") {
+  for (const PrimitiveCase& row : primitive_cases()) {
+    if (std::string_view(row.name) != "storage_align") continue;
+    Schedule schedule(read(program(row.params, row.before)));
+    schedule.storage_align(schedule.get_block("B"), 0, 0, 32, 4);
+    PrimFuncRef lowered = lower_program(schedule.function());
+    int64_t size = 0;
+    walk(lowered->body,
+         [&](const AllocBuffer& alloc) { size = as_int(buffer_type(alloc.buffer).shape[0]).value_or(0); });
+    CHECK(size == 11 * 36 + 8);  // rows of 8 begin at multiples of 36, which is 4 modulo 32
   }
 }
 
