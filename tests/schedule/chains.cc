@@ -86,6 +86,104 @@ class Chain {
       case 18:
         sch_.add_unit_loop(block);
         return;
+      case 19:
+        if (Buffer buffer = accessed(block); !is_param(buffer))
+          sch_.transform_layout(block, buffer->name.c_str(), map_of(buffer_type(buffer).shape.size()),
+                                below(2) ? AttrValue() : AttrValue(2));
+        return;
+      case 20:
+        if (!loops.empty()) sch_.rfactor(pick(loops), static_cast<int64_t>(below(2)));
+        return;
+      case 21:
+        if (Buffer buffer = accessed(block); !is_param(buffer)) {
+          sch_.set_scope(block, 0, below(2) ? "global" : "local");
+          auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
+          if (rank > 0) sch_.storage_align(block, 0, static_cast<int64_t>(below(static_cast<size_t>(rank))), 8, 3);
+        }
+        return;
+      case 22:
+        // Wider, so that nothing is lost.
+        if (dtype_of_first_write(block) == kFloat32) sch_.unsafe_set_dtype(block, 0, kFloat64);
+        return;
+      case 23: {
+        Loops some;
+        for (const BlockRV& one : blocks) {
+          Loops around = sch_.get_loops(one);
+          if (!around.empty() && below(2)) some.push_back(around[below(2) ? 0 : below(around.size())]);
+        }
+        if (some.size() >= 2) sch_.merge(Loops(some.begin(), some.begin() + 2));
+        return;
+      }
+      case 24:
+        if (!loops.empty()) sch_.loop_partition(pick(loops), factors());
+        return;
+      case 25:
+        sch_.cache_inplace(block, 0, "local");
+        return;
+      case 26:
+        sch_.reindex(block, {below(2) ? "read" : "write", static_cast<int64_t>(below(2))});
+        return;
+      case 27: {
+        auto axes = content(block)->iter_vars.size();
+        if (below(2)) {
+          sch_.reindex_cache_read(block, static_cast<int>(below(2)), "global", map_of(axes));
+        } else {
+          sch_.reindex_cache_write(block, 0, "global", map_of(axes));
+        }
+        return;
+      }
+      case 28:
+        sch_.cache_index(block, "global", static_cast<int64_t>(below(3)));
+        return;
+      case 29:
+        if (!loops.empty()) sch_.read_at(pick(loops), block, static_cast<int>(below(2)), "local");
+        return;
+      case 30:
+        if (!loops.empty()) sch_.write_at(pick(loops), block, 0, "local");
+        return;
+      case 31:
+        sch_.transform_block_layout(block, map_of(content(block)->iter_vars.size()));
+        return;
+      case 32:
+        if (!loops.empty()) sch_.decompose_padding(block, pick(loops));
+        return;
+      case 33: {
+        Ints padding;
+        for (size_t i = content(block)->iter_vars.size(); i > 0; --i) padding.push_back(below(2) ? 1 : 4);
+        sch_.pad_einsum(block, padding);
+        return;
+      }
+      case 34:
+        sch_.fuse_reduction_epilogue(block, other);
+        return;
+      case 35: {
+        size_t first = below(blocks.size());
+        if (blocks.size() - first >= 2)
+          sch_.blockize(
+              Blocks(blocks.begin() + static_cast<long>(first), blocks.begin() + static_cast<long>(first) + 2));
+        return;
+      }
+      case 36:
+        if (!loops.empty()) {
+          LoopRV loop = pick(loops);
+          Exprs tile = sch_.sample_perfect_tile(loop, 2 + static_cast<int64_t>(below(2)), 8);
+          sch_.split(loop, Factors(tile.begin(), tile.end()));
+        }
+        return;
+      case 37:
+        if (!loops.empty()) {
+          LoopRV loop = pick(loops);
+          Exprs tile = sch_.sample_partitioned_tile(loop, 3, 1, 2);
+          sch_.split(loop, Factors(tile.begin(), tile.end()));
+        }
+        return;
+      case 38:
+        if (below(2)) {
+          sch_.compute_at(block, sch_.sample_compute_location(block));
+        } else if (!loops.empty()) {
+          sch_.split(pick(loops), {std::nullopt, sch_.sample_categorical({2, 4, 8}, {0.5, 0.25, 0.25})});
+        }
+        return;
       default:
         return;
     }
@@ -94,7 +192,7 @@ class Chain {
   int steps() const { return static_cast<int>(sch_.trace().simplified().steps.size()); }
 
  private:
-  static constexpr size_t kChoices = 19;
+  static constexpr size_t kChoices = 39;
   size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
   template <class T>
   const T& pick(const std::vector<T>& items) {
@@ -112,6 +210,39 @@ class Chain {
       }
     }
     return result;
+  }
+  // Some of the axes tiled, and the order changed; or a fused pair.
+  IndexMap map_of(size_t rank) {
+    static constexpr int64_t kTiles[] = {2, 3, 4, 8};
+    int64_t tile = kTiles[below(std::size(kTiles))];
+    size_t kind = below(3), which = rank ? below(rank) : 0;
+    return IndexMap(rank, [=](const Exprs& i) {
+      Exprs result = i;
+      if (rank == 0) return result;
+      if (kind == 2) {
+        std::reverse(result.begin(), result.end());
+        return result;
+      }
+      result[which] = floor_div(i[which], tile);
+      result.insert(kind == 0 ? result.end() : result.begin() + static_cast<long>(which) + 1,
+                    floor_mod(i[which], tile));
+      return result;
+    });
+  }
+  Ref<Block> content(const BlockRV& block) { return cast<Block>(sch_.get(block)); }
+  Buffer accessed(const BlockRV& block) {
+    Ref<Block> at = content(block);
+    const std::vector<BufferRegion>& regions = below(2) || at->reads.empty() ? at->writes : at->reads;
+    return regions.empty() ? make_buffer("none", kFloat32, {}) : regions[below(regions.size())].buffer;
+  }
+  DType dtype_of_first_write(const BlockRV& block) {
+    Ref<Block> at = content(block);
+    return at->writes.empty() ? kInt64 : buffer_type(at->writes[0].buffer).dtype;
+  }
+  bool is_param(const Buffer& buffer) {
+    PrimFuncRef function = sch_.function();
+    return std::any_of(function->params.begin(), function->params.end(),
+                       [&](const VarRef& param) { return same_node(param, buffer); });
   }
   Blocks all_blocks() {
     Blocks result{sch_.get_block("root")};
@@ -247,6 +378,9 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
       Schedule again(program.function, {.show_program = false});
       run_schedule_text(again, text, "trace.py");
       if (!structural_equal(again.function(), scheduled)) problem = "the printed trace gives another program";
+      Schedule from_json(program.function, {.show_program = false});
+      Trace::from_json(schedule.trace().simplified().json()).replay(from_json);
+      if (!structural_equal(from_json.function(), scheduled)) problem = "the trace from JSON gives another program";
     }
   } catch (const std::exception& error) {
     problem = error.what();

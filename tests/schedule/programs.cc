@@ -1,28 +1,8 @@
 #include "tests/schedule/programs.h"
 
-#include <functional>
-
-#include "tir/compute.h"
-
 namespace relaxc::test {
 
 namespace {
-
-// The dims of a program: numbers, or variables.
-struct Dims {
-  bool symbolic;
-  std::map<std::string, Expr> vars = {};
-  Expr operator()(const std::string& name, int64_t number) {
-    if (!symbolic) return int_imm(number);
-    return vars.try_emplace(name, make_dim(name)).first->second;
-  }
-};
-
-using Build = PrimFuncRef (*)(Dims&);
-struct Row {
-  const char* name;
-  Build build;
-};
 
 Expr f(double value) { return float_imm(value); }
 Expr relu(const Expr& x) { return max(x, f(0)); }
@@ -50,7 +30,7 @@ Buffer padded(ComputeBuilder& b, const Buffer& x, const Expr& n, const Expr& c, 
   });
 }
 
-const Row kRows[] = {
+const ProgramRow kRows[] = {
     {"elementwise",
      [](Dims& d) {
        ComputeBuilder b;
@@ -382,7 +362,9 @@ const Row kRows[] = {
 
 std::vector<TestProgram> schedule_programs() {
   std::vector<TestProgram> result;
-  for (const Row& row : kRows) {
+  std::vector<ProgramRow> rows(std::begin(kRows), std::end(kRows));
+  rows.insert(rows.end(), operator_programs().begin(), operator_programs().end());
+  for (const ProgramRow& row : rows) {
     Dims numbers{false}, variables{true};
     result.push_back({row.name, row.build(numbers), {{}}});
     PrimFuncRef symbolic = row.build(variables);

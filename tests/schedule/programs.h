@@ -1,10 +1,11 @@
 // Tensor programs that schedules are tried on: each with numbers for its dims, and with symbolic ones.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "ir/module.h"
+#include "tir/compute.h"
 
 namespace relaxc::test {
 
@@ -15,5 +16,21 @@ struct TestProgram {
   std::vector<std::map<std::string, int64_t>> sizes;
 };
 std::vector<TestProgram> schedule_programs();
+
+// The dims of a program: numbers, or variables.
+struct Dims {
+  bool symbolic;
+  std::map<std::string, Expr> vars = {};
+  Expr operator()(const std::string& name, int64_t number) {
+    if (!symbolic) return int_imm(number);
+    return vars.try_emplace(name, make_dim(name)).first->second;
+  }
+};
+struct ProgramRow {
+  const char* name;
+  PrimFuncRef (*build)(Dims&);
+};
+// Rows of programs_operators.cc: one operator of networks each.
+std::span<const ProgramRow> operator_programs();
 
 }  // namespace relaxc::test

@@ -128,7 +128,7 @@ PrimFuncRef lower_program(const PrimFuncRef& function) {
   // Loops that count in int32 would hide from the vectorizer, behind casts, that lanes are neighbours.
   PrimFuncRef result = promote_indices(normalize_loops(function));
   check_lowerable(result);
-  result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(result))));
+  result = simplify_program(lower_blocks(initialize_empty_reductions(align_storage(explicit_scalars(result)))));
   return vectorize_loops(simplify_program(flatten_buffers(result)));
 }
 

@@ -22,6 +22,8 @@ Analyzer facts_of_params(const PrimFuncRef& function);
 // A reduction whose domain is empty at run time still has its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
+// Buffers whose dims' strides blocks have wishes about (buffer_dim_align, see the primitive storage_align) get them.
+PrimFuncRef align_storage(const PrimFuncRef& function);
 // Blocks become their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first reduce
 // iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function);

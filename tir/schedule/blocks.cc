@@ -215,11 +215,35 @@ const BufferStore* single_store(const TreeNode* block) {
 
 // ---- Regions
 
+namespace {
+
+// Regions that annotate_buffer_access has said stay, as the annotation lists them.
+void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
+  const AttrValue* note = block.annotations.find(key);
+  if (!note || !note->as<AttrList>()) return;
+  AttrList kept;
+  for (const AttrValue& item : *note->as<AttrList>()) {
+    const int64_t* number = item.as<int64_t>();
+    if (!number || *number < 0 || *number >= static_cast<int64_t>(before.size())) continue;
+    const BufferRegion& said = before[static_cast<size_t>(*number)];
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (!same_node(now[i].buffer, said.buffer)) continue;
+      now[i] = said;
+      kept.emplace_back(i);
+    }
+  }
+  block.annotations = kept.empty() ? block.annotations.without(key) : block.annotations.with(key, kept);
+}
+
+}  // namespace
+
 void refresh_regions(TreeNode* block) {
   if (block == block->tree->root()) return;
   if (block->is_leaf_block()) {
     if (!block->block->match_buffers.empty()) return;  // what calls do with them is declared only
     Accesses accesses = find_accesses(block->block->body, block->block->init);
+    keep_said(*block->block, "explicit_read_region", block->block->reads, accesses.reads);
+    keep_said(*block->block, "explicit_write_region", block->block->writes, accesses.writes);
     block->block->reads = std::move(accesses.reads);
     block->block->writes = std::move(accesses.writes);
     return;

@@ -160,6 +160,42 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
   return tree.wrap(block, loops);
 }
 
+TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
+                     const std::optional<Stmt>& init) {
+  TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
+                                    .iter_vars = std::move(axes),
+                                    .predicate = std::nullopt,
+                                    .reads = {},
+                                    .writes = {},
+                                    .annotations = {},
+                                    .alloc_buffers = {},
+                                    .match_buffers = {},
+                                    .init = init,
+                                    .body = body});
+  refresh_regions(block);
+  return block;
+}
+
+TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
+                       const std::function<Stmt(const std::vector<Expr>&)>& body) {
+  std::vector<TreeNode*> loops;
+  std::vector<IterVar> axes;
+  std::vector<Expr> position;
+  for (const Expr& extent : extents) {
+    loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
+    VarRef axis = make_var(fmt::format("v{}", axes.size()), prim_type(dtype_of(extent)));
+    axes.push_back({axis, {int_imm(0, dtype_of(extent)), extent}, IterKind::kSpatial, loops.back()->loop->var});
+    position.push_back(axis);
+  }
+  return tree.wrap(leaf_block(tree, name, axes, body(position)), loops);
+}
+
+TreeNode* top_of_own_loops(TreeNode* block) {
+  TreeNode* top = block;
+  while (top->parent && top->parent->is_loop() && top->parent->children.size() == 1) top = top->parent;
+  return top;
+}
+
 Refusal not_movable(const TreeNode* block) {
   if (!block->parent) return "the root block cannot be moved";
   if (block->partial)

@@ -18,6 +18,14 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
 TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
                     const std::vector<Range>& region);
 std::vector<Range> whole_buffer(const Buffer& buffer);
+// A block that holds no other, its regions found.
+TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
+                     const std::optional<Stmt>& init = {});
+// A nest around a block that does the statement for each position in [0, extents).
+TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
+                       const std::function<Stmt(const std::vector<Expr>& position)>& body);
+// The outermost of the loops around the block that hold nothing else; the block itself if there are none.
+TreeNode* top_of_own_loops(TreeNode* block);
 
 // Conditions that moves share.
 Refusal not_movable(const TreeNode* block);  // partial domains, statements beside blocks

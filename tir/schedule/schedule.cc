@@ -131,12 +131,26 @@ IndexMap::IndexMap(size_t rank, const std::function<Exprs(const Exprs&)>& fn)
         return make(Lambda{params, results}, object_type());
       }()) {}
 
+namespace {
+
+// The map's numbers are of any width; results take the indices'.
+Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
+  if (auto it = values.find(e.get()); it != values.end()) return it->second;
+  if (const IntImm* number = e.as<IntImm>()) return int_imm(number->value, dtype);
+  const Binary* node = e.as<Binary>();
+  if (node && dtype_of(node->a) == dtype_of(e))
+    return binary(node->op, in_dtype(node->a, dtype, values), in_dtype(node->b, dtype, values));
+  return cast_to(e.is<Var>() ? e : substitute(e, values), dtype);
+}
+
+}  // namespace
+
 Exprs IndexMap::operator()(const Exprs& indices) const {
   VarMap values;
-  for (size_t i = 0; i < map->params.size(); ++i)
-    values.emplace(map->params[i].get(), cast_to(indices[i], dtype_of(map->params[i])));
+  DType dtype = indices.empty() ? kInt64 : dtype_of(indices[0]);
+  for (size_t i = 0; i < map->params.size(); ++i) values.emplace(map->params[i].get(), cast_to(indices[i], dtype));
   Exprs result;
-  for (const Expr& e : map->results) result.push_back(substitute(e, values));
+  for (const Expr& e : map->results) result.push_back(in_dtype(e, dtype, values));
   return result;
 }
 

@@ -31,6 +31,7 @@ using Loops = std::vector<LoopRV>;
 using Blocks = std::vector<BlockRV>;
 using Exprs = std::vector<Expr>;
 using Ints = std::vector<int64_t>;
+using Doubles = std::vector<double>;
 // Loops that text passes one by one: sch.reorder(i, j).
 struct Variadic : Loops {
   using Loops::Loops;

@@ -30,6 +30,7 @@ class Interpreter {
   void run(const Lines& lines) {
     for (const Line* line : lines) statement(*line);
   }
+  AttrValue evaluate(const Syntax& at) { return value(at, {}); }
 
  private:
   template <class At>
@@ -291,10 +292,16 @@ class Interpreter {
     names_ = std::move(outer);
     AttrList one{body};
     const AttrList* items = body.as<AttrList>();
-    for (const AttrValue& item : items ? *items : one) {
+    const AttrList& all = items ? *items : one;
+    // Among (begin, end) pairs a position stands for one element.
+    bool pairs = std::any_of(all.begin(), all.end(), [](const AttrValue& item) { return item.as<AttrList>(); });
+    for (const AttrValue& item : all) {
       if (const std::string* text = item.as<std::string>())
         fail(span(at), "axis separators ('{}') are not supported", *text);
-      result.results.push_back(scalar(*at.children.back(), item));
+      AttrList ends{item};
+      if (const AttrList* pair = item.as<AttrList>()) ends = *pair;
+      for (const AttrValue& end : ends) result.results.push_back(scalar(*at.children.back(), end));
+      if (pairs && ends.size() == 1) result.results.push_back(result.results.back() + 1);
     }
     return Expr(make(std::move(result), object_type(), span(at)));
   }
@@ -421,6 +428,16 @@ void run_schedule_text(Schedule& schedule, std::string_view text, const std::str
   for (ScheduleDefinition& found : parse_schedules(text, filename, diagnostics)) definition = std::move(found);
   diagnostics.throw_if_errors();
   definition.apply(schedule);
+}
+
+AttrValue schedule_value(std::string_view text) {
+  Diagnostics diagnostics;
+  text::SyntaxTree tree;
+  auto origin = make_origin(text, "<value>");
+  const Syntax* at = text::parse_expression({origin, *origin->text}, tree, diagnostics);
+  diagnostics.throw_if_errors();
+  Schedule none{IRModule()};
+  return Interpreter(none, origin, "").evaluate(*at);
 }
 
 void ScheduleDefinition::apply(Schedule& schedule) const {

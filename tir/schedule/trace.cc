@@ -1,33 +1,24 @@
 #include "tir/schedule/trace.h"
 
-#include <set>
-
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tir/schedule/schedule.h"
+#include "tir/schedule/trace_names.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
+std::string scheduling::RVNames::operator()(const VarRef& var) {
+  auto it = names_.find(var.get());
+  if (it != names_.end()) return it->second;
+  std::string name = var->name;
+  for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", var->name, i);
+  names_.emplace(var.get(), name);
+  return name;
+}
+
 namespace {
-
-// Names of random variables, made different where hints agree.
-class RVNames {
- public:
-  std::string operator()(const VarRef& var) {
-    auto it = names_.find(var.get());
-    if (it != names_.end()) return it->second;
-    std::string name = var->name;
-    for (int i = 1; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", var->name, i);
-    names_.emplace(var.get(), name);
-    return name;
-  }
-
- private:
-  std::unordered_map<const NodeHeader*, std::string> names_;
-  std::set<std::string> taken_;
-};
 
 std::string lambda_text(const Lambda& lambda) {
   // Params keep their hints, which differ by construction.
@@ -38,7 +29,9 @@ std::string lambda_text(const Lambda& lambda) {
                      results.size() == 1 ? "," : "");
 }
 
-std::string value_text(const AttrValue& value, RVNames& names) {
+}  // namespace
+
+std::string scheduling::value_text(const AttrValue& value, RVNames& names) {
   return to_string(value, [&](const Expr& e) -> std::string {
     if (const Lambda* lambda = e.as<Lambda>()) return lambda_text(*lambda);
     // Sampled numbers stand under their names; anything over them prints as it is.
@@ -48,8 +41,6 @@ std::string value_text(const AttrValue& value, RVNames& names) {
     return print_expr(named.empty() ? e : substitute(e, named));
   });
 }
-
-}  // namespace
 
 std::string Trace::text() const {
   RVNames names;

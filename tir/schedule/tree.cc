@@ -141,6 +141,13 @@ bool Tree::is_param(const Buffer& buffer) const {
   return std::any_of(params_.begin(), params_.end(), [&](const VarRef& param) { return same_node(param, buffer); });
 }
 
+void Tree::replace_param(const Buffer& from, const Buffer& to) {
+  for (VarRef& param : params_) {
+    if (same_node(param, from)) param = to;
+  }
+  facts.assume_dims(to.type());
+}
+
 // ---- Edits
 
 void Tree::insert(TreeNode* parent, size_t position, TreeNode* child) {

@@ -50,6 +50,8 @@ class Tree {
   TreeNode* root() const { return root_; }
   const std::vector<VarRef>& params() const { return params_; }
   bool is_param(const Buffer& buffer) const;
+  // The signature changes.
+  void replace_param(const Buffer& from, const Buffer& to);
   Attrs attrs;
   // What holds of dims and of every loop variable and block axis that was ever made.
   Analyzer facts;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "support/diagnostic.h"
 #include "tir/schedule/iter_map.h"
 #include "tir/schedule/move.h"
@@ -21,10 +23,78 @@ Expr sum_of(const std::vector<IterDigit>& digits, const Expr& base) {
 
 }  // namespace
 
+namespace {
+
+// Blocks side by side in one block, whose axes are the loops around them.
+TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
+  if (blocks.empty()) step.refuse({}, "there are no blocks");
+  TreeNode* above = common_ancestor(blocks);
+  TreeNode* scope = above->is_block() ? above : scope_of(above);
+  Tree& tree = *above->tree;
+  for (TreeNode* block : blocks) {
+    if (!block->parent || scope_of(block) != scope)
+      step.refuse(blocks, fmt::format("block '{}' is not beside the others", block->block->name));
+  }
+  step.require(has_other_statements(scope), scope);
+  size_t first = above->children.size(), last = 0;
+  for (TreeNode* block : blocks) {
+    first = std::min(first, child_towards(above, block)->position());
+    last = std::max(last, child_towards(above, block)->position());
+  }
+  std::vector<TreeNode*> inside(above->children.begin() + static_cast<long>(first),
+                                above->children.begin() + static_cast<long>(last) + 1),
+      loops = loops_above(inside[0]);
+  for (TreeNode* child : inside) {
+    for (TreeNode* other : blocks_below(child)) {
+      if (std::find(blocks.begin(), blocks.end(), other) == blocks.end())
+        step.refuse({other}, fmt::format("block '{}' stands between them, but is not listed", other->block->name));
+    }
+  }
+  Block outer{.name = blocks[0]->block->name,
+              .iter_vars = {},
+              .predicate = std::nullopt,
+              .reads = {},
+              .writes = {},
+              .annotations = {},
+              .alloc_buffers = {},
+              .match_buffers = {},
+              .init = std::nullopt,
+              .body = no_op()};
+  for (size_t i = 1; i < blocks.size(); ++i) outer.name += "_" + blocks[i]->block->name;
+  outer.name = tree.fresh_block_name(outer.name + "_o");
+  VarMap axes;
+  for (TreeNode* loop : loops) {
+    VarRef var = make_var("v" + loop->loop->var->name, loop->loop->var.type());
+    IterKind kind = not_parallel(loop) ? IterKind::kOpaque : IterKind::kSpatial;
+    outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->loop->var});
+    if (mentions_any(loop->loop->extent, loops))
+      step.refuse({loop}, fmt::format("the extent of loop '{}' depends on another loop", loop->loop->var->name));
+    axes.emplace(loop->loop->var.get(), var);
+  }
+  TreeNode* block = tree.new_block(std::move(outer));
+  for (TreeNode* child : inside) {
+    tree.detach(child);
+    for (TreeNode* inner : blocks_below(child)) {
+      // Inside of the new block an axis stands still where a loop outside drives it.
+      for (const IterVar& axis : inner->block->iter_vars)
+        inner->partial = inner->partial || mentions_any(axis.value, loops);
+      if (inner->block->predicate && mentions_any(*inner->block->predicate, loops)) inner->partial = true;
+    }
+    substitute_below(child, axes);
+    tree.append(block, child);
+  }
+  tree.insert(above, first, block);
+  refresh_regions(block);
+  refresh_regions_above(block);
+  return block;
+}
+
+}  // namespace
+
 BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   Step step(*this, PrimitiveId::k_blockize, target, preserve_unit_iters);
   if (const Blocks* list = std::get_if<Blocks>(&target); list && list->size() != 1)
-    fail_unsupported({}, "blockize of several blocks is not supported yet");
+    return step.block_result(blockize_together(step, step.blocks(*list)));
   TreeNode* top = std::holds_alternative<Blocks>(target) ? step.block(std::get<Blocks>(target)[0])
                                                          : std::visit(
                                                                [&](const auto& rv) -> TreeNode* {
@@ -73,17 +143,28 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
     if (!tree.facts.can_prove_equal(quotient * extent, outer_value))
       step.refuse({inner, top}, fmt::format("axis '{}' does not divide into tiles of {}",
                                             inner->block->iter_vars[a].var->name, debug_print(extent)));
+    // Positions are counted in tiles, which must not be empty; dims are taken as not 0.
+    Analyzer facts = tree.facts;
+    for (const VarRef& var : free_vars(extent))
+      facts.assume(static_cast<const Expr&>(var) >= int_imm(1, dtype_of(var)));
+    const IterVar& axis = inner->block->iter_vars[a];
+    if (!facts.can_prove(extent >= int_imm(1, dtype)) && !facts.can_prove_equal(extent, axis.domain.extent))
+      step.refuse({inner, top}, fmt::format("tiles of axis '{}' may be empty", axis.var->name));
     parts.push_back({quotient, inner_value, extent});
   }
 
   // Conditions on one side go there; the bound of an axis becomes one of the tile's position.
   std::vector<Expr> outer_conditions, inner_conditions;
   std::vector<VarRef> outer_vars;
-  std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
   for (const IterVar& axis : inner->block->iter_vars)
     outer_vars.push_back(make_var(axis.var->name + "o", axis.var.type()));
   for (const Expr& condition : conjuncts(inner->block->predicate)) {
-    bool in = mentions_any(condition, inside), out = mentions_any(condition, outside);
+    bool in = mentions_any(condition, inside), out = false;
+    for (const TreeNode* at = top->parent; at; at = at->parent) {
+      if (at->is_loop()) out = out || mentions(condition, at->loop->var);
+      if (!at->is_block()) continue;
+      for (const IterVar& axis : at->block->iter_vars) out = out || mentions(condition, axis.var);
+    }
     if (!in || !out) {
       (in ? inner_conditions : outer_conditions).push_back(condition);
       continue;
@@ -196,6 +277,8 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   inner->affine.reset();
   for (const IterVar& axis : inner_axes) tree.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
   bool partial = inner->partial;
+  // Conditions say more than the tile's domain now.
+  inner->partial = partial || !inner_conditions.empty();
   TreeNode* block = tree.new_block(std::move(outer));
   block->partial = partial;
   tree.replace(top, block);

@@ -9,6 +9,8 @@ using namespace scheduling;
 void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
   Step step(*this, PrimitiveId::k_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
   TreeNode* block = step.block(block_rv);
+  // A sampled location may be nowhere else.
+  if (step.node(loop_rv.var) == block->tree->root()) return step.done();
   TreeNode* loop = step.loop(loop_rv);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);

@@ -38,6 +38,8 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
 void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
   Step step(*this, PrimitiveId::k_reverse_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
   TreeNode* block = step.block(block_rv);
+  // A sampled location may be nowhere else.
+  if (step.node(loop_rv.var) == block->tree->root()) return step.done();
   TreeNode* loop = step.loop(loop_rv);
   const std::string& name = block->block->name;
   const std::string& loop_name = loop->loop->var->name;

@@ -20,7 +20,9 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
   std::optional<size_t> open;
   std::vector<Expr> extents;
   for (size_t i = 0; i < factors.size(); ++i) {
-    if (!factors[i].value) {
+    // Sampled for an extent that is not known, the outermost is 0.
+    bool left_open = !factors[i].value || (factors[i].value->is<Var>() && is_int(step.number(*factors[i].value), 0));
+    if (left_open) {
       if (open) step.refuse({node}, "two factors are None; one can be inferred");
       open = i;
       extents.push_back(product);

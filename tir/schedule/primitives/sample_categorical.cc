@@ -1,0 +1,28 @@
+#include "tir/schedule/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+// The decision is the number's position.
+Expr Schedule::sample_categorical(Ints candidates, Doubles probs) {
+  Step step(*this, PrimitiveId::k_sample_categorical, candidates, probs);
+  if (candidates.empty() || candidates.size() != probs.size())
+    step.refuse({}, fmt::format("there are {} candidates and {} probabilities", candidates.size(), probs.size()));
+  int64_t chosen = 0;
+  if (!step.decision().is_none()) {
+    if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))
+      step.refuse({}, fmt::format("decision {} is no position among {} candidates", to_string(step.decision()),
+                                  candidates.size()));
+  } else {
+    // Not the library's distribution, whose numbers differ between libraries.
+    double total = 0;
+    for (double p : probs) total += p;
+    double at = static_cast<double>(step.random()() >> 11) * 0x1p-53 * total;
+    while (chosen + 1 < static_cast<int64_t>(probs.size()) && at >= probs[static_cast<size_t>(chosen)])
+      at -= probs[static_cast<size_t>(chosen++)];
+  }
+  return step.number_results({candidates[static_cast<size_t>(chosen)]}, chosen)[0];
+}
+
+}  // namespace relaxc

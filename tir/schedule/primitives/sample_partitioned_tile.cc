@@ -1,0 +1,33 @@
+#include "tir/schedule/tiles.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t partition_pos, int64_t innerpart_factor) {
+  Step step(*this, PrimitiveId::k_sample_partitioned_tile, loop_rv, n, partition_pos, innerpart_factor);
+  TreeNode* loop = step.loop(loop_rv);
+  if (n < 1 || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
+    step.refuse({loop},
+                fmt::format("position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor));
+  auto extent = as_int(loop->loop->extent);
+  if (!extent || *extent < 1)
+    step.refuse({loop}, fmt::format("the extent of loop '{}' is not known", loop->loop->var->name));
+  bool divides = *extent % innerpart_factor == 0;
+  bool is_split = partition_pos > 0 && partition_pos < n;
+  Ints tile;
+  if (!step.decision().is_none()) {
+    if (!from_attr(step.decision(), tile) || static_cast<int64_t>(tile.size()) != n)
+      step.refuse({loop}, fmt::format("decision {} is no list of {} factors", to_string(step.decision()), n));
+    tile = fit_tile(tile, *extent);
+  } else if (!is_split || !divides) {
+    tile = random_tile(*extent, n, *extent, step.random());
+  } else {
+    tile = random_tile(*extent / innerpart_factor, partition_pos, *extent, step.random());
+    Ints inner = random_tile(innerpart_factor, n - partition_pos, innerpart_factor, step.random());
+    tile.insert(tile.end(), inner.begin(), inner.end());
+  }
+  return step.number_results(tile, tile);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,265 @@
+// Traces as JSON, in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]. Inputs are what
+// may be random variables, by name ("b0", "l3"), lists among them spread out; a string literal among inputs has quotes
+// of its own. Maps of positions stand as text ("lambda i, j: (j, i)").
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "ir/text/syntax.h"
+#include "support/diagnostic.h"
+#include "tir/schedule/script.h"
+#include "tir/schedule/trace_names.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// "compute_at" is "ComputeAt".
+std::string instruction_name(std::string_view primitive) {
+  std::string result;
+  bool upper = true;
+  for (char c : primitive) {
+    if (c != '_') result += upper ? static_cast<char>(std::toupper(c)) : c;
+    upper = c == '_';
+  }
+  return result;
+}
+
+bool is_spread(const Param& param) {
+  return param.type == "Variadic" || param.type == "Factors" || param.type == "Blocks";
+}
+bool is_input(const Primitive& primitive, const Param& param) {
+  static constexpr std::string_view kKinds[] = {"BlockRV", "LoopRV", "Place", "Subtree"};
+  return is_spread(param) || std::find(std::begin(kKinds), std::end(kKinds), param.type) != std::end(kKinds) ||
+         (std::string_view(primitive.name) == "annotate" && param.name == "ann_val");
+}
+
+// ---- Writing
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
+  auto list_of = [&](const AttrList& list) {
+    std::vector<std::string> items;
+    for (const AttrValue& item : list) items.push_back(json_of(item, names, among_inputs));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  };
+  if (value.is_none()) return "null";
+  if (const bool* flag = value.as<bool>()) return *flag ? "true" : "false";
+  if (const int64_t* number = value.as<int64_t>()) return std::to_string(*number);
+  if (const double* number = value.as<double>()) {
+    std::string text = fmt::format("{}", *number);
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  }
+  if (const std::string* text = value.as<std::string>()) return quoted(among_inputs ? quoted(*text) : *text);
+  if (const AttrList* list = value.as<AttrList>()) return list_of(*list);
+  if (const Attrs* entries = value.as<Attrs>()) {
+    std::vector<std::string> items;
+    for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
+    return fmt::format("{{{}}}", fmt::join(items, ", "));
+  }
+  if (const Expr* e = value.as<Expr>()) {
+    if (auto number = as_int(*e)) return std::to_string(*number);
+  }
+  return quoted(value_text(value, names));
+}
+
+}  // namespace
+
+std::string Trace::json() const {
+  RVNames names;
+  std::vector<std::string> instructions, decisions;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const TraceStep& step = steps[i];
+    std::vector<std::string> inputs, attrs, outputs;
+    for (size_t p = 0; p < step.arguments.size(); ++p) {
+      const Param& param = step.primitive->params[p];
+      const AttrList* list = step.arguments[p].as<AttrList>();
+      bool input = is_input(*step.primitive, param);
+      if (is_spread(param)) {
+        for (const AttrValue& item : list ? *list : AttrList()) inputs.push_back(json_of(item, names, true));
+      } else {
+        (input ? inputs : attrs).push_back(json_of(step.arguments[p], names, input));
+      }
+    }
+    for (const VarRef& result : step.results) outputs.push_back(quoted(names(result)));
+    instructions.push_back(fmt::format("[{}, [{}], [{}], [{}]]", quoted(instruction_name(step.primitive->name)),
+                                       fmt::join(inputs, ", "), fmt::join(attrs, ", "), fmt::join(outputs, ", ")));
+    if (!step.decision.is_none()) decisions.push_back(fmt::format("[{}, {}]", i, json_of(step.decision, names, false)));
+  }
+  return fmt::format("[[{}], [{}]]", fmt::join(instructions, ", "), fmt::join(decisions, ", "));
+}
+
+// ---- Reading
+
+namespace {
+
+class JsonReader {
+ public:
+  explicit JsonReader(std::string_view json)
+      : text_(std::make_shared<const std::string>(json)),
+        origin_(std::make_shared<const Origin>(Origin{"<trace>", "", "", text_})) {}
+
+  AttrValue read() {
+    const text::Syntax* root = text::parse_expression({origin_, *text_}, tree_, diagnostics_);
+    diagnostics_.throw_if_errors();
+    if (!root) fail({}, "expected a trace as JSON");
+    return value(*root);
+  }
+
+ private:
+  AttrValue value(const text::Syntax& at) {
+    using text::SyntaxKind;
+    Span span{origin_, at.line, at.column, at.length};
+    switch (at.kind) {
+      case SyntaxKind::kInt: {
+        int64_t number = 0;
+        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
+        if (error != std::errc()) fail(span, "the number is too large");
+        return number;
+      }
+      case SyntaxKind::kFloat:
+        return std::strtod(std::string(at.text).c_str(), nullptr);
+      case SyntaxKind::kUnary: {
+        AttrValue number = value(*at.children[0]);
+        if (const int64_t* whole = number.as<int64_t>(); whole && at.text == "-") return -*whole;
+        if (const double* real = number.as<double>(); real && at.text == "-") return -*real;
+        break;
+      }
+      case SyntaxKind::kString: {
+        std::string error, text = text::unquote(at.text, error);
+        if (!error.empty()) fail(span, "{}", error);
+        return text;
+      }
+      case SyntaxKind::kName:
+        if (at.text == "null") return {};
+        if (at.text == "true" || at.text == "false") return at.text == "true";
+        break;
+      case SyntaxKind::kList: {
+        AttrList list;
+        for (const text::Syntax* item : at.children) list.push_back(value(*item));
+        return list;
+      }
+      case SyntaxKind::kDict: {
+        Attrs entries;
+        for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
+          AttrValue key = value(*at.children[i]);
+          if (!key.as<std::string>()) fail(span, "expected a string as key");
+          entries.set(*key.as<std::string>(), value(*at.children[i + 1]));
+        }
+        return entries;
+      }
+      default:
+        break;
+    }
+    fail(span, "this is no JSON");
+  }
+
+  std::shared_ptr<const std::string> text_;
+  std::shared_ptr<const Origin> origin_;
+  text::SyntaxTree tree_;
+  Diagnostics diagnostics_;
+};
+
+const AttrList& list_at(const AttrList& list, size_t i) {
+  const AttrList* result = i < list.size() ? list[i].as<AttrList>() : nullptr;
+  if (!result) fail({}, "a trace is [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]");
+  return *result;
+}
+
+using Variables = std::map<std::string, VarRef, std::less<>>;
+
+// Names of random variables among inputs become the variables, quoted strings strings.
+AttrValue input_of(const AttrValue& value, const Variables& variables) {
+  if (const AttrList* list = value.as<AttrList>()) {
+    AttrList result;
+    for (const AttrValue& item : *list) result.push_back(input_of(item, variables));
+    return result;
+  }
+  const std::string* text = value.as<std::string>();
+  if (!text) return value;
+  if (text->starts_with('"')) return JsonReader(*text).read();
+  auto it = variables.find(*text);
+  if (it == variables.end()) fail({}, "'{}' is no random variable of the trace", *text);
+  return Expr(it->second);
+}
+
+}  // namespace
+
+Trace Trace::from_json(std::string_view json) {
+  AttrValue all = JsonReader(json).read();
+  const AttrList empty;
+  const AttrList& top = all.as<AttrList>() ? *all.as<AttrList>() : empty;
+  Trace trace;
+  Variables variables;
+  for (const AttrValue& one : list_at(top, 0)) {
+    const AttrList& row = one.as<AttrList>() ? *one.as<AttrList>() : empty;
+    const std::string* name = row.empty() ? nullptr : row[0].as<std::string>();
+    const Primitive* primitive = nullptr;
+    for (const Primitive& known : primitives()) {
+      std::string_view wish = name && *name == "GetSBlock" ? "GetBlock" : name ? std::string_view(*name) : "";
+      if (instruction_name(known.name) == wish) primitive = &known;
+    }
+    if (!primitive) fail({}, "there is no primitive '{}'", name ? *name : "");
+    TraceStep step{primitive, {}, {}, {}};
+    const AttrList &inputs = list_at(row, 1), &attrs = list_at(row, 2);
+    size_t num_inputs = 0, next_input = 0, next_attr = 0;
+    for (const Param& param : primitive->params) num_inputs += is_input(*primitive, param);
+    for (const Param& param : primitive->params) {
+      if (!is_input(*primitive, param)) {
+        // Parameters that later versions have added keep their defaults.
+        if (next_attr >= attrs.size() && param.otherwise) {
+          step.arguments.push_back(*param.otherwise);
+          continue;
+        }
+        if (next_attr >= attrs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
+        const AttrValue& value = attrs[next_attr++];
+        const std::string* text = value.as<std::string>();
+        bool is_map = text && text->starts_with("lambda ");
+        step.arguments.push_back(is_map ? schedule_value(*text) : value);
+        continue;
+      }
+      --num_inputs;
+      if (is_spread(param)) {
+        AttrList list;
+        for (; next_input + num_inputs < inputs.size(); ++next_input)
+          list.push_back(input_of(inputs[next_input], variables));
+        step.arguments.emplace_back(list);
+        continue;
+      }
+      if (next_input >= inputs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
+      step.arguments.push_back(input_of(inputs[next_input++], variables));
+    }
+    bool numbers = std::string_view(primitive->result).starts_with("Expr");
+    for (const AttrValue& output : list_at(row, 3)) {
+      const std::string* text = output.as<std::string>();
+      if (!text) fail({}, "{}: an output is no name", primitive->name);
+      VarRef var = make_var(*text, numbers ? prim_type(kInt64) : object_type());
+      variables.insert_or_assign(*text, var);
+      step.results.push_back(var);
+    }
+    trace.steps.push_back(std::move(step));
+  }
+  for (const AttrValue& one : list_at(top, 1)) {
+    const AttrList& pair = one.as<AttrList>() ? *one.as<AttrList>() : empty;
+    const int64_t* at = pair.size() == 2 ? pair[0].as<int64_t>() : nullptr;
+    if (!at || *at < 0 || *at >= static_cast<int64_t>(trace.steps.size())) fail({}, "a decision is of no step");
+    trace.steps[static_cast<size_t>(*at)].decision = pair[1];
+  }
+  return trace;
+}
+
+}  // namespace relaxc

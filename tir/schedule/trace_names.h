@@ -1,0 +1,22 @@
+// How traces spell random variables and arguments. Internal to tir/schedule/.
+#pragma once
+#include <set>
+
+#include "ir/visit.h"
+#include "tir/schedule/trace.h"
+
+namespace relaxc::scheduling {
+
+// Names of random variables, made different where hints agree.
+class RVNames {
+ public:
+  std::string operator()(const VarRef& var);
+
+ private:
+  std::unordered_map<const NodeHeader*, std::string> names_;
+  std::set<std::string> taken_;
+};
+// As a schedule's text writes it.
+std::string value_text(const AttrValue& value, RVNames& names);
+
+}  // namespace relaxc::scheduling
