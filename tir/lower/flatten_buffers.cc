@@ -2,6 +2,7 @@
 
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/stages.h"
 
 namespace relaxc {
 
@@ -124,7 +125,8 @@ PrimFuncRef simplify_program(const PrimFuncRef& function) {
 }
 
 PrimFuncRef lower_program(const PrimFuncRef& function) {
-  PrimFuncRef result = normalize_loops(function);
+  // Loops that count in int32 would hide from the vectorizer, behind casts, that lanes are neighbours.
+  PrimFuncRef result = promote_indices(normalize_loops(function));
   check_lowerable(result);
   result = simplify_program(lower_blocks(initialize_empty_reductions(explicit_scalars(result))));
   return vectorize_loops(simplify_program(flatten_buffers(result)));

@@ -1,0 +1,321 @@
+// Speed of contraction kernels next to other libraries and to the processor's measured peak: ./dev bench kernels.
+//
+// Everybody computes the same problem on the same data, in alternation: in each round the peak loop, ours and every
+// peer run for a few milliseconds each. Figures are medians over the rounds. With one thread, processor time counts, so
+// that other programs on the machine do not; with several, time does. Ours is compiled from a module with constant
+// weights by the compiler's front door, and is called through a Session.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "bench/kernels/problem.h"
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "ir/visit.h"
+
+namespace {
+
+using namespace relaxc;         // NOLINT: a program
+using namespace relaxc::bench;  // NOLINT
+
+struct Options {
+  std::string filter, json;
+  std::vector<std::string> modules;
+  std::vector<int> threads = {1, 2};
+  int rounds = 9;
+  double milliseconds = 10;  // of one runner in one round
+  bool skip_peers = false;
+};
+
+// ---- Ours
+
+std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
+  return fmt::format("({}{})", symbolic ? "\"m\", " : "", fmt::join(dims.begin() + symbolic, dims.end(), ", "));
+}
+
+std::string module_text(const Problem& p) {
+  std::string params =
+      fmt::format("x: R.Tensor({}, \"{}\"), w: R.Tensor({}, \"{}\")", dims_text(p.input_shape(), p.symbolic),
+                  to_string(p.input_dtype()), dims_text(p.weight_shape(), false), to_string(p.weight_dtype()));
+  if (p.kind == Problem::Kind::kMatmul) {
+    return fmt::format(
+        "@R.function\ndef main({}):\n    with R.dataflow():\n"
+        "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
+        params, to_string(p.output_dtype()));
+  }
+  return fmt::format(
+      "@R.function\ndef main({}, b: R.Tensor(({},), \"float32\")):\n    with R.dataflow():\n"
+      "        c = R.nn.conv2d(x, w, strides=[{}, {}], padding=[{}, {}, {}, {}], groups={})\n"
+      "        b4 = R.reshape(b, (1, {}, 1, 1))\n        a = R.add(c, b4)\n        y = R.nn.relu(a)\n"
+      "        R.output(y)\n    return y\n",
+      params, p.filters, p.stride, p.stride, p.padding(), p.padding(), p.padding(), p.padding(), p.groups, p.filters);
+}
+
+IRModule parse(const std::string& text, const std::string& name) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(text, name, op_table(), diagnostics);
+  if (diagnostics.has_errors()) throw CompileError(diagnostics.all());
+  return module;
+}
+
+bool fits(const Type& type, const Tensor& tensor, bool symbolic) {
+  const TensorType* wanted = type.as<TensorType>();
+  const std::vector<Expr>* dims = known_shape(type);
+  if (!wanted || !dims || wanted->dtype != tensor.dtype() || dims->size() != tensor.shape().size()) return false;
+  for (size_t d = 0; d < dims->size(); ++d) {
+    std::optional<int64_t> known = as_int((*dims)[d]);
+    if (known ? *known != tensor.shape()[d] : !symbolic) return false;
+    if (known && symbolic && d == 0) return false;
+  }
+  return true;
+}
+
+// The weights become constants, so that they are packed when compiling.
+std::optional<IRModule> bind_weights(IRModule module, const Problem& p, const Data& data) {
+  Function main = *module.graph_function("main");
+  std::vector<Tensor> weights = {data.weight};
+  if (p.kind == Problem::Kind::kConvolution) weights.push_back(data.bias);
+  if (main.params.size() != 1 + weights.size() || !fits(main.params[0].type(), data.input, p.symbolic))
+    return std::nullopt;
+  VarMap constants;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (!fits(main.params[i + 1].type(), weights[i], false)) return std::nullopt;
+    constants.emplace(main.params[i + 1].get(), constant(weights[i]));
+  }
+  main.params.erase(main.params.begin() + 1, main.params.end());
+  main.body = substitute(main.body, constants);
+  module.functions.at("main") = make_function(std::move(main));
+  return module;
+}
+
+std::optional<IRModule> our_module(const Problem& p, const Data& data, const Options& options) {
+  if (options.modules.empty()) return bind_weights(parse(module_text(p), p.kernel + ".py"), p, data);
+  for (const std::string& file : options.modules) {
+    if (auto module = bind_weights(read_module(file), p, data)) return module;
+  }
+  return std::nullopt;
+}
+
+Runner our_runner(const Program& program, const Problem& p, const Data& data, int threads) {
+  auto session = std::make_shared<Session>(program, SessionOptions{.threads = threads});
+  Tensor output = Tensor::empty(p.output_shape(), p.output_dtype());
+  return {"ours", output, [=, input = data.input] { session->run_into({&input, 1}, {&output, 1}); }};
+}
+
+// ---- Timing
+
+double now(int threads) {
+  timespec time;
+  clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+double time_calls(const std::function<void()>& run, int64_t calls, int threads) {
+  double start = now(threads);
+  for (int64_t i = 0; i < calls; ++i) run();
+  return (now(threads) - start) / static_cast<double>(calls);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Products per millisecond on each of so many threads at once, added up.
+double measure_peak(Peak peak, int threads) {
+  std::vector<double> rates(static_cast<size_t>(threads));
+  auto run = [&](size_t thread) {
+    run_peak_loop(peak, 1 << 24);
+    double start = now(threads);
+    int64_t products = run_peak_loop(peak, int64_t{1} << (peak == Peak::kFloat32 ? 27 : 29));
+    rates[thread] = static_cast<double>(products) / (now(threads) - start);
+  };
+  std::vector<std::thread> others;
+  for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(run, thread);
+  run(0);
+  for (std::thread& other : others) other.join();
+  double sum = 0;
+  for (double rate : rates) sum += rate;
+  return sum;
+}
+
+struct Row {
+  Problem problem;
+  int threads;
+  double peak;                       // products per ms
+  std::map<std::string, double> ms;  // of ours and of each peer
+  double share() const { return static_cast<double>(problem.products()) / ms.at("ours") / peak; }
+  double best_peer() const {
+    double best = 0;
+    for (const auto& [name, time] : ms) {
+      if (name != "ours" && (best == 0 || time < best)) best = time;
+    }
+    return best;
+  }
+};
+
+Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int threads, const Options& options) {
+  Row row{p, threads, 0, {}};
+  std::vector<int64_t> calls;
+  for (const Runner& runner : runners) {
+    runner.run();
+    double once = std::max(time_calls(runner.run, 1, threads), 1e-3);
+    calls.push_back(std::clamp<int64_t>(std::lround(options.milliseconds / once), 1, 10000));
+  }
+  std::vector<double> peaks;
+  std::vector<std::vector<double>> times(runners.size());
+  for (int round = 0; round < options.rounds; ++round) {
+    peaks.push_back(measure_peak(p.peak, threads));
+    for (size_t i = 0; i < runners.size(); ++i) {
+      // Idle workers of a library spin for some ten milliseconds before they sleep.
+      if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      runners[i].run();
+      times[i].push_back(time_calls(runners[i].run, calls[i], threads));
+    }
+  }
+  row.peak = median(peaks);
+  for (size_t i = 0; i < runners.size(); ++i) {
+    row.ms[runners[i].name] = median(times[i]);
+    if (runners[i].finish) runners[i].finish();
+    double error = difference(p, data, runners[i].output);
+    if (!(error < 1e-3)) fmt::print("error: {} of {} {} is wrong by {}\n", runners[i].name, p.kernel, p.shape(), error);
+  }
+  return row;
+}
+
+// ---- Output
+
+constexpr const char* kPeers[] = {"openblas", "blis", "onednn", "onednn_winograd"};
+
+void print_header() {
+  fmt::print("{:<16} {:<34} {:>3} {:>10}", "kernel", "shape", "thr", "ours ms");
+  for (const char* peer : kPeers) fmt::print(" {:>15}", peer);
+  fmt::print(" {:>7} {:>7} {:>8}\n", "peak", "GFLOP/s", "to best");
+}
+
+void print_row(const Row& row) {
+  fmt::print("{:<16} {:<34} {:>3} {:>10.4f}", row.problem.kernel, row.problem.shape(), row.threads, row.ms.at("ours"));
+  for (const char* peer : kPeers) {
+    auto it = row.ms.find(peer);
+    fmt::print(" {:>15}", it == row.ms.end() ? "" : fmt::format("{:.4f}", it->second));
+  }
+  fmt::print(" {:>6.1f}% {:>7.1f}", 100 * row.share(),
+             2e-6 * static_cast<double>(row.problem.products()) / row.ms.at("ours"));
+  if (double best = row.best_peer(); best > 0) fmt::print(" {:>8.3f}", best / row.ms.at("ours"));
+  fmt::print("\n");
+  std::fflush(stdout);
+}
+
+void print_means(const std::vector<Row>& rows) {
+  std::map<std::pair<std::string, int>, std::vector<const Row*>> groups;
+  for (const Row& row : rows) groups[{row.problem.kernel, row.threads}].push_back(&row);
+  for (const auto& [group, members] : groups) {
+    double share = 0, ratio = 0, worst = 1e9;
+    for (const Row* row : members) {
+      double one = row->best_peer() / row->ms.at("ours");
+      share += std::log(row->share());
+      ratio += std::log(one);
+      worst = std::min(worst, one);
+    }
+    double count = static_cast<double>(members.size());
+    fmt::print("geometric mean of {} on {} threads: {:.1f}% of the peak", group.first, group.second,
+               100 * std::exp(share / count));
+    if (worst > 0) fmt::print(", {:.3f} of the best peer's speed (least {:.3f})", std::exp(ratio / count), worst);
+    fmt::print("\n");
+  }
+}
+
+// Compiled once for all m, next to compiled for that m.
+void print_symbolic(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    for (const Row& other : rows) {
+      if (row.problem.kernel != "matmul_symbolic" || other.problem.kernel != "matmul_static") continue;
+      if (row.problem.m == other.problem.m && row.threads == other.threads)
+        fmt::print("symbolic m = {} on {} threads: {:.3f} of the static kernel's speed\n", row.problem.m, row.threads,
+                   other.ms.at("ours") / row.ms.at("ours"));
+    }
+  }
+}
+
+void write_json(const std::string& path, const std::vector<Row>& rows) {
+  std::ofstream out(path);
+  out << "[\n";
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const Row& row = rows[i];
+    out << fmt::format("  {{\"kernel\": \"{}\", \"shape\": \"{}\", \"threads\": {}", row.problem.kernel,
+                       row.problem.shape(), row.threads);
+    for (const auto& [name, time] : row.ms) out << fmt::format(", \"{}_ms\": {:.6f}", name, time);
+    out << fmt::format(", \"share_of_peak\": {:.4f}}}{}\n", row.share(), i + 1 < rows.size() ? "," : "");
+  }
+  out << "]\n";
+  if (!out.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+void run(const Options& options) {
+  fmt::print("peers: {}; {}\n", describe_blas(), describe_onednn());
+  for (auto [name, peak] : {std::pair{"float32 FMA", Peak::kFloat32}, std::pair{"vpdpbusd", Peak::kInt8},
+                            std::pair{"vdpbf16ps", Peak::kBFloat16}}) {
+    double rate = measure_peak(peak, 1);
+    if (rate > 0) fmt::print("peak, {}: {:.1f} GFLOP/s on one thread\n", name, 2e-6 * rate);
+  }
+  print_header();
+  std::vector<Row> rows;
+  for (const Problem& p : problems()) {
+    if ((p.kernel + " " + p.shape()).find(options.filter) == std::string::npos) continue;
+    Data data = make_data(p);
+    std::optional<Program> program;
+    try {
+      std::optional<IRModule> module = our_module(p, data, options);
+      if (!module) continue;  // --module: for other problems
+      program = compile(std::move(*module)).load();
+    } catch (const std::exception& error) {
+      fmt::print("{:<16} {:<34} not compiled: {}\n", p.kernel, p.shape(), error.what());
+      continue;
+    }
+    for (int threads : options.threads) {
+      std::vector<Runner> runners = {our_runner(*program, p, data, threads)};
+      if (!options.skip_peers) {
+        for (auto make_runners : {blas_runners, onednn_runners}) {
+          for (Runner& runner : make_runners(p, data, threads)) runners.push_back(std::move(runner));
+        }
+      }
+      rows.push_back(measure(p, data, std::move(runners), threads, options));
+      print_row(rows.back());
+    }
+  }
+  print_means(rows);
+  print_symbolic(rows);
+  if (!options.json.empty()) write_json(options.json, rows);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("speed of contraction kernels");
+  app.add_option("--json", options.json, "write the rows here");
+  app.add_option("--filter", options.filter, "only problems whose \"kernel shape\" contains this");
+  app.add_option("--threads", options.threads, "numbers of threads")->delimiter(',');
+  app.add_option("--module", options.modules,
+                 "ours is the first of these modules (.py) whose main has the problem's types");
+  app.add_option("--rounds", options.rounds, "rounds of which the median counts");
+  app.add_flag("--alone", options.skip_peers, "no peers");
+  CLI11_PARSE(app, argc, argv);
+  // AMX tiles are another machine; where oneDNN may use them is for the caller to say.
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", 0);
+  try {
+    run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,57 @@
+// What the kernel benchmark computes: one kernel at one shape, its data, and who computes it.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/kernels/peaks.h"
+#include "vm/tensor.h"
+
+namespace relaxc::bench {
+
+// C[m, n] = A[m, k] * B[k, n] with constant B; or a convolution (NCHW, OIHW) with constant weights, bias and relu.
+struct Problem {
+  enum class Kind : uint8_t { kMatmul, kConvolution } kind = Kind::kMatmul;
+  std::string kernel;  // name in the output: "matmul", "conv2d", "resnet50", ...
+  Peak peak = Peak::kFloat32;
+  int64_t m = 0, n = 0, k = 0;  // matmul
+  int64_t channels = 0, size = 0, filters = 0, window = 0, stride = 1,
+          groups = 1;     // square images and windows, batch 1
+  bool symbolic = false;  // m is not known when compiling
+
+  int64_t padding() const { return window / 2; }
+  int64_t out_size() const { return (size + 2 * padding() - window) / stride + 1; }
+  int64_t products() const;  // multiply-adds
+  std::string shape() const;
+  DType input_dtype() const, weight_dtype() const, output_dtype() const;
+  std::vector<int64_t> input_shape() const, weight_shape() const, output_shape() const;
+};
+
+// Every problem of the benchmark.
+std::vector<Problem> problems();
+
+struct Data {
+  Tensor input, weight, bias;  // bias: of convolutions
+  std::vector<double> sample;  // of the right answer, at element (i * kSampleStride) % size
+};
+inline constexpr int64_t kSampleStride = 7919, kSamples = 64;
+Data make_data(const Problem& problem);
+// The largest difference between the output and the sample, relative to the largest of the sample.
+double difference(const Problem& problem, const Data& data, const Tensor& output);
+
+// Somebody who computes a problem.
+struct Runner {
+  std::string name;
+  Tensor output;
+  std::function<void()> run;
+  std::function<void()> finish = {};  // brings the result to `output` when run() leaves it elsewhere
+};
+
+// OpenBLAS and BLIS by dlopen (float32 matmul), oneDNN when the build found it. Absent ones give nothing.
+std::vector<Runner> blas_runners(const Problem& problem, const Data& data, int threads);
+std::vector<Runner> onednn_runners(const Problem& problem, const Data& data, int threads);
+// One line on what was found, for the output.
+std::string describe_blas();
+std::string describe_onednn();
+
+}  // namespace relaxc::bench
