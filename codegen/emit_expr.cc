@@ -79,6 +79,7 @@ Value FunctionEmitter::call(const Call& op, const Expr& node) {
     return if_then_else(op.args[0], op.args[1], op.args[2]);
   }
   if (name.empty()) fail_unsupported(node.span(), "a call of {} in a tensor program", debug_print(op.callee));
+  if (find_builtin(name)) return builtin(op, node);
   const Intrinsic* row = find_intrinsic(name);
   if (!row) fail_unsupported(node.span(), "unknown intrinsic '{}' in a tensor program", name);
   std::vector<Value> args;

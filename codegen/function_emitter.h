@@ -89,6 +89,11 @@ class FunctionEmitter {
   template <class F>
   Value guarded(Value condition, llvm::Type* type, F emit);
 
+  // ---- emit_builtin.cc
+  Value builtin(const Call& call, const Expr& node);
+  Value prefetch(const Call& call, const Expr& node);
+  Value llvm_intrinsic(const Call& call, const Expr& node);
+
   KernelState& kernel_;
   llvm::Function* function_;
   llvm::IRBuilder<> b_;

@@ -104,6 +104,18 @@ void initialize_llvm() {
   });
 }
 
+bool has_features(const Target& target, std::string_view features) {
+  std::string error;
+  const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
+  if (!llvm_target) return false;
+  std::unique_ptr<llvm::MCSubtargetInfo> info(
+      llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(features.data(), features.size()).split(names, '+');
+  return std::all_of(names.begin(), names.end(),
+                     [&](llvm::StringRef name) { return info->checkFeatures("+" + name.str()); });
+}
+
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {
   std::string error;
   const llvm::Target* llvm_target = find_llvm_target(target.triple, error);

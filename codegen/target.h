@@ -12,4 +12,7 @@ Target parse_target(std::string_view text);
 // The machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
 
+// Whether the target has all of the features of a list such as "avx512vnni+avx512vl" (LLVM's names).
+bool has_features(const Target& target, std::string_view features);
+
 }  // namespace relaxc::codegen

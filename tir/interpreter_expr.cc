@@ -1,8 +1,10 @@
 // Expressions of the interpreter. Semantics: ir/expr.h.
+#include <algorithm>
 #include <cmath>
 
 #include "ir/intrinsics.h"
 #include "support/checked_math.h"
+#include "tir/dot_intrinsics.h"
 #include "tir/interpreter_internal.h"
 
 namespace relaxc::interpreter {
@@ -132,8 +134,9 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     X(kTruncMod)
     X(kFloorDiv)
     X(kFloorMod)
-    X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor)
-        X(kShiftLeft) X(kShiftRight)
+    X(kMin)
+    X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft)
+        X(kShiftRight)
 #undef X
   }
   CHECK(false, "unknown binary operation");
@@ -259,6 +262,51 @@ struct FmaFloat32 final : Code {
   }
 };
 
+// The bits of a value of another dtype with the same number of bytes.
+struct ReinterpretCode final : Code {
+  CodePtr value;
+  DType from, to;  // of the elements
+  Word read(Frame& frame) const {
+    char bytes[2 * sizeof(Word)] = {};
+    int64_t lane = frame.lane, from_bytes = from.bytes(), first = lane * to.bytes() / from_bytes;
+    for (int64_t at = 0; first * from_bytes + at < (lane + 1) * to.bytes(); at += from_bytes) {
+      frame.lane = first + at / from_bytes;
+      Word word;
+      from.is_float() ? (void)(word.f = value->as_float(frame)) : (void)(word.i = value->as_int(frame));
+      write_element(bytes + at, from, word);
+    }
+    frame.lane = lane;
+    return read_element(bytes + (lane * to.bytes() - first * from_bytes), to);
+  }
+  int64_t as_int(Frame& frame) const override { return read(frame).i; }
+  double as_float(Frame& frame) const override { return read(frame).f; }
+};
+
+struct DotCode final : Code {
+  const DotIntrinsic* row;
+  CodePtr accumulator, a, b;
+  template <class T, class Read>
+  T sum(Frame& frame, T total, Read read) const {
+    int64_t lane = frame.lane;
+    for (int i = row->group; i-- > 0;) {
+      frame.lane = lane * row->group + i;
+      total = static_cast<T>(total + read(*a) * read(*b));
+    }
+    frame.lane = lane;
+    return total;
+  }
+  int64_t as_int(Frame& frame) const override {
+    int64_t total = sum<int64_t>(frame, accumulator ? accumulator->as_int(frame) : 0,
+                                 [&](const Code& code) { return code.as_int(frame); });
+    int64_t most = (int64_t{1} << (row->result.bits - 1)) - 1;
+    return row->saturates ? std::clamp(total, -most - 1, most) : wrap_int(total, row->result.element());
+  }
+  double as_float(Frame& frame) const override {
+    return sum<float>(frame, accumulator ? static_cast<float>(accumulator->as_float(frame)) : 0,
+                      [&](const Code& code) { return static_cast<float>(code.as_float(frame)); });
+  }
+};
+
 }  // namespace
 
 double round_float(double value, DType dtype) {
@@ -351,8 +399,38 @@ CodePtr Compiler::binary_code(const Binary& node, const Expr& whole) {
   return code;
 }
 
+CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
+  DType from = dtype_of(value);
+  if (from == dtype) return expr(value);
+  if (from.bytes() != dtype.bytes()) fail(value.span(), "{} cannot be read as {}", to_string(from), to_string(dtype));
+  auto code = std::make_unique<ReinterpretCode>();
+  code->value = expr(value);
+  code->from = from.element();
+  code->to = dtype.element();
+  return code;
+}
+
+// T.call_llvm_pure_intrin(dtype, "llvm.name", [T.uint32(number of arguments),] arguments...)
+CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
+  const StringImm* name = node.args[0].as<StringImm>();
+  const DotIntrinsic* row = name ? find_dot_intrinsic(name->value) : nullptr;
+  if (!row) fail_unsupported(whole.span(), "interpreter: {} of {}", op_name(whole), debug_print(node.args[0]));
+  size_t first = node.args.size() > 1 && node.args[1].is<IntImm>() ? 2 : 1;
+  if (node.args.size() - first != (row->accumulates ? 3 : 2) || dtype_of(whole) != row->result)
+    fail(whole.span(), "intrinsic '{}' gives {} from {}{} and {}", row->name, to_string(row->result),
+         row->accumulates ? to_string(row->result) + ", " : "", to_string(row->a), to_string(row->b));
+  auto code = std::make_unique<DotCode>();
+  code->row = row;
+  if (row->accumulates) code->accumulator = reinterpret(node.args[first++], row->result);
+  code->a = reinterpret(node.args[first], row->a);
+  code->b = reinterpret(node.args[first + 1], row->b);
+  return code;
+}
+
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   const std::string& name = op_name(whole);
+  if (name == "tir.reinterpret") return reinterpret(node.args[0], dtype_of(whole));
+  if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_code(node, whole);
   if ((name == "tir.likely" || name == "tir.assume") && node.args.size() == 1) return expr(node.args[0]);
   if (name == "tir.if_then_else" && node.args.size() == 3) {
     auto code = std::make_unique<IfThenElseCode>();

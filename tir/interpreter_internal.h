@@ -115,6 +115,8 @@ class Compiler {
 
  private:
   CodePtr binary_code(const Binary& node, const Expr& whole);
+  CodePtr reinterpret(const Expr& value, DType dtype);
+  CodePtr llvm_code(const Call& node, const Expr& whole);
   CodePtr call_code(const Call& node, const Expr& whole);
   StepPtr block_step(const Block& block, const Span& span);
   StepPtr store_step(const BufferStore& node, const Span& span);

@@ -369,6 +369,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
       [&](const Evaluate& node) -> StepPtr {
         if (as_call(node.value, "tir.break_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kBreak);
         if (as_call(node.value, "tir.continue_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kContinue);
+        if (as_call(node.value, "tir.prefetch")) return std::make_unique<SeqStep>();
         auto step = std::make_unique<EvaluateStep>(span);
         step->value = expr(node.value);
         step->dtype = dtype_of(node.value);

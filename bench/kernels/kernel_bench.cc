@@ -30,9 +30,10 @@ using namespace relaxc::bench;  // NOLINT
 struct Options {
   std::string filter, json;
   std::vector<std::string> modules;
+  std::vector<std::string> matmuls;  // "MxKxN"
   std::vector<int> threads = {1, 2};
-  int rounds = 9;
-  double milliseconds = 10;  // of one runner in one round
+  int rounds = 15;
+  double milliseconds = 4;  // of one runner in one round
   bool skip_peers = false;
 };
 
@@ -134,9 +135,9 @@ double median(std::vector<double> values) {
 double measure_peak(Peak peak, int threads) {
   std::vector<double> rates(static_cast<size_t>(threads));
   auto run = [&](size_t thread) {
-    run_peak_loop(peak, 1 << 24);
+    run_peak_loop(peak, 1 << 22);
     double start = now(threads);
-    int64_t products = run_peak_loop(peak, int64_t{1} << (peak == Peak::kFloat32 ? 27 : 29));
+    int64_t products = run_peak_loop(peak, int64_t{1} << (peak == Peak::kInt8 ? 28 : 26));
     rates[thread] = static_cast<double>(products) / (now(threads) - start);
   };
   std::vector<std::thread> others;
@@ -151,9 +152,8 @@ double measure_peak(Peak peak, int threads) {
 struct Row {
   Problem problem;
   int threads;
-  double peak;                       // products per ms
+  double share;                      // of the peak, median of the rounds
   std::map<std::string, double> ms;  // of ours and of each peer
-  double share() const { return static_cast<double>(problem.products()) / ms.at("ours") / peak; }
   double best_peer() const {
     double best = 0;
     for (const auto& [name, time] : ms) {
@@ -171,18 +171,23 @@ Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int
     double once = std::max(time_calls(runner.run, 1, threads), 1e-3);
     calls.push_back(std::clamp<int64_t>(std::lround(options.milliseconds / once), 1, 10000));
   }
-  std::vector<double> peaks;
+  std::vector<double> shares;
   std::vector<std::vector<double>> times(runners.size());
   for (int round = 0; round < options.rounds; ++round) {
-    peaks.push_back(measure_peak(p.peak, threads));
+    double peak = 0;
     for (size_t i = 0; i < runners.size(); ++i) {
       // Idle workers of a library spin for some ten milliseconds before they sleep.
       if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      // The clock follows the load: the peak counts that is measured on both sides of ours (runner 0).
+      if (i == 0) peak = measure_peak(p.peak, threads);
       runners[i].run();
       times[i].push_back(time_calls(runners[i].run, calls[i], threads));
+      if (i > 0) continue;
+      peak = (peak + measure_peak(p.peak, threads)) / 2;
+      shares.push_back(static_cast<double>(p.products()) / times[0].back() / peak);
     }
   }
-  row.peak = median(peaks);
+  row.share = median(shares);
   for (size_t i = 0; i < runners.size(); ++i) {
     row.ms[runners[i].name] = median(times[i]);
     if (runners[i].finish) runners[i].finish();
@@ -208,7 +213,7 @@ void print_row(const Row& row) {
     auto it = row.ms.find(peer);
     fmt::print(" {:>15}", it == row.ms.end() ? "" : fmt::format("{:.4f}", it->second));
   }
-  fmt::print(" {:>6.1f}% {:>7.1f}", 100 * row.share(),
+  fmt::print(" {:>6.1f}% {:>7.1f}", 100 * row.share,
              2e-6 * static_cast<double>(row.problem.products()) / row.ms.at("ours"));
   if (double best = row.best_peer(); best > 0) fmt::print(" {:>8.3f}", best / row.ms.at("ours"));
   fmt::print("\n");
@@ -222,7 +227,7 @@ void print_means(const std::vector<Row>& rows) {
     double share = 0, ratio = 0, worst = 1e9;
     for (const Row* row : members) {
       double one = row->best_peer() / row->ms.at("ours");
-      share += std::log(row->share());
+      share += std::log(row->share);
       ratio += std::log(one);
       worst = std::min(worst, one);
     }
@@ -254,10 +259,21 @@ void write_json(const std::string& path, const std::vector<Row>& rows) {
     out << fmt::format("  {{\"kernel\": \"{}\", \"shape\": \"{}\", \"threads\": {}", row.problem.kernel,
                        row.problem.shape(), row.threads);
     for (const auto& [name, time] : row.ms) out << fmt::format(", \"{}_ms\": {:.6f}", name, time);
-    out << fmt::format(", \"share_of_peak\": {:.4f}}}{}\n", row.share(), i + 1 < rows.size() ? "," : "");
+    out << fmt::format(", \"share_of_peak\": {:.4f}}}{}\n", row.share, i + 1 < rows.size() ? "," : "");
   }
   out << "]\n";
   if (!out.flush()) throw std::runtime_error("cannot write " + path);
+}
+
+std::vector<Problem> matmul_problems(const std::vector<std::string>& shapes) {
+  std::vector<Problem> result;
+  for (const std::string& shape : shapes) {
+    Problem problem{.kernel = "matmul"};
+    if (std::sscanf(shape.c_str(), "%ldx%ldx%ld", &problem.m, &problem.k, &problem.n) != 3)
+      throw std::runtime_error("not a shape MxKxN: " + shape);
+    result.push_back(problem);
+  }
+  return result;
 }
 
 void run(const Options& options) {
@@ -269,7 +285,7 @@ void run(const Options& options) {
   }
   print_header();
   std::vector<Row> rows;
-  for (const Problem& p : problems()) {
+  for (const Problem& p : options.matmuls.empty() ? problems() : matmul_problems(options.matmuls)) {
     if ((p.kernel + " " + p.shape()).find(options.filter) == std::string::npos) continue;
     Data data = make_data(p);
     std::optional<Program> program;
@@ -307,6 +323,7 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "numbers of threads")->delimiter(',');
   app.add_option("--module", options.modules,
                  "ours is the first of these modules (.py) whose main has the problem's types");
+  app.add_option("--matmul", options.matmuls, "these shapes MxKxN of float32 matmul instead of the benchmark's");
   app.add_option("--rounds", options.rounds, "rounds of which the median counts");
   app.add_flag("--alone", options.skip_peers, "no peers");
   CLI11_PARSE(app, argc, argv);

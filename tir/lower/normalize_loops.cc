@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/intrinsics.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
@@ -18,6 +20,10 @@ Stmt without_step(const Ref<For>& loop) {
   copy.body = substitute(loop->body, {{loop->var.get(), loop->min + count * step}});
   return make(std::move(copy), loop.span());
 }
+
+// Builtins that the code generator knows; an address is one as the argument of a prefetch.
+constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of", "tir.call_llvm_intrin", "tir.call_llvm_pure_intrin",
+                                                  "tir.prefetch", "tir.reinterpret"};
 
 }  // namespace
 
@@ -69,9 +75,14 @@ void check_lowerable(const PrimFuncRef& function) {
     if (const Call* call = expr.as<Call>()) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
-      if (find_builtin(op_name(expr))) fail_unsupported(span, "{} in a kernel cannot be compiled yet", op_name(expr));
+      bool is_compiled = std::find(std::begin(kCompiledBuiltins), std::end(kCompiledBuiltins), op_name(expr)) !=
+                         std::end(kCompiledBuiltins);
+      if (find_builtin(op_name(expr)) && !is_compiled)
+        fail_unsupported(span, "{} in a kernel cannot be compiled yet", op_name(expr));
     }
-    if (const PrimType* type = expr.type().as<PrimType>()) check_dtype(type->dtype, span);
+    const PrimType* type = expr.type().as<PrimType>();
+    bool is_nothing = as_call(expr, "tir.address_of") || (type && type->dtype.is_void());
+    if (type && !is_nothing) check_dtype(type->dtype, span);
     return true;
   });
 }

@@ -1,3 +1,4 @@
+#include "ir/intrinsics.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -148,6 +149,8 @@ class LaneRewriter {
         return select(condition, masked_value(node->args[1], condition), masked_value(node->args[2], not_(condition)),
                       e.span());
       }
+      // Instructions on whole vectors do not widen.
+      if (find_builtin(op_name(e))) throw NoVectorForm();
       Call copy = *node;
       for (Expr& arg : copy.args) arg = widen(expr(arg));
       return make(std::move(copy), prim_type(dtype_of(e).with_lanes(lanes_)), e.span());

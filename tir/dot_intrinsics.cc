@@ -1,0 +1,49 @@
+#include "tir/dot_intrinsics.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr DType vector(DType element, int lanes) {
+  return {element.code, element.bits, static_cast<decltype(DType::lanes)>(lanes)};
+}
+constexpr DType s8(int lanes) { return vector(DType::int_(8), lanes); }
+constexpr DType u8(int lanes) { return vector(DType::uint(8), lanes); }
+constexpr DType s16(int lanes) { return vector(DType::int_(16), lanes); }
+constexpr DType s32(int lanes) { return vector(DType::int_(32), lanes); }
+constexpr DType u32(int lanes) { return vector(DType::uint(32), lanes); }
+constexpr DType f32(int lanes) { return vector(DType::float_(32), lanes); }
+constexpr DType bf16(int lanes) { return vector(DType::bfloat16(), lanes); }
+
+// After Intel's and Arm's manuals. Operands may come as other vectors of the same bytes: LLVM 19 declares those of
+// vpdpbusd as vectors of int32.
+constexpr DotIntrinsic kRows[] = {
+    {"llvm.x86.avx512.vpdpbusd.512", s32(16), u8(64), s8(64), 4, true},
+    {"llvm.x86.avx512.vpdpbusd.256", s32(8), u8(32), s8(32), 4, true},
+    {"llvm.x86.avx512.vpdpbusd.128", s32(4), u8(16), s8(16), 4, true},
+    {"llvm.x86.avx512.pmaddubs.w.512", s16(32), u8(64), s8(64), 2, false, true},
+    {"llvm.x86.avx2.pmadd.ub.sw", s16(16), u8(32), s8(32), 2, false, true},
+    {"llvm.x86.ssse3.pmadd.ub.sw.128", s16(8), u8(16), s8(16), 2, false, true},
+    {"llvm.x86.avx512.pmaddw.d.512", s32(16), s16(32), s16(32), 2, false},
+    {"llvm.x86.avx2.pmadd.wd", s32(8), s16(16), s16(16), 2, false},
+    {"llvm.x86.sse2.pmadd.wd", s32(4), s16(8), s16(8), 2, false},
+    {"llvm.x86.avx512bf16.dpbf16ps.512", f32(16), bf16(32), bf16(32), 2, true},
+    {"llvm.x86.avx512bf16.dpbf16ps.256", f32(8), bf16(16), bf16(16), 2, true},
+    {"llvm.x86.avx512bf16.dpbf16ps.128", f32(4), bf16(8), bf16(8), 2, true},
+    {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true},
+    {"llvm.aarch64.neon.udot.v4i32.v16i8", u32(4), u8(16), u8(16), 4, true},
+    {"llvm.aarch64.neon.usdot.v4i32.v16i8", s32(4), u8(16), s8(16), 4, true},
+};
+
+}  // namespace
+
+std::span<const DotIntrinsic> dot_intrinsics() { return kRows; }
+
+const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
+  for (const DotIntrinsic& row : kRows) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace relaxc
