@@ -210,8 +210,15 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
       interpret(program.function, expected.tensors, {});
       interpret(scheduled, got.tensors, {}, {.reverse_parallel_loops = true});
       problem = compare(expected, got);
+      if (!problem.empty()) break;
+      PrimFuncRef lowered = lower_program(scheduled);
+      got = copy(given);
+      std::vector<Tensor> flat;
+      for (const Tensor& tensor : got.tensors) flat.push_back(tensor.reshaped({tensor.size()}));
+      interpret(lowered, flat, got.scalars, {.reverse_parallel_loops = true});
+      problem = compare(expected, got);
+      if (!problem.empty()) problem = "lowered: " + problem + "\n" + print_function("lowered", lowered);
       if (problem.empty() && options.compile) {
-        PrimFuncRef lowered = lower_program(scheduled);
         codegen::CompiledKernel kernel(lowered);
         got = copy(given);
         std::vector<void*> pointers;
