@@ -175,6 +175,18 @@ class Simplifier {
           (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
         return true;
     }
+    // x - (c - 1) <= c * (x // c) <= x.
+    for (const Term& term : sum.terms()) {
+      const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
+      auto divisor = node && node->op == BinaryOp::kFloorDiv ? as_int(node->b) : std::nullopt;
+      if (!divisor || *divisor <= 0 || term.factor % *divisor != 0) continue;
+      Poly quotient;
+      quotient.add(term.atoms, term.factor);
+      Poly dividend = stored(node->a);
+      if (term.factor > 0) dividend = dividend.plus(Poly::constant(1 - *divisor));
+      Poly least = sum.plus(quotient, -1).plus(dividend, term.factor / *divisor);
+      if (non_negative(least, depth + 1)) return true;
+    }
     for (const Term& term : sum.terms()) {
       if (term.atoms.size() != 1) continue;
       const Binary* node = term.atoms[0].as<Binary>();

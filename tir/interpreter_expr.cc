@@ -134,8 +134,9 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     X(kTruncMod)
     X(kFloorDiv)
     X(kFloorMod)
-    X(kMin) X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor)
-        X(kShiftLeft) X(kShiftRight)
+    X(kMin)
+    X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft)
+        X(kShiftRight)
 #undef X
   }
   CHECK(false, "unknown binary operation");

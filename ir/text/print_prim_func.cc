@@ -62,7 +62,9 @@ void Printer::evaluate(const Evaluate& node) {
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
-  line(node.value.is<Call>() && text.back() == ')' ? text : fmt::format("T.evaluate({})", text));
+  // A bare T.prefetch(...) is another statement of TVM's.
+  bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, "tir.prefetch");
+  line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
 
 void Printer::assertion(const Assert& node) {

@@ -344,9 +344,11 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
   if (!problem.empty()) return problem;
   PrimFuncRef lowered = lower_program(scheduled);
   got = copy(given);
-  interpret(lowered, got.tensors, got.scalars, {.reverse_parallel_loops = true});
+  std::vector<Tensor> flat;
+  for (const Tensor& tensor : got.tensors) flat.push_back(tensor.reshaped({tensor.size()}));
+  interpret(lowered, flat, got.scalars, {.reverse_parallel_loops = true});
   problem = compare(expected, got);
-  if (!problem.empty()) return "lowered: " + problem;
+  if (!problem.empty()) return "lowered: " + problem + "\n" + print_function("lowered", lowered);
   if (!options.compile) return "";
   codegen::CompiledKernel kernel(lowered);
   got = copy(given);

@@ -116,20 +116,4 @@ PrimFuncRef flatten_buffers(const PrimFuncRef& function) {
   return cast<PrimFunc>(Flattener()(static_cast<const Expr&>(function)));
 }
 
-PrimFuncRef simplify_program(const PrimFuncRef& function) {
-  Analyzer facts = facts_of_params(function);
-  PrimFunc copy = *function;
-  copy.body = simplify(function->body, facts);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
-}
-
-PrimFuncRef lower_program(const PrimFuncRef& function) {
-  // Loops that count in int32 would hide from the vectorizer, behind casts, that lanes are neighbours.
-  PrimFuncRef result = promote_indices(normalize_loops(function));
-  check_lowerable(result);
-  result = simplify_program(lower_blocks(initialize_empty_reductions(align_storage(explicit_scalars(result)))));
-  return vectorize_loops(simplify_program(flatten_buffers(result)));
-}
-
 }  // namespace relaxc

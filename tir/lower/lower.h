@@ -2,6 +2,8 @@
 // params, vectors instead of vectorized loops. Each step is PrimFunc -> PrimFunc and leaves a program that the
 // interpreter runs to the same result.
 #pragma once
+#include <span>
+
 #include "ir/arith.h"
 #include "ir/module.h"
 
@@ -27,6 +29,17 @@ PrimFuncRef align_storage(const PrimFuncRef& function);
 // Blocks become their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first reduce
 // iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function);
+// Allocated buffers move to the innermost loop of which each iteration fills them for itself, and shrink to what one
+// iteration touches. A parallel loop whose iterations would share memory that only they use becomes serial.
+PrimFuncRef compact_buffers(const PrimFuncRef& function);
+// A loop whose variable stands in conditions that are linear in it is cut into parts, so that the largest has none of
+// them: head, interior and tail. A parallel loop gets a branch between interior and the rest. Loops that are unrolled
+// or vectorized are only trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
+// is not full gets one copy of that tile for each number of rows that it may have. Code grows by a bounded amount.
+PrimFuncRef partition_loops(const PrimFuncRef& function);
+// T.prefetch statements where loops ask for them. {"prefetch": ["B"]}: what the loop's next iteration newly reads of B,
+// spread over this one. {"prefetch_ahead": ["B", 64]}: the iteration's own lines of B, 64 rows further on.
+PrimFuncRef prefetch(const PrimFuncRef& function);
 // Every buffer becomes one-dimensional, dense and with offset 0; indices are row-major positions.
 PrimFuncRef flatten_buffers(const PrimFuncRef& function);
 // Vectorized loops of constant extent become vector statements. A loop that holds what has no vector form (inner
@@ -35,7 +48,12 @@ PrimFuncRef vectorize_loops(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 
-// All of the above, in that order.
+struct LoweringStep {
+  std::string_view name;
+  PrimFuncRef (*run)(const PrimFuncRef& function);
+};
+// All of the above, in the order in which they run.
+std::span<const LoweringStep> lowering_steps();
 PrimFuncRef lower_program(const PrimFuncRef& function);
 
 }  // namespace relaxc

@@ -1,5 +1,7 @@
 #include "tir/schedule/bounds.h"
 
+#include <algorithm>
+
 namespace relaxc::scheduling {
 
 RunningVars running(const std::vector<TreeNode*>& loops) {
@@ -112,6 +114,28 @@ std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const 
   return result;
 }
 
+int64_t constant_above(const Expr& e, const Analyzer& facts) {
+  int64_t least = facts.bounds(e).max;
+  std::optional<Expr> extreme;
+  walk(e, [&](const Ref<Binary>& node) {
+    bool wanted = node->op == BinaryOp::kMin || node->op == BinaryOp::kMax;
+    if (wanted && !extreme) extreme = node;
+    return !wanted;
+  });
+  if (!extreme) return least;
+  const Binary& node = *extreme->as<Binary>();
+  auto with = [&](const Expr& side) {
+    return rewrite(e, [&](const Ref<Binary>& any) -> std::optional<Expr> {
+      return same_node(any, *extreme) ? std::optional(side) : std::nullopt;
+    });
+  };
+  VarRef stand_in = make_var("extreme", extreme->type());
+  auto factor = as_int(facts.simplify(with(stand_in + 1) - with(stand_in)));
+  if (!factor || (*factor > 0) != (node.op == BinaryOp::kMin)) return least;
+  for (const Expr& side : {node.a, node.b}) least = std::min(least, constant_above(facts.simplify(with(side)), facts));
+  return least;
+}
+
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts) {
   if (!runs(range.min, vars) && !runs(range.extent, vars)) return range;
   DType dtype = dtype_of(range.min);
@@ -140,6 +164,7 @@ namespace {
 
 Range intersection(const Range& x, const Range& y, const Analyzer& facts) {
   if (covers(y, x, facts)) return x;
+  if (covers(x, y, facts)) return y;
   DType dtype = dtype_of(x.min);
   Range a = in_dtype(x, dtype), b = in_dtype(y, dtype);
   Expr first = facts.simplify(max(a.min, b.min));

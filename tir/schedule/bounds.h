@@ -15,6 +15,10 @@ struct Bounds {
 };
 std::optional<Bounds> bounds_over(const Expr& e, const RunningVars& vars, const Analyzer& facts);
 
+// A constant that the expression never exceeds; also under min and max, of which one side is enough. INT64_MAX: none is
+// known.
+int64_t constant_above(const Expr& e, const Analyzer& facts);
+
 // The range that covers [min, min + extent) over all iterations; the buffer's whole dim when nothing better is known.
 Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, const Analyzer& facts);
 // A range around both.

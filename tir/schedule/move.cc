@@ -78,14 +78,17 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
         range = *ranges[a];
         if (!as_int(range.extent)) {
           // A constant above, where there is one, makes a loop of known extent.
-          Interval bounds = tree.facts.bounds(range.extent);
+          int64_t most = constant_above(range.extent, tree.facts);
           bool depends = false;
           for (TreeNode* at = loop; at && at->is_loop(); at = at->parent)
             depends = depends || mentions(range.extent, at->loop->var);
-          if (depends && bounds.max < (int64_t{1} << 31)) {
-            Expr last = range.min + range.extent;
-            range.extent = int_imm(bounds.max, dtype_of(range.extent));
-            conditions.push_back(axis.var < last);
+          if (depends && most < (int64_t{1} << 31)) {
+            Expr end = tree.facts.simplify(range.min + range.extent);
+            range.extent = int_imm(most, dtype_of(range.extent));
+            const Binary* either = end.as<Binary>();
+            bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
+            if (two) conditions.push_back(axis.var < either->a);
+            conditions.push_back(axis.var < (two ? either->b : end));
           }
         }
       } else {

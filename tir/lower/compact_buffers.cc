@@ -1,0 +1,535 @@
+// Memory moves to the loop whose iterations use it each for itself, and shrinks to what one iteration touches. A loop
+// qualifies when every element that an iteration reads was written earlier in the same iteration:
+//   a write at indices that run over a box, densely and one loop per digit, has written the elements of the box that
+//   its conditions let through; conditions are rephrased over the element (i * 13 + ii < m becomes x < m);
+//   a write under `k == first` (the init of a reduction) happened before all later iterations of k.
+#include <algorithm>
+
+#include "ir/intrinsics.h"
+#include "tir/lower/linear.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/bounds.h"
+
+namespace relaxc {
+
+namespace {
+
+using scheduling::RunningVars;
+
+// What stands around an access: a loop, a condition that holds, or (neither) a `while`.
+struct Frame {
+  int id;
+  std::optional<Ref<For>> loop = {};
+  std::optional<Expr> condition = {};
+};
+using Path = std::vector<Frame>;
+
+struct Access {
+  bool writes;
+  std::vector<Expr> indices;
+  Path path;
+};
+struct Memory {
+  Ref<AllocBuffer> alloc;
+  size_t depth;                       // of the path at the allocation
+  std::vector<Access> accesses = {};  // in program order
+  bool opaque = false;                // used as more than elements
+};
+
+class Collector {
+ public:
+  explicit Collector(const PrimFuncRef& function) : facts(facts_of_params(function)) {
+    // Address arithmetic and calls see the buffer as a whole; so does everything that is not visited below.
+    visit(function->body);
+  }
+
+  Analyzer facts;  // with the ranges of all loops
+  std::vector<Memory> memories;
+  bool leaves_loops = false;
+
+ private:
+  void visit(const Stmt& s) {
+    if (const Seq* node = s.as<Seq>()) {
+      for (const Stmt& inner : node->stmts) visit(inner);
+    } else if (const For* node = s.as<For>()) {
+      read(node->min);
+      read(node->extent);
+      facts.bind(node->var, node->min, node->extent);
+      inside({.id = ++ids_, .loop = cast<For>(s)}, node->body);
+    } else if (const IfThenElse* node = s.as<IfThenElse>()) {
+      read(node->condition);
+      inside({.id = ++ids_, .condition = node->condition}, node->then_body);
+      if (node->else_body) inside({.id = ++ids_, .condition = !node->condition}, *node->else_body);
+    } else if (const While* node = s.as<While>()) {
+      path_.push_back({.id = ++ids_});
+      read(node->condition);
+      visit(node->body);
+      path_.pop_back();
+    } else if (const AttrStmt* node = s.as<AttrStmt>()) {
+      read(node->value);
+      visit(node->body);
+    } else if (const AllocBuffer* node = s.as<AllocBuffer>()) {
+      const BufferType& type = buffer_type(node->buffer);
+      bool plain = type.strides.empty() && !type.elem_offset && !type.data && !node->contents;
+      index_.emplace(node->buffer.get(), memories.size());
+      memories.push_back({.alloc = cast<AllocBuffer>(s), .depth = path_.size(), .opaque = !plain});
+    } else if (const BufferStore* node = s.as<BufferStore>()) {
+      read(node->value);
+      for (const Expr& index : node->indices) read(index);
+      access(node->buffer, node->indices, true, node->predicate.has_value());
+      if (node->predicate) read(*node->predicate);
+    } else if (const Bind* node = s.as<Bind>()) {
+      read(node->value);
+    } else if (const Evaluate* node = s.as<Evaluate>()) {
+      leaves_loops = leaves_loops || as_call(node->value, "tir.break_loop") ||
+                     as_call(node->value, "tir.continue_loop") || as_call(node->value, "tir.ret");
+      read(node->value);
+    } else if (const Assert* node = s.as<Assert>()) {
+      read(node->condition);
+    }
+  }
+  void inside(Frame frame, const Stmt& body) {
+    path_.push_back(std::move(frame));
+    visit(body);
+    path_.pop_back();
+  }
+  void read(const Expr& e) {
+    if (const BufferLoad* load = e.as<BufferLoad>()) {
+      for (const Expr& index : load->indices) read(index);
+      if (load->predicate) read(*load->predicate);
+      return access(load->buffer, load->indices, false, load->predicate.has_value());
+    }
+    if (const Call* call = as_call(e, "tir.if_then_else")) {
+      read(call->args[0]);
+      for (size_t side : {1, 2}) {
+        path_.push_back({.id = ++ids_, .condition = side == 1 ? call->args[0] : !call->args[0]});
+        read(call->args[side]);
+        path_.pop_back();
+      }
+      return;
+    }
+    if (const Call* call = as_call(e, "tir.address_of")) mark_opaque(call->args[0]);
+    if (e.is<Var>()) return mark_opaque(e);
+    visit_children(e, [&](const NodeRef& child, Slot) {
+      if (is_expr_kind(child.kind())) read(cast_handle<Expr>(child));
+    });
+  }
+  void mark_opaque(const Expr& e) {
+    walk(e, [&](const Ref<Var>& var) {
+      if (auto it = index_.find(var.get()); it != index_.end()) memories[it->second].opaque = true;
+    });
+  }
+  void access(const Buffer& buffer, const std::vector<Expr>& indices, bool writes, bool masked) {
+    auto it = index_.find(buffer.get());
+    if (it == index_.end()) return;
+    Memory& memory = memories[it->second];
+    memory.opaque = memory.opaque || masked;
+    for (const Expr& index : indices) memory.opaque = memory.opaque || dtype_of(index).lanes != 1;
+    memory.accesses.push_back({writes, indices, path_});
+  }
+
+  int ids_ = 0;
+  Path path_;
+  std::unordered_map<const NodeHeader*, size_t> index_;
+};
+
+size_t common_prefix(const Path& a, const Path& b) {
+  size_t n = 0;
+  while (n < a.size() && n < b.size() && a[n].id == b[n].id) ++n;
+  return n;
+}
+
+// Whether the write, in this or an earlier iteration of the loops inside path[0, outer), has written what is read.
+class Coverage {
+ public:
+  Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
+      : write_(write), read_(read), outer_(outer), facts_(facts), indices_(write.indices) {
+    for (const Frame& frame : read.path) {
+      if (frame.condition) facts_.assume(*frame.condition);
+    }
+    for (size_t d = 0; d < shape.size(); ++d) {
+      facts_.assume(read.indices[d] < cast_to(shape[d], dtype_of(read.indices[d])));
+      facts_.assume(read.indices[d] >= int_imm(0, dtype_of(read.indices[d])));
+    }
+  }
+
+  bool holds() {
+    size_t shared = common_prefix(write_.path, read_.path);
+    for (size_t i = shared; i < write_.path.size(); ++i) {
+      const Frame& frame = write_.path[i];
+      if (!frame.loop && !frame.condition) return false;
+      if (frame.condition) {
+        for (Expr& c : scheduling::conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
+      }
+    }
+    if (!at_first_iteration(shared)) return false;
+    for (size_t i = shared; i < write_.path.size(); ++i) {
+      if (const auto& loop = write_.path[i].loop)
+        digits_.push_back({(*loop)->var, substitute((*loop)->min, first_), substitute((*loop)->extent, first_)});
+    }
+    split_digits();
+    return box_holds_read() && conditions_let_through();
+  }
+
+ private:
+  struct Digit {
+    VarRef var;
+    Expr min, extent;
+  };
+
+  // Conditions of the write that hold in the first iteration of loops that both are in: it is that iteration then.
+  bool at_first_iteration(size_t shared) {
+    std::erase_if(conditions_, [&](const Expr& condition) {
+      const Binary* node = condition.as<Binary>();
+      if (!node || node->op != BinaryOp::kEQ) return false;
+      VarMap first;
+      for (size_t i = outer_; i < shared; ++i) {
+        const auto& loop = write_.path[i].loop;
+        if (loop && mentions(condition, {(*loop)->var.get()})) first.emplace((*loop)->var.get(), (*loop)->min);
+      }
+      if (first.empty() || !facts_.can_prove(substitute(condition, first))) return false;
+      first_.insert(first.begin(), first.end());
+      return true;
+    });
+    if (first_.empty()) return true;
+    for (size_t i = outer_; i < shared; ++i) {
+      const Frame& frame = write_.path[i];
+      if (frame.condition && !facts_.can_prove(substitute(*frame.condition, first_))) return false;
+      if (!frame.loop) continue;
+      for (const Expr& end : {(*frame.loop)->min, (*frame.loop)->extent}) {
+        if (!same_node(substitute(end, first_), end)) return false;
+      }
+    }
+    for (Expr& index : indices_) index = substitute(index, first_);
+    for (Expr& condition : conditions_) condition = substitute(condition, first_);
+    return true;
+  }
+
+  // A fused loop, v // c and v % c, becomes two.
+  void split_digits() {
+    for (size_t i = 0; i < digits_.size(); ++i) {
+      Digit digit = digits_[i];
+      std::optional<int64_t> radix;
+      auto look = [&](const Expr& e) {
+        walk(e, [&](const Binary& node) {
+          if (node.op != BinaryOp::kFloorDiv && node.op != BinaryOp::kFloorMod) return;
+          auto by = as_int(node.b);
+          if (same_node(node.a, digit.var) && by && *by > 1 && (!radix || *by < *radix)) radix = by;
+        });
+      };
+      for (const Expr& index : indices_) look(index);
+      for (const Expr& condition : conditions_) look(condition);
+      if (!radix || !is_int(digit.min, 0) || facts_.known_divisor(digit.extent) % *radix != 0) continue;
+      DType dtype = dtype_of(digit.var);
+      Digit high{make_var("high", digit.var.type()), digit.min, facts_.simplify(floor_div(digit.extent, *radix))};
+      Digit low{make_var("low", digit.var.type()), digit.min, int_imm(*radix, dtype)};
+      for (const Digit& part : {high, low}) facts_.bind(part.var, part.min, part.extent);
+      VarMap map{{digit.var.get(), high.var * *radix + low.var}};
+      for (Expr& index : indices_) index = facts_.simplify(substitute(index, map));
+      for (Expr& condition : conditions_) condition = facts_.simplify(substitute(condition, map));
+      digits_[i--] = high;
+      digits_.push_back(low);
+    }
+  }
+
+  bool box_holds_read() {
+    std::vector<int> dims(digits_.size(), -1);
+    for (size_t d = 0; d < indices_.size(); ++d) {
+      struct Part {
+        int64_t scale;
+        const Digit* digit;
+      };
+      std::vector<Part> parts;
+      Expr base = indices_[d];
+      for (size_t i = 0; i < digits_.size(); ++i) {
+        auto scale = coefficient(indices_[d], digits_[i].var, facts_);
+        if (!scale || *scale < 0) return false;
+        if (*scale == 0) continue;
+        if (dims[i] >= 0) return false;
+        dims[i] = static_cast<int>(d);
+        parts.push_back({*scale, &digits_[i]});
+        base = substitute(base, {{digits_[i].var.get(), digits_[i].min}});
+      }
+      // Small steps first: the next may be as long as what they cover.
+      std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
+        bool known_a = as_int(a.digit->extent).has_value(), known_b = as_int(b.digit->extent).has_value();
+        return known_a != known_b ? known_a : a.scale < b.scale;
+      });
+      Expr reach = int_imm(1, dtype_of(base));
+      for (const Part& part : parts) {
+        auto covered = as_int(reach);
+        if (!covered || part.scale > *covered) return false;
+        if (parts.size() > 1 && !facts_.can_prove(part.digit->extent > int_imm(0, dtype_of(reach)))) return false;
+        reach = reach + (cast_to(part.digit->extent, dtype_of(reach)) - 1) * part.scale;
+      }
+      Expr offset = facts_.simplify(read_.indices[d] - base);
+      if (!facts_.can_prove(offset >= int_imm(0, dtype_of(offset))) || !facts_.can_prove(offset < reach)) return false;
+    }
+    // Any iteration of the others will do, if there is one.
+    for (size_t i = 0; i < digits_.size(); ++i) {
+      if (dims[i] >= 0) {
+        used_.insert(digits_[i].var.get());
+        continue;
+      }
+      if (!facts_.can_prove(digits_[i].extent > int_imm(0, dtype_of(digits_[i].extent)))) return false;
+      for (Expr& condition : conditions_) condition = substitute(condition, {{digits_[i].var.get(), digits_[i].min}});
+    }
+    return true;
+  }
+
+  bool conditions_let_through() {
+    return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& condition) {
+      if (!mentions(condition, used_)) return facts_.can_prove(condition);
+      std::optional<Expr> value = slack(condition);
+      if (!value) return false;
+      for (size_t d = 0; d < indices_.size(); ++d) {
+        const Digit* digit = nullptr;
+        for (const Digit& any : digits_) {
+          if (mentions(indices_[d], {any.var.get()})) digit = &any;
+        }
+        if (!digit) continue;
+        auto of_index = coefficient(indices_[d], digit->var, facts_), scale = coefficient(*value, digit->var, facts_);
+        if (!of_index || !scale || *of_index == 0 || *scale % *of_index != 0) continue;
+        int64_t factor = *scale / *of_index;
+        Expr rest = facts_.simplify(*value - indices_[d] * factor);
+        if (mentions(rest, used_)) continue;
+        Expr at_read = facts_.simplify(read_.indices[d] * factor + rest);
+        if (facts_.can_prove(at_read >= int_imm(0, dtype_of(at_read)))) return true;
+      }
+      return false;
+    });
+  }
+
+  const Access &write_, &read_;
+  size_t outer_;
+  Analyzer facts_;
+  std::vector<Expr> indices_, conditions_;
+  VarMap first_;
+  std::vector<Digit> digits_;
+  std::unordered_set<const NodeHeader*> used_;  // digits that indices mention
+};
+
+struct Move {
+  Buffer buffer;
+  std::vector<Expr> start;  // of the region
+};
+
+class Compactor {
+ public:
+  explicit Compactor(const PrimFuncRef& function) : function_(function), program_(function) {
+    for (const VarRef& param : function->params) params_.insert(param.get());
+    for (const VarRef& dim : symbolic_dims(function)) params_.insert(dim.get());
+  }
+
+  PrimFuncRef run() {
+    if (program_.leaves_loops) return function_;
+    for (const Memory& memory : program_.memories) {
+      if (memory.opaque || memory.accesses.empty()) continue;
+      move(memory);
+    }
+    for (const Memory& memory : program_.memories) {
+      if (!moves_.contains(memory.alloc->buffer.get())) serialize_sharing_loops(memory, shared_depth(memory));
+    }
+    if (moves_.empty() && serial_.empty()) return function_;
+    PrimFunc copy = *function_;
+    copy.body = Mover(*this).stmt(function_->body);
+    return make_prim_func(std::move(copy), function_.span());
+  }
+
+ private:
+  static size_t shared_depth(const Memory& memory) {
+    if (memory.accesses.empty()) return 0;
+    const Path& first = memory.accesses[0].path;
+    size_t depth = first.size();
+    for (const Access& access : memory.accesses) depth = std::min(depth, common_prefix(first, access.path));
+    return depth;
+  }
+
+  void move(const Memory& memory) {
+    const Path& path = memory.accesses[0].path;
+    size_t depth = shared_depth(memory);
+    for (size_t i = memory.depth; i < depth; ++i) {
+      if (path[i].loop && (*path[i].loop)->kind == ForKind::kVectorized) depth = i;
+    }
+    for (size_t i = depth; i-- > memory.depth;) {
+      if (!path[i].loop || !is_private(memory, i + 1)) continue;
+      std::vector<Range> region = region_in(memory, i + 1);
+      const BufferType& type = buffer_type(memory.alloc->buffer);
+      BufferType shrunk = type;
+      Move move{memory.alloc->buffer, {}};
+      for (size_t d = 0; d < region.size(); ++d) {
+        shrunk.shape[d] = region[d].extent;
+        move.start.push_back(region[d].min);
+      }
+      move.buffer = make_var(memory.alloc->buffer->name, make(std::move(shrunk)), memory.alloc->buffer.span());
+      AllocBuffer alloc = *memory.alloc;
+      alloc.buffer = move.buffer;
+      allocs_[(*path[i].loop)->var.get()].push_back(make(std::move(alloc), memory.alloc.span()));
+      moves_.emplace(memory.alloc->buffer.get(), std::move(move));
+      // Loops between: each iteration of a parallel one must not meet the others' elements.
+      serialize_sharing_loops(memory, depth, i + 1);
+      return;
+    }
+  }
+
+  // Nothing that an iteration of the innermost loop of path[0, outer) reads comes from elsewhere.
+  bool is_private(const Memory& memory, size_t outer) const {
+    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
+    for (size_t r = 0; r < memory.accesses.size(); ++r) {
+      const Access& read = memory.accesses[r];
+      if (read.writes) continue;
+      bool covered = false;
+      for (size_t w = 0; w < r && !covered; ++w) {
+        const Access& write = memory.accesses[w];
+        covered = write.writes && Coverage(write, read, outer, shape, program_.facts).holds();
+      }
+      if (!covered) return false;
+    }
+    return true;
+  }
+
+  // What one iteration touches. Sizes are constants or known on entry: memory of other sizes would pile up.
+  std::vector<Range> region_in(const Memory& memory, size_t outer) const {
+    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
+    std::vector<Range> result;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      DType dtype = dtype_of(shape[d]);
+      std::optional<Range> region;
+      std::unordered_set<const NodeHeader*> outside = params_;
+      for (size_t i = 0; i < outer; ++i) {
+        if (const auto& loop = memory.accesses[0].path[i].loop) outside.insert((*loop)->var.get());
+      }
+      for (const Access& access : memory.accesses) {
+        Expr index = cast_to(access.indices[d], dtype);
+        Range own =
+            scheduling::range_over({index, int_imm(1, dtype)}, shape[d], running(access, outer), program_.facts);
+        region = region ? scheduling::hull(*region, own, shape[d], program_.facts) : own;
+      }
+      Range all{int_imm(0, dtype), shape[d]};
+      auto least = [&](const Expr& e) {
+        if (as_int(e)) return e;
+        int64_t most = scheduling::constant_above(e, program_.facts);
+        return most < (int64_t{1} << 31) ? int_imm(most, dtype) : e;
+      };
+      Expr extent = least(program_.facts.simplify(region->extent));
+      bool whole = !only(region->min, outside) || !only(extent, params_);
+      auto size = as_int(extent), dim = as_int(shape[d]);
+      if (whole || (dim && (!size || *size >= *dim))) {
+        result.push_back(all);
+      } else {
+        result.push_back({program_.facts.simplify(region->min), extent});
+      }
+    }
+    return result;
+  }
+  static bool only(const Expr& e, const std::unordered_set<const NodeHeader*>& vars) {
+    bool result = true;
+    walk(
+        e, [&](const Ref<Var>& var) { result = result && vars.contains(var.get()); },
+        [&](const BufferLoad&) { result = false; });
+    return result;
+  }
+  static RunningVars running(const Access& access, size_t outer) {
+    RunningVars vars;
+    for (size_t i = outer; i < access.path.size(); ++i) {
+      if (const auto& loop = access.path[i].loop)
+        vars.emplace((*loop)->var.get(), Range{(*loop)->min, (*loop)->extent});
+    }
+    return vars;
+  }
+
+  // Parallel loops that hold all accesses of memory outside of them become serial, unless each iteration has elements
+  // of its own: the schedule counted on the memory's moving inside.
+  void serialize_sharing_loops(const Memory& memory, size_t depth, size_t from = 0) {
+    for (size_t i = std::max(from, memory.depth); i < depth; ++i) {
+      const auto& loop = memory.accesses[0].path[i].loop;
+      if (loop && (*loop)->kind == ForKind::kParallel && !has_own_elements(memory, i))
+        serial_.insert((*loop)->var.get());
+    }
+  }
+  bool has_own_elements(const Memory& memory, size_t at) const {
+    if (memory.opaque) return true;  // not of a schedule's making
+    const VarRef& var = (*memory.accesses[0].path[at].loop)->var;
+    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      std::optional<int64_t> step;
+      std::optional<Range> rest;
+      bool fits = true;
+      for (const Access& access : memory.accesses) {
+        DType dtype = dtype_of(shape[d]);
+        Expr index = cast_to(access.indices[d], dtype);
+        auto own = coefficient(index, var, program_.facts);
+        fits = fits && own && *own > 0 && (!step || *step == *own);
+        if (!fits) break;
+        step = own;
+        Expr offset = program_.facts.simplify(index - cast_to(var, dtype) * *own);
+        Range range =
+            scheduling::range_over({offset, int_imm(1, dtype)}, shape[d], running(access, at + 1), program_.facts);
+        rest = rest ? scheduling::hull(*rest, range, shape[d], program_.facts) : range;
+      }
+      if (fits && rest && program_.facts.can_prove(rest->extent <= int_imm(*step, dtype_of(rest->extent)))) return true;
+    }
+    return false;
+  }
+
+  class Mover final : public Rewriter {
+   public:
+    explicit Mover(const Compactor& plan) : plan_(plan) {}
+    Expr expr(const Expr& e) override {
+      Expr result = Rewriter::expr(e);
+      const BufferLoad* load = result.as<BufferLoad>();
+      auto it = load ? plan_.moves_.find(load->buffer.get()) : plan_.moves_.end();
+      if (it == plan_.moves_.end()) return result;
+      return make(BufferLoad{it->second.buffer, shifted(load->indices, it->second), load->predicate}, e.type(),
+                  e.span());
+    }
+    Stmt stmt(const Stmt& s) override {
+      if (const AllocBuffer* alloc = s.as<AllocBuffer>(); alloc && plan_.moves_.contains(alloc->buffer.get()))
+        return no_op();
+      Stmt result = Rewriter::stmt(s);
+      if (s.is<Seq>()) return result;  // may be its only statement, which has been here
+      if (const BufferStore* store = result.as<BufferStore>()) {
+        auto it = plan_.moves_.find(store->buffer.get());
+        if (it == plan_.moves_.end()) return result;
+        BufferStore copy = *store;
+        copy.buffer = it->second.buffer;
+        copy.indices = shifted(store->indices, it->second);
+        return make(std::move(copy), s.span());
+      }
+      const For* loop = result.as<For>();
+      if (!loop) return result;
+      auto it = plan_.allocs_.find(loop->var.get());
+      if (it == plan_.allocs_.end() && !plan_.serial_.contains(loop->var.get())) return result;
+      For copy = *loop;
+      if (plan_.serial_.contains(loop->var.get())) copy.kind = ForKind::kSerial;
+      if (it != plan_.allocs_.end()) {
+        std::vector<Stmt> stmts = it->second;
+        stmts.push_back(copy.body);
+        copy.body = seq(std::move(stmts), s.span());
+      }
+      return make(std::move(copy), s.span());
+    }
+
+   private:
+    std::vector<Expr> shifted(const std::vector<Expr>& indices, const Move& move) const {
+      std::vector<Expr> result;
+      for (size_t d = 0; d < indices.size(); ++d)
+        result.push_back(plan_.program_.facts.simplify(indices[d] - cast_to(move.start[d], dtype_of(indices[d]))));
+      return result;
+    }
+    const Compactor& plan_;
+  };
+
+  const PrimFuncRef& function_;
+  Collector program_;
+  std::unordered_set<const NodeHeader*> params_;
+  std::unordered_map<const NodeHeader*, Move> moves_;                // by the buffer as it was
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>> allocs_;  // by the loop's variable
+  std::unordered_set<const NodeHeader*> serial_;                     // loop variables
+};
+
+}  // namespace
+
+PrimFuncRef compact_buffers(const PrimFuncRef& function) { return Compactor(function).run(); }
+
+}  // namespace relaxc

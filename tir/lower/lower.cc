@@ -1,0 +1,52 @@
+#include "tir/lower/lower.h"
+
+#include "support/diagnostic.h"
+#include "tir/schedule/stages.h"
+
+namespace relaxc {
+
+PrimFuncRef simplify_program(const PrimFuncRef& function) {
+  Analyzer facts = facts_of_params(function);
+  PrimFunc copy = *function;
+  copy.body = simplify(function->body, facts);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+namespace {
+
+PrimFuncRef checked(const PrimFuncRef& function) {
+  check_lowerable(function);
+  return function;
+}
+
+// In the order in which they run.
+const LoweringStep kSteps[] = {
+    {"normalize_loops", normalize_loops},
+    // Loops that count in int32 would hide from the vectorizer, behind casts, that lanes are neighbours.
+    {"promote_indices", promote_indices},
+    {"check_lowerable", checked},
+    {"explicit_scalars", explicit_scalars},
+    {"initialize_empty_reductions", initialize_empty_reductions},
+    {"align_storage", align_storage},
+    {"lower_blocks", lower_blocks},
+    {"simplify", simplify_program},
+    {"compact_buffers", compact_buffers},
+    {"partition_loops", partition_loops},
+    {"prefetch", prefetch},
+    {"flatten_buffers", flatten_buffers},
+    {"simplify", simplify_program},
+    {"vectorize_loops", vectorize_loops},
+};
+
+}  // namespace
+
+std::span<const LoweringStep> lowering_steps() { return kSteps; }
+
+PrimFuncRef lower_program(const PrimFuncRef& function) {
+  PrimFuncRef result = function;
+  for (const LoweringStep& step : kSteps) result = step.run(result);
+  return result;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,352 @@
+// Loops are cut where conditions in their bodies begin and cease to hold. For a condition with the slack
+// c * var + rest(inner loops) >= 0 the interior is where the smallest rest still does.
+#include "tir/lower/linear.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/bounds.h"
+#include "tir/schedule/loops.h"
+
+namespace relaxc {
+
+namespace {
+
+using scheduling::RunningVars;
+
+// Stores that cutting may add to a function; an unrolled register tile has a hundred.
+constexpr int64_t kMostNewStores = 4096;
+// Below, a loop is not worth cutting at places that are not constants: a convolution's kernel window.
+constexpr int64_t kFewIterations = 8;
+constexpr int64_t kMostExactTails = 32;
+
+// A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
+struct Cut {
+  Expr condition;
+  int64_t scale;  // of the loop's variable in the slack
+  Expr slack;
+  Expr best;           // the slack without the variable's part for the inner iteration where it is largest
+  int64_t width;       // by how much the slack varies over inner iterations; -1: not known
+  Expr first, end;     // the interior, before clamping to the loop
+  bool in_inner_loop;  // stands in a loop inside
+};
+
+class CutFinder {
+ public:
+  CutFinder(const For& loop, const Analyzer& facts) : loop_(loop), facts_(facts) {}
+
+  std::vector<Cut> find() {
+    visit(loop_.body);
+    return std::move(cuts_);
+  }
+
+ private:
+  void visit(const NodeRef& node) {
+    if (const For* inner = node.as<For>()) {
+      visit(inner->min);
+      visit(inner->extent);
+      running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
+      Analyzer outside = facts_;
+      facts_.bind(inner->var, inner->min, inner->extent);
+      visit(inner->body);
+      facts_ = std::move(outside);
+      running_.erase(inner->var.get());
+      return;
+    }
+    if (const Bind* bind = node.as<Bind>()) unknown_.insert(bind->var.get());
+    if (const Let* let = node.as<Let>()) unknown_.insert(let->var.get());
+    const IfThenElse* branch = node.as<IfThenElse>();
+    const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), "tir.if_then_else") : nullptr;
+    if (branch || choice) {
+      for (const Expr& conjunct : scheduling::conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
+    }
+    visit_children(node, [&](const NodeRef& child, Slot) {
+      if (!is_type_kind(child.kind())) visit(child);
+    });
+  }
+
+  void look(const Expr& condition) {
+    for (const Cut& known : cuts_) {
+      if (same_node(known.condition, condition)) return;
+    }
+    bool opaque = mentions(condition, unknown_);
+    walk(condition, [&](const BufferLoad&) { opaque = true; });
+    std::optional<Expr> value = slack(condition);
+    if (opaque || !value) return;
+    auto scale = coefficient(*value, loop_.var, facts_);
+    auto bounds = scale && *scale != 0 ? scheduling::bounds_over(*value, running_, facts_) : std::nullopt;
+    if (!bounds || coefficient(bounds->min, loop_.var, facts_) != scale ||
+        coefficient(bounds->max, loop_.var, facts_) != scale) {
+      return;
+    }
+    Expr own = loop_.var * *scale;
+    Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
+    Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
+    Cut cut{condition,
+            *scale,
+            *value,
+            best,
+            as_int(facts_.simplify(best - rest)).value_or(-1),
+            loop_.min,
+            loop_.min + loop_.extent,
+            !running_.empty()};
+    if (*scale > 0) {
+      cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale));
+    } else {
+      cut.end = facts_.simplify(floor_div(rest, -*scale) + 1);
+    }
+    cuts_.push_back(std::move(cut));
+  }
+
+  const For& loop_;
+  Analyzer facts_;
+  RunningVars running_;
+  std::unordered_set<const NodeHeader*> unknown_;
+  std::vector<Cut> cuts_;
+};
+
+// Conditions replaced by others, found by identity.
+class Replacer final : public Rewriter {
+ public:
+  explicit Replacer(const std::unordered_map<const NodeHeader*, Expr>& by) : by_(by) {}
+  Expr expr(const Expr& e) override {
+    auto it = by_.find(e.get());
+    return it == by_.end() ? Rewriter::expr(e) : it->second;
+  }
+
+ private:
+  const std::unordered_map<const NodeHeader*, Expr>& by_;
+};
+
+// Memory alone does nothing.
+bool is_empty(const Stmt& s) {
+  bool acts = false;
+  walk(
+      s, [&](const BufferStore&) { acts = true; }, [&](const Evaluate&) { acts = true; },
+      [&](const Assert&) { acts = true; }, [&](const While&) { acts = true; });
+  return !acts;
+}
+
+class Partitioner {
+ public:
+  explicit Partitioner(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt visit(const Stmt& s) {
+    if (s.is<For>()) return cut(s);
+    if (const IfThenElse* node = s.as<IfThenElse>()) {
+      IfThenElse copy = *node;
+      copy.then_body = under(node->condition, node->then_body);
+      if (node->else_body) copy.else_body = under(!node->condition, *node->else_body);
+      bool same = same_node(copy.then_body, node->then_body) &&
+                  (!node->else_body || same_node(*copy.else_body, *node->else_body));
+      return same ? s : make(std::move(copy), s.span());
+    }
+    NodeRef mapped = map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+      return is_stmt_kind(child.kind()) ? visit(cast_handle<Stmt>(child)) : child;
+    });
+    if (same_node(mapped, s)) return s;
+    Stmt result = cast_handle<Stmt>(mapped);
+    return result.is<Seq>() ? seq(result.as<Seq>()->stmts, s.span()) : result;
+  }
+
+ private:
+  Stmt under(const Expr& condition, const Stmt& body) {
+    Analyzer outside = facts_;
+    facts_.assume(condition);
+    Stmt result = visit(body);
+    facts_ = std::move(outside);
+    return result;
+  }
+
+  // The loop as it is, its body visited.
+  Stmt whole(const Stmt& s) {
+    const For& loop = *s.as<For>();
+    Analyzer outside = facts_;
+    facts_.bind(loop.var, loop.min, loop.extent);
+    Stmt body = visit(loop.body);
+    facts_ = std::move(outside);
+    if (same_node(body, loop.body) && !loop.annotations.has("exact_tails")) return s;
+    For copy = loop;
+    copy.annotations = loop.annotations.without("exact_tails");
+    copy.body = body;
+    return make(std::move(copy), s.span());
+  }
+  // Simplified under the facts here and cut further.
+  Stmt again(const Stmt& s) { return visit(simplify(s, facts_)); }
+
+  struct Part {
+    Expr first, end;
+  };
+  // A copy of the loop over part of its range, conditions replaced.
+  Stmt part(const Stmt& s, const Part& range, const std::unordered_map<const NodeHeader*, Expr>& replaced = {}) {
+    const For& loop = *s.as<For>();
+    For copy = loop;
+    copy.var = make_var(loop.var->name, loop.var.type(), loop.var.span());
+    copy.min = range.first;
+    copy.extent = facts_.simplify(range.end - range.first);
+    // One iteration needs no loop; what is said about loops does not count for it.
+    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : loop.annotations.without("exact_tails");
+    copy.body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), copy.var}});
+    return make(std::move(copy), s.span());
+  }
+  static std::unordered_map<const NodeHeader*, Expr> all_hold(const std::vector<Cut>& cuts) {
+    std::unordered_map<const NodeHeader*, Expr> result;
+    for (const Cut& cut : cuts) result.emplace(cut.condition.get(), bool_imm(true));
+    return result;
+  }
+
+  Stmt cut(const Stmt& s) {
+    const For& loop = *s.as<For>();
+    if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
+    Analyzer inside = facts_;
+    inside.bind(loop.var, loop.min, loop.extent);
+    std::vector<Cut> cuts = CutFinder(loop, inside).find();
+    if (cuts.empty()) return whole(s);
+    if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
+    const AttrValue* wish = loop.annotations.find("exact_tails");
+    if (wish && wish->as<bool>() && *wish->as<bool>()) {
+      if (auto result = exact_tails(s, cuts)) return *result;
+    }
+    Part interior = choose(loop, cuts);
+    if (cuts.empty()) return whole(s);
+    int64_t size = code_size(loop.body);
+    if (2 * size > budget_) return whole(s);
+    budget_ -= 2 * size;
+    Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
+    if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
+    Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
+    std::vector<Stmt> parts = {again(part(s, head)), again(part(s, interior, all_hold(cuts))), again(part(s, tail))};
+    return seq(std::move(parts), s.span());
+  }
+
+  // Where the tail ends: iterations in which none of the conditions holds at all, if these do nothing, are left out.
+  Expr live_end(const For& loop, const Part& interior, const Expr& end, const std::vector<Cut>& cuts) const {
+    std::unordered_map<const NodeHeader*, Expr> replaced;
+    Expr live = interior.end;
+    for (const Cut& cut : cuts) {
+      if (cut.scale > 0) continue;
+      replaced.emplace(cut.condition.get(), bool_imm(false));
+      live = larger(live, facts_.simplify(floor_div(cut.best, -cut.scale) + 1));
+    }
+    if (replaced.empty() || !is_empty(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
+    return smaller(live, end);
+  }
+
+  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range go.
+  Part choose(const For& loop, std::vector<Cut>& cuts) const {
+    Expr end = facts_.simplify(loop.min + loop.extent);
+    Part interior{loop.min, end};
+    auto first = as_int(loop.min), count = as_int(loop.extent);
+    std::vector<Cut> kept;
+    for (Cut& cut : cuts) {
+      bool known = as_int(cut.first) && as_int(cut.end);
+      if (loop.kind == ForKind::kParallel && !cut.in_inner_loop) continue;
+      if (count && *count < kFewIterations && !known) continue;
+      if (facts_.can_prove(cut.end <= loop.min) || facts_.can_prove(cut.first >= end)) continue;
+      Part narrower{larger(interior.first, cut.first), smaller(interior.end, cut.end)};
+      auto from = as_int(narrower.first), to = as_int(narrower.end);
+      if (first && count && from && to && 2 * (*to - *from) < *count) continue;
+      interior = narrower;
+      kept.push_back(std::move(cut));
+    }
+    cuts = std::move(kept);
+    // first <= interior.first <= interior.end <= end, whatever the values are.
+    interior.first = smaller(interior.first, end);
+    interior.end = larger(interior.end, interior.first);
+    return interior;
+  }
+  Expr larger(const Expr& a, const Expr& b) const { return facts_.simplify(max(a, b)); }
+  Expr smaller(const Expr& a, const Expr& b) const { return facts_.simplify(min(a, b)); }
+
+  // A parallel loop stays one.
+  Stmt branch(const Stmt& s, const Part& all, const Part& interior, const std::vector<Cut>& cuts) {
+    const For& loop = *s.as<For>();
+    Expr inside = loop.var >= interior.first && loop.var < interior.end;
+    Stmt body = Replacer(all_hold(cuts)).stmt(loop.body);
+    // A single iteration at the end is known.
+    bool one_left = structural_equal(all.first, interior.first) && is_int(facts_.simplify(all.end - interior.end), 1);
+    VarMap last;
+    if (one_left) last.emplace(loop.var.get(), interior.end);
+    For copy = loop;
+    copy.body = make(IfThenElse{inside, body, instantiate(loop.body, last)}, s.span());
+    Analyzer outside = facts_;
+    facts_.bind(loop.var, loop.min, loop.extent);
+    copy.body = again(copy.body);
+    facts_ = std::move(outside);
+    return make(std::move(copy), s.span());
+  }
+
+  // Iterations at both ends that do nothing go.
+  Stmt trim(const Stmt& s, const std::vector<Cut>& cuts) {
+    const For& loop = *s.as<For>();
+    auto first = as_int(loop.min), count = as_int(loop.extent);
+    if (!first || !count) return whole(s);
+    int64_t from = *first, to = *first + *count;
+    for (const Cut& cut : cuts) {
+      auto cut_first = as_int(cut.first), cut_end = as_int(cut.end);
+      if (!cut_first || !cut_end) continue;
+      from = std::max(from, *cut_first);
+      to = std::min(to, *cut_end);
+    }
+    to = std::max(from, to);
+    Expr low = int_imm(from), high = int_imm(to), end = int_imm(*first + *count);
+    if (from > *first && !is_empty(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
+    if (to < *first + *count && !is_empty(simplify(part(s, {high, end}), facts_))) high = end;
+    if (same_node(low, loop.min) && same_node(high, end)) return whole(s);
+    Stmt trimmed = simplify(part(s, {low, high}), facts_);
+    return trimmed.is<For>() ? whole(trimmed) : visit(trimmed);
+  }
+
+  // The last tile, in which only some of the first `scale` inner iterations do anything, once for each number of them:
+  //   for t in full tiles: ...;   if there is a rest: if rest == 1: ... else: if rest == 2: ...
+  std::optional<Stmt> exact_tails(const Stmt& s, const std::vector<Cut>& all) {
+    const For& loop = *s.as<For>();
+    std::vector<Cut> cuts;
+    for (const Cut& cut : all) {
+      bool is_tail = cut.scale < -1 && cut.width == -cut.scale - 1 && -cut.scale <= kMostExactTails;
+      if (!is_tail || as_int(cut.end)) continue;
+      if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
+    }
+    if (cuts.empty()) return std::nullopt;
+    int64_t tile = -cuts[0].scale;
+    Expr rows = cuts[0].best + 1;  // of the whole loop; cuts[0].end full tiles
+    bool parallel = loop.kind == ForKind::kParallel;
+    Expr at = parallel ? Expr(loop.var) : cuts[0].end;
+    Expr rest = parallel ? facts_.simplify(rows - at * tile) : facts_.simplify(floor_mod(rows, tile));
+    Stmt tails = no_op();
+    for (int64_t r = tile - 1; r >= 1; --r) {
+      std::unordered_map<const NodeHeader*, Expr> replaced;
+      for (const Cut& cut : cuts) {
+        // The part of the slack that inner loops make is at most 0.
+        Expr inner = facts_.simplify(cut.slack - (cut.best - loop.var * tile));
+        replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
+      }
+      Stmt body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), at}});
+      std::optional<Stmt> others;
+      if (!is_empty(tails)) others = tails;
+      tails = make(IfThenElse{equal(rest, int_imm(r)), body, others}, s.span());
+    }
+    Expr end = facts_.simplify(loop.min + loop.extent);
+    if (parallel) {
+      For copy = loop;
+      copy.annotations = loop.annotations.without("exact_tails");
+      copy.body = make(IfThenElse{loop.var < cuts[0].end, Replacer(all_hold(cuts)).stmt(loop.body), tails}, s.span());
+      return whole(simplify(make(std::move(copy), s.span()), facts_));
+    }
+    Expr full = larger(loop.min, smaller(cuts[0].end, end));
+    Stmt interior = part(s, {loop.min, full}, all_hold(cuts));
+    Stmt tail = make(IfThenElse{at >= loop.min && at < end, tails, std::nullopt}, s.span());
+    return seq({again(interior), again(tail)}, s.span());
+  }
+
+  Analyzer facts_;
+  int64_t budget_ = kMostNewStores;
+};
+
+}  // namespace
+
+PrimFuncRef partition_loops(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = Partitioner(facts_of_params(function)).visit(function->body);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc

@@ -1,0 +1,219 @@
+// Loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, what the next one newly
+// reads of B comes line by line, spread over the iterations of the loops inside; a burst of prefetches before the next
+// iteration would gain half as much, as the line fill buffers are few. {"prefetch_ahead": ["B", 64]}: each iteration
+// asks for its own lines of B so many rows further on.
+#include <numeric>
+
+#include "support/diagnostic.h"
+#include "tir/lower/linear.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/bounds.h"
+#include "tir/schedule/loops.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kLineBytes = 64;
+constexpr int64_t kGuessedIterations = 8;  // of a loop about whose extent nothing is known
+constexpr int64_t kMostInLine = 64;        // prefetches written out one by one; more are a loop
+
+// A region of constant extents, seen as lines.
+struct Lines {
+  Buffer buffer;
+  std::vector<Expr> start;
+  std::vector<int64_t> extents;
+  int64_t per_line;  // elements
+
+  int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
+  int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
+  // The n-th line; past the last one, what follows in memory.
+  Stmt prefetch(const Expr& n, int64_t locality) const {
+    std::vector<Expr> indices(extents.size(), n);
+    Expr row = floor_div(n, per_row());
+    indices.back() = start.back() + floor_mod(n, per_row()) * per_line;
+    size_t outermost = 0;
+    while (outermost + 1 < extents.size() && extents[outermost] == 1) ++outermost;
+    for (size_t d = extents.size() - 1; d-- > 0; row = floor_div(row, extents[d])) {
+      if (d < outermost) row = int_imm(0);
+      indices[d] = start[d] + (d <= outermost ? row : floor_mod(row, extents[d]));
+    }
+    constexpr int kRead = 0, kData = 1;
+    auto flag = [](int64_t value) { return int_imm(value, kInt32); };
+    Expr address = intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle());
+    return evaluate(intrinsic("tir.prefetch", {address, flag(kRead), flag(locality), flag(kData)}, DType::void_()));
+  }
+};
+
+class Prefetcher final : public Rewriter {
+ public:
+  explicit Prefetcher(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt stmt(const Stmt& s) override {
+    const For* loop = s.as<For>();
+    if (!loop) return Rewriter::stmt(s);
+    facts_.bind(loop->var, loop->min, loop->extent);
+    const AttrValue* next = loop->annotations.find("prefetch");
+    const AttrValue* ahead = loop->annotations.find("prefetch_ahead");
+    if (next) plan_next(*loop, read_list(*next, s));
+    if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
+    Stmt result = Rewriter::stmt(s);
+    auto planned = planned_.find(loop->var.get());
+    if (!next && !ahead && planned == planned_.end()) return result;
+    For copy = *result.as<For>();
+    copy.annotations = copy.annotations.without("prefetch").without("prefetch_ahead");
+    if (planned != planned_.end()) {
+      planned->second.push_back(copy.body);
+      copy.body = seq(planned->second, s.span());
+    }
+    return make(std::move(copy), s.span());
+  }
+
+ private:
+  static AttrList read_list(const AttrValue& value, const Stmt& s) {
+    if (const AttrList* list = value.as<AttrList>()) return *list;
+    fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
+  }
+
+  // What one iteration of the loop reads of the buffer of that name.
+  std::optional<Lines> lines_of(const For& loop, const std::string& name) {
+    std::optional<Buffer> buffer;
+    std::vector<Range> region;
+    scheduling::RunningVars running;
+    walk(
+        loop.body,
+        [&](const For& inner) {
+          running.emplace(inner.var.get(), Range{inner.min, inner.extent});
+          facts_.bind(inner.var, inner.min, inner.extent);
+        },
+        [&](const BufferLoad& load) {
+          if (load.buffer->name != name || (buffer && !same_node(*buffer, load.buffer))) return;
+          const std::vector<Expr>& shape = buffer_type(load.buffer).shape;
+          for (size_t d = 0; d < shape.size(); ++d) {
+            Range own = scheduling::range_over({load.indices[d], int_imm(1, dtype_of(load.indices[d]))}, shape[d],
+                                               running, facts_);
+            if (!buffer) {
+              region.push_back(own);
+            } else {
+              region[d] = scheduling::hull(region[d], own, shape[d], facts_);
+            }
+          }
+          buffer = load.buffer;
+        });
+    if (!buffer || region.empty()) return std::nullopt;
+    const BufferType& type = buffer_type(*buffer);
+    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes())};
+    for (const Range& range : region) {
+      int64_t extent = scheduling::constant_above(range.extent, facts_);
+      if (extent < 1 || extent > (int64_t{1} << 31)) return std::nullopt;
+      lines.start.push_back(cast_to(range.min, kInt64));
+      lines.extents.push_back(extent);
+    }
+    return lines;
+  }
+
+  void plan_next(const For& loop, const AttrList& names) {
+    for (const AttrValue& name : names) {
+      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
+      if (!lines) continue;
+      bool moves = false, overlaps = true;
+      std::vector<std::optional<int64_t>> steps;
+      for (size_t d = 0; d < lines->start.size(); ++d) {
+        steps.push_back(coefficient(lines->start[d], loop.var, facts_));
+        if (!steps[d]) return;
+        moves = moves || *steps[d] != 0;
+        overlaps = overlaps && std::abs(*steps[d]) < lines->extents[d];
+      }
+      if (!moves) continue;
+      bool one_dim = std::count_if(steps.begin(), steps.end(), [](const auto& s) { return *s != 0; }) == 1;
+      for (size_t d = 0; d < steps.size(); ++d) {
+        bool slides = overlaps && one_dim && *steps[d] > 0;  // only the end of the window is new
+        lines->start[d] = lines->start[d] + (slides ? lines->extents[d] : *steps[d]);
+        if (slides) lines->extents[d] = *steps[d];
+      }
+      constexpr int kIntoSecondLevel = 2;
+      spread(loop, *lines, kIntoSecondLevel);
+    }
+  }
+
+  void plan_ahead(const For& loop, const AttrList& wish, const Stmt& s) {
+    const std::string* name = wish.size() == 2 ? wish[0].as<std::string>() : nullptr;
+    const int64_t* rows = wish.size() == 2 ? wish[1].as<int64_t>() : nullptr;
+    if (!name || !rows) fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
+    auto lines = lines_of(loop, *name);
+    for (size_t d = 0; lines && d < lines->start.size(); ++d) {
+      if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
+      lines->start[d] = lines->start[d] + *rows;
+      constexpr int kIntoFirstLevel = 3;
+      return emit(loop, *lines, int_imm(0), lines->count(), kIntoFirstLevel);
+    }
+  }
+
+  int64_t iterations(const For& loop) const {
+    int64_t most = scheduling::constant_above(loop.extent, facts_);
+    return most < (int64_t{1} << 31) ? std::max<int64_t>(most, 1) : kGuessedIterations;
+  }
+  // The loops from here to the innermost one on the way where most iterations run; unrolled and vectorized loops are
+  // single steps.
+  std::vector<const For*> busiest(const Stmt& body) const {
+    if (const For* loop = body.as<For>()) {
+      if (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized) return {};
+      std::vector<const For*> result = busiest(loop->body);
+      result.insert(result.begin(), loop);
+      return result;
+    }
+    std::vector<const For*> best;
+    int64_t most = 0;
+    visit_children(body, [&](const NodeRef& child, Slot) {
+      if (!is_stmt_kind(child.kind())) return;
+      std::vector<const For*> loops = busiest(cast_handle<Stmt>(child));
+      int64_t count = 1;
+      for (const For* loop : loops) count *= std::min<int64_t>(iterations(*loop), 1 << 20);
+      if (!loops.empty() && count > most) {
+        most = count;
+        best = std::move(loops);
+      }
+    });
+    return best;
+  }
+
+  // The lines over the iterations of the loops inside, of no more loops than that takes.
+  void spread(const For& outer, const Lines& lines, int64_t locality) {
+    const For* at = &outer;
+    Expr counter = int_imm(0);
+    int64_t total = 1;
+    for (const For* loop : busiest(outer.body)) {
+      if (total >= lines.count()) break;
+      at = loop;
+      total *= iterations(*loop);
+      counter = counter * cast_to(loop->extent, kInt64) + (cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64));
+    }
+    int64_t each = (lines.count() + total - 1) / total;
+    emit(*at, lines, counter * each, each, locality);
+  }
+
+  // Lines [first, first + count) at the beginning of the loop's body.
+  void emit(const For& loop, const Lines& lines, const Expr& first, int64_t count, int64_t locality) {
+    std::vector<Stmt>& into = planned_[loop.var.get()];
+    if (count > kMostInLine) {
+      into.push_back(make_loop("line", int_imm(count), ForKind::kSerial,
+                               [&](const Expr& n) { return lines.prefetch(first + n, locality); }));
+      return;
+    }
+    for (int64_t n = 0; n < count; ++n) into.push_back(simplify(lines.prefetch(first + n, locality), facts_));
+  }
+
+  Analyzer facts_;
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // by the loop's variable: where its body begins
+};
+
+}  // namespace
+
+PrimFuncRef prefetch(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = Prefetcher(facts_of_params(function)).stmt(function->body);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc
