@@ -108,25 +108,56 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   if (loop_of.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
 
   Blocks behind = sch.merge_epilogue(anchor);
+  const VarRef& column_var = block->iter_vars[tile.column_axis].var;
+  // The operand with lanes: its panels are what the caches are to hold.
+  Buffer panel = operands_of(*block)[0]->buffer;
+  for (const Ref<BufferLoad>& load : operands_of(*block)) {
+    if (mentions(load->indices, column_var)) panel = load->buffer;
+  }
+  int64_t panel_bytes = buffer_type(panel).dtype.bytes();
+  for (const Expr& dim : buffer_type(panel).shape) panel_bytes *= as_int(dim).value_or(1 << 20);
+
   Loops columns = sch.split(loop_of[tile.column_axis], {std::nullopt, tile.vectors, tile.lanes});
-  Loops rows;
-  if (tile.has_rows) rows = sch.split(loop_of[tile.row_axis], {std::nullopt, tile.rows});
-  // Outside: the other axes, column tiles, row tiles; the reduction; inside: the tile. Neighbouring row tiles share the
-  // columns' operand.
+  // A single row is bound by memory: several panels side by side, each a stream of its own.
+  Loops panels;
+  if (auto count = as_int(cast<For>(sch.get(columns[0]))->extent); !tile.has_rows && count && *count % 4 == 0) {
+    panels = sch.split(columns[0], {std::nullopt, 4});
+    columns[0] = panels[0];
+  }
+  Loops rows, row_blocks;
+  std::optional<int64_t> num_rows;
+  if (tile.has_rows) {
+    LoopRV row_loop = loop_of[tile.row_axis];
+    num_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
+    // Blocks of rows of which the other operand's part stays in the second cache; also the threads' share.
+    for (int64_t size = 288; num_rows && *num_rows >= 512 && row_blocks.empty() && size >= 96; --size) {
+      if (*num_rows % size == 0 && *num_rows / size % 2 == 0) row_blocks = sch.split(row_loop, {std::nullopt, size});
+    }
+    if (!row_blocks.empty()) row_loop = row_blocks[1];
+    rows = sch.split(row_loop, {std::nullopt, tile.rows});
+  }
+  // Outside: the other axes, row blocks, column tiles, row tiles; the reduction; inside: the tile. Neighbouring row
+  // tiles share a panel of columns; where all panels fit the second cache, neighbouring panels share the rows.
+  bool rows_outside = !row_blocks.empty() && panel_bytes <= (1 << 20);
   Loops outer, reduce;
   for (size_t a = 0; a < loop_of.size(); ++a) {
-    if (a == tile.column_axis) outer.push_back(columns[0]);
+    if (a == tile.column_axis && row_blocks.empty()) outer.push_back(columns[0]);
     if (block->iter_vars[a].kind == IterKind::kReduce) reduce.push_back(loop_of[a]);
     bool is_other = a != tile.column_axis && !(tile.has_rows && a == tile.row_axis);
     if (is_other && block->iter_vars[a].kind == IterKind::kSpatial) outer.push_back(loop_of[a]);
   }
+  if (!row_blocks.empty()) outer.push_back(row_blocks[0]);
   size_t parallel_loops = outer.size();
-  if (tile.has_rows) outer.push_back(rows[0]);
+  if (rows_outside) outer.push_back(rows[0]);
+  if (!row_blocks.empty()) outer.push_back(columns[0]);
+  if (tile.has_rows && !rows_outside) outer.push_back(rows[0]);
   Loops order = outer;
-  // The innermost reduce loop in steps: fewer branches, and loads ahead of their use.
+  // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
+  // registers for loads ahead.
   auto depth = as_int(block->iter_vars.back().domain.extent);
   Loops steps;
-  for (int step : {8, 4, 2}) {
+  std::vector<int> step_sizes = tile.rows * tile.vectors > 26 ? std::vector<int>{2} : std::vector<int>{8, 4, 2};
+  for (int step : step_sizes) {
     if (!steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
     if (block->iter_vars.back().kind != IterKind::kReduce) continue;
     steps = sch.split(reduce.back(), {std::nullopt, step});
@@ -135,9 +166,19 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   }
   order.insert(order.end(), reduce.begin(), reduce.end());
   if (tile.has_rows) order.push_back(rows[1]);
+  if (!panels.empty()) order.push_back(panels[1]);
   order.insert(order.end(), {columns[1], columns[2]});
   sch.reorder(order);
   if (!steps.empty()) sch.unroll(steps[1]);
+  if (!panels.empty()) sch.unroll(panels[1]);
+  // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
+  bool used_once = !tile.has_rows || (num_rows && *num_rows <= tile.rows);
+  if (used_once && !reduce.empty()) {
+    sch.annotate(reduce[0], "prefetch_ahead", AttrList{panel->name, tile.has_rows ? 64 : 16});
+  } else if (!rows_outside) {
+    sch.annotate(columns[0], "prefetch", AttrList{panel->name});
+  }
+  if (tile.has_rows && !num_rows) sch.annotate(rows[0], "exact_tails", true);
   auto in_registers = [&](const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
     if (row) sch.unroll(*row);
     sch.unroll(vector);
@@ -161,7 +202,8 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   }
   if (inner.size() == spatial) {
     LoopRV row_loop = inner[row];
-    Loops parts = sch.split(inner[column], {tile.vectors, tile.lanes});
+    Loops parts = sch.split(inner[column], {std::nullopt, tile.vectors, tile.lanes});
+    sch.unroll(parts[0]);
     Loops inside;
     for (size_t d = 0; d < spatial; ++d) {
       if (d != column && !(tile.has_rows && d == row)) inside.push_back(inner[d]);
@@ -169,7 +211,7 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     if (tile.has_rows) inside.push_back(row_loop);
     inside.insert(inside.end(), parts.begin(), parts.end());
     if (inside.size() > 1) sch.reorder(inside);
-    in_registers(tile.has_rows ? &row_loop : nullptr, parts[0], parts[1]);
+    in_registers(tile.has_rows ? &row_loop : nullptr, parts[1], parts[2]);
   }
   in_registers(tile.has_rows ? &rows[1] : nullptr, columns[1], columns[2]);
   if (!reduce.empty()) sch.decompose_reduction(anchor, reduce.front());
@@ -179,6 +221,27 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     parallel = sch.fuse(together);
   }
   sch.parallel(parallel);
+}
+
+std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
+  auto contraction = [target](Schedule& sch) {
+    BlockRV anchor = sch.get_block("matmul");
+    Ref<Block> block = cast<Block>(sch.get(anchor));
+    // Operands in panels only: others have strides between the rows of a tile's columns.
+    bool in_panels = false;
+    for (const Ref<BufferLoad>& load : operands_of(*block)) {
+      for (const Expr& index : load->indices) {
+        const Binary* node = index.as<Binary>();
+        in_panels = in_panels || (node && node->op == BinaryOp::kFloorMod);
+      }
+    }
+    Analyzer facts;
+    for (const IterVar& axis : block->iter_vars) facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+    auto tile = in_panels ? choose_contraction_tile(*block, facts, target) : std::nullopt;
+    if (!tile) fail(block.span(), "no operand lies in panels of a tile's columns");
+    schedule_contraction(sch, anchor, *tile);
+  };
+  return {{"contraction", "", "matmul", {}, contraction}};
 }
 
 }  // namespace relaxc

@@ -2,7 +2,7 @@
 // tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
 // constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
 #pragma once
-#include "tir/schedule/schedule.h"
+#include "tir/schedule/rule.h"
 #include "tir/target.h"
 
 namespace relaxc {
@@ -16,6 +16,9 @@ struct ContractionTile {
 
 // The tile for a block out[...] += product of loads; nullopt: no axis has lanes.
 std::optional<ContractionTile> choose_contraction_tile(const Block& block, const Analyzer& facts, const Target& target);
+
+// The built-in rules, one per kind of anchor.
+std::vector<ScheduleRule> builtin_schedule_rules(const Target& target);
 
 // Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
 // another form. Any extents: rows and columns that do not fill a tile are a tail of their own.
