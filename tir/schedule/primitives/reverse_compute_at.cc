@@ -69,6 +69,10 @@ void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserv
                     fmt::format("producer '{}' comes after loop '{}'", producer->block->name, loop_name));
       continue;
     }
+    // What is left out of its axes is not made there, and would not be consumed.
+    if (producer->partial)
+      step.refuse({producer, loop},
+                  fmt::format("producer '{}' does not run over all of its axes' domains", producer->block->name));
     if (producer->carried)
       step.refuse({producer}, fmt::format("producer '{}' takes what an earlier iteration made", producer->block->name));
     // Results are final once the reduce loops are done.
