@@ -204,6 +204,7 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
     IRModule module{{{"main", scheduled}}, {}, {}};
     verify(module, op_table(), diagnostics);
     diagnostics.throw_if_errors();
+    PrimFuncRef lowered = lower_program(scheduled);
     for (const auto& sizes : program.sizes) {
       Data given = make_data(program.function, sizes, seed);
       Data expected = copy(given), got = copy(given);
@@ -211,7 +212,6 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
       interpret(scheduled, got.tensors, {}, {.reverse_parallel_loops = true});
       problem = compare(expected, got);
       if (!problem.empty()) break;
-      PrimFuncRef lowered = lower_program(scheduled);
       got = copy(given);
       std::vector<Tensor> flat;
       for (const Tensor& tensor : got.tensors) flat.push_back(tensor.reshaped({tensor.size()}));
