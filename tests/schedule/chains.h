@@ -16,7 +16,8 @@ struct ChainOptions {
 bool runs_here(const PrimFuncRef& function);
 // Runs both on the same numbers; the empty string, or what differs.
 std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
-                             const std::map<std::string, int64_t>& sizes, uint32_t seed, const ChainOptions& options);
+                             const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
+                             const ChainOptions& options);
 // Applies a chain to the program and runs both; the empty string, or what differs with the trace and the program.
 std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options);
 

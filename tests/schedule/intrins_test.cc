@@ -49,7 +49,7 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
   for (const std::string& name : table.names()) {
     INFO(name);
     const TensorIntrin& intrin = *table.find(name);
-    std::string problem = compare_programs(product_for(intrin), tensorized(intrin, table), {}, 7,
+    std::string problem = compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 7,
                                            {.compile = runs_here(tensorized(intrin, table))});
     CHECK(problem == "");
   }
@@ -73,7 +73,7 @@ def implementation(A: T.Buffer((2,), "float32", offset_factor=1), B: T.Buffer((4
 )",
                                 "my_dot.py"));
   const TensorIntrin& intrin = *table.find("my_dot");
-  CHECK(compare_programs(product_for(intrin), tensorized(intrin, table), {}, 3, {.compile = true}) == "");
+  CHECK(compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 3, {.compile = true}) == "");
 }
 
 TEST_CASE("tensorize says what does not match, and leaves the program as it was", "[schedule]") {

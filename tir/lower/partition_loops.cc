@@ -16,6 +16,8 @@ constexpr int64_t kMostNewStores = 4096;
 // Below, a loop is not worth cutting at places that are not constants: a convolution's kernel window.
 constexpr int64_t kFewIterations = 8;
 constexpr int64_t kMostExactTails = 32;
+// Ends that are not constants pile up as min and max of each other, which proofs take apart case by case.
+constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
@@ -209,6 +211,8 @@ class Partitioner {
     int64_t size = code_size(loop.body);
     if (2 * size > budget_) return whole(s);
     budget_ -= 2 * size;
+    bool symbolic = !as_int(interior.first) || !as_int(interior.end);
+    symbolic_left_ -= symbolic && symbolic_left_ > 0;
     Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
     if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
     Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
@@ -235,6 +239,7 @@ class Partitioner {
     Part interior{loop.min, end};
     auto first = as_int(loop.min), count = as_int(loop.extent);
     std::vector<Cut> kept;
+    int symbolic = 0;
     for (Cut& cut : cuts) {
       bool known = as_int(cut.first) && as_int(cut.end);
       if (loop.kind == ForKind::kParallel && !cut.in_inner_loop) continue;
@@ -242,8 +247,11 @@ class Partitioner {
       if (facts_.can_prove(cut.end <= loop.min) || facts_.can_prove(cut.first >= end)) continue;
       Part narrower{larger(interior.first, cut.first), smaller(interior.end, cut.end)};
       auto from = as_int(narrower.first), to = as_int(narrower.end);
+      bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
+      if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
       if (first && count && from && to && 2 * (*to - *from) < *count) continue;
       interior = narrower;
+      symbolic += !known && moves;
       kept.push_back(std::move(cut));
     }
     cuts = std::move(kept);
@@ -338,6 +346,7 @@ class Partitioner {
 
   Analyzer facts_;
   int64_t budget_ = kMostNewStores;
+  int symbolic_left_ = kMostSymbolicCuts;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tir/schedule/iter_map.h"
 
 #include <algorithm>
+#include <span>
 
 namespace relaxc::scheduling {
 
@@ -214,7 +215,7 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
   }
 }
 
-bool is_injective(const IterMap& map, const Analyzer& facts, std::string* why) {
+bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts, std::string* why) {
   auto same = [&](const Expr& a, const Expr& b) {
     auto x = as_int(a), y = as_int(b);
     if (x && y) return *x == *y;
@@ -224,13 +225,23 @@ bool is_injective(const IterMap& map, const Analyzer& facts, std::string* why) {
     auto x = as_int(a), y = as_int(b);
     return x && y ? *x >= *y : same(a, b) || facts.can_prove(a >= b);
   };
+  // Whether a condition keeps the sum of these digits below the limit: the tail of a split inside of a larger tile.
+  auto stays_below = [&](std::span<const IterDigit> digits, const Expr& limit) {
+    Expr sum = int_imm(0, dtype_of(limit));
+    for (const IterDigit& digit : digits) sum = sum + digit.value * digit.scale;
+    return std::any_of(conditions.begin(), conditions.end(), [&](const Expr& condition) {
+      const Binary* compare = condition.as<Binary>();
+      return compare && compare->op == BinaryOp::kLT && dtype_of(compare->a) == dtype_of(sum) &&
+             facts.can_prove_equal(compare->b - compare->a, limit - sum);
+    });
+  };
   // Within a sum no two combinations of digits meet.
   for (const IterSum& sum : map.sums) {
     Expr reach = int_imm(1, dtype_of(sum.base));  // the digits so far span [0, reach)
     for (size_t i = sum.digits.size(); i-- > 0;) {
       const IterDigit& digit = sum.digits[i];
       if (is_int(digit.extent, 1)) continue;
-      if (!at_least(digit.scale, reach)) {
+      if (!at_least(digit.scale, reach) && !stays_below(std::span(sum.digits).subspan(i + 1), digit.scale)) {
         if (why) *why = fmt::format("different iterations of '{}' give the same value", debug_print(digit.value));
         return false;
       }
@@ -274,7 +285,7 @@ bool has_affine_bindings(const TreeNode* block, const std::vector<TreeNode*>& lo
   std::vector<Expr> values;
   for (const IterVar& axis : block->block->iter_vars) values.push_back(axis.value);
   std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, why);
-  return map && is_injective(*map, block->tree->facts, why);
+  return map && is_injective(*map, conjuncts(block->block->predicate), block->tree->facts, why);
 }
 
 bool has_affine_bindings(TreeNode* block, std::string* why) {

@@ -30,8 +30,10 @@ struct IterMap {
 // The values as sums of digits of the loops' variables; nullopt (`why` says where) when one has another form.
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<TreeNode*>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
-// Whether two iterations of the loops never give all values alike; `why` says for which loop they do.
-bool is_injective(const IterMap& map, const Analyzer& facts, std::string* why = nullptr);
+// Whether two iterations of the loops, among those for which the conditions hold, never give all values alike; `why`
+// says for which loop they do.
+bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts,
+                  std::string* why = nullptr);
 
 // The block's axes against the loops around it; kept in TreeNode::affine.
 bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);

@@ -45,7 +45,7 @@ std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vec
     positions.push_back(loops.back()->loop->var);
   }
   std::optional<IterMap> found = find_iter_map(map(positions), loops, tree.facts, why);
-  if (!found || !is_injective(*found, tree.facts, why)) return std::nullopt;
+  if (!found || !is_injective(*found, {}, tree.facts, why)) return std::nullopt;
   MappedBox box;
   for (const IterSum& sum : found->sums) {
     if (!is_int(tree.facts.simplify(sum.base), 0)) {

@@ -95,7 +95,7 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
   for (const Expr& e : mapped) values.push_back(substitute(e, to_loops));
   std::string why;
   std::optional<IterMap> found = find_iter_map(values, loops, tree.facts, &why);
-  if (!found || !is_injective(*found, tree.facts, &why))
+  if (!found || !is_injective(*found, {}, tree.facts, &why))
     step.refuse({block}, fmt::format("the map is not known to be one to one: {}", why));
   for (const IterSum& sum : found->sums) {
     if (!is_int(tree.facts.simplify(sum.base), 0)) step.refuse({block}, "the map's results do not start at 0");
