@@ -88,6 +88,8 @@ Target complete(Target target, std::string_view text) {
   target.has_fma = info->checkFeatures("+fma");
   target.has_float16_conversion = info->checkFeatures("+f16c");
   target.has_masked_vector_access = avx512;
+  target.has_int8_dot = info->checkFeatures("+avx512vnni") && info->checkFeatures("+avx512vl");
+  target.has_bfloat16_dot = avx512 && info->checkFeatures("+avx512bf16");
   return target;
 }
 

@@ -1,7 +1,8 @@
 // Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them, in blocks of
 // a register tile's columns:
 //   ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
-//   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32].
+//   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
+//   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
 #include "ops/window.h"
 #include "passes/graph.h"
 #include "tir/compute.h"
@@ -11,23 +12,32 @@ namespace relaxc {
 
 namespace {
 
-// x[..., k] times y[n / columns, k, columns].
-PrimFuncRef packed_matmul(const std::vector<Expr>& x_shape, DType dtype, int64_t depth, int64_t blocks,
-                          int64_t columns) {
-  ComputeBuilder b;
-  Buffer x = b.input("x1", dtype, x_shape);
-  Buffer y = b.input("x2", dtype, {int_imm(blocks), int_imm(depth), int_imm(columns)});
-  std::vector<Expr> shape(x_shape.begin(), x_shape.end() - 1);
-  shape.push_back(int_imm(blocks * columns));
-  DType sum = accumulation_dtype(dtype);
-  Buffer product = b.reduce("matmul", sum, shape, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
-    std::vector<Expr> left(i.begin(), i.end() - 1);
-    left.push_back(r[0]);
-    Expr right = load(y, {floor_div(i.back(), columns), r[0], floor_mod(i.back(), columns)});
-    return cast_to(load(x, left), sum) * cast_to(right, sum);
-  });
-  return with_op_name(b.finish({as_dtype(b, product, dtype, "matmul_cast")}), "matmul");
-}
+struct PackedMatmul {
+  int64_t depth, blocks, columns, group;
+
+  std::vector<int64_t> shape() const {
+    if (group == 1) return {blocks, depth, columns};
+    return {blocks, depth / group, columns, group};
+  }
+  // x[..., k] times the packed operand.
+  PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
+    ComputeBuilder b;
+    std::vector<Expr> dims;
+    for (int64_t dim : shape()) dims.push_back(int_imm(dim));
+    Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, dims);
+    std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
+    out.push_back(int_imm(blocks * columns));
+    DType sum = accumulation_dtype(result);
+    Buffer product = b.reduce("matmul", sum, out, {int_imm(depth)}, zero(sum), combine_sum, [&](Axes i, Axes r) {
+      std::vector<Expr> left(i.begin(), i.end() - 1);
+      left.push_back(r[0]);
+      std::vector<Expr> right = {floor_div(i.back(), columns), floor_div(r[0], group), floor_mod(i.back(), columns)};
+      if (group > 1) right.push_back(floor_mod(r[0], group));
+      return cast_to(load(x, left), sum) * cast_to(load(y, right), sum);
+    });
+    return with_op_name(b.finish({as_dtype(b, product, result, "matmul_cast")}), "matmul");
+  }
+};
 
 class WeightPacker final : public GraphRewriter {
  public:
@@ -68,19 +78,29 @@ class WeightPacker final : public GraphRewriter {
     const Constant* constant = node.args[1].as<Constant>();
     const std::vector<Expr>* shape = known_shape(node.args[0].type());
     if (!constant || constant->data.ndim() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
-    DType dtype = constant->data.dtype();
-    std::optional<DType> result = tensor_dtype(binding.value.type());
-    if (!dtype.is_float() || dtype.bits > 32 || tensor_dtype(node.args[0].type()) != dtype || result != dtype)
-      return std::nullopt;
-    int64_t depth = constant->data.shape()[0], extent = constant->data.shape()[1];
-    int64_t columns = columns_of(extent, dtype);
-    if (columns == 0 || depth == 0) return std::nullopt;
-    Expr blocked =
-        b.op("reshape", {node.args[1], shape_expr({int_imm(depth), int_imm(extent / columns), int_imm(columns)})});
-    Expr packed = b.op("permute_dims", {blocked}, Attrs{{"axes", AttrValue(std::vector<int64_t>{1, 0, 2})}});
-    PrimFuncRef program = packed_matmul(*shape, dtype, depth, extent / columns, columns);
-    return make_call_tir(module_, "matmul", program, {node.args[0], packed}, {binding.value.type()},
-                         binding.var.span());
+    DType left = tensor_dtype(node.args[0].type()).value_or(kInt64), right = constant->data.dtype();
+    DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
+    bool floats = right.is_float() && right.bits <= 32 && left == right && result == right;
+    bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
+    if (!floats && !bytes) return std::nullopt;
+    PackedMatmul packed{constant->data.shape()[0], 0, 0, 1};
+    // Results are of 32 bits, whatever the operands are.
+    int64_t extent = constant->data.shape()[1];
+    packed.columns = columns_of(extent, accumulation_dtype(result));
+    if (packed.columns == 0 || packed.depth == 0) return std::nullopt;
+    packed.blocks = extent / packed.columns;
+    if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
+    if (right == DType::bfloat16() && target_.has_bfloat16_dot && packed.depth % 2 == 0) packed.group = 2;
+    if (bytes && packed.group == 1) return std::nullopt;
+    std::vector<Expr> apart = {int_imm(packed.depth / packed.group), int_imm(packed.group), int_imm(packed.blocks),
+                               int_imm(packed.columns)};
+    Expr grouped = b.op("reshape", {node.args[1], shape_expr(apart)});
+    Expr ordered = b.op("permute_dims", {grouped}, Attrs{{"axes", AttrValue(std::vector<int64_t>{2, 0, 3, 1})}});
+    std::vector<Expr> dims;
+    for (int64_t dim : packed.shape()) dims.push_back(int_imm(dim));
+    Expr operand = b.op("reshape", {ordered, shape_expr(dims)});
+    return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
+                         {binding.value.type()}, binding.var.span());
   }
 
   const Target& target_;

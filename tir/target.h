@@ -14,6 +14,8 @@ struct Target {
   int num_vector_registers = 16;
   bool has_fma = false;                   // a * b + c in one instruction
   bool has_float16_conversion = false;    // float16 <-> float32 in one instruction
+  bool has_int8_dot = false;              // sums of four products of uint8 and int8 (vpdpbusd), as wide as vectors are
+  bool has_bfloat16_dot = false;          // sums of two products of bfloat16 (vdpbf16ps)
   bool has_masked_vector_access = false;  // masked loads and stores of every element size (AVX-512)
 
   // Lanes of a full vector of elements with that many bits.

@@ -67,8 +67,18 @@ class Matcher {
     vars_.insert_or_assign(wanted.get(), found);
     inner_.push_back(found);
   }
-  void block(const Block& found, const Stmt& wanted_stmt) {
+  void block(const Block& whole, const Stmt& wanted_stmt) {
     const Block* wanted = wanted_stmt.as<Block>();
+    // Axes that stand still are no part of what is described.
+    Block found = whole;
+    VarMap still;
+    std::erase_if(found.iter_vars, [&](const IterVar& axis) {
+      bool drops = wanted && whole.iter_vars.size() > wanted->iter_vars.size() && is_int(axis.domain.extent, 1);
+      if (drops) still.emplace(axis.var.get(), axis.domain.min);
+      return drops;
+    });
+    if (!still.empty()) found.body = substitute(found.body, still);
+    if (!still.empty() && found.init) found.init = substitute(*found.init, still);
     if (!wanted || found.iter_vars.size() != wanted->iter_vars.size())
       throw NoMatch{fmt::format("block '{}' has {} axes, the description has {}", found.name, found.iter_vars.size(),
                                 wanted ? fmt::format("{}", wanted->iter_vars.size()) : "no block there")};

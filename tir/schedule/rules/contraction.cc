@@ -92,6 +92,40 @@ std::optional<ContractionTile> choose_contraction_tile(const Block& block, const
   return best;
 }
 
+std::optional<ContractionTile> choose_dot_tile(const Block& block, const Target& target) {
+  std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  if (operands.size() != 2 || operands[1]->indices.size() != 4 || operands[0]->indices.size() < 2) return std::nullopt;
+  const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
+  const BufferStore* store = block.body.as<BufferStore>();
+  // y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
+  const Binary* column = operands[1]->indices[2].as<Binary>();
+  const Binary* group = operands[1]->indices[3].as<Binary>();
+  auto columns = as_int(right.shape[2]), group_size = as_int(right.shape[3]);
+  bool packed = column && group && column->op == BinaryOp::kFloorMod && group->op == BinaryOp::kFloorMod && columns &&
+                group_size && same_node(group->a, operands[0]->indices.back());
+  if (!packed || !store) return std::nullopt;
+  int lanes = target.vector_lanes(32);
+  ContractionTile tile{0, 0, false, 1, lanes, static_cast<int>(*columns) / lanes};
+  tile.group = static_cast<int>(*group_size);
+  bool bytes =
+      target.has_int8_dot && *group_size == 4 && right.dtype == DType::int_(8) && dtype_of(store->value) == kInt32;
+  bool halves =
+      target.has_bfloat16_dot && *group_size == 2 && right.dtype == DType::bfloat16() && left.dtype == right.dtype;
+  if (bytes) tile.intrin = fmt::format("dot_{}x4_{}s8s32_vnni", lanes, left.dtype.is_uint() ? "u8" : "s8");
+  if (halves) tile.intrin = fmt::format("dot_{}x2_bf16bf16f32_avx512", lanes);
+  if (tile.intrin.empty() || *columns % lanes != 0) return std::nullopt;
+  const Expr& row = operands[0]->indices[operands[0]->indices.size() - 2];
+  for (size_t a = 0; a < block.iter_vars.size(); ++a) {
+    if (same_node(block.iter_vars[a].var, column->a)) tile.column_axis = a;
+    if (!same_node(block.iter_vars[a].var, row) || is_int(block.iter_vars[a].domain.extent, 1)) continue;
+    tile.row_axis = a;
+    tile.has_rows = true;
+    int fit = (target.num_vector_registers - tile.vectors - 2) / tile.vectors;
+    tile.rows = static_cast<int>(std::clamp<int64_t>(as_int(block.iter_vars[a].domain.extent).value_or(fit), 1, fit));
+  }
+  return tile;
+}
+
 void schedule_contraction(Schedule& sch, const BlockRV& anchor, const ContractionTile& tile) {
   Ref<Block> block = cast<Block>(sch.get(anchor));
   Loops loops = sch.get_loops(anchor);
@@ -155,7 +189,13 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
   // registers for loads ahead.
   auto depth = as_int(block->iter_vars.back().domain.extent);
-  Loops steps;
+  Loops steps, group;
+  if (tile.group > 1) {
+    group = sch.split(reduce.back(), {std::nullopt, tile.group});
+    reduce.back() = group[0];
+    group.erase(group.begin());
+    depth = *depth / tile.group;
+  }
   std::vector<int> step_sizes = tile.rows * tile.vectors > 26 ? std::vector<int>{2} : std::vector<int>{8, 4, 2};
   for (int step : step_sizes) {
     if (!steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
@@ -168,6 +208,7 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   if (tile.has_rows) order.push_back(rows[1]);
   if (!panels.empty()) order.push_back(panels[1]);
   order.insert(order.end(), {columns[1], columns[2]});
+  order.insert(order.end(), group.begin(), group.end());
   sch.reorder(order);
   if (!steps.empty()) sch.unroll(steps[1]);
   if (!panels.empty()) sch.unroll(panels[1]);
@@ -215,6 +256,7 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   }
   in_registers(tile.has_rows ? &rows[1] : nullptr, columns[1], columns[2]);
   if (!reduce.empty()) sch.decompose_reduction(anchor, reduce.front());
+  if (!tile.intrin.empty()) sch.tensorize(columns[2], tile.intrin, false);
   LoopRV parallel = outer[0];
   if (parallel_loops > 1) {
     Loops together(outer.begin(), outer.begin() + static_cast<long>(parallel_loops));
@@ -227,6 +269,7 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
   auto contraction = [target](Schedule& sch) {
     BlockRV anchor = sch.get_block("matmul");
     Ref<Block> block = cast<Block>(sch.get(anchor));
+    if (auto dot = choose_dot_tile(*block, target)) return schedule_contraction(sch, anchor, *dot);
     // Operands in panels only: others have strides between the rows of a tile's columns.
     bool in_panels = false;
     for (const Ref<BufferLoad>& load : operands_of(*block)) {

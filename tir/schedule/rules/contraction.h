@@ -11,9 +11,15 @@ struct ContractionTile {
   size_t column_axis, row_axis;  // among the block's axes
   bool has_rows;                 // else row_axis means nothing
   int rows, lanes, vectors;
+  // An instruction that sums `group` products in each lane; empty: multiply-add.
+  std::string intrin = {};
+  int group = 1;
   int columns() const { return lanes * vectors; }
 };
 
+// The tile for a block whose constant operand is packed for sums of several products at once, [n / columns, k / group,
+// columns, group]; nullopt: it has another form, or the target no instruction for it.
+std::optional<ContractionTile> choose_dot_tile(const Block& block, const Target& target);
 // The tile for a block out[...] += product of loads; nullopt: no axis has lanes.
 std::optional<ContractionTile> choose_contraction_tile(const Block& block, const Analyzer& facts, const Target& target);
 
