@@ -262,6 +262,23 @@ struct FmaFloat32 final : Code {
   }
 };
 
+// A scalar has one lane, although what it reads may be a vector (the bytes of an int32).
+struct BroadcastCode final : Code {
+  explicit BroadcastCode(CodePtr v) : value(std::move(v)) {}
+  int64_t as_int(Frame& frame) const override {
+    int64_t lane = std::exchange(frame.lane, 0), result = value->as_int(frame);
+    frame.lane = lane;
+    return result;
+  }
+  double as_float(Frame& frame) const override {
+    int64_t lane = std::exchange(frame.lane, 0);
+    double result = value->as_float(frame);
+    frame.lane = lane;
+    return result;
+  }
+  CodePtr value;
+};
+
 // The bits of a value of another dtype with the same number of bytes.
 struct ReinterpretCode final : Code {
   CodePtr value;
@@ -368,7 +385,7 @@ CodePtr Compiler::expr(const Expr& whole) {
         code->dtype = dtype_of(node.base);
         return code;
       },
-      [&](const Broadcast& node) -> CodePtr { return expr(node.value); },
+      [&](const Broadcast& node) -> CodePtr { return std::make_unique<BroadcastCode>(expr(node.value)); },
       [&](const Let& node) -> CodePtr {
         auto code = std::make_unique<LetCode>();
         DType dtype = dtype_of(node.value);

@@ -91,7 +91,7 @@ TEST_CASE("tensorize says what does not match, and leaves the program as it was"
     }
     return "";
   };
-  CHECK(error_of("dot_16x4_u8s8s32_vnni").find("has an init") != std::string::npos);
+  CHECK(error_of("dot_16x4_s8s8s32_vnni").find("buffer 'A' is uint8") != std::string::npos);
   CHECK(error_of("no_such").find("there is no intrinsic 'no_such'") != std::string::npos);
   CHECK(structural_equal(before, sch.function()));
 }

@@ -124,7 +124,8 @@ class Matcher {
     std::vector<Expr> base;
     for (size_t d = 0; d < indices.size(); ++d) {
       Expr start = indices[d];
-      if (d >= leading) start = facts_.simplify(start - cast_to(mapped(wanted_indices[d - leading]), dtype_of(start)));
+      if (d >= leading) start = start - cast_to(mapped(wanted_indices[d - leading]), dtype_of(start));
+      start = facts_.simplify(start);
       for (const VarRef& var : inner_) {
         if (mentions(start, var))
           throw NoMatch{fmt::format("index {} of '{}', {}, moves differently than the description's", d, found->name,
@@ -143,11 +144,11 @@ class Matcher {
   }
   void expr(const Expr& found, const Expr& wanted) {
     if (found.kind() != wanted.kind() && !found.is<Var>()) differ(found, wanted);
-    if (dtype_of(found) != dtype_of(wanted) && !found.is<Var>()) differ(found, wanted);
     if (const BufferLoad* a = found.as<BufferLoad>()) {
       const BufferLoad* b = wanted.as<BufferLoad>();
       return access(a->buffer, a->indices, b->buffer, b->indices);
     }
+    if (dtype_of(found) != dtype_of(wanted) && !found.is<Var>()) differ(found, wanted);
     if (const Binary* a = found.as<Binary>()) {
       const Binary* b = wanted.as<Binary>();
       if (a->op != b->op) differ(found, wanted);

@@ -31,7 +31,8 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
   }
   TreeNode* block = node;
   if (node->is_loop())
-    block = step.node(blockize(LoopRV{std::get<BlockRV>(block_or_loop).var}, preserve_unit_iters).var);
+    block = step.node(
+        blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
   std::string why;
   std::optional<IntrinMatch> match = match_intrin(*block, *intrin, &why);
   if (!match) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
