@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
@@ -53,11 +54,13 @@ void check_target(llvm::StringRef name, const Target& target, const Span& span) 
   if (any_target) return;
   const FeatureRow* row = find_features(name);
   if (!row) fail_unsupported(span, "intrinsic '{}': which processors have it is not known here", name.str());
+  // LLVM knows features by name within one architecture only.
+  bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
   for (const char* features : row->features) {
-    if (has_features(target, features)) return;
+    if (same_family && has_features(target, features)) return;
   }
-  fail(span, "intrinsic '{}' needs a processor with {}; the target is {} {}", name.str(),
-       fmt::join(row->features, " or "), target.triple, target.cpu);
+  fail_unsupported(span, "intrinsic '{}' needs a processor with {}; the target is {} {}", name.str(),
+                   fmt::join(row->features, " or "), target.triple, target.cpu);
 }
 
 std::string text_of(llvm::Type* type) {

@@ -3,6 +3,7 @@
 //   P = D*Q + R: P // D = Q + R // D, P % D = R % D      (D a constant or a product of atoms)
 //   0 <= R < D: R // D = 0, R % D = R
 //   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
+//   R = g*X + Y, D = g*E, 0 <= Y < g: R // D = X // E, R % D = g*(X % E) + Y
 // and to sums: c*(x // c) + x % c = x.
 // Above 600 lines: bounds, proofs and rewriting call each other and read the same facts.
 #include "ir/arith.h"
@@ -397,6 +398,33 @@ class Simplifier {
     return opaque(a, b, dtype);
   }
 
+  // Terms that a factor g of the divisor divides, and others that together stay below g: these do not carry.
+  std::optional<Division> by_digits(const Poly& rest, int64_t divisor, DType dtype) const {
+    std::vector<int64_t> radices;
+    for (const Term& term : rest.terms()) {
+      int64_t radix = std::gcd(term.factor, divisor);
+      if (!term.atoms.empty() && radix > 1 && radix < divisor) radices.push_back(radix);
+    }
+    std::sort(radices.rbegin(), radices.rend());
+    for (int64_t radix : radices) {
+      Poly high, low;
+      for (const Term& term : rest.terms()) {
+        if (term.atoms.empty()) {
+          high.add({}, floor_div(term.factor, radix));
+          low.add({}, floor_mod(term.factor, radix));
+        } else if (term.factor % radix == 0) {
+          high.add(term.atoms, term.factor / radix);
+        } else {
+          low.add(term.atoms, term.factor);
+        }
+      }
+      if (low.as_constant() || !non_negative(low) || !non_negative(Poly::constant(radix - 1).plus(low, -1))) continue;
+      Division upper = division(high, Poly::constant(divisor / radix), dtype);
+      return Division{upper.quotient, upper.remainder.scaled(radix).plus(low)};
+    }
+    return std::nullopt;
+  }
+
   Division remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor, DType dtype) const {
     if (rest.terms().empty()) return {Poly(), Poly()};
     if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {Poly(), rest};
@@ -411,6 +439,9 @@ class Simplifier {
         return {smaller.quotient,
                 smaller.remainder.scaled(gcd).plus(Poly::constant(floor_mod(rest.constant_part(), gcd)))};
       }
+    }
+    if (divisor) {
+      if (auto digits = by_digits(rest, *divisor, dtype)) return *digits;
     }
     // (x // a) // b = x // (a*b); the remainder keeps its form.
     if (const Term* term = rest.as_term(); term && term->factor == 1 && term->atoms.size() == 1 && divisor) {

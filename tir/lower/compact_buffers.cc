@@ -124,8 +124,20 @@ class Collector {
     if (it == index_.end()) return;
     Memory& memory = memories[it->second];
     memory.opaque = memory.opaque || masked;
-    for (const Expr& index : indices) memory.opaque = memory.opaque || dtype_of(index).lanes != 1;
-    memory.accesses.push_back({writes, indices, path_});
+    // The lanes of a vector are iterations of a loop of their own.
+    Access access{writes, indices, path_};
+    for (Expr& index : access.indices) {
+      if (dtype_of(index).lanes == 1) continue;
+      const Ramp* lanes = index.as<Ramp>();
+      memory.opaque = memory.opaque || !lanes || lanes->lanes < 1;
+      if (memory.opaque) return;
+      VarRef lane = make_var("lane", lanes->base.type());
+      Stmt each = loop(lane, int_imm(lanes->lanes, dtype_of(lane)), no_op());
+      facts.bind(lane, int_imm(0, dtype_of(lane)), int_imm(lanes->lanes, dtype_of(lane)));
+      access.path.push_back({.id = ++ids_, .loop = cast<For>(each)});
+      index = lanes->base + lane * lanes->stride;
+    }
+    memory.accesses.push_back(std::move(access));
   }
 
   int ids_ = 0;
@@ -511,10 +523,14 @@ class Compactor {
     }
 
    private:
+    Expr shifted(const Expr& index, const Expr& start) const {
+      auto from_start = [&](const Expr& e) { return plan_.program_.facts.simplify(e - cast_to(start, dtype_of(e))); };
+      const Ramp* lanes = index.as<Ramp>();
+      return lanes ? ramp(from_start(lanes->base), lanes->stride, lanes->lanes) : from_start(index);
+    }
     std::vector<Expr> shifted(const std::vector<Expr>& indices, const Move& move) const {
       std::vector<Expr> result;
-      for (size_t d = 0; d < indices.size(); ++d)
-        result.push_back(plan_.program_.facts.simplify(indices[d] - cast_to(move.start[d], dtype_of(indices[d]))));
+      for (size_t d = 0; d < indices.size(); ++d) result.push_back(shifted(indices[d], move.start[d]));
       return result;
     }
     const Compactor& plan_;

@@ -45,10 +45,16 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
         result.push_back(ranges[d].min);
         continue;
       }
+      // In the wider of the dtypes; a vector stays a ramp, in which later steps see neighbours.
       const Expr& index = indices[d - leading];
-      int lanes = dtype_of(index).lanes;
-      Expr start = cast_to(ranges[d].min, dtype_of(index).element());
-      result.push_back((lanes > 1 ? broadcast(start, lanes) : start) + index);
+      DType at = dtype_of(index), from = dtype_of(ranges[d].min), dtype = at.bits > from.bits ? at.element() : from;
+      Expr start = cast_to(ranges[d].min, dtype);
+      if (const Ramp* lanes = index.as<Ramp>()) {
+        result.push_back(ramp(start + cast_to(lanes->base, dtype), cast_to(lanes->stride, dtype), lanes->lanes));
+      } else {
+        Expr shifted = cast_to(index, dtype.with_lanes(at.lanes));
+        result.push_back((at.lanes > 1 ? broadcast(start, at.lanes) : start) + shifted);
+      }
     }
     return result;
   };

@@ -75,6 +75,23 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
+  // One element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
+  static std::vector<Range> elements_of(const BufferLoad& load) {
+    std::vector<Range> result;
+    for (const Expr& index : load.indices) {
+      const Ramp* ramp = index.as<Ramp>();
+      const Expr& first = ramp ? ramp->base : index;
+      result.push_back({first, int_imm(ramp ? ramp->lanes : 1, dtype_of(first).element())});
+    }
+    auto dim = as_int(buffer_type(load.buffer).shape.back()), lanes = as_int(result.back().extent);
+    if (result.size() > 1 && dim && lanes && *dim > 0 && *lanes > *dim) {
+      result.back().extent = int_imm(*dim, dtype_of(result.back().extent));
+      Range& rows = result[result.size() - 2];
+      rows.extent = rows.extent + (*lanes / *dim - 1);
+    }
+    return result;
+  }
+
   // What one iteration of the loop reads of the buffer of that name.
   std::optional<Lines> lines_of(const For& loop, const std::string& name) {
     std::optional<Buffer> buffer;
@@ -89,9 +106,9 @@ class Prefetcher final : public Rewriter {
         [&](const BufferLoad& load) {
           if (load.buffer->name != name || (buffer && !same_node(*buffer, load.buffer))) return;
           const std::vector<Expr>& shape = buffer_type(load.buffer).shape;
+          std::vector<Range> touched = elements_of(load);
           for (size_t d = 0; d < shape.size(); ++d) {
-            Range own = scheduling::range_over({load.indices[d], int_imm(1, dtype_of(load.indices[d]))}, shape[d],
-                                               running, facts_);
+            Range own = scheduling::range_over(touched[d], shape[d], running, facts_);
             if (!buffer) {
               region.push_back(own);
             } else {

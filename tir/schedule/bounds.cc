@@ -180,6 +180,27 @@ bool covers(const Range& outer, const Range& inner, const Analyzer& facts) {
   return facts.can_prove(out.min <= in.min) && facts.can_prove(in.min + in.extent <= out.min + out.extent);
 }
 
+namespace {
+
+// The hull of `single` over the iterations in which the conditions hold. A condition a < b bounds it when its first
+// element is a plus something that stands still: the tail of a tile inside of a larger one.
+Range below_conditions(Range hull, const Range& single, const std::vector<Expr>& conditions, const RunningVars& vars,
+                       const Analyzer& facts) {
+  for (const Expr& condition : conditions) {
+    const Binary* compare = condition.as<Binary>();
+    if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype_of(single.min)) continue;
+    Expr rest = facts.simplify(single.min - compare->a);
+    if (runs(rest, vars) || runs(compare->b, vars) || runs(single.extent, vars)) continue;
+    Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - int_imm(1, dtype_of(rest)));
+    Expr own = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
+    if (dtype_of(end) != dtype_of(own) || facts.can_prove(end >= own)) continue;
+    hull.extent = facts.simplify(min(own, end) - hull.min);
+  }
+  return hull;
+}
+
+}  // namespace
+
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below) {
   VarMap axes;
   for (const IterVar& axis : block->block->iter_vars) axes.emplace(axis.var.get(), axis.value);
@@ -194,6 +215,7 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
     result.push_back(range_over(range, dim, vars, facts));
     // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
     if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
+    result.back() = below_conditions(result.back(), range, conjuncts(block->block->predicate), vars, facts);
     RunningVars domains;
     for (const IterVar& axis : block->block->iter_vars) domains.emplace(axis.var.get(), axis.domain);
     Range most = range_over(region.ranges[d], dim, domains, facts);

@@ -124,7 +124,9 @@ class Drawer {
       for (size_t d = 0; d < region.size(); ++d) {
         const Expr& dim = buffer_type(buffer).shape[d];
         if (read && write) region[d] = hull(region[d], (*write)[d], dim, loop->tree->facts);
-        Expr extent = loop->tree->facts.can_prove(region[d].extent >= dim) ? dim : region[d].extent;
+        Expr extent = loop->tree->facts.can_prove(region[d].extent >= cast_to(dim, dtype_of(region[d].extent)))
+                          ? dim
+                          : region[d].extent;
         auto number = as_int(extent);
         known = known && number;
         if (number) size *= *number;

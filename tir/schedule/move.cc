@@ -134,15 +134,16 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
   std::vector<Expr> position, conditions;
   const std::vector<Expr>& shape = buffer_type(from).shape;
   for (size_t d = 0; d < region.size(); ++d) {
-    DType dtype = dtype_of(shape[d]);
+    DType dtype = tree.index_dtype();
+    Expr dim = cast_to(shape[d], dtype);
     Expr min = cast_to(region[d].min, dtype), extent = cast_to(region[d].extent, dtype);
     loops.push_back(tree.new_loop(fmt::format("ax{}", d), extent));
     VarRef axis = make_var(fmt::format("v{}", d), prim_type(dtype));
     Expr value = tree.facts.simplify(min + loops.back()->loop->var);
-    axes.push_back({axis, {int_imm(0, dtype), shape[d]}, IterKind::kSpatial, value});
+    axes.push_back({axis, {int_imm(0, dtype), dim}, IterKind::kSpatial, value});
     position.push_back(axis);
     conditions.push_back(value >= int_imm(0, dtype));
-    conditions.push_back(value < shape[d]);
+    conditions.push_back(value < dim);
   }
   auto point = [&](const Buffer& buffer) {
     std::vector<Range> ranges;

@@ -148,6 +148,12 @@ void Tree::replace_param(const Buffer& from, const Buffer& to) {
   facts.assume_dims(to.type());
 }
 
+DType Tree::index_dtype() const {
+  const TreeNode* at = root_;
+  while (!at->children.empty() && !at->is_loop()) at = at->children.front();
+  return at->is_loop() ? dtype_of(at->loop->var) : kInt64;
+}
+
 // ---- Edits
 
 void Tree::insert(TreeNode* parent, size_t position, TreeNode* child) {

@@ -50,6 +50,8 @@ class Tree {
   TreeNode* root() const { return root_; }
   const std::vector<VarRef>& params() const { return params_; }
   bool is_param(const Buffer& buffer) const;
+  // Of the loops there are: what new ones count in.
+  DType index_dtype() const;
   // The signature changes.
   void replace_param(const Buffer& from, const Buffer& to);
   Attrs attrs;
