@@ -80,7 +80,7 @@ class WeightPacker final : public GraphRewriter {
     if (!constant || constant->data.ndim() != 2 || !shape || shape->empty() || binding.cast) return std::nullopt;
     DType left = tensor_dtype(node.args[0].type()).value_or(kInt64), right = constant->data.dtype();
     DType result = tensor_dtype(binding.value.type()).value_or(kInt64);
-    bool floats = right.is_float() && right.bits <= 32 && left == right && result == right;
+    bool floats = right.is_float() && right.bits <= 32 && left == right && (result == right || result == kFloat32);
     bool bytes = right == DType::int_(8) && (left == right || left == DType::uint(8)) && result == kInt32;
     if (!floats && !bytes) return std::nullopt;
     PackedMatmul packed{constant->data.shape()[0], 0, 0, 1};

@@ -59,13 +59,18 @@ std::string module_text(const DotRow& row) {
   std::string result = replaced(replaced(row.result, "{a}", a), "{b}", b);
   // One column of b is a vector by itself.
   result = replaced(result, fmt::format("B[0:{}, 0]", row.n), fmt::format("B[0, 0:{}]", row.n));
+  bool single = row.k == 1;  // no reduction
+  std::string loops =
+      single ? fmt::format("i in range({})", row.n) : fmt::format("i, k in T.grid({}, {})", row.n, row.k);
+  std::string axes =
+      single ? fmt::format("vi = T.axis.spatial({}, i)", row.n) : R"(vi, vk = T.axis.remap("SR", [i, k]))";
   return fmt::format(R"(
 @T.prim_func(private=True)
 def description({params}):
     T.func_attr({{"tensor_intrin": "{name}"}})
-    for i, k in T.grid({n}, {k}):
+    for {loops}:
         with T.block("dot"):
-            vi, vk = T.axis.remap("SR", [i, k])
+            {axes}
             C[vi] = C[vi] + {x} * {y}
 
 @T.prim_func(private=True)
@@ -73,9 +78,10 @@ def implementation({params}):
     T.func_attr({{"tensor_intrin": "{name}"}})
     C[0:{n}] = {result}
 )",
-                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", row.n), fmt::arg("k", row.k),
-                     fmt::arg("x", factor(row.a, "A[vk]")), fmt::arg("y", factor(row.b, "B[vi, vk]")),
-                     fmt::arg("result", result));
+                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", row.n),
+                     fmt::arg("x", factor(row.a, single ? "A[0]" : "A[vk]")),
+                     fmt::arg("y", factor(row.b, single ? "B[vi, 0]" : "B[vi, vk]")), fmt::arg("loops", loops),
+                     fmt::arg("axes", axes), fmt::arg("result", result));
 }
 
 }  // namespace

@@ -54,7 +54,10 @@ class Drawer {
   static std::string type_text(const Type& type) {
     if (const BufferType* buffer = type.as<BufferType>()) {
       std::vector<std::string> dims;
-      for (const Expr& dim : buffer->shape) dims.push_back(print_expr(dim));
+      for (const Expr& dim : buffer->shape) {
+        auto number = as_int(dim);
+        dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
+      }
       std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
       return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
     }
@@ -127,10 +130,11 @@ class Drawer {
         Expr extent = loop->tree->facts.can_prove(region[d].extent >= cast_to(dim, dtype_of(region[d].extent)))
                           ? dim
                           : region[d].extent;
-        auto number = as_int(extent);
-        known = known && number;
-        if (number) size *= *number;
-        dims.push_back(print_expr(extent));
+        int64_t most = constant_above(extent, loop->tree->facts);
+        bool bounded = most < (int64_t{1} << 40);
+        known = known && bounded;
+        if (bounded) size *= most;
+        dims.push_back(bounded ? fmt::format("{}", most) : print_expr(extent));
       }
       parts.push_back(fmt::format("{} {}{}", buffer->name, fmt::join(dims, "x"),
                                   known ? fmt::format(" ({})", bytes_text(size)) : ""));

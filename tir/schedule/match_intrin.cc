@@ -27,6 +27,9 @@ class Matcher {
     }
     if (const For* a = found.as<For>()) {
       const For* b = wanted.as<For>();
+      // A loop that runs once is none.
+      if (is_int(a->extent, 1) && !(b && is_int(b->extent, 1)))
+        return stmt(substitute(a->body, {{a->var.get(), a->min}}), wanted);
       if (!b) differ(found, wanted);
       index(a->extent, b->extent, "the extent of a loop");
       define(a->var, b->var);

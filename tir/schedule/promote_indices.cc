@@ -30,6 +30,19 @@ class Promoter final : public Rewriter {
   }
   bool found() const { return found_; }
 
+  // Dims that are numbers go with the indices they bound.
+  Type type(const Type& t) override {
+    const BufferType* buffer = t.as<BufferType>();
+    if (!buffer) return Rewriter::type(t);
+    BufferType copy = *cast_handle<Type>(Rewriter::type(t)).as<BufferType>();
+    bool changed = false;
+    for (Expr& dim : copy.shape) {
+      if (!dim.is<IntImm>() || !is_narrow(dim.type())) continue;
+      dim = int_imm(*as_int(dim), kInt64, dim.span());
+      changed = true;
+    }
+    return changed ? make(std::move(copy)) : Rewriter::type(t);
+  }
   Expr expr(const Expr& e) override {
     if (e.is<Var>()) return var(cast<Var>(e));
     if (const Binary* node = e.as<Binary>()) {
