@@ -325,7 +325,10 @@ class HashVisitor {
   void leaf(const std::string& text) { bytes(text.data(), text.size()); }
   void leaf(double value) { mix(std::bit_cast<uint64_t>(value)); }
   template <class E>
-  requires(std::integral<E> || std::is_enum_v<E>) void leaf(E value) { mix(static_cast<uint64_t>(value)); }
+    requires(std::integral<E> || std::is_enum_v<E>)
+  void leaf(E value) {
+    mix(static_cast<uint64_t>(value));
+  }
 
   void var(const VarRef& a, Role role) {
     auto [it, added] = numbers_.emplace(a.get(), numbers_.size());
