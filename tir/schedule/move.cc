@@ -127,6 +127,27 @@ std::vector<Range> whole_buffer(const Buffer& buffer) {
   return result;
 }
 
+namespace {
+
+// Whether all iterations of the loops around a copy of the region, up to its scope, copy less than the buffer: it is
+// smaller and stands still, or moves with axes of an outer block.
+bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
+  bool whole = true, moves_with_loops = false, moves_with_axes = false;
+  for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
+  auto look = [&](auto& self, const TreeNode* node) -> void {
+    for (const Range& range : region) {
+      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->loop->var);
+      for (const IterVar& axis : node->is_block() ? node->block->iter_vars : std::vector<IterVar>())
+        moves_with_axes = moves_with_axes || mentions(range.min, axis.var);
+    }
+    for (const TreeNode* child : node->children) self(self, child);
+  };
+  look(look, tree.root());
+  return !whole && (moves_with_axes || !moves_with_loops);
+}
+
+}  // namespace
+
 TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
                     const std::vector<Range>& region) {
   std::vector<TreeNode*> loops;
@@ -161,6 +182,7 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
                                     .init = std::nullopt,
                                     .body = store(to, load(from, position), position)});
   for (const Expr& condition : conditions) restrict_block(block, condition);
+  block->partial = is_part(tree, from, region);
   return tree.wrap(block, loops);
 }
 
