@@ -15,6 +15,7 @@ void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv
   Tree& tree = *sum->tree;
   TreeNode* scope = scope_of(sum);
   const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
+  if (sum == epilogue) step.refuse({sum}, fmt::format("block '{}' cannot be its own epilogue", sum_name));
   step.require(not_movable(sum), sum);
   step.require(not_movable(epilogue), epilogue);
   if (scope != scope_of(epilogue)) step.refuse({sum, epilogue}, "the blocks are in different blocks");
