@@ -163,16 +163,7 @@ Refusal not_parallel(const TreeNode* loop) {
     std::string why;
     if (!is_private && !has_affine_bindings(block, &why)) return fmt::format("in block '{}' {}", name_of(block), why);
   }
-  bool leaves = false;
-  auto look = [&](auto& self, const TreeNode* node) -> void {
-    leaves = leaves || node->kind == TreeKind::kLeaf;
-    if (node->is_loop()) {
-      for (const TreeNode* child : node->children) self(self, child);
-    }
-  };
-  look(look, loop);
-  if (leaves) return "it holds statements outside of blocks";
-  return std::nullopt;
+  return has_other_statements(loop);
 }
 
 Refusal not_reorderable(TreeNode* block) {
@@ -205,8 +196,9 @@ Refusal has_other_statements(const TreeNode* scope) {
     }
   };
   look(look, scope);
-  if (found) return fmt::format("block '{}' holds statements outside of its blocks", name_of(scope));
-  return std::nullopt;
+  if (!found) return std::nullopt;
+  return scope->is_loop() ? fmt::format("loop '{}' holds statements outside of blocks", scope->loop->var->name)
+                          : fmt::format("block '{}' holds statements outside of its blocks", name_of(scope));
 }
 
 const BufferStore* single_store(const TreeNode* block) {

@@ -60,8 +60,7 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
 
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops) {
-  TreeNode* old_parent = block->parent;
-  tree.detach(block);
+  tree.remove(block);
   Block& content = *block->block;
   content.predicate.reset();
   block->affine.reset();
@@ -111,14 +110,6 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   tree.insert(loop, position, block);
   for (const Expr& condition : conditions) restrict_block(block, tree.facts.simplify(substitute(condition, values)));
   tree.wrap(block, loops);
-  if (old_parent != tree.root() && old_parent->children.empty()) {
-    TreeNode* empty = old_parent;
-    while (empty != tree.root() && empty->children.empty() && (empty->is_loop() || empty->block->iter_vars.empty())) {
-      TreeNode* above = empty->parent;
-      tree.detach(empty);
-      empty = above;
-    }
-  }
 }
 
 std::vector<Range> whole_buffer(const Buffer& buffer) {

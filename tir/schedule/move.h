@@ -14,7 +14,7 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
 // restricted to the axes' domains.
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops);
-// A nest that copies the region of one buffer to the same (or, with `offset`, the region's own) positions of another.
+// A nest that copies the region of one buffer to the same positions of another.
 TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
                     const std::vector<Range>& region);
 std::vector<Range> whole_buffer(const Buffer& buffer);

@@ -423,11 +423,9 @@ std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& f
 
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
-  ScheduleDefinition definition;
-  definition.name = filename;
-  for (ScheduleDefinition& found : parse_schedules(text, filename, diagnostics)) definition = std::move(found);
+  std::vector<ScheduleDefinition> definitions = parse_schedules(text, filename, diagnostics);
   diagnostics.throw_if_errors();
-  definition.apply(schedule);
+  for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
 }
 
 AttrValue schedule_value(std::string_view text) {

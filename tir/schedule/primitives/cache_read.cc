@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tir/schedule/accesses.h"
 #include "tir/schedule/move.h"
 
 namespace relaxc {
@@ -44,12 +45,8 @@ BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std:
                               "the readers meant in consumer_blocks",
                               writer->block->name, buffer->name));
   }
-  BufferType type = buffer_type(buffer);
-  type.scope = storage_scope;
-  type.strides.clear();
-  type.elem_offset.reset();
-  type.data.reset();
-  Buffer cache = make_var(fmt::format("{}_{}", buffer->name, storage_scope), make(std::move(type)));
+  Buffer cache =
+      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
   std::vector<Range> region =
       place->is_loop() ? *region_at(consumers, buffer, AccessKind::kRead, place) : whole_buffer(buffer);
   TreeNode* nest = copy_nest(tree, cache->name, buffer, cache, region);

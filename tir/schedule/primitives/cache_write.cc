@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tir/schedule/accesses.h"
 #include "tir/schedule/move.h"
 
 namespace relaxc {
@@ -65,12 +66,8 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
                               "shall read the cache in consumer_blocks",
                               block->block->name, buffer->name));
   }
-  BufferType type = buffer_type(buffer);
-  type.scope = storage_scope;
-  type.strides.clear();
-  type.elem_offset.reset();
-  type.data.reset();
-  Buffer cache = make_var(fmt::format("{}_{}", buffer->name, storage_scope), make(std::move(type)));
+  Buffer cache =
+      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
   std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
   TreeNode* nest = copy_nest(tree, cache->name, cache, buffer, region);
   tree.insert(place, child_towards(place, block)->position() + 1, nest);

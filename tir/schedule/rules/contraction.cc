@@ -232,7 +232,6 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   sch.reverse_compute_at(behind[0], outer.back(), true);
   Loops inner = sch.get_loops(behind[0]);
   inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer.size()));
-  Ref<Block> last = cast<Block>(sch.get(behind[0]));
   // Its loops follow its axes, which are the anchor's spatial ones.
   size_t column = 0, row = 0, spatial = 0;
   for (size_t a = 0; a < block->iter_vars.size(); ++a) {
