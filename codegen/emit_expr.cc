@@ -90,6 +90,7 @@ Value FunctionEmitter::call(const Call& op, const Expr& node) {
 Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const Expr& b) {
   Value decision = expr(condition);
   if (decision->getType()->isVectorTy()) return masked_if_then_else(decision, a, b);
+  if (auto* known = llvm::dyn_cast<llvm::ConstantInt>(decision)) return expr(known->isZero() ? b : a);
   llvm::BasicBlock* blocks[] = {new_block("if_true"), new_block("if_false")};
   llvm::BasicBlock* after = new_block("if_after");
   b_.CreateCondBr(decision, blocks[0], blocks[1]);

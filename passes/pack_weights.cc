@@ -4,7 +4,7 @@
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
 #include "ops/window.h"
-#include "passes/graph.h"
+#include "passes/winograd.h"
 #include "tir/compute.h"
 #include "tir/schedule/loops.h"
 
@@ -46,7 +46,10 @@ class WeightPacker final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
-    if (const Call* conv = as_call(binding.value, "relax.nn.conv2d")) return pack_conv2d(*conv, binding, b);
+    if (const Call* conv = as_call(binding.value, "relax.nn.conv2d")) {
+      if (auto winograd = winograd_conv2d(*conv, binding, b, module_, target_)) return winograd;
+      return pack_conv2d(*conv, binding, b);
+    }
     if (const Call* matmul = as_call(binding.value, "relax.matmul")) return pack_matmul(*matmul, binding, b);
     return std::nullopt;
   }

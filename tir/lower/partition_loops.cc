@@ -19,6 +19,10 @@ constexpr int64_t kMostExactTails = 32;
 // Ends that are not constants pile up as min and max of each other, which proofs take apart case by case.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
+// Annotations of loops, in lower.h.
+constexpr const char *kExactTails = "exact_tails", *kKeepWhole = "keep_whole";
+Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails).without(kKeepWhole); }
+
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
   Expr condition;
@@ -164,9 +168,9 @@ class Partitioner {
     facts_.bind(loop.var, loop.min, loop.extent);
     Stmt body = visit(loop.body);
     facts_ = std::move(outside);
-    if (same_node(body, loop.body) && !loop.annotations.has("exact_tails")) return s;
+    if (same_node(body, loop.body) && !loop.annotations.has(kExactTails) && !loop.annotations.has(kKeepWhole)) return s;
     For copy = loop;
-    copy.annotations = loop.annotations.without("exact_tails");
+    copy.annotations = without_wishes(loop);
     copy.body = body;
     return make(std::move(copy), s.span());
   }
@@ -184,7 +188,7 @@ class Partitioner {
     copy.min = range.first;
     copy.extent = facts_.simplify(range.end - range.first);
     // One iteration needs no loop; what is said about loops does not count for it.
-    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : loop.annotations.without("exact_tails");
+    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_wishes(loop);
     copy.body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), copy.var}});
     return make(std::move(copy), s.span());
   }
@@ -197,12 +201,13 @@ class Partitioner {
   Stmt cut(const Stmt& s) {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
+    if (loop.annotations.get_bool(kKeepWhole, false)) return whole(s);
     Analyzer inside = facts_;
     inside.bind(loop.var, loop.min, loop.extent);
     std::vector<Cut> cuts = CutFinder(loop, inside).find();
     if (cuts.empty()) return whole(s);
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
-    const AttrValue* wish = loop.annotations.find("exact_tails");
+    const AttrValue* wish = loop.annotations.find(kExactTails);
     if (wish && wish->as<bool>() && *wish->as<bool>()) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }
@@ -334,7 +339,7 @@ class Partitioner {
     Expr end = facts_.simplify(loop.min + loop.extent);
     if (parallel) {
       For copy = loop;
-      copy.annotations = loop.annotations.without("exact_tails");
+      copy.annotations = without_wishes(loop);
       copy.body = make(IfThenElse{loop.var < cuts[0].end, Replacer(all_hold(cuts)).stmt(loop.body), tails}, s.span());
       return whole(simplify(make(std::move(copy), s.span()), facts_));
     }

@@ -98,7 +98,8 @@ class IterMapFinder {
         bool left = holds_loop(node->a);
         const Expr& factor = left ? node->b : node->a;
         if (holds_loop(factor)) throw NoIterMap{e};
-        if (!facts_.can_prove(factor > int_imm(0, dtype_of(factor))) && !factor.is<Var>()) throw NoIterMap{e};
+        // A factor that may be 0 does no harm: is_injective wants digits that do not overlap.
+        if (!facts_.can_prove(factor >= int_imm(0, dtype_of(factor))) && !factor.is<Var>()) throw NoIterMap{e};
         IterSum sum = parse(left ? node->a : node->b);
         for (IterDigit& digit : sum.digits) digit.scale = facts_.simplify(digit.scale * factor);
         sum.base = sum.base * factor;
@@ -117,8 +118,8 @@ class IterMapFinder {
     std::stable_sort(sum.digits.begin(), sum.digits.end(), [&](const IterDigit& a, const IterDigit& b) {
       auto x = as_int(a.scale), y = as_int(b.scale);
       if (x && y) return *x > *y;
-      if (is_int(a.scale, 1) || is_int(b.scale, 1)) return !is_int(a.scale, 1);
-      return !same(a.scale, b.scale) && at_least(a.scale, b.scale);
+      if (x || y) return !x;  // a constant one of a tile in a loop of symbolic extent
+      return !same(a.scale, b.scale) && (at_least(a.scale, b.scale) || quotient(a.scale, b.scale));
     });
   }
 

@@ -108,7 +108,12 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
   VarMap values;
   for (const IterVar& axis : content.iter_vars) values.emplace(axis.var.get(), axis.value);
   tree.insert(loop, position, block);
-  for (const Expr& condition : conditions) restrict_block(block, tree.facts.simplify(substitute(condition, values)));
+  Analyzer facts = tree.facts;
+  for (const Expr& condition : conditions) {
+    Expr own = facts.simplify(substitute(condition, values));
+    restrict_block(block, own);
+    facts.assume(own);
+  }
   tree.wrap(block, loops);
 }
 

@@ -1,0 +1,157 @@
+#include "passes/winograd.h"
+
+#include "ops/window.h"
+#include "tir/compute.h"
+#include "tir/schedule/loops.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kTile = 4, kPatch = 6;  // results and pixels along a side
+
+// values[which]; once `which` is known, only that one is computed.
+Expr choose(const Expr& which, const std::vector<Expr>& values) {
+  Expr result = values.back();
+  for (size_t i = values.size() - 1; i-- > 0;) {
+    result = if_then_else(equal(which, int_imm(static_cast<int64_t>(i), dtype_of(which))), values[i], result);
+  }
+  return result;
+}
+
+Expr times(double factor, const Expr& x) { return x * float_imm(factor); }
+
+// The transforms along one side, B^T and A^T of the paper.
+std::vector<Expr> patch_transform(const std::vector<Expr>& d) {
+  Expr even = d[4] - times(4, d[2]), odd = d[3] - times(4, d[1]);
+  Expr even2 = d[4] - d[2], odd2 = times(2, d[3] - d[1]);
+  return {times(4, d[0]) + (d[4] - times(5, d[2])), even + odd, even - odd, even2 + odd2, even2 - odd2,
+          times(4, d[1]) + (d[5] - times(5, d[3]))};
+}
+std::vector<Expr> result_transform(const std::vector<Expr>& m) {
+  Expr sum1 = m[1] + m[2], difference1 = m[1] - m[2], sum2 = m[3] + m[4], difference2 = m[3] - m[4];
+  return {m[0] + (sum1 + sum2), difference1 + times(2, difference2), sum1 + times(4, sum2),
+          difference1 + (times(8, difference2) + m[5])};
+}
+// G, transposed where wanted: the transform of the weights.
+Expr weight_transform(bool transposed) {
+  const double g[6][3] = {{1.0 / 4, 0, 0},
+                          {-1.0 / 6, -1.0 / 6, -1.0 / 6},
+                          {-1.0 / 6, 1.0 / 6, -1.0 / 6},
+                          {1.0 / 24, 1.0 / 12, 1.0 / 6},
+                          {1.0 / 24, -1.0 / 12, 1.0 / 6},
+                          {0, 0, 1}};
+  Tensor result = Tensor::empty(transposed ? std::vector<int64_t>{3, 6} : std::vector<int64_t>{6, 3}, kFloat32);
+  for (int64_t i = 0; i < 18; ++i) {
+    result.set_double(i, transposed ? g[i % 6][i / 6] : g[i / 3][i % 3]);
+  }
+  return constant(result);
+}
+
+struct Winograd {
+  std::vector<Expr> data, out;  // [N, C / lanes, H, W, lanes]
+  int64_t top, left;            // padding
+  int64_t channels, filters, columns;
+
+  // In stages, each a block:
+  //   pixels    the padded image's, the six rows of each row of patches apart: [6, rows, x, C]
+  //   columns   patches transformed along y, those side by side share a column: [6, rows, x, C]
+  //   patches   and along x: [6, 6, patch, C]
+  //   products  with the weights [6, 6, F / columns, C, columns], over channels: [6, 6, patch, F]
+  //   rows, result: transformed back along y and x.
+  // Rows of patches are counted through all images of the batch, and patches through all rows.
+  PrimFuncRef program() const {
+    ComputeBuilder b;
+    Buffer x = b.input("data", kFloat32, data);
+    Buffer u = b.input("weight", kFloat32,
+                       {int_imm(kPatch), int_imm(kPatch), int_imm(filters / columns), int_imm(channels),
+                        int_imm(columns)});
+    Expr rows_of_image = ceil_div(out[2], kTile), across = ceil_div(out[3], kTile), rows = out[0] * rows_of_image;
+    Expr six = int_imm(kPatch), c = int_imm(channels), f = int_imm(filters);
+    int64_t lanes = *as_int(data[4]);
+    auto six_of = [](const std::function<Expr(int64_t)>& value) {
+      std::vector<Expr> result;
+      for (int64_t i = 0; i < kPatch; ++i) result.push_back(value(i));
+      return result;
+    };
+    Expr width = across * kTile + (kPatch - kTile);
+    Buffer pixels = b.compute("winograd_pixels", kFloat32, {six, rows, width, c}, [&](Axes i) {
+      Expr py = floor_mod(i[1], rows_of_image) * kTile + i[0] - top, px = i[2] - left;
+      Expr inside = py >= int_imm(0) && py < data[2] && px >= int_imm(0) && px < data[3];
+      Expr pixel = load(x, {floor_div(i[1], rows_of_image), floor_div(i[3], lanes), py, px, floor_mod(i[3], lanes)});
+      return if_then_else(inside, pixel, zero(kFloat32));
+    });
+    Buffer transformed = b.compute("winograd_columns", kFloat32, {six, rows, width, c}, [&](Axes i) {
+      auto pixel = [&](int64_t y) { return load(pixels, {int_imm(y), i[1], i[2], i[3]}); };
+      return choose(i[0], patch_transform(six_of(pixel)));
+    });
+    Buffer patches = b.compute("winograd_patches", kFloat32, {six, six, rows * across, c}, [&](Axes i) {
+      Expr row = floor_div(i[2], across), first = floor_mod(i[2], across) * kTile;
+      auto column = [&](int64_t s) { return load(transformed, {i[0], row, first + s, i[3]}); };
+      return choose(i[1], patch_transform(six_of(column)));
+    });
+    Buffer products = b.reduce("winograd", kFloat32, {six, six, rows * across, f}, {c}, zero(kFloat32), combine_sum,
+                               [&](Axes i, Axes r) {
+                                 Expr weight = load(u, {i[0], i[1], floor_div(i[3], columns), r[0],
+                                                        floor_mod(i[3], columns)});
+                                 return load(patches, {i[0], i[1], i[2], r[0]}) * weight;
+                               });
+    Buffer back = b.compute("winograd_rows", kFloat32, {int_imm(kTile), six, rows * across, f}, [&](Axes i) {
+      auto product = [&](int64_t r) { return load(products, {int_imm(r), i[1], i[2], i[3]}); };
+      return choose(i[0], result_transform(six_of(product)));
+    });
+    Buffer result = b.compute("winograd_result", kFloat32, out, [&](Axes i) {
+      Expr row = i[0] * rows_of_image + floor_div(i[2], kTile), filter = i[1] * lanes + i[4];
+      Expr patch = row * across + floor_div(i[3], kTile);
+      auto part = [&](int64_t s) { return load(back, {floor_mod(i[2], kTile), int_imm(s), patch, filter}); };
+      return choose(floor_mod(i[3], kTile), result_transform(six_of(part)));
+    });
+    return with_op_name(b.finish({result}), "nn.conv2d_winograd");
+  }
+};
+
+std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
+  std::vector<int64_t> result;
+  const AttrValue* value = attrs.find(name);
+  if (value) from_attr(*value, result);
+  return result;
+}
+
+}  // namespace
+
+bool winograd_gains(int64_t in_channels, int64_t out_channels) {
+  return in_channels >= 32 && out_channels >= 32 && in_channels * out_channels < 512 * 512;
+}
+
+std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& b, IRModule& module,
+                                    const Target& target) {
+  const Attrs& attrs = conv.attrs;
+  int64_t lanes = target.vector_lanes(32);
+  std::string layout = fmt::format("NCHW{}c", lanes);
+  bool blocked = attrs.get_string("data_layout", "NCHW") == layout &&
+                 attrs.get_string("out_layout", layout) == layout &&
+                 attrs.get_string("kernel_layout", "OIHW") == "OIHW";
+  const std::vector<int64_t> ones = {1, 1};
+  bool dense = numbers(attrs, "strides") == ones && numbers(attrs, "dilation") == ones &&
+               attrs.get_int("groups", 1) == 1;
+  std::vector<int64_t> padding = numbers(attrs, "padding");
+  const Constant* weight = conv.args[1].as<Constant>();
+  const std::vector<Expr>*data = known_shape(conv.args[0].type()), *out = known_shape(binding.value.type());
+  if (!blocked || !dense || padding.size() != 4 || !weight || !data || !out || binding.cast) return std::nullopt;
+  if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
+  const auto& shape = weight->data.shape();
+  if (shape[2] != 3 || shape[3] != 3 || shape[0] % lanes != 0 || shape[1] % lanes != 0) return std::nullopt;
+  if (!winograd_gains(shape[1], shape[0])) return std::nullopt;
+  int64_t columns = choose_column_tile(shape[0], static_cast<int>(lanes)).columns();
+  Winograd winograd{*data, *out, padding[0], padding[1], shape[1], shape[0], columns};
+
+  Expr left = b.op("matmul", {weight_transform(false), conv.args[1]});
+  Expr both = b.op("matmul", {left, weight_transform(true)});
+  Expr apart = b.op("reshape", {both, shape_expr({int_imm(shape[0] / columns), int_imm(columns), int_imm(shape[1]),
+                                                  int_imm(kPatch), int_imm(kPatch)})});
+  Expr packed = b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{3, 4, 0, 2, 1})}});
+  return make_call_tir(module, "conv2d_winograd", winograd.program(), {conv.args[0], packed}, {binding.value.type()},
+                       binding.var.span());
+}
+
+}  // namespace relaxc

@@ -1,0 +1,156 @@
+#include "tir/schedule/rules/winograd.h"
+
+#include <algorithm>
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kPatchesOfGroup = 14;       // at least: weights are read from memory once for each group
+constexpr int64_t kMostPatchesOfGroup = 64;   // in cache, where threads share a group
+constexpr int64_t kGroupsForAllThreads = 8;
+
+std::optional<int64_t> extent_of(const Schedule& sch, const LoopRV& loop) {
+  return as_int(cast<For>(sch.get(loop))->extent);
+}
+
+struct Groups {
+  int64_t rows = 1;  // of patches, in a group
+  bool parallel = false;
+};
+
+// Groups of whole rows that divide all rows, or those of one image where the batch is not known.
+Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_of_image,
+                     std::optional<int64_t> across) {
+  if (!rows_of_image || !across) return {};
+  int64_t rows = images.value_or(1) * *rows_of_image;
+  Groups result;
+  while (result.rows < rows && (rows % result.rows != 0 || result.rows * *across < kPatchesOfGroup)) ++result.rows;
+  result.parallel = images && rows / result.rows >= kGroupsForAllThreads;
+  for (int64_t more = result.rows; !result.parallel && more * *across <= kMostPatchesOfGroup; ++more) {
+    if (rows % more == 0) result.rows = more;
+  }
+  return result;
+}
+
+// The extent in equal tiles of at most `fit`.
+int64_t even_tile(std::optional<int64_t> extent, int64_t fit) {
+  if (!extent) return fit;
+  int64_t tiles = (*extent + fit - 1) / fit;
+  return (*extent + tiles - 1) / tiles;
+}
+
+void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, bool parallel, int64_t lanes,
+                       const Target& target) {
+  Ref<Block> block = cast<Block>(sch.get(products));
+  const Buffer& weight = block->reads.back().buffer;
+  int64_t vectors = as_int(buffer_type(weight).shape.back()).value_or(0) / lanes;
+  sch.compute_at(products, group, true);
+  Loops loops = sch.get_loops(products);
+  loops.erase(loops.begin(), loops.end() - 5);  // 6, 6, patches, filters, channels
+  // Accumulators fill the registers but for a vector of weights each and one of data.
+  int64_t fit = (target.num_vector_registers - vectors - 2) / vectors;
+  auto patches = extent_of(sch, loops[2]);
+  Loops tiles = sch.split(loops[2], {std::nullopt, even_tile(patches, fit)});
+  Loops panels = sch.split(loops[3], {std::nullopt, vectors, lanes});
+  int64_t step = even_tile(patches, fit) * vectors > 26 ? 2 : 4;  // with all registers taken, LLVM spills at 4
+  Loops reduce = sch.split(loops[4], {std::nullopt, step});
+  sch.reorder({loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]});
+  sch.annotate(panels[0], "prefetch", AttrList{weight->name});
+  if (!patches) sch.annotate(tiles[0], "exact_tails", true);
+
+  BlockRV tile = sch.cache_write(products, 0, "local");
+  sch.reverse_compute_at(tile, tiles[0], true);
+  Loops own = sch.get_loops(tile);
+  Loops columns = sch.split(own.back(), {std::nullopt, lanes});
+  for (const LoopRV& loop : {own[own.size() - 2], columns[0], reduce[1], tiles[1], panels[1]}) sch.unroll(loop);
+  for (const LoopRV& loop : {columns[1], panels[2]}) sch.vectorize(loop);
+  sch.decompose_reduction(products, reduce[0]);
+  LoopRV each = sch.fuse({loops[0], loops[1]});
+  if (parallel) sch.parallel(each);
+}
+
+void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across,
+                      int64_t lanes) {
+  BlockRV patches = sch.get_block("winograd_patches"), columns = sch.get_block("winograd_columns");
+  sch.compute_at(patches, group, true);
+  Loops loops = sch.get_loops(patches);
+  loops.erase(loops.begin(), loops.end() - 4);  // 6, 6, patches, channels
+  Loops blocks = sch.split(loops[3], {std::nullopt, lanes});
+  Loops outside = {blocks[0]};
+  LoopRV x = loops[2];
+  if (auto count = extent_of(sch, x); count && across && *count > *across) {
+    Loops rows = sch.split(x, {std::nullopt, *across});
+    outside.insert(outside.begin(), rows[0]);
+    x = rows[1];
+  }
+  Loops order = outside;
+  order.insert(order.end(), {x, loops[0], loops[1], blocks[1]});
+  sch.reorder(order);
+  sch.unroll(loops[0]);
+  sch.unroll(loops[1]);
+  sch.vectorize(blocks[1]);
+
+  sch.compute_at(columns, blocks[0], true);
+  sch.set_scope(columns, 0, "local");
+  Loops inner = sch.get_loops(columns);
+  inner.erase(inner.begin(), inner.end() - 4);  // 6, row, x, lanes
+  sch.reorder({inner[1], inner[2], inner[0], inner[3]});
+  sch.unroll(inner[0]);
+  sch.vectorize(inner[3]);
+  BlockRV pixels = sch.get_block("winograd_pixels");
+  sch.compute_at(pixels, inner[2], true);
+  sch.set_scope(pixels, 0, "local");
+  inner = sch.get_loops(pixels);
+  sch.unroll(inner[inner.size() - 4]);
+  sch.vectorize(inner.back());
+  LoopRV all = outside.size() > 1 ? sch.fuse(outside) : outside[0];
+  if (parallel) sch.parallel(all);
+}
+
+void schedule_winograd(Schedule& sch, const Target& target) {
+  BlockRV products = sch.get_block("nn.conv2d_winograd"), result = sch.get_block("winograd_result");
+  Blocks behind = sch.merge_epilogue(result);
+  if (behind.size() == 1) {
+    sch.compute_inline(result);
+    result = behind[0];
+  }
+  Loops loops = sch.get_loops(result);  // n, filter block, y, x, lanes
+  Loops y = sch.split(loops[2], {std::nullopt, 4}), x = sch.split(loops[3], {std::nullopt, 4});
+  int64_t lanes = extent_of(sch, loops[4]).value_or(1);
+  auto across = extent_of(sch, x[0]);
+  auto rows_of_image = extent_of(sch, y[0]);
+  Groups groups = choose_groups(extent_of(sch, loops[0]), rows_of_image, across);
+  sch.reorder({loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]});
+  LoopRV group = rows_of_image ? sch.fuse({loops[0], y[0]}) : y[0], patch = x[0];
+  if (groups.rows > 1) {
+    Loops rows = sch.split(group, {std::nullopt, groups.rows});
+    group = rows[0];
+    patch = sch.fuse({rows[1], patch});
+  }
+  sch.unroll(y[1]);
+  sch.unroll(x[1]);
+  sch.vectorize(loops[4]);
+  BlockRV back = sch.get_block("winograd_rows");
+  sch.compute_at(back, loops[1], true);
+  sch.set_scope(back, 0, "local");
+  Loops inner = sch.get_loops(back);
+  inner.erase(inner.begin(), inner.end() - 4);  // 4, 6, patch, lanes
+  sch.reorder({inner[1], inner[0]});
+  sch.unroll(inner[0]);
+  sch.unroll(inner[1]);
+  sch.vectorize(inner[3]);
+  sch.parallel(groups.parallel ? group : patch);
+  sch.annotate(group, "keep_whole", true);
+
+  schedule_products(sch, products, group, !groups.parallel, lanes, target);
+  schedule_patches(sch, group, !groups.parallel, across, lanes);
+}
+
+}  // namespace
+
+ScheduleRule winograd_rule(const Target& target) {
+  return {"winograd", "", "nn.conv2d_winograd", {}, [target](Schedule& sch) { schedule_winograd(sch, target); }};
+}
+
+}  // namespace relaxc
