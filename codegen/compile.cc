@@ -75,6 +75,7 @@ PassContext pass_context(const CompileSettings& settings) {
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
   context.schedules = settings.schedules;
   context.report = settings.report;
+  context.winograd = settings.winograd;
   return context;
 }
 

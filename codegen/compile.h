@@ -24,6 +24,7 @@ struct CompileSettings {
   int opt_level = 2;
   std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
   std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
+  bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
   RunnerOptions runner;
 };
 

@@ -1,5 +1,6 @@
 // Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them, in blocks of
 // a register tile's columns:
+//   nn.conv2d, 3x3 with stride 1, where Winograd's way is faster: a call_tir of its program (winograd.h);
 //   nn.conv2d of images in channel blocks (block_channels): OIHW16i16o, depthwise and from pictures OIHW16o;
 //   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
@@ -42,14 +43,17 @@ struct PackedMatmul {
 
 class WeightPacker final : public GraphRewriter {
  public:
-  WeightPacker(const OpTable& ops, const Target& target, IRModule& module)
-      : GraphRewriter(ops), target_(target), module_(module) {}
+  WeightPacker(const PassContext& context, IRModule& module)
+      : GraphRewriter(context.ops), target_(context.target), module_(module), winograd_(context.winograd) {
+    // A user's rule for convolutions is to see all of them.
+    for (const ScheduleRule& rule : context.schedules) winograd_ = winograd_ && rule.op != "nn.conv2d";
+  }
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (const Call* conv = as_call(binding.value, "relax.nn.conv2d")) {
-      if (auto winograd = winograd_conv2d(*conv, binding, b, module_, target_)) return winograd;
-      return pack_conv2d(*conv, binding, b);
+      auto winograd = winograd_ ? winograd_conv2d(*conv, binding, b, module_, target_) : std::nullopt;
+      return winograd ? winograd : pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, "relax.matmul")) return pack_matmul(*matmul, binding, b);
     return std::nullopt;
@@ -126,6 +130,7 @@ class WeightPacker final : public GraphRewriter {
 
   const Target& target_;
   IRModule& module_;
+  bool winograd_;
 };
 
 }  // namespace
@@ -134,7 +139,7 @@ IRModule pack_weights(IRModule module, PassContext& context) {
   IRModule result = module;
   for (const auto& [name, function] : module.functions) {
     if (auto graph = try_cast<Function>(function))
-      result.functions.insert_or_assign(name, WeightPacker(context.ops, context.target, result).run(*graph));
+      result.functions.insert_or_assign(name, WeightPacker(context, result).run(*graph));
   }
   return result;
 }

@@ -25,6 +25,7 @@ struct PassContext {
   std::vector<ScheduleRule> schedules = {};  // the user's; the first that fits a tensor program is taken
   // What the user should hear: a rule that was applied, or why it was not.
   std::function<void(const std::string&)> report = nullptr;
+  bool winograd = true;  // passes/winograd.h
 };
 
 struct Pass {

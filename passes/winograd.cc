@@ -21,25 +21,29 @@ Expr choose(const Expr& which, const std::vector<Expr>& values) {
 
 Expr times(double factor, const Expr& x) { return x * float_imm(factor); }
 
-// The transforms along one side, B^T and A^T of the paper.
+// The transforms along one side, B^T, A^T and G of the paper, for the points 0, a, -a, b, -b and infinity. With a = 1/2
+// and b = 2 squared their products are balanced: a quarter of the error of the usual 0, 1, -1, 2, -2. Products of the
+// points a and -a are taken as halves, those of b and -b twice: powers of two that save factors in A^T.
+constexpr double kA = 0.70710678118654752, kB = 2 * kA;
+
 std::vector<Expr> patch_transform(const std::vector<Expr>& d) {
-  Expr even = d[4] - times(4, d[2]), odd = d[3] - times(4, d[1]);
-  Expr even2 = d[4] - d[2], odd2 = times(2, d[3] - d[1]);
-  return {times(4, d[0]) + (d[4] - times(5, d[2])), even + odd, even - odd, even2 + odd2, even2 - odd2,
-          times(4, d[1]) + (d[5] - times(5, d[3]))};
+  Expr even_a = d[4] - times(2, d[2]), odd_a = times(kA, d[3] - times(2, d[1]));
+  Expr even_b = d[4] - times(0.5, d[2]), odd_b = times(kB, d[3] - times(0.5, d[1]));
+  return {(d[0] + d[4]) - times(2.5, d[2]), even_a + odd_a, even_a - odd_a, even_b + odd_b, even_b - odd_b,
+          (d[1] + d[5]) - times(2.5, d[3])};
 }
 std::vector<Expr> result_transform(const std::vector<Expr>& m) {
-  Expr sum1 = m[1] + m[2], difference1 = m[1] - m[2], sum2 = m[3] + m[4], difference2 = m[3] - m[4];
-  return {m[0] + (sum1 + sum2), difference1 + times(2, difference2), sum1 + times(4, sum2),
-          difference1 + (times(8, difference2) + m[5])};
+  Expr sum_a = m[1] + m[2], odd_a = m[1] - m[2], sum_b = m[3] + m[4], odd_b = m[3] - m[4];
+  return {m[0] + times(2, sum_a) + times(0.5, sum_b), times(kB, odd_a + times(0.5, odd_b)), sum_a + sum_b,
+          m[5] + times(kB, odd_b + times(0.5, odd_a))};
 }
 // G, transposed where wanted: the transform of the weights.
 Expr weight_transform(bool transposed) {
-  const double g[6][3] = {{1.0 / 4, 0, 0},
-                          {-1.0 / 6, -1.0 / 6, -1.0 / 6},
-                          {-1.0 / 6, 1.0 / 6, -1.0 / 6},
-                          {1.0 / 24, 1.0 / 12, 1.0 / 6},
-                          {1.0 / 24, -1.0 / 12, 1.0 / 6},
+  const double g[6][3] = {{1, 0, 0},
+                          {-1.0 / 3, -kA / 3, -1.0 / 6},
+                          {-1.0 / 3, kA / 3, -1.0 / 6},
+                          {1.0 / 3, kB / 3, 2.0 / 3},
+                          {1.0 / 3, -kB / 3, 2.0 / 3},
                           {0, 0, 1}};
   Tensor result = Tensor::empty(transposed ? std::vector<int64_t>{3, 6} : std::vector<int64_t>{6, 3}, kFloat32);
   for (int64_t i = 0; i < 18; ++i) {
@@ -63,9 +67,9 @@ struct Winograd {
   PrimFuncRef program() const {
     ComputeBuilder b;
     Buffer x = b.input("data", kFloat32, data);
-    Buffer u = b.input("weight", kFloat32,
-                       {int_imm(kPatch), int_imm(kPatch), int_imm(filters / columns), int_imm(channels),
-                        int_imm(columns)});
+    Buffer u =
+        b.input("weight", kFloat32,
+                {int_imm(kPatch), int_imm(kPatch), int_imm(filters / columns), int_imm(channels), int_imm(columns)});
     Expr rows_of_image = ceil_div(out[2], kTile), across = ceil_div(out[3], kTile), rows = out[0] * rows_of_image;
     Expr six = int_imm(kPatch), c = int_imm(channels), f = int_imm(filters);
     int64_t lanes = *as_int(data[4]);
@@ -90,12 +94,11 @@ struct Winograd {
       auto column = [&](int64_t s) { return load(transformed, {i[0], row, first + s, i[3]}); };
       return choose(i[1], patch_transform(six_of(column)));
     });
-    Buffer products = b.reduce("winograd", kFloat32, {six, six, rows * across, f}, {c}, zero(kFloat32), combine_sum,
-                               [&](Axes i, Axes r) {
-                                 Expr weight = load(u, {i[0], i[1], floor_div(i[3], columns), r[0],
-                                                        floor_mod(i[3], columns)});
-                                 return load(patches, {i[0], i[1], i[2], r[0]}) * weight;
-                               });
+    Buffer products = b.reduce(
+        "winograd", kFloat32, {six, six, rows * across, f}, {c}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
+          Expr weight = load(u, {i[0], i[1], floor_div(i[3], columns), r[0], floor_mod(i[3], columns)});
+          return load(patches, {i[0], i[1], i[2], r[0]}) * weight;
+        });
     Buffer back = b.compute("winograd_rows", kFloat32, {int_imm(kTile), six, rows * across, f}, [&](Axes i) {
       auto product = [&](int64_t r) { return load(products, {int_imm(r), i[1], i[2], i[3]}); };
       return choose(i[0], result_transform(six_of(product)));
@@ -119,8 +122,9 @@ std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
 
 }  // namespace
 
-bool winograd_gains(int64_t in_channels, int64_t out_channels) {
-  return in_channels >= 32 && out_channels >= 32 && in_channels * out_channels < 512 * 512;
+bool winograd_gains(int64_t in_channels, int64_t out_channels, std::optional<int64_t> patches) {
+  if (const char* e = getenv("WG")) return e[0] == '1';
+  return std::min(in_channels, out_channels) >= 32 && patches.value_or(9) >= 9;
 }
 
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& b, IRModule& module,
@@ -132,8 +136,8 @@ std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Bu
                  attrs.get_string("out_layout", layout) == layout &&
                  attrs.get_string("kernel_layout", "OIHW") == "OIHW";
   const std::vector<int64_t> ones = {1, 1};
-  bool dense = numbers(attrs, "strides") == ones && numbers(attrs, "dilation") == ones &&
-               attrs.get_int("groups", 1) == 1;
+  bool dense =
+      numbers(attrs, "strides") == ones && numbers(attrs, "dilation") == ones && attrs.get_int("groups", 1) == 1;
   std::vector<int64_t> padding = numbers(attrs, "padding");
   const Constant* weight = conv.args[1].as<Constant>();
   const std::vector<Expr>*data = known_shape(conv.args[0].type()), *out = known_shape(binding.value.type());
@@ -141,7 +145,8 @@ std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Bu
   if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
   const auto& shape = weight->data.shape();
   if (shape[2] != 3 || shape[3] != 3 || shape[0] % lanes != 0 || shape[1] % lanes != 0) return std::nullopt;
-  if (!winograd_gains(shape[1], shape[0])) return std::nullopt;
+  auto patches = as_int(simplify((*out)[0] * ceil_div((*out)[2], kTile) * ceil_div((*out)[3], kTile)));
+  if (!winograd_gains(shape[1], shape[0], patches)) return std::nullopt;
   int64_t columns = choose_column_tile(shape[0], static_cast<int>(lanes)).columns();
   Winograd winograd{*data, *out, padding[0], padding[1], shape[1], shape[0], columns};
 

@@ -6,15 +6,15 @@
 
 namespace relaxc {
 
-// The convolution as a call_tir of such a program, the weights' transform as operators on the constant. nullopt: another
-// form of convolution, or one that Winograd makes slower. Expects data [N, C / b, H, W, b] in blocks of the target's
-// vector lanes b and a constant float32 weight OIHW; any padding, any extents, symbolic ones too.
+// The convolution as a call_tir of such a program, the weights' transform as operators on the constant. nullopt:
+// another form of convolution, or one that Winograd makes slower. Expects data [N, C / b, H, W, b] in blocks of the
+// target's vector lanes b and a constant float32 weight OIHW; any padding, any extents, symbolic ones too.
 //
 // Error: 2e-6 to 8e-6 of the largest result for data and weights of one magnitude (direct: 1e-6 and less).
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& builder, IRModule& module,
                                     const Target& target);
 
 // Whether it is faster than the direct convolution.
-bool winograd_gains(int64_t in_channels, int64_t out_channels);
+bool winograd_gains(int64_t in_channels, int64_t out_channels, std::optional<int64_t> patches);
 
 }  // namespace relaxc

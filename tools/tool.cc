@@ -55,6 +55,7 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
       ->check(CLI::ExistingFile);
+  app.add_flag("!--no-winograd", settings.winograd, "all convolutions directly (docs/relaxc.md)");
   app.add_option("--print-after", print_after, "print the module after these passes (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
   app.add_option("--stop-after", settings.runner.stop_after, "the last pass to run");

@@ -35,7 +35,8 @@ PrimFuncRef compact_buffers(const PrimFuncRef& function);
 // A loop whose variable stands in conditions that are linear in it is cut into parts, so that the largest has none of
 // them: head, interior and tail. A parallel loop gets a branch between interior and the rest. Loops that are unrolled
 // or vectorized are only trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
-// is not full gets one copy of that tile for each number of rows that it may have. Code grows by a bounded amount.
+// is not full gets one copy of that tile for each number of rows that it may have; {"keep_whole": True} keeps a loop of
+// much work and cheap conditions as it is. Code grows by a bounded amount.
 PrimFuncRef partition_loops(const PrimFuncRef& function);
 // T.prefetch statements where loops ask for them. {"prefetch": ["B"]}: what the loop's next iteration newly reads of B,
 // spread over this one. {"prefetch_ahead": ["B", 64]}: the iteration's own lines of B, 64 rows further on.

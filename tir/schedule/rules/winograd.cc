@@ -1,13 +1,13 @@
 #include "tir/schedule/rules/winograd.h"
 
-#include <algorithm>
+#include "support/diagnostic.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr int64_t kPatchesOfGroup = 14;       // at least: weights are read from memory once for each group
-constexpr int64_t kMostPatchesOfGroup = 64;   // in cache, where threads share a group
+constexpr int64_t kPatchesOfGroup = 14;      // at least: weights are read from memory once for each group
+constexpr int64_t kMostPatchesOfGroup = 64;  // in cache, where threads share a group
 constexpr int64_t kGroupsForAllThreads = 8;
 
 std::optional<int64_t> extent_of(const Schedule& sch, const LoopRV& loop) {
@@ -70,8 +70,7 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   if (parallel) sch.parallel(each);
 }
 
-void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across,
-                      int64_t lanes) {
+void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across, int64_t lanes) {
   BlockRV patches = sch.get_block("winograd_patches"), columns = sch.get_block("winograd_columns");
   sch.compute_at(patches, group, true);
   Loops loops = sch.get_loops(patches);
@@ -108,14 +107,34 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   if (parallel) sch.parallel(all);
 }
 
+// The loops of the result, or of what follows it, in the result's order: image, filter block, y, x, lane. The last
+// block may store it in another one.
+Loops result_loops(Schedule& sch, const BlockRV& result, const Blocks& behind) {
+  if (behind.empty()) return sch.get_loops(result);
+  const Buffer& buffer = cast<Block>(sch.get(result))->writes[0].buffer;
+  Ref<Block> last = cast<Block>(sch.get(behind[0]));
+  Loops loops = sch.get_loops(behind[0]), ordered;
+  walk(last->body, [&](const BufferLoad& load) {
+    if (!same_node(load.buffer, buffer) || !ordered.empty()) return;
+    for (const Expr& index : load.indices) {
+      for (size_t a = 0; a < last->iter_vars.size() && a < loops.size(); ++a) {
+        if (same_node(last->iter_vars[a].var, index)) ordered.push_back(loops[a]);
+      }
+    }
+  });
+  if (behind.size() != 1 || ordered.size() != 5 || loops.size() != 5)
+    fail(last.span(), "what follows the convolution is not one elementwise block");
+  return ordered;
+}
+
 void schedule_winograd(Schedule& sch, const Target& target) {
   BlockRV products = sch.get_block("nn.conv2d_winograd"), result = sch.get_block("winograd_result");
   Blocks behind = sch.merge_epilogue(result);
+  Loops loops = result_loops(sch, result, behind);
   if (behind.size() == 1) {
     sch.compute_inline(result);
     result = behind[0];
   }
-  Loops loops = sch.get_loops(result);  // n, filter block, y, x, lanes
   Loops y = sch.split(loops[2], {std::nullopt, 4}), x = sch.split(loops[3], {std::nullopt, 4});
   int64_t lanes = extent_of(sch, loops[4]).value_or(1);
   auto across = extent_of(sch, x[0]);

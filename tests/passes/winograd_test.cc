@@ -1,0 +1,159 @@
+// Convolutions by Winograd's way: against plain loops in double, as the program that is built, scheduled, lowered and
+// compiled; the error that passes/winograd.h states.
+#include <cmath>
+
+#include "tests/differential/differential.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+struct Image {
+  int64_t images, height, width;
+};
+struct Problem {
+  int64_t channels, filters;
+  std::vector<int64_t> padding = {1, 1, 1, 1};
+  std::string dims = "n,h,w";  // of the images; names are symbolic
+  bool epilogue = true;        // bias, residual, relu
+};
+
+Expr build(Graph& g, const Problem& p, const Tensor& weight, const Tensor& bias) {
+  auto image = [&](int64_t channels) {
+    std::string dims = p.dims;
+    return g.input(dims.insert(dims.find(','), "," + std::to_string(channels)));
+  };
+  Expr x = image(p.channels);
+  Expr y = g.op("nn.conv2d", {x, constant(weight)}, {{"padding", AttrValue(p.padding)}});
+  if (!p.epilogue) return y;
+  Expr b = g.op("reshape", {constant(bias), g.shape("1," + std::to_string(p.filters) + ",1,1")});
+  return g.op("nn.relu", {g.op("add", {g.op("add", {y, b}), image(p.filters)})});
+}
+
+Tensor random(std::vector<int64_t> shape, uint32_t seed) {
+  Tensor result = Tensor::empty(std::move(shape), kFloat32);
+  std::mt19937 generator(seed);
+  std::uniform_real_distribution<float> values(-1, 1);
+  for (int64_t i = 0; i < result.size(); ++i) result.data<float>()[i] = values(generator);
+  return result;
+}
+
+// In double, then rounded.
+Tensor reference(const Problem& p, const std::vector<Tensor>& inputs, const Tensor& weight, const Tensor& bias) {
+  const std::vector<int64_t>& in = inputs[0].shape();
+  int64_t height = in[2] + p.padding[0] + p.padding[2] - 2, width = in[3] + p.padding[1] + p.padding[3] - 2;
+  Tensor result = Tensor::empty({in[0], p.filters, height, width}, kFloat32);
+  const float *data = inputs[0].data<float>(), *filter = weight.data<float>();
+  for (int64_t i = 0; i < result.size(); ++i) {
+    int64_t x = i % width, y = i / width % height, f = i / width / height % p.filters,
+            n = i / width / height / p.filters;
+    double sum = 0;
+    for (int64_t k = 0; k < p.channels * 9; ++k) {
+      int64_t sy = y + k / 3 % 3 - p.padding[0], sx = x + k % 3 - p.padding[1];
+      if (sy < 0 || sy >= in[2] || sx < 0 || sx >= in[3]) continue;
+      sum += double{data[((n * in[1] + k / 9) * in[2] + sy) * in[3] + sx]} * filter[f * p.channels * 9 + k];
+    }
+    if (p.epilogue) sum = std::max(0.0, sum + bias.data<float>()[f] + inputs[1].data<float>()[i]);
+    result.data<float>()[i] = static_cast<float>(sum);
+  }
+  return result;
+}
+
+// The largest difference as a part of the largest value.
+double error_of(const Tensor& got, const Tensor& want) {
+  REQUIRE(got.shape() == want.shape());
+  double error = 0, largest = 1e-30;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    double difference = std::fabs(got.as_double(i) - want.as_double(i));
+    error = std::isnan(difference) ? 1e30 : std::max(error, difference);
+    largest = std::max(largest, std::fabs(want.as_double(i)));
+  }
+  return error / largest;
+}
+
+bool uses_winograd(const IRModule& module) {
+  bool found = false;
+  for (const auto& [name, function] : module.functions) found = found || name.find("winograd") != std::string::npos;
+  return found;
+}
+
+constexpr double kErrorBound = 4e-6;
+
+void check(const Problem& p, const std::vector<Image>& images, const std::string& target, bool interpret = true) {
+  INFO(p.channels << " channels, " << p.filters << " filters, " << p.dims << ", " << target);
+  Tensor weight = random({p.filters, p.channels, 3, 3}, 1), bias = random({p.filters}, 2);
+  Graph graph(std::nullopt, 1);
+  IRModule module = graph.finish(build(graph, p, weight, bias));
+  CompileSettings settings;
+  settings.target = target;
+  CompiledModule compiled = compile(module, settings);
+  REQUIRE(uses_winograd(compiled.lowered()));
+  Program program = compiled.load();
+  Session one(program, {.threads = 1}), two(program, {.threads = 2});
+  settings.passes = "simplify,kernels";
+  IRModule scheduled = run_pipeline(module, settings);
+  for (const Image& image : images) {
+    INFO(image.images << " of " << image.height << " x " << image.width);
+    std::vector<Tensor> inputs = {random({image.images, p.channels, image.height, image.width}, 3)};
+    int64_t height = image.height + p.padding[0] + p.padding[2] - 2;
+    int64_t width = image.width + p.padding[1] + p.padding[3] - 2;
+    if (p.epilogue) inputs.push_back(random({image.images, p.filters, height, width}, 4));
+    Tensor expected = reference(p, inputs, weight, bias);
+    Tensor result = one.run(inputs)[0];
+    printf("%g\n", error_of(result, expected)); CHECK(error_of(result, expected) < kErrorBound);
+    CHECK(same_contents(result, two.run(inputs)[0]));
+    if (!interpret || image.images * image.height * image.width > 200) continue;
+    EvaluateOptions checked{.reverse_parallel_loops = true, .check_regions = true}, lowered{.lower = true};
+    CHECK(error_of(evaluate_module(scheduled, inputs, checked)[0], expected) < kErrorBound);
+    CHECK(error_of(evaluate_module(scheduled, inputs, lowered)[0], expected) < kErrorBound);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("winograd: symbolic images", "[passes]") {
+  std::vector<Image> images = {{1, 7, 7}, {2, 9, 13}, {1, 1, 1}, {1, 3, 61}, {3, 14, 2}, {0, 5, 5}, {1, 30, 58}};
+  check({32, 48}, images, "host");
+  check({32, 32, {0, 1, 2, 1}}, {{2, 7, 9}, {1, 3, 2}}, "x86-64-v3");
+}
+
+TEST_CASE("winograd: known images, any batch", "[passes]") {
+  check({32, 32, {1, 1, 1, 1}, "n,14,14"}, {{1, 14, 14}, {3, 14, 14}}, "host");
+  check({48, 32, {1, 1, 1, 1}, "n,7,7", false}, {{1, 7, 7}, {4, 7, 7}}, "x86-64-v3");
+}
+
+TEST_CASE("winograd: known sizes", "[passes]") {
+  check({64, 32, {1, 1, 1, 1}, "1,56,56"}, {{1, 56, 56}}, "host");
+  check({32, 64, {1, 1, 1, 1}, "2,28,28"}, {{2, 28, 28}}, "host");
+  check({32, 32, {2, 0, 0, 2}, "1,13,11"}, {{1, 13, 11}}, "host");
+  check({32, 32, {0, 0, 0, 0}, "2,11,14", false}, {{2, 11, 14}}, "x86-64-v2");
+}
+
+TEST_CASE("winograd: the error of many channels", "[passes]") {
+  for (int64_t channels : {64, 256, 320})
+    check({channels, 64, {1, 1, 1, 1}, "1,12,12", false}, {{1, 12, 12}}, "host", false);
+}
+
+TEST_CASE("winograd: where it is not used", "[passes]") {
+  Tensor weight = random({32, 32, 3, 3}, 1), few = random({16, 16, 3, 3}, 1), bias = random({32}, 2);
+  auto compiled_with = [&](const Tensor& w, std::vector<int64_t> strides, const CompileSettings& settings) {
+    Graph g(std::nullopt, 1);
+    Expr x = g.input(fmt::format("n,{},h,w", w.shape()[1]));
+    IRModule module =
+        g.finish(g.op("nn.conv2d", {x, constant(w)}, {{"padding", AttrValue(1)}, {"strides", AttrValue(strides)}}));
+    return uses_winograd(run_pipeline(module, settings));
+  };
+  CHECK(compiled_with(weight, {1, 1}, {}));
+  CHECK_FALSE(compiled_with(weight, {2, 2}, {}));
+  CHECK_FALSE(compiled_with(few, {1, 1}, {}));
+  CompileSettings direct;
+  direct.winograd = false;
+  CHECK_FALSE(compiled_with(weight, {1, 1}, direct));
+  CompileSettings ruled;
+  ruled.schedules = {{"mine", "", "nn.conv2d", {}, [](Schedule&) {}}};
+  CHECK_FALSE(compiled_with(weight, {1, 1}, ruled));
+}
+
+}  // namespace relaxc::test
