@@ -1,5 +1,7 @@
 #include "tir/schedule/rules/winograd.h"
 
+#include <algorithm>
+
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -111,19 +113,26 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
 // block may store it in another one.
 Loops result_loops(Schedule& sch, const BlockRV& result, const Blocks& behind) {
   if (behind.empty()) return sch.get_loops(result);
-  const Buffer& buffer = cast<Block>(sch.get(result))->writes[0].buffer;
-  Ref<Block> last = cast<Block>(sch.get(behind[0]));
-  Loops loops = sch.get_loops(behind[0]), ordered;
+  Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(behind[0]));
+  Loops loops = sch.get_loops(behind[0]);
+  if (behind.size() != 1 || loops.size() != 5 || last->iter_vars.size() != 5)
+    fail(last.span(), "what follows the convolution is not one elementwise block");
+  std::vector<size_t> order(5, 5);  // 5: not found, a constant index into a dim of 1
   walk(last->body, [&](const BufferLoad& load) {
-    if (!same_node(load.buffer, buffer) || !ordered.empty()) return;
-    for (const Expr& index : load.indices) {
-      for (size_t a = 0; a < last->iter_vars.size() && a < loops.size(); ++a) {
-        if (same_node(last->iter_vars[a].var, index)) ordered.push_back(loops[a]);
+    if (!same_node(load.buffer, block->writes[0].buffer)) return;
+    for (size_t d = 0; d < 5; ++d) {
+      for (size_t a = 0; a < 5; ++a) {
+        if (same_node(last->iter_vars[a].var, load.indices[d])) order[d] = a;
       }
     }
   });
-  if (behind.size() != 1 || ordered.size() != 5 || loops.size() != 5)
-    fail(last.span(), "what follows the convolution is not one elementwise block");
+  Loops ordered;
+  for (size_t& d : order) {
+    for (size_t a = 0; a < 5 && d == 5; ++a) {
+      if (std::find(order.begin(), order.end(), a) == order.end()) d = a;
+    }
+    ordered.push_back(loops[d]);
+  }
   return ordered;
 }
 
