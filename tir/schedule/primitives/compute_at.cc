@@ -59,6 +59,16 @@ void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_l
       }
     }
   }
+  // Of an axis of few values all are made: fewer at a border would cost conditions.
+  constexpr int64_t kFewValues = 8;
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    const Range& domain = block->block->iter_vars[a].domain;
+    auto values = as_int(domain.extent);
+    if (!ranges[a] || !values || *values > kFewValues || as_int(ranges[a]->extent)) continue;
+    const Analyzer& facts = block->tree->facts;
+    if (facts.can_prove_equal(ranges[a]->min, domain.min) && constant_above(ranges[a]->extent, facts) >= *values)
+      ranges[a].reset();
+  }
   move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
   refresh_regions_above(block);
   step.done();

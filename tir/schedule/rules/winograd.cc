@@ -77,8 +77,10 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   sch.compute_at(patches, group, true);
   Loops loops = sch.get_loops(patches);
   loops.erase(loops.begin(), loops.end() - 4);  // 6, 6, patches, channels
-  Loops blocks = sch.split(loops[3], {std::nullopt, lanes});
-  Loops outside = {blocks[0]};
+  // Two blocks of channels are neighbouring cache lines of patches.
+  int64_t together = extent_of(sch, loops[3]).value_or(1) / lanes % 2 == 0 ? 2 : 1;
+  Loops channels = sch.split(loops[3], {std::nullopt, together, lanes});
+  Loops outside = {channels[0]};
   LoopRV x = loops[2];
   if (auto count = extent_of(sch, x); count && across && *count > *across) {
     Loops rows = sch.split(x, {std::nullopt, *across});
@@ -86,19 +88,20 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
     x = rows[1];
   }
   Loops order = outside;
-  order.insert(order.end(), {x, loops[0], loops[1], blocks[1]});
+  order.insert(order.end(), {x, channels[1], loops[0], loops[1], channels[2]});
   sch.reorder(order);
   sch.unroll(loops[0]);
   sch.unroll(loops[1]);
-  sch.vectorize(blocks[1]);
+  sch.vectorize(channels[2]);
 
-  sch.compute_at(columns, blocks[0], true);
+  sch.compute_at(columns, channels[0], true);
   sch.set_scope(columns, 0, "local");
   Loops inner = sch.get_loops(columns);
-  inner.erase(inner.begin(), inner.end() - 4);  // 6, row, x, lanes
-  sch.reorder({inner[1], inner[2], inner[0], inner[3]});
+  inner.erase(inner.begin(), inner.end() - 4);  // 6, row, x, channels
+  Loops parts = sch.split(inner[3], {std::nullopt, lanes});
+  sch.reorder({inner[1], parts[0], inner[2], inner[0], parts[1]});
   sch.unroll(inner[0]);
-  sch.vectorize(inner[3]);
+  sch.vectorize(parts[1]);
   BlockRV pixels = sch.get_block("winograd_pixels");
   sch.compute_at(pixels, inner[2], true);
   sch.set_scope(pixels, 0, "local");
