@@ -19,6 +19,7 @@
 
 #include "bench/kernels/problem.h"
 #include "codegen/compile.h"
+#include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/visit.h"
 
@@ -53,12 +54,27 @@ std::string module_text(const Problem& p) {
         "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
         params, to_string(p.output_dtype()));
   }
+  // Images as inside of a network that relaxc lays out (passes/block_channels.cc): channels in blocks, the last one
+  // padded; pictures as they are.
+  int64_t block = codegen::host_target().vector_lanes(32);
+  auto blocked = [&](int64_t channels) { return (channels + block - 1) / block * block; };
+  bool picture = p.channels <= 3;
+  int64_t channels = picture ? p.channels : blocked(p.channels), filters = blocked(p.filters);
+  std::string layout = fmt::format("NCHW{}c", block);
+  std::string image = picture ? dims_text(p.input_shape(), false)
+                              : fmt::format("(1, {}, {}, {}, {})", channels / block, p.size, p.size, block);
   return fmt::format(
-      "@R.function\ndef main({}, b: R.Tensor(({},), \"float32\")):\n    with R.dataflow():\n"
-      "        c = R.nn.conv2d(x, w, strides=[{}, {}], padding=[{}, {}, {}, {}], groups={})\n"
-      "        b4 = R.reshape(b, (1, {}, 1, 1))\n        a = R.add(c, b4)\n        y = R.nn.relu(a)\n"
+      "@R.function\ndef main(x: R.Tensor({0}, \"float32\"), w: R.Tensor({1}, \"float32\"), b: R.Tensor(({2},), "
+      "\"float32\")):\n"
+      "    with R.dataflow():\n"
+      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, {4}, 0, 0, 0, 0])\n"
+      "        c = R.nn.conv2d(x, wp, strides={5}, padding={6}, groups={7}, data_layout=\"{8}\", out_layout=\"{9}\")\n"
+      "        bp = R.nn.pad(b, pad_width=[0, {3}])\n"
+      "        b5 = R.reshape(bp, (1, {10}, 1, 1, {11}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
       "        R.output(y)\n    return y\n",
-      params, p.filters, p.stride, p.stride, p.padding(), p.padding(), p.padding(), p.padding(), p.groups, p.filters);
+      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters,
+      p.groups > 1 || picture ? 0 : channels - p.channels, p.stride, p.padding(), p.groups > 1 ? channels : 1,
+      picture ? "NCHW" : layout, layout, filters / block, block);
 }
 
 IRModule parse(const std::string& text, const std::string& name) {
@@ -68,10 +84,12 @@ IRModule parse(const std::string& text, const std::string& name) {
   return module;
 }
 
-// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block).
+// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block), zeros in what C does not fill.
 Tensor to_blocks(const Tensor& image, int64_t block) {
   int64_t channels = image.shape()[1], height = image.shape()[2], width = image.shape()[3];
-  Tensor result = Tensor::empty({1, channels / block, height, width, block}, image.dtype());
+  int64_t blocks = (channels + block - 1) / block;
+  Tensor result = Tensor::empty({1, blocks, height, width, block}, image.dtype());
+  std::fill_n(result.data<float>(), result.size(), 0.0f);
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < height * width; ++i) {
       result.data<float>()[(c / block * height * width + i) * block + c % block] =
@@ -107,8 +125,8 @@ bool fits(const Type& type, std::vector<int64_t> dims, DType dtype, bool symboli
 std::optional<int64_t> block_of(const Type& type, const std::vector<int64_t>& dims, DType dtype, bool symbolic) {
   if (fits(type, dims, dtype, symbolic)) return 0;
   std::vector<int64_t> known = dims_of(type);
-  if (known.size() != 5 || dims.size() != 4 || known[4] <= 0 || dims[1] % known[4] != 0) return std::nullopt;
-  bool is_image = fits(type, {1, dims[1] / known[4], dims[2], dims[3], known[4]}, dtype, false);
+  if (known.size() != 5 || dims.size() != 4 || known[4] <= 0) return std::nullopt;
+  bool is_image = fits(type, {1, (dims[1] + known[4] - 1) / known[4], dims[2], dims[3], known[4]}, dtype, false);
   return is_image ? std::optional(known[4]) : std::nullopt;
 }
 
