@@ -9,11 +9,15 @@ namespace relaxc {
 
 namespace {
 
+// Weights that no longer stay in the second cache beside an image.
+constexpr int64_t kStreamedBytes = 1 << 20;
+
 // Cycles of one step of the reduction over a tile: two multiply-adds or loads at a time, of which each pixel and each
-// vector of weights needs one; less than eight sums wait for each other. What does not depend on the tile is left out.
+// vector of weights needs one; less than eight sums wait for each other. Vectors of weights come from the second cache.
 double cycles(int64_t pixels, int64_t vectors, bool depthwise) {
   int64_t sums = pixels * vectors, loads = depthwise ? 2 * sums : pixels + vectors;
-  return 0.5 * static_cast<double>(std::max<int64_t>({sums, loads, 8})) + 0.1 * static_cast<double>(loads);
+  double from_far = depthwise ? 0 : 0.4 * static_cast<double>(vectors);
+  return 0.5 * static_cast<double>(std::max<int64_t>({sums, loads, 8})) + 0.05 * static_cast<double>(loads) + from_far;
 }
 
 // The same for all tiles of a line of pixels: full ones and the tail.
@@ -27,6 +31,7 @@ struct Anchor {
   Ref<Block> block;
   Loops loops;  // n, filter blocks, y, x, lanes, then the window's
   bool depthwise;
+  std::optional<Buffer> weight;
   LoopRV batch() const { return loops[0]; }
   LoopRV filters() const { return loops[1]; }
   LoopRV y() const { return loops[2]; }
@@ -42,7 +47,7 @@ bool mentions(const Expr& index, const VarRef& var) {
 }
 
 Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
-  Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false};
+  Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false, {}};
   const Block& block = *anchor.block;
   auto reject = [&](std::string_view why) { fail(anchor.block.span(), "block '{}' {}", block.name, why); };
   const BufferStore* store = block.body.as<BufferStore>();
@@ -61,8 +66,11 @@ Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
   const VarRef& lane = block.iter_vars[4].var;
   int operands_with_lanes = 0;
   walk(store->value, [&](const BufferLoad& load) {
-    if (!same_node(load.buffer, store->buffer)) operands_with_lanes += mentions(load.indices.back(), lane);
+    if (same_node(load.buffer, store->buffer) || !mentions(load.indices.back(), lane)) return;
+    ++operands_with_lanes;
+    anchor.weight = load.buffer;  // the last operand
   });
+  if (!anchor.weight) reject("has no operand with filters in its lanes");
   anchor.depthwise = operands_with_lanes == 2;
   return anchor;
 }
@@ -108,7 +116,18 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   for (const LoopRV& loop : {y[1], x[1], filters[1]}) sch.unroll(loop);
   sch.vectorize(conv.lanes());
   sch.decompose_reduction(rv, window[0]);
-  sch.parallel(sch.fuse(Loops{conv.batch(), filters[0], y[0]}));
+
+  // The threads share filters and lines of pixels. Where the weights are more than the second cache holds, filters
+  // alone, so that the lines of one panel of filters can fetch the next; also where the last line is cut.
+  const Buffer& weight = *conv.weight;
+  int64_t weight_bytes = buffer_type(weight).dtype.bytes();
+  for (const Expr& dim : buffer_type(weight).shape) weight_bytes *= as_int(dim).value_or(1);
+  bool streams_weights = weight_bytes > kStreamedBytes;
+  Loops shared = {conv.batch(), filters[0]};
+  if (!streams_weights && conv.extent(2).value_or(0) % tile.rows == 0) shared.push_back(y[0]);
+  LoopRV parallel = sch.fuse(shared);
+  if (streams_weights) sch.annotate(parallel, "prefetch", AttrList{weight->name});
+  sch.parallel(parallel);
 }
 
 }  // namespace
@@ -122,6 +141,8 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
     // Registers but for the weights' vectors and a pixel.
     int64_t most = std::max<int64_t>(1, (target.num_vector_registers - vectors - 2) / vectors);
     for (int64_t rows = 1; rows <= (height ? std::min<int64_t>(*height, 4) : 1); ++rows) {
+      // Cut lines need a loop that is not shared by threads; the filters are enough for them then.
+      if (height && *height % rows != 0 && filter_blocks / vectors < 4) continue;
       for (int64_t columns = 1; columns * rows <= most && columns <= width.value_or(most); ++columns) {
         Line across = divide(width.value_or(columns), columns), down = divide(height.value_or(rows), rows);
         double cost = 0;
