@@ -233,7 +233,8 @@ class Partitioner {
     return smaller(live, end);
   }
 
-  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range go.
+  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range, or
+  // nothing of a short one, go.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
     Expr end = facts_.simplify(loop.min + loop.extent);
     Part interior{loop.min, end};
@@ -249,7 +250,8 @@ class Partitioner {
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
       if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
-      if (first && count && from && to && 2 * (*to - *from) < *count) continue;
+      int64_t least = count && *count < kFewIterations ? 1 : (count.value_or(0) + 1) / 2;
+      if (first && count && from && to && *to - *from < least) continue;
       interior = narrower;
       symbolic += !known && moves;
       kept.push_back(std::move(cut));
