@@ -130,8 +130,10 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
   double least = 0;
   for (int64_t vectors = 1; vectors <= (depthwise ? 1 : 4); ++vectors) {
     if (filter_blocks % vectors != 0) continue;
-    // Registers but for the weights' vectors and a pixel.
-    int64_t most = std::max<int64_t>(1, (target.num_vector_registers - vectors - 2) / vectors);
+    // Registers but for the weights' vectors and a pixel. Depthwise, sums share them with the pixels, which serve
+    // several columns of the window.
+    int64_t free = (target.num_vector_registers - vectors - 2) / (depthwise ? 2 : vectors);
+    int64_t most = std::max<int64_t>(1, free);
     for (int64_t rows = 1; rows <= (height ? std::min<int64_t>(*height, 4) : 1); ++rows) {
       // Cut lines need a loop that is not shared by threads; the filters are enough for them then.
       if (height && *height % rows != 0 && filter_blocks / vectors < 4) continue;
