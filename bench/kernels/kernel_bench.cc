@@ -67,14 +67,13 @@ std::string module_text(const Problem& p) {
       "@R.function\ndef main(x: R.Tensor({0}, \"float32\"), w: R.Tensor({1}, \"float32\"), b: R.Tensor(({2},), "
       "\"float32\")):\n"
       "    with R.dataflow():\n"
-      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, {4}, 0, 0, 0, 0])\n"
-      "        c = R.nn.conv2d(x, wp, strides={5}, padding={6}, groups={7}, data_layout=\"{8}\", out_layout=\"{9}\")\n"
+      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, 0, 0, 0, 0, 0])\n"
+      "        c = R.nn.conv2d(x, wp, strides={4}, padding={5}, groups={6}, data_layout=\"{7}\", out_layout=\"{8}\")\n"
       "        bp = R.nn.pad(b, pad_width=[0, {3}])\n"
-      "        b5 = R.reshape(bp, (1, {10}, 1, 1, {11}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
+      "        b5 = R.reshape(bp, (1, {9}, 1, 1, {10}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
       "        R.output(y)\n    return y\n",
-      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters,
-      p.groups > 1 || picture ? 0 : channels - p.channels, p.stride, p.padding(), p.groups > 1 ? channels : 1,
-      picture ? "NCHW" : layout, layout, filters / block, block);
+      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters, p.stride, p.padding(),
+      p.groups > 1 ? channels : 1, picture ? "NCHW" : layout, layout, filters / block, block);
 }
 
 IRModule parse(const std::string& text, const std::string& name) {

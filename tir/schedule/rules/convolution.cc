@@ -9,8 +9,9 @@ namespace relaxc {
 
 namespace {
 
-// Weights that no longer stay in the second cache beside an image.
+// What no longer stays in the second cache beside other things.
 constexpr int64_t kStreamedBytes = 1 << 20;
+constexpr int64_t kGuessedPixels = 56;  // of a symbolic extent
 
 // Cycles of one step of the reduction over a tile: two multiply-adds or loads at a time, of which each pixel and each
 // vector of weights needs one; less than eight sums wait for each other. Vectors of weights come from the second cache.
@@ -26,12 +27,18 @@ struct Line {
 };
 Line divide(int64_t extent, int64_t tile) { return {extent / tile, extent % tile}; }
 
+int64_t bytes_of(const Buffer& buffer, int64_t symbolic) {
+  int64_t bytes = buffer_type(buffer).dtype.bytes();
+  for (const Expr& dim : buffer_type(buffer).shape) bytes *= as_int(dim).value_or(symbolic);
+  return bytes;
+}
+
 // What stands where in the convolution's block.
 struct Anchor {
   Ref<Block> block;
   Loops loops;  // n, filter blocks, y, x, lanes, then the window's
   bool depthwise;
-  std::optional<Buffer> weight;
+  std::optional<Ref<BufferLoad>> image, weight;
   LoopRV batch() const { return loops[0]; }
   LoopRV filters() const { return loops[1]; }
   LoopRV y() const { return loops[2]; }
@@ -47,7 +54,7 @@ bool mentions(const Expr& index, const VarRef& var) {
 }
 
 Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
-  Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false, {}};
+  Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false, {}, {}};
   const Block& block = *anchor.block;
   auto reject = [&](std::string_view why) { fail(anchor.block.span(), "block '{}' {}", block.name, why); };
   const BufferStore* store = block.body.as<BufferStore>();
@@ -62,17 +69,35 @@ Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
   }
   if (anchor.extent(4) != target.vector_lanes(32)) reject("has channel blocks that are no vectors");
   if (!anchor.extent(1)) reject("has a symbolic number of filters");
-  // Depthwise: the image's lanes are the filters'.
+  // Depthwise: the image's lanes are the filters', too.
   const VarRef& lane = block.iter_vars[4].var;
-  int operands_with_lanes = 0;
-  walk(store->value, [&](const BufferLoad& load) {
-    if (same_node(load.buffer, store->buffer) || !mentions(load.indices.back(), lane)) return;
-    ++operands_with_lanes;
-    anchor.weight = load.buffer;  // the last operand
+  walk(store->value, [&](const Ref<BufferLoad>& load) {
+    if (same_node(load->buffer, store->buffer)) return;
+    std::optional<Ref<BufferLoad>>& operand = anchor.image ? anchor.weight : anchor.image;
+    operand = load;
   });
-  if (!anchor.weight) reject("has no operand with filters in its lanes");
-  anchor.depthwise = operands_with_lanes == 2;
+  if (!anchor.weight || !mentions((*anchor.weight)->indices.back(), lane))
+    reject("has no weight with filters in its lanes");
+  anchor.depthwise = mentions((*anchor.image)->indices.back(), lane);
   return anchor;
+}
+
+// A window of one pixel with a stride: the pixels that it reads are copied close together, for all filters.
+void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Anchor& conv) {
+  const std::vector<IterVar>& axes = conv.block->iter_vars;
+  for (size_t d = 5; d < axes.size(); ++d) {
+    bool in_image =
+        mentions((*conv.image)->indices[2], axes[d].var) || mentions((*conv.image)->indices[3], axes[d].var);
+    if (in_image && !is_int(axes[d].domain.extent, 1)) return;
+  }
+  const Expr& x = (*conv.image)->indices[3];
+  Expr step = simplify(substitute(x, {{axes[3].var.get(), axes[3].var + 1}}) - x);
+  if (is_int(step, 1) || conv.depthwise || axes.size() != 9) return;
+  IndexMap map(axes.size(), [](const Exprs& i) { return Exprs{i[0], i[5], i[2], i[3], i[8]}; });
+  BlockRV copy = sch.reindex_cache_read(rv, (*conv.image)->buffer->name.c_str(), "global", map);
+  Loops loops = sch.get_loops(copy);
+  sch.vectorize(loops.back());
+  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + 3)));
 }
 
 void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target) {
@@ -83,11 +108,24 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   // The padding becomes conditions, of which lowering rids the tiles inside of the image.
   for (const BlockRV& producer : sch.get_producers(rv)) sch.compute_inline(producer);
 
+  copy_strided_pixels(sch, rv, conv);
+
   Loops filters = sch.split(conv.filters(), {std::nullopt, tile.vectors});
   Loops y = sch.split(conv.y(), {std::nullopt, tile.rows});
   Loops x = sch.split(conv.x(), {std::nullopt, tile.columns});
   Loops window(conv.loops.begin() + 5, conv.loops.end());
-  Loops order = {conv.batch(), filters[0], y[0], x[0]};
+  // The threads share filters and lines of pixels. Where the weights are more than the second cache holds, filters
+  // alone, so that the lines of one panel of filters can fetch the next; also where the last line is cut. Where the
+  // image is more than it holds and the weights are not, lines alone: a line stays close for all filters.
+  int64_t weight_bytes = bytes_of((*conv.weight)->buffer, 1);
+  int64_t image_bytes = bytes_of((*conv.image)->buffer, kGuessedPixels);
+  bool streams_weights = weight_bytes > kStreamedBytes;
+  bool whole_lines = conv.extent(2).value_or(0) % tile.rows == 0;
+  bool streams_image = !streams_weights && whole_lines && !conv.depthwise && image_bytes > kStreamedBytes &&
+                       weight_bytes <= kStreamedBytes / 2;
+  Loops outer = {conv.batch(), filters[0], y[0], x[0]};
+  if (streams_image) std::swap(outer[1], outer[2]);
+  Loops order = outer;
   order.insert(order.end(), window.begin(), window.end());
   order.insert(order.end(), {y[1], x[1], filters[1], conv.lanes()});
   sch.reorder(order);
@@ -109,16 +147,9 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   sch.vectorize(conv.lanes());
   sch.decompose_reduction(rv, window[0]);
 
-  // The threads share filters and lines of pixels. Where the weights are more than the second cache holds, filters
-  // alone, so that the lines of one panel of filters can fetch the next; also where the last line is cut.
-  const Buffer& weight = *conv.weight;
-  int64_t weight_bytes = buffer_type(weight).dtype.bytes();
-  for (const Expr& dim : buffer_type(weight).shape) weight_bytes *= as_int(dim).value_or(1);
-  bool streams_weights = weight_bytes > kStreamedBytes;
-  Loops shared = {conv.batch(), filters[0]};
-  if (!streams_weights && conv.extent(2).value_or(0) % tile.rows == 0) shared.push_back(y[0]);
+  Loops shared(outer.begin(), outer.begin() + (whole_lines && !streams_weights && !streams_image ? 3 : 2));
   LoopRV parallel = sch.fuse(shared);
-  if (streams_weights) sch.annotate(parallel, "prefetch", AttrList{weight->name});
+  if (streams_weights) sch.annotate(parallel, "prefetch", AttrList{(*conv.weight)->buffer->name});
   sch.parallel(parallel);
 }
 
