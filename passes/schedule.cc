@@ -56,10 +56,7 @@ IRModule schedule(IRModule module, PassContext& context) {
     PrimFuncRef normal = normalize_loops(*program);
     check_lowerable(normal);
     std::optional<PrimFuncRef> by_rule = schedule_by_rules(name, normal, context.schedules, context.report);
-    if (!by_rule)
-      by_rule =
-          schedule_by_rules(name, normal, builtin,
-                            getenv("DBG") ? [](const std::string& s) { fmt::print(stderr, "{}\n", s); } : Report());
+    if (!by_rule) by_rule = schedule_by_rules(name, normal, builtin, nullptr);
     function = by_rule ? *by_rule : default_schedule(normal, context.target);
   }
   return module;

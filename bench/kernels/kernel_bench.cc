@@ -40,42 +40,6 @@ struct Options {
 
 // ---- Ours
 
-std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
-  return fmt::format("({}{})", symbolic ? "\"m\", " : "", fmt::join(dims.begin() + symbolic, dims.end(), ", "));
-}
-
-std::string module_text(const Problem& p) {
-  std::string params =
-      fmt::format("x: R.Tensor({}, \"{}\"), w: R.Tensor({}, \"{}\")", dims_text(p.input_shape(), p.symbolic),
-                  to_string(p.input_dtype()), dims_text(p.weight_shape(), false), to_string(p.weight_dtype()));
-  if (p.kind == Problem::Kind::kMatmul) {
-    return fmt::format(
-        "@R.function\ndef main({}):\n    with R.dataflow():\n"
-        "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
-        params, to_string(p.output_dtype()));
-  }
-  // Images as inside of a network that relaxc lays out (passes/block_channels.cc): channels in blocks, the last one
-  // padded; pictures as they are.
-  int64_t block = codegen::host_target().vector_lanes(32);
-  auto blocked = [&](int64_t channels) { return (channels + block - 1) / block * block; };
-  bool picture = p.channels <= 3;
-  int64_t channels = picture ? p.channels : blocked(p.channels), filters = blocked(p.filters);
-  std::string layout = fmt::format("NCHW{}c", block);
-  std::string image = picture ? dims_text(p.input_shape(), false)
-                              : fmt::format("(1, {}, {}, {}, {})", channels / block, p.size, p.size, block);
-  return fmt::format(
-      "@R.function\ndef main(x: R.Tensor({0}, \"float32\"), w: R.Tensor({1}, \"float32\"), b: R.Tensor(({2},), "
-      "\"float32\")):\n"
-      "    with R.dataflow():\n"
-      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, 0, 0, 0, 0, 0])\n"
-      "        c = R.nn.conv2d(x, wp, strides={4}, padding={5}, groups={6}, data_layout=\"{7}\", out_layout=\"{8}\")\n"
-      "        bp = R.nn.pad(b, pad_width=[0, {3}])\n"
-      "        b5 = R.reshape(bp, (1, {9}, 1, 1, {10}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
-      "        R.output(y)\n    return y\n",
-      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters, p.stride, p.padding(),
-      p.groups > 1 ? channels : 1, picture ? "NCHW" : layout, layout, filters / block, block);
-}
-
 IRModule parse(const std::string& text, const std::string& name) {
   Diagnostics diagnostics;
   IRModule module = parse_module(text, name, op_table(), diagnostics);
@@ -155,7 +119,8 @@ std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const D
 }
 
 std::optional<OurModule> our_module(const Problem& p, const Data& data, const Options& options) {
-  if (options.modules.empty()) return bind_weights(parse(module_text(p), p.kernel + ".py"), p, data);
+  if (options.modules.empty())
+    return bind_weights(parse(module_text(p, codegen::host_target().vector_lanes(32)), p.kernel + ".py"), p, data);
   for (const std::string& file : options.modules) {
     if (auto module = bind_weights(read_module(file), p, data)) return module;
   }

@@ -87,7 +87,9 @@ class Hoister final : public Rewriter {
     Stmt holds = with(true);
     // The other loop has variables and memory of its own.
     Stmt fails = instantiate(with(false), {});
-    return make(IfThenElse{all, (*this)(holds), (*this)(fails)}, s.span());
+    std::optional<Stmt> otherwise;
+    if (!does_nothing(fails)) otherwise = (*this)(fails);
+    return make(IfThenElse{all, (*this)(holds), otherwise}, s.span());
   }
 
  private:

@@ -12,6 +12,7 @@ namespace {
 // What no longer stays in the second cache beside other things.
 constexpr int64_t kStreamedBytes = 1 << 20;
 constexpr int64_t kGuessedPixels = 56;  // of a symbolic extent
+constexpr int64_t kNarrowWindow = 3;
 
 // Cycles of one step of the reduction over a tile: two multiply-adds or loads at a time, of which each pixel and each
 // vector of weights needs one; less than eight sums wait for each other. Vectors of weights come from the second cache.
@@ -44,6 +45,7 @@ struct Anchor {
   LoopRV y() const { return loops[2]; }
   LoopRV x() const { return loops[3]; }
   LoopRV lanes() const { return loops[4]; }
+  size_t column_axis() const { return 7; }  // of the window: channels or their blocks, rows, columns
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
 
@@ -82,6 +84,15 @@ Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
   return anchor;
 }
 
+// The padded copy of the image: whole vectors of a row over the threads.
+void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
+  Loops loops = sch.get_loops(pad);
+  LoopRV inner = loops.back();
+  if (loops.size() == 4) inner = sch.split(inner, {std::nullopt, lanes})[1];
+  sch.vectorize(inner);
+  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + 3)));
+}
+
 // A window of one pixel with a stride: the pixels that it reads are copied close together, for all filters.
 void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Anchor& conv) {
   const std::vector<IterVar>& axes = conv.block->iter_vars;
@@ -105,9 +116,12 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   ConvolutionTile tile =
       choose_convolution_tile(*conv.extent(1), conv.extent(2), conv.extent(3), conv.depthwise, target);
   Blocks behind = sch.merge_epilogue(rv);
-  // The padding becomes conditions, of which lowering rids the tiles inside of the image.
-  for (const BlockRV& producer : sch.get_producers(rv)) sch.compute_inline(producer);
-
+  // The padding becomes conditions, of which lowering rids all but the first and last columns of the window. Wide
+  // windows have too many of these: they read a padded copy.
+  bool narrow = conv.depthwise || conv.extent(conv.column_axis()).value_or(kNarrowWindow + 1) <= kNarrowWindow;
+  for (const BlockRV& producer : sch.get_producers(rv)) {
+    narrow ? sch.compute_inline(producer) : schedule_padding(sch, producer, target.vector_lanes(32));
+  }
   copy_strided_pixels(sch, rv, conv);
 
   Loops filters = sch.split(conv.filters(), {std::nullopt, tile.vectors});
