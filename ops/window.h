@@ -32,6 +32,8 @@ class Layout {
   // `plain` has the same axes in the order that the code works with; an empty text means it.
   Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
   int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
+  // The size of the blocks that a plain axis is in; 1: none.
+  int64_t block_of(size_t plain) const;
   // The plain order itself.
   explicit Layout(size_t rank);
   // A tensor's dims in the plain order, without blocks, and back. Blocks must divide.
@@ -46,8 +48,6 @@ class Layout {
     size_t plain;   // position in the plain order
     int64_t block;  // 0: the axis itself, else an inner part of that size
   };
-  // Of a plain axis; 1: it has none.
-  int64_t block_of(size_t plain) const;
   std::vector<Axis> axes_;
   size_t plain_rank_;
 };

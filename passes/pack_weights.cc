@@ -5,6 +5,8 @@
 //   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
+#include <numeric>
+
 #include "ops/window.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
@@ -75,7 +77,7 @@ class WeightPacker final : public GraphRewriter {
     int64_t block = 0;
     if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &block) == 1) {
       bool blocked_data = node.attrs.get_string("data_layout", "") == out_layout;
-      int64_t inner = blocked_data && *depth % block == 0 ? block : 1;
+      int64_t inner = blocked_data ? std::gcd(*depth, block) : 1;
       return packed_conv2d(node, *filters, *depth, block, inner, binding, b);
     }
     if (!node.args[1].is<Constant>() || node.attrs.get_int("groups", 1) != 1) return std::nullopt;
