@@ -122,9 +122,19 @@ std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
 
 }  // namespace
 
-bool winograd_gains(int64_t in_channels, int64_t out_channels, std::optional<int64_t> patches) {
-  if (const char* e = getenv("WG")) return e[0] == '1';
-  return std::min(in_channels, out_channels) >= 32 && patches.value_or(9) >= 9;
+bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out) {
+  constexpr int64_t kFewChannels = 16, kSomePatches = 9;
+  constexpr int64_t kWeightBytesOfPatch = int64_t{2} << 20;
+  auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
+  int64_t patches = kSomePatches;
+  if (height && width) {
+    int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
+    // Less than half of each patch in the image: no product is saved twice over.
+    if (2 * *height * *width < kTile * kTile * of_image) return false;
+    patches = images.value_or(1) * of_image;
+  }
+  int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
+  return std::min(in_channels, out_channels) >= kFewChannels && weight_bytes <= patches * kWeightBytesOfPatch;
 }
 
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& b, IRModule& module,
@@ -145,8 +155,7 @@ std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Bu
   if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
   const auto& shape = weight->data.shape();
   if (shape[2] != 3 || shape[3] != 3 || shape[0] % lanes != 0 || shape[1] % lanes != 0) return std::nullopt;
-  auto patches = as_int(simplify((*out)[0] * ceil_div((*out)[2], kTile) * ceil_div((*out)[3], kTile)));
-  if (!winograd_gains(shape[1], shape[0], patches)) return std::nullopt;
+  if (!winograd_gains(shape[1], shape[0], *out)) return std::nullopt;
   int64_t columns = choose_column_tile(shape[0], static_cast<int>(lanes)).columns();
   Winograd winograd{*data, *out, padding[0], padding[1], shape[1], shape[0], columns};
 

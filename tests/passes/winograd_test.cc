@@ -145,24 +145,28 @@ TEST_CASE("winograd: the error of many channels", "[passes]") {
     check({channels, 64, {1, 1, 1, 1}, "1,12,12", false}, {{1, 12, 12}}, "host", false);
 }
 
-TEST_CASE("winograd: where it is not used", "[passes]") {
-  Tensor weight = random({32, 32, 3, 3}, 1), few = random({16, 16, 3, 3}, 1), bias = random({32}, 2);
-  auto compiled_with = [&](const Tensor& w, std::vector<int64_t> strides, const CompileSettings& settings) {
+TEST_CASE("winograd: where it is used", "[passes]") {
+  auto is_used = [&](int64_t channels, const std::string& image, int64_t stride, const CompileSettings& settings) {
     Graph g(std::nullopt, 1);
-    Expr x = g.input(fmt::format("n,{},h,w", w.shape()[1]));
-    IRModule module =
-        g.finish(g.op("nn.conv2d", {x, constant(w)}, {{"padding", AttrValue(1)}, {"strides", AttrValue(strides)}}));
-    return !winograd_programs(run_pipeline(module, settings)).empty();
+    Expr x = g.input(fmt::format("n,{},{}", channels, image));
+    Tensor weight = random({channels, channels, 3, 3}, 1);
+    IRModule module = g.finish(g.op("nn.conv2d", {x, constant(weight)}, {{"padding", 1}, {"strides", stride}}));
+    CompileSettings passes = settings;
+    passes.passes = "block_channels,pack_weights";
+    return !winograd_programs(run_pipeline(module, passes)).empty();
   };
-  CHECK(compiled_with(weight, {1, 1}, {}));
-  CHECK_FALSE(compiled_with(weight, {2, 2}, {}));
-  CHECK_FALSE(compiled_with(few, {1, 1}, {}));
-  CompileSettings direct;
+  CHECK(is_used(32, "h,w", 1, {}));
+  CHECK(is_used(32, "7,7", 1, {}));
+  CHECK_FALSE(is_used(32, "h,w", 2, {}));
+  CHECK_FALSE(is_used(32, "5,5", 1, {}));   // patches that stand half outside
+  CHECK_FALSE(is_used(256, "7,7", 1, {}));  // many weights for few patches
+  CHECK(is_used(256, "14,14", 1, {}));
+  CompileSettings direct, ruled;
   direct.winograd = false;
-  CHECK_FALSE(compiled_with(weight, {1, 1}, direct));
-  CompileSettings ruled;
+  CHECK_FALSE(is_used(32, "h,w", 1, direct));
+  // A user's rule for convolutions is to see them.
   ruled.schedules = {{"mine", "", "nn.conv2d", {}, [](Schedule&) {}}};
-  CHECK_FALSE(compiled_with(weight, {1, 1}, ruled));
+  CHECK_FALSE(is_used(32, "h,w", 1, ruled));
 }
 
 }  // namespace relaxc::test
