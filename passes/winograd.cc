@@ -123,18 +123,18 @@ std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
 }  // namespace
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out) {
-  constexpr int64_t kFewChannels = 16, kSomePatches = 9;
-  constexpr int64_t kWeightBytesOfPatch = int64_t{2} << 20;
+  constexpr int64_t kFewChannels = 16, kManyPatches = 16, kSmallWeightBytes = int64_t{4} << 20;
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
-  int64_t patches = kSomePatches;
+  int64_t patches = kManyPatches;
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
-    // Less than half of each patch in the image: no product is saved twice over.
+    // Less than half of the patches in the image: little is saved.
     if (2 * *height * *width < kTile * kTile * of_image) return false;
     patches = images.value_or(1) * of_image;
   }
   int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
-  return std::min(in_channels, out_channels) >= kFewChannels && weight_bytes <= patches * kWeightBytesOfPatch;
+  return std::min(in_channels, out_channels) >= kFewChannels &&
+         (patches >= kManyPatches || weight_bytes <= kSmallWeightBytes);
 }
 
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& b, IRModule& module,

@@ -16,9 +16,9 @@ namespace relaxc {
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& builder, IRModule& module,
                                     const Target& target);
 
-// Whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2 or 3, as
-// long as there are enough patches to pay for reading 36 instead of 9 weights: measured, one for each 2 MB of them, so
-// 512 channels at 14x14 or 256 at 7x7 go directly. Images of symbolic extents count as 12x12, a symbolic batch as one.
+// Whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2 or 3, but
+// for few patches that do not pay for reading 36 instead of 9 weights: measured, 256 channels at 7x7 and 512 at 10x10
+// go directly, 512 at 14x14 gain little. Symbolic images count as large, a symbolic batch as one image.
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out);
 
 }  // namespace relaxc

@@ -1,5 +1,6 @@
 #include "vm/memory.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,11 +23,19 @@ int64_t max_allocation_bytes() {
   return kLimit;
 }
 
+namespace {
+constexpr int64_t kLargePage = int64_t{2} << 20;
+}
+
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
+  // Large memory on large pages: a kernel that streams weights misses the translation buffers otherwise.
+  size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kAlignment;
   // aligned_alloc wants a multiple of the alignment; the limit keeps the rounding from overflowing.
-  size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + kAlignment - 1) / kAlignment * kAlignment;
-  return AlignedBuffer(std::aligned_alloc(kAlignment, rounded));
+  size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + alignment - 1) / alignment * alignment;
+  AlignedBuffer result(std::aligned_alloc(alignment, rounded));
+  if (result && alignment == kLargePage) madvise(result.get(), rounded, MADV_HUGEPAGE);  // a wish
+  return result;
 }
 
 AlignedBuffer allocate_aligned(int64_t bytes) {
