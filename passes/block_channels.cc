@@ -37,7 +37,7 @@ class ChannelBlocker final : public GraphRewriter {
     if (binding.cast) return std::nullopt;
     const std::string& name = op_name(binding.value);
     const Call* node = binding.value.as<Call>();
-    if (name.empty()) return std::nullopt;
+    if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
     if (name == "relax.nn.conv2d") result = convolution(*node, b);
     if (contains(kPools, name)) result = pool(*node, name, b);
@@ -50,6 +50,12 @@ class ChannelBlocker final : public GraphRewriter {
     Expr plain = to_plain(*result, b, binding.var->name);
     blocked_.insert_or_assign(plain.get(), *result);
     return plain;
+  }
+
+  void enter_branch() override { outside_.push_back(blocked_); }
+  void leave_branch() override {
+    blocked_ = std::move(outside_.back());
+    outside_.pop_back();
   }
 
  private:
@@ -191,11 +197,7 @@ class ChannelBlocker final : public GraphRewriter {
       if (!operand) return std::nullopt;
       args.push_back(*operand);
     }
-    Expr value = b.op(row.name, args, node.attrs);
-    // Operands of one channel that are images, and results of another dtype, are not for blocks.
-    std::optional<DType> dtype = tensor_dtype(value.type());
-    if (dtype != kFloat32) return std::nullopt;
-    return Blocked{value, channels};
+    return Blocked{b.op(row.name, args, node.attrs), channels};
   }
 
   // Over the whole image: the result has its channels in order again.
@@ -218,7 +220,9 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
   int64_t block_;
-  std::unordered_map<const NodeHeader*, Blocked> blocked_;  // by the image in the plain order
+  using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
+  Images blocked_;
+  std::vector<Images> outside_;  // of the branches that we are in
 };
 
 }  // namespace
