@@ -7,6 +7,7 @@
 #include "support/diagnostic.h"
 
 #include "tests/catch.h"
+#include "tests/constants.h"
 
 namespace relaxc::test {
 
@@ -41,17 +42,6 @@ struct Compiled {
   Tensor result;
   std::string report;
 };
-
-// Params from the second on become these constants.
-IRModule with_constants(IRModule module, const std::vector<Tensor>& tensors) {
-  Function main = *module.graph_function("main");
-  VarMap constants;
-  for (size_t i = 0; i < tensors.size(); ++i) constants.emplace(main.params[i + 1].get(), constant(tensors[i]));
-  main.params.erase(main.params.begin() + 1, main.params.begin() + 1 + static_cast<ptrdiff_t>(tensors.size()));
-  main.body = substitute(main.body, constants);
-  module.functions.at("main") = make_function(std::move(main));
-  return module;
-}
 
 Compiled run_with(const std::vector<ScheduleRule>& rules) {
   std::string report;
