@@ -126,7 +126,8 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
                                            {1, 32, 9, 17, 32, {1, 1}, 2, 0, 1, 1, true},
                                            {1, 3, 9, 31, 16, {3, 3}, 2, 1, 1, 1, true},
                                            {1, 32, 9, 30, 32, {3, 3}, 1, 1, 1, 32, true},
-                                           {3, 32, 1, 1, 32, {3, 3}, 1, 1, 1, 1, true}};
+                                           {3, 32, 1, 1, 32, {3, 3}, 1, 1, 1, 1, true},
+                                           {2, 128, 5, 6, 256, {3, 3}, 1, 1, 1, 1, true}};
   for (const Convolution& c : kCases) {
     CAPTURE(c.channels, c.height, c.width, c.filters, c.window, c.stride, c.groups, c.symbolic);
     Tensor x = numbers({c.batch, c.channels, c.height, c.width}, 5), b = numbers({1, c.filters, 1, 1}, 2);
