@@ -1,7 +1,8 @@
 // Expects: operators on leaves, weights folded to constants. Guarantees: float32 convolutions over images with constant
 // weights have their channels in blocks of a vector: [N, C / b, H, W, b], layout "NCHW16c" where vectors have 16 lanes.
-// Images stay so from one convolution to the next, through elementwise operators, pools, concatenations and global
-// means; what else reads one gets it in the plain order. An image of few channels (a picture) is read as it is.
+// Images stay so from one convolution to the next, through elementwise operators, pools, concatenations, resampling
+// and global means; what else reads one gets it in the plain order. An image of few channels (a picture) is read as it
+// is.
 //
 // Channels that do not fill the last block are padded where little is wasted. What stands in the padding is nobody's
 // concern: convolutions do not read it, and everything else works on each channel for itself.
@@ -37,11 +38,13 @@ class ChannelBlocker final : public GraphRewriter {
     if (binding.cast) return std::nullopt;
     const std::string& name = op_name(binding.value);
     const Call* node = binding.value.as<Call>();
-    if (name.empty()) return std::nullopt;
+    if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
     if (name == "relax.nn.conv2d") result = convolution(*node, b);
     if (contains(kPools, name)) result = pool(*node, name, b);
     if (name == "relax.concat") result = concatenation(*node, b);
+    if (name == "relax.image.resize") result = resize(*node, b);
+    if (name == "relax.nn.pad") result = pad(*node, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
     if (contains(kImageReductions, name)) return reduction(*node, name, binding, b);
@@ -52,11 +55,17 @@ class ChannelBlocker final : public GraphRewriter {
     return plain;
   }
 
+  void enter_branch() override { outside_.push_back(blocked_); }
+  void leave_branch() override {
+    blocked_ = std::move(outside_.back());
+    outside_.pop_back();
+  }
+
  private:
   int64_t num_blocks(int64_t channels) const { return (channels + block_ - 1) / block_; }
   int64_t padded(int64_t channels) const { return num_blocks(channels) * block_; }
   // Whether blocks of that many channels are worth having.
-  bool fills_blocks(int64_t channels) const { return 3 * channels >= 2 * padded(channels); }
+  bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
   const Blocked* find(const Expr& plain) const {
@@ -156,6 +165,37 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("concat", {tuple(parts)}, Attrs{{"axis", 1}}), channels};
   }
 
+  // Resampled in its lines and columns, which stand where they stood.
+  std::optional<Blocked> resize(const Call& node, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    const ShapeExpr* shape = node.args[1].as<ShapeExpr>();
+    std::vector<int64_t> axes;
+    std::vector<double> scales, roi;
+    for (auto [key, list] : {std::pair{"scales", &scales}, std::pair{"roi", &roi}}) {
+      if (const AttrValue* value = node.attrs.find(key)) from_attr(*value, *list);
+    }
+    if (const AttrValue* value = node.attrs.find("axes")) from_attr(*value, axes);
+    bool in_image = std::all_of(axes.begin(), axes.end(), [](int64_t axis) { return axis == 2 || axis == 3; });
+    if (!data || !shape || node.args.size() != 2 || !roi.empty() || axes.empty() || !in_image) return std::nullopt;
+    std::vector<Expr> dims = shape->values, blocks = *known_shape(data->value.type());
+    dims[1] = blocks[1];
+    dims.push_back(blocks[4]);
+    if (!scales.empty()) scales.push_back(1);
+    Attrs attrs = node.attrs.with("scales", to_attr(scales));
+    return Blocked{b.op("image.resize", {data->value, shape_expr(dims)}, attrs), data->channels};
+  }
+
+  // With lines and columns around it.
+  std::optional<Blocked> pad(const Call& node, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    std::vector<int64_t> widths;
+    if (const AttrValue* value = node.attrs.find("pad_width")) from_attr(*value, widths);
+    if (!data || node.args.size() != 1 || widths.size() != 8) return std::nullopt;
+    if (std::any_of(widths.begin(), widths.begin() + 4, [](int64_t width) { return width != 0; })) return std::nullopt;
+    widths.insert(widths.end(), {0, 0});
+    return Blocked{b.op("nn.pad", {data->value}, node.attrs.with("pad_width", AttrValue(widths))), data->channels};
+  }
+
   // An operand that is broadcast over the image, as it is in the blocked order.
   std::optional<Expr> broadcast(const Expr& operand, int64_t channels, Builder& b) {
     const std::vector<Expr>* known = known_shape(operand.type());
@@ -191,11 +231,7 @@ class ChannelBlocker final : public GraphRewriter {
       if (!operand) return std::nullopt;
       args.push_back(*operand);
     }
-    Expr value = b.op(row.name, args, node.attrs);
-    // Operands of one channel that are images, and results of another dtype, are not for blocks.
-    std::optional<DType> dtype = tensor_dtype(value.type());
-    if (dtype != kFloat32) return std::nullopt;
-    return Blocked{value, channels};
+    return Blocked{b.op(row.name, args, node.attrs), channels};
   }
 
   // Over the whole image: the result has its channels in order again.
@@ -218,7 +254,9 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
   int64_t block_;
-  std::unordered_map<const NodeHeader*, Blocked> blocked_;  // by the image in the plain order
+  using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
+  Images blocked_;
+  std::vector<Images> outside_;  // of the branches that we are in
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class WeightPacker final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (const Call* conv = as_call(binding.value, "relax.nn.conv2d")) {
-      auto winograd = winograd_ ? winograd_conv2d(*conv, binding, b, module_, target_) : std::nullopt;
+      auto winograd = winograd_ ? winograd_conv2d(*conv, binding, module_, target_) : std::nullopt;
       return winograd ? winograd : pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, "relax.matmul")) return pack_matmul(*matmul, binding, b);

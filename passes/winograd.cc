@@ -37,19 +37,30 @@ std::vector<Expr> result_transform(const std::vector<Expr>& m) {
   return {m[0] + times(2, sum_a) + times(0.5, sum_b), times(kB, odd_a + times(0.5, odd_b)), sum_a + sum_b,
           m[5] + times(kB, odd_b + times(0.5, odd_a))};
 }
-// G, transposed where wanted: the transform of the weights.
-Expr weight_transform(bool transposed) {
-  const double g[6][3] = {{1, 0, 0},
-                          {-1.0 / 3, -kA / 3, -1.0 / 6},
-                          {-1.0 / 3, kA / 3, -1.0 / 6},
-                          {1.0 / 3, kB / 3, 2.0 / 3},
-                          {1.0 / 3, -kB / 3, 2.0 / 3},
-                          {0, 0, 1}};
-  Tensor result = Tensor::empty(transposed ? std::vector<int64_t>{3, 6} : std::vector<int64_t>{6, 3}, kFloat32);
-  for (int64_t i = 0; i < 18; ++i) {
-    result.set_double(i, transposed ? g[i % 6][i / 6] : g[i / 3][i % 3]);
+// G g G^T for each 3x3 window g of a weight [F, C, 3, 3], as [6, 6, F / columns, C, columns]. In double: the transform
+// then adds one rounding. (As operators to be folded it would be ten times slower to compile.)
+Tensor transform_weight(const Tensor& weight, int64_t columns) {
+  constexpr double kG[6][3] = {{1, 0, 0},
+                               {-1.0 / 3, -kA / 3, -1.0 / 6},
+                               {-1.0 / 3, kA / 3, -1.0 / 6},
+                               {1.0 / 3, kB / 3, 2.0 / 3},
+                               {1.0 / 3, -kB / 3, 2.0 / 3},
+                               {0, 0, 1}};
+  int64_t filters = weight.shape()[0], channels = weight.shape()[1], windows = filters * channels;
+  Tensor result = Tensor::empty({kPatch, kPatch, filters / columns, channels, columns}, kFloat32);
+  for (int64_t at = 0; at < windows; ++at) {
+    int64_t filter = at / columns / channels * columns + at % columns, channel = at / columns % channels;
+    const float* g = weight.data<float>() + (filter * channels + channel) * 9;
+    for (int64_t r = 0; r < kPatch; ++r) {
+      double row[3];
+      for (int64_t x = 0; x < 3; ++x) row[x] = kG[r][0] * g[x] + kG[r][1] * g[3 + x] + kG[r][2] * g[6 + x];
+      for (int64_t s = 0; s < kPatch; ++s) {
+        double u = kG[s][0] * row[0] + kG[s][1] * row[1] + kG[s][2] * row[2];
+        result.data<float>()[(r * kPatch + s) * windows + at] = static_cast<float>(u);
+      }
+    }
   }
-  return constant(result);
+  return result;
 }
 
 struct Winograd {
@@ -137,8 +148,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
          (patches >= kManyPatches || weight_bytes <= kSmallWeightBytes);
 }
 
-std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& b, IRModule& module,
-                                    const Target& target) {
+std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {
   const Attrs& attrs = conv.attrs;
   int64_t lanes = target.vector_lanes(32);
   std::string layout = fmt::format("NCHW{}c", lanes);
@@ -159,12 +169,8 @@ std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Bu
   int64_t columns = choose_column_tile(shape[0], static_cast<int>(lanes)).columns();
   Winograd winograd{*data, *out, padding[0], padding[1], shape[1], shape[0], columns};
 
-  Expr left = b.op("matmul", {weight_transform(false), conv.args[1]});
-  Expr both = b.op("matmul", {left, weight_transform(true)});
-  Expr apart = b.op("reshape", {both, shape_expr({int_imm(shape[0] / columns), int_imm(columns), int_imm(shape[1]),
-                                                  int_imm(kPatch), int_imm(kPatch)})});
-  Expr packed = b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{3, 4, 0, 2, 1})}});
-  return make_call_tir(module, "conv2d_winograd", winograd.program(), {conv.args[0], packed}, {binding.value.type()},
+  return make_call_tir(module, "conv2d_winograd", winograd.program(),
+                       {conv.args[0], constant(transform_weight(weight->data, columns))}, {binding.value.type()},
                        binding.var.span());
 }
 

@@ -13,8 +13,7 @@ namespace relaxc {
 //
 // Error: 1e-6 to 3e-6 of the largest result for data and weights between -1 and 1 and up to 320 channels, growing with
 // the root of their number: what direct sums of float32 have, or twice that.
-std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, Builder& builder, IRModule& module,
-                                    const Target& target);
+std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target);
 
 // Whether it is faster than the direct convolution; `out` are the dims of the result. It is, by a factor of 2 or 3, but
 // for few patches that do not pay for reading 36 instead of 9 weights: measured, 256 channels at 7x7 and 512 at 10x10

@@ -84,13 +84,14 @@ Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
   return anchor;
 }
 
-// The padded copy of the image: whole vectors of a row over the threads.
+// The padded copy of the image: whole vectors of lines over the threads, or of planes where lines are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
   Loops loops = sch.get_loops(pad);
   LoopRV inner = loops.back();
   if (loops.size() == 4) inner = sch.split(inner, {std::nullopt, lanes})[1];
   sch.vectorize(inner);
-  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + 3)));
+  bool constant = as_int(cast<For>(sch.get(loops[2]))->extent).has_value();
+  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + (constant ? 3 : 2))));
 }
 
 // A window of one pixel with a stride: the pixels that it reads are copied close together, for all filters.
@@ -117,11 +118,16 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
       choose_convolution_tile(*conv.extent(1), conv.extent(2), conv.extent(3), conv.depthwise, target);
   Blocks behind = sch.merge_epilogue(rv);
   // The padding becomes conditions, of which lowering rids all but the first and last columns of the window. Wide
-  // windows have too many of these: they read a padded copy.
+  // windows have too many of these, and where the image ends in a tile is only known for constant extents: they read a
+  // padded copy, depthwise of the one block of channels.
   bool narrow = conv.depthwise || conv.extent(conv.column_axis()).value_or(kNarrowWindow + 1) <= kNarrowWindow;
-  for (const BlockRV& producer : sch.get_producers(rv)) {
-    narrow ? sch.compute_inline(producer) : schedule_padding(sch, producer, target.vector_lanes(32));
+  bool by_conditions = narrow && conv.extent(2) && conv.extent(3);
+  Blocks padding = sch.get_producers(rv);
+  for (const BlockRV& block : padding) {
+    if (by_conditions) sch.compute_inline(block);
+    if (!by_conditions && !conv.depthwise) schedule_padding(sch, block, target.vector_lanes(32));
   }
+  bool pads_blocks = !by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
   Loops filters = sch.split(conv.filters(), {std::nullopt, tile.vectors});
@@ -143,8 +149,11 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   order.insert(order.end(), window.begin(), window.end());
   order.insert(order.end(), {y[1], x[1], filters[1], conv.lanes()});
   sch.reorder(order);
-  for (auto [axis, loop] : {std::pair{2, y[0]}, std::pair{3, x[0]}}) {
-    if (!conv.extent(static_cast<size_t>(axis))) sch.annotate(loop, "exact_tails", true);
+  if (!conv.extent(3)) sch.annotate(x[0], "exact_tails", true);  // symbolic lines are one by one
+
+  if (pads_blocks) {
+    sch.compute_at(padding[0], filters[0]);
+    sch.vectorize(sch.get_loops(padding[0]).back());
   }
 
   // The tile's sums live in registers; the last block behind takes them from there.
@@ -161,7 +170,8 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   sch.vectorize(conv.lanes());
   sch.decompose_reduction(rv, window[0]);
 
-  Loops shared(outer.begin(), outer.begin() + (whole_lines && !streams_weights && !streams_image ? 3 : 2));
+  bool shares_both = whole_lines && !streams_weights && !streams_image && !pads_blocks;
+  Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
   LoopRV parallel = sch.fuse(shared);
   if (streams_weights) sch.annotate(parallel, "prefetch", AttrList{(*conv.weight)->buffer->name});
   sch.parallel(parallel);
