@@ -34,6 +34,7 @@ const LoweringStep kSteps[] = {
     {"compact_buffers", compact_buffers},
     {"double_buffer", double_buffer},
     {"partition_loops", partition_loops},
+    {"hoist_conditions", hoist_conditions},
     {"prefetch", prefetch},
     {"flatten_buffers", flatten_buffers},
     {"simplify", simplify_program},

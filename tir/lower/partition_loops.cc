@@ -117,15 +117,6 @@ class Replacer final : public Rewriter {
   const std::unordered_map<const NodeHeader*, Expr>& by_;
 };
 
-// Memory alone does nothing.
-bool is_empty(const Stmt& s) {
-  bool acts = false;
-  walk(
-      s, [&](const BufferStore&) { acts = true; }, [&](const Evaluate&) { acts = true; },
-      [&](const Assert&) { acts = true; }, [&](const While&) { acts = true; });
-  return !acts;
-}
-
 class Partitioner {
  public:
   explicit Partitioner(Analyzer facts) : facts_(std::move(facts)) {}
@@ -229,11 +220,12 @@ class Partitioner {
       replaced.emplace(cut.condition.get(), bool_imm(false));
       live = larger(live, facts_.simplify(floor_div(cut.best, -cut.scale) + 1));
     }
-    if (replaced.empty() || !is_empty(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
+    if (replaced.empty() || !does_nothing(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
     return smaller(live, end);
   }
 
-  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range go.
+  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range, or
+  // nothing of a short one, go.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
     Expr end = facts_.simplify(loop.min + loop.extent);
     Part interior{loop.min, end};
@@ -249,7 +241,8 @@ class Partitioner {
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
       if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
-      if (first && count && from && to && 2 * (*to - *from) < *count) continue;
+      int64_t least = count && *count < kFewIterations ? 1 : (count.value_or(0) + 1) / 2;
+      if (first && count && from && to && *to - *from < least) continue;
       interior = narrower;
       symbolic += !known && moves;
       kept.push_back(std::move(cut));
@@ -295,8 +288,8 @@ class Partitioner {
     }
     to = std::max(from, to);
     Expr low = int_imm(from), high = int_imm(to), end = int_imm(*first + *count);
-    if (from > *first && !is_empty(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
-    if (to < *first + *count && !is_empty(simplify(part(s, {high, end}), facts_))) high = end;
+    if (from > *first && !does_nothing(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
+    if (to < *first + *count && !does_nothing(simplify(part(s, {high, end}), facts_))) high = end;
     if (same_node(low, loop.min) && same_node(high, end)) return whole(s);
     Stmt trimmed = simplify(part(s, {low, high}), facts_);
     return trimmed.is<For>() ? whole(trimmed) : visit(trimmed);
@@ -328,7 +321,7 @@ class Partitioner {
       }
       Stmt body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), at}});
       std::optional<Stmt> others;
-      if (!is_empty(tails)) others = tails;
+      if (!does_nothing(tails)) others = tails;
       tails = make(IfThenElse{equal(rest, int_imm(r)), body, others}, s.span());
     }
     Expr end = facts_.simplify(loop.min + loop.extent);

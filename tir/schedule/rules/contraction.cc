@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "tir/schedule/loops.h"
+#include "tir/schedule/rules/convolution.h"
 
 namespace relaxc {
 
@@ -283,7 +284,7 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
     if (!tile) fail(block.span(), "no operand lies in panels of a tile's columns");
     schedule_contraction(sch, anchor, *tile);
   };
-  return {{"contraction", "", "matmul", {}, contraction}};
+  return {{"contraction", "", "matmul", {}, contraction}, convolution_rule(target)};
 }
 
 }  // namespace relaxc
