@@ -97,6 +97,12 @@ Value FunctionEmitter::builtin(const Call& op, const Expr& node) {
     return b_.CreateBitCast(value, type);
   }
   if (name == "tir.prefetch") return prefetch(op, node);
+  if (name == "tir.vscale") return b_.CreateIntrinsic(llvm::Intrinsic::vscale, {ops_.type(dtype_of(node))}, {});
+  if (name == "tir.get_active_lane_mask") {
+    Value first = int64(op.args[0]), end = int64(op.args[1]);
+    return b_.CreateIntrinsic(llvm::Intrinsic::get_active_lane_mask, {ops_.type(dtype_of(node)), first->getType()},
+                              {first, end});
+  }
   if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_intrinsic(op, node);
   fail_unsupported(node.span(), "{} in a tensor program", name);
 }

@@ -51,17 +51,12 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
         return b_.CreateSelect(condition, a, expr(op.b));
       },
       [&](const Ramp& op) {
-        llvm::SmallVector<llvm::Constant*> steps;
-        DType dtype = dtype_of(op.base);
-        for (int64_t i = 0; i < op.lanes; ++i) {
-          steps.push_back(llvm::cast<llvm::Constant>(ops_.int_constant(i, dtype)));
-        }
-        int lanes = static_cast<int>(op.lanes);
+        int lanes = dtype_of(node).lanes;
         Value base = ops_.splat(expr(op.base), lanes);
         Value stride = ops_.splat(expr(op.stride), lanes);
-        return b_.CreateAdd(base, b_.CreateMul(llvm::ConstantVector::get(steps), stride));
+        return b_.CreateAdd(base, b_.CreateMul(b_.CreateStepVector(ops_.type(dtype_of(node))), stride));
       },
-      [&](const Broadcast& op) { return ops_.splat(expr(op.value), static_cast<int>(op.lanes)); },
+      [&](const Broadcast& op) { return ops_.splat(expr(op.value), dtype_of(node).lanes); },
       [&](const Let& op) {
         if (is_index(op.value)) index_vars_.insert(op.var.get());
         variables_[op.var.get()] = expr(op.value);

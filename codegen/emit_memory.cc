@@ -16,6 +16,10 @@ constexpr int64_t kMaxLocalBuffer = 64 << 10;  // the same for buffers of scope 
 constexpr int64_t kMaxStack = 256 << 10;       // bytes of all buffers of a function
 constexpr uint64_t kBufferAlignment = 64;
 
+llvm::Align element_alignment(DType dtype) {
+  return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+}
+
 // offset[lane] = base + lane * stride.
 struct Affine {
   Expr base;
@@ -149,6 +153,17 @@ Value FunctionEmitter::lane_offset(const Place& place, int lane) {
   return b_.CreateAdd(place.offset, b_.getInt64(static_cast<uint64_t>(*place.stride * lane)));
 }
 
+// One address per lane.
+Value FunctionEmitter::pointers(const Buffer& buffer, const Place& place) {
+  Value offsets = place.offset;
+  if (place.stride) {
+    DType dtype = kInt64.with_lanes(place.lanes);
+    Value steps = b_.CreateMul(b_.CreateStepVector(ops_.type(dtype)), ops_.int_constant(*place.stride, dtype));
+    offsets = b_.CreateAdd(ops_.splat(offsets, place.lanes), steps);
+  }
+  return b_.CreateGEP(ops_.memory_type(buffer_type(buffer).dtype.element()), variable(buffer), offsets);
+}
+
 // Masked accesses may form addresses outside of the buffer.
 Value FunctionEmitter::pointer(const Buffer& buffer, Value offset, bool in_range) {
   llvm::Type* element = ops_.memory_type(buffer_type(buffer).dtype.element());
@@ -164,11 +179,11 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
   }
   if (!mask_) return active;
   Value outer = mask_;
-  int mask_lanes = static_cast<int>(llvm::cast<llvm::FixedVectorType>(outer->getType())->getNumElements());
   if (lanes == 1) {
     outer = b_.CreateOrReduce(outer);
   } else {
-    CHECK(mask_lanes == lanes, "{}: an access of {} lanes under a condition of {}", kernel_.symbol, lanes, mask_lanes);
+    CHECK(outer->getType() == ops_.type(kBool.with_lanes(lanes)),
+          "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
   }
   return active ? b_.CreateAnd(active, outer) : outer;
 }
@@ -177,7 +192,7 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
 
 Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask) {
   llvm::Type* type = ops_.memory_type(dtype);
-  llvm::Align alignment(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+  llvm::Align alignment = element_alignment(dtype);
   Value address = pointer(buffer, offset, mask == nullptr);
   if (!mask) return ops_.from_memory(b_.CreateAlignedLoad(type, address, alignment), dtype);
   return ops_.from_memory(b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)),
@@ -201,6 +216,11 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
     Value all = ops_.splat(load_scalar(load.buffer, where.offset, dtype, condition), where.lanes);
     return active ? b_.CreateSelect(active, all, llvm::Constant::getNullValue(all->getType())) : all;
   }
+  if (dtype.is_scalable()) {
+    Value all = b_.CreateMaskedGather(ops_.memory_type(dtype), pointers(load.buffer, where), element_alignment(dtype),
+                                      active, llvm::Constant::getNullValue(ops_.memory_type(dtype)));
+    return ops_.from_memory(all, dtype);
+  }
   Value result = llvm::PoisonValue::get(ops_.type(dtype));
   for (int lane = 0; lane < where.lanes; ++lane) {
     Value condition = active ? b_.CreateExtractElement(active, static_cast<uint64_t>(lane)) : nullptr;
@@ -211,7 +231,7 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
 }
 
 void FunctionEmitter::store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask) {
-  llvm::Align alignment(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
+  llvm::Align alignment = element_alignment(dtype);
   Value stored = ops_.to_memory(value, dtype);
   Value address = pointer(buffer, offset, mask == nullptr);
   if (mask) {
@@ -242,6 +262,11 @@ void FunctionEmitter::store_stmt(const BufferStore& store) {
   if (where.lanes == 1) return store_lane(where.offset, value, active);
   if (where.stride == 1) return store_contiguous(store.buffer, where.offset, value, dtype, active);
   // In the order of the lanes: of equal addresses the last one wins.
+  if (dtype.is_scalable()) {
+    b_.CreateMaskedScatter(ops_.to_memory(value, dtype), pointers(store.buffer, where), element_alignment(dtype),
+                           active);
+    return;
+  }
   for (int lane = 0; lane < where.lanes; ++lane) {
     uint64_t position = static_cast<uint64_t>(lane);
     Value condition = active ? b_.CreateExtractElement(active, position) : nullptr;

@@ -15,8 +15,13 @@ using Value = llvm::Value*;
 
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
+// Lanes as DType counts them.
+llvm::ElementCount element_count(int lanes) {
+  bool scalable = lanes >= DType::kScalable;
+  return llvm::ElementCount::get(static_cast<unsigned>(scalable ? lanes - DType::kScalable : lanes), scalable);
+}
 llvm::Type* with_lanes(llvm::Type* element, int lanes) {
-  return lanes == 1 ? element : static_cast<llvm::Type*>(llvm::FixedVectorType::get(element, lanes));
+  return lanes == 1 ? element : static_cast<llvm::Type*>(llvm::VectorType::get(element, element_count(lanes)));
 }
 
 // The constant in every lane, or null.
@@ -74,9 +79,7 @@ Value ValueEmitter::float_constant(double value, DType dtype) const {
   if (dtype.bits == 16) return llvm::ConstantInt::get(type(dtype), float_to_half(single));
   return llvm::ConstantFP::get(type(dtype), value);
 }
-Value ValueEmitter::splat(Value scalar, int lanes) {
-  return b_.CreateVectorSplat(static_cast<unsigned>(lanes), scalar);
-}
+Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat(element_count(lanes), scalar); }
 
 // ---- Binary
 
@@ -410,6 +413,8 @@ Value ValueEmitter::call_libm(const std::string& function, const std::vector<Val
   declaration->addFnAttr(llvm::Attribute::WillReturn);
   if (!type->isVectorTy()) return b_.CreateCall(callee, args);
   Value result = llvm::PoisonValue::get(type);
+  if (llvm::isa<llvm::ScalableVectorType>(type))
+    fail_unsupported({}, "function '{}' of libm on a vector of scalable length", function);
   unsigned lanes = llvm::cast<llvm::FixedVectorType>(type)->getNumElements();
   for (unsigned lane = 0; lane < lanes; ++lane) {
     std::vector<Value> scalars;

@@ -66,6 +66,7 @@ class FunctionEmitter {
   };
   Place place(const Buffer& buffer, const std::vector<Expr>& indices);
   Value lane_offset(const Place& place, int lane);
+  Value pointers(const Buffer& buffer, const Place& place);
   Value pointer(const Buffer& buffer, Value offset, bool in_range);
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);

@@ -2,11 +2,13 @@
 
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <cstddef>
 
 #include "codegen/function_emitter.h"
+#include "codegen/target.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
@@ -294,7 +296,26 @@ void FunctionEmitter::return_if(Value condition, Value status, const char* messa
 
 // ---- The ABI
 
+namespace {
+
+// LLVM ends the process over vectors of scalable length that the target lacks.
+void check_scalable(const PrimFuncRef& function, const Target& target) {
+  if (llvm::Triple(target.triple).isAArch64() && has_features(target, "sve")) return;
+  walk_nodes(function, [&](const NodeRef& node) {
+    if (!is_expr_kind(node.kind())) return true;
+    Expr e = cast_handle<Expr>(node);
+    const PrimType* type = e.type().as<PrimType>();
+    if (op_name(e) == "tir.vscale" || (type && type->dtype.is_scalable()))
+      fail_unsupported(node.span(), "vectors of scalable length need a processor with sve; the target is {} {}",
+                       target.triple, target.cpu);
+    return true;
+  });
+}
+
+}  // namespace
+
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target) {
+  check_scalable(function, target);
   std::vector<Buffer> buffers = buffer_params(function);
   Variables scalars = scalar_arguments(function);
   KernelState kernel{module, target, symbol, function->attrs.get_bool("tir.noalias", true), 0, {}};

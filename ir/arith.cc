@@ -1,7 +1,7 @@
 // The simplifier. Rules, in the order they apply to a floor-div or floor-mod of P by D:
 //   constants fold; x // 1, x % 1; (x // a) // b = x // (a*b);
 //   P = D*Q + R: P // D = Q + R // D, P % D = R % D      (D a constant or a product of atoms)
-//   0 <= R < D: R // D = 0, R % D = R
+//   0 <= R < D: R // D = 0, R % D = R; -D <= R < 0: R // D = -1, R % D = R + D
 //   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
 //   R = g*X + Y, D = g*E, 0 <= Y < g: R // D = X // E, R % D = g*(X % E) + Y
 // and to sums: c*(x // c) + x % c = x.
@@ -26,14 +26,20 @@ bool is_index(const Expr& expr) {
   return type && (type->dtype == kInt32 || type->dtype == kInt64);
 }
 
+// Any number that the machine has; index arithmetic may count on it as on a dim.
+bool is_vscale(const Expr& expr) {
+  const Cast* cast = expr.as<Cast>();
+  return op_name(cast ? cast->value : expr) == "tir.vscale";
+}
+constexpr int64_t kMostVscale = 1024;  // RISC-V: registers of 65536 bits; SVE stops at 16
 constexpr int kMostDivisionSteps = 8;
 
 // Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
 bool holds_data(const Expr& expr) {
   bool found = false;
   walk(
-      expr, [&](const BufferLoad&) { found = true; }, [&](const Call&) { found = true; },
-      [&](const Cast&) { found = true; });
+      expr, [&](const BufferLoad&) { found = true; }, [&](const Ref<Call>& call) { found = found || !is_vscale(call); },
+      [&](const Ref<Cast>& cast) { found = found || !is_vscale(cast); });
   return found;
 }
 bool holds_data(const Poly& poly) {
@@ -178,17 +184,24 @@ class Simplifier {
           (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
         return true;
     }
-    // x - (c - 1) <= c * (x // c) <= x.
+    // x - (c - 1) <= c * (x // c) <= x, where c is a constant or a product of atoms.
     for (const Term& term : sum.terms()) {
-      const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
-      auto divisor = node && node->op == BinaryOp::kFloorDiv ? as_int(node->b) : std::nullopt;
-      if (!divisor || *divisor <= 0 || term.factor % *divisor != 0) continue;
-      Poly quotient;
-      quotient.add(term.atoms, term.factor);
-      Poly dividend = stored(node->a);
-      if (term.factor > 0) dividend = dividend.plus(Poly::constant(1 - *divisor));
-      Poly least = sum.plus(quotient, -1).plus(dividend, term.factor / *divisor);
-      if (non_negative(least, depth + 1)) return true;
+      for (const Expr& atom : term.atoms) {
+        const Binary* node = atom.as<Binary>();
+        if (!node || node->op != BinaryOp::kFloorDiv) continue;
+        Poly divisor = stored(node->b);
+        if (divisor.terms().size() != 1 || bounds(divisor).min < 1) continue;
+        const Term& by = divisor.terms()[0];
+        auto others = divide(term.atoms, {atom});
+        auto rest = others ? divide(*others, by.atoms) : std::nullopt;
+        if (!rest || !rest->empty() || term.factor % by.factor != 0) continue;
+        Poly quotient;
+        quotient.add(term.atoms, term.factor);
+        Poly dividend = stored(node->a);
+        if (term.factor > 0) dividend = dividend.plus(Poly::constant(1)).plus(divisor, -1);
+        Poly least = sum.plus(quotient, -1).plus(dividend, term.factor / by.factor);
+        if (non_negative(least, depth + 1)) return true;
+      }
     }
     for (const Term& term : sum.terms()) {
       if (term.atoms.size() != 1) continue;
@@ -250,6 +263,7 @@ class Simplifier {
 
   Interval atom_bounds(const Expr& atom) const {
     if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
+    if (is_vscale(atom)) return {1, kMostVscale};
     if (const Binary* node = atom.as<Binary>()) {
       if (!is_index(node->a)) return {};
       Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
@@ -387,6 +401,9 @@ class Simplifier {
         rest.add(term.atoms, term.factor);
       }
     }
+    // -D <= R < 0, of a D that is not a constant: one D less.
+    if (!divisor && bounds(rest).max < 0 && bounds(b).min >= 1 && non_negative(rest.plus(b)))
+      return {recombine(quotient.plus(Poly::constant(-1))), rest.plus(b)};
     Division inner = remainder_division(rest, b, divisor, dtype);
     return {recombine(quotient.plus(inner.quotient)), inner.remainder};
   }

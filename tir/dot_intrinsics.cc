@@ -31,6 +31,9 @@ constexpr DotIntrinsic kRows[] = {
     {"llvm.x86.avx512bf16.dpbf16ps.256", f32(8), bf16(16), bf16(16), 2, true},
     {"llvm.x86.avx512bf16.dpbf16ps.128", f32(4), bf16(8), bf16(8), 2, true},
     {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true},
+    // Of vscale parts, each as these lanes say.
+    {"llvm.aarch64.sve.sdot.nxv4i32", s32(4), s8(16), s8(16), 4, true},
+    {"llvm.aarch64.sve.udot.nxv4i32", u32(4), u8(16), u8(16), 4, true},
     {"llvm.aarch64.neon.udot.v4i32.v16i8", u32(4), u8(16), u8(16), 4, true},
     {"llvm.aarch64.neon.usdot.v4i32.v16i8", s32(4), u8(16), s8(16), 4, true},
 };

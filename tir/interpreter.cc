@@ -3,6 +3,7 @@
 #include "support/checked_math.h"
 #include "tir/interpreter_internal.h"
 #include "tir/lower/lower.h"
+#include "tir/scalable.h"
 
 namespace relaxc {
 
@@ -158,8 +159,11 @@ void Interpreter::State::finish() {
   body->run(frame);
 }
 
+// Vectors of scalable length are as long here: twice the shortest, so that it matters.
+constexpr int kVscale = 2;
+
 Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
-    : state_(std::make_unique<State>(std::move(function), options)) {
+    : state_(std::make_unique<State>(with_vscale(function, kVscale), options)) {
   state_->compile();
 }
 Interpreter::~Interpreter() = default;

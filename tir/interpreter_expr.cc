@@ -135,8 +135,9 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     X(kFloorDiv)
     X(kFloorMod)
     X(kMin)
-    X(kMax) X(kEQ) X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft)
-        X(kShiftRight)
+    X(kMax)
+    X(kEQ)
+    X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
 #undef X
   }
   CHECK(false, "unknown binary operation");
@@ -347,9 +348,6 @@ CodePtr Compiler::expr(const Expr& whole) {
   auto unsupported = [&](const auto&) -> CodePtr {
     fail_unsupported(whole.span(), "interpreter: {} has no scalar value", kind_name(whole.kind()));
   };
-  const PrimType* type = whole.type().as<PrimType>();
-  if (type && type->dtype.is_scalable())
-    fail_unsupported(whole.span(), "interpreter: a vector of scalable length ({})", to_string(type->dtype));
   return match(
       whole, [](const IntImm& node) -> CodePtr { return std::make_unique<IntConst>(node.value); },
       [](const FloatImm& node) -> CodePtr { return std::make_unique<FloatConst>(node.value); },
@@ -433,14 +431,17 @@ CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
   const DotIntrinsic* row = name ? find_dot_intrinsic(name->value) : nullptr;
   if (!row) fail_unsupported(whole.span(), "interpreter: {} of {}", op_name(whole), debug_print(node.args[0]));
   size_t first = node.args.size() > 1 && node.args[1].is<IntImm>() ? 2 : 1;
-  if (node.args.size() - first != (row->accumulates ? 3 : 2) || dtype_of(whole) != row->result)
+  // Those of scalable vectors work on several parts.
+  int parts = row->name.starts_with("llvm.aarch64.sve.") ? dtype_of(whole).lanes / row->result.lanes : 1;
+  auto all = [&](DType part) { return part.with_lanes(part.lanes * parts); };
+  if (node.args.size() - first != (row->accumulates ? 3 : 2) || dtype_of(whole) != all(row->result))
     fail(whole.span(), "intrinsic '{}' gives {} from {}{} and {}", row->name, to_string(row->result),
          row->accumulates ? to_string(row->result) + ", " : "", to_string(row->a), to_string(row->b));
   auto code = std::make_unique<DotCode>();
   code->row = row;
-  if (row->accumulates) code->accumulator = reinterpret(node.args[first++], row->result);
-  code->a = reinterpret(node.args[first], row->a);
-  code->b = reinterpret(node.args[first + 1], row->b);
+  if (row->accumulates) code->accumulator = reinterpret(node.args[first++], all(row->result));
+  code->a = reinterpret(node.args[first], all(row->a));
+  code->b = reinterpret(node.args[first + 1], all(row->b));
   return code;
 }
 

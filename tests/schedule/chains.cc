@@ -184,6 +184,12 @@ class Chain {
           sch_.split(pick(loops), {std::nullopt, sch_.sample_categorical({2, 4, 8}, {0.5, 0.25, 0.25})});
         }
         return;
+      case 39:
+        sch_.rolling_buffer(block, 0);
+        return;
+      case 40:
+        roll(block);
+        return;
       default:
         return;
     }
@@ -192,7 +198,18 @@ class Chain {
   int steps() const { return static_cast<int>(sch_.trace().simplified().steps.size()); }
 
  private:
-  static constexpr size_t kChoices = 39;
+  static constexpr size_t kChoices = 41;
+  // A reader in tiles and what it reads computed there: windows that slide.
+  void roll(const BlockRV& block) {
+    Blocks consumers = sch_.get_consumers(block);
+    if (consumers.empty()) return;
+    Loops around = sch_.get_loops(pick(consumers));
+    if (around.empty()) return;
+    LoopRV loop = pick(around);
+    if (below(2)) loop = sch_.split(loop, {std::nullopt, static_cast<int64_t>(2 + below(3))})[0];
+    sch_.compute_at(block, loop);
+    sch_.rolling_buffer(block, 0);
+  }
   size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
   template <class T>
   const T& pick(const std::vector<T>& items) {

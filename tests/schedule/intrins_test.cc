@@ -49,6 +49,8 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
   for (const std::string& name : table.names()) {
     INFO(name);
     const TensorIntrin& intrin = *table.find(name);
+    // Those of scalable length need a loop for what does not fill a vector: tests/codegen/aarch64_test.cc.
+    if (!as_int(buffer_type(buffer_params(intrin.description)[1]).shape[0])) continue;
     std::string problem = compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 7,
                                            {.compile = runs_here(tensorized(intrin, table))});
     CHECK(problem == "");

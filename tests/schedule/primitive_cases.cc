@@ -63,8 +63,88 @@ constexpr const char* kStrided =
             vi = T.axis.spatial(8, i)
             B[vi] = A[vi * 2 + 1] + A[vi * 2 + 1]
 )";
+constexpr const char* kStencilParams = "A: T.Buffer((12, 8), \"float32\"), C: T.Buffer((10, 8), \"float32\")";
+constexpr const char* kStencil =
+    R"(    B = T.alloc_buffer((12, 8))
+    for i, j in T.grid(12, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(10, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
+)";
+constexpr const char* kFirstOfLargestParams =
+    "A: T.Buffer((8, 4, 4), \"float32\"), at: T.Buffer((8,), \"int64\"), best: T.Buffer((8,), \"float32\")";
+constexpr const char* kFirstOfLargest =
+    R"(    for i, j, k in T.grid(8, 4, 4):
+        with T.block("argmax"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                at[vi] = T.int64(0)
+                best[vi] = T.float32(-100)
+            at[vi] = T.Select(A[vi, vj, vk] > best[vi], T.Cast("int64", vj * 4 + vk), at[vi])
+            best[vi] = T.Select(A[vi, vj, vk] > best[vi], A[vi, vj, vk], best[vi])
+)";
+constexpr const char* kElementwiseInTile =
+    R"(    B = T.alloc_buffer((12, 8))
+    for i in range(12):
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for j in range(8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] + T.float32(1)
+)";
 
 const PrimitiveCase kCases[] = {
+    {"rolling_buffer", kStencilParams, "", kStencil,
+     R"(b = sch.get_block("B")
+i, j = sch.get_loops(sch.get_block("C"))
+sch.compute_at(b, i)
+sch.rolling_buffer(b, 0))",
+     R"(    # with T.block("root"):
+    B = T.alloc_buffer((3, 8))
+    for i in range(10):
+        for ax0, ax1 in T.grid(3, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(12, ax0 + i)
+                vj = T.axis.spatial(8, ax1)
+                T.where(i == 0 or ax0 >= 2)
+                T.reads(A[vi, vj])
+                T.writes(B[vi % 3, vj])
+                B[vi % 3, vj] = A[vi, vj] * T.float32(2.0)
+        for j in range(8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads(B[0:3, vj])
+                T.writes(C[vi, vj])
+                C[vi, vj] = B[vi % 3, vj] + B[(vi + 2) % 3, vj]
+)",
+     R"(sch.rolling_buffer(sch.get_block("B"), 0))",
+     "rolling_buffer: block 'B' and the readers of 'B' share no loop (compute_at makes one)"},
+    {"rolling_buffer where nothing slides", kElementwiseParams, "", kElementwiseInTile, "", kElementwiseInTile,
+     R"(sch.rolling_buffer(sch.get_block("B"), 0))",
+     "rolling_buffer: what iterations of loop 'i' make of 'B' does not overlap: steps of 1, T.int32(1) rows"},
+    {"reorder of spatial loops around a search for the first", kFirstOfLargestParams, "", kFirstOfLargest,
+     R"(i, j, k = sch.get_loops(sch.get_block("argmax"))
+sch.reorder(j, i, k))",
+     R"(    for j, i, k in T.grid(4, 8, 4):
+        with T.block("argmax"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                at[vi] = T.int64(0)
+                best[vi] = T.float32(-100)
+            at[vi] = T.Select(A[vi, vj, vk] > best[vi], T.Cast("int64", vj * 4 + vk), at[vi])
+            best[vi] = T.Select(A[vi, vj, vk] > best[vi], A[vi, vj, vk], best[vi])
+)",
+     R"(i, j, k = sch.get_loops(sch.get_block("argmax"))
+sch.reorder(k, j))",
+     "reorder: the result of block 'argmax' depends on the order of its reduce loops (of equal elements the first "
+     "counts, or the like)"},
     {"transform_layout", kElementwiseParams, "", kElementwise,
      R"(b = sch.get_block("B")
 sch.transform_layout(b, ("write", 0), lambda i, j: (i // 4, j, i % 4)))",

@@ -2,7 +2,9 @@
 // qualifies when every element that an iteration reads was written earlier in the same iteration:
 //   a write at indices that run over a box, densely and one loop per digit, has written the elements of the box that
 //   its conditions let through; conditions are rephrased over the element (i * 13 + ii < m becomes x < m);
-//   a write under `k == first` (the init of a reduction) happened before all later iterations of k.
+//   a write under `k == first` (the init of a reduction) happened before all later iterations of k;
+//   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out what the iteration of t before has
+//   made. In a ring, rows count on: what stands at row % size is taken for the row.
 #include <algorithm>
 
 #include "ir/intrinsics.h"
@@ -155,13 +157,22 @@ size_t common_prefix(const Path& a, const Path& b) {
 class Coverage {
  public:
   Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
-      : write_(write), read_(read), outer_(outer), facts_(facts), indices_(write.indices) {
+      : write_(write), read_(read), outer_(outer), facts_(facts), indices_(write.indices), wanted_(read.indices) {
     for (const Frame& frame : read.path) {
       if (frame.condition) facts_.assume(*frame.condition);
     }
     for (size_t d = 0; d < shape.size(); ++d) {
-      facts_.assume(read.indices[d] < cast_to(shape[d], dtype_of(read.indices[d])));
-      facts_.assume(read.indices[d] >= int_imm(0, dtype_of(read.indices[d])));
+      const Binary *made = indices_[d].as<Binary>(), *wanted = wanted_[d].as<Binary>();
+      bool is_ring = made && wanted && made->op == BinaryOp::kFloorMod && wanted->op == BinaryOp::kFloorMod &&
+                     facts_.can_prove_equal(made->b, wanted->b);
+      if (is_ring) {
+        Expr row = made->a, wanted_row = wanted->a;
+        indices_[d] = row;
+        wanted_[d] = wanted_row;
+        continue;
+      }
+      facts_.assume(wanted_[d] < cast_to(shape[d], dtype_of(wanted_[d])));
+      facts_.assume(wanted_[d] >= int_imm(0, dtype_of(wanted_[d])));
     }
   }
 
@@ -174,6 +185,7 @@ class Coverage {
         for (Expr& c : scheduling::conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
       }
     }
+    std::erase_if(conditions_, [&](const Expr& condition) { return made_before(condition, shared); });
     if (!at_first_iteration(shared)) return false;
     for (size_t i = shared; i < write_.path.size(); ++i) {
       if (const auto& loop = write_.path[i].loop)
@@ -188,6 +200,59 @@ class Coverage {
     VarRef var;
     Expr min, extent;
   };
+
+  // `t == first or row >= end`, t a loop that both are in: rows below the end are of the window that the iteration of t
+  // before had, which by the same argument are there, and the first iteration makes all of its window.
+  bool made_before(const Expr& condition, size_t shared) {
+    const Binary* either = condition.as<Binary>();
+    if (!either || either->op != BinaryOp::kOr) return false;
+    for (size_t i = outer_; i < shared; ++i) {
+      const auto& loop = write_.path[i].loop;
+      if (!loop || !mentions(either->a, {(*loop)->var.get()})) continue;
+      if (facts_.can_prove(substitute(either->a, {{(*loop)->var.get(), (*loop)->min}}))) return slides(i, either->b);
+    }
+    return false;
+  }
+  bool slides(size_t at, const Expr& is_new) const {
+    const VarRef& t = (*write_.path[at].loop)->var;
+    std::unordered_set<const NodeHeader*> moving{t.get()}, inside;
+    RunningVars running;
+    size_t shared = common_prefix(write_.path, read_.path);
+    for (size_t i = at + 1; i < write_.path.size(); ++i) {
+      const auto& loop = write_.path[i].loop;
+      if (!loop) continue;
+      if (mentions((*loop)->min, moving) || mentions((*loop)->extent, moving)) return false;
+      if (i < shared) inside.insert((*loop)->var.get());
+      if (i >= shared) running.emplace((*loop)->var.get(), Range{(*loop)->min, (*loop)->extent});
+    }
+    std::optional<Expr> row;
+    for (const Expr& index : indices_) {
+      if (!mentions(index, moving)) continue;
+      if (row) return false;
+      row = index;
+    }
+    auto window = row ? scheduling::bounds_over(*row, running, facts_) : std::nullopt;
+    auto reach = slack(is_new);  // >= 0 for new rows
+    if (!window || !reach || mentions(window->min, inside)) return false;
+    auto step = coefficient(window->min, t, facts_);
+    Expr end = facts_.simplify(*row - *reach);  // of the rows that are not new
+    auto before = [&](const Expr& e) { return substitute(e, {{t.get(), t - int_imm(1, dtype_of(t))}}); };
+    auto still_running = [&](const Expr& e) {
+      bool found = false;
+      walk(e, [&](const Ref<Var>& var) { found = found || running.contains(var.get()); });
+      return found;
+    };
+    if (!step || *step < 1 || still_running(end)) return false;
+    if (!facts_.can_prove(end <= before(window->max) + int_imm(1, dtype_of(end)))) return false;
+    // Other conditions say the same of a row in each iteration.
+    return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
+      const Binary* node = other.as<Binary>();
+      if (!mentions(other, moving) || (node && node->op == BinaryOp::kOr)) return true;
+      auto value = slack(other);
+      auto factor = value ? coefficient(*value, t, facts_) : std::nullopt;
+      return factor && *factor % *step == 0 && !mentions(facts_.simplify(*value - *row * (*factor / *step)), moving);
+    });
+  }
 
   // Conditions of the write that hold in the first iteration of loops that both are in: it is that iteration then.
   bool at_first_iteration(size_t shared) {
@@ -274,7 +339,7 @@ class Coverage {
         if (parts.size() > 1 && !facts_.can_prove(part.digit->extent > int_imm(0, dtype_of(reach)))) return false;
         reach = reach + (cast_to(part.digit->extent, dtype_of(reach)) - 1) * part.scale;
       }
-      Expr offset = facts_.simplify(read_.indices[d] - base);
+      Expr offset = facts_.simplify(wanted_[d] - base);
       if (!facts_.can_prove(offset >= int_imm(0, dtype_of(offset))) || !facts_.can_prove(offset < reach)) return false;
     }
     // Any iteration of the others will do, if there is one.
@@ -305,7 +370,7 @@ class Coverage {
         int64_t factor = *scale / *of_index;
         Expr rest = facts_.simplify(*value - indices_[d] * factor);
         if (mentions(rest, used_)) continue;
-        Expr at_read = facts_.simplify(read_.indices[d] * factor + rest);
+        Expr at_read = facts_.simplify(wanted_[d] * factor + rest);
         if (facts_.can_prove(at_read >= int_imm(0, dtype_of(at_read)))) return true;
       }
       return false;
@@ -315,7 +380,7 @@ class Coverage {
   const Access &write_, &read_;
   size_t outer_;
   Analyzer facts_;
-  std::vector<Expr> indices_, conditions_;
+  std::vector<Expr> indices_, wanted_, conditions_;
   VarMap first_;
   std::vector<Digit> digits_;
   std::unordered_set<const NodeHeader*> used_;  // digits that indices mention

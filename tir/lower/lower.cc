@@ -32,12 +32,16 @@ const LoweringStep kSteps[] = {
     {"lower_blocks", lower_blocks},
     {"simplify", simplify_program},
     {"compact_buffers", compact_buffers},
+    {"double_buffer", double_buffer},
     {"partition_loops", partition_loops},
     {"hoist_conditions", hoist_conditions},
     {"prefetch", prefetch},
     {"flatten_buffers", flatten_buffers},
     {"simplify", simplify_program},
     {"vectorize_loops", vectorize_loops},
+    {"narrow_masks", narrow_masks},
+    {"share_storage", share_storage},
+    {"share_subexpressions", share_subexpressions},
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace relaxc {
 // Loops with a step become loops that count iterations; tir.likely and tir.assume, which change nothing, go.
 PrimFuncRef normalize_loops(const PrimFuncRef& function);
 // A CompileError (kUnsupported), with the place, for what no later step knows: pointers, calls that are no scalar
-// intrinsics, thread axes, floats of 8 bits and less, scalable vectors.
+// intrinsics, thread axes, floats of 8 bits and less.
 void check_lowerable(const PrimFuncRef& function);
 // Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments();
 // the attribute `num_dims` says how many. Refuses params that are not dense.
@@ -32,6 +32,10 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function);
 // Allocated buffers move to the innermost loop of which each iteration fills them for itself, and shrink to what one
 // iteration touches. A parallel loop whose iterations would share memory that only they use becomes serial.
 PrimFuncRef compact_buffers(const PrimFuncRef& function);
+// Buffers that blocks want twice ({"double_buffer_scope": position among the writes}) and that now belong to a serial
+// loop's iterations: the next iteration's contents are made before this one's are used. A buffer that anything but one
+// statement fills, or from what the loop itself makes, stays as it is.
+PrimFuncRef double_buffer(const PrimFuncRef& function);
 // A loop whose variable stands in conditions that are linear in it is cut into parts, so that the largest has none of
 // them: head, interior and tail. A parallel loop gets a branch between interior and the rest. Loops that are unrolled
 // or vectorized are only trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
@@ -45,9 +49,15 @@ PrimFuncRef hoist_conditions(const PrimFuncRef& function);
 PrimFuncRef prefetch(const PrimFuncRef& function);
 // Every buffer becomes one-dimensional, dense and with offset 0; indices are row-major positions.
 PrimFuncRef flatten_buffers(const PrimFuncRef& function);
-// Vectorized loops of constant extent become vector statements. A loop that holds what has no vector form (inner
-// allocations, branches on the lane, stores that lanes share) becomes serial.
+// Vectorized loops of constant extent, or of a constant times T.vscale(), become vector statements. A loop that holds
+// what has no vector form (inner allocations, branches on the lane, stores that lanes share) becomes serial.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function);
+// Comparisons of int64 index vectors in int32 where that is exact.
+PrimFuncRef narrow_masks(const PrimFuncRef& function);
+// Flat buffers of one statement list that are not alive at the same time become one. Sizes may be symbolic.
+PrimFuncRef share_storage(const PrimFuncRef& function);
+// Equal expressions of a statement become one node, which the code generator computes once.
+PrimFuncRef share_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 

@@ -76,7 +76,7 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
       });
 }
 
-Stmt lower_block(const Ref<Block>& block) {
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice) {
   VarMap axes;
   std::optional<Expr> first;  // the reduce axes stand at their start
   for (const IterVar& axis : block->iter_vars) {
@@ -91,7 +91,11 @@ Stmt lower_block(const Ref<Block>& block) {
   for (size_t i = block->match_buffers.size(); i-- > 0;) body = inline_window(body, block->match_buffers[i]);
   body = substitute(body, axes);
   std::vector<Stmt> stmts;
-  for (const Buffer& buffer : block->alloc_buffers) stmts.push_back(make(AllocBuffer{buffer, {}}, block.span()));
+  for (const Buffer& buffer : block->alloc_buffers) {
+    Attrs annotations;
+    if (twice.contains(buffer.get())) annotations.set("double_buffer", true);
+    stmts.push_back(make(AllocBuffer{buffer, annotations}, block.span()));
+  }
   stmts.push_back(body);
   body = seq(std::move(stmts), block.span());
   if (block->predicate) body = make(IfThenElse{*block->predicate, body, std::nullopt}, block.span());
@@ -101,9 +105,15 @@ Stmt lower_block(const Ref<Block>& block) {
 }  // namespace
 
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
+  std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer shall see to
+  walk(function->body, [&](const Block& block) {
+    int64_t position = block.annotations.get_int("double_buffer_scope", -1);
+    if (position >= 0 && static_cast<size_t>(position) < block.writes.size())
+      twice.insert(block.writes[static_cast<size_t>(position)].buffer.get());
+  });
   PrimFunc copy = *function;
-  copy.body =
-      rewrite(function->body, [](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block); });
+  copy.body = rewrite(function->body,
+                      [&](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block, twice); });
   return make_prim_func(std::move(copy), function.span());
 }
 

@@ -22,8 +22,13 @@ Stmt without_step(const Ref<For>& loop) {
 }
 
 // Builtins that the code generator knows; an address is one as the argument of a prefetch.
-constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of", "tir.call_llvm_intrin", "tir.call_llvm_pure_intrin",
-                                                  "tir.prefetch", "tir.reinterpret"};
+constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of",
+                                                  "tir.call_llvm_intrin",
+                                                  "tir.call_llvm_pure_intrin",
+                                                  "tir.get_active_lane_mask",
+                                                  "tir.prefetch",
+                                                  "tir.reinterpret",
+                                                  "tir.vscale"};
 
 }  // namespace
 
@@ -48,7 +53,7 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function) {
 void check_lowerable(const PrimFuncRef& function) {
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
-    if (dtype.is_small_float() || dtype.is_scalable() || dtype.is_handle())
+    if (dtype.is_small_float() || dtype.is_handle())
       fail_unsupported(span ? span : place, "kernels do not compute with {} yet", to_string(dtype));
   };
   auto check_buffer = [&](const Buffer& buffer) {

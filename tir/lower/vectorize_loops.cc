@@ -1,5 +1,6 @@
 #include "ir/intrinsics.h"
 #include "tir/lower/lower.h"
+#include "tir/scalable.h"
 
 namespace relaxc {
 
@@ -11,9 +12,10 @@ struct NoVectorForm {};
 // Rewrites the body of one vectorized loop; `var` becomes the vector (min, min + 1, ...).
 class LaneRewriter {
  public:
-  LaneRewriter(const VarRef& var, const Expr& min, int lanes, const Analyzer& facts)
+  // `lanes` as DType counts them.
+  LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts)
       : var_(var), min_(min), lanes_(lanes), facts_(facts) {
-    facts_.bind(var, min, int_imm(lanes - 1, dtype_of(min)));
+    facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
   }
 
   Stmt stmt(const Stmt& s) {
@@ -120,6 +122,7 @@ class LaneRewriter {
       return wide_.at(e.get());
     }
     if (const Binary* node = e.as<Binary>()) {
+      if (auto mask = first_lanes(*node)) return *mask;
       Expr a = expr(node->a), b = expr(node->b);
       return binary(node->op, match_lanes(a, b), match_lanes(b, a), e.span());
     }
@@ -158,6 +161,17 @@ class LaneRewriter {
     throw NoVectorForm();
   }
 
+  // lane + base < limit as the instruction that makes masks of vectors without a fixed length.
+  std::optional<Expr> first_lanes(const Binary& node) {
+    bool fits = lanes_ >= DType::kScalable && node.op == BinaryOp::kLT && dtype_of(node.a).is_int() && !varies(node.b);
+    if (!fits) return std::nullopt;
+    Expr position = index(node.a);
+    const Ramp* ramp = position.as<Ramp>();
+    // The instruction compares unsigned numbers.
+    bool counts = ramp && is_int(ramp->stride, 1) && facts_.can_prove(ramp->base >= int_imm(0, dtype_of(ramp->base)));
+    if (!counts || !facts_.can_prove(node.b >= int_imm(0, dtype_of(node.b)))) return std::nullopt;
+    return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
+  }
   static bool holds_load(const Expr& e) {
     bool found = false;
     walk(e, [&](const BufferLoad&) { found = true; });
@@ -203,10 +217,11 @@ class Vectorizer final : public Rewriter {
     scopes_.pop_back();
     node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
-    auto lanes = as_int(node->extent);
-    if (lanes && *lanes >= 2 && *lanes <= 1024) {
+    auto lanes = vector_lanes(node->extent);
+    if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024) {
+      int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
-        return LaneRewriter(node->var, node->min, static_cast<int>(*lanes), scopes_.back()).stmt(node->body);
+        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back()).stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }

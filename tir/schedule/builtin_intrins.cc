@@ -9,7 +9,7 @@ namespace relaxc {
 namespace {
 
 // Placeholders of the implementations: {n}, {k} and {b}, all bytes of the row's b as int32 lanes; {a}, the k values of
-// a as one int32 in each lane.
+// a as one int32 in each lane. A negative n counts multiples of T.vscale().
 struct DotRow {
   const char* name;
   int n, k;
@@ -38,6 +38,9 @@ constexpr DotRow kRows[] = {
      R"(T.call_llvm_pure_intrin("float32x16", "llvm.x86.avx512bf16.dpbf16ps.512", C[0:16], T.reinterpret("bfloat16x32", {a}), T.reinterpret("bfloat16x32", {b})))"},
     {"dot_4x4_s8s8s32_neon", 4, 4, "int8", "int8", "int32",
      R"(T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot.v4i32.v16i8", C[0:4], T.reinterpret("int8x16", {a}), T.reinterpret("int8x16", {b})))"},
+    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", "C[0:{n}] + T.Broadcast(A[0], {n}) * B[0:{n}, 0]"},
+    {"dot_4xvscalex4_s8s8s32_sve", -4, 4, "int8", "int8", "int32",
+     R"(T.call_llvm_pure_intrin("int32xvscalex4", "llvm.aarch64.sve.sdot.nxv4i32", C[0:{n}], T.reinterpret("int8xvscalex16", {a}), T.reinterpret("int8xvscalex16", {b})))"},
 };
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -51,19 +54,20 @@ std::string module_text(const DotRow& row) {
   auto factor = [&](const char* dtype, const char* value) {
     return std::string_view(dtype) == row.c ? std::string(value) : fmt::format("T.Cast(\"{}\", {})", row.c, value);
   };
+  auto lanes = [](int count) { return count < 0 ? fmt::format("T.vscale() * {}", -count) : fmt::format("{}", count); };
+  std::string n = lanes(row.n);
   std::string params = fmt::format(
       R"(A: T.Buffer(({1},), "{2}", offset_factor=1), B: T.Buffer(({0}, {1}), "{3}", offset_factor=1), C: T.Buffer(({0},), "{4}", offset_factor=1))",
-      row.n, row.k, row.a, row.b, row.c);
-  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.k, row.n);
-  std::string b = fmt::format(R"(T.reinterpret("int32x{}", B[0, 0:{}]))", row.n, row.n * row.k);
-  std::string result = replaced(replaced(row.result, "{a}", a), "{b}", b);
+      n, row.k, row.a, row.b, row.c);
+  std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.k, n);
+  std::string b = fmt::format(R"(T.reinterpret("{}", B[0, 0:{}]))", to_string(DType::int_(32).with_lanes(row.n)),
+                              lanes(row.n * row.k));
+  std::string result = replaced(replaced(replaced(row.result, "{a}", a), "{b}", b), "{n}", n);
   // One column of b is a vector by itself.
-  result = replaced(result, fmt::format("B[0:{}, 0]", row.n), fmt::format("B[0, 0:{}]", row.n));
+  result = replaced(result, fmt::format("B[0:{}, 0]", n), fmt::format("B[0, 0:{}]", n));
   bool single = row.k == 1;  // no reduction
-  std::string loops =
-      single ? fmt::format("i in range({})", row.n) : fmt::format("i, k in T.grid({}, {})", row.n, row.k);
-  std::string axes =
-      single ? fmt::format("vi = T.axis.spatial({}, i)", row.n) : R"(vi, vk = T.axis.remap("SR", [i, k]))";
+  std::string loops = single ? fmt::format("i in range({})", n) : fmt::format("i, k in T.grid({}, {})", n, row.k);
+  std::string axes = single ? fmt::format("vi = T.axis.spatial({}, i)", n) : R"(vi, vk = T.axis.remap("SR", [i, k]))";
   return fmt::format(R"(
 @T.prim_func(private=True)
 def description({params}):
@@ -78,7 +82,7 @@ def implementation({params}):
     T.func_attr({{"tensor_intrin": "{name}"}})
     C[0:{n}] = {result}
 )",
-                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", row.n),
+                     fmt::arg("params", params), fmt::arg("name", row.name), fmt::arg("n", n),
                      fmt::arg("x", factor(row.a, single ? "A[0]" : "A[vk]")),
                      fmt::arg("y", factor(row.b, single ? "B[vi, 0]" : "B[vi, vk]")), fmt::arg("loops", loops),
                      fmt::arg("axes", axes), fmt::arg("result", result));

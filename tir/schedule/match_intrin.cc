@@ -2,6 +2,7 @@
 
 #include "ir/regions.h"
 #include "ir/text/printer.h"
+#include "tir/scalable.h"
 #include "tir/schedule/blocks.h"
 
 namespace relaxc::scheduling {
@@ -54,7 +55,7 @@ class Matcher {
     size_t leading = base.size() - shape.size();
     for (size_t d = 0; d < base.size(); ++d) {
       DType dtype = dtype_of(base[d]);
-      result.ranges.push_back({base[d], d < leading ? int_imm(1, dtype) : cast_to(shape[d - leading], dtype)});
+      result.ranges.push_back({base[d], d < leading ? int_imm(1, dtype) : index_in_dtype(shape[d - leading], dtype)});
     }
     return result;
   }
@@ -111,7 +112,7 @@ class Matcher {
     return substitute(wanted, map);
   }
   void index(const Expr& found, const Expr& wanted, const char* what) const {
-    Expr expected = cast_to(mapped(wanted), dtype_of(found));
+    Expr expected = index_in_dtype(mapped(wanted), dtype_of(found));
     if (!facts_.can_prove_equal(found, expected))
       throw NoMatch{fmt::format("{} is {}, the description has {}", what, print_expr(found), print_expr(wanted))};
   }
@@ -127,7 +128,7 @@ class Matcher {
     std::vector<Expr> base;
     for (size_t d = 0; d < indices.size(); ++d) {
       Expr start = indices[d];
-      if (d >= leading) start = start - cast_to(mapped(wanted_indices[d - leading]), dtype_of(start));
+      if (d >= leading) start = start - index_in_dtype(mapped(wanted_indices[d - leading]), dtype_of(start));
       start = facts_.simplify(start);
       for (const VarRef& var : inner_) {
         if (mentions(start, var))

@@ -1,5 +1,7 @@
 #include "tir/schedule/move.h"
 
+#include "tir/schedule/reduction_order.h"
+
 namespace relaxc::scheduling {
 
 namespace {
@@ -225,6 +227,12 @@ Refusal not_movable(const TreeNode* block) {
                        block->block->name);
   if (block->uses_outer_vars)
     return fmt::format("block '{}' uses variables of loops around it directly", block->block->name);
+  if (block->carried)
+    return fmt::format("block '{}' takes what an earlier iteration made, or makes it", block->block->name);
+  if (block->in_order && !comes_in_order(block))
+    return fmt::format(
+        "the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
+        block->block->name);
   return has_other_statements(scope_of(block));
 }
 

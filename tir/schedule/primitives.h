@@ -36,6 +36,8 @@
     "a consumer into its producers' loop, where it takes what one iteration writes")                                     \
   X(compute_inline, void, (BlockRV block), "an elementwise producer into its consumers")                                 \
   X(reverse_compute_inline, void, (BlockRV block), "an elementwise consumer into its only producer")                     \
+  X(rolling_buffer, void, (BlockRV block, BufferArg write_buffer_index),                                                 \
+    "what a block makes for its readers' loop, in windows that overlap, stays in a ring: only new rows are made")        \
   X(merge_epilogue, Blocks, (BlockRV block),                                                                             \
     "the elementwise blocks behind the block, inlined into the last; gives that one, or none. Not in TVM")               \
   X(decompose_reduction, BlockRV, (BlockRV block, LoopRV loop), "the init as a block of its own before the loop")        \

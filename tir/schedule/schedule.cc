@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "support/diagnostic.h"
+#include "tir/schedule/reduction_order.h"
 #include "tir/schedule/step.h"
+#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -52,13 +54,10 @@ void find_carried(Tree& tree) {
         if (writer == reader) continue;
         TreeNode* shared = common_ancestor({writer, reader});
         if (shared->is_block()) continue;
-        auto written = region_at({writer}, read.buffer, AccessKind::kWrite, shared);
-        std::vector<Range> needed = region_at(reader, read, shared);
-        bool covered = precedes(writer, reader) && written;
-        for (size_t d = 0; covered && d < needed.size(); ++d) covered = covers((*written)[d], needed[d], tree.facts);
         // The update of a sum reads what the init made and what it added itself.
-        if (!covered || (writer->block->predicate && !reader->block->predicate))
-          writer->carried = reader->carried = true;
+        bool covered =
+            precedes(writer, reader) && writes_all({writer}, read.buffer, shared, region_at(reader, read, shared));
+        if (!covered) writer->carried = reader->carried = true;
       }
     }
   }
@@ -74,6 +73,7 @@ Tree& Schedule::tree(const std::string& function) const {
     auto made = std::make_unique<Tree>(module_.prim_func(name));
     find_partial(*made);
     find_carried(*made);
+    for (TreeNode* block : made->blocks()) block->in_order = block->is_leaf_block() && needs_order(*block->block);
     it = trees_.emplace(name, std::move(made)).first;
   }
   return *it->second;
@@ -82,6 +82,15 @@ Tree& Schedule::tree(const std::string& function) const {
 void Schedule::work_on(const std::string& function) {
   module_.prim_func(function);
   working_on_ = function;
+}
+
+void Schedule::add_intrins(const TensorIntrins& more) {
+  std::vector<std::string> names = more.names();
+  if (names.empty()) return;
+  auto table = std::make_shared<TensorIntrins>(options_.intrins ? *options_.intrins : builtin_tensor_intrins());
+  for (const std::string& name : names) table->add(*more.find(name));
+  options_.intrins = table.get();
+  own_intrins_ = std::move(table);
 }
 
 IRModule Schedule::module() const {

@@ -90,6 +90,8 @@ class Schedule {
   IRModule module() const;
   PrimFuncRef function(const std::string& name = "") const;
   const Trace& trace() const { return trace_; }
+  // More of what tensorize knows.
+  void add_intrins(const TensorIntrins& more);
   // What stands behind a random variable; throws when it is gone.
   Stmt get(const BlockRV& block) const;
   Stmt get(const LoopRV& loop) const;
@@ -108,6 +110,7 @@ class Schedule {
   friend class scheduling::Step;
 
   ScheduleOptions options_;
+  std::shared_ptr<const TensorIntrins> own_intrins_;  // null: those of the options
   IRModule module_;
   std::string working_on_;
   mutable std::map<std::string, std::unique_ptr<scheduling::Tree>> trees_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ir/text/parser.h"
 #include "ir/text/syntax.h"
+#include "tir/scalable.h"
 
 namespace relaxc {
 
@@ -15,6 +17,7 @@ using text::SyntaxKind;
 
 struct ScheduleDefinition::Body {
   std::shared_ptr<const Origin> origin;
+  std::shared_ptr<const TensorIntrins> intrins;          // of the file
   std::vector<std::unique_ptr<text::SyntaxTree>> trees;  // own the lines
   Lines lines;
   std::string schedule_name = "sch";
@@ -391,7 +394,8 @@ class Interpreter {
       for (int64_t i = second ? *first : 0; i < end; ++i) list.push_back(i);
       return list;
     }
-    fail(span(callee), "a schedule calls primitives of '{}', len and range", schedule_name_);
+    if (callee.kind == SyntaxKind::kAttribute && callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
+    fail(span(callee), "a schedule calls primitives of '{}', len, range and T.vscale", schedule_name_);
   }
 
   Schedule& schedule_;
@@ -419,6 +423,82 @@ std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& f
   }
 }
 
+// ---- Intrinsics of a file
+
+bool is_prim_func(const Line& line) {
+  if (line.kind != LineKind::kFunction) return false;
+  return std::any_of(line.decorators.begin(), line.decorators.end(), [](const Syntax* decorator) {
+    const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
+    return name->kind == SyntaxKind::kAttribute && name->text == "prim_func";
+  });
+}
+// S.intrin("name", description, implementation), or TensorIntrin.register(...).
+bool is_intrin(const Line& line) {
+  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
+  const Syntax& callee = *line.value->children[0];
+  return callee.kind == SyntaxKind::kAttribute && (callee.text == "intrin" || callee.text == "register");
+}
+uint32_t first_line(const Line& line) {
+  uint32_t result = line.line;
+  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
+  return result;
+}
+
+// The file's tensor programs and nothing else, at their lines.
+std::string only_programs(std::string_view text, const Lines& lines) {
+  std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
+  for (size_t i = 0; i < lines.size(); ++i) {
+    uint32_t end = i + 1 < lines.size() ? first_line(*lines[i + 1]) : std::numeric_limits<uint32_t>::max();
+    if (is_prim_func(*lines[i])) kept.emplace_back(first_line(*lines[i]), end);
+  }
+  std::string result;
+  size_t at = 0, range = 0;
+  for (uint32_t number = 1; at < text.size(); ++number) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    while (range < kept.size() && number >= kept[range].second) ++range;
+    if (range < kept.size() && number >= kept[range].first) result += text.substr(at, end - at);
+    result += '\n';
+    at = end + 1;
+  }
+  return result;
+}
+
+std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
+                                                  const std::string& filename, Diagnostics& diagnostics) {
+  auto table = std::make_shared<TensorIntrins>();
+  if (std::none_of(lines.begin(), lines.end(), [](const Line* line) { return is_intrin(*line); })) return table;
+  OpTable no_operators({});
+  Diagnostics in_programs;
+  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
+  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
+  if (in_programs.has_errors()) return table;
+  for (const Line* line : lines) {
+    if (!is_intrin(*line)) continue;
+    const Syntax& call = *line->value;
+    Span span{origin, call.line, call.column, call.length};
+    std::string error, name;
+    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
+    if (fits) name = text::unquote(call.children[1]->text, error);
+    std::vector<PrimFuncRef> programs;
+    for (size_t i = 2; fits && i < 4; ++i) {
+      auto it = module.functions.find(std::string(call.children[i]->text));
+      if (call.children[i]->kind == SyntaxKind::kName && it != module.functions.end() && it->second.is<PrimFunc>())
+        programs.push_back(cast<PrimFunc>(it->second));
+    }
+    if (programs.size() != 2 || !error.empty()) {
+      diagnostics.error(
+          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
+      continue;
+    }
+    try {
+      table->add({name, programs[0], programs[1]});
+    } catch (const CompileError& problem) {
+      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
@@ -439,6 +519,7 @@ AttrValue schedule_value(std::string_view text) {
 }
 
 void ScheduleDefinition::apply(Schedule& schedule) const {
+  schedule.add_intrins(*body_->intrins);
   Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
 }
 
@@ -447,9 +528,10 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
   auto file = read_lines<ScheduleDefinition::Body>(text, filename, diagnostics);
   auto place = [&](const auto& at) { return Span{file->origin, at.line, at.column, at.length}; };
   std::vector<ScheduleDefinition> result;
+  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file->origin, file->lines, filename, diagnostics);
   Lines loose;
   for (const Line* line : file->lines) {
-    if (line->kind == LineKind::kImport) continue;
+    if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line)) continue;
     if (line->kind != LineKind::kFunction) {
       loose.push_back(line);
       continue;
@@ -476,6 +558,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
     }
     auto body = std::make_shared<ScheduleDefinition::Body>();
     body->origin = file->origin;
+    body->intrins = intrins;
     body->lines = line->body;
     body->schedule_name = std::string(line->params[0].name);
     // The file's trees own the lines.
@@ -487,6 +570,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
     definition.span = place(*loose[0]);
     auto body = std::make_shared<ScheduleDefinition::Body>();
     body->origin = file->origin;
+    body->intrins = intrins;
     body->lines = loose;
     definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
     result.push_back(std::move(definition));

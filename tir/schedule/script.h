@@ -7,6 +7,11 @@
 //       c0, c1 = sch.split(c, [None, 16])
 //       sch.vectorize(c1)
 //
+// A file may declare tensor intrinsics (tensor_intrin.h), which its schedules name in tensorize: two tensor programs
+// and
+//
+//   S.intrin("my_dot", my_dot_description, my_dot_implementation)
+//
 // Statements are assignments, calls on the schedule, `for x in ...`, `if`, `assert` and arithmetic on numbers and
 // lists; there is no other Python in it.
 #pragma once

@@ -281,6 +281,8 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   inner->partial = partial || !inner_conditions.empty();
   TreeNode* block = tree.new_block(std::move(outer));
   block->partial = partial;
+  block->carried = inner->carried;
+  block->in_order = inner->in_order;
   tree.replace(top, block);
   tree.append(block, top);
   refresh_regions(inner);

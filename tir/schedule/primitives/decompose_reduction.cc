@@ -19,6 +19,12 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
     step.refuse({block, loop},
                 fmt::format("loop '{}' is not around block '{}'", loop->loop->var->name, block->block->name));
   std::vector<TreeNode*> outside(above.begin(), at), inside(at, above.end());
+  // Elements that others take over in later iterations (rolling_buffer) would get no init there.
+  for (TreeNode* other : block->carried ? blocks_below(loop) : std::vector<TreeNode*>()) {
+    if (other != block)
+      step.refuse({block, other, loop}, fmt::format("block '{}' takes what an iteration of loop '{}' made",
+                                                    other->block->name, loop->loop->var->name));
+  }
   // Iterations that repeat an update would need the init each time.
   std::string why;
   if (!has_affine_bindings(block, inside, &why)) step.refuse({block}, why);

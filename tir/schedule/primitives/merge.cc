@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tir/schedule/step.h"
+#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -11,7 +12,6 @@ namespace {
 // Why an iteration of the merged nests would meet what the other has not made, or has made too much of. `vars`: the
 // second nest's variables as the first's.
 Refusal not_mergeable(const TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
-  const Analyzer& facts = a->tree->facts;
   const std::string &one = a->block->name, &two = b->block->name;
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
@@ -30,14 +30,11 @@ Refusal not_mergeable(const TreeNode* first, TreeNode* a, const TreeNode* second
                              at->loop->var->name, axis.var->name, one);
       }
     }
-    auto made = region_at({a}, read.buffer, AccessKind::kWrite, first);
     std::vector<Range> needed = region_at(b, read, second);
-    for (size_t d = 0; d < needed.size(); ++d) {
-      Range range{substitute(needed[d].min, vars), substitute(needed[d].extent, vars)};
-      if (!covers((*made)[d], range, facts))
-        return fmt::format("block '{}' reads more of '{}' than '{}' makes in an iteration", two, read.buffer->name,
-                           one);
-    }
+    for (Range& range : needed) range = {substitute(range.min, vars), substitute(range.extent, vars)};
+    if (!writes_all({a}, read.buffer, first, needed))
+      return fmt::format("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", two, one,
+                         read.buffer->name);
   }
   return std::nullopt;
 }

@@ -57,6 +57,23 @@ void Schedule::reorder(Variadic loop_rvs) {
                                                           order[later]->loop->var->name));
     }
   }
+  for (const TreeNode* block : blocks_below(outer)) {
+    if (!block->in_order) continue;
+    std::vector<const TreeNode*> before, after;
+    for (size_t i = 0; i < chain.size(); ++i) {
+      auto drives_reduce = [&](const TreeNode* loop) {
+        return std::any_of(block->block->iter_vars.begin(), block->block->iter_vars.end(), [&](const IterVar& axis) {
+          return axis.kind != IterKind::kSpatial && mentions(axis.value, loop->loop->var);
+        });
+      };
+      if (drives_reduce(chain[i])) before.push_back(chain[i]);
+      if (drives_reduce(order[i])) after.push_back(order[i]);
+    }
+    if (before != after)
+      step.refuse({outer}, fmt::format("the result of block '{}' depends on the order of its reduce loops (of equal "
+                                       "elements the first counts, or the like)",
+                                       block->block->name));
+  }
   // Only the loops themselves move: each position of the chain gets the content of another.
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tir/schedule/move.h"
+#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -12,9 +13,11 @@ namespace {
 std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
                                                const std::vector<TreeNode*>& makers) {
   const BufferRegion& read = *read_of(block, buffer);
-  const Analyzer& facts = block->tree->facts;
   bool exact = true;
-  auto made = region_at(makers, buffer, AccessKind::kWrite, loop);
+  auto made = written_at(makers, buffer, loop);
+  if (!made)
+    return fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop->loop->var->name,
+                       buffer->name);
   AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
   if (!exact)
     return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
@@ -24,12 +27,9 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
       return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
                          buffer->name);
   }
-  auto all = region_at(makers, buffer, AccessKind::kWrite, nullptr);
-  std::vector<Range> needed = region_at(block, read, nullptr);
-  for (size_t d = 0; d < needed.size(); ++d) {
-    if (!covers((*all)[d], needed[d], facts))
-      return fmt::format("block '{}' reads more of '{}' than its producers write", block->block->name, buffer->name);
-  }
+  if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr)))
+    return fmt::format("block '{}' is not known to read only what its producers write of '{}'", block->block->name,
+                       buffer->name);
   return ranges;
 }
 
@@ -112,19 +112,18 @@ void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserv
     for (const BufferRegion& other : block->block->reads) {
       std::vector<TreeNode*> makers_of_other = makers(other.buffer);
       if (same_node(other.buffer, read.buffer) || makers_of_other.empty()) continue;
-      auto made = region_at(makers_of_other, other.buffer, AccessKind::kWrite, loop);
       RunningVars vars;
       for (size_t a = 0; a < candidate.size(); ++a) {
         const IterVar& axis = block->block->iter_vars[a];
         vars.emplace(axis.var.get(), candidate[a].value_or(axis.domain));
       }
-      for (size_t d = 0; d < other.ranges.size(); ++d) {
-        Range needed = range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts);
-        if (!covers((*made)[d], needed, block->tree->facts)) enough = false;
-      }
+      std::vector<Range> needed;
+      for (size_t d = 0; d < other.ranges.size(); ++d)
+        needed.push_back(range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts));
+      enough = enough && writes_all(makers_of_other, other.buffer, loop, needed);
       if (!enough) {
-        why = fmt::format("an iteration of loop '{}' has not yet made all of '{}' that block '{}' reads", loop_name,
-                          other.buffer->name, name);
+        why = fmt::format("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads",
+                          loop_name, other.buffer->name, name);
         break;
       }
     }

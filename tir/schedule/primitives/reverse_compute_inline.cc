@@ -1,4 +1,5 @@
 #include "tir/schedule/move.h"
+#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -56,13 +57,9 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
     plain = plain && (dims[a] || is_int(block->block->iter_vars[a].domain.extent, 1));
   if (!plain)
     step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at its own axes", name, buffer->name));
-  std::vector<Range> needed = region_at(block, *read_of(block, buffer), nullptr);
-  auto made = region_at({producer}, buffer, AccessKind::kWrite, nullptr);
-  for (size_t d = 0; d < needed.size(); ++d) {
-    if (!covers((*made)[d], needed[d], tree.facts))
-      step.refuse({block, producer}, fmt::format("block '{}' reads more of '{}' than '{}' writes", name, buffer->name,
-                                                 producer->block->name));
-  }
+  if (!writes_all({producer}, buffer, nullptr, region_at(block, *read_of(block, buffer), nullptr)))
+    step.refuse({block, producer}, fmt::format("block '{}' is not known to read only what '{}' writes of '{}'", name,
+                                               producer->block->name, buffer->name));
 
   const BufferStore inner = *single_store(producer);
   VarMap axes, values;

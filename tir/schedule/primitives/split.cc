@@ -1,3 +1,4 @@
+#include "tir/scalable.h"
 #include "tir/schedule/step.h"
 
 namespace relaxc {
@@ -28,7 +29,7 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
       extents.push_back(product);
       continue;
     }
-    Expr factor = cast_to(step.number(*factors[i].value), dtype);
+    Expr factor = index_in_dtype(step.number(*factors[i].value), dtype);
     if (auto known = as_int(factor); known && *known < 1)
       step.refuse({node}, fmt::format("factor {} is not positive", *known));
     extents.push_back(factor);

@@ -15,6 +15,9 @@ void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
   Block& content = *block->block;
   step.require(not_movable(block), block);
   step.require(not_reorderable(block), block);
+  if (block->in_order)
+    step.refuse({block},
+                fmt::format("the result of block '{}' depends on the order of its reduce loops", content.name));
   if (!block->is_leaf_block()) step.refuse({block}, fmt::format("block '{}' holds blocks", content.name));
   if (index_map.rank() != content.iter_vars.size())
     step.refuse({block}, fmt::format("the map takes {} axes, block '{}' has {}", index_map.rank(), content.name,

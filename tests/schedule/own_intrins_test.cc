@@ -1,0 +1,123 @@
+// A file of schedules that declares tensor intrinsics and uses them, in the compiler and from the command line.
+#include <fstream>
+#include <iterator>
+
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
+#include "tests/process.h"
+#include "tir/schedule/rule.h"
+#include "tir/schedule/script.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+constexpr const char* kFile = RELAXC_SOURCE_DIR "/examples/schedules/own_instruction.py";
+constexpr const char* kModule = R"(
+@R.function
+def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.matmul(x, w), b))
+        R.output(y)
+    return y
+)";
+
+std::string content(const char* path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Tensor numbers(std::vector<int64_t> shape) {
+  Tensor tensor = Tensor::empty(std::move(shape), kFloat32);
+  for (int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, static_cast<double>((i * 5) % 7 - 3));
+  return tensor;
+}
+
+struct Compiled {
+  Tensor result;
+  std::string report, assembly;
+};
+Compiled run_with(const std::vector<ScheduleRule>& rules) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(kModule, "module.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  std::string report;
+  CompileSettings settings;
+  settings.schedules = rules;
+  settings.report = [&](const std::string& line) { report += line + "\n"; };
+  CompiledModule compiled = compile(std::move(module), settings);
+  std::string assembly = codegen::to_assembly(compiled.kernels(), compiled.target());
+  Session session(compiled.load());
+  return {session.run({numbers({6, 10}), numbers({10, 16}), numbers({16})})[0], report, assembly};
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    read_schedule_rules(text, "own.py");
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a schedules file brings its own instruction", "[schedule]") {
+  Compiled plain = run_with({}), own = run_with(read_schedule_rules(content(kFile), kFile));
+  INFO(own.report);
+  CHECK(own.report.find("with_fma") != std::string::npos);
+  CHECK(own.report.find("was not applied") == std::string::npos);
+  CHECK(same_contents(plain.result, own.result));
+  CHECK(own.assembly != plain.assembly);
+}
+
+TEST_CASE("a schedules file brings its own instruction, from the command line", "[schedule]") {
+  std::string module = std::string(RELAXC_BINARY_DIR) + "/own_instruction_module.py";
+  std::ofstream(module) << kModule;
+  Outcome outcome = run_program({RELAXC_TOOL, "compile", module, "--schedules", kFile, "--emit=tir"}, 60);
+  INFO(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("llvm.fma.v4f32") != std::string::npos);
+}
+
+TEST_CASE("an intrinsic in a text of schedules is known to that text only", "[schedule]") {
+  std::string text = content(kFile);
+  PrimFuncRef program = [] {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    for i, j, k in T.grid(8, 8, 6):
+        with T.block("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)",
+                                   "main.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    return module.prim_func("main");
+  }();
+  Schedule sch(program);
+  run_schedule_text(sch, text, "own.py");
+  CHECK(sch.trace().text().find("fma_4x2") != std::string::npos);
+  CHECK(!builtin_tensor_intrins().find("fma_4x2"));
+}
+
+TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {
+  CHECK(error_of("S.intrin(\"x\", nothing, nobody)\n").find("own.py:1:1") != std::string::npos);
+  std::string programs = content(kFile).substr(0, content(kFile).find("S.intrin"));
+  CHECK(error_of(programs + "S.intrin(fma_4x2_meaning, fma_4x2_call)\n").find("expected S.intrin") !=
+        std::string::npos);
+  CHECK(error_of(programs + "S.intrin(\"x\", fma_4x2_meaning, missing)\n").find("expected S.intrin") !=
+        std::string::npos);
+  // Errors inside of the programs stand at their lines.
+  std::string broken =
+      "\n\n@T.prim_func\ndef f(A: T.Buffer((2,), \"float32\")):\n    A[0] = undefined\n\nS.intrin(\"x\", f, f)\n";
+  CHECK(error_of(broken).find("own.py:5:") != std::string::npos);
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,157 @@
+// A buffer that each iteration of a loop fills and then uses becomes two, used by turns: the next iteration's part is
+// copied while this one's is used, so that its loads do not wait for the end of the arithmetic. The producing block
+// asks for it by {"double_buffer_scope": 0}, the position among its writes.
+#include "support/diagnostic.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/loops.h"
+#include "tir/schedule/tree.h"
+
+namespace relaxc {
+
+using scheduling::mentions;
+
+namespace {
+
+class DoubleBufferer final : public Rewriter {
+ public:
+  explicit DoubleBufferer(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt stmt(const Stmt& s) override {
+    if (const For* loop = s.as<For>()) facts_.bind(loop->var, loop->min, loop->extent);
+    Stmt result = Rewriter::stmt(s);
+    for (bool again = result.is<For>(); again;) {
+      std::optional<Stmt> next = turns(result);
+      // What comes out is the memory, the first fill and the loop, which may hold another such buffer.
+      again = next.has_value();
+      if (!next) break;
+      std::vector<Stmt> stmts = next->as<Seq>()->stmts;
+      before_.insert(before_.end(), stmts.begin(), stmts.end() - 1);
+      result = stmts.back();
+    }
+    if (before_.empty() || !result.is<For>()) return result;
+    std::vector<Stmt> all = std::move(before_);
+    before_.clear();
+    all.push_back(result);
+    return seq(std::move(all), s.span());
+  }
+
+ private:
+  static bool stores(const Stmt& s, const Buffer& buffer) {
+    bool found = false;
+    walk(s, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
+    return found;
+  }
+  // What the statement writes besides the buffer and memory of its own; calls may write anything.
+  static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
+    bool found = false;
+    std::unordered_set<const NodeHeader*> own{buffer.get()};
+    walk(
+        s, [&](const AllocBuffer& alloc) { own.insert(alloc.buffer.get()); },
+        [&](const BufferStore& store) { found = found || !own.contains(store.buffer.get()); },
+        [&](const Evaluate&) { found = true; }, [&](const Assert&) { found = true; },
+        [&](const While&) { found = true; });
+    return found;
+  }
+
+  // alloc; first fill; the loop with the next fill before the uses.
+  std::optional<Stmt> turns(const Stmt& s) {
+    const For& loop = *s.as<For>();
+    const Seq* body = loop.body.as<Seq>();
+    if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
+    for (const Stmt& one : body->stmts) {
+      const AllocBuffer* alloc = one.as<AllocBuffer>();
+      if (!alloc || !alloc->annotations.get_bool("double_buffer", false)) continue;
+      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, loop, *body, *alloc, *fill);
+    }
+    return std::nullopt;
+  }
+
+  // The statement that fills the buffer from what no other statement of the loop writes.
+  static std::optional<size_t> only_fill(const Seq& body, const AllocBuffer& alloc) {
+    const BufferType& type = buffer_type(alloc.buffer);
+    if (!type.strides.empty() || type.elem_offset || type.data || alloc.contents) return std::nullopt;
+    std::optional<size_t> fill;
+    for (size_t i = 0; i < body.stmts.size(); ++i) {
+      const Stmt& s = body.stmts[i];
+      bool uses = mentions(s, alloc.buffer) && !s.is<AllocBuffer>(), fills = stores(s, alloc.buffer);
+      if ((fills && fill) || (uses && !fills && !fill)) return std::nullopt;
+      if (fills) fill = i;
+    }
+    if (!fill || has_other_effects(body.stmts[*fill], alloc.buffer)) return std::nullopt;
+    for (size_t i = 0; i < body.stmts.size(); ++i) {
+      const Stmt& s = body.stmts[i];
+      bool is_in_the_way = false;
+      if (i == *fill) continue;
+      if (const Bind* bind = s.as<Bind>()) is_in_the_way = mentions(body.stmts[*fill], bind->var);
+      walk(s, [&](const BufferStore& store) {
+        is_in_the_way = is_in_the_way || mentions(body.stmts[*fill], store.buffer);
+      });
+      if (is_in_the_way) return std::nullopt;
+    }
+    return fill;
+  }
+
+  Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
+    BufferType type = buffer_type(alloc.buffer);
+    DType dtype = type.shape.empty() ? kInt64 : dtype_of(type.shape[0]);
+    type.shape.insert(type.shape.begin(), int_imm(2, dtype));
+    Buffer both = make_var(alloc.buffer->name, make(std::move(type)), alloc.buffer.span());
+    auto in_slot = [&](const Stmt& stmt, const Expr& iteration) {
+      Expr slot = facts_.simplify(floor_mod(iteration - loop.min, 2));
+      auto with_slot = [&](std::vector<Expr> indices) {
+        indices.insert(indices.begin(), slot);
+        return indices;
+      };
+      return rewrite(
+          stmt,
+          [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+            if (!same_node(load->buffer, alloc.buffer)) return std::nullopt;
+            return make(BufferLoad{both, with_slot(load->indices), load->predicate}, load.type(), load.span());
+          },
+          [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
+            if (!same_node(store->buffer, alloc.buffer)) return std::nullopt;
+            return make(BufferStore{both, store->value, with_slot(store->indices), store->predicate}, store.span());
+          });
+    };
+    auto fill_for = [&](const Expr& iteration) {
+      Stmt copy = in_slot(body.stmts[fill], loop.var);
+      return simplify(instantiate(copy, {{loop.var.get(), iteration}}), facts_);
+    };
+    Expr one = int_imm(1, dtype_of(loop.var)), end = loop.min + loop.extent, next = loop.var + one;
+    Stmt first = fill_for(loop.min);
+    if (!facts_.can_prove(loop.extent > int_imm(0, dtype_of(loop.extent))))
+      first = make(IfThenElse{loop.extent > int_imm(0, dtype_of(loop.extent)), first, std::nullopt});
+    std::vector<Stmt> stmts;
+    for (size_t i = 0; i < body.stmts.size(); ++i) {
+      const AllocBuffer* other = body.stmts[i].as<AllocBuffer>();
+      if (other && same_node(other->buffer, alloc.buffer)) continue;
+      if (i == fill) {
+        stmts.push_back(make(IfThenElse{facts_.simplify(next < end), fill_for(next), std::nullopt}));
+      } else {
+        stmts.push_back(in_slot(body.stmts[i], loop.var));
+      }
+    }
+    For copy = loop;
+    copy.body = seq(std::move(stmts), loop.body.span());
+    return seq(
+        {make(AllocBuffer{both, alloc.annotations.without("double_buffer")}), first, make(std::move(copy), s.span())},
+        s.span());
+  }
+
+  Analyzer facts_;
+  std::vector<Stmt> before_;  // the loop that is being rewritten
+};
+
+}  // namespace
+
+PrimFuncRef double_buffer(const PrimFuncRef& function) {
+  bool wanted = false;
+  walk(function->body,
+       [&](const AllocBuffer& alloc) { wanted = wanted || alloc.annotations.get_bool("double_buffer", false); });
+  if (!wanted) return function;
+  PrimFunc copy = *function;
+  copy.body = DoubleBufferer(facts_of_params(function)).stmt(function->body);
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc

@@ -1,0 +1,145 @@
+// Buffers of one statement list whose lives do not overlap take the same memory: less scratch to ask for and less cache
+// to fill. (Tillet et al. and TVM call it storage rewrite.) Small buffers are left alone: what fits into registers or
+// the first lines of the stack would gain nothing, and an accumulator is easier kept in registers under its own name.
+#include <algorithm>
+
+#include "tir/lower/lower.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kSmallBytes = 4096;
+
+class Sharer final : public Rewriter {
+ public:
+  explicit Sharer(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt stmt(const Stmt& s) override {
+    Stmt result = Rewriter::stmt(s);
+    const Seq* list = result.as<Seq>();
+    return list ? shared(*list, result) : result;
+  }
+
+ private:
+  struct Life {
+    Ref<AllocBuffer> alloc;
+    size_t first, last;  // statements that use it
+  };
+  struct Memory {
+    Buffer buffer;
+    Expr size;
+    size_t last;
+    std::vector<size_t> tenants = {};  // in lives
+  };
+
+  static bool is_shareable(const AllocBuffer& alloc) {
+    const BufferType& type = buffer_type(alloc.buffer);
+    if (type.shape.size() != 1 || !type.strides.empty() || type.elem_offset || type.data || alloc.contents)
+      return false;
+    auto size = as_int(type.shape[0]);
+    return !size || *size > kSmallBytes / std::max<int64_t>(type.dtype.bytes(), 1);
+  }
+
+  static std::vector<Life> lives_of(const Seq& list) {
+    std::vector<Life> lives;
+    std::unordered_map<const NodeHeader*, size_t> known;
+    for (size_t i = 0; i < list.stmts.size(); ++i) {
+      const AllocBuffer* alloc = list.stmts[i].as<AllocBuffer>();
+      if (alloc) {
+        if (!is_shareable(*alloc)) continue;
+        known.emplace(alloc->buffer.get(), lives.size());
+        lives.push_back({cast<AllocBuffer>(list.stmts[i]), list.stmts.size(), 0});
+        continue;
+      }
+      walk(list.stmts[i], [&](const Ref<Var>& var) {
+        auto it = known.find(var.get());
+        if (it == known.end()) return;
+        lives[it->second].first = std::min(lives[it->second].first, i);
+        lives[it->second].last = i;
+      });
+    }
+    std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.first < b.first; });
+    return lives;
+  }
+
+  Stmt shared(const Seq& list, const Stmt& s) const {
+    std::vector<Life> lives = lives_of(list);
+    std::vector<Memory> memories;
+    for (size_t i = 0; i < lives.size(); ++i) {
+      const BufferType& type = buffer_type(lives[i].alloc->buffer);
+      Memory* best = nullptr;
+      for (Memory& memory : memories) {
+        const BufferType& own = buffer_type(memory.buffer);
+        bool is_free = memory.last < lives[i].first && own.dtype == type.dtype && own.scope == type.scope;
+        auto has = as_int(memory.size), wants = as_int(type.shape[0]);
+        if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
+        // Of memory of known size that which has to grow least, or is larger by the least.
+        auto better = [&](const Memory& other) {
+          auto theirs = as_int(other.size);
+          return has && wants && theirs && std::abs(*has - *wants) < std::abs(*theirs - *wants);
+        };
+        if (!best || better(*best)) best = &memory;
+      }
+      if (!best) {
+        memories.push_back({lives[i].alloc->buffer, type.shape[0], lives[i].last, {i}});
+        continue;
+      }
+      auto has = as_int(best->size), wants = as_int(type.shape[0]);
+      if (has && wants && *wants > *has) best->size = type.shape[0];
+      best->last = lives[i].last;
+      best->tenants.push_back(i);
+    }
+    VarMap renamed;
+    std::unordered_map<const NodeHeader*, std::optional<Stmt>> allocs;  // by the buffer as it was
+    for (const Memory& memory : memories) {
+      if (memory.tenants.size() < 2) continue;
+      BufferType type = buffer_type(memory.buffer);
+      type.shape[0] = memory.size;
+      Buffer all = make_var(memory.buffer->name, make(std::move(type)), memory.buffer.span());
+      for (size_t tenant : memory.tenants) {
+        const Ref<AllocBuffer>& alloc = lives[tenant].alloc;
+        renamed.emplace(alloc->buffer.get(), all);
+        allocs.emplace(alloc->buffer.get(), std::nullopt);
+      }
+      AllocBuffer alloc = *lives[memory.tenants[0]].alloc;
+      alloc.buffer = all;
+      allocs.at(memory.buffer.get()) = make(std::move(alloc));
+    }
+    if (renamed.empty()) return s;
+    // Memory is there before its first tenant, whichever was allocated first.
+    std::vector<Stmt> stmts, rest;
+    for (const Stmt& one : list.stmts) {
+      const AllocBuffer* alloc = one.as<AllocBuffer>();
+      auto it = alloc ? allocs.find(alloc->buffer.get()) : allocs.end();
+      if (it == allocs.end()) {
+        rest.push_back(substitute(one, renamed));
+      } else if (it->second) {
+        (size_is_known_first(*it->second, list) ? stmts : rest).push_back(*it->second);
+      }
+    }
+    stmts.insert(stmts.end(), rest.begin(), rest.end());
+    return seq(std::move(stmts), s.span());
+  }
+  // No statement of the list defines what the size depends on.
+  static bool size_is_known_first(const Stmt& alloc, const Seq& list) {
+    std::vector<VarRef> vars = free_vars(buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0]);
+    return std::none_of(list.stmts.begin(), list.stmts.end(), [&](const Stmt& one) {
+      const Bind* bind = one.as<Bind>();
+      return bind && std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return same_node(v, bind->var); });
+    });
+  }
+
+  Analyzer facts_;
+};
+
+}  // namespace
+
+PrimFuncRef share_storage(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = Sharer(facts_of_params(function)).stmt(function->body);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc

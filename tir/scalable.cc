@@ -1,0 +1,92 @@
+#include "tir/scalable.h"
+
+#include "ir/intrinsics.h"
+#include "ir/visit.h"
+
+namespace relaxc {
+
+namespace {
+
+bool is_vscale(const Expr& e) {
+  const Cast* cast = e.as<Cast>();
+  return op_name(cast ? cast->value : e) == "tir.vscale";
+}
+
+class FixedLength final : public Rewriter {
+ public:
+  explicit FixedLength(int vscale) : vscale_(vscale) {}
+
+  Expr expr(const Expr& e) override {
+    if (op_name(e) == "tir.vscale") return int_imm(vscale_, dtype_of(e));
+    const PrimType* type = e.type().as<PrimType>();
+    if (!type || !type->dtype.is_scalable()) return Rewriter::expr(e);
+    if (const Ramp* node = e.as<Ramp>())
+      return ramp(Rewriter::operator()(node->base), Rewriter::operator()(node->stride), fixed(node->lanes), e.span());
+    if (const Broadcast* node = e.as<Broadcast>())
+      return broadcast(Rewriter::operator()(node->value), fixed(node->lanes), e.span());
+    const Call* node = e.as<Call>();
+    if (e.is<Var>()) return var(cast<Var>(e));
+    if (!node) return with_type(Rewriter::expr(e), this->type(e.type()));
+    Call copy = *node;
+    for (Expr& arg : copy.args) arg = Rewriter::operator()(arg);
+    int lanes = fixed(DType::kScalable - type->dtype.lanes);
+    if (op_name(e) == "tir.get_active_lane_mask")
+      return ramp(copy.args[0], int_imm(1, dtype_of(copy.args[0])), lanes) < broadcast(copy.args[1], lanes);
+    return make(std::move(copy), prim_type(type->dtype.with_lanes(lanes)), e.span());
+  }
+  VarRef var(const VarRef& v) override {
+    const PrimType* prim = v.type().as<PrimType>();
+    if (!prim || !prim->dtype.is_scalable()) return Rewriter::var(v);
+    auto known = renamed_.find(v.get());
+    if (known == renamed_.end()) known = renamed_.emplace(v.get(), make_var(v->name, type(v.type()), v.span())).first;
+    return known->second;
+  }
+  Type type(const Type& t) override {
+    const PrimType* prim = t.as<PrimType>();
+    if (!prim || !prim->dtype.is_scalable()) return Rewriter::type(t);
+    return prim_type(prim->dtype.with_lanes(fixed(DType::kScalable - prim->dtype.lanes)));
+  }
+
+ private:
+  int fixed(int64_t lanes) const { return static_cast<int>(lanes < 0 ? -lanes * vscale_ : lanes); }
+  int vscale_;
+};
+
+}  // namespace
+
+Expr vscale(DType dtype) { return cast_to(intrinsic("tir.vscale", {}, kInt32), dtype); }
+
+std::optional<int64_t> vector_lanes(const Expr& extent) {
+  if (auto known = as_int(extent)) return known;
+  if (is_vscale(extent)) return -1;
+  const Binary* product = extent.as<Binary>();
+  if (!product || product->op != BinaryOp::kMul) return std::nullopt;
+  auto left = as_int(product->a), right = as_int(product->b);
+  if (left && is_vscale(product->b)) return -*left;
+  if (right && is_vscale(product->a)) return -*right;
+  return std::nullopt;
+}
+
+Expr index_in_dtype(const Expr& index, DType dtype) {
+  if (dtype_of(index) == dtype) return index;
+  if (const Cast* cast = index.as<Cast>(); cast && dtype_of(cast->value) == dtype) return cast->value;
+  const Binary* node = index.as<Binary>();
+  bool is_arithmetic = node && dtype_of(node->a) == dtype_of(index) && dtype_of(index).is_integral();
+  if (!is_arithmetic) return cast_to(index, dtype);
+  return binary(node->op, index_in_dtype(node->a, dtype), index_in_dtype(node->b, dtype), index.span());
+}
+
+PrimFuncRef with_vscale(const PrimFuncRef& function, int vscale) {
+  bool depends = false;
+  walk_nodes(function, [&](const NodeRef& node) {
+    if (is_expr_kind(node.kind())) {
+      Expr e = cast_handle<Expr>(node);
+      const PrimType* type = e.type().as<PrimType>();
+      depends = depends || op_name(e) == "tir.vscale" || (type && type->dtype.is_scalable());
+    }
+    return !depends;
+  });
+  return depends ? cast<PrimFunc>(FixedLength(vscale)(static_cast<const Expr&>(function))) : function;
+}
+
+}  // namespace relaxc

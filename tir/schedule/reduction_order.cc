@@ -1,0 +1,123 @@
+#include "tir/schedule/reduction_order.h"
+
+#include <algorithm>
+
+#include "ir/visit.h"
+#include "tir/schedule/iter_map.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+bool is_load_of(const Expr& e, const BufferStore& store) {
+  const BufferLoad* load = e.as<BufferLoad>();
+  return load && same_node(load->buffer, store.buffer) && !load->predicate &&
+         std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
+                    [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+}
+
+class Body {
+ public:
+  explicit Body(const Block& block) {
+    for (const BufferRegion& write : block.writes) written_.push_back(write.buffer);
+  }
+
+  bool any_order(const Stmt& s) {
+    if (const Seq* list = s.as<Seq>()) {
+      if (list->stmts.size() == 2 && is_arg_pair(list->stmts[0], list->stmts[1])) return true;
+      return std::all_of(list->stmts.begin(), list->stmts.end(), [&](const Stmt& each) { return any_order(each); });
+    }
+    if (const For* loop = s.as<For>()) return any_order(loop->body);
+    if (const IfThenElse* branch = s.as<IfThenElse>())
+      return !uses(branch->condition) && !branch->else_body && any_order(branch->then_body);
+    const BufferStore* store = s.as<BufferStore>();
+    return store && !store->predicate && combines(store->value, *store);
+  }
+
+ private:
+  bool uses(const Expr& e) const {
+    return std::any_of(written_.begin(), written_.end(), [&](const Buffer& buffer) { return mentions(e, buffer); });
+  }
+  // op(what was there, something else).
+  bool combines(const Expr& value, const BufferStore& store) const {
+    if (is_load_of(value, store)) return true;
+    if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store);
+    if (const Select* either = value.as<Select>())
+      return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
+    if (const Call* call = as_call(value, "tir.if_then_else"))
+      return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
+    const Binary* node = value.as<Binary>();
+    if (!node) return false;
+    switch (node->op) {
+      case BinaryOp::kSub:
+        return combines(node->a, store) && !uses(node->b);
+      case BinaryOp::kAdd:
+      case BinaryOp::kMul:
+      case BinaryOp::kMin:
+      case BinaryOp::kMax:
+      case BinaryOp::kAnd:
+      case BinaryOp::kOr:
+        return (combines_same(node->a, node->op, store) && !uses(node->b)) ||
+               (combines_same(node->b, node->op, store) && !uses(node->a));
+      default:  // the rest of the operators
+        return false;
+    }
+  }
+  // One operator all the way down: (c + a) + b, but not max(c + a, b).
+  bool combines_same(const Expr& value, BinaryOp op, const BufferStore& store) const {
+    const Binary* node = value.as<Binary>();
+    return (!node || node->op == op || (op == BinaryOp::kAdd && node->op == BinaryOp::kSub)) && combines(value, store);
+  }
+
+  // at = select(better, i, at); best = select(better, x, best), in this order.
+  bool is_arg_pair(const Stmt& first, const Stmt& second) const {
+    const BufferStore *at = first.as<BufferStore>(), *best = second.as<BufferStore>();
+    const Select *position = at ? at->value.as<Select>() : nullptr, *value = best ? best->value.as<Select>() : nullptr;
+    if (!position || !value || !structural_equal(position->condition, value->condition)) return false;
+    if (!is_load_of(position->b, *at) || !is_load_of(value->b, *best) || uses(position->a) || uses(value->a))
+      return false;
+    const Expr &i = position->a, &x = value->a;
+    const Binary* better = position->condition.as<Binary>();
+    if (!better || better->op != BinaryOp::kOr) return false;
+    const Binary *beats = better->a.as<Binary>(), *tie = better->b.as<Binary>();
+    if (!beats || !tie || tie->op != BinaryOp::kAnd) return false;
+    const Binary *same = tie->a.as<Binary>(), *sooner = tie->b.as<Binary>();
+    auto compares = [](const Binary* node, const Expr& with, const BufferStore& store) {
+      return node && structural_equal(node->a, with) && is_load_of(node->b, store);
+    };
+    auto strict = [](const Binary* node) { return node->op == BinaryOp::kLT || node->op == BinaryOp::kGT; };
+    return compares(beats, x, *best) && strict(beats) && compares(same, x, *best) && same->op == BinaryOp::kEQ &&
+           compares(sooner, i, *at) && strict(sooner);
+  }
+
+  std::vector<Buffer> written_;
+};
+
+}  // namespace
+
+bool needs_order(const Block& block) {
+  bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                             [](const IterVar& axis) { return axis.kind != IterKind::kSpatial; });
+  return reduces && !Body(block).any_order(block.body);
+}
+
+bool comes_in_order(const TreeNode* block) {
+  std::vector<Expr> values;
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (axis.kind != IterKind::kSpatial) values.push_back(axis.value);
+  }
+  std::vector<TreeNode*> loops = loops_above(block);
+  auto map = find_iter_map(values, loops, block->tree->facts);
+  if (!map) return false;
+  std::vector<size_t> order;
+  for (const IterSum& sum : map->sums) {
+    for (const IterDigit& digit : sum.digits) {
+      if (!is_int(digit.extent, 1)) order.push_back(digit.source);
+    }
+  }
+  // Loops are the first sources; a sum of them with a place of its own tells nothing about their order.
+  return std::all_of(order.begin(), order.end(), [&](size_t source) { return source < loops.size(); }) &&
+         std::is_sorted(order.begin(), order.end());
+}
+
+}  // namespace relaxc::scheduling
