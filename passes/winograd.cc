@@ -38,7 +38,7 @@ std::vector<Expr> result_transform(const std::vector<Expr>& m) {
           m[5] + times(kB, odd_b + times(0.5, odd_a))};
 }
 // G g G^T for each 3x3 window g of a weight [F, C, 3, 3], as [6, 6, F / columns, C, columns]. In double: the transform
-// then adds one rounding. (As operators to be folded it would be ten times slower to compile.)
+// then adds one rounding. (Operators that fold_constants runs would take five times as long.)
 Tensor transform_weight(const Tensor& weight, int64_t columns) {
   constexpr double kG[6][3] = {{1, 0, 0},
                                {-1.0 / 3, -kA / 3, -1.0 / 6},
@@ -48,15 +48,17 @@ Tensor transform_weight(const Tensor& weight, int64_t columns) {
                                {0, 0, 1}};
   int64_t filters = weight.shape()[0], channels = weight.shape()[1], windows = filters * channels;
   Tensor result = Tensor::empty({kPatch, kPatch, filters / columns, channels, columns}, kFloat32);
+  const float* from = weight.data<float>();
+  float* to = result.data<float>();
   for (int64_t at = 0; at < windows; ++at) {
     int64_t filter = at / columns / channels * columns + at % columns, channel = at / columns % channels;
-    const float* g = weight.data<float>() + (filter * channels + channel) * 9;
+    const float* g = from + (filter * channels + channel) * 9;
     for (int64_t r = 0; r < kPatch; ++r) {
       double row[3];
       for (int64_t x = 0; x < 3; ++x) row[x] = kG[r][0] * g[x] + kG[r][1] * g[3 + x] + kG[r][2] * g[6 + x];
       for (int64_t s = 0; s < kPatch; ++s) {
         double u = kG[s][0] * row[0] + kG[s][1] * row[1] + kG[s][2] * row[2];
-        result.data<float>()[(r * kPatch + s) * windows + at] = static_cast<float>(u);
+        to[(r * kPatch + s) * windows + at] = static_cast<float>(u);
       }
     }
   }
@@ -134,7 +136,8 @@ std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
 }  // namespace
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out) {
-  constexpr int64_t kFewChannels = 16, kManyPatches = 16, kSmallWeightBytes = int64_t{4} << 20;
+  constexpr int64_t kFewChannels = 16, kManyPatches = 16;
+  constexpr int64_t kSmallWeightBytes = int64_t{4} << 20, kMostWeightBytes = int64_t{256} << 20;
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   int64_t patches = kManyPatches;
   if (height && width) {
@@ -144,8 +147,8 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
     patches = images.value_or(1) * of_image;
   }
   int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
-  return std::min(in_channels, out_channels) >= kFewChannels &&
-         (patches >= kManyPatches || weight_bytes <= kSmallWeightBytes);
+  if (std::min(in_channels, out_channels) < kFewChannels || weight_bytes > kMostWeightBytes) return false;
+  return patches >= kManyPatches || weight_bytes <= kSmallWeightBytes;
 }
 
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {

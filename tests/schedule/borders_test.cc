@@ -41,6 +41,28 @@ sch.parallel(j0))");
   CHECK(text.find("for j_0 in T.parallel") < text.find("for i"));
 }
 
+TEST_CASE("loops inside of one that repeats elements are reordered", "[schedule]") {
+  const char* program = R"(@T.prim_func
+def main(A: T.Buffer((18, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+    B = T.alloc_buffer((18, 8))
+    for i, j in T.grid(18, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(16, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + B[vi + 2, vj]
+)";
+  std::string text = scheduled(program, R"(i0, i1 = sch.split(sch.get_loops(sch.get_block("C"))[0], [None, 4])
+b = sch.get_block("B")
+sch.compute_at(b, i0)
+i, j = sch.get_loops(b)[1:]
+sch.reorder(j, i))");
+  INFO(text);
+  CHECK(text.find("for ax1, ax0 in T.grid(8, 6)") != std::string::npos);
+}
+
 TEST_CASE("compute_at makes all of few values, also at a border", "[schedule]") {
   const char* program = R"(@T.prim_func
 def main(A: T.Buffer((4, 3), "float32"), C: T.Buffer((10,), "float32")):

@@ -170,14 +170,17 @@ Refusal not_parallel(const TreeNode* loop) {
   return has_other_statements(loop);
 }
 
-Refusal not_reorderable(TreeNode* block) {
+Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   for (const IterVar& axis : block->block->iter_vars) {
     if (axis.kind != IterKind::kSpatial && axis.kind != IterKind::kReduce)
       return fmt::format("axis '{}' of block '{}' is neither spatial nor reduce", axis.var->name, name_of(block));
   }
   if (block->carried) return fmt::format("block '{}' takes what an earlier iteration made", name_of(block));
   std::string why;
-  if (!has_affine_bindings(block, &why)) return fmt::format("in block '{}' {}", name_of(block), why);
+  std::vector<TreeNode*> inside = loops_above(block);
+  if (outermost) inside.erase(inside.begin(), std::find(inside.begin(), inside.end(), outermost));
+  if (!has_affine_bindings(block) && !has_affine_bindings(block, inside, &why))
+    return fmt::format("in block '{}' {}", name_of(block), why);
   // In another order a loop that drives both would meet later reduce iterations of an element before the first, which
   // has the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : std::vector<TreeNode*>()) {

@@ -37,8 +37,8 @@ Refusal not_complete_or_reduction(const TreeNode* block);
 // The loop may run in any order, or at once: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);
 // The loops of these blocks may change places: axes spatial or reduce, values of axes one to one with iterations,
-// nothing carried from one iteration to the next.
-Refusal not_reorderable(TreeNode* block);
+// nothing carried from one iteration to the next. Loops outside of `outermost` may repeat elements.
+Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
 // Statements beside the blocks of the scope, among which nothing may be moved.
 Refusal has_other_statements(const TreeNode* scope);
 

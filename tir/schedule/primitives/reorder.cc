@@ -40,7 +40,7 @@ void Schedule::reorder(Variadic loop_rvs) {
       step.refuse({chain[i]},
                   fmt::format("loop '{}' holds more than the next loop of the chain", chain[i]->loop->var->name));
   }
-  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block), block);
+  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
 
   // Loops of the chain that are not listed stay where they are.
   std::vector<TreeNode*> order;

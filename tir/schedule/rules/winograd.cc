@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "support/diagnostic.h"
-
 namespace relaxc {
 
 namespace {
@@ -28,11 +26,21 @@ Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_
   int64_t rows = images.value_or(1) * *rows_of_image;
   Groups result;
   while (result.rows < rows && (rows % result.rows != 0 || result.rows * *across < kPatchesOfGroup)) ++result.rows;
+  if (result.rows * *across > 4 * kMostPatchesOfGroup) result.rows = 1;
   result.parallel = images && rows / result.rows >= kGroupsForAllThreads;
   for (int64_t more = result.rows; !result.parallel && more * *across <= kMostPatchesOfGroup; ++more) {
     if (rows % more == 0) result.rows = more;
   }
   return result;
+}
+
+// Long rows of patches count as several of equal length; 1: the row is not long, or nothing suitable divides it.
+int64_t parts_of_row(int64_t across) {
+  if (across <= kMostPatchesOfGroup) return 1;
+  for (int64_t length = kMostPatchesOfGroup; length >= kPatchesOfGroup; --length) {
+    if (across % length == 0) return across / length;
+  }
+  return 1;
 }
 
 // The extent in equal tiles of at most `fit`.
@@ -112,28 +120,33 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   if (parallel) sch.parallel(all);
 }
 
-// The loops of the result, or of what follows it, in the result's order: image, filter block, y, x, lane. The last
-// block may store it in another one.
-Loops result_loops(Schedule& sch, const BlockRV& result, const Blocks& behind) {
-  if (behind.empty()) return sch.get_loops(result);
-  Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(behind[0]));
-  Loops loops = sch.get_loops(behind[0]);
-  if (behind.size() != 1 || loops.size() != 5 || last->iter_vars.size() != 5)
-    fail(last.span(), "what follows the convolution is not one elementwise block");
-  std::vector<size_t> order(5, 5);  // 5: not found, a constant index into a dim of 1
+// The loops of a block behind the result in the result's order: image, filter block, y, x, lane. It may store elements
+// in another order; nullopt: other elements or several.
+std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, const BlockRV& behind) {
+  Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(behind));
+  Loops loops = sch.get_loops(behind);
+  constexpr size_t kRank = 5, kNone = kRank;
+  if (loops.size() != kRank || last->iter_vars.size() != kRank) return std::nullopt;
+  std::vector<size_t> order(kRank, kNone);
+  bool fits = true;
   walk(last->body, [&](const BufferLoad& load) {
     if (!same_node(load.buffer, block->writes[0].buffer)) return;
-    for (size_t d = 0; d < 5; ++d) {
-      for (size_t a = 0; a < 5; ++a) {
-        if (same_node(last->iter_vars[a].var, load.indices[d])) order[d] = a;
-      }
+    for (size_t d = 0; d < kRank; ++d) {
+      auto axis = std::find_if(last->iter_vars.begin(), last->iter_vars.end(),
+                               [&](const IterVar& v) { return same_node(v.var, load.indices[d]); });
+      size_t found = static_cast<size_t>(axis - last->iter_vars.begin());
+      fits = fits && (order[d] == kNone || order[d] == found) && (found != kNone || load.indices[d].is<IntImm>());
+      order[d] = found;
     }
   });
+  if (!fits) return std::nullopt;
   Loops ordered;
   for (size_t& d : order) {
-    for (size_t a = 0; a < 5 && d == 5; ++a) {
-      if (std::find(order.begin(), order.end(), a) == order.end()) d = a;
+    // A constant index is of a dim of 1.
+    for (size_t a = 0; a < kRank && d == kNone; ++a) {
+      if (std::find(order.begin(), order.end(), a) == order.end() && is_int(last->iter_vars[a].domain.extent, 1)) d = a;
     }
+    if (d == kNone) return std::nullopt;
     ordered.push_back(loops[d]);
   }
   return ordered;
@@ -142,18 +155,32 @@ Loops result_loops(Schedule& sch, const BlockRV& result, const Blocks& behind) {
 void schedule_winograd(Schedule& sch, const Target& target) {
   BlockRV products = sch.get_block("nn.conv2d_winograd"), result = sch.get_block("winograd_result");
   Blocks behind = sch.merge_epilogue(result);
-  Loops loops = result_loops(sch, result, behind);
-  if (behind.size() == 1) {
+  Loops loops = sch.get_loops(result);
+  auto loops_behind = behind.size() == 1 ? loops_like_result(sch, result, behind[0]) : std::nullopt;
+  if (loops_behind) {
+    loops = *loops_behind;
     sch.compute_inline(result);
-    result = behind[0];
+    behind.clear();
+  }
+  for (const BlockRV& apart : behind) {
+    Loops own = sch.get_loops(apart);
+    if (own.size() > 1) own.pop_back();
+    sch.parallel(own.size() > 1 ? sch.fuse(own) : own[0]);
   }
   Loops y = sch.split(loops[2], {std::nullopt, 4}), x = sch.split(loops[3], {std::nullopt, 4});
   int64_t lanes = extent_of(sch, loops[4]).value_or(1);
-  auto across = extent_of(sch, x[0]);
-  auto rows_of_image = extent_of(sch, y[0]);
-  Groups groups = choose_groups(extent_of(sch, loops[0]), rows_of_image, across);
+  auto images = extent_of(sch, loops[0]);
+  auto rows_of_image = extent_of(sch, y[0]), across = extent_of(sch, x[0]);
   sch.reorder({loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]});
   LoopRV group = rows_of_image ? sch.fuse({loops[0], y[0]}) : y[0], patch = x[0];
+  if (int64_t parts = rows_of_image && across ? parts_of_row(*across) : 1; parts > 1) {
+    Loops part = sch.split(patch, {parts, std::nullopt});
+    group = sch.fuse({group, part[0]});
+    patch = part[1];
+    across = *across / parts;
+    rows_of_image = *rows_of_image * parts;
+  }
+  Groups groups = choose_groups(images, rows_of_image, across);
   if (groups.rows > 1) {
     Loops rows = sch.split(group, {std::nullopt, groups.rows});
     group = rows[0];
