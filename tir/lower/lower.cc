@@ -41,7 +41,6 @@ const LoweringStep kSteps[] = {
     {"vectorize_loops", vectorize_loops},
     {"narrow_masks", narrow_masks},
     {"share_storage", share_storage},
-    {"share_subexpressions", share_subexpressions},
 };
 
 }  // namespace

@@ -56,8 +56,6 @@ PrimFuncRef vectorize_loops(const PrimFuncRef& function);
 PrimFuncRef narrow_masks(const PrimFuncRef& function);
 // Flat buffers of one statement list that are not alive at the same time become one. Sizes may be symbolic.
 PrimFuncRef share_storage(const PrimFuncRef& function);
-// Equal expressions of a statement become one node, which the code generator computes once.
-PrimFuncRef share_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 
