@@ -133,20 +133,21 @@ class Prefetcher final : public Rewriter {
     for (const AttrValue& name : names) {
       auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
       if (!lines) continue;
-      bool moves = false, overlaps = true;
+      // Where the next iteration begins to read, and by how much each dim moves; nullopt: by no constant, as the digits
+      // of a fused loop's variable do.
+      std::vector<Expr> next = lines->start;
       std::vector<std::optional<int64_t>> steps;
-      for (size_t d = 0; d < lines->start.size(); ++d) {
-        steps.push_back(coefficient(lines->start[d], loop.var, facts_));
-        if (!steps[d]) return;
-        moves = moves || *steps[d] != 0;
-        overlaps = overlaps && std::abs(*steps[d]) < lines->extents[d];
+      for (Expr& start : next) {
+        steps.push_back(coefficient(start, loop.var, facts_));
+        start = facts_.simplify(substitute(start, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
       }
-      if (!moves) continue;
-      bool one_dim = std::count_if(steps.begin(), steps.end(), [](const auto& s) { return *s != 0; }) == 1;
+      auto stays = [](const std::optional<int64_t>& step) { return step == 0; };
+      if (std::all_of(steps.begin(), steps.end(), stays)) continue;
+      bool one_dim = std::count_if(steps.begin(), steps.end(), stays) + 1 == static_cast<long>(steps.size());
       for (size_t d = 0; d < steps.size(); ++d) {
-        bool slides = overlaps && one_dim && *steps[d] > 0;  // only the end of the window is new
-        lines->start[d] = lines->start[d] + (slides ? lines->extents[d] : *steps[d]);
-        if (slides) lines->extents[d] = *steps[d];
+        bool slides = one_dim && steps[d] && *steps[d] > 0 && *steps[d] < lines->extents[d];
+        lines->start[d] = slides ? lines->start[d] + lines->extents[d] : next[d];
+        if (slides) lines->extents[d] = *steps[d];  // only the end of the window is new
       }
       constexpr int kIntoSecondLevel = 2;
       spread(loop, *lines, kIntoSecondLevel);
@@ -194,12 +195,21 @@ class Prefetcher final : public Rewriter {
     return best;
   }
 
-  // The lines over the iterations of the loops inside, of no more loops than that takes.
+  // The lines over the iterations of the loops inside, of no more loops than that takes, on both ways of a branch.
   void spread(const For& outer, const Lines& lines, int64_t locality) {
+    const IfThenElse* branch = outer.body.as<IfThenElse>();
+    if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
+      spread(outer, busiest(*branch->else_body), lines, locality);
+      spread(outer, busiest(branch->then_body), lines, locality);
+    } else {
+      spread(outer, busiest(outer.body), lines, locality);
+    }
+  }
+  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality) {
     const For* at = &outer;
     Expr counter = int_imm(0);
     int64_t total = 1;
-    for (const For* loop : busiest(outer.body)) {
+    for (const For* loop : loops) {
       if (total >= lines.count()) break;
       at = loop;
       total *= iterations(*loop);
