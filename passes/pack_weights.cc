@@ -87,13 +87,8 @@ class WeightPacker final : public GraphRewriter {
     // Results are of 32 bits, whatever the operands are.
     int64_t extent = constant->data.shape()[1];
     if (extent == 0 || packed.depth == 0) return std::nullopt;
-    std::optional<int64_t> rows = int64_t{1};
-    for (size_t d = 0; d + 1 < shape->size(); ++d) {
-      auto dim = as_int((*shape)[d]);
-      rows = rows && dim ? std::optional(*rows * *dim) : std::nullopt;
-    }
-    packed.columns = choose_panel_columns(extent, rows, target_).columns();
-    if (extent % packed.columns != 0) return std::nullopt;
+    packed.columns = columns_of(extent, accumulation_dtype(result));
+    if (packed.columns == 0) return std::nullopt;
     packed.blocks = extent / packed.columns;
     if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
     if (right == DType::bfloat16() && target_.has_bfloat16_dot && packed.depth % 2 == 0) packed.group = 2;

@@ -19,6 +19,7 @@
 
 #include "bench/kernels/problem.h"
 #include "codegen/compile.h"
+#include "codegen/llvm_compile.h"
 #include "ir/text/parser.h"
 #include "ir/visit.h"
 
@@ -200,6 +201,7 @@ double measure_peak(Peak peak, int threads) {
 struct Row {
   Problem problem;
   int threads;
+  double llvm_ms;                    // processor time that LLVM took for the kernel, or kernels
   double share;                      // of the peak, median of the rounds
   double error;                      // of ours, see difference()
   std::map<std::string, double> ms;  // of ours and of each peer
@@ -212,8 +214,9 @@ struct Row {
   }
 };
 
-Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int threads, const Options& options) {
-  Row row{p, threads, 0, 0, {}};
+Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int threads, double llvm_ms,
+            const Options& options) {
+  Row row{p, threads, llvm_ms, 0, 0, {}};
   std::vector<int64_t> calls;
   for (const Runner& runner : runners) {
     runner.run();
@@ -257,7 +260,7 @@ constexpr const char* kPeers[] = {"openblas", "blis", "onednn", "onednn_winograd
 void print_header() {
   fmt::print("{:<16} {:<34} {:>3} {:>10}", "kernel", "shape", "thr", "ours ms");
   for (const char* peer : kPeers) fmt::print(" {:>15}", peer);
-  fmt::print(" {:>7} {:>7} {:>8}\n", "peak", "GFLOP/s", "to best");
+  fmt::print(" {:>7} {:>7} {:>7} {:>8}\n", "peak", "GFLOP/s", "LLVM ms", "to best");
 }
 
 void print_row(const Row& row) {
@@ -266,8 +269,8 @@ void print_row(const Row& row) {
     auto it = row.ms.find(peer);
     fmt::print(" {:>15}", it == row.ms.end() ? "" : fmt::format("{:.4f}", it->second));
   }
-  fmt::print(" {:>6.1f}% {:>7.1f}", 100 * row.share,
-             2e-6 * static_cast<double>(row.problem.products()) / row.ms.at("ours"));
+  fmt::print(" {:>6.1f}% {:>7.1f} {:>7.0f}", 100 * row.share,
+             2e-6 * static_cast<double>(row.problem.products()) / row.ms.at("ours"), row.llvm_ms);
   if (double best = row.best_peer(); best > 0) fmt::print(" {:>8.3f}", best / row.ms.at("ours"));
   fmt::print("\n");
   std::fflush(stdout);
@@ -312,8 +315,8 @@ void write_json(const std::string& path, const std::vector<Row>& rows) {
     out << fmt::format("  {{\"kernel\": \"{}\", \"shape\": \"{}\", \"threads\": {}", row.problem.kernel,
                        row.problem.shape(), row.threads);
     for (const auto& [name, time] : row.ms) out << fmt::format(", \"{}_ms\": {:.6f}", name, time);
-    out << fmt::format(", \"share_of_peak\": {:.4f}, \"error\": {:.2e}}}{}\n", row.share, row.error,
-                       i + 1 < rows.size() ? "," : "");
+    out << fmt::format(", \"share_of_peak\": {:.4f}, \"llvm_ms\": {:.1f}, \"error\": {:.2e}}}{}\n", row.share,
+                       row.llvm_ms, row.error, i + 1 < rows.size() ? "," : "");
   }
   out << "]\n";
   if (!out.flush()) throw std::runtime_error("cannot write " + path);
@@ -345,10 +348,13 @@ void run(const Options& options) {
     Data data = make_data(p);
     std::optional<Program> program;
     std::optional<OurModule> module;
+    double llvm_ms = 0;
     try {
       module = our_module(p, data, options);
       if (!module) continue;  // --module: for other problems
-      program = compile(module->module).load();
+      CompiledModule compiled = compile(module->module);
+      llvm_ms = time_calls([&] { codegen::compile_kernels(compiled.kernels(), compiled.target()); }, 1, 1);
+      program = compiled.load();
     } catch (const std::exception& error) {
       fmt::print("{:<16} {:<34} not compiled: {}\n", p.kernel, p.shape(), error.what());
       continue;
@@ -360,7 +366,7 @@ void run(const Options& options) {
           for (Runner& runner : make_runners(p, data, threads)) runners.push_back(std::move(runner));
         }
       }
-      rows.push_back(measure(p, data, std::move(runners), threads, options));
+      rows.push_back(measure(p, data, std::move(runners), threads, llvm_ms, options));
       print_row(rows.back());
     }
   }

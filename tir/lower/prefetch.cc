@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // of a loop about whose extent nothing is known
-constexpr int64_t kMostInLine = 64;        // prefetches written out one by one; more are a loop
+constexpr int64_t kNoBound = int64_t{1} << 31;
+constexpr int64_t kMostInLine = 64;  // prefetches written out one by one; more are a loop
 
 // A region of constant extents, seen as lines.
 struct Lines {
@@ -122,7 +123,7 @@ class Prefetcher final : public Rewriter {
     Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes())};
     for (const Range& range : region) {
       int64_t extent = scheduling::constant_above(range.extent, facts_);
-      if (extent < 1 || extent > (int64_t{1} << 31)) return std::nullopt;
+      if (extent < 1 || extent > kNoBound) return std::nullopt;
       lines.start.push_back(cast_to(range.min, kInt64));
       lines.extents.push_back(extent);
     }
@@ -169,7 +170,7 @@ class Prefetcher final : public Rewriter {
 
   int64_t iterations(const For& loop) const {
     int64_t most = scheduling::constant_above(loop.extent, facts_);
-    return most < (int64_t{1} << 31) ? std::max<int64_t>(most, 1) : kGuessedIterations;
+    return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
   // The loops from here to the innermost one on the way where most iterations run; unrolled and vectorized loops are
   // single steps.
@@ -213,7 +214,10 @@ class Prefetcher final : public Rewriter {
       if (total >= lines.count()) break;
       at = loop;
       total *= iterations(*loop);
-      counter = counter * cast_to(loop->extent, kInt64) + (cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64));
+      Expr done = cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64);
+      // More iterations than guessed ask for the last lines again, which are there.
+      if (scheduling::constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
+      counter = counter * cast_to(loop->extent, kInt64) + done;
     }
     int64_t each = (lines.count() + total - 1) / total;
     emit(*at, lines, counter * each, each, locality);

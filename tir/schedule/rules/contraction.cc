@@ -33,26 +33,17 @@ int most_rows(int vectors, const Target& target) {
 
 // Row tiles in a block of rows. A block's part of the other operand stays in the second cache while all panels pass;
 // blocks are also what threads share out. 0: panels are shared out instead, since there are few rows.
-int64_t row_tiles_in_block(int64_t rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes) {
+int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
+                           int64_t row_bytes) {
   constexpr int64_t kCacheBytes = 768 << 10, kBlocks = 8, kFewPanels = 8;
-  int64_t tiles = (rows + tile.rows - 1) / tile.rows;
-  if (tiles < 64 && panels >= kFewPanels) return 0;
   int64_t least = panels < kFewPanels ? 1 : 8, most = std::max<int64_t>(1, kCacheBytes / (row_bytes * tile.rows));
+  if (!rows) return most;
+  int64_t tiles = (*rows + tile.rows - 1) / tile.rows;
+  if (tiles < 64 && panels >= kFewPanels) return 0;
   return std::min(std::max((tiles + kBlocks - 1) / kBlocks, least), most);
 }
 
 }  // namespace
-
-ColumnTile choose_panel_columns(int64_t columns, std::optional<int64_t> rows, const Target& target) {
-  int lanes = target.vector_lanes(32);
-  // Wide tiles load least for each multiply-add, tall ones read each panel once.
-  bool wide = target.num_vector_registers >= 32 && (!rows || *rows > most_rows(2, target));
-  ColumnTile tile = choose_column_tile(columns, lanes);
-  for (int vectors : {4, 3}) {
-    if (wide && columns % (lanes * vectors) == 0) return {lanes, vectors};
-  }
-  return tile;
-}
 
 std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
@@ -83,6 +74,10 @@ std::optional<ContractionTile> choose_panel_tile(const Block& block, const Targe
   }
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
+  auto panels = as_int(right.shape[0]);
+  bool even = panels && *panels % 2 == 0;
+  // A single row is bound by memory: several panels side by side, each a stream of its own.
+  tile.panels = tile.vectors == 2 && panels && *panels % 4 == 0 ? 4 : 1;
   const Expr& row = operands[0]->indices[operands[0]->indices.size() - 2];
   for (size_t a = 0; a < block.iter_vars.size(); ++a) {
     const IterVar& axis = block.iter_vars[a];
@@ -90,8 +85,13 @@ std::optional<ContractionTile> choose_panel_tile(const Block& block, const Targe
     if (!same_node(axis.var, row) || is_int(axis.domain.extent, 1)) continue;
     tile.row_axis = a;
     tile.has_rows = true;
-    int fit = most_rows(tile.vectors, target);
-    tile.rows = static_cast<int>(std::clamp<int64_t>(as_int(axis.domain.extent).value_or(fit), 1, fit));
+    // Two panels side by side load least for each multiply-add, unless all rows fit a tile on one, read once.
+    auto rows = as_int(axis.domain.extent);
+    int narrow = most_rows(tile.vectors, target), wide = most_rows(2 * tile.vectors, target);
+    bool read_once = rows && *rows > wide && *rows <= narrow;
+    tile.panels = tile.vectors == 2 && wide >= 4 && even && !read_once ? 2 : 1;
+    int fit = tile.panels == 2 ? wide : narrow;
+    tile.rows = static_cast<int>(std::clamp<int64_t>(rows.value_or(fit), 1, fit));
   }
   return tile;
 }
@@ -125,11 +125,9 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   }
 
   Loops columns = sch.split(loop_of[tile.column_axis], {std::nullopt, tile.vectors, tile.lanes});
-  // A single row is bound by memory: several panels side by side, each a stream of its own.
   Loops panels;
-  if (auto count = as_int(cast<For>(sch.get(columns[0]))->extent);
-      !tile.has_rows && tile.vectors < 8 && count && *count % (8 / tile.vectors) == 0) {
-    panels = sch.split(columns[0], {std::nullopt, 8 / tile.vectors});
+  if (tile.panels > 1) {
+    panels = sch.split(columns[0], {std::nullopt, tile.panels});
     columns[0] = panels[0];
   }
   Loops rows, row_blocks;
@@ -138,7 +136,7 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     LoopRV row_loop = loop_of[tile.row_axis];
     num_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
     int64_t panels = as_int(cast<For>(sch.get(columns[0]))->extent).value_or(1 << 20);
-    int64_t tiles_in_block = num_rows ? row_tiles_in_block(*num_rows, panels, tile, row_bytes) : 0;
+    int64_t tiles_in_block = row_tiles_in_block(num_rows, panels, tile, row_bytes);
     if (tiles_in_block > 0) {
       row_blocks = sch.split(row_loop, {std::nullopt, tiles_in_block * tile.rows});
       row_loop = row_blocks[1];
@@ -171,9 +169,10 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     group.erase(group.begin());
     depth = *depth / tile.group;
   }
-  std::vector<int> step_sizes = {tile.vectors > 2 ? 4 : 8, 4, 2};
-  for (int step : step_sizes) {
-    if (!steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
+  // One that reads a panel once waits for memory and needs none.
+  bool used_once = !tile.has_rows || (num_rows && *num_rows <= tile.rows);
+  for (int step : {tile.panels > 1 || tile.vectors > 2 ? 4 : 8, 4, 2}) {
+    if (used_once || !steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
     if (block->iter_vars.back().kind != IterKind::kReduce) continue;
     steps = sch.split(reduce.back(), {std::nullopt, step});
     reduce.back() = steps[0];
@@ -226,7 +225,6 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   if (!tile.intrin.empty()) sch.tensorize(columns[2], tile.intrin, false);
   LoopRV parallel = shared.size() > 1 ? sch.fuse(shared) : shared[0];
   // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
-  bool used_once = !tile.has_rows || (num_rows && *num_rows <= tile.rows);
   if (used_once && !reduce.empty()) {
     sch.annotate(reduce[0], "prefetch_ahead", AttrList{panel->name, tile.has_rows ? 64 : 16});
   } else {
@@ -243,7 +241,20 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
     if (!tile) fail(block.span(), "no operand lies in panels of a tile's columns");
     schedule_contraction(sch, anchor, *tile);
   };
-  return {{"contraction", "", "matmul", {}, contraction}};
+  // Few rows are tiles of their own, where a second tile of the general form would read each panel again for less than
+  // its own number of rows. Each costs 8 ms of compile time.
+  auto apart = [target](const Block& anchor) {
+    std::vector<std::pair<VarRef, int64_t>> result;
+    auto tile = choose_panel_tile(anchor, target);
+    if (!tile || !tile->has_rows || tile->group > 1) return result;
+    auto rows = try_cast<Var>(anchor.iter_vars[tile->row_axis].domain.extent);
+    if (!rows) return result;
+    result.emplace_back(*rows, 1);
+    int most = std::min(tile->rows + 4, most_rows(tile->vectors, target));
+    for (int few = tile->rows + 1; few <= most; ++few) result.emplace_back(*rows, few);
+    return result;
+  };
+  return {{"contraction", "", "matmul", {}, contraction, apart}};
 }
 
 }  // namespace relaxc

@@ -12,14 +12,13 @@ struct ContractionTile {
   size_t column_axis, row_axis;  // among the block's axes
   bool has_rows;                 // else row_axis means nothing
   int rows, lanes, vectors;
+  int panels = 1;  // of lanes * vectors columns side by side
   // An instruction that sums `group` products in each lane; empty: multiply-add.
   std::string intrin = {};
   int group = 1;
   int columns() const { return lanes * vectors; }
 };
 
-// The columns of the panels in which a constant right operand of a product is to lie; nullopt: rows not known.
-ColumnTile choose_panel_columns(int64_t columns, std::optional<int64_t> rows, const Target& target);
 // The tile for a product with an operand in panels, y[n / columns, k, columns] or, for instructions that sum several
 // products, [n / columns, k / group, columns, group]; nullopt: it has another form, or the target no such instruction.
 std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target);
