@@ -250,7 +250,7 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
     auto rows = try_cast<Var>(anchor.iter_vars[tile->row_axis].domain.extent);
     if (!rows) return result;
     result.emplace_back(*rows, 1);
-    int most = std::min(tile->rows + 4, most_rows(tile->vectors, target));
+    int most = std::min(tile->rows + 2, most_rows(tile->vectors, target));
     for (int few = tile->rows + 1; few <= most; ++few) result.emplace_back(*rows, few);
     return result;
   };
