@@ -26,6 +26,8 @@ bool is_index(const Expr& expr) {
   return type && (type->dtype == kInt32 || type->dtype == kInt64);
 }
 
+constexpr int kMostDivisionSteps = 8;
+
 // Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
 bool holds_data(const Expr& expr) {
   bool found = false;
@@ -389,12 +391,25 @@ class Simplifier {
     return {recombine(quotient.plus(inner.quotient)), inner.remainder};
   }
 
-  // A divisor that is a sum, say n + 1: only an equal dividend or a small one simplifies.
+  // A divisor that is a sum, say n + 1, of a dividend that is a multiple of it or that and something smaller.
   Division whole_sum(const Poly& a, const Poly& b, DType dtype) const {
-    if (!holds_data(a) && !holds_data(b)) {
-      if (a.plus(b, -1).terms().empty()) return {Poly::constant(1), Poly()};
-      if (non_negative(a) && non_negative(b.plus(a, -1).plus(Poly::constant(-1)))) return {Poly(), a};
+    if (holds_data(a) || holds_data(b) || b.terms().empty()) return opaque(a, b, dtype);
+    // Long division by the term of the highest degree; a few steps, as it need not end.
+    auto degree = [](const Term& x, const Term& y) { return x.atoms.size() < y.atoms.size(); };
+    const Term& lead = *std::max_element(b.terms().begin(), b.terms().end(), degree);
+    Poly quotient, rest = a;
+    for (int step = 0; step < kMostDivisionSteps && !rest.terms().empty(); ++step) {
+      const Term& term = *std::max_element(rest.terms().begin(), rest.terms().end(), degree);
+      std::optional<Monomial> atoms = divide(term.atoms, lead.atoms);
+      if (!atoms || term.factor % lead.factor != 0) break;
+      Poly part;
+      part.add(*atoms, term.factor / lead.factor);
+      quotient = quotient.plus(part);
+      rest = rest.plus(b.times(part), -1);
     }
+    if (rest.terms().empty()) return {quotient, Poly()};
+    if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {quotient, rest};
+    if (non_negative(a) && non_negative(b.plus(a, -1).plus(Poly::constant(-1)))) return {Poly(), a};
     return opaque(a, b, dtype);
   }
 

@@ -1,7 +1,7 @@
 // Convolutions over one to three spatial dims. Both directions lower to an optional injective stage "pad_temp" and one
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
-// form that schedules expect. The transposed one spreads and pads the input in that stage, then convolves with the
-// flipped kernel.
+// form that schedules expect, in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The transposed one
+// spreads and pads the input in that stage, then convolves with the flipped kernel.
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -11,18 +11,6 @@ namespace {
 
 const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
 const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
-// The block of a blocked layout such as "OIHW32o", whose weights are [O / 32, I, H, W, 32]: what the vectors of a
-// register tile read lies together (passes/pack_weights.cc). 0 for another layout.
-int64_t block_of_layout(std::string_view layout, int spatial) {
-  std::string_view plain = kernel_layout_of(spatial);
-  if (!layout.starts_with(plain) || !layout.ends_with('o')) return 0;
-  int64_t block = 0;
-  for (char digit : layout.substr(plain.size(), layout.size() - plain.size() - 1)) {
-    if (digit < '0' || digit > '9' || block > 4096) return 0;
-    block = block * 10 + (digit - '0');
-  }
-  return block;
-}
 const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
 
 template <int N>
@@ -62,7 +50,6 @@ struct Conv {
   std::vector<int64_t> strides, dilation;
   Padding padding;
   int64_t groups;
-  int64_t block = 0;  // of a blocked weight [O / block, I, spatial..., block]; 0: [O, I, spatial...]
   DType out_dtype;
   Expr batch, in_channels, out_channels, in_per_group, out_per_group;
   std::vector<Expr> kernel;
@@ -118,14 +105,7 @@ template <int N, class A>
 Type conv_type(const OpCall& op, const A& attrs, const Conv& conv) {
   std::string layout = attrs.out_layout.value_or("");
   Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
-  return tensor_type(out_layout.from_plain(conv.result()), conv.out_dtype);
-}
-// What can be lowered.
-template <int N, class A>
-void require_plain(const OpCall& op, const A& attrs, const std::string& kernel_layout) {
-  require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
-  require_layout(op, attrs.kernel_layout, kernel_layout, "kernel layout");
-  require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+  return tensor_type(out_layout.from_plain(op, conv.result()), conv.out_dtype);
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
@@ -136,8 +116,12 @@ template <int N>
 Conv check_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
   Conv conv = check_common<N>(op, attrs, kernel_layout_of(N));
-  conv.block = block_of_layout(attrs.kernel_layout, N);
-  check_channels(op, conv.in_per_group, per_group(op, conv.in_channels, conv.groups, "input"));
+  Expr in_data = per_group(op, conv.in_channels, conv.groups, "input");
+  // In channel blocks, what the weight does not reach of the last block is padding.
+  int64_t block = Layout(op, attrs.data_layout, data_layout_of(N), "data layout").block_of(1);
+  auto read = as_int(conv.in_per_group), there = as_int(in_data);
+  bool pads = conv.groups == 1 && read && there && *read < *there && *read > *there - block;
+  if (!pads) check_channels(op, conv.in_per_group, in_data);
   conv.out_per_group = per_group(op, conv.out_channels, conv.groups, "output");
   for (size_t d = 0; d < N; ++d) {
     conv.out.push_back(window_count(op, conv.in[d], conv.padding.before[d] + conv.padding.after[d], conv.kernel[d],
@@ -146,20 +130,55 @@ Conv check_conv(const OpCall& op) {
   return conv;
 }
 
-// The reduction block. `source` has the padded data; weight_at gives the weight's indices.
-Buffer contract(ComputeBuilder& b, const Conv& conv, const std::string& name, const Buffer& source,
-                const Buffer& weight, const std::vector<int64_t>& strides,
+// The layout's text without an axis: "OIHW16i16o" without 'O' is "IHW16i".
+std::string without_axis(std::string_view layout, char axis) {
+  std::string result, digits;
+  for (char c : layout) {
+    if (c >= '0' && c <= '9') {
+      digits += c;
+      continue;
+    }
+    if (std::toupper(static_cast<unsigned char>(c)) != axis) result += digits + c;
+    digits.clear();
+  }
+  return result;
+}
+
+// Where the tensors' axes are; `reduced` is the weight's without the output channels.
+struct ConvLayouts {
+  Layout data, weight, out, reduced;
+};
+template <int N>
+ConvLayouts read_layouts(const OpCall& op, const ConvAttrs<N>& attrs) {
+  std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
+  std::string out = attrs.out_layout.value_or("");
+  return {Layout(op, attrs.data_layout, data_layout_of(N), "data layout"), Layout(op, kernel, plain, "kernel layout"),
+          Layout(op, out.empty() ? attrs.data_layout : out, data_layout_of(N), "out layout"),
+          Layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout")};
+}
+
+// The reduction block; loops over the result and over the window are in the order of their layouts. `source` has the
+// padded data; weight_at gives the weight's plain indices from the channel and the plain [C / groups, spatial...].
+Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const ConvLayouts& layouts,
+                const std::string& name, const Buffer& source, const Buffer& weight,
+                const std::vector<int64_t>& strides,
                 const std::function<std::vector<Expr>(const Expr& channel, Axes reduced)>& weight_at) {
   DType dtype = accumulation_dtype(conv.out_dtype);
-  std::vector<Expr> reduced = {conv.in_per_group};
-  reduced.insert(reduced.end(), conv.kernel.begin(), conv.kernel.end());
-  Buffer out = b.reduce(name, dtype, conv.result(), reduced, zero(dtype), combine_sum, [&](Axes i, Axes r) {
+  std::vector<Expr> window = {conv.in_per_group};
+  window.insert(window.end(), conv.kernel.begin(), conv.kernel.end());
+  std::vector<Expr> result = layouts.out.from_plain(op, conv.result()),
+                    reduced = layouts.reduced.from_plain(op, window);
+  auto product_at = [&](Axes axes, Axes reduced_axes) {
+    Analyzer facts = facts_of_axes(axes, result);
+    for (size_t d = 0; d < reduced.size(); ++d) facts.bind(cast<Var>(reduced_axes[d]), int_imm(0), reduced[d]);
+    std::vector<Expr> i = layouts.out.to_plain_index(axes), r = layouts.reduced.to_plain_index(reduced_axes);
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    return binary(BinaryOp::kMul, cast_to(load(source, indices), dtype),
-                  cast_to(load(weight, weight_at(i[1], r)), dtype));
-  });
+    return binary(BinaryOp::kMul, cast_to(load(source, layouts.data.from_plain_index(indices, facts)), dtype),
+                  cast_to(load(weight, layouts.weight.from_plain_index(weight_at(i[1], r), facts)), dtype));
+  };
+  Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
 }
 
@@ -176,24 +195,24 @@ OpRow conv() {
   row.legalize = [](const OpCall& op) {
     Conv conv = check_conv<N>(op);
     auto attrs = op.attrs<ConvAttrs<N>>();
-    require_plain<N>(op, attrs, conv.block > 0 ? attrs.kernel_layout : kernel_layout_of(N));
+    ConvLayouts layouts = read_layouts<N>(op, attrs);
     ComputeBuilder b;
     std::vector<Buffer> x = b.inputs_of(op);
-    std::string name = N == 1 ? "conv1d_ncw" : N == 2 ? "conv2d_nchw" : "conv3d_ncdhw";
+    std::string name = fmt::format("conv{}d_", N);
+    for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
     Buffer source = x[0];
     if (conv.padding.any()) {
-      std::vector<Expr> extents;
-      for (size_t d = 0; d < N; ++d)
-        extents.push_back(op.shape(0)[d + 2] + (conv.padding.before[d] + conv.padding.after[d]));
-      source = pad_stage(b, x[0], conv.padding.before, extents, zero(op.dtype(0)));
+      std::vector<Expr> padded = {conv.batch, conv.in_channels};
+      for (size_t d = 0; d < N; ++d) padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
+      source = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
     }
-    return b.finish({contract(b, conv, name, source, x[1], conv.strides, [&](const Expr& channel, Axes r) {
+    auto weight_at = [](const Expr& channel, Axes r) {
       std::vector<Expr> indices = r;
-      indices.insert(indices.begin(), conv.block > 0 ? floor_div(channel, conv.block) : channel);
-      if (conv.block > 0) indices.push_back(floor_mod(channel, conv.block));
+      indices.insert(indices.begin(), channel);
       return indices;
-    })});
+    };
+    return b.finish({contract(b, op, conv, layouts, name, source, x[1], conv.strides, weight_at)});
   };
   return row;
 }
@@ -262,19 +281,24 @@ OpRow conv_transpose() {
   };
   row.legalize = [](const OpCall& op) {
     Conv conv = check_transposed<N>(op);
-    require_plain<N>(op, op.attrs<ConvTransposeAttrs<N>>(), transposed_kernel_layout_of(N));
+    auto attrs = op.attrs<ConvTransposeAttrs<N>>();
+    require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+    require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
+    require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+    ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
     ComputeBuilder b;
     std::vector<Buffer> x = b.inputs_of(op);
     std::string name = N == 1 ? "conv1d_transpose_ncw" : N == 2 ? "conv2d_transpose_nchw" : "conv3d_transpose_ncdhw";
     if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
     Buffer source = spread_stage(b, conv, x[0]);
     std::vector<int64_t> unit(N, 1);
-    return b.finish({contract(b, conv, name, source, x[1], unit, [&](const Expr& channel, Axes r) {
+    auto weight_at = [&](const Expr& channel, Axes r) {
       Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
       std::vector<Expr> indices = {first + r[0], conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
       for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
       return indices;
-    })});
+    };
+    return b.finish({contract(b, op, conv, layouts, name, source, x[1], unit, weight_at)});
   };
   return row;
 }

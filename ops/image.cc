@@ -343,7 +343,7 @@ OpRow resize_images(size_t spatial) {
                        std::copy(size.begin(), size.end(), shape.begin() + 2);
                        const AttrValue* dtype = op.call.attrs.find("out_dtype");
                        const DType* stated = dtype ? dtype->as<DType>() : nullptr;
-                       return tensor_type(layout.from_plain(shape), stated ? *stated : op.dtype(0));
+                       return tensor_type(layout.from_plain(op, shape), stated ? *stated : op.dtype(0));
                      });
 }
 

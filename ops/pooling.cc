@@ -53,8 +53,9 @@ struct Pool {
   std::vector<int64_t> size, strides, dilation;
   Padding padding;
   bool ceil_mode;
-  std::vector<Expr> in, out;  // spatial dims
-  std::vector<Expr> result;
+  std::vector<Expr> in, out;       // spatial dims
+  std::vector<Expr> result;        // [N, C, spatial...]
+  Layout data_layout, out_layout;  // where these dims are
   std::vector<Expr> kernel() const {
     std::vector<Expr> dims;
     for (int64_t extent : size) dims.push_back(int_imm(extent));
@@ -100,7 +101,9 @@ Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape
             .ceil_mode = attrs.ceil_mode,
             .in = {shape.begin() + 2, shape.end()},
             .out = {},
-            .result = {shape[0], shape[1]}};
+            .result = {shape[0], shape[1]},
+            .data_layout = Layout(n + 2),
+            .out_layout = Layout(n + 2)};
   for (size_t d = 0; d < n; ++d) {
     int64_t before = pool.padding.before[d], after = pool.padding.after[d];
     pool.out.push_back(
@@ -118,22 +121,23 @@ Pool check_pool(const OpCall& op, const A& attrs) {
 // The data's dims as [N, C, spatial...].
 template <int N, class A>
 std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
-  Layout layout(op, attrs.layout, layout_of(N), "layout");
+  Layout layout = data_layout<N>(op, attrs);
   if (op.rank(0) != layout.rank()) op.fail("data has rank {}, expected {}", op.rank(0), layout.rank());
   return layout.to_plain(op.shape(0));
+}
+template <int N, class A>
+Layout data_layout(const OpCall& op, const A& attrs) {
+  return Layout(op, attrs.layout, layout_of(N), "layout");
+}
+template <int N, class A>
+Layout out_layout(const OpCall& op, const A& attrs) {
+  std::string layout = attrs.out_layout.value_or("");
+  return Layout(op, layout.empty() ? attrs.layout : layout, layout_of(N), "out layout");
 }
 // The call's type: a result of these dims in its layout.
 template <int N, class A>
 Type pool_type(const OpCall& op, const A& attrs, const std::vector<Expr>& result) {
-  std::string layout = attrs.out_layout.value_or("");
-  Layout out_layout(op, layout.empty() ? attrs.layout : layout, layout_of(N), "out layout");
-  return tensor_type(out_layout.from_plain(result), op.dtype(0));
-}
-// What can be lowered.
-template <int N, class A>
-void require_plain(const OpCall& op, const A& attrs) {
-  require_layout(op, attrs.layout, layout_of(N), "layout");
-  require_layout(op, attrs.out_layout.value_or(""), layout_of(N), "out layout");
+  return tensor_type(out_layout<N>(op, attrs).from_plain(op, result), op.dtype(0));
 }
 template <int N>
 Type infer_pool(const OpCall& op) {
@@ -144,23 +148,28 @@ Type infer_pool(const OpCall& op) {
 template <int N>
 Pool check_pool(const OpCall& op) {
   auto attrs = op.attrs<PoolAttrs<N>>();
-  require_plain<N>(op, attrs);
-  return check_pool(op, attrs);
+  Pool pool = check_pool(op, attrs, plain_shape<N>(op, attrs));
+  pool.data_layout = data_layout<N>(op, attrs);
+  pool.out_layout = out_layout<N>(op, attrs);
+  return pool;
 }
 
-// The data with `fill` wherever windows read outside of it, then the fold over each window.
-Buffer window_fold(ComputeBuilder& b, const Pool& pool, const Buffer& data, const std::string& name, DType dtype,
-                   const Expr& fill, const Expr& neutral, const ComputeBuilder::Combine& combine,
+// The data with `fill` wherever windows read outside of it, then the fold over each window; the result is in its
+// layout.
+Buffer window_fold(ComputeBuilder& b, const OpCall& op, const Pool& pool, const Buffer& data, const std::string& name,
+                   DType dtype, const Expr& fill, const Expr& neutral, const ComputeBuilder::Combine& combine,
                    const std::function<Expr(const Expr&)>& value) {
   Buffer source = data;
   if (!pool.is_inside()) {
-    std::vector<Expr> extents;
-    for (size_t d = 0; d < pool.spatial; ++d) extents.push_back(pool.reach(d));
-    source = pad_stage(b, data, pool.padding.before, extents, fill);
+    std::vector<Expr> padded = {pool.result[0], pool.result[1]};
+    for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
+    source = pad_stage(b, op, data, pool.data_layout, pool.padding.before, padded, fill);
   }
-  return b.reduce(name, dtype, pool.result, pool.kernel(), neutral, combine, [&](Axes i, Axes r) {
-    std::vector<Expr> indices = {i[0], i[1]};
+  std::vector<Expr> result = pool.out_layout.from_plain(op, pool.result);
+  return b.reduce(name, dtype, result, pool.kernel(), neutral, combine, [&](Axes axes, Axes r) {
+    std::vector<Expr> i = pool.out_layout.to_plain_index(axes), indices = {i[0], i[1]};
     for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
+    indices = pool.data_layout.from_plain_index(indices, facts_of_axes(axes, result));
     return value(cast_to(load(source, indices), dtype));
   });
 }
@@ -179,7 +188,7 @@ OpRow max_pool() {
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0];
     Expr least = lowest(op.dtype(0));
-    return b.finish({window_fold(b, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
+    return b.finish({window_fold(b, op, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
                                  [](const Expr& element) { return element; })});
   };
   return row;
@@ -209,14 +218,15 @@ OpRow avg_pool() {
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0];
     DType dtype = accumulation_dtype(op.dtype(0));
-    Buffer sum = window_fold(b, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+    Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
                              [](const Expr& element) { return element; });
     bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
-    return b.finish({b.compute("pool_avg", op.dtype(0), pool.result, [&](Axes i) {
+    return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
+      std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
       Expr count = int_imm(1);
       for (size_t d = 0; d < N; ++d)
         count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
-      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
+      return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
     })});
   };
   return row;
@@ -244,7 +254,7 @@ OpRow lp_pool() {
     auto power = [&](const Expr& base, double exponent) {
       return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
     };
-    Buffer sum = window_fold(b, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+    Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
                              [&](const Expr& element) {
                                if (attrs.p == 2) return binary(BinaryOp::kMul, element, element);
                                Expr magnitude = intrinsic("tir.abs", {element}, dtype);
@@ -339,38 +349,42 @@ OpRow adaptive_avg_pool() {
   row.pattern = OpPattern::kAnchor;
   row.infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); };
   row.legalize = [](const OpCall& op) {
-    require_plain<N>(op, op.attrs<AdaptiveAttrs<N>>());
-    std::vector<Expr> shape = adaptive_shape<N>(op);
+    auto attrs = op.attrs<AdaptiveAttrs<N>>();
+    Layout from = data_layout<N>(op, attrs), to = out_layout<N>(op, attrs);
+    std::vector<Expr> shape = adaptive_shape<N>(op), result = to.from_plain(op, shape);
     ComputeBuilder b;
     Buffer x = b.inputs_of(op)[0];
     DType dtype = accumulation_dtype(op.dtype(0));
-    const std::vector<Expr>& in = op.shape(0);
+    std::vector<Expr> in = plain_shape<N>(op, attrs);
     // Dims whose windows are all alike read without a guard.
     std::vector<bool> even(N);
     std::vector<Expr> extents;
     for (size_t d = 0; d < N; ++d) {
-      auto from = as_int(in[d + 2]), to = as_int(shape[d + 2]);
+      auto extent = as_int(in[d + 2]), windows = as_int(shape[d + 2]);
       bool same = same_node(in[d + 2], shape[d + 2]);
-      even[d] = same || is_int(shape[d + 2], 1) || (from && to && *from % *to == 0);
+      even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && *extent % *windows == 0);
       Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
       extents.push_back(even[d] ? window : window + 2);
     }
     auto start = [&](size_t d, Axes i) { return floor_div(i[d + 2] * in[d + 2], shape[d + 2]); };
     auto end = [&](size_t d, Axes i) { return floor_div((i[d + 2] + 1) * in[d + 2] + shape[d + 2] - 1, shape[d + 2]); };
-    Buffer sum = b.reduce("adaptive_pool_sum", dtype, shape, extents, zero(dtype), combine_sum, [&](Axes i, Axes r) {
-      std::vector<Expr> indices = {i[0], i[1]};
-      Expr inside = bool_imm(true);
-      for (size_t d = 0; d < N; ++d) {
-        Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
-        if (!even[d]) inside = inside && position < end(d, i);
-        indices.push_back(position);
-      }
-      return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
-    });
-    return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), shape, [&](Axes i) {
+    Buffer sum =
+        b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, [&](Axes axes, Axes r) {
+          std::vector<Expr> i = to.to_plain_index(axes), indices = {i[0], i[1]};
+          Expr inside = bool_imm(true);
+          for (size_t d = 0; d < N; ++d) {
+            Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
+            if (!even[d]) inside = inside && position < end(d, i);
+            indices.push_back(position);
+          }
+          indices = from.from_plain_index(indices, facts_of_axes(axes, result));
+          return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
+        });
+    return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
+      std::vector<Expr> i = to.to_plain_index(axes);
       Expr count = int_imm(1);
       for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
-      return cast_to(divide_by_count(at(sum, i), max(count, int_imm(1))), op.dtype(0));
+      return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
     })});
   };
   return row;

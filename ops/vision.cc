@@ -72,7 +72,8 @@ Type infer_roi(const OpCall& op) {
   if (!attr || !from_attr(*attr, size)) op.fail("argument 'pooled_size' is missing");
   size = per_dim(op, size, 2, "pooled_size", 1);
   std::vector<Expr> shape = layout.to_plain(op.shape(0));
-  return tensor_type(layout.from_plain({op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}), op.dtype(0));
+  return tensor_type(layout.from_plain(op, {op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}),
+                     op.dtype(0));
 }
 
 }  // namespace

@@ -68,6 +68,16 @@ Layout::Layout(const OpCall& op, const std::string& text, std::string_view plain
       op.fail("{} '{}' does not order the axes {}", what, text, plain);
   }
 }
+Layout::Layout(size_t rank) : plain_rank_(rank) {
+  for (size_t d = 0; d < rank; ++d) axes_.push_back({d, 0});
+}
+int64_t Layout::block_of(size_t plain) const {
+  int64_t block = 1;
+  for (const Axis& axis : axes_) {
+    if (axis.plain == plain && axis.block > 0) block = axis.block;
+  }
+  return block;
+}
 std::vector<Expr> Layout::to_plain(const std::vector<Expr>& dims) const {
   std::vector<Expr> result(plain_rank_, int_imm(1));
   for (size_t d = 0; d < axes_.size(); ++d) {
@@ -76,20 +86,43 @@ std::vector<Expr> Layout::to_plain(const std::vector<Expr>& dims) const {
   }
   return result;
 }
-std::vector<Expr> Layout::from_plain(const std::vector<Expr>& dims) const {
+std::vector<Expr> Layout::from_plain(const OpCall& op, const std::vector<Expr>& dims) const {
   std::vector<Expr> result;
   for (const Axis& axis : axes_) {
-    if (axis.block > 0) {
-      result.push_back(int_imm(axis.block));
-      continue;
-    }
-    Expr dim = dims[axis.plain];
-    for (const Axis& inner : axes_) {
-      if (inner.plain == axis.plain && inner.block > 0) dim = simplify(floor_div(dim, inner.block));
-    }
-    result.push_back(dim);
+    int64_t block = block_of(axis.plain);
+    if (axis.block == 0 && block > 1)
+      op.require_multiple(dims[axis.plain], block, "the layout's blocks do not divide the axis");
+    result.push_back(axis.block > 0 ? int_imm(block) : simplify(floor_div(dims[axis.plain], block)));
   }
   return result;
+}
+std::vector<Expr> Layout::to_plain_index(const std::vector<Expr>& indices) const {
+  std::vector<Expr> result(plain_rank_, int_imm(0));
+  for (size_t d = 0; d < axes_.size(); ++d) {
+    Expr& index = result[axes_[d].plain];
+    int64_t block = axes_[d].block > 0 ? 1 : block_of(axes_[d].plain);
+    Expr part = block > 1 ? indices[d] * block : indices[d];
+    index = is_int(index, 0) ? part : index + part;
+  }
+  return result;
+}
+std::vector<Expr> Layout::from_plain_index(const std::vector<Expr>& indices, const Analyzer& facts) const {
+  std::vector<Expr> result;
+  for (const Axis& axis : axes_) {
+    const Expr& index = indices[axis.plain];
+    int64_t block = block_of(axis.plain);
+    Expr part = axis.block > 0 ? floor_mod(index, block) : floor_div(index, block);
+    result.push_back(block > 1 ? facts.simplify(part) : index);
+  }
+  return result;
+}
+
+Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents) {
+  Analyzer facts;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].is<Var>()) facts.bind(cast<Var>(axes[d]), int_imm(0), extents[d]);
+  }
+  return facts;
 }
 
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what) {
@@ -108,22 +141,21 @@ Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const E
   return floor_div(extent + (padding - window + stride), stride);
 }
 
-Buffer pad_stage(ComputeBuilder& b, const Buffer& data, const std::vector<int64_t>& before,
-                 const std::vector<Expr>& extents, const Expr& fill) {
+Buffer pad_stage(ComputeBuilder& b, const OpCall& op, const Buffer& data, const Layout& layout,
+                 const std::vector<int64_t>& before, const std::vector<Expr>& shape, const Expr& fill) {
   const BufferType& type = buffer_type(data);
-  std::vector<Expr> shape = {type.shape[0], type.shape[1]};
-  shape.insert(shape.end(), extents.begin(), extents.end());
-  return b.compute("pad_temp", type.dtype, shape, [&](Axes i) {
+  std::vector<Expr> dims = layout.to_plain(type.shape), padded = layout.from_plain(op, shape);
+  return b.compute("pad_temp", type.dtype, padded, [&](Axes axes) {
     Expr inside = bool_imm(true);
-    std::vector<Expr> indices = {i[0], i[1]};
-    for (size_t d = 0; d < extents.size(); ++d) {
-      const Expr& extent = type.shape[d + 2];
-      indices.push_back(i[d + 2] - before[d]);
-      if (before[d] > 0) inside = inside && i[d + 2] >= int_imm(before[d]);
-      bool reaches_end = same_node(extents[d], extent) && before[d] == 0;
-      if (!reaches_end) inside = inside && i[d + 2] < extent + before[d];
+    std::vector<Expr> i = layout.to_plain_index(axes), indices = {i[0], i[1]};
+    for (size_t d = 2; d < shape.size(); ++d) {
+      int64_t shift = before[d - 2];
+      indices.push_back(i[d] - shift);
+      if (shift > 0) inside = inside && i[d] >= int_imm(shift);
+      bool reaches_end = same_node(shape[d], dims[d]) && shift == 0;
+      if (!reaches_end) inside = inside && i[d] < dims[d] + shift;
     }
-    return if_then_else(inside, load(data, indices), fill);
+    return if_then_else(inside, load(data, layout.from_plain_index(indices, facts_of_axes(axes, padded))), fill);
   });
 }
 

@@ -1,6 +1,7 @@
 // What reductions, convolution and pooling share: accumulation, attributes that hold a number per spatial dim, window
 // counts, padding.
 #pragma once
+#include "ir/arith.h"
 #include "ops/common.h"
 
 namespace relaxc {
@@ -31,9 +32,16 @@ class Layout {
   // `plain` has the same axes in the order that the code works with; an empty text means it.
   Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
   int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
-  // A tensor's dims in the plain order, without blocks, and back.
+  // The size of the blocks that a plain axis is in; 1: none.
+  int64_t block_of(size_t plain) const;
+  // The plain order itself.
+  explicit Layout(size_t rank);
+  // A tensor's dims in the plain order, without blocks, and back. Blocks must divide.
   std::vector<Expr> to_plain(const std::vector<Expr>& dims) const;
-  std::vector<Expr> from_plain(const std::vector<Expr>& dims) const;
+  std::vector<Expr> from_plain(const OpCall& op, const std::vector<Expr>& dims) const;
+  // An element's indices in the plain order, and back; the facts bound the variables of the indices.
+  std::vector<Expr> to_plain_index(const std::vector<Expr>& indices) const;
+  std::vector<Expr> from_plain_index(const std::vector<Expr>& indices, const Analyzer& facts) const;
 
  private:
   struct Axis {
@@ -43,7 +51,9 @@ class Layout {
   std::vector<Axis> axes_;
   size_t plain_rank_;
 };
-// "NCW", "NCHW", "NCDHW" and the like are the only layouts lowered; others are unsupported.
+// Variables that run over these extents.
+Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents);
+// For operators that are lowered in one layout only; others are unsupported.
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what);
 
 // How many windows fit: floor((extent + padding - dilation * (kernel - 1) - 1) / stride) + 1. An error when a constant
@@ -51,8 +61,9 @@ void require_layout(const OpCall& op, const std::string& layout, std::string_vie
 Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const Expr& kernel, int64_t stride,
                   int64_t dilation);
 
-// The stage "pad_temp": data [N, C, spatial...] with `fill` around it; `extents` are the padded spatial dims.
-Buffer pad_stage(ComputeBuilder& b, const Buffer& data, const std::vector<int64_t>& before,
-                 const std::vector<Expr>& extents, const Expr& fill);
+// The stage "pad_temp": data [N, C, spatial...], in its layout, with `fill` around it. `shape` has the padded dims, in
+// the plain order.
+Buffer pad_stage(ComputeBuilder& b, const OpCall& op, const Buffer& data, const Layout& layout,
+                 const std::vector<int64_t>& before, const std::vector<Expr>& shape, const Expr& fill);
 
 }  // namespace relaxc

@@ -1,8 +1,11 @@
 // Expects: operators on leaves. Guarantees: constant weights lie in the order in which kernels read them, in blocks of
 // a register tile's columns:
-//   ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
+//   nn.conv2d of images in channel blocks (block_channels): OIHW16i16o, depthwise and from pictures OIHW16o;
+//   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
+#include <numeric>
+
 #include "ops/window.h"
 #include "passes/graph.h"
 #include "tir/compute.h"
@@ -59,19 +62,36 @@ class WeightPacker final : public GraphRewriter {
   }
 
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
-    if (!node.args[1].is<Constant>()) return std::nullopt;
-    if (node.attrs.get_string("kernel_layout", "OIHW") != "OIHW" || node.attrs.get_int("groups", 1) != 1)
-      return std::nullopt;
-    Tensor weight = node.args[1].as<Constant>()->data;
-    int64_t channels = weight.shape()[0];
-    int64_t columns = columns_of(channels, weight.dtype());
+    const std::vector<Expr>* dims = known_shape(node.args[1].type());
+    if (!dims || node.attrs.get_string("kernel_layout", "OIHW") != "OIHW") return std::nullopt;
+    auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
+    // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
+    std::string out_layout = node.attrs.get_string("out_layout", "");
+    int64_t block = 0;
+    if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &block) == 1) {
+      bool blocked_data = node.attrs.get_string("data_layout", "") == out_layout;
+      int64_t inner = blocked_data ? std::gcd(*depth, block) : 1;
+      return packed_conv2d(node, *filters, *depth, block, inner, binding, b);
+    }
+    if (!node.args[1].is<Constant>() || node.attrs.get_int("groups", 1) != 1) return std::nullopt;
+    int64_t columns = columns_of(*filters, *tensor_dtype(node.args[1].type()));
     if (columns == 0) return std::nullopt;
-    std::vector<Expr> blocks = {int_imm(channels / columns), int_imm(columns)};
-    for (size_t d = 1; d < 4; ++d) blocks.push_back(int_imm(weight.shape()[d]));
-    Expr blocked = b.op("reshape", {node.args[1], shape_expr(blocks)});
-    Expr packed = b.op("permute_dims", {blocked}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 2, 3, 4, 1})}});
-    return b.op("nn.conv2d", {node.args[0], packed}, node.attrs.with("kernel_layout", fmt::format("OIHW{}o", columns)),
-                binding.var->name);
+    return packed_conv2d(node, *filters, *depth, columns, 1, binding, b);
+  }
+
+  // The weight as [O / outer, I / inner, H, W, inner, outer], without a dim for an inner of 1.
+  Expr packed_conv2d(const Call& node, int64_t filters, int64_t depth, int64_t outer, int64_t inner,
+                     const Binding& binding, Builder& b) {
+    const std::vector<Expr> dims = *known_shape(node.args[1].type());
+    Expr apart =
+        b.op("reshape", {node.args[1], shape_expr({int_imm(filters / outer), int_imm(outer), int_imm(depth / inner),
+                                                   int_imm(inner), dims[2], dims[3]})});
+    Expr packed = b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 2, 4, 5, 3, 1})}});
+    std::string layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
+    if (inner == 1)
+      packed = b.op("reshape",
+                    {packed, shape_expr({int_imm(filters / outer), int_imm(depth), dims[2], dims[3], int_imm(outer)})});
+    return b.op("nn.conv2d", {node.args[0], packed}, node.attrs.with("kernel_layout", layout), binding.var->name);
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {

@@ -47,20 +47,21 @@ std::vector<const Pass*> parse_passes(std::string_view text);
 
 // One row a pass, in pipeline order: the name on the command line, which is also the function, the file
 // (passes/<name>.cc) and the test (tests/passes/<name>.test), and its doc. To add a pass, add the file and a row.
-#define RELAXC_PASSES(X)                                                                                         \
-  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")       \
-  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")           \
-  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before") \
-  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")     \
-  X(fold_constants, "compute what depends on constants only")                                                    \
-  X(merge_common_subexpressions, "compute equal pure values once")                                               \
-  X(remove_dead_code, "drop bindings and functions that nothing uses")                                           \
-  X(legalize, "turn each operator into a call_tir of its tensor program")                                        \
-  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")          \
-  X(schedule, "give every unscheduled tensor program parallel, vectorized, register-tiled loops")                \
-  X(merge_kernels, "keep one of several equal tensor programs")                                                  \
-  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")              \
-  X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")                 \
+#define RELAXC_PASSES(X)                                                                                          \
+  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
+  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
+  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
+  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
+  X(fold_constants, "compute what depends on constants only")                                                     \
+  X(merge_common_subexpressions, "compute equal pure values once")                                                \
+  X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
+  X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
+  X(schedule, "give every unscheduled tensor program parallel, vectorized, register-tiled loops")                 \
+  X(merge_kernels, "keep one of several equal tensor programs")                                                   \
+  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
+  X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")                  \
   X(lower_kernels, "lower tensor programs to flat buffers, plain loops and vectors")
 
 #define X(name, doc) IRModule name(IRModule module, PassContext& context);

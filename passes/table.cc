@@ -17,8 +17,8 @@ const std::vector<Pipeline>& pipeline_table() {
   static const std::vector<Pipeline> kPipelines = {
       {"simplify",
        "the graph made small, still operators",
-       {"check_dims", "canonicalize", "fold_batch_norm", "pack_weights", "fold_constants", "canonicalize",
-        "merge_common_subexpressions", "remove_dead_code"}},
+       {"check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels", "remove_dead_code",
+        "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions", "remove_dead_code"}},
       {"kernels",
        "operators to scheduled tensor programs",
        {"legalize", "fuse", "remove_dead_code", "schedule", "merge_kernels"}},

@@ -20,6 +20,7 @@
 #include "bench/kernels/problem.h"
 #include "codegen/compile.h"
 #include "codegen/llvm_compile.h"
+#include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/visit.h"
 
@@ -41,28 +42,6 @@ struct Options {
 
 // ---- Ours
 
-std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
-  return fmt::format("({}{})", symbolic ? "\"m\", " : "", fmt::join(dims.begin() + symbolic, dims.end(), ", "));
-}
-
-std::string module_text(const Problem& p) {
-  std::string params =
-      fmt::format("x: R.Tensor({}, \"{}\"), w: R.Tensor({}, \"{}\")", dims_text(p.input_shape(), p.symbolic),
-                  to_string(p.input_dtype()), dims_text(p.weight_shape(), false), to_string(p.weight_dtype()));
-  if (p.kind == Problem::Kind::kMatmul) {
-    return fmt::format(
-        "@R.function\ndef main({}):\n    with R.dataflow():\n"
-        "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
-        params, to_string(p.output_dtype()));
-  }
-  return fmt::format(
-      "@R.function\ndef main({}, b: R.Tensor(({},), \"float32\")):\n    with R.dataflow():\n"
-      "        c = R.nn.conv2d(x, w, strides=[{}, {}], padding=[{}, {}, {}, {}], groups={})\n"
-      "        b4 = R.reshape(b, (1, {}, 1, 1))\n        a = R.add(c, b4)\n        y = R.nn.relu(a)\n"
-      "        R.output(y)\n    return y\n",
-      params, p.filters, p.stride, p.stride, p.padding(), p.padding(), p.padding(), p.padding(), p.groups, p.filters);
-}
-
 IRModule parse(const std::string& text, const std::string& name) {
   Diagnostics diagnostics;
   IRModule module = parse_module(text, name, op_table(), diagnostics);
@@ -70,10 +49,12 @@ IRModule parse(const std::string& text, const std::string& name) {
   return module;
 }
 
-// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block).
+// An image with its channels in blocks: (1, C, H, W) as (1, C / block, H, W, block), zeros in what C does not fill.
 Tensor to_blocks(const Tensor& image, int64_t block) {
   int64_t channels = image.shape()[1], height = image.shape()[2], width = image.shape()[3];
-  Tensor result = Tensor::empty({1, channels / block, height, width, block}, image.dtype());
+  int64_t blocks = (channels + block - 1) / block;
+  Tensor result = Tensor::empty({1, blocks, height, width, block}, image.dtype());
+  std::fill_n(result.data<float>(), result.size(), 0.0f);
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < height * width; ++i) {
       result.data<float>()[(c / block * height * width + i) * block + c % block] =
@@ -109,8 +90,8 @@ bool fits(const Type& type, std::vector<int64_t> dims, DType dtype, bool symboli
 std::optional<int64_t> block_of(const Type& type, const std::vector<int64_t>& dims, DType dtype, bool symbolic) {
   if (fits(type, dims, dtype, symbolic)) return 0;
   std::vector<int64_t> known = dims_of(type);
-  if (known.size() != 5 || dims.size() != 4 || known[4] <= 0 || dims[1] % known[4] != 0) return std::nullopt;
-  bool is_image = fits(type, {1, dims[1] / known[4], dims[2], dims[3], known[4]}, dtype, false);
+  if (known.size() != 5 || dims.size() != 4 || known[4] <= 0) return std::nullopt;
+  bool is_image = fits(type, {1, (dims[1] + known[4] - 1) / known[4], dims[2], dims[3], known[4]}, dtype, false);
   return is_image ? std::optional(known[4]) : std::nullopt;
 }
 
@@ -140,7 +121,8 @@ std::optional<OurModule> bind_weights(IRModule module, const Problem& p, const D
 }
 
 std::optional<OurModule> our_module(const Problem& p, const Data& data, const Options& options) {
-  if (options.modules.empty()) return bind_weights(parse(module_text(p), p.kernel + ".py"), p, data);
+  if (options.modules.empty())
+    return bind_weights(parse(module_text(p, codegen::host_target().vector_lanes(32)), p.kernel + ".py"), p, data);
   for (const std::string& file : options.modules) {
     if (auto module = bind_weights(read_module(file), p, data)) return module;
   }

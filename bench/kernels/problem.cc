@@ -1,6 +1,7 @@
 #include "bench/kernels/problem.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -38,6 +39,10 @@ struct Matmul {
 };
 constexpr Matmul kMatmuls[] = {{512, 512, 512},  {1024, 1024, 1024}, {2048, 2048, 2048}, {1, 768, 3072}, {8, 768, 3072},
                                {128, 768, 3072}, {128, 3072, 768},   {197, 768, 768},    {3136, 64, 64}};
+
+std::string dims_text(const std::vector<int64_t>& dims, bool symbolic) {
+  return fmt::format("({}{})", symbolic ? "\"m\", " : "", fmt::join(dims.begin() + symbolic, dims.end(), ", "));
+}
 
 // Small integers, so that every sum is exact in float32 and in bfloat16 products.
 Tensor random_tensor(std::vector<int64_t> shape, DType dtype, int low, int high) {
@@ -131,6 +136,35 @@ std::vector<Problem> problems() {
   convolutions("vgg16", kVgg16);
   convolutions("mobilenet_v2", kMobileNetV2);
   return result;
+}
+
+std::string module_text(const Problem& p, int64_t block) {
+  std::string params =
+      fmt::format("x: R.Tensor({}, \"{}\"), w: R.Tensor({}, \"{}\")", dims_text(p.input_shape(), p.symbolic),
+                  to_string(p.input_dtype()), dims_text(p.weight_shape(), false), to_string(p.weight_dtype()));
+  if (p.kind == Problem::Kind::kMatmul) {
+    return fmt::format(
+        "@R.function\ndef main({}):\n    with R.dataflow():\n"
+        "        y = R.matmul(x, w, out_dtype=\"{}\")\n        R.output(y)\n    return y\n",
+        params, to_string(p.output_dtype()));
+  }
+  auto blocked = [&](int64_t channels) { return (channels + block - 1) / block * block; };
+  bool picture = p.channels <= 3;
+  int64_t channels = picture ? p.channels : blocked(p.channels), filters = blocked(p.filters);
+  std::string layout = fmt::format("NCHW{}c", block);
+  std::string image = picture ? dims_text(p.input_shape(), false)
+                              : fmt::format("(1, {}, {}, {}, {})", channels / block, p.size, p.size, block);
+  return fmt::format(
+      "@R.function\ndef main(x: R.Tensor({0}, \"float32\"), w: R.Tensor({1}, \"float32\"), b: R.Tensor(({2},), "
+      "\"float32\")):\n"
+      "    with R.dataflow():\n"
+      "        wp = R.nn.pad(w, pad_width=[0, {3}, 0, 0, 0, 0, 0, 0])\n"
+      "        c = R.nn.conv2d(x, wp, strides={4}, padding={5}, groups={6}, data_layout=\"{7}\", out_layout=\"{8}\")\n"
+      "        bp = R.nn.pad(b, pad_width=[0, {3}])\n"
+      "        b5 = R.reshape(bp, (1, {9}, 1, 1, {10}))\n        a = R.add(c, b5)\n        y = R.nn.relu(a)\n"
+      "        R.output(y)\n    return y\n",
+      image, dims_text(p.weight_shape(), false), p.filters, filters - p.filters, p.stride, p.padding(),
+      p.groups > 1 ? channels : 1, picture ? "NCHW" : layout, layout, filters / block, block);
 }
 
 Data make_data(const Problem& problem) {

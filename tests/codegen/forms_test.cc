@@ -6,6 +6,7 @@
 #include <regex>
 #include <sstream>
 
+#include "bench/kernels/problem.h"
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "ir/text/parser.h"
@@ -48,7 +49,9 @@ int check_contractions(const std::string& assembly) {
     for (const std::string& line : loop) {
       multiplies += std::regex_match(line, kMultiply);
       bool is_constant = line.find("%rip") != std::string::npos;
-      broadcasts += !is_constant && line.find("broadcast") != std::string::npos;
+      // In an instruction of its own, or as an operand in memory.
+      bool broadcast = line.find("broadcast") != std::string::npos || line.find("{1to") != std::string::npos;
+      broadcasts += !is_constant && broadcast;
       on_stack += std::regex_match(line, kOnStack);
       scalars += std::regex_match(line, kScalar);
     }
@@ -60,26 +63,23 @@ int check_contractions(const std::string& assembly) {
   return contractions;
 }
 
-// x times a constant, compiled as any module is.
-std::string assembly_of_product(const std::string& rows, int64_t depth, int64_t columns, DType left, DType right,
-                                DType result) {
-  std::string text = fmt::format(R"(
-@R.function
-def main(x: R.Tensor(({0}, {1}), "{3}"), w: R.Tensor(({1}, {2}), "{4}")):
-    with R.dataflow():
-        y = R.matmul(x, w, out_dtype="{5}")
-        R.output(y)
-    return y
-)",
-                                 rows, depth, columns, to_string(left), to_string(right), to_string(result));
+// A kernel of the benchmark with zeros for weights, compiled as any module is.
+std::string assembly_of(const bench::Problem& problem) {
+  constexpr int64_t kLanes = 16;
   Diagnostics diagnostics;
-  IRModule module = parse_module(text, "product.py", op_table(), diagnostics);
+  IRModule module = parse_module(bench::module_text(problem, kLanes), "problem.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
   Function main = *module.graph_function("main");
-  Tensor weights = Tensor::empty({depth, columns}, right);
-  std::memset(weights.raw(), 0, static_cast<size_t>(weights.bytes()));
-  main.body = substitute(main.body, {{main.params[1].get(), constant(weights)}});
-  main.params.pop_back();
+  VarMap constants;
+  while (main.params.size() > 1) {
+    std::vector<int64_t> dims;
+    for (const Expr& dim : *known_shape(main.params.back().type())) dims.push_back(*as_int(dim));
+    Tensor zeros = Tensor::empty(dims, *tensor_dtype(main.params.back().type()));
+    std::memset(zeros.raw(), 0, static_cast<size_t>(zeros.bytes()));
+    constants.emplace(main.params.back().get(), constant(zeros));
+    main.params.pop_back();
+  }
+  main.body = substitute(main.body, constants);
   module.functions.at("main") = make_function(std::move(main));
   CompileSettings settings;
   settings.target = "cpu=sapphirerapids";
@@ -103,29 +103,12 @@ TEST_CASE("inner loops of the kernels' forms", "[codegen]") {
   CHECK(files > 20);
 }
 
-TEST_CASE("inner loops of products as the built-in rules schedule them", "[codegen]") {
-  struct Shape {
-    const char* rows;
-    int64_t depth, columns;
-  };
-  // Those of the kernel benchmark.
-  for (const Shape& shape : {Shape{"512", 512, 512},
-                             {"1024", 1024, 1024},
-                             {"2048", 2048, 2048},
-                             {"1", 768, 3072},
-                             {"8", 768, 3072},
-                             {"128", 768, 3072},
-                             {"128", 3072, 768},
-                             {"197", 768, 768},
-                             {"3136", 64, 64},
-                             {"\"m\"", 768, 768}}) {
-    INFO(shape.rows << " x " << shape.depth << " x " << shape.columns);
-    CHECK(check_contractions(
-              assembly_of_product(shape.rows, shape.depth, shape.columns, kFloat32, kFloat32, kFloat32)) > 0);
+TEST_CASE("inner loops of the benchmark's kernels as the built-in rules schedule them", "[codegen]") {
+  for (const bench::Problem& problem : bench::problems()) {
+    INFO(problem.kernel << " " << problem.shape());
+    int contractions = check_contractions(assembly_of(problem));
+    CHECK((contractions > 0 || problem.groups > 1));
   }
-  CHECK(check_contractions(assembly_of_product("1024", 1024, 1024, DType::uint(8), DType::int_(8), kInt32)) > 0);
-  CHECK(check_contractions(assembly_of_product("1024", 1024, 1024, DType::bfloat16(), DType::bfloat16(), kFloat32)) >
-        0);
 }
 
 }  // namespace relaxc::codegen

@@ -145,3 +145,26 @@ TEST_CASE("simplify with symbolic extents", "[arith]") {
   CHECK(facts.can_prove(vars[0].var * 4 + 3 < vars[2].var * 4));
   CHECK_FALSE(facts.can_prove(vars[0].var < vars[1].var));
 }
+
+TEST_CASE("division by a sum", "[arith]") {
+  std::vector<Variable> vars = {{make_dim("i"), 0, 6}, {make_dim("j"), 0, 5}, {make_dim("h"), 0, 4}};
+  const Expr &i = vars[0].var, &j = vars[1].var, &h = vars[2].var;
+  Analyzer facts;
+  for (const Variable& v : vars) facts.bind(v.var, Interval{0, std::numeric_limits<int64_t>::max()});
+  facts.bind(vars[1].var, int_imm(0), h + 2);
+  auto valid = [&](const Values& values) { return values.at(j.get()) < values.at(h.get()) + 2; };
+  auto over = [](const Expr& a, const Expr& b) { return binary(BinaryOp::kFloorDiv, a, b); };
+  CHECK(structural_equal(facts.simplify(over(i * 32 * (h + 2), h + 2)), facts.simplify(i * 32)));
+  CHECK(structural_equal(facts.simplify(over(i * (h + 2) + j, h + 2)), i));
+  CHECK(structural_equal(facts.simplify(over(h * h + h * 5 + 6, h + 2)), facts.simplify(h + 3)));
+  // Sums of products by random sums that are positive.
+  Generator generator(3);
+  for (int round = 0; round < 2000; ++round) {
+    auto number = [&](int64_t low, int64_t high) { return int_imm(generator.pick(low, high)); };
+    Expr divisor = h * number(0, 3) + i * number(0, 2) + number(1, 4);
+    Expr dividend =
+        divisor * (i * number(-2, 3) + j * number(-1, 2) + number(-3, 3)) + j * number(0, 2) + number(-2, 2);
+    BinaryOp op = round % 2 ? BinaryOp::kFloorDiv : BinaryOp::kFloorMod;
+    check_expression(binary(op, facts.simplify(dividend), divisor), facts, vars, valid);
+  }
+}

@@ -1,5 +1,6 @@
 // Runs one operator: infer, legalize, interpret. Tests compare with plain loops.
 #pragma once
+#include <cctype>
 #include <cmath>
 #include <functional>
 
@@ -48,6 +49,41 @@ inline Tensor values(Shape shape, DType dtype = kFloat32, uint32_t seed = 1) {
     }
   }
   return tensor;
+}
+
+// The tensor with its axes, which stand in the order `plain`, laid out as "NHWC" or, in blocks, "NCHW4c" say.
+inline Tensor in_layout(const Tensor& x, std::string_view plain, std::string_view layout) {
+  struct Axis {
+    size_t plain;
+    int64_t extent, block;  // of the layout's dim, and how many positions one step is
+  };
+  std::vector<Axis> axes;
+  Shape shape, blocks(plain.size(), 1);
+  int64_t number = 0;
+  for (char c : layout) {
+    if (c >= '0' && c <= '9') {
+      number = number * 10 + (c - '0');
+      continue;
+    }
+    size_t d = plain.find(static_cast<char>(std::toupper(c)));
+    if (number > 0) blocks[d] = number;
+    axes.push_back({d, number, 1});
+    number = 0;
+  }
+  for (Axis& axis : axes) {
+    if (axis.extent == 0) {
+      axis.block = blocks[axis.plain];
+      axis.extent = x.shape()[axis.plain] / axis.block;
+    }
+    shape.push_back(axis.extent);
+  }
+  Tensor result = Tensor::empty(shape, x.dtype());
+  for_each_index(shape, [&](const Shape& index) {
+    Shape from(plain.size(), 0);
+    for (size_t d = 0; d < axes.size(); ++d) from[axes[d].plain] += index[d] * axes[d].block;
+    result.set_double(flat(index, shape), element(x, from));
+  });
+  return result;
 }
 
 // Arguments of the tensors' types, dims replaced by symbolic ones where given.

@@ -74,6 +74,29 @@ TEST_CASE("primitives give the expected programs and refuse with a reason") {
   }
 }
 
+TEST_CASE("a loop is parallel although loops outside of it repeat its elements") {
+  const char* before = R"(    B = T.alloc_buffer((4, 8))
+    for t in range(3):
+        for y in range(4):
+            for x in range(8):
+                with T.block("B"):
+                    vy, vx = T.axis.remap("SS", [y, x])
+                    B[vy, vx] = A[vy, vx] * T.float32(2)
+    for y, x in T.grid(4, 8):
+        with T.block("C"):
+            vy, vx = T.axis.remap("SS", [y, x])
+            C[vy, vx] = B[vy, vx]
+)";
+  const char* params = "A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((4, 8), \"float32\")";
+  Schedule schedule(read(program(params, before)), {.show_program = false});
+  run_schedule_text(schedule, R"(t, y, x = sch.get_loops(sch.get_block("B"))
+sch.parallel(y)
+sch.vectorize(x))",
+                    "steps.py");
+  CHECK_THROWS_WITH(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"),
+                    Catch::Contains("iterations of 't' repeat the same axis values"));
+}
+
 TEST_CASE("storage_align reaches the memory that is allocated") {
   for (const PrimitiveCase& row : primitive_cases()) {
     if (std::string_view(row.name) != "storage_align") continue;

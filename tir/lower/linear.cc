@@ -42,4 +42,12 @@ int64_t code_size(const Stmt& body) {
   return size;
 }
 
+bool does_nothing(const Stmt& body) {
+  bool acts = false;
+  walk(
+      body, [&](const BufferStore&) { acts = true; }, [&](const Evaluate&) { acts = true; },
+      [&](const Assert&) { acts = true; }, [&](const While&) { acts = true; });
+  return !acts;
+}
+
 }  // namespace relaxc

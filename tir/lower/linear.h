@@ -12,4 +12,7 @@ bool mentions(const Expr& e, const std::unordered_set<const NodeHeader*>& vars);
 // What a body costs in code: its stores, as often as unrolled loops repeat them.
 int64_t code_size(const Stmt& body);
 
+// No store, call or assertion in it; memory alone does nothing.
+bool does_nothing(const Stmt& body);
+
 }  // namespace relaxc

@@ -33,6 +33,7 @@ const LoweringStep kSteps[] = {
     {"simplify", simplify_program},
     {"compact_buffers", compact_buffers},
     {"partition_loops", partition_loops},
+    {"hoist_conditions", hoist_conditions},
     {"prefetch", prefetch},
     {"flatten_buffers", flatten_buffers},
     {"simplify", simplify_program},

@@ -37,6 +37,8 @@ PrimFuncRef compact_buffers(const PrimFuncRef& function);
 // or vectorized are only trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
 // is not full gets one copy of that tile for each number of rows that it may have. Code grows by a bounded amount.
 PrimFuncRef partition_loops(const PrimFuncRef& function);
+// A serial loop whose conditions have parts that all iterations agree on becomes a branch around two such loops.
+PrimFuncRef hoist_conditions(const PrimFuncRef& function);
 // T.prefetch statements where loops ask for them. {"prefetch": ["B"]}: what the loop's next iteration newly reads of B,
 // spread over this one. {"prefetch_ahead": ["B", 64]}: the iteration's own lines of B, 64 rows further on.
 PrimFuncRef prefetch(const PrimFuncRef& function);

@@ -136,15 +136,6 @@ class Replacer final : public Rewriter {
   const std::unordered_map<const NodeHeader*, Expr>& by_;
 };
 
-// Memory alone does nothing.
-bool is_empty(const Stmt& s) {
-  bool acts = false;
-  walk(
-      s, [&](const BufferStore&) { acts = true; }, [&](const Evaluate&) { acts = true; },
-      [&](const Assert&) { acts = true; }, [&](const While&) { acts = true; });
-  return !acts;
-}
-
 class Partitioner {
  public:
   explicit Partitioner(Analyzer facts) : facts_(std::move(facts)) {}
@@ -248,11 +239,12 @@ class Partitioner {
       replaced.emplace(cut.condition.get(), bool_imm(false));
       live = larger(live, facts_.simplify((floor_div(cut.best, -cut.scale) + 1) * cut.unit));
     }
-    if (replaced.empty() || !is_empty(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
+    if (replaced.empty() || !does_nothing(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
     return smaller(live, end);
   }
 
-  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range go.
+  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range, or
+  // nothing of a short one, go.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
     Expr end = facts_.simplify(loop.min + loop.extent);
     Part interior{loop.min, end};
@@ -271,7 +263,10 @@ class Partitioner {
       // Iterations past the last in which the condition holds anywhere count for nothing.
       auto last = as_int(cut.best);
       int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
-      if (first && count && from && to && 2 * (*to - *from) < std::min(*count, live - *first)) continue;
+      if (first && count && from && to) {
+        int64_t all = std::min(*count, live - *first), least = all < kFewIterations ? 1 : (all + 1) / 2;
+        if (*to - *from < least) continue;
+      }
       interior = narrower;
       symbolic += !known && moves;
       kept.push_back(std::move(cut));
@@ -326,8 +321,8 @@ class Partitioner {
     }
     to = std::max(from, to);
     Expr low = int_imm(from), high = int_imm(to), end = int_imm(*first + *count);
-    if (from > *first && !is_empty(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
-    if (to < *first + *count && !is_empty(simplify(part(s, {high, end}), facts_))) high = end;
+    if (from > *first && !does_nothing(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
+    if (to < *first + *count && !does_nothing(simplify(part(s, {high, end}), facts_))) high = end;
     if (same_node(low, loop.min) && same_node(high, end)) return whole(s);
     Stmt trimmed = simplify(part(s, {low, high}), facts_);
     return trimmed.is<For>() ? whole(trimmed) : visit(trimmed);
@@ -359,7 +354,7 @@ class Partitioner {
       }
       Stmt body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), at}});
       std::optional<Stmt> others;
-      if (!is_empty(tails)) others = tails;
+      if (!does_nothing(tails)) others = tails;
       tails = make(IfThenElse{equal(rest, int_imm(r)), body, others}, s.span());
     }
     Expr end = facts_.simplify(loop.min + loop.extent);

@@ -160,8 +160,12 @@ Refusal not_parallel(const TreeNode* loop) {
     // allocated inside of it when the program is lowered.
     bool is_private = true;
     for (const BufferRegion& write : block->block->writes) is_private = is_private && is_private_to(loop, write.buffer);
+    // Loops outside may repeat elements, as those around a copy of a part do.
+    std::vector<TreeNode*> inside = loops_above(block);
+    inside.erase(inside.begin(), std::find(inside.begin(), inside.end(), loop));
     std::string why;
-    if (!is_private && !has_affine_bindings(block, &why)) return fmt::format("in block '{}' {}", name_of(block), why);
+    if (!is_private && !has_affine_bindings(block) && !has_affine_bindings(block, inside, &why))
+      return fmt::format("in block '{}' {}", name_of(block), why);
   }
   return has_other_statements(loop);
 }

@@ -167,7 +167,8 @@ class IterMapFinder {
     IterDigit part = digit;
     if (op == BinaryOp::kFloorDiv) {
       part.lower = facts_.simplify(digit.lower * by);
-      part.extent = facts_.simplify(floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by));
+      std::optional<Expr> exact = quotient(digit.extent, by);
+      part.extent = exact ? *exact : facts_.simplify(floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by));
     } else {
       part.extent = by;
     }

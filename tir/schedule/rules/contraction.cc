@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "tir/schedule/loops.h"
+#include "tir/schedule/rules/convolution.h"
 
 namespace relaxc {
 
@@ -254,7 +255,7 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
     for (int few = tile->rows + 1; few <= most; ++few) result.emplace_back(*rows, few);
     return result;
   };
-  return {{"contraction", "", "matmul", {}, contraction, apart}};
+  return {{"contraction", "", "matmul", {}, contraction, apart}, convolution_rule(target)};
 }
 
 }  // namespace relaxc

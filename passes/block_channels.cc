@@ -1,0 +1,271 @@
+// Expects: operators on leaves, weights folded to constants. Guarantees: float32 convolutions over images with constant
+// weights have their channels in blocks of a vector: [N, C / b, H, W, b], layout "NCHW16c" where vectors have 16 lanes.
+// Images stay so from one convolution to the next, through elementwise operators, pools, concatenations, resampling
+// and global means; what else reads one gets it in the plain order. An image of few channels (a picture) is read as it
+// is.
+//
+// Channels that do not fill the last block are padded where little is wasted. What stands in the padding is nobody's
+// concern: convolutions do not read it, and everything else works on each channel for itself.
+#include <algorithm>
+
+#include "passes/graph.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr std::string_view kImageReductions[] = {"relax.mean", "relax.sum", "relax.max", "relax.min"};
+constexpr std::string_view kPools[] = {"relax.nn.max_pool2d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool2d"};
+// A picture's channels: too few for a block.
+constexpr int64_t kPictureChannels = 4;
+
+bool contains(std::span<const std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// An image [N, blocks, H, W, block] whose first `channels` channels count.
+struct Blocked {
+  Expr value;
+  int64_t channels;
+};
+
+class ChannelBlocker final : public GraphRewriter {
+ public:
+  ChannelBlocker(const OpTable& ops, int64_t block) : GraphRewriter(ops), block_(block) {}
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder& b) override {
+    if (binding.cast) return std::nullopt;
+    const std::string& name = op_name(binding.value);
+    const Call* node = binding.value.as<Call>();
+    if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
+    std::optional<Blocked> result;
+    if (name == "relax.nn.conv2d") result = convolution(*node, b);
+    if (contains(kPools, name)) result = pool(*node, name, b);
+    if (name == "relax.concat") result = concatenation(*node, b);
+    if (name == "relax.image.resize") result = resize(*node, b);
+    if (name == "relax.nn.pad") result = pad(*node, b);
+    const OpRow* row = ops_.find(name);
+    if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
+    if (contains(kImageReductions, name)) return reduction(*node, name, binding, b);
+    if (!result) return std::nullopt;
+    // For who reads the plain order; dead if nobody does.
+    Expr plain = to_plain(*result, b, binding.var->name);
+    blocked_.insert_or_assign(plain.get(), *result);
+    return plain;
+  }
+
+  void enter_branch() override { outside_.push_back(blocked_); }
+  void leave_branch() override {
+    blocked_ = std::move(outside_.back());
+    outside_.pop_back();
+  }
+
+ private:
+  int64_t num_blocks(int64_t channels) const { return (channels + block_ - 1) / block_; }
+  int64_t padded(int64_t channels) const { return num_blocks(channels) * block_; }
+  // Whether blocks of that many channels are worth having.
+  bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
+  std::string layout() const { return fmt::format("NCHW{}c", block_); }
+
+  const Blocked* find(const Expr& plain) const {
+    auto it = blocked_.find(plain.get());
+    return it == blocked_.end() ? nullptr : &it->second;
+  }
+
+  static Expr pad_axis(const Expr& x, size_t rank, size_t axis, int64_t amount, Builder& b) {
+    if (amount == 0) return x;
+    std::vector<int64_t> widths(2 * rank, 0);
+    widths[2 * axis + 1] = amount;
+    return b.op("nn.pad", {x}, Attrs{{"pad_width", AttrValue(widths)}});
+  }
+
+  // [n, c, h, w], c constant and more than 1, in blocks.
+  Expr block(const Expr& plain, Builder& b) {
+    const std::vector<Expr> dims = *known_shape(plain.type());
+    int64_t channels = *as_int(dims[1]);
+    Expr whole = pad_axis(plain, 4, 1, padded(channels) - channels, b);
+    Expr blocks = int_imm(num_blocks(channels)), lanes = int_imm(block_);
+    if (is_int(dims[2], 1) && is_int(dims[3], 1))
+      return b.op("reshape", {whole, shape_expr({dims[0], blocks, dims[2], dims[3], lanes})});
+    Expr apart = b.op("reshape", {whole, shape_expr({dims[0], blocks, lanes, dims[2], dims[3]})});
+    return b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 1, 3, 4, 2})}});
+  }
+
+  Expr to_plain(const Blocked& image, Builder& b, const std::string& hint) {
+    std::vector<Expr> dims = *known_shape(image.value.type());
+    Expr channels = int_imm(padded(image.channels)), ordered = image.value;
+    if (!is_int(dims[2], 1) || !is_int(dims[3], 1))
+      ordered = b.op("permute_dims", {ordered}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 1, 4, 2, 3})}});
+    bool whole = padded(image.channels) == image.channels;
+    Expr plain = b.op("reshape", {ordered, shape_expr({dims[0], channels, dims[2], dims[3]})}, Attrs{},
+                      whole ? hint : std::string());
+    if (whole) return plain;
+    return b.op("strided_slice",
+                {plain, shape_expr({int_imm(1)}), shape_expr({int_imm(0)}), shape_expr({int_imm(image.channels)}),
+                 shape_expr({int_imm(1)})},
+                Attrs{{"assume_inbound", true}}, hint);
+  }
+
+  // The image in blocks, if it is one already or its channels fill some.
+  std::optional<Blocked> in_blocks(const Expr& plain, Builder& b) {
+    if (const Blocked* known = find(plain)) return *known;
+    const std::vector<Expr>* dims = known_shape(plain.type());
+    if (!dims || dims->size() != 4 || tensor_dtype(plain.type()) != kFloat32) return std::nullopt;
+    auto channels = as_int((*dims)[1]);
+    if (!channels || !fills_blocks(*channels)) return std::nullopt;
+    Blocked result{block(plain, b), *channels};
+    blocked_.insert_or_assign(plain.get(), result);
+    return result;
+  }
+
+  std::optional<Blocked> convolution(const Call& node, Builder& b) {
+    const Constant* weight = node.args[1].as<Constant>();
+    if (!weight || weight->data.dtype() != kFloat32 || tensor_dtype(node.args[0].type()) != kFloat32)
+      return std::nullopt;
+    if (node.attrs.get_string("data_layout", "NCHW") != "NCHW" || node.attrs.get_string("out_layout", "NCHW") != "NCHW")
+      return std::nullopt;
+    if (node.attrs.get_string("kernel_layout", "OIHW") != "OIHW") return std::nullopt;
+    int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1],
+            groups = node.attrs.get_int("groups", 1);
+    bool depthwise = groups > 1 && groups == filters && depth == 1;
+    if ((groups > 1 && !depthwise) || !fills_blocks(filters)) return std::nullopt;
+    Expr w = pad_axis(node.args[1], 4, 0, padded(filters) - filters, b);
+    Attrs attrs = node.attrs.with("out_layout", layout());
+    if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
+      return Blocked{b.op("nn.conv2d", {node.args[0], w}, attrs), filters};
+    std::optional<Blocked> data = in_blocks(node.args[0], b);
+    if (!data) return std::nullopt;
+    attrs.set("data_layout", layout());
+    if (depthwise) attrs.set("groups", padded(filters));
+    return Blocked{b.op("nn.conv2d", {data->value, w}, attrs), filters};
+  }
+
+  std::optional<Blocked> pool(const Call& node, const std::string& name, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    if (!data || node.attrs.get_string("layout", "NCHW") != "NCHW" ||
+        node.attrs.get_string("out_layout", "NCHW") != "NCHW")
+      return std::nullopt;
+    Attrs attrs = node.attrs.with("layout", layout()).with("out_layout", layout());
+    return Blocked{b.op(name, {data->value}, attrs), data->channels};
+  }
+
+  std::optional<Blocked> concatenation(const Call& node, Builder& b) {
+    const Tuple* items = node.args[0].as<Tuple>();
+    int64_t axis = node.attrs.get_int("axis", 0);
+    if (!items || (axis != 1 && axis != -3)) return std::nullopt;
+    std::vector<Expr> parts;
+    int64_t channels = 0;
+    for (const Expr& item : items->items) {
+      const Blocked* part = find(item);
+      if (!part || part->channels % block_ != 0) return std::nullopt;
+      parts.push_back(part->value);
+      channels += part->channels;
+    }
+    return Blocked{b.op("concat", {tuple(parts)}, Attrs{{"axis", 1}}), channels};
+  }
+
+  // Resampled in its lines and columns, which stand where they stood.
+  std::optional<Blocked> resize(const Call& node, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    const ShapeExpr* shape = node.args[1].as<ShapeExpr>();
+    std::vector<int64_t> axes;
+    std::vector<double> scales, roi;
+    for (auto [key, list] : {std::pair{"scales", &scales}, std::pair{"roi", &roi}}) {
+      if (const AttrValue* value = node.attrs.find(key)) from_attr(*value, *list);
+    }
+    if (const AttrValue* value = node.attrs.find("axes")) from_attr(*value, axes);
+    bool in_image = std::all_of(axes.begin(), axes.end(), [](int64_t axis) { return axis == 2 || axis == 3; });
+    if (!data || !shape || node.args.size() != 2 || !roi.empty() || axes.empty() || !in_image) return std::nullopt;
+    std::vector<Expr> dims = shape->values, blocks = *known_shape(data->value.type());
+    dims[1] = blocks[1];
+    dims.push_back(blocks[4]);
+    if (!scales.empty()) scales.push_back(1);
+    Attrs attrs = node.attrs.with("scales", to_attr(scales));
+    return Blocked{b.op("image.resize", {data->value, shape_expr(dims)}, attrs), data->channels};
+  }
+
+  // With lines and columns around it.
+  std::optional<Blocked> pad(const Call& node, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    std::vector<int64_t> widths;
+    if (const AttrValue* value = node.attrs.find("pad_width")) from_attr(*value, widths);
+    if (!data || node.args.size() != 1 || widths.size() != 8) return std::nullopt;
+    if (std::any_of(widths.begin(), widths.begin() + 4, [](int64_t width) { return width != 0; })) return std::nullopt;
+    widths.insert(widths.end(), {0, 0});
+    return Blocked{b.op("nn.pad", {data->value}, node.attrs.with("pad_width", AttrValue(widths))), data->channels};
+  }
+
+  // An operand that is broadcast over the image, as it is in the blocked order.
+  std::optional<Expr> broadcast(const Expr& operand, int64_t channels, Builder& b) {
+    const std::vector<Expr>* known = known_shape(operand.type());
+    if (!known || known->size() > 4) return std::nullopt;
+    if (known->empty()) return operand;
+    std::vector<Expr> dims(4 - known->size(), int_imm(1));
+    dims.insert(dims.end(), known->begin(), known->end());
+    Expr plain = known->size() == 4 ? operand : b.op("reshape", {operand, shape_expr(dims)});
+    if (is_int(dims[1], channels) && channels > 1) return block(plain, b);
+    if (!is_int(dims[1], 1)) return std::nullopt;
+    dims.push_back(int_imm(1));
+    return b.op("reshape", {plain, shape_expr(dims)});
+  }
+
+  std::optional<Blocked> elementwise(const Call& node, const OpRow& row, Builder& b) {
+    const Blocked* image = nullptr;
+    for (const Expr& arg : node.args) {
+      if (!image) image = find(arg);
+    }
+    bool has_axis = std::any_of(row.attrs.begin(), row.attrs.end(),
+                                [](const OpAttr& attr) { return std::string_view(attr.name).starts_with("ax"); });
+    if (!image || has_axis) return std::nullopt;
+    int64_t channels = image->channels;
+    std::vector<Expr> args;
+    for (const Expr& arg : node.args) {
+      if (arg.is<Tuple>() || arg.is<ShapeExpr>()) return std::nullopt;
+      std::optional<Expr> operand = arg;
+      if (const Blocked* known = find(arg)) {
+        operand = known->value;
+      } else if (arg.type().is<TensorType>()) {
+        operand = broadcast(arg, channels, b);
+      }
+      if (!operand) return std::nullopt;
+      args.push_back(*operand);
+    }
+    return Blocked{b.op(row.name, args, node.attrs), channels};
+  }
+
+  // Over the whole image: the result has its channels in order again.
+  std::optional<Expr> reduction(const Call& node, const std::string& name, const Binding& binding, Builder& b) {
+    const Blocked* data = find(node.args[0]);
+    std::vector<int64_t> axes;
+    if (const AttrValue* axis = node.attrs.find("axis")) from_attr(*axis, axes);
+    for (int64_t& axis : axes) axis = axis < 0 ? axis + 4 : axis;
+    std::sort(axes.begin(), axes.end());
+    const std::vector<Expr>* result = known_shape(binding.value.type());
+    if (!data || !result || axes != std::vector<int64_t>{2, 3}) return std::nullopt;
+    Attrs attrs = node.attrs.with("axis", AttrValue(axes)).with("keepdims", true);
+    Blocked reduced{b.op(name, {data->value}, attrs), data->channels};
+    Expr plain = to_plain(reduced, b, {});
+    if (result->size() == 4) {
+      blocked_.insert_or_assign(plain.get(), reduced);
+      return plain;
+    }
+    return b.op("reshape", {plain, shape_expr(*result)}, Attrs{}, binding.var->name);
+  }
+
+  int64_t block_;
+  using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
+  Images blocked_;
+  std::vector<Images> outside_;  // of the branches that we are in
+};
+
+}  // namespace
+
+IRModule block_channels(IRModule module, PassContext& context) {
+  int64_t block = context.target.vector_lanes(32);
+  if (block < 4) return module;
+  return map_functions(std::move(module),
+                       [&](const FunctionRef& function) { return ChannelBlocker(context.ops, block).run(function); });
+}
+
+}  // namespace relaxc

@@ -1,0 +1,122 @@
+// Conditions that a loop's iterations agree on leave it: `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch
+// on c around two loops, in each of which c is known. Border rows of a padded image are such, after their pixels.
+#include "tir/lower/linear.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/loops.h"
+#include "tir/schedule/tree.h"
+
+namespace relaxc {
+
+namespace {
+
+// Stores that copies of loops may add to a function.
+constexpr int64_t kMostNewStores = 2048;
+
+// The conjuncts of each condition in a loop that nothing inside it changes.
+class InvariantFinder {
+ public:
+  explicit InvariantFinder(const For& loop) {
+    inside_.insert(loop.var.get());
+    walk(
+        loop.body, [&](const For& inner) { inside_.insert(inner.var.get()); },
+        [&](const Bind& bind) { inside_.insert(bind.var.get()); },
+        [&](const Let& let) { inside_.insert(let.var.get()); });
+    walk(
+        loop.body, [&](const IfThenElse& branch) { look(branch.condition); },
+        [&](const Call& call) {
+          const OpRef* op = call.callee.as<OpRef>();
+          if (op && op->name == "tir.if_then_else") look(call.args[0]);
+        });
+  }
+
+  // Those of the first condition that has any; empty unless other conditions have all or none of them.
+  const std::vector<Expr>& common() const { return common_; }
+  // The nodes equal to one of them.
+  const std::vector<Expr>& nodes() const { return nodes_; }
+
+ private:
+  bool is_invariant(const Expr& condition) const {
+    bool plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_);
+    // What could fail where the loop would not have run stays in it.
+    walk(
+        condition, [&](const BufferLoad&) { plain = false; }, [&](const Call&) { plain = false; },
+        [&](const Binary& node) {
+          bool divides = node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod ||
+                         node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod;
+          plain = plain && (!divides || as_int(node.b).value_or(0) > 0);
+        });
+    return plain && !condition.is<IntImm>();
+  }
+
+  void look(const Expr& condition) {
+    std::vector<Expr> found;
+    for (const Expr& conjunct : scheduling::conjuncts(condition)) {
+      if (is_invariant(conjunct)) found.push_back(conjunct);
+    }
+    if (found.empty() || mixed_) return;
+    if (common_.empty()) common_ = found;
+    mixed_ = found.size() != common_.size();
+    for (size_t i = 0; i < found.size() && !mixed_; ++i) mixed_ = !structural_equal(found[i], common_[i]);
+    nodes_.insert(nodes_.end(), found.begin(), found.end());
+    if (mixed_) common_.clear();
+  }
+
+  std::unordered_set<const NodeHeader*> inside_;
+  std::vector<Expr> common_, nodes_;
+  bool mixed_ = false;
+};
+
+class Hoister final : public Rewriter {
+ public:
+  explicit Hoister(Analyzer facts) : facts_(std::move(facts)) {}
+
+  Stmt stmt(const Stmt& s) override {
+    const For* loop = s.as<For>();
+    if (!loop || (loop->kind != ForKind::kSerial && loop->kind != ForKind::kUnrolled)) return Rewriter::stmt(s);
+    InvariantFinder found(*loop);
+    int64_t size = code_size(loop->body);
+    if (found.common().empty() || size > budget_) return Rewriter::stmt(s);
+    budget_ -= size;
+    Expr all = bool_imm(true);
+    for (const Expr& condition : found.common()) all = all && condition;
+    auto with = [&](bool value) {
+      std::unordered_set<const NodeHeader*> nodes;
+      for (const Expr& node : found.nodes()) nodes.insert(node.get());
+      return simplify(replace(s, nodes, value), facts_);
+    };
+    Stmt holds = with(true);
+    // The other loop has variables and memory of its own.
+    Stmt fails = instantiate(with(false), {});
+    std::optional<Stmt> otherwise;
+    if (!does_nothing(fails)) otherwise = (*this)(fails);
+    return make(IfThenElse{all, (*this)(holds), otherwise}, s.span());
+  }
+
+ private:
+  static Stmt replace(const Stmt& s, const std::unordered_set<const NodeHeader*>& nodes, bool value) {
+    class Replacer final : public Rewriter {
+     public:
+      Replacer(const std::unordered_set<const NodeHeader*>& nodes, bool value) : nodes_(nodes), value_(value) {}
+      Expr expr(const Expr& e) override { return nodes_.contains(e.get()) ? bool_imm(value_) : Rewriter::expr(e); }
+
+     private:
+      const std::unordered_set<const NodeHeader*>& nodes_;
+      bool value_;
+    };
+    return Replacer(nodes, value)(s);
+  }
+
+  Analyzer facts_;
+  int64_t budget_ = kMostNewStores;
+};
+
+}  // namespace
+
+PrimFuncRef hoist_conditions(const PrimFuncRef& function) {
+  PrimFunc copy = *function;
+  copy.body = Hoister(facts_of_params(function))(function->body);
+  if (same_node(copy.body, function->body)) return function;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+}  // namespace relaxc
