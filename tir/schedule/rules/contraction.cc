@@ -32,6 +32,15 @@ int most_rows(int vectors, const Target& target) {
   return std::max(1, (target.num_vector_registers - vectors - spare) / vectors);
 }
 
+// Whether a block with more dims than one reads a vector.
+bool has_bias(const Block& block) {
+  bool found = false;
+  walk(block.body, [&](const BufferLoad& load) {
+    found = found || (load.indices.size() == 1 && block.iter_vars.size() > 1 && load.indices[0].is<Var>());
+  });
+  return found;
+}
+
 // Row tiles in a block of rows. A block's part of the other operand stays in the second cache while all panels pass;
 // blocks are also what threads share out. 0: panels are shared out instead, since there are few rows.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
@@ -97,7 +106,8 @@ std::optional<ContractionTile> choose_panel_tile(const Block& block, const Targe
   return tile;
 }
 
-void schedule_contraction(Schedule& sch, const BlockRV& anchor, const ContractionTile& tile) {
+void schedule_contraction(Schedule& sch, const BlockRV& anchor, const ContractionTile& chosen) {
+  ContractionTile tile = chosen;
   Ref<Block> block = cast<Block>(sch.get(anchor));
   Loops loops = sch.get_loops(anchor);
   if (loops.size() != block->iter_vars.size())
@@ -113,6 +123,12 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   if (loop_of.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
 
   Blocks behind = sch.merge_epilogue(anchor);
+  // A bias is loaded once for all row tiles: LLVM keeps its vectors in registers, at the cost of accumulators if all
+  // are taken.
+  auto all_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
+  bool several_tiles = tile.has_rows && tile.rows > 1 && (!all_rows || *all_rows > tile.rows);
+  if (several_tiles && tile.panels == 2 && behind.size() == 1 && has_bias(*cast<Block>(sch.get(behind[0]))))
+    --tile.rows;
   const VarRef& column_var = block->iter_vars[tile.column_axis].var;
   // The operand with lanes: its panels are what the caches are to hold.
   Buffer panel = operands_of(*block)[0]->buffer;
