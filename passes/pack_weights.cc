@@ -10,7 +10,7 @@
 #include "ops/window.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
-#include "tir/schedule/loops.h"
+#include "tir/schedule/rules/contraction.h"
 
 namespace relaxc {
 
@@ -113,8 +113,9 @@ class WeightPacker final : public GraphRewriter {
     PackedMatmul packed{constant->data.shape()[0], 0, 0, 1};
     // Results are of 32 bits, whatever the operands are.
     int64_t extent = constant->data.shape()[1];
+    if (extent == 0 || packed.depth == 0) return std::nullopt;
     packed.columns = columns_of(extent, accumulation_dtype(result));
-    if (packed.columns == 0 || packed.depth == 0) return std::nullopt;
+    if (packed.columns == 0) return std::nullopt;
     packed.blocks = extent / packed.columns;
     if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
     if (right == DType::bfloat16() && target_.has_bfloat16_dot && packed.depth % 2 == 0) packed.group = 2;

@@ -6,7 +6,9 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tir/compute.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/loops.h"
 #include "tir/schedule/rules/contraction.h"
 #include "tir/schedule/stages.h"
 
@@ -21,22 +23,62 @@ bool concerns(const ScheduleRule& rule, const std::string& name, const std::vect
 
 using Report = std::function<void(const std::string&)>;
 
+class Renamer final : public Rewriter {
+ public:
+  Renamer(const std::vector<VarRef>& from, const std::vector<VarRef>& to) {
+    for (size_t i = 0; i < from.size(); ++i) renamed_.emplace(from[i].get(), to[i]);
+  }
+};
+
+// What the root block holds; its memory goes to `buffers`.
+Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
+  const Block* root = body.as<Block>();
+  if (!root || !root->iter_vars.empty()) return body;
+  buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+  return root->body;
+}
+
+PrimFuncRef apply_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& function, bool show) {
+  auto scheduled = [&](const PrimFuncRef& program) {
+    Schedule schedule(IRModule{{{name, program}}, {}, {}}, {.show_program = show});
+    rule.apply(schedule);
+    return schedule.function();
+  };
+  PrimFuncRef result = scheduled(function);
+  std::vector<std::pair<VarRef, int64_t>> apart;
+  walk(function->body, [&](const Block& block) {
+    if (rule.apart && block.annotations.get_string(kOpAttribute, "") == rule.op) apart = rule.apart(block);
+  });
+  if (apart.empty()) return result;
+  std::vector<Buffer> buffers;
+  Stmt body = take_root(result->body, buffers);
+  for (const auto& [dim, value] : apart) {
+    PrimFuncRef known =
+        scheduled(cast<PrimFunc>(substitute(static_cast<const Expr&>(function), {{dim.get(), int_imm(value)}})));
+    Stmt own = instantiate(Renamer(known->params, function->params)(known->body), {});
+    body = make(IfThenElse{equal(dim, int_imm(value)), take_root(own, buffers), body}, function.span());
+  }
+  PrimFunc copy = *result;
+  copy.body = root_block(std::move(buffers), body);
+  return make_prim_func(std::move(copy), function.span());
+}
+
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& function,
                                              const std::vector<ScheduleRule>& rules, const Report& report) {
   if (function->attrs.get_bool("tir.is_scheduled", false)) return std::nullopt;
   std::vector<std::string> ops = operators_of(function);
   for (const ScheduleRule& rule : rules) {
     if (!concerns(rule, name, ops)) continue;
-    Schedule schedule(IRModule{{{name, promote_indices(function)}}, {}, {}}, {.show_program = report != nullptr});
+    std::optional<PrimFuncRef> result;
     try {
-      rule.apply(schedule);
+      result = apply_rule(rule, name, promote_indices(function), report != nullptr);
     } catch (const CompileError& error) {
       if (!rule.function.empty()) throw;
       if (report) report(fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, error.what()));
       continue;
     }
     if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
-    PrimFunc scheduled = *schedule.function();
+    PrimFunc scheduled = **result;
     scheduled.attrs.set("tir.is_scheduled", true);
     return make_prim_func(std::move(scheduled), function.span());
   }

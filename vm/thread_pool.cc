@@ -183,36 +183,41 @@ class ScopedWorker {
   WorkerScope saved_;
 };
 
-// One parallel loop. Threads take chunks by a counter, so that unequal chunks or late threads do not matter.
+// One parallel loop in chunks. Each worker has a share of neighbouring chunks, the same in every loop of as many
+// iterations, so that it finds in its cache what it wrote there before; when it is done it helps the others, so that
+// unequal chunks or late threads do not matter.
 struct ParallelLoop {
   const KernelRuntime* runtime;
-  std::vector<ScratchArena>* arenas;
+  std::vector<ScratchArena>& arenas;
+  std::vector<KernelRuntime::Share>& shares;
   relaxc_parallel_body body;
   void* closure;
   int64_t n;
   int64_t chunk;  // indices; the last chunk may have fewer
-  int64_t num_chunks;
-  std::atomic<int64_t> next{0};
+  int64_t workers;
   std::atomic<int32_t> status{0};
 
   void work(int worker) {
-    ScratchArena& arena = (*arenas)[static_cast<size_t>(worker)];
+    ScratchArena& arena = arenas[static_cast<size_t>(worker)];
     ScopedWorker scope({runtime, &arena, true});
-    while (status.load(std::memory_order_relaxed) == 0) {
-      int64_t index = next.fetch_add(1, std::memory_order_relaxed);
-      if (index >= num_chunks) return;
-      int64_t begin = index * chunk;
-      ScratchArena::Mark mark = arena.mark();
-      int32_t result = body(closure, begin, std::min(n, begin + chunk));
-      arena.release(mark);
-      int32_t none = 0;
-      if (result != 0) status.compare_exchange_strong(none, result, std::memory_order_relaxed);
+    for (int64_t i = 0; i < workers; ++i) {
+      KernelRuntime::Share& share = shares[static_cast<size_t>((worker + i) % workers)];
+      while (status.load(std::memory_order_relaxed) == 0) {
+        int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (index >= share.end) break;
+        int64_t begin = index * chunk;
+        ScratchArena::Mark mark = arena.mark();
+        int32_t result = body(closure, begin, std::min(n, begin + chunk));
+        arena.release(mark);
+        int32_t none = 0;
+        if (result != 0) status.compare_exchange_strong(none, result, std::memory_order_relaxed);
+      }
     }
   }
 };
 
 // Chunks per worker: enough to even out unequal speeds, few enough that a body's set-up does not count.
-constexpr int64_t kChunksPerWorker = 4;
+constexpr int64_t kChunksPerWorker = 8;
 
 int32_t parallel_for_callback(relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
   return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
@@ -225,7 +230,7 @@ void* scratch_callback(relaxc_kernel_context*, int64_t bytes) {
 }  // namespace
 
 KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
-    : pool_(std::move(pool)), arenas_(static_cast<size_t>(std::max(1, pool_->num_workers()))) {
+    : pool_(std::move(pool)), arenas_(static_cast<size_t>(std::max(1, pool_->num_workers()))), shares_(arenas_.size()) {
   context_.parallel_for = parallel_for_callback;
   context_.scratch = scratch_callback;
   context_.pool = this;
@@ -248,7 +253,12 @@ int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* 
   // A loop inside a loop runs on its thread alone, and so does a call from a thread that is not ours.
   if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
   int64_t chunk = (n - 1) / (workers * kChunksPerWorker) + 1;
-  ParallelLoop loop{this, &arenas_, body, closure, n, chunk, (n - 1) / chunk + 1};
+  int64_t num_chunks = (n - 1) / chunk + 1;
+  for (int64_t w = 0; w < workers; ++w) {
+    shares_[static_cast<size_t>(w)].next.store(num_chunks * w / workers, std::memory_order_relaxed);
+    shares_[static_cast<size_t>(w)].end = num_chunks * (w + 1) / workers;
+  }
+  ParallelLoop loop{this, arenas_, shares_, body, closure, n, chunk, workers};
   pool_->run([](void* self, int worker) { static_cast<ParallelLoop*>(self)->work(worker); }, &loop,
              static_cast<int>(workers));
   return loop.status.load(std::memory_order_relaxed);

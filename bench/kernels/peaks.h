@@ -4,7 +4,7 @@
 
 namespace relaxc::bench {
 
-enum class Peak : uint8_t { kFloat32, kInt8, kBFloat16 };
+enum class Peak : uint8_t { kFloat32, kFloat32WithLoads, kInt8, kBFloat16 };
 
 // Runs about `work` multiply-adds (products) of that kind and returns how many it ran; 0: the processor has no such
 // instruction (float32: no FMA).

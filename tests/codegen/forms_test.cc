@@ -63,11 +63,10 @@ int check_contractions(const std::string& assembly) {
   return contractions;
 }
 
-// A kernel of the benchmark with zeros for weights, compiled as any module is.
-std::string assembly_of(const bench::Problem& problem) {
-  constexpr int64_t kLanes = 16;
+// A module with zeros for all params but the first, compiled as any module is.
+std::string assembly_of(const std::string& text) {
   Diagnostics diagnostics;
-  IRModule module = parse_module(bench::module_text(problem, kLanes), "problem.py", op_table(), diagnostics);
+  IRModule module = parse_module(text, "problem.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
   Function main = *module.graph_function("main");
   VarMap constants;
@@ -103,10 +102,23 @@ TEST_CASE("inner loops of the kernels' forms", "[codegen]") {
   CHECK(files > 20);
 }
 
+TEST_CASE("the bias of a product costs no accumulator", "[codegen]") {
+  CHECK(check_contractions(assembly_of(R"(
+@R.function
+def main(x: R.Tensor(("b", "m", 256), "float32"), w: R.Tensor((256, 256), "float32"), bias: R.Tensor((256,), "float32")):
+    with R.dataflow():
+        z = R.matmul(x, w)
+        y = R.add(z, bias)
+        R.output(y)
+    return y
+)")) > 0);
+}
+
 TEST_CASE("inner loops of the benchmark's kernels as the built-in rules schedule them", "[codegen]") {
+  constexpr int64_t kLanes = 16;
   for (const bench::Problem& problem : bench::problems()) {
     INFO(problem.kernel << " " << problem.shape());
-    int contractions = check_contractions(assembly_of(problem));
+    int contractions = check_contractions(assembly_of(bench::module_text(problem, kLanes)));
     CHECK((contractions > 0 || problem.groups > 1));
   }
 }

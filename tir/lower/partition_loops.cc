@@ -30,6 +30,7 @@ struct Cut {
   Expr slack;
   Expr best;           // the slack without the variable's part for the inner iteration where it is largest
   int64_t width;       // by how much the slack varies over inner iterations; -1: not known
+  int64_t unit;        // the condition sees the variable divided by it, as one digit of fused loops; else 1
   Expr first, end;     // the interior, before clamping to the loop
   bool in_inner_loop;  // stands in a loop inside
 };
@@ -76,13 +77,12 @@ class CutFinder {
     walk(condition, [&](const BufferLoad&) { opaque = true; });
     std::optional<Expr> value = slack(condition);
     if (opaque || !value) return;
-    auto scale = coefficient(*value, loop_.var, facts_);
+    auto [var, unit] = take_digit(*value);
+    auto scale = coefficient(*value, var, facts_);
     auto bounds = scale && *scale != 0 ? scheduling::bounds_over(*value, running_, facts_) : std::nullopt;
-    if (!bounds || coefficient(bounds->min, loop_.var, facts_) != scale ||
-        coefficient(bounds->max, loop_.var, facts_) != scale) {
+    if (!bounds || coefficient(bounds->min, var, facts_) != scale || coefficient(bounds->max, var, facts_) != scale)
       return;
-    }
-    Expr own = loop_.var * *scale;
+    Expr own = var * *scale;
     Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
     Cut cut{condition,
@@ -90,15 +90,34 @@ class CutFinder {
             *value,
             best,
             as_int(facts_.simplify(best - rest)).value_or(-1),
+            unit,
             loop_.min,
             loop_.min + loop_.extent,
             !running_.empty()};
     if (*scale > 0) {
-      cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale));
+      cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale) * unit);
     } else {
-      cut.end = facts_.simplify(floor_div(rest, -*scale) + 1);
+      cut.end = facts_.simplify((floor_div(rest, -*scale) + 1) * unit);
     }
     cuts_.push_back(std::move(cut));
+  }
+
+  // Where only the quotient of the loop's variable by a constant is of interest, that quotient as a variable of its
+  // own.
+  std::pair<Expr, int64_t> take_digit(Expr& value) {
+    VarRef digit = make_dim("digit");
+    int64_t unit = 1;
+    Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+      auto by = as_int(node->b);
+      if (node->op != BinaryOp::kFloorDiv || !same_node(node->a, loop_.var) || !by || *by < 2) return std::nullopt;
+      if (unit != 1 && unit != *by) return std::nullopt;
+      unit = *by;
+      return Expr(digit);
+    });
+    if (unit == 1 || mentions(by_digit, std::unordered_set<const NodeHeader*>{loop_.var.get()})) return {loop_.var, 1};
+    facts_.bind(digit, Interval{0});
+    value = by_digit;
+    return {digit, unit};
   }
 
   const For& loop_;
@@ -223,7 +242,7 @@ class Partitioner {
     for (const Cut& cut : cuts) {
       if (cut.scale > 0) continue;
       replaced.emplace(cut.condition.get(), bool_imm(false));
-      live = larger(live, facts_.simplify(floor_div(cut.best, -cut.scale) + 1));
+      live = larger(live, facts_.simplify((floor_div(cut.best, -cut.scale) + 1) * cut.unit));
     }
     if (replaced.empty() || !does_nothing(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
     return smaller(live, end);
@@ -246,8 +265,13 @@ class Partitioner {
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
       if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
-      int64_t least = count && *count < kFewIterations ? 1 : (count.value_or(0) + 1) / 2;
-      if (first && count && from && to && *to - *from < least) continue;
+      // Iterations past the last in which the condition holds anywhere count for nothing.
+      auto last = as_int(cut.best);
+      int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
+      if (first && count && from && to) {
+        int64_t all = std::min(*count, live - *first), least = all < kFewIterations ? 1 : (all + 1) / 2;
+        if (*to - *from < least) continue;
+      }
       interior = narrower;
       symbolic += !known && moves;
       kept.push_back(std::move(cut));
@@ -266,12 +290,21 @@ class Partitioner {
     const For& loop = *s.as<For>();
     Expr inside = loop.var >= interior.first && loop.var < interior.end;
     Stmt body = Replacer(all_hold(cuts)).stmt(loop.body);
-    // A single iteration at the end is known.
-    bool one_left = structural_equal(all.first, interior.first) && is_int(facts_.simplify(all.end - interior.end), 1);
+    // A single iteration at the end is known, and so is a single value of the digit that the conditions see.
+    auto from = as_int(interior.end), left = as_int(facts_.simplify(all.end - interior.end));
+    int64_t unit = cuts[0].unit;
+    bool one_left = structural_equal(all.first, interior.first) && left == unit;
     VarMap last;
-    if (one_left) last.emplace(loop.var.get(), interior.end);
+    if (one_left && unit == 1) last.emplace(loop.var.get(), interior.end);
+    Stmt rest = instantiate(loop.body, last);
+    if (one_left && unit > 1 && from && *from % unit == 0) {
+      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+        bool is_digit = node->op == BinaryOp::kFloorDiv && same_node(node->a, loop.var) && is_int(node->b, unit);
+        return is_digit ? std::optional<Expr>(int_imm(*from / unit)) : std::nullopt;
+      });
+    }
     For copy = loop;
-    copy.body = make(IfThenElse{inside, body, instantiate(loop.body, last)}, s.span());
+    copy.body = make(IfThenElse{inside, body, rest}, s.span());
     Analyzer outside = facts_;
     facts_.bind(loop.var, loop.min, loop.extent);
     copy.body = again(copy.body);
@@ -306,7 +339,7 @@ class Partitioner {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
     for (const Cut& cut : all) {
-      bool is_tail = cut.scale < -1 && cut.width == -cut.scale - 1 && -cut.scale <= kMostExactTails;
+      bool is_tail = cut.unit == 1 && cut.scale < -1 && cut.width == -cut.scale - 1 && -cut.scale <= kMostExactTails;
       if (!is_tail || as_int(cut.end)) continue;
       if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
     }

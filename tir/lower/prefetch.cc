@@ -16,7 +16,8 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // of a loop about whose extent nothing is known
-constexpr int64_t kMostInLine = 64;        // prefetches written out one by one; more are a loop
+constexpr int64_t kNoBound = int64_t{1} << 31;
+constexpr int64_t kMostInLine = 64;  // prefetches written out one by one; more are a loop
 
 // A region of constant extents, seen as lines.
 struct Lines {
@@ -122,7 +123,7 @@ class Prefetcher final : public Rewriter {
     Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes())};
     for (const Range& range : region) {
       int64_t extent = scheduling::constant_above(range.extent, facts_);
-      if (extent < 1 || extent > (int64_t{1} << 31)) return std::nullopt;
+      if (extent < 1 || extent > kNoBound) return std::nullopt;
       lines.start.push_back(cast_to(range.min, kInt64));
       lines.extents.push_back(extent);
     }
@@ -133,20 +134,21 @@ class Prefetcher final : public Rewriter {
     for (const AttrValue& name : names) {
       auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
       if (!lines) continue;
-      bool moves = false, overlaps = true;
+      // Where the next iteration begins to read, and by how much each dim moves; nullopt: by no constant, as the digits
+      // of a fused loop's variable do.
+      std::vector<Expr> next = lines->start;
       std::vector<std::optional<int64_t>> steps;
-      for (size_t d = 0; d < lines->start.size(); ++d) {
-        steps.push_back(coefficient(lines->start[d], loop.var, facts_));
-        if (!steps[d]) return;
-        moves = moves || *steps[d] != 0;
-        overlaps = overlaps && std::abs(*steps[d]) < lines->extents[d];
+      for (Expr& start : next) {
+        steps.push_back(coefficient(start, loop.var, facts_));
+        start = facts_.simplify(substitute(start, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
       }
-      if (!moves) continue;
-      bool one_dim = std::count_if(steps.begin(), steps.end(), [](const auto& s) { return *s != 0; }) == 1;
+      auto stays = [](const std::optional<int64_t>& step) { return step == 0; };
+      if (std::all_of(steps.begin(), steps.end(), stays)) continue;
+      bool one_dim = std::count_if(steps.begin(), steps.end(), stays) + 1 == static_cast<long>(steps.size());
       for (size_t d = 0; d < steps.size(); ++d) {
-        bool slides = overlaps && one_dim && *steps[d] > 0;  // only the end of the window is new
-        lines->start[d] = lines->start[d] + (slides ? lines->extents[d] : *steps[d]);
-        if (slides) lines->extents[d] = *steps[d];
+        bool slides = one_dim && steps[d] && *steps[d] > 0 && *steps[d] < lines->extents[d];
+        lines->start[d] = slides ? lines->start[d] + lines->extents[d] : next[d];
+        if (slides) lines->extents[d] = *steps[d];  // only the end of the window is new
       }
       constexpr int kIntoSecondLevel = 2;
       spread(loop, *lines, kIntoSecondLevel);
@@ -168,7 +170,7 @@ class Prefetcher final : public Rewriter {
 
   int64_t iterations(const For& loop) const {
     int64_t most = scheduling::constant_above(loop.extent, facts_);
-    return most < (int64_t{1} << 31) ? std::max<int64_t>(most, 1) : kGuessedIterations;
+    return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
   // The loops from here to the innermost one on the way where most iterations run; unrolled and vectorized loops are
   // single steps.
@@ -194,16 +196,28 @@ class Prefetcher final : public Rewriter {
     return best;
   }
 
-  // The lines over the iterations of the loops inside, of no more loops than that takes.
+  // The lines over the iterations of the loops inside, of no more loops than that takes, on both ways of a branch.
   void spread(const For& outer, const Lines& lines, int64_t locality) {
+    const IfThenElse* branch = outer.body.as<IfThenElse>();
+    if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
+      spread(outer, busiest(*branch->else_body), lines, locality);
+      spread(outer, busiest(branch->then_body), lines, locality);
+    } else {
+      spread(outer, busiest(outer.body), lines, locality);
+    }
+  }
+  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality) {
     const For* at = &outer;
     Expr counter = int_imm(0);
     int64_t total = 1;
-    for (const For* loop : busiest(outer.body)) {
+    for (const For* loop : loops) {
       if (total >= lines.count()) break;
       at = loop;
       total *= iterations(*loop);
-      counter = counter * cast_to(loop->extent, kInt64) + (cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64));
+      Expr done = cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64);
+      // More iterations than guessed ask for the last lines again, which are there.
+      if (scheduling::constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
+      counter = counter * cast_to(loop->extent, kInt64) + done;
     }
     int64_t each = (lines.count() + total - 1) / total;
     emit(*at, lines, counter * each, each, locality);

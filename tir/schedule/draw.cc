@@ -26,6 +26,7 @@ size_t width(std::string_view text) {
 class Drawer {
  public:
   std::string draw(const std::string& name, const PrimFuncRef& function) {
+    function_ = function;
     Tree tree(function);
     std::vector<std::string> params;
     for (const VarRef& param : function->params)
@@ -73,6 +74,15 @@ class Drawer {
     for (TreeNode* node : nodes) one(node, indent, node == nodes.back());
   }
 
+  // One way of a branch, drawn as a program of its own.
+  void way(const Stmt& body, const std::string& indent) {
+    PrimFunc copy = **function_;
+    copy.body = body;
+    Tree tree(make_prim_func(std::move(copy)));
+    allocations(*tree.root()->block, indent);
+    children(tree.root()->children, indent);
+  }
+
   void one(TreeNode* node, const std::string& indent, bool last) {
     std::string head = indent + (last ? "└─ " : "├─ "), inner = indent + (last ? "   " : "│  ");
     if (node->is_loop()) {
@@ -97,6 +107,14 @@ class Drawer {
       lines_.push_back({fmt::format("{}block {}  {}{}", head, node->block->name, fmt::join(axes, " "), condition), ""});
       allocations(*node->block, inner);
       return children(node->children, inner);
+    }
+    if (const IfThenElse* branch = node->leaf->as<IfThenElse>()) {
+      lines_.push_back(
+          {fmt::format("{}if {}", branch->else_body ? indent + "├─ " : head, print_expr(branch->condition)), ""});
+      way(branch->then_body, branch->else_body ? indent + "│  " : inner);
+      if (!branch->else_body) return;
+      lines_.push_back({head + "else", ""});
+      return way(*branch->else_body, inner);
     }
     std::string text = print_stmt(*node->leaf);
     size_t end = text.find('\n');
@@ -143,6 +161,7 @@ class Drawer {
   }
 
   std::vector<Line> lines_;
+  std::optional<PrimFuncRef> function_;
 };
 
 }  // namespace

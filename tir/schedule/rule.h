@@ -15,6 +15,9 @@ struct ScheduleRule {
   Span span;
   // Schedules the program worked on. A CompileError says which condition failed.
   std::function<void(Schedule&)> apply;
+  // Values of dims for which the program, where its anchor is this block, is scheduled once more and has code of its
+  // own.
+  std::function<std::vector<std::pair<VarRef, int64_t>>(const Block& anchor)> apart = nullptr;
 };
 
 // The block attribute that names the operator whose result the block computes; legalization sets it.

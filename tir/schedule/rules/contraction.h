@@ -2,6 +2,7 @@
 // tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
 // constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
 #pragma once
+#include "tir/schedule/loops.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 
@@ -11,17 +12,16 @@ struct ContractionTile {
   size_t column_axis, row_axis;  // among the block's axes
   bool has_rows;                 // else row_axis means nothing
   int rows, lanes, vectors;
+  int panels = 1;  // of lanes * vectors columns side by side
   // An instruction that sums `group` products in each lane; empty: multiply-add.
   std::string intrin = {};
   int group = 1;
   int columns() const { return lanes * vectors; }
 };
 
-// The tile for a block whose constant operand is packed for sums of several products at once, [n / columns, k / group,
-// columns, group]; nullopt: it has another form, or the target no instruction for it.
-std::optional<ContractionTile> choose_dot_tile(const Block& block, const Target& target);
-// The tile for a block out[...] += product of loads; nullopt: no axis has lanes.
-std::optional<ContractionTile> choose_contraction_tile(const Block& block, const Analyzer& facts, const Target& target);
+// The tile for a product with an operand in panels, y[n / columns, k, columns] or, for instructions that sum several
+// products, [n / columns, k / group, columns, group]; nullopt: it has another form, or the target no such instruction.
+std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target);
 
 // The built-in rules, one per kind of anchor.
 std::vector<ScheduleRule> builtin_schedule_rules(const Target& target);
