@@ -27,16 +27,32 @@ void pause_cpu() {
 #endif
 }
 
-int usable_cores() {
+// Those that the process may use; none when they cannot be told.
+cpu_set_t usable_cores() {
   cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return std::max(1, CPU_COUNT(&cores));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
+  return cores;
+}
+int count_usable_cores() {
+  cpu_set_t cores = usable_cores();
+  int count = CPU_COUNT(&cores);
+  return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+// A worker that woke up on the caller's core would only run when the caller does not, until the system moves one of
+// them some milliseconds later. It moves at once, if there are cores for `others` threads besides the caller's.
+void leave_core(int callers_core, int others) {
+  static const cpu_set_t kUsable = usable_cores();
+  if (callers_core < 0 || callers_core >= CPU_SETSIZE || sched_getcpu() != callers_core) return;
+  cpu_set_t cores = kUsable;
+  CPU_CLR(callers_core, &cores);
+  if (CPU_COUNT(&cores) >= others) sched_setaffinity(0, sizeof cores, &cores);  // this thread; failing, it stays
 }
 
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
-  int count = std::clamp(num_workers > 0 ? num_workers : usable_cores(), 1, kMaxWorkers);
+  int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMaxWorkers);
   threads_.reserve(static_cast<size_t>(count - 1));
   try {
     for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
@@ -66,6 +82,7 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   task_ = task;
   closure_ = closure;
   workers_ = workers;
+  callers_core_ = sched_getcpu();
   uint64_t gate = gate_.load(std::memory_order_relaxed);
   gate_.store((static_cast<uint64_t>(epoch_of(gate) + 1) << 32) | kOpen, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
@@ -114,7 +131,10 @@ void ThreadPool::work(int worker) {
     }
     if ((gate & kOpen) == 0) continue;  // closed while we woke up
     seen_epoch = epoch_of(gate);
-    if (worker < workers_) task_(closure_, worker);
+    if (worker < workers_) {
+      leave_core(callers_core_, std::min(workers_ - 1, static_cast<int>(threads_.size())));
+      task_(closure_, worker);
+    }
     gate_.fetch_sub(1, std::memory_order_release);
   }
 }

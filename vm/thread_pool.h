@@ -53,11 +53,13 @@ class ThreadPool final : public TaskPool {
   bool wait_for_task(uint32_t seen_epoch);
 
   // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
-  // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
+  // closure_, workers_ and callers_core_ only after it entered an open gate; run() changes them only when closed and
+  // empty.
   std::atomic<uint64_t> gate_{0};
   PoolTask task_ = nullptr;
   void* closure_ = nullptr;
   int workers_ = 0;
+  int callers_core_ = -1;  // where run() was called; -1: not known
 
   std::atomic<bool> busy_{false};
   std::atomic<int> active_runs_{0};
