@@ -14,7 +14,11 @@ TEST_CASE("random chains of primitives do not change results") {
   const char *wish = std::getenv("RELAXC_CHAINS"), *from = std::getenv("RELAXC_CHAIN_SEED");
   int first = from ? std::atoi(from) : 0, chains = wish ? std::atoi(wish) : from ? 1 : 600;
   int failures = 0;
-  for (int i = first; i < first + chains && failures < 3; ++i) {
+  // Chains that found something, as long as primitives and their choices stay what they are.
+  std::vector<int> seeds = {400467, 404106, 404297};
+  for (int i = first; i < first + chains; ++i) seeds.push_back(i);
+  for (int i : seeds) {
+    if (failures == 3) break;
     const TestProgram& program = programs[static_cast<size_t>(i) % programs.size()];
     std::string problem =
         try_chain(program, static_cast<uint32_t>(i), {.compile = std::getenv("RELAXC_CHAIN_COMPILE") != nullptr});

@@ -203,6 +203,15 @@ class LaneRewriter {
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
 
+// Vectors of loops inside, or that the program has: lanes of lanes have no form.
+bool holds_vectors(const Stmt& body) {
+  bool found = false;
+  walk(
+      body, [&](const BufferStore& store) { found = found || dtype_of(store.value).lanes != 1; },
+      [&](const Ramp&) { found = true; }, [&](const Broadcast&) { found = true; });
+  return found;
+}
+
 class Vectorizer final : public Rewriter {
  public:
   explicit Vectorizer(Analyzer facts) { scopes_.push_back(std::move(facts)); }
@@ -218,7 +227,7 @@ class Vectorizer final : public Rewriter {
     node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = vector_lanes(node->extent);
-    if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024) {
+    if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
         return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back()).stmt(node->body);

@@ -1,5 +1,7 @@
 #include "tir/schedule/move.h"
 
+#include <algorithm>
+
 #include "tir/schedule/reduction_order.h"
 
 namespace relaxc::scheduling {
@@ -41,7 +43,10 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     for (const IterVar& axis : axes) uses_axis = uses_axis || mentions(region[d].min, axis.var);
     if (!uses_axis) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
-    if (!linear || result[linear->axis]) {
+    // A tile that is cut at the buffer's end has no one size.
+    bool one_size = std::none_of(axes.begin(), axes.end(),
+                                 [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
+    if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
     }

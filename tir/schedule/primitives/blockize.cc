@@ -186,6 +186,14 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
     if (!is_bound) step.refuse({inner, top}, "a condition of the block ties loops in- and outside together");
   }
 
+  // Behind a loop partition a tile may stand where it never begins.
+  for (size_t a = 0; a < values.size(); ++a) {
+    const Range& domain = inner->block->iter_vars[a].domain;
+    Expr begins = parts[a].outer * parts[a].extent < domain.min + domain.extent;
+    if (as_int(parts[a].outer).value_or(0) > 0 && !tree.facts.can_prove(begins))
+      outer_conditions.push_back(tree.facts.simplify(begins));
+  }
+
   Block outer{.name = tree.fresh_block_name(inner->block->name + "_o"),
               .iter_vars = {},
               .predicate = conjunction(outer_conditions),
