@@ -142,9 +142,9 @@ Call normalize_call(const OpRow& row, Call call) {
     const OpInput& input = row.inputs[i];
     const ShapeExpr* shape = call.args[i].as<ShapeExpr>();
     if (!shape) continue;
-    if (input.form == OpInput::Form::kScalars) call.args[i] = tuple(shape->values, call.args[i].span());
-    if (input.items > shape->values.size())
-      call.args[i] = shape_expr(repeated(shape->values, input.items), call.args[i].span());
+    std::vector<Expr> values = shape->values;  // the argument may be the last to hold them
+    if (input.form == OpInput::Form::kScalars) call.args[i] = tuple(values, call.args[i].span());
+    if (input.items > values.size()) call.args[i] = shape_expr(repeated(values, input.items), call.args[i].span());
   }
   return call;
 }
