@@ -324,6 +324,7 @@ class Partitioner {
       from = std::max(from, *cut_first);
       to = std::min(to, *cut_end);
     }
+    from = std::min(from, *first + *count);
     to = std::max(from, to);
     Expr low = int_imm(from), high = int_imm(to), end = int_imm(*first + *count);
     if (from > *first && !does_nothing(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
