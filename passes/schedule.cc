@@ -9,7 +9,7 @@
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/loops.h"
-#include "tir/schedule/rules/contraction.h"
+#include "tir/schedule/rules/builtin_rules.h"
 #include "tir/schedule/stages.h"
 
 namespace relaxc {

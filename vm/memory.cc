@@ -23,12 +23,9 @@ int64_t max_allocation_bytes() {
   return kLimit;
 }
 
-namespace {
-constexpr int64_t kLargePage = int64_t{2} << 20;
-}
-
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
+  constexpr int64_t kLargePage = int64_t{2} << 20;
   // Large memory on large pages: a kernel that streams weights misses the translation buffers otherwise.
   size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kAlignment;
   // aligned_alloc wants a multiple of the alignment; the limit keeps the rounding from overflowing.

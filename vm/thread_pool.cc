@@ -27,7 +27,7 @@ void pause_cpu() {
 #endif
 }
 
-// Those that the process may use; none when they cannot be told.
+// Those that this thread may use; none when they cannot be told.
 cpu_set_t usable_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
@@ -40,11 +40,10 @@ int count_usable_cores() {
 }
 
 // A worker that woke up on the caller's core would only run when the caller does not, until the system moves one of
-// them some milliseconds later. It moves at once, if there are cores for `others` threads besides the caller's.
-void leave_core(int callers_core, int others) {
-  static const cpu_set_t kUsable = usable_cores();
+// them some milliseconds later. It moves at once, if there are cores for `others` threads besides the caller's; to
+// those that it was given when it began.
+void leave_core(int callers_core, int others, cpu_set_t cores) {
   if (callers_core < 0 || callers_core >= CPU_SETSIZE || sched_getcpu() != callers_core) return;
-  cpu_set_t cores = kUsable;
   CPU_CLR(callers_core, &cores);
   if (CPU_COUNT(&cores) >= others) sched_setaffinity(0, sizeof cores, &cores);  // this thread; failing, it stays
 }
@@ -125,6 +124,7 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
 
 void ThreadPool::work(int worker) {
   uint32_t seen_epoch = 0;
+  cpu_set_t cores = usable_cores();
   while (wait_for_task(seen_epoch)) {
     uint64_t gate = gate_.load(std::memory_order_acquire);
     while ((gate & kOpen) != 0 && !gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
@@ -132,7 +132,7 @@ void ThreadPool::work(int worker) {
     if ((gate & kOpen) == 0) continue;  // closed while we woke up
     seen_epoch = epoch_of(gate);
     if (worker < workers_) {
-      leave_core(callers_core_, std::min(workers_ - 1, static_cast<int>(threads_.size())));
+      leave_core(callers_core_, std::min(workers_ - 1, static_cast<int>(threads_.size())), cores);
       task_(closure_, worker);
     }
     gate_.fetch_sub(1, std::memory_order_release);

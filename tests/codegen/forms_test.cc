@@ -14,6 +14,7 @@
 #include "tir/lower/lower.h"
 
 #include "tests/catch.h"
+#include "tests/constants.h"
 
 namespace relaxc::codegen {
 
@@ -68,18 +69,15 @@ std::string assembly_of(const std::string& text) {
   Diagnostics diagnostics;
   IRModule module = parse_module(text, "problem.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
-  Function main = *module.graph_function("main");
-  VarMap constants;
-  while (main.params.size() > 1) {
+  std::vector<Tensor> zeros;
+  const std::vector<VarRef>& params = module.graph_function("main")->params;
+  for (size_t i = 1; i < params.size(); ++i) {
     std::vector<int64_t> dims;
-    for (const Expr& dim : *known_shape(main.params.back().type())) dims.push_back(*as_int(dim));
-    Tensor zeros = Tensor::empty(dims, *tensor_dtype(main.params.back().type()));
-    std::memset(zeros.raw(), 0, static_cast<size_t>(zeros.bytes()));
-    constants.emplace(main.params.back().get(), constant(zeros));
-    main.params.pop_back();
+    for (const Expr& dim : *known_shape(params[i].type())) dims.push_back(*as_int(dim));
+    zeros.push_back(Tensor::empty(dims, *tensor_dtype(params[i].type())));
+    std::memset(zeros.back().raw(), 0, static_cast<size_t>(zeros.back().bytes()));
   }
-  main.body = substitute(main.body, constants);
-  module.functions.at("main") = make_function(std::move(main));
+  module = test::with_constants(std::move(module), zeros);
   CompileSettings settings;
   settings.target = "cpu=sapphirerapids";
   CompiledModule compiled = compile(std::move(module), settings);

@@ -5,6 +5,7 @@
 //   a write under `k == first` (the init of a reduction) happened before all later iterations of k;
 //   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out what the iteration of t before has
 //   made. In a ring, rows count on: what stands at row % size is taken for the row.
+// Above 600 lines: what is written, what reads find, and where memory may go are one walk over one state.
 #include <algorithm>
 
 #include "ir/intrinsics.h"

@@ -9,10 +9,13 @@
 
 #include "tir/compute.h"
 #include "tir/schedule/loops.h"
+#include "tir/schedule/tree.h"
 
 namespace relaxc {
 
 namespace {
+
+using scheduling::mentions;
 
 // The parts of `out[axes] = combine(out[axes], value)` with `out[axes] = init`.
 struct Reduction {
@@ -51,12 +54,6 @@ std::vector<Ref<BufferLoad>> loads_of(const Expr& value) {
   std::vector<Ref<BufferLoad>> result;
   walk(value, [&](const Ref<BufferLoad>& load) { result.push_back(load); });
   return result;
-}
-
-bool mentions(const NodeRef& node, const VarRef& var) {
-  bool found = false;
-  walk(node, [&](const Ref<Var>& other) { found = found || same_node(other, var); });
-  return found;
 }
 
 bool is_neutral(const Expr& init, BinaryOp op) {

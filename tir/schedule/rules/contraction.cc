@@ -4,8 +4,6 @@
 
 #include "support/diagnostic.h"
 #include "tir/schedule/loops.h"
-#include "tir/schedule/rules/convolution.h"
-#include "tir/schedule/rules/winograd.h"
 
 namespace relaxc {
 
@@ -21,9 +19,7 @@ std::vector<Ref<BufferLoad>> operands_of(const Block& block) {
 }
 
 bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
-  bool found = false;
-  for (const Expr& index : indices) walk(index, [&](const Ref<Var>& at) { found = found || same_node(at, var); });
-  return found;
+  return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return scheduling::mentions(e, var); });
 }
 
 // Rows of a tile beside the vectors of an operand and a register or more for broadcasts. Loads ahead need some, too:
@@ -251,7 +247,7 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   sch.parallel(parallel);
 }
 
-std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
+ScheduleRule contraction_rule(const Target& target) {
   auto contraction = [target](Schedule& sch) {
     BlockRV anchor = sch.get_block("matmul");
     Ref<Block> block = cast<Block>(sch.get(anchor));
@@ -272,7 +268,7 @@ std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
     for (int few = tile->rows + 1; few <= most; ++few) result.emplace_back(*rows, few);
     return result;
   };
-  return {{"contraction", "", "matmul", {}, contraction, apart}, convolution_rule(target), winograd_rule(target)};
+  return {"contraction", "", "matmul", {}, contraction, apart};
 }
 
 }  // namespace relaxc

@@ -23,8 +23,8 @@ struct ContractionTile {
 // products, [n / columns, k / group, columns, group]; nullopt: it has another form, or the target no such instruction.
 std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target);
 
-// The built-in rules, one per kind of anchor.
-std::vector<ScheduleRule> builtin_schedule_rules(const Target& target);
+// The rule for "matmul" whose operand lies in panels; others do not fit it.
+ScheduleRule contraction_rule(const Target& target);
 
 // Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
 // another form. Any extents: rows and columns that do not fill a tile are a tail of their own.

@@ -9,10 +9,14 @@ namespace relaxc {
 
 namespace {
 
+using scheduling::mentions;
+
 // What no longer stays in the second cache beside other things.
 constexpr int64_t kStreamedBytes = 1 << 20;
 constexpr int64_t kGuessedPixels = 56;  // of a symbolic extent
 constexpr int64_t kNarrowWindow = 3;
+constexpr size_t kWindowColumns =
+    7;  // the axis, behind the result's five, the channels' (or their blocks') and the rows'
 
 // Cycles of one step of the reduction over a tile: two multiply-adds or loads at a time, of which each pixel and each
 // vector of weights needs one; less than eight sums wait for each other. Vectors of weights come from the second cache.
@@ -45,15 +49,8 @@ struct Anchor {
   LoopRV y() const { return loops[2]; }
   LoopRV x() const { return loops[3]; }
   LoopRV lanes() const { return loops[4]; }
-  size_t column_axis() const { return 7; }  // of the window: channels or their blocks, rows, columns
   std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
 };
-
-bool mentions(const Expr& index, const VarRef& var) {
-  bool found = false;
-  walk(index, [&](const Ref<Var>& at) { found = found || same_node(at, var); });
-  return found;
-}
 
 Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
   Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false, {}, {}};
@@ -120,7 +117,7 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   // The padding becomes conditions, of which lowering rids all but the first and last columns of the window. Wide
   // windows have too many of these, and where the image ends in a tile is only known for constant extents: they read a
   // padded copy, depthwise of the one block of channels.
-  bool narrow = conv.depthwise || conv.extent(conv.column_axis()).value_or(kNarrowWindow + 1) <= kNarrowWindow;
+  bool narrow = conv.depthwise || conv.extent(kWindowColumns).value_or(kNarrowWindow + 1) <= kNarrowWindow;
   bool by_conditions = narrow && conv.extent(2) && conv.extent(3);
   Blocks padding = sch.get_producers(rv);
   for (const BlockRV& block : padding) {
