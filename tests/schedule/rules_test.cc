@@ -9,7 +9,6 @@
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/rules/convolution.h"
-#include "tir/schedule/stages.h"
 
 #include "tests/catch.h"
 #include "tests/constants.h"

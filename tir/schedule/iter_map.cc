@@ -72,8 +72,12 @@ class IterMapFinder {
         IterSum sum = parse(cast->value);
         DType dtype = dtype_of(e);
         for (IterDigit& d : sum.digits)
-          d = {d.source, cast_to(d.lower, dtype), cast_to(d.extent, dtype), cast_to(d.scale, dtype),
-               cast_to(d.value, dtype)};
+          d = {d.source,
+               cast_to(d.lower, dtype),
+               cast_to(d.extent, dtype),
+               cast_to(d.scale, dtype),
+               cast_to(d.value, dtype),
+               d.highest};
         sum.base = cast_to(sum.base, dtype);
         return sum;
       }
@@ -172,6 +176,7 @@ class IterMapFinder {
       part.extent = exact ? *exact : facts_.simplify(floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by));
     } else {
       part.extent = by;
+      part.highest = false;
     }
     part.value = e;
     return {{part}, zero_like(e), e};
@@ -268,7 +273,7 @@ bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const
       if (next == rest.end()) break;
       const IterDigit* digit = *next;
       rest.erase(next);
-      expected = facts.simplify(digit->lower * digit->extent);
+      expected = digit->highest ? source.extent : facts.simplify(digit->lower * digit->extent);
       // The same digit used twice hides nothing.
       std::erase_if(rest,
                     [&](const IterDigit* d) { return same(d->lower, digit->lower) && same(d->extent, digit->extent); });

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "support/diagnostic.h"
-#include "tir/schedule/loops.h"
 
 namespace relaxc {
 
