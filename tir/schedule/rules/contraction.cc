@@ -43,12 +43,12 @@ bool has_bias(const Block& block) {
 constexpr int64_t kBlockBytes = 768 << 10;
 
 // Row tiles in a block of rows. A block's part of the other operand stays in the second cache while all panels pass;
-// blocks are also what threads share out, so the last one is to be no smaller. 0: panels are shared out instead, since
-// there are few rows.
+// blocks are also what threads share out, so the last one is to be no smaller. The results of many rows at a stride of
+// a power of two would meet in few of the cache's sets. 0: panels are shared out instead, since there are few rows.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
                            int64_t row_bytes) {
-  constexpr int64_t kShares = 16, kFewPanels = 8;
-  int64_t most = std::max<int64_t>(1, kBlockBytes / (row_bytes * tile.rows));
+  constexpr int64_t kShares = 16, kFewPanels = 8, kMostRows = 320;
+  int64_t most = std::max<int64_t>(1, std::min(kBlockBytes / row_bytes, kMostRows) / tile.rows);
   if (!rows) return most;
   int64_t tiles = ceil_div(*rows, tile.rows);
   if (tiles < 64 && panels >= kFewPanels) return 0;
