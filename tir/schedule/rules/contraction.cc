@@ -47,7 +47,7 @@ constexpr int64_t kBlockBytes = 768 << 10;
 // a power of two would meet in few of the cache's sets. 0: panels are shared out instead, since there are few rows.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
                            int64_t row_bytes) {
-  constexpr int64_t kShares = 16, kFewPanels = 8, kMostRows = 320;
+  constexpr int64_t kShares = 64, kFewPanels = 8, kMostRows = 320;
   int64_t most = std::max<int64_t>(1, std::min(kBlockBytes / row_bytes, kMostRows) / tile.rows);
   if (!rows) return most;
   int64_t tiles = ceil_div(*rows, tile.rows);
