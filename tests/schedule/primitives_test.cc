@@ -97,6 +97,35 @@ sch.vectorize(x))",
                     Catch::Contains("iterations of 't' repeat the same axis values"));
 }
 
+TEST_CASE("blocks whose iterations meet at an element keep their order") {
+  const char* params =
+      "I: T.Buffer((40,), \"int32\"), A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")";
+  for (const char* statement : {"C[vi] = C[vi] + C[vi + 1]", "C[I[vi]] = C[I[vi]] + T.float32(1)", "C[I[vi]] = A[vi]",
+                                "C[vi % 10] = A[vi]", "C[vi // 2] = A[vi]"}) {
+    CAPTURE(statement);
+    std::string before = fmt::format(
+        "    for i in range(32):\n        with T.block(\"B\"):\n            vi = T.axis.spatial(32, i)\n            "
+        "{}\n",
+        statement);
+    for (const char* step : {"sch.parallel(i0)", "sch.vectorize(i1)", "sch.reorder(i1, i0)",
+                             "sch.transform_block_layout(sch.get_block('B'), lambda i: (i // 4, i % 4))"}) {
+      Schedule schedule(read(program(params, before.c_str())), {.show_program = false});
+      std::string steps =
+          fmt::format("i, = sch.get_loops(sch.get_block('B'))\ni0, i1 = sch.split(i, [None, 4])\n{}", step);
+      CHECK_THROWS_WITH(run_schedule_text(schedule, steps, "steps.py"),
+                        Catch::Contains("takes what an earlier iteration made"));
+    }
+  }
+  // Elements of its own, also in an order of digits, may come in any.
+  Schedule schedule(read(program(params, R"(    for i in range(40):
+        with T.block("B"):
+            vi = T.axis.spatial(40, i)
+            C[vi % 8 * 5 + vi // 8] = C[vi % 8 * 5 + vi // 8] + A[vi]
+)")),
+                    {.show_program = false});
+  CHECK_NOTHROW(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"));
+}
+
 TEST_CASE("storage_align reaches the memory that is allocated") {
   for (const PrimitiveCase& row : primitive_cases()) {
     if (std::string_view(row.name) != "storage_align") continue;
