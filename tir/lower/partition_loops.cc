@@ -408,13 +408,17 @@ class Partitioner {
   Stmt tail_rows(const Stmt& tile, const std::vector<Cut>& cuts) const {
     auto first = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.row.has_value(); });
     if (first == cuts.end()) return tile;
-    std::unordered_map<const NodeHeader*, Expr> holds;
+    std::unordered_map<const NodeHeader*, Expr> holds, fails;
     std::unordered_set<const NodeHeader*> rows;
     for (const Cut& cut : cuts) {
-      if (!cut.row || !structural_equal(*cut.digit, *first->digit)) continue;
+      bool same = cut.row && cut.scale == first->scale && structural_equal(*cut.digit, *first->digit) &&
+                  structural_equal(cut.best, first->best);
+      if (!same) continue;
       holds.emplace(cut.condition.get(), bool_imm(true));
+      fails.emplace(cut.condition.get(), bool_imm(false));
       rows.insert(cut.row->get());
     }
+    if (!does_nothing(simplify(Replacer(fails).stmt(tile), facts_))) return tile;
     Expr left = min(int_imm(-first->scale), first->best + 1 + *first->digit * first->scale);
     return row_by_row(Replacer(holds).stmt(tile), rows, facts_.simplify(left), facts_).value_or(tile);
   }

@@ -237,7 +237,8 @@ class Vectorizer final : public Rewriter {
 
   Stmt stmt(const Stmt& s) override {
     if (const AllocBuffer* alloc = s.as<AllocBuffer>()) {
-      if (auto size = as_int(buffer_type(alloc->buffer).shape[0])) own_.emplace(alloc->buffer.get(), *size);
+      const std::vector<Expr>& shape = buffer_type(alloc->buffer).shape;
+      if (shape.size() == 1 && as_int(shape[0])) own_.emplace(alloc->buffer.get(), *as_int(shape[0]));
     }
     const For* node = s.as<For>();
     if (!node) return Rewriter::stmt(s);
