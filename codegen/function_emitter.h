@@ -81,6 +81,7 @@ class FunctionEmitter {
   Value if_then_else(const Expr& condition, const Expr& a, const Expr& b);
   Value masked_if_then_else(Value condition, const Expr& a, const Expr& b);
   Value variable(const VarRef& var);
+  void define(const VarRef& var, const Expr& value);
   // Made of constants, loop variables and symbolic values only: such arithmetic does not overflow.
   bool is_index(const Expr& node);
   bool is_non_negative(const Expr& node);

@@ -41,6 +41,7 @@ const LoweringStep kSteps[] = {
     {"vectorize_loops", vectorize_loops},
     {"narrow_masks", narrow_masks},
     {"share_storage", share_storage},
+    {"merge_subexpressions", merge_subexpressions},
 };
 
 }  // namespace

@@ -56,6 +56,8 @@ PrimFuncRef vectorize_loops(const PrimFuncRef& function);
 PrimFuncRef narrow_masks(const PrimFuncRef& function);
 // Flat buffers of one statement list that are not alive at the same time become one. Sizes may be symbolic.
 PrimFuncRef share_storage(const PrimFuncRef& function);
+// Subexpressions that occur several times get a variable where that shortens the program.
+PrimFuncRef merge_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 
