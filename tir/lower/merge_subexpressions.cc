@@ -221,7 +221,7 @@ class Merger {
   }
   static bool is_affine(const Expr& e) {
     const Binary* node = e.as<Binary>();
-    if (!node) return e.is<Ramp>() || e.is<Broadcast>();
+    if (!node) return e.is<Ramp>() || e.is<Broadcast>() || e.is<Cast>();
     bool linear = node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub || node->op == BinaryOp::kMul;
     return linear && is_affine(node->a) && is_affine(node->b);
   }
