@@ -2,6 +2,7 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "ir/verify.h"
 
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
@@ -124,6 +125,27 @@ TEST_CASE("blocks whose iterations meet at an element keep their order") {
 )")),
                     {.show_program = false});
   CHECK_NOTHROW(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"));
+}
+
+TEST_CASE("a domain that depends on a loop outlives the loop") {
+  const char* before = R"(    for i in range(12):
+        for j in range(i + 1):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj]
+)";
+  const char* params = "A: T.Buffer((12, 12), \"float32\"), C: T.Buffer((12, 12), \"float32\")";
+  Schedule schedule(read(program(params, before)), {.show_program = false});
+  run_schedule_text(schedule, R"(i, j = sch.get_loops(sch.get_block("C"))
+sch.split(j, [None, 5])
+sch.split(i, [None, 5]))",
+                    "steps.py");
+  Diagnostics diagnostics;
+  verify(schedule.module(), op_table(), diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  std::string text = print_function("main", schedule.function());
+  INFO(text);
+  CHECK(text.find("vj = T.axis.spatial(12, j_0 * 5 + j_1)") != std::string::npos);
 }
 
 TEST_CASE("storage_align reaches the memory that is allocated") {

@@ -11,6 +11,20 @@ namespace relaxc::scheduling {
 
 namespace {
 
+// Domains that depend on loops (of `for j in range(i + 1)`) become those over all of their iterations: loops change,
+// domains stay.
+void widen_domains(TreeNode* block) {
+  std::vector<TreeNode*> loops = loops_above(block);
+  for (IterVar& axis : block->block->iter_vars) {
+    Range& domain = axis.domain;
+    if (!mentions_any(domain.min, loops) && !mentions_any(domain.extent, loops)) continue;
+    const Analyzer& facts = block->tree->facts;
+    auto first = bounds_over(domain.min, running(loops), facts);
+    auto end = bounds_over(domain.min + domain.extent, running(loops), facts);
+    if (first && end) domain = {first->min, facts.simplify(end->max - first->min)};
+  }
+}
+
 bool is_partial(const TreeNode* block) {
   if (block->block->predicate) return true;
   const Analyzer& facts = block->tree->facts;
@@ -85,6 +99,7 @@ bool shares_elements(const TreeNode* block) {
 
 void find_facts(Tree& tree) {
   for (TreeNode* block : tree.blocks()) {
+    widen_domains(block);
     block->partial = is_partial(block);
     block->in_order = block->is_leaf_block() && needs_order(*block->block);
   }
