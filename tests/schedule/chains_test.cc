@@ -1,6 +1,7 @@
 // Random chains of primitives keep the meaning of programs. RELAXC_CHAINS=N runs N chains (600 otherwise), from the
 // seed RELAXC_CHAIN_SEED=S on (0 otherwise; with it alone, that one chain); RELAXC_CHAIN_COMPILE=1 runs machine code,
-// too.
+// too: of every fifth chain as the product optimizes it, of others as it is emitted (60 chains per second on one core),
+// and of those none that split by T.vscale(), which this processor may not have.
 #include <cstdlib>
 
 #include "tests/schedule/chains.h"
