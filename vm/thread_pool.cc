@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <new>
 
 namespace relaxc::vm {
@@ -203,9 +204,14 @@ class ScopedWorker {
   WorkerScope saved_;
 };
 
-// One parallel loop in chunks. Each worker has a share of neighbouring chunks, the same in every loop of as many
-// iterations, so that it finds in its cache what it wrote there before; when it is done it helps the others, so that
-// unequal chunks or late threads do not matter.
+// Where the chunks of a share begin, in 64ths of it: ever smaller ones, so that workers are done at the same time
+// although one is slower, without many of them to set up.
+constexpr int64_t kChunkBegins[] = {0, 16, 28, 37, 44, 49, 53, 56, 58, 60, 61, 62, 63, 64};
+constexpr int64_t kNumChunks = std::size(kChunkBegins) - 1;
+
+// One parallel loop. Each worker has a share of neighbouring iterations, the same in every loop of as many, so that it
+// finds in its cache what it wrote there before; when it is done it helps the others, so that unequal iterations or
+// late threads do not matter.
 struct ParallelLoop {
   const KernelRuntime* runtime;
   std::vector<ScratchArena>& arenas;
@@ -213,21 +219,27 @@ struct ParallelLoop {
   relaxc_parallel_body body;
   void* closure;
   int64_t n;
-  int64_t chunk;  // indices; the last chunk may have fewer
   int64_t workers;
   std::atomic<int32_t> status{0};
+
+  int64_t share_begin(int64_t worker) const { return n / workers * worker + std::min(worker, n % workers); }
 
   void work(int worker) {
     ScratchArena& arena = arenas[static_cast<size_t>(worker)];
     ScopedWorker scope({runtime, &arena, true});
     for (int64_t i = 0; i < workers; ++i) {
-      KernelRuntime::Share& share = shares[static_cast<size_t>((worker + i) % workers)];
+      int64_t owner = (worker + i) % workers;
+      int64_t first = share_begin(owner), size = share_begin(owner + 1) - first;
+      auto begin_of = [&](int64_t chunk) {
+        return first + size / 64 * kChunkBegins[chunk] + size % 64 * kChunkBegins[chunk] / 64;
+      };
       while (status.load(std::memory_order_relaxed) == 0) {
-        int64_t index = share.next.fetch_add(1, std::memory_order_relaxed);
-        if (index >= share.end) break;
-        int64_t begin = index * chunk;
+        int64_t chunk = shares[static_cast<size_t>(owner)].next.fetch_add(1, std::memory_order_relaxed);
+        if (chunk >= kNumChunks) break;
+        int64_t begin = begin_of(chunk), end = begin_of(chunk + 1);
+        if (begin == end) continue;
         ScratchArena::Mark mark = arena.mark();
-        int32_t result = body(closure, begin, std::min(n, begin + chunk));
+        int32_t result = body(closure, begin, end);
         arena.release(mark);
         int32_t none = 0;
         if (result != 0) status.compare_exchange_strong(none, result, std::memory_order_relaxed);
@@ -235,9 +247,6 @@ struct ParallelLoop {
     }
   }
 };
-
-// Chunks per worker: enough to even out unequal speeds, few enough that a body's set-up does not count.
-constexpr int64_t kChunksPerWorker = 8;
 
 int32_t parallel_for_callback(relaxc_kernel_context* context, int64_t n, relaxc_parallel_body body, void* closure) {
   return static_cast<KernelRuntime*>(context->pool)->parallel_for(n, body, closure);
@@ -272,13 +281,8 @@ int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* 
   int64_t workers = std::min<int64_t>(n, static_cast<int64_t>(arenas_.size()));
   // A loop inside a loop runs on its thread alone, and so does a call from a thread that is not ours.
   if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
-  int64_t chunk = (n - 1) / (workers * kChunksPerWorker) + 1;
-  int64_t num_chunks = (n - 1) / chunk + 1;
-  for (int64_t w = 0; w < workers; ++w) {
-    shares_[static_cast<size_t>(w)].next.store(num_chunks * w / workers, std::memory_order_relaxed);
-    shares_[static_cast<size_t>(w)].end = num_chunks * (w + 1) / workers;
-  }
-  ParallelLoop loop{this, arenas_, shares_, body, closure, n, chunk, workers};
+  for (int64_t w = 0; w < workers; ++w) shares_[static_cast<size_t>(w)].next.store(0, std::memory_order_relaxed);
+  ParallelLoop loop{this, arenas_, shares_, body, closure, n, workers};
   pool_->run([](void* self, int worker) { static_cast<ParallelLoop*>(self)->work(worker); }, &loop,
              static_cast<int>(workers));
   return loop.status.load(std::memory_order_relaxed);

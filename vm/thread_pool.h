@@ -106,10 +106,9 @@ class KernelRuntime {
   // Every index of [0, n) exactly once; the first non-zero status that a body returned stops the hand-out of chunks.
   int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
 
-  // The chunks of a loop that a worker takes first. On a line of its own: each worker counts without the others.
+  // The next chunk of a worker's share of a loop. On a line of its own: each worker counts without the others.
   struct alignas(kAlignment) Share {
     std::atomic<int64_t> next{0};
-    int64_t end = 0;
   };
 
  private:

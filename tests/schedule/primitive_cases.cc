@@ -237,6 +237,47 @@ sch.rfactor(ki, 0))",
 i, j, k = sch.get_loops(b)
 sch.rfactor(j, 0))",
      "rfactor: loop 'j' drives no reduce axis of block 'C'"},
+    {"reverse_compute_at", kMatmulParams, "",
+     R"(    # with T.block("root"):
+    C_rf = T.alloc_buffer((3, 8, 6))
+    for k_0, again, i, j, k_1 in T.grid(3, 2, 8, 6, 4):
+        with T.block("C_rf"):
+            vk_0, vi, vj, vk_1 = T.axis.remap("SSSR", [k_0, i, j, k_1])
+            with T.init():
+                C_rf[vk_0, vi, vj] = T.float32(0.0)
+            C_rf[vk_0, vi, vj] = C_rf[vk_0, vi, vj] + A[vi, vk_0 * 4 + vk_1] * B[vk_0 * 4 + vk_1, vj]
+    for i, j, k_0 in T.grid(8, 6, 3):
+        with T.block("C"):
+            vi, vj, vk_0 = T.axis.remap("SSR", [i, j, k_0])
+            with T.init():
+                C[vi, vj] = T.float32(0.0)
+            C[vi, vj] = C[vi, vj] + C_rf[vk_0, vi, vj]
+)",
+     R"(k_0, again, i, j, k_1 = sch.get_loops(sch.get_block("C_rf"))
+sch.reverse_compute_at(sch.get_block("C"), k_0))",
+     R"(    # with T.block("root"):
+    C_rf = T.alloc_buffer((3, 8, 6))
+    for k_0 in range(3):
+        for again, i, j, k_1 in T.grid(2, 8, 6, 4):
+            with T.block("C_rf"):
+                vk_0, vi, vj, vk_1 = T.axis.remap("SSSR", [k_0, i, j, k_1])
+                T.reads(A[vi, vk_0 * 4 + vk_1], B[vk_0 * 4 + vk_1, vj])
+                T.writes(C_rf[vk_0, vi, vj])
+                with T.init():
+                    C_rf[vk_0, vi, vj] = T.float32(0.0)
+                C_rf[vk_0, vi, vj] = C_rf[vk_0, vi, vj] + A[vi, vk_0 * 4 + vk_1] * B[vk_0 * 4 + vk_1, vj]
+        for ax0, ax1 in T.grid(8, 6):
+            with T.block("C"):
+                vi, vj, vk_0 = T.axis.remap("SSR", [ax0, ax1, k_0])
+                T.reads(C_rf[vk_0, vi, vj])
+                T.writes(C[vi, vj])
+                with T.init():
+                    C[vi, vj] = T.float32(0.0)
+                C[vi, vj] = C[vi, vj] + C_rf[vk_0, vi, vj]
+)",
+     R"(k_0, again, i, j, k_1 = sch.get_loops(sch.get_block("C_rf"))
+sch.reverse_compute_at(sch.get_block("C"), again))",
+     "reverse_compute_at: reduction 'C' would take values again: iterations of 'again' repeat the same axis values"},
     {"set_scope", kElementwiseParams, "", kElementwise,
      R"(b = sch.get_block("B")
 sch.set_scope(b, 0, "shared"))",

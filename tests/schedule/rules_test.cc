@@ -8,7 +8,9 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/rules/contraction.h"
 #include "tir/schedule/rules/convolution.h"
+#include "tir/schedule/script.h"
 #include "tir/schedule/stages.h"
 
 #include "tests/catch.h"
@@ -59,22 +61,22 @@ Compiled run_with(const std::vector<ScheduleRule>& rules) {
   return {session.run({x, numbers({2, 32, 9, 17}, 11)})[0], report};
 }
 
-// The built-in rule schedules the convolution of the module; throws why it does not.
-void schedule_by_rule(IRModule module, const Target& target) {
+// The built-in rule schedules its operator's function in the module; throws why it does not.
+void schedule_by_rule(IRModule module, const ScheduleRule& rule, const Target& target) {
   PassContext context{.ops = op_table(), .target = target, .winograd = false};
-  for (const Pass* pass : parse_passes("simplify,legalize,fuse,remove_dead_code"))
+  for (const Pass* pass : parse_passes("simplify,legalize,fuse,remove_dead_code,pack_weights"))
     module = pass->run(std::move(module), context);
   bool found = false;
   for (const auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);
     if (!program) continue;
     std::vector<std::string> ops = operators_of(*program);
-    if (std::find(ops.begin(), ops.end(), "nn.conv2d") == ops.end()) continue;
+    if (std::find(ops.begin(), ops.end(), rule.op) == ops.end()) continue;
     found = true;
     Schedule schedule(IRModule{{{name, promote_indices(normalize_loops(*program))}}, {}, {}}, {.show_program = false});
-    convolution_rule(target).apply(schedule);
+    rule.apply(schedule);
   }
-  if (!found) throw std::runtime_error("there is no convolution");
+  if (!found) throw std::runtime_error("there is no " + rule.op);
 }
 
 // A convolution with bias and activation, NCHW.
@@ -158,7 +160,8 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
     // Blocks of 4, of 8, and of 16 where this processor has such vectors.
     for (const char* target : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(target);
-      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), codegen::parse_target(target)));
+      Target known = codegen::parse_target(target);
+      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), convolution_rule(known), known));
       CompileSettings settings;
       settings.target = target;
       settings.winograd = false;
@@ -176,6 +179,56 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
   }
 }
 
+TEST_CASE("products with constant columns", "[schedule]") {
+  struct Product {
+    int64_t rows, depth, columns;
+    bool symbolic = false;
+  };
+  const std::vector<Product> kCases = {{1, 96, 128},         // several panels side by side
+                                       {7, 64, 96},          // one tile
+                                       {65, 64, 32},         // tiles cut
+                                       {400, 64, 64},        // row blocks
+                                       {67, 4096, 96},       // the reduction in parts
+                                       {400, 4096, 64},      // in row blocks, too
+                                       {1, 4096, 64, true},  // few rows apart
+                                       {9, 64, 128, true},  {130, 64, 160, true}, {67, 4096, 64, true}};
+  for (const Product& p : kCases) {
+    for (bool bias : {false, true}) {
+      CAPTURE(p.rows, p.depth, p.columns, p.symbolic, bias);
+      Tensor x = numbers({p.rows, p.depth}, 5), w = numbers({p.depth, p.columns}, 3), b = numbers({p.columns}, 2);
+      std::string rows = p.symbolic ? "\"m\"" : std::to_string(p.rows);
+      IRModule module = parse(fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({0}, {1}), "float32"), w: R.Tensor(({1}, {2}), "float32"), b: R.Tensor(({2},), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, w)
+        z = {3}
+        R.output(z)
+    return z
+)",
+                                          rows, p.depth, p.columns, bias ? "R.nn.relu(R.add(y, b))" : "y")
+                                  .c_str());
+      for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
+        CAPTURE(name);
+        Target target = codegen::parse_target(name);
+        CHECK_NOTHROW(schedule_by_rule(with_constants(module, {w, b}), contraction_rule(target), target));
+        CompileSettings settings;
+        settings.target = name;
+        Tensor result = Session(compile(with_constants(module, {w, b}), settings).load()).run({x})[0];
+        REQUIRE(result.shape() == std::vector<int64_t>{p.rows, p.columns});
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < result.size(); ++i) {
+          double sum = bias ? b.as_double(i % p.columns) : 0;
+          for (int64_t k = 0; k < p.depth; ++k)
+            sum += x.data<float>()[i / p.columns * p.depth + k] * w.data<float>()[k * p.columns + i % p.columns];
+          wrong += result.as_double(i) != (bias ? std::max(sum, 0.0) : sum);  // sums of small integers
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   ScheduleRule parallel{"parallel", "", "nn.conv2d", {}, [](Schedule& sch) {
                           BlockRV conv = sch.get_block("nn.conv2d");
@@ -189,6 +242,20 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   CHECK(got.report.find("rule 'wrong' does not fit") != std::string::npos);
   CHECK(got.report.find("which is not spatial") != std::string::npos);
   CHECK(got.report.find("rule 'parallel' is applied") != std::string::npos);
+  CHECK(same_contents(expected.result, got.result));
+}
+
+TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
+  ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch) {
+                      BlockRV conv = sch.get_block("nn.conv2d");
+                      for (const BlockRV& padding : sch.get_producers(conv)) sch.compute_inline(padding);
+                      run_schedule_text(sch, R"(b = sch.get_block("nn.conv2d")
+sch.transform_layout(b, ("read", 0), lambda n, c, y, x: (c, n, y, x)))",
+                                        "turned.py");
+                    }};
+  Compiled expected = run_with({}), got = run_with({rule});
+  INFO(got.report);
+  CHECK(got.report.find("changes the shape or layout of") != std::string::npos);
   CHECK(same_contents(expected.result, got.result));
 }
 

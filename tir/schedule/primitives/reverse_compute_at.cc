@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tir/schedule/iter_map.h"
 #include "tir/schedule/move.h"
 #include "tir/schedule/written.h"
 
@@ -33,6 +34,39 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
   return ranges;
 }
 
+// A reduction is to take each value once, those of an element's first reduce iteration before the others: with these
+// ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
+// each time, one after the other, and none may move spatial axes, too.
+Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std::vector<TreeNode*>& nest) {
+  std::vector<Expr> values;
+  std::vector<TreeNode*> loops;
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    const IterVar& axis = block->block->iter_vars[a];
+    const Range& range = ranges[a].value_or(axis.domain);
+    loops.push_back(block->tree->new_loop(axis.var->name, range.extent));
+    values.push_back(range.min + loops.back()->loop->var);
+  }
+  bool reduces = false;
+  for (TreeNode* loop : nest) {
+    bool moves[2] = {false, false};
+    for (size_t a = 0; a < values.size(); ++a)
+      moves[block->block->iter_vars[a].kind == IterKind::kReduce] |= mentions(values[a], loop->loop->var);
+    if (moves[0] && moves[1])
+      return fmt::format("loop '{}' would drive spatial and reduce axes of block '{}'", loop->loop->var->name,
+                         block->block->name);
+    ForKind kind = loop->loop->kind;
+    if (moves[1] && kind != ForKind::kSerial && kind != ForKind::kUnrolled)
+      return fmt::format("loop '{}', which is not serial, would drive a reduce axis of block '{}'",
+                         loop->loop->var->name, block->block->name);
+    reduces = reduces || moves[1];
+    if (reduces) loops.push_back(loop);
+  }
+  std::string why;
+  std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);
+  if (map && is_injective(*map, {}, block->tree->facts, &why)) return std::nullopt;
+  return fmt::format("reduction '{}' would take values again: {}", block->block->name, why);
+}
+
 }  // namespace
 
 void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
@@ -44,7 +78,7 @@ void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserv
   const std::string& name = block->block->name;
   const std::string& loop_name = loop->loop->var->name;
   step.require(not_movable(block), block);
-  step.require(not_complete(block), block);
+  step.require(not_complete_or_reduction(block), block);
   if (scope_of(block) != scope_of(loop))
     step.refuse({block, loop}, fmt::format("block '{}' and loop '{}' are in different blocks", name, loop_name));
   if (is_ancestor(loop, block))
@@ -130,6 +164,11 @@ void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserv
     if (enough) ranges = candidate;
   }
   if (!ranges) step.refuse({block, loop}, why);
+  if (block->block->init) {
+    std::vector<TreeNode*> nest = loops_above(loop);
+    nest.push_back(loop);
+    step.require(not_summable(block, *ranges, nest), block);
+  }
   size_t position = loop->children.size();
   if (index == -2) position = last;
   if (index >= 0) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/loops.h"
 
@@ -38,16 +39,58 @@ bool has_bias(const Block& block) {
   return found;
 }
 
+// A block's part of the operand without lanes.
+constexpr int64_t kBlockBytes = 768 << 10;
+
 // Row tiles in a block of rows. A block's part of the other operand stays in the second cache while all panels pass;
-// blocks are also what threads share out. 0: panels are shared out instead, since there are few rows.
+// blocks are also what threads share out, so the last one is to be no smaller. The results of many rows at a stride of
+// a power of two would meet in few of the cache's sets. 0: panels are shared out instead, since there are few rows.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
                            int64_t row_bytes) {
-  constexpr int64_t kCacheBytes = 768 << 10, kBlocks = 8, kFewPanels = 8;
-  int64_t least = panels < kFewPanels ? 1 : 8, most = std::max<int64_t>(1, kCacheBytes / (row_bytes * tile.rows));
+  constexpr int64_t kShares = 64, kFewPanels = 8, kMostRows = 320;
+  int64_t most = std::max<int64_t>(1, std::min(kBlockBytes / row_bytes, kMostRows) / tile.rows);
   if (!rows) return most;
-  int64_t tiles = (*rows + tile.rows - 1) / tile.rows;
+  int64_t tiles = ceil_div(*rows, tile.rows);
   if (tiles < 64 && panels >= kFewPanels) return 0;
-  return std::min(std::max((tiles + kBlocks - 1) / kBlocks, least), most);
+  most = std::min(most, ceil_div(tiles * panels, kShares));
+  int64_t best = most;
+  auto missing = [&](int64_t in_block) { return ceil_div(tiles, in_block) * in_block - tiles; };
+  for (int64_t fewer = most; fewer > most / 2; --fewer) {
+    if (missing(fewer) < missing(best)) best = fewer;
+  }
+  return best;
+}
+
+// Parts of the reduction, where a block of rows and two panels (the next one is on its way) are too much for the second
+// cache: then a part of each panel goes over the rows after the other.
+int64_t reduction_parts(const Block& block, const ContractionTile& tile, std::optional<int64_t> rows,
+                        int64_t row_bytes) {
+  constexpr int64_t kCacheBytes = 2 << 20, kPartBytes = 256 << 10;
+  auto depth = as_int(block.iter_vars.back().domain.extent);
+  bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
+  int64_t panel_bytes = 2 * tile.panels * tile.vectors * tile.lanes * row_bytes;
+  if (!depth || !reduces_last || !tile.has_rows || (rows && *rows <= tile.rows)) return 1;
+  if (std::min(rows.value_or(kBlockBytes) * row_bytes, kBlockBytes) + panel_bytes <= kCacheBytes) return 1;
+  for (int64_t parts = ceil_div(panel_bytes, kPartBytes); parts <= 64; ++parts) {
+    if (*depth % (parts * tile.group) == 0) return parts;
+  }
+  return 1;
+}
+
+// The loop of each axis, which are to be one to one.
+Loops loops_of_axes(Schedule& sch, const BlockRV& anchor) {
+  Ref<Block> block = cast<Block>(sch.get(anchor));
+  Loops loops = sch.get_loops(anchor), result;
+  if (loops.size() != block->iter_vars.size())
+    fail(block.span(), "block '{}' has {} loops around {} axes; expected one for each", block->name, loops.size(),
+         block->iter_vars.size());
+  for (const IterVar& axis : block->iter_vars) {
+    for (const LoopRV& loop : loops) {
+      if (same_node(cast<For>(sch.get(loop))->var, axis.value)) result.push_back(loop);
+    }
+  }
+  if (result.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
+  return result;
 }
 
 }  // namespace
@@ -103,39 +146,48 @@ std::optional<ContractionTile> choose_panel_tile(const Block& block, const Targe
   return tile;
 }
 
-void schedule_contraction(Schedule& sch, const BlockRV& anchor, const ContractionTile& chosen) {
+void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& chosen) {
   ContractionTile tile = chosen;
   Ref<Block> block = cast<Block>(sch.get(anchor));
-  Loops loops = sch.get_loops(anchor);
-  if (loops.size() != block->iter_vars.size())
-    fail(block.span(), "block '{}' has {} loops around {} axes; expected one for each", block->name, loops.size(),
-         block->iter_vars.size());
-  // The loop of each axis.
-  std::vector<LoopRV> loop_of;
-  for (const IterVar& axis : block->iter_vars) {
-    for (const LoopRV& loop : loops) {
-      if (same_node(cast<For>(sch.get(loop))->var, axis.value)) loop_of.push_back(loop);
-    }
-  }
-  if (loop_of.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
+  Loops loop_of = loops_of_axes(sch, anchor);
 
   Blocks behind = sch.merge_epilogue(anchor);
+  std::optional<int64_t> num_rows;
+  if (tile.has_rows) num_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
+  // One row of the operand without lanes.
+  int64_t row_bytes = dtype_of(operands_of(*block)[0]).bytes();
+  for (const IterVar& axis : block->iter_vars) {
+    if (axis.kind == IterKind::kReduce) row_bytes *= as_int(axis.domain.extent).value_or(1);
+  }
+  // Each part of the reduction is a sum of its own, over a tile; those are added up, and the epilogue takes a panel's.
+  Loops parts;
+  BlockRV sum = anchor;
+  if (int64_t count = reduction_parts(*block, tile, num_rows, row_bytes); count > 1) {
+    if (behind.size() != 1) behind = {sch.cache_write(sum, 0, "global")};
+    parts = sch.split(loop_of.back(), {count, std::nullopt});
+    anchor = sch.rfactor(parts[0], 0);
+    block = cast<Block>(sch.get(anchor));
+    loop_of = loops_of_axes(sch, anchor);
+    ++tile.row_axis;
+    ++tile.column_axis;
+  }
   // A bias is loaded once for all row tiles: LLVM keeps its vectors in registers, at the cost of accumulators if all
   // are taken.
-  auto all_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
-  bool several_tiles = tile.has_rows && tile.rows > 1 && (!all_rows || *all_rows > tile.rows);
-  if (several_tiles && tile.panels == 2 && behind.size() == 1 && has_bias(*cast<Block>(sch.get(behind[0]))))
+  bool several_tiles = tile.has_rows && tile.rows > 1 && (!num_rows || *num_rows > tile.rows);
+  if (several_tiles && tile.panels == 2 && parts.empty() && behind.size() == 1 &&
+      has_bias(*cast<Block>(sch.get(behind[0]))))
     --tile.rows;
+  int64_t tiles_in_block = 0;
+  if (tile.has_rows) {
+    auto num_columns = as_int(block->iter_vars[tile.column_axis].domain.extent);
+    int64_t num_panels = ceil_div(num_columns.value_or(1 << 30), tile.panels * tile.vectors * tile.lanes);
+    tiles_in_block = row_tiles_in_block(num_rows, num_panels, tile, row_bytes);
+  }
   const VarRef& column_var = block->iter_vars[tile.column_axis].var;
   // The operand with lanes: its panels are what the caches are to hold.
   Buffer panel = operands_of(*block)[0]->buffer;
   for (const Ref<BufferLoad>& load : operands_of(*block)) {
     if (mentions(load->indices, column_var)) panel = load->buffer;
-  }
-  // One row of the other operand.
-  int64_t row_bytes = dtype_of(operands_of(*block)[0]).bytes();
-  for (const IterVar& axis : block->iter_vars) {
-    if (axis.kind == IterKind::kReduce) row_bytes *= as_int(axis.domain.extent).value_or(1);
   }
 
   Loops columns = sch.split(loop_of[tile.column_axis], {std::nullopt, tile.vectors, tile.lanes});
@@ -145,12 +197,8 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     columns[0] = panels[0];
   }
   Loops rows, row_blocks;
-  std::optional<int64_t> num_rows;
   if (tile.has_rows) {
     LoopRV row_loop = loop_of[tile.row_axis];
-    num_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
-    int64_t panels = as_int(cast<For>(sch.get(columns[0]))->extent).value_or(1 << 20);
-    int64_t tiles_in_block = row_tiles_in_block(num_rows, panels, tile, row_bytes);
     if (tiles_in_block > 0) {
       row_blocks = sch.split(row_loop, {std::nullopt, tiles_in_block * tile.rows});
       row_loop = row_blocks[1];
@@ -164,13 +212,14 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     bool is_other = a != tile.column_axis && !(tile.has_rows && a == tile.row_axis);
     if (block->iter_vars[a].kind == IterKind::kReduce) {
       reduce.push_back(loop_of[a]);
-    } else if (is_other) {
+    } else if (is_other && (parts.empty() || a > 0)) {
       outer.push_back(loop_of[a]);
     }
   }
   if (!row_blocks.empty()) outer.push_back(row_blocks[0]);
   outer.push_back(columns[0]);
   const Loops shared = outer;
+  if (!parts.empty()) outer.push_back(parts[0]);
   if (tile.has_rows) outer.push_back(rows[0]);
   Loops order = outer;
   // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
@@ -207,11 +256,12 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
     if (tile.lanes > 1) sch.vectorize(lane);
   };
 
-  // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor
-  // takes it from there.
+  // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
+  // the sum of parts, takes it from there.
   if (behind.size() != 1) behind = {sch.cache_write(anchor, 0, "local")};
-  sch.reverse_compute_at(behind[0], outer.back(), true);
-  Loops inner = sch.get_loops(behind[0]);
+  const BlockRV taker = parts.empty() ? behind[0] : sum;
+  sch.reverse_compute_at(taker, outer.back(), true);
+  Loops inner = sch.get_loops(taker);
   inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer.size()));
   // Its loops follow its axes, which are the anchor's spatial ones.
   size_t column = 0, row = 0, spatial = 0;
@@ -236,13 +286,19 @@ void schedule_contraction(Schedule& sch, const BlockRV& anchor, const Contractio
   }
   in_registers(tile.has_rows ? &rows[1] : nullptr, columns[1], columns[2]);
   if (!reduce.empty()) sch.decompose_reduction(anchor, reduce.front());
+  if (!parts.empty()) {
+    sch.decompose_reduction(sum, parts[0]);
+    sch.reverse_compute_at(behind[0], columns[0], true);
+    Loops lanes = sch.split(sch.get_loops(behind[0]).back(), {std::nullopt, tile.lanes});
+    if (tile.lanes > 1) sch.vectorize(lanes[1]);
+  }
   if (!tile.intrin.empty()) sch.tensorize(columns[2], tile.intrin, false);
   LoopRV parallel = shared.size() > 1 ? sch.fuse(shared) : shared[0];
   // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
   if (used_once && !reduce.empty()) {
     sch.annotate(reduce[0], "prefetch_ahead", AttrList{panel->name, tile.has_rows ? 64 : 16});
   } else {
-    sch.annotate(parallel, "prefetch", AttrList{panel->name});
+    sch.annotate(parts.empty() ? parallel : parts[0], "prefetch", AttrList{panel->name});
   }
   sch.parallel(parallel);
 }

@@ -28,6 +28,6 @@ ScheduleRule contraction_rule(const Target& target);
 
 // Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
 // another form. Any extents: rows and columns that do not fill a tile are a tail of their own.
-void schedule_contraction(Schedule& schedule, const BlockRV& anchor, const ContractionTile& tile);
+void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);
 
 }  // namespace relaxc
