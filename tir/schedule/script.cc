@@ -395,7 +395,10 @@ class Interpreter {
       return list;
     }
     if (callee.kind == SyntaxKind::kAttribute && callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
-    fail(span(callee), "a schedule calls primitives of '{}', len, range and T.vscale", schedule_name_);
+    const std::string* dtype = arguments.size() == 2 ? arguments[0].as<std::string>() : nullptr;
+    if (callee.kind == SyntaxKind::kAttribute && callee.text == "Cast" && dtype && parse_dtype(*dtype))
+      return cast_to(scalar(at, arguments[1]), *parse_dtype(*dtype));
+    fail(span(callee), "a schedule calls primitives of '{}', len, range, T.Cast and T.vscale", schedule_name_);
   }
 
   Schedule& schedule_;

@@ -24,7 +24,7 @@ namespace relaxc {
 // `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails.
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
 
-// The value of one expression that calls nothing: "lambda i, j: (j, i)", "[1, 2]".
+// The value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "T.vscale() * 4".
 AttrValue schedule_value(std::string_view text);
 
 // One definition of a schedules file.

@@ -182,7 +182,8 @@ const AttrList& list_at(const AttrList& list, size_t i) {
 
 using Variables = std::map<std::string, VarRef, std::less<>>;
 
-// Names of random variables among inputs become the variables, quoted strings strings.
+// Names of random variables among inputs become the variables, quoted strings strings; what else there is are numbers
+// that the machine knows, T.vscale() and what is computed from it.
 AttrValue input_of(const AttrValue& value, const Variables& variables) {
   if (const AttrList* list = value.as<AttrList>()) {
     AttrList result;
@@ -193,6 +194,7 @@ AttrValue input_of(const AttrValue& value, const Variables& variables) {
   if (!text) return value;
   if (text->starts_with('"')) return JsonReader(*text).read();
   auto it = variables.find(*text);
+  if (it == variables.end() && text->find("T.") != std::string::npos) return schedule_value(*text);
   if (it == variables.end()) fail({}, "'{}' is no random variable of the trace", *text);
   return Expr(it->second);
 }
