@@ -142,6 +142,10 @@ void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
   }
   std::vector<TreeNode*> shared = loops_above(inner);
   shared.push_back(inner);
+  for (TreeNode* loop : shared) {
+    if (loop->loop->kind == ForKind::kVectorized)
+      step.refuse({loop, block}, fmt::format("the lanes of loop '{}' run at once, in one ring", loop->loop->var->name));
+  }
   for (const IterVar& axis : block->block->iter_vars) {
     if (axis.kind != IterKind::kSpatial && mentions_any(axis.value, shared))
       step.refuse({block}, fmt::format("axis '{}' moves with a loop that readers of '{}' share: results are not final",

@@ -299,6 +299,8 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
   } else {
     sch.annotate(parts.empty() ? parallel : parts[0], "prefetch", AttrList{panel->name});
   }
+  // The row loop has its tails; full blocks apart would only double the code.
+  if (tile.has_rows && !num_rows) sch.annotate(parallel, "keep_whole", true);
   sch.parallel(parallel);
 }
 
