@@ -10,7 +10,8 @@ namespace relaxc::scheduling {
 struct IterDigit {
   size_t source;  // in IterMap::sources
   Expr lower, extent, scale;
-  Expr value;  // (source // lower) % extent as an expression
+  Expr value;           // (source // lower) % extent as an expression
+  bool highest = true;  // all of source // lower: a symbolic extent need not be known to reach the source's
 };
 struct IterSum {
   std::vector<IterDigit> digits;  // by scale, largest first
