@@ -26,6 +26,14 @@ Value FunctionEmitter::variable(const VarRef& var) {
   return it->second;
 }
 
+void FunctionEmitter::define(const VarRef& var, const Expr& value) {
+  if (is_index(value)) {
+    index_vars_.insert(var.get());
+    if (is_non_negative(value)) kernel_.non_negative_vars.insert(var.get());
+  }
+  variables_[var.get()] = expr(value);
+}
+
 Value FunctionEmitter::emit_expr(const Expr& node) {
   auto not_lowered = [&]() -> Value {
     CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()), debug_print(node));
@@ -58,8 +66,7 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
       },
       [&](const Broadcast& op) { return ops_.splat(expr(op.value), dtype_of(node).lanes); },
       [&](const Let& op) {
-        if (is_index(op.value)) index_vars_.insert(op.var.get());
-        variables_[op.var.get()] = expr(op.value);
+        define(op.var, op.value);
         return expr(op.body);
       },
       [&](const BufferLoad& op) { return load(op, dtype_of(node)); },

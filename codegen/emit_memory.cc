@@ -119,7 +119,7 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
         "{}: buffer '{}' is strided or has an offset; flatten it first", kernel_.symbol, buffer->name);
   CHECK(indices.size() == type.shape.size(), "{}: {} indices for buffer '{}' of rank {}", kernel_.symbol,
         indices.size(), buffer->name, type.shape.size());
-  Place result{b_.getInt64(0), 0, 1};
+  Place result{.offset = b_.getInt64(0)};
   for (size_t d = 0; d < indices.size(); ++d) {
     const Expr& index = indices[d];
     if (d > 0) result.offset = b_.CreateNSWMul(result.offset, int64(type.shape[d]));
@@ -132,13 +132,19 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
     if (std::optional<Affine> affine = as_affine(index)) {
       result.offset = b_.CreateNSWAdd(result.offset, int64(affine->base));
       result.stride = affine->stride;
-    } else {
-      result.offset = b_.CreateNSWAdd(ops_.splat(result.offset, result.lanes), int64(index));
-      result.stride.reset();
+      continue;
     }
+    // What all lanes share stays a scalar, and the rest as narrow as it is computed.
+    const Binary* sum = index.as<Binary>();
+    const Broadcast* shared = sum && sum->op == BinaryOp::kAdd ? sum->a.as<Broadcast>() : nullptr;
+    if (shared) result.offset = b_.CreateNSWAdd(result.offset, int64(shared->value));
+    const Expr& rest = shared ? sum->b : index;
+    const Cast* wider = rest.as<Cast>();
+    bool is_int32 = dtype_of(wider ? wider->value : rest).element() == kInt32;
+    result.distances = is_int32 ? expr(wider ? wider->value : rest) : int64(rest);
   }
   if (type.dtype.lanes > 1) {  // elements are vectors themselves
-    if (result.lanes > 1 && result.stride != 1) {
+    if (result.lanes > 1 && (result.distances || result.stride != 1)) {
       fail_unsupported({}, "{}: a gather of vector elements from '{}'", kernel_.symbol, buffer->name);
     }
     result.offset = b_.CreateNSWMul(result.offset, b_.getInt64(type.dtype.lanes));
@@ -149,19 +155,18 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
 }
 
 Value FunctionEmitter::lane_offset(const Place& place, int lane) {
-  if (!place.stride) return b_.CreateExtractElement(place.offset, static_cast<uint64_t>(lane));
-  return b_.CreateAdd(place.offset, b_.getInt64(static_cast<uint64_t>(*place.stride * lane)));
+  return b_.CreateAdd(place.offset, b_.getInt64(static_cast<uint64_t>(place.stride * lane)));
 }
 
 // One address per lane.
 Value FunctionEmitter::pointers(const Buffer& buffer, const Place& place) {
-  Value offsets = place.offset;
-  if (place.stride) {
+  Value distances = place.distances;
+  if (!distances) {
     DType dtype = kInt64.with_lanes(place.lanes);
-    Value steps = b_.CreateMul(b_.CreateStepVector(ops_.type(dtype)), ops_.int_constant(*place.stride, dtype));
-    offsets = b_.CreateAdd(ops_.splat(offsets, place.lanes), steps);
+    distances = b_.CreateMul(b_.CreateStepVector(ops_.type(dtype)), ops_.int_constant(place.stride, dtype));
   }
-  return b_.CreateGEP(ops_.memory_type(buffer_type(buffer).dtype.element()), variable(buffer), offsets);
+  llvm::Type* element = ops_.memory_type(buffer_type(buffer).dtype.element());
+  return b_.CreateGEP(element, pointer(buffer, place.offset, false), distances);
 }
 
 // Masked accesses may form addresses outside of the buffer.
@@ -210,13 +215,14 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
         load.buffer->name, to_string(dtype));
   Value active = active_lanes(load.predicate, where.lanes);
   if (where.lanes == 1) return load_scalar(load.buffer, where.offset, dtype, active);
-  if (where.stride == 1) return load_contiguous(load.buffer, where.offset, dtype, active);
-  if (where.stride == 0) {
+  bool is_regular = !where.distances;
+  if (is_regular && where.stride == 1) return load_contiguous(load.buffer, where.offset, dtype, active);
+  if (is_regular && where.stride == 0) {
     Value condition = active ? b_.CreateOrReduce(active) : nullptr;
     Value all = ops_.splat(load_scalar(load.buffer, where.offset, dtype, condition), where.lanes);
     return active ? b_.CreateSelect(active, all, llvm::Constant::getNullValue(all->getType())) : all;
   }
-  if (dtype.is_scalable()) {
+  if (!is_regular || dtype.is_scalable()) {
     Value all = b_.CreateMaskedGather(ops_.memory_type(dtype), pointers(load.buffer, where), element_alignment(dtype),
                                       active, llvm::Constant::getNullValue(ops_.memory_type(dtype)));
     return ops_.from_memory(all, dtype);
@@ -262,7 +268,7 @@ void FunctionEmitter::store_stmt(const BufferStore& store) {
   if (where.lanes == 1) return store_lane(where.offset, value, active);
   if (where.stride == 1) return store_contiguous(store.buffer, where.offset, value, dtype, active);
   // In the order of the lanes: of equal addresses the last one wins.
-  if (dtype.is_scalable()) {
+  if (where.distances || dtype.is_scalable()) {
     b_.CreateMaskedScatter(ops_.to_memory(value, dtype), pointers(store.buffer, where), element_alignment(dtype),
                            active);
     return;

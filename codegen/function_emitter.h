@@ -58,10 +58,11 @@ class FunctionEmitter {
   Value scratch(const Buffer& buffer, Value bytes);
   void store_stmt(const BufferStore& store);
   Value load(const BufferLoad& load, DType dtype);
-  // Where an access goes: an element offset, or for a vector that is not contiguous one offset per lane.
+  // Where an access goes: the element at `offset`, or for a vector that one and further ones.
   struct Place {
-    Value offset = nullptr;         // int64; of the first element when lanes are `stride` apart
-    std::optional<int64_t> stride;  // elements between lanes; absent: `offset` is a vector of offsets
+    Value offset = nullptr;     // int64
+    int64_t stride = 0;         // elements between lanes
+    Value distances = nullptr;  // of the lanes from `offset`, int32 or int64, where they have no common stride
     int lanes = 1;
   };
   Place place(const Buffer& buffer, const std::vector<Expr>& indices);
@@ -81,6 +82,7 @@ class FunctionEmitter {
   Value if_then_else(const Expr& condition, const Expr& a, const Expr& b);
   Value masked_if_then_else(Value condition, const Expr& a, const Expr& b);
   Value variable(const VarRef& var);
+  void define(const VarRef& var, const Expr& value);
   // Made of constants, loop variables and symbolic values only: such arithmetic does not overflow.
   bool is_index(const Expr& node);
   bool is_non_negative(const Expr& node);

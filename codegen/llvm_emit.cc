@@ -109,14 +109,7 @@ void FunctionEmitter::stmt(const Stmt& node) {
       },
       [&](const BufferStore& store) { store_stmt(store); },  //
       [&](const For& loop) { for_stmt(loop, node.span()); }, [&](const While& loop) { while_stmt(loop); },
-      [&](const IfThenElse& branch) { if_stmt(branch); },
-      [&](const Bind& bind) {
-        if (is_index(bind.value)) {
-          index_vars_.insert(bind.var.get());
-          if (is_non_negative(bind.value)) kernel_.non_negative_vars.insert(bind.var.get());
-        }
-        variables_[bind.var.get()] = expr(bind.value);
-      },
+      [&](const IfThenElse& branch) { if_stmt(branch); }, [&](const Bind& bind) { define(bind.var, bind.value); },
       [&](const AllocBuffer& alloc) { alloc_buffer(alloc); },
       [&](const Evaluate& evaluate) {
         if (evaluate.value.type().is<PrimType>()) expr(evaluate.value);

@@ -42,7 +42,15 @@ PrimFuncRef apply_rule(const ScheduleRule& rule, const std::string& name, const 
   auto scheduled = [&](const PrimFuncRef& program) {
     Schedule schedule(IRModule{{{name, program}}, {}, {}}, {.show_program = show});
     rule.apply(schedule);
-    return schedule.function();
+    PrimFuncRef result = schedule.function();
+    for (size_t i = 0; i < program->params.size(); ++i) {
+      if (structural_equal(program->params[i].type(), result->params[i].type())) continue;
+      fail(rule.span,
+           "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
+           "(cache_read, cache_write) and lay out the copy",
+           rule.name, program->params[i]->name, name);
+    }
+    return result;
   };
   PrimFuncRef result = scheduled(function);
   std::vector<std::pair<VarRef, int64_t>> apart;

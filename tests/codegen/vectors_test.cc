@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tests/codegen/kernel_harness.h"
+#include "tir/lower/lower.h"
 
 #include "tests/catch.h"
 
@@ -213,6 +214,27 @@ TEST_CASE("the accumulators of a register tile are registers", "[codegen]") {
       float expected = 0;
       for (size_t q = 0; q < 9; ++q) expected += x[q * 6 + r] * y[q * static_cast<size_t>(2 * lanes) + s];
       REQUIRE(z[r * static_cast<size_t>(2 * lanes) + s] == expected);
+    }
+  }
+}
+
+TEST_CASE("gathers and scatters take indices of 32 bits", "[codegen]") {
+  VarRef i = make_dim("i"), v = make_dim("v"), k = make_dim("k");
+  Buffer a = flat_buffer("A", kFloat32, 98000), b = flat_buffer("B", kFloat32, 98000);
+  Expr at = i * 16 + v, from = floor_mod(at, 50) * 1960 + floor_div(at, 50);
+  for (bool gathers : {true, false}) {
+    Stmt move = gathers ? store(b, load(a, {from + k}), {at}) : store(b, load(a, {at}), {from + k});
+    Stmt body = loop(i, imm(6125), loop(v, imm(16), move, ForKind::kVectorized));
+    PrimFuncRef function = lower_program(prim_func({a, b, k}, {body}));
+    std::string text = to_assembly({{"k", function}}, parse_target("x86-64-v4"));
+    REQUIRE(text.find(gathers ? "vgatherdps" : "vscatterdps") != std::string::npos);
+    REQUIRE(text.find("vpmullq") == std::string::npos);
+    REQUIRE(text.find("vpextrq") == std::string::npos);
+    std::vector<float> x = iota(98000), y(98000);
+    REQUIRE(CompiledKernel(function).run({x.data(), y.data()}, {0}).status == 0);
+    for (size_t p = 0; p < y.size(); ++p) {
+      size_t other = p % 50 * 1960 + p / 50;
+      REQUIRE((gathers ? y[p] == x[other] : y[other] == x[p]));
     }
   }
 }

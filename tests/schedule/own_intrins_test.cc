@@ -6,6 +6,7 @@
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
 #include "tests/process.h"
+#include "tir/lower/lower.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/script.h"
 
@@ -105,6 +106,69 @@ def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Bu
   run_schedule_text(sch, text, "own.py");
   CHECK(sch.trace().text().find("fma_4x2") != std::string::npos);
   CHECK(!builtin_tensor_intrins().find("fma_4x2"));
+}
+
+TEST_CASE("an intrinsic gets the memory that its implementation relies on", "[schedule]") {
+  auto filled = [](const std::string& params, const std::string& call, const std::string& after) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8))
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.float32(1)
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + B[vi, vj]
+)",
+                                   "main.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    Schedule sch(module.prim_func("main"), {.show_program = false});
+    run_schedule_text(sch,
+                      R"(
+@T.prim_func(private=True)
+def meaning(C: T.Buffer((2, 8), "float32", offset_factor=1)):
+    for i, j in T.grid(2, 8):
+        with T.block("fill"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.float32(1)
+
+@T.prim_func(private=True)
+def call()" + params + "):\n" +
+                          call + R"(
+
+S.intrin("fill", meaning, call)
+
+def steps(sch):
+    b = sch.get_block("B")
+    i, j = sch.get_loops(b)
+    io, ii = sch.split(i, [None, 2])
+)" + after + "\n",
+                      "own.py");
+    return lower_program(sch.function());
+  };
+  const std::string compact = "C: T.Buffer((2, 8), \"float32\", offset_factor=1)";
+  const std::string strided = "c: T.handle";
+  const std::string flat = "    C[0, 0:16] = T.Broadcast(T.float32(1), 16)";
+  const std::string by_rows = "    for i in range(2):\n        C[i, 0:8] = T.Broadcast(T.float32(1), 8)";
+  const std::string declared =
+      "    s = T.int32()\n    C = T.match_buffer(c, (2, 8), \"float32\", strides=[s, 1], offset_factor=1)\n" + by_rows;
+  const std::string fill = "    sch.tensorize(ii, 'fill')";
+  const std::string padded = "    \n    sch.storage_align(sch.get_block('B_o'), 0, 0, 32, 4)";
+  // Rows of eight are neighbours in B.
+  CHECK_NOTHROW(filled(compact, flat, fill));
+  CHECK_NOTHROW(filled(compact, by_rows, fill + padded));
+  CHECK_NOTHROW(filled(strided, declared, fill + padded));
+  // Padded, or every second row, they are not.
+  CHECK_THROWS_WITH(filled(compact, flat, fill + padded), Catch::Contains("elements apart, those of"));
+  std::string turned = "    sch.transform_layout(b, 'B', lambda i, j: (j, i))\n" + fill;
+  CHECK_THROWS_WITH(filled(compact, flat, turned), Catch::Contains("does not match"));
+  std::string other = compact;
+  other.replace(other.find("(2, 8)"), 6, "(4, 8)");
+  CHECK_THROWS_WITH(filled(other, flat, fill), Catch::Contains("another dtype or shape"));
 }
 
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {

@@ -2,6 +2,7 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "ir/verify.h"
 
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
@@ -95,6 +96,56 @@ sch.vectorize(x))",
                     "steps.py");
   CHECK_THROWS_WITH(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"),
                     Catch::Contains("iterations of 't' repeat the same axis values"));
+}
+
+TEST_CASE("blocks whose iterations meet at an element keep their order") {
+  const char* params =
+      "I: T.Buffer((40,), \"int32\"), A: T.Buffer((40,), \"float32\"), C: T.Buffer((40,), \"float32\")";
+  for (const char* statement : {"C[vi] = C[vi] + C[vi + 1]", "C[I[vi]] = C[I[vi]] + T.float32(1)", "C[I[vi]] = A[vi]",
+                                "C[vi % 10] = A[vi]", "C[vi // 2] = A[vi]"}) {
+    CAPTURE(statement);
+    std::string before = fmt::format(
+        "    for i in range(32):\n        with T.block(\"B\"):\n            vi = T.axis.spatial(32, i)\n            "
+        "{}\n",
+        statement);
+    for (const char* step : {"sch.parallel(i0)", "sch.vectorize(i1)", "sch.reorder(i1, i0)",
+                             "sch.transform_block_layout(sch.get_block('B'), lambda i: (i // 4, i % 4))"}) {
+      Schedule schedule(read(program(params, before.c_str())), {.show_program = false});
+      std::string steps =
+          fmt::format("i, = sch.get_loops(sch.get_block('B'))\ni0, i1 = sch.split(i, [None, 4])\n{}", step);
+      CHECK_THROWS_WITH(run_schedule_text(schedule, steps, "steps.py"),
+                        Catch::Contains("takes what an earlier iteration made"));
+    }
+  }
+  // Elements of its own, also in an order of digits, may come in any.
+  Schedule schedule(read(program(params, R"(    for i in range(40):
+        with T.block("B"):
+            vi = T.axis.spatial(40, i)
+            C[vi % 8 * 5 + vi // 8] = C[vi % 8 * 5 + vi // 8] + A[vi]
+)")),
+                    {.show_program = false});
+  CHECK_NOTHROW(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"));
+}
+
+TEST_CASE("a domain that depends on a loop outlives the loop") {
+  const char* before = R"(    for i in range(12):
+        for j in range(i + 1):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj]
+)";
+  const char* params = "A: T.Buffer((12, 12), \"float32\"), C: T.Buffer((12, 12), \"float32\")";
+  Schedule schedule(read(program(params, before)), {.show_program = false});
+  run_schedule_text(schedule, R"(i, j = sch.get_loops(sch.get_block("C"))
+sch.split(j, [None, 5])
+sch.split(i, [None, 5]))",
+                    "steps.py");
+  Diagnostics diagnostics;
+  verify(schedule.module(), op_table(), diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  std::string text = print_function("main", schedule.function());
+  INFO(text);
+  CHECK(text.find("vj = T.axis.spatial(12, j_0 * 5 + j_1)") != std::string::npos);
 }
 
 TEST_CASE("storage_align reaches the memory that is allocated") {

@@ -10,6 +10,7 @@
 #include "tir/lower/lower.h"
 #include "tir/schedule/rules/contraction.h"
 #include "tir/schedule/rules/convolution.h"
+#include "tir/schedule/script.h"
 #include "tir/schedule/stages.h"
 
 #include "tests/catch.h"
@@ -241,6 +242,20 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   CHECK(got.report.find("rule 'wrong' does not fit") != std::string::npos);
   CHECK(got.report.find("which is not spatial") != std::string::npos);
   CHECK(got.report.find("rule 'parallel' is applied") != std::string::npos);
+  CHECK(same_contents(expected.result, got.result));
+}
+
+TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
+  ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch) {
+                      BlockRV conv = sch.get_block("nn.conv2d");
+                      for (const BlockRV& padding : sch.get_producers(conv)) sch.compute_inline(padding);
+                      run_schedule_text(sch, R"(b = sch.get_block("nn.conv2d")
+sch.transform_layout(b, ("read", 0), lambda n, c, y, x: (c, n, y, x)))",
+                                        "turned.py");
+                    }};
+  Compiled expected = run_with({}), got = run_with({rule});
+  INFO(got.report);
+  CHECK(got.report.find("changes the shape or layout of") != std::string::npos);
   CHECK(same_contents(expected.result, got.result));
 }
 

@@ -186,7 +186,11 @@ class Coverage {
         for (Expr& c : scheduling::conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
       }
     }
-    std::erase_if(conditions_, [&](const Expr& condition) { return made_before(condition, shared); });
+    std::vector<Expr> open;  // each is judged beside all of the others
+    for (const Expr& condition : conditions_) {
+      if (!made_before(condition, shared)) open.push_back(condition);
+    }
+    conditions_ = std::move(open);
     if (!at_first_iteration(shared)) return false;
     for (size_t i = shared; i < write_.path.size(); ++i) {
       if (const auto& loop = write_.path[i].loop)

@@ -39,8 +39,9 @@ const LoweringStep kSteps[] = {
     {"flatten_buffers", flatten_buffers},
     {"simplify", simplify_program},
     {"vectorize_loops", vectorize_loops},
-    {"narrow_masks", narrow_masks},
+    {"narrow_indices", narrow_indices},
     {"share_storage", share_storage},
+    {"merge_subexpressions", merge_subexpressions},
 };
 
 }  // namespace

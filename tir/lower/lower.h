@@ -52,10 +52,12 @@ PrimFuncRef flatten_buffers(const PrimFuncRef& function);
 // Vectorized loops of constant extent, or of a constant times T.vscale(), become vector statements. A loop that holds
 // what has no vector form (inner allocations, branches on the lane, stores that lanes share) becomes serial.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function);
-// Comparisons of int64 index vectors in int32 where that is exact.
-PrimFuncRef narrow_masks(const PrimFuncRef& function);
+// Vectors of int64 indices, and scalar divisions of such by what is no constant, in int32 where that is exact.
+PrimFuncRef narrow_indices(const PrimFuncRef& function);
 // Flat buffers of one statement list that are not alive at the same time become one. Sizes may be symbolic.
 PrimFuncRef share_storage(const PrimFuncRef& function);
+// Subexpressions that occur several times get a variable where that shortens the program.
+PrimFuncRef merge_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 

@@ -1,4 +1,6 @@
+#include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/windows.h"
 
 namespace relaxc {
 
@@ -9,11 +11,7 @@ VarMap window_numbers(const MatchBuffer& window) {
   const BufferType& type = buffer_type(window.buffer);
   const BufferType& source = buffer_type(window.source.buffer);
   const std::vector<Range>& ranges = window.source.ranges;
-  std::vector<Expr> strides = source.strides;
-  if (strides.empty()) {
-    Expr step = int_imm(1, source.shape.empty() ? kInt32 : dtype_of(source.shape.back()));
-    for (size_t d = source.shape.size(); d-- > 0; step = step * source.shape[d]) strides.insert(strides.begin(), step);
-  }
+  std::vector<Expr> strides = strides_of(source);
   Expr offset = source.elem_offset.value_or(int_imm(0, kInt32));
   for (size_t d = 0; d < ranges.size(); ++d) {
     Expr step = ranges[d].min * cast_to(strides[d], dtype_of(ranges[d].min));
@@ -58,8 +56,8 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
     }
     return result;
   };
-  return rewrite(
-      substitute(body, window_numbers(window)),
+  Stmt result = rewrite(
+      body,
       [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
         if (!same_node(load->buffer, window.buffer)) return std::nullopt;
         BufferLoad copy = *load;
@@ -74,9 +72,10 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
         copy.indices = shifted(store->indices);
         return make(std::move(copy), store.span());
       });
+  return substitute(result, window_numbers(window));
 }
 
-Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice) {
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice, const Analyzer& facts) {
   VarMap axes;
   std::optional<Expr> first;  // the reduce axes stand at their start
   for (const IterVar& axis : block->iter_vars) {
@@ -88,7 +87,11 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   Stmt body = block->body;
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
   // Innermost windows first: a window's source may be an outer window.
-  for (size_t i = block->match_buffers.size(); i-- > 0;) body = inline_window(body, block->match_buffers[i]);
+  for (size_t i = block->match_buffers.size(); i-- > 0;) {
+    const MatchBuffer& window = block->match_buffers[i];
+    if (auto why = misfit(window, body, facts)) fail(block.span(), "window {}", *why);
+    body = inline_window(body, window);
+  }
   body = substitute(body, axes);
   std::vector<Stmt> stmts;
   for (const Buffer& buffer : block->alloc_buffers) {
@@ -111,9 +114,10 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function) {
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())
       twice.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });
+  Analyzer facts = facts_of_params(function);
   PrimFunc copy = *function;
   copy.body = rewrite(function->body,
-                      [&](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block, twice); });
+                      [&](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block, twice, facts); });
   return make_prim_func(std::move(copy), function.span());
 }
 

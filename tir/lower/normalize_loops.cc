@@ -50,7 +50,26 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function) {
   return make_prim_func(std::move(copy), function.span());
 }
 
+namespace {
+
+// Unrolled loops inside of each other are written out; LLVM would take minutes for more copies than that.
+void check_copies(const Stmt& s, int64_t copies) {
+  constexpr int64_t kMostCopies = 1 << 15;
+  if (const For* loop = s.as<For>(); loop && loop->kind == ForKind::kUnrolled) {
+    copies *= as_int(loop->extent).value_or(1);
+    if (copies > kMostCopies)
+      fail(s.span(), "loop '{}' and the unrolled loops around it would make {} copies of the body; {} are the most",
+           loop->var->name, copies, kMostCopies);
+  }
+  visit_children(s, [&](const NodeRef& child, Slot) {
+    if (is_stmt_kind(child.kind())) check_copies(cast_handle<Stmt>(child), copies);
+  });
+}
+
+}  // namespace
+
 void check_lowerable(const PrimFuncRef& function) {
+  check_copies(function->body, 1);
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
     if (dtype.is_small_float() || dtype.is_handle())

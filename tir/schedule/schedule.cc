@@ -3,9 +3,8 @@
 #include <algorithm>
 
 #include "support/diagnostic.h"
-#include "tir/schedule/reduction_order.h"
+#include "tir/schedule/facts.h"
 #include "tir/schedule/step.h"
-#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -27,44 +26,6 @@ Schedule::Schedule(const PrimFuncRef& function, ScheduleOptions options)
 Schedule::Schedule(Schedule&&) noexcept = default;
 Schedule::~Schedule() = default;
 
-namespace {
-
-void find_partial(Tree& tree) {
-  for (TreeNode* block : tree.blocks()) {
-    block->partial = block->block->predicate.has_value();
-    RunningVars vars = running(loops_above(block));
-    for (const IterVar& axis : block->block->iter_vars) {
-      auto bounds = bounds_over(axis.value, vars, tree.facts);
-      const Range& domain = axis.domain;
-      bool whole =
-          bounds && tree.facts.can_prove_equal(bounds->min, domain.min) &&
-          tree.facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), domain.min + domain.extent);
-      block->partial = block->partial || !whole;
-    }
-  }
-}
-
-// A block that reads what a block behind it in the same loop made carries values over iterations, and so does one that
-// reads more than the iteration has made so far.
-void find_carried(Tree& tree) {
-  for (TreeNode* reader : tree.blocks()) {
-    TreeNode* scope = scope_of(reader);
-    for (const BufferRegion& read : reader->block->reads) {
-      for (TreeNode* writer : writers(scope, read.buffer)) {
-        if (writer == reader) continue;
-        TreeNode* shared = common_ancestor({writer, reader});
-        if (shared->is_block()) continue;
-        // The update of a sum reads what the init made and what it added itself.
-        bool covered =
-            precedes(writer, reader) && writes_all({writer}, read.buffer, shared, region_at(reader, read, shared));
-        if (!covered) writer->carried = reader->carried = true;
-      }
-    }
-  }
-}
-
-}  // namespace
-
 const std::string& Schedule::resolve(const std::string& function) const {
   // TVM calls the only function main.
   bool is_only = function == "main" && module_.functions.size() == 1;
@@ -77,9 +38,7 @@ Tree& Schedule::tree(const std::string& function) const {
   if (it == trees_.end()) {
     if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
     auto made = std::make_unique<Tree>(module_.prim_func(name));
-    find_partial(*made);
-    find_carried(*made);
-    for (TreeNode* block : made->blocks()) block->in_order = block->is_leaf_block() && needs_order(*block->block);
+    find_facts(*made);
     it = trees_.emplace(name, std::move(made)).first;
   }
   return *it->second;

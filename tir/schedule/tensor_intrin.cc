@@ -1,5 +1,6 @@
 #include "tir/schedule/tensor_intrin.h"
 
+#include "ir/arith.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -11,9 +12,11 @@ void TensorIntrins::add(TensorIntrin intrin) {
          intrin.name, described.size(), implemented.size());
   for (size_t i = 0; i < described.size(); ++i) {
     const BufferType &a = buffer_type(described[i]), &b = buffer_type(implemented[i]);
-    if (a.dtype != b.dtype || a.shape.size() != b.shape.size())
-      fail(implemented[i].span(), "intrinsic '{}': buffer '{}' has another dtype or rank than in the description",
-           intrin.name, implemented[i]->name);
+    bool same = a.dtype == b.dtype && a.shape.size() == b.shape.size();
+    for (size_t d = 0; same && d < a.shape.size(); ++d) same = Analyzer().can_prove_equal(a.shape[d], b.shape[d]);
+    if (!same)
+      fail(implemented[i].span(), "intrinsic '{}': buffer '{}' has another dtype or shape than '{}' of the description",
+           intrin.name, implemented[i]->name, described[i]->name);
   }
   std::string name = intrin.name;
   rows_.insert_or_assign(std::move(name), std::move(intrin));

@@ -1,9 +1,43 @@
 #include "tir/schedule/match_intrin.h"
 #include "tir/schedule/move.h"
+#include "tir/windows.h"
 
 namespace relaxc {
 
 using namespace scheduling;
+
+namespace {
+
+// The implementation's params as windows of what was found.
+std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& implementation) {
+  std::vector<MatchBuffer> result;
+  for (const Buffer& param : buffer_params(implementation)) {
+    MatchBuffer window{match.regions[result.size()], param, {}};
+    const BufferType& type = buffer_type(param);
+    auto define = [&](const Expr& e) {
+      if (e.is<Var>()) window.defines.push_back(cast<Var>(e));
+    };
+    for (const Expr& stride : type.strides) define(stride);
+    if (type.elem_offset) define(*type.elem_offset);
+    result.push_back(std::move(window));
+  }
+  return result;
+}
+
+// The match, whose memory is also laid out as the implementation needs it.
+std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  std::optional<IntrinMatch> match = match_intrin(block, intrin, why);
+  if (!match) return std::nullopt;
+  for (const MatchBuffer& window : windows_on(*match, intrin.implementation)) {
+    std::optional<std::string> misfits = misfit(window, intrin.implementation->body, block.tree->facts);
+    if (!misfits) continue;
+    *why = *misfits;
+    return std::nullopt;
+  }
+  return match;
+}
+
+}  // namespace
 
 void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters) {
   Step step(*this, PrimitiveId::k_tensorize, block_or_loop, tensor_intrin, preserve_unit_iters);
@@ -23,7 +57,7 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
         trial.nodes_.emplace(var.get(), at);
         BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
         std::string why;
-        if (!match_intrin(*trial.nodes_.at(block.var.get()), *intrin, &why))
+        if (!match_with_memory(*trial.nodes_.at(block.var.get()), *intrin, &why))
           step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
       }
       path.insert(path.end(), at->children.begin(), at->children.end());
@@ -34,23 +68,12 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
     block = step.node(
         blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
   std::string why;
-  std::optional<IntrinMatch> match = match_intrin(*block, *intrin, &why);
+  std::optional<IntrinMatch> match = match_with_memory(*block, *intrin, &why);
   if (!match) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
   // The implementation on windows of the buffers.
   PrimFuncRef implementation = with_fresh_variables(intrin->implementation);
   Block& content = *block->block;
-  content.match_buffers.clear();
-  std::vector<Buffer> params = buffer_params(implementation);
-  for (size_t i = 0; i < params.size(); ++i) {
-    MatchBuffer window{match->regions[i], params[i], {}};
-    const BufferType& type = buffer_type(params[i]);
-    auto define = [&](const Expr& e) {
-      if (e.is<Var>()) window.defines.push_back(cast<Var>(e));
-    };
-    for (const Expr& stride : type.strides) define(stride);
-    if (type.elem_offset) define(*type.elem_offset);
-    content.match_buffers.push_back(std::move(window));
-  }
+  content.match_buffers = windows_on(*match, implementation);
   Stmt body = implementation->body;
   if (const Block* root = body.as<Block>(); root && root->iter_vars.empty()) {
     content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
