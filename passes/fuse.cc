@@ -1,5 +1,5 @@
 // Expects: call_tirs (legalize). Guarantees: each group of call_tirs that can share a kernel is one call_tir of one
-// tensor program, the stages in order; scheduling then inlines and tiles them. Grouping, from the last binding to the
+// tensor program, the blocks in order; scheduling then inlines and tiles them. Grouping, from the last binding to the
 // first: a producer joins the group of all its users when every user can take it
 //   elementwise, broadcast, injective -> elementwise of the same shape, injective, a plain reduction
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
@@ -7,46 +7,41 @@
 
 #include "passes/graph.h"
 #include "tir/compute.h"
-#include "tir/schedule/stages.h"
+#include "tir/schedule/nests.h"
 
 namespace relaxc {
 
 namespace {
 
-// What the program does, seen from its stages.
+// What the program does, seen from its blocks.
 OpPattern classify(const PrimFuncRef& program) {
-  std::optional<StagedProgram> staged = find_stages(program);
-  if (!staged || program->attrs.get_bool("tir.is_scheduled", false)) return OpPattern::kOpaque;
+  auto blocks = find_nests(program);
+  if (!blocks || program->attrs.get_bool("tir.is_scheduled", false)) return OpPattern::kOpaque;
   OpPattern result = OpPattern::kElementwise;
-  for (const Stage& stage : staged->stages) {
-    const BufferStore* store = stage.single_store();
+  for (const Ref<Block>& block : *blocks) {
+    const BufferStore* store = single_store(*block);
     if (!store) return OpPattern::kOpaque;
-    if (stage.reduces()) {
-      result = std::max(result, is_contraction(stage) ? OpPattern::kAnchor : OpPattern::kReduction);
+    std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
+    if (axes.size() < block->iter_vars.size()) {
+      result = std::max(result, is_contraction(*block) ? OpPattern::kAnchor : OpPattern::kReduction);
       continue;
     }
+    if (!is_at(store->indices, axes)) return OpPattern::kOpaque;
     OpPattern pattern = OpPattern::kElementwise;
-    bool in_order = store->indices.size() == stage.num_spatial;
-    for (size_t d = 0; in_order && d < stage.num_spatial; ++d)
-      in_order = same_node(store->indices[d], stage.axes[d].var);
-    if (!in_order) return OpPattern::kOpaque;
-    walk(stage.block->body, [&](const BufferLoad& load) {
-      bool identity = load.indices.size() == stage.num_spatial, aligned = load.indices.size() <= stage.num_spatial;
+    walk(block->body, [&](const BufferLoad& load) {
+      bool identity = load.indices.size() == axes.size(), aligned = load.indices.size() <= axes.size();
       for (size_t d = 0; d < load.indices.size() && aligned; ++d) {
-        const IterVar& axis = stage.axes[stage.num_spatial - load.indices.size() + d];
+        const IterVar& axis = axes[axes.size() - load.indices.size() + d];
         bool same = same_node(load.indices[d], axis.var);
         identity = identity && same;
         aligned = aligned && (same || load.indices[d].is<IntImm>());
       }
       if (!identity) pattern = std::max(pattern, aligned ? OpPattern::kBroadcast : OpPattern::kInjective);
     });
-    bool loops = false;
-    walk(stage.block->body, [&](const For&) { loops = true; }, [&](const While&) { loops = true; });
-    if (loops) return OpPattern::kOpaque;
     result = std::max(result, pattern);
   }
-  // Several stages with intermediates stay together but take no more than an epilogue.
-  if (staged->stages.size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
+  // Several blocks with intermediates stay together but take no more than an epilogue.
+  if (blocks->size() > 1 && result <= OpPattern::kBroadcast) result = OpPattern::kInjective;
   return result;
 }
 

@@ -1,16 +1,15 @@
 // Expects: tensor programs as legalize, fuse or a user wrote them. Guarantees: each is scheduled by the user's rule for
-// it, else by a built-in rule, else by the default schedule of its stages if it has that form (attribute
-// tir.is_scheduled); others are left as they are. A rule for a function must fit; one for an operator is left out, with
-// a report, where it does not.
+// it, else by the first built-in rule that fits, the last of which takes any program of plain nests (attribute
+// tir.is_scheduled); others, such as those scheduled by hand, are left as they are. A rule for a function must fit; one
+// for an operator is left out, with a report, where it does not.
 #include <algorithm>
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/compute.h"
+#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/loops.h"
 #include "tir/schedule/rules/builtin_rules.h"
-#include "tir/schedule/stages.h"
 
 namespace relaxc {
 
@@ -107,7 +106,7 @@ IRModule schedule(IRModule module, PassContext& context) {
     check_lowerable(normal);
     std::optional<PrimFuncRef> by_rule = schedule_by_rules(name, normal, context.schedules, context.report);
     if (!by_rule) by_rule = schedule_by_rules(name, normal, builtin, nullptr);
-    function = by_rule ? *by_rule : default_schedule(normal, context.target);
+    function = by_rule.value_or(normal);
   }
   return module;
 }

@@ -2,7 +2,7 @@
 
 #include "ops/window.h"
 #include "tir/compute.h"
-#include "tir/schedule/loops.h"
+#include "tir/schedule/rules/lanes.h"
 
 namespace relaxc {
 

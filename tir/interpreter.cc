@@ -159,11 +159,8 @@ void Interpreter::State::finish() {
   body->run(frame);
 }
 
-// Vectors of scalable length are as long here: twice the shortest, so that it matters.
-constexpr int kVscale = 2;
-
 Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
-    : state_(std::make_unique<State>(with_vscale(function, kVscale), options)) {
+    : state_(std::make_unique<State>(with_vscale(function, options.vscale), options)) {
   state_->compile();
 }
 Interpreter::~Interpreter() = default;

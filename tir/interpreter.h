@@ -18,6 +18,7 @@ struct InterpretOptions {
   int64_t max_steps = INT64_MAX;               // stores, loop iterations and other statements; more is an error
   int64_t max_alloc_bytes = int64_t{4} << 30;  // all allocations of a program together
   bool reverse_parallel_loops = false;  // parallel loops run from the last iteration: shows a forbidden dependence
+  int vscale = 2;                       // T.vscale(): with twice the shortest vectors their length matters
   bool check_regions = false;           // a block that accesses what its `reads` and `writes` leave out is an error
 };
 

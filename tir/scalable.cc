@@ -21,9 +21,9 @@ class FixedLength final : public Rewriter {
     const PrimType* type = e.type().as<PrimType>();
     if (!type || !type->dtype.is_scalable()) return Rewriter::expr(e);
     if (const Ramp* node = e.as<Ramp>())
-      return ramp(Rewriter::operator()(node->base), Rewriter::operator()(node->stride), fixed(node->lanes), e.span());
+      return steps(Rewriter::operator()(node->base), Rewriter::operator()(node->stride), fixed(node->lanes));
     if (const Broadcast* node = e.as<Broadcast>())
-      return broadcast(Rewriter::operator()(node->value), fixed(node->lanes), e.span());
+      return repeated(Rewriter::operator()(node->value), fixed(node->lanes));
     const Call* node = e.as<Call>();
     if (e.is<Var>()) return var(cast<Var>(e));
     if (!node) return with_type(Rewriter::expr(e), this->type(e.type()));
@@ -31,7 +31,7 @@ class FixedLength final : public Rewriter {
     for (Expr& arg : copy.args) arg = Rewriter::operator()(arg);
     int lanes = fixed(DType::kScalable - type->dtype.lanes);
     if (op_name(e) == "tir.get_active_lane_mask")
-      return ramp(copy.args[0], int_imm(1, dtype_of(copy.args[0])), lanes) < broadcast(copy.args[1], lanes);
+      return steps(copy.args[0], int_imm(1, dtype_of(copy.args[0])), lanes) < repeated(copy.args[1], lanes);
     return make(std::move(copy), prim_type(type->dtype.with_lanes(lanes)), e.span());
   }
   VarRef var(const VarRef& v) override {
@@ -49,6 +49,13 @@ class FixedLength final : public Rewriter {
 
  private:
   int fixed(int64_t lanes) const { return static_cast<int>(lanes < 0 ? -lanes * vscale_ : lanes); }
+  // One lane is a scalar.
+  static Expr steps(const Expr& base, const Expr& stride, int lanes) {
+    return lanes == 1 ? base : ramp(base, stride, lanes, base.span());
+  }
+  static Expr repeated(const Expr& value, int lanes) {
+    return lanes == 1 ? value : broadcast(value, lanes, value.span());
+  }
   int vscale_;
 };
 

@@ -1,5 +1,7 @@
 #include "tests/codegen/kernel_harness.h"
 
+#include <map>
+
 namespace relaxc::codegen {
 
 std::vector<std::string> runnable_targets() {
@@ -12,11 +14,15 @@ std::vector<std::string> runnable_targets() {
   return names;
 }
 
-CompiledKernel::CompiledKernel(const PrimFuncRef& function, const std::string& target)
-    : library_(load_jit(compile_kernels({{"test", function}}, parse_target(target)))) {}
+CompiledKernel::CompiledKernel(const PrimFuncRef& function, const std::string& target, int opt_level)
+    : library_(load_jit(compile_kernels({{"test", function}}, parse_target(target), {.opt_level = opt_level}))) {}
 
 RunResult CompiledKernel::run(std::vector<void*> data, std::vector<int64_t> scalars, int threads) const {
-  vm::KernelRuntime runtime(std::make_shared<vm::ThreadPool>(threads));
+  // Starting and joining threads takes longer than most of these kernels.
+  static std::map<int, std::shared_ptr<vm::ThreadPool>> pools;
+  std::shared_ptr<vm::ThreadPool>& pool = pools[threads];
+  if (!pool) pool = std::make_shared<vm::ThreadPool>(threads);
+  vm::KernelRuntime runtime(pool);
   runtime.context()->error = nullptr;
   int32_t status = runtime.call(library_->find(kernel_symbol("test")), data.data(), scalars.data());
   return {status, runtime.context()->error ? runtime.context()->error : ""};

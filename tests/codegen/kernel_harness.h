@@ -48,7 +48,7 @@ struct RunResult {
 // One call of one kernel on a pool of so many threads.
 class CompiledKernel {
  public:
-  explicit CompiledKernel(const PrimFuncRef& function, const std::string& target = "host");
+  explicit CompiledKernel(const PrimFuncRef& function, const std::string& target = "host", int opt_level = 2);
   RunResult run(std::vector<void*> data, std::vector<int64_t> scalars = {}, int threads = 1) const;
 
  private:

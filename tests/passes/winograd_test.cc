@@ -5,7 +5,6 @@
 #include "tests/differential/differential.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/rules/winograd.h"
-#include "tir/schedule/stages.h"
 
 #include "tests/catch.h"  // last
 

@@ -11,7 +11,6 @@
 #include "tir/schedule/rules/contraction.h"
 #include "tir/schedule/rules/convolution.h"
 #include "tir/schedule/script.h"
-#include "tir/schedule/stages.h"
 
 #include "tests/catch.h"
 #include "tests/constants.h"

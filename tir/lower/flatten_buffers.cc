@@ -2,7 +2,6 @@
 
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/stages.h"
 
 namespace relaxc {
 

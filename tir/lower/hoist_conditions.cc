@@ -1,8 +1,8 @@
 // Conditions that a loop's iterations agree on leave it: `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch
 // on c around two loops, in each of which c is known. Border rows of a padded image are such, after their pixels.
+#include "tir/lower/instantiate.h"
 #include "tir/lower/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/loops.h"
 #include "tir/schedule/tree.h"
 
 namespace relaxc {

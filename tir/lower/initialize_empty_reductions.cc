@@ -1,6 +1,6 @@
 #include "ir/arith.h"
+#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/loops.h"
 
 namespace relaxc {
 

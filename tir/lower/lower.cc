@@ -1,7 +1,6 @@
 #include "tir/lower/lower.h"
 
 #include "support/diagnostic.h"
-#include "tir/schedule/stages.h"
 
 namespace relaxc {
 

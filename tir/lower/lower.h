@@ -11,6 +11,9 @@ namespace relaxc {
 
 // Loops with a step become loops that count iterations; tir.likely and tir.assume, which change nothing, go.
 PrimFuncRef normalize_loops(const PrimFuncRef& function);
+// Loop variables, axes and symbolic dims of int32 become int64, and the index arithmetic with them; stored values keep
+// their dtype.
+PrimFuncRef promote_indices(const PrimFuncRef& function);
 // A CompileError (kUnsupported), with the place, for what no later step knows: pointers, calls that are no scalar
 // intrinsics, thread axes, floats of 8 bits and less.
 void check_lowerable(const PrimFuncRef& function);
@@ -37,8 +40,9 @@ PrimFuncRef compact_buffers(const PrimFuncRef& function);
 // statement fills, or from what the loop itself makes, stays as it is.
 PrimFuncRef double_buffer(const PrimFuncRef& function);
 // A loop whose variable stands in conditions that are linear in it is cut into parts, so that the largest has none of
-// them: head, interior and tail. A parallel loop gets a branch between interior and the rest. Loops that are unrolled
-// or vectorized are only trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
+// them: head, interior and tail. A parallel loop gets a branch between interior and the rest, one over fused loops
+// between full tiles and those that are the last along any of them. Loops that are unrolled or vectorized are only
+// trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
 // is not full gets one copy of that tile for each number of rows that it may have; {"keep_whole": True} keeps a loop of
 // much work and cheap conditions as it is. Code grows by a bounded amount.
 PrimFuncRef partition_loops(const PrimFuncRef& function);

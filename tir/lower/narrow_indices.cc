@@ -1,8 +1,8 @@
 // Vectors of indices in int32 where that is exact: half the registers, and multiplications and divisions by constants
 // that AVX2 and AVX-512 have no instructions for in 64 bits. Masks of tails, indices of gathers and scatters, and what
 // other values are computed from indices. Of an address the part that all lanes share stays a scalar apart: symbolic
-// dims mostly stand there, of which no bound is known. With gathers in place of loads lane by lane (codegen) a permuting
-// copy takes 0.024 ms instead of 0.207 (AVX-512; 0.062 and 0.142 with AVX2), resampling 0.26 instead of 0.36.
+// dims mostly stand there, of which no bound is known. With gathers in place of loads lane by lane (codegen) a
+// permuting copy takes 0.024 ms instead of 0.207 (AVX-512; 0.062 and 0.142 with AVX2), resampling 0.26 instead of 0.36.
 //
 // Scalar index arithmetic stays in int64, which costs no more there and needs no widening before an address, but for
 // divisions by what is no constant: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns on the machine of bench/).

@@ -1,9 +1,12 @@
 // Loops are cut where conditions in their bodies begin and cease to hold. For a condition with the slack
 // c * var + rest(inner loops) >= 0 the interior is where the smallest rest still does.
+#include <algorithm>
+
+#include "tir/lower/instantiate.h"
 #include "tir/lower/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/row_by_row.h"
 #include "tir/schedule/bounds.h"
-#include "tir/schedule/loops.h"
 
 namespace relaxc {
 
@@ -16,7 +19,7 @@ constexpr int64_t kMostNewStores = 4096;
 // Below, a loop is not worth cutting at places that are not constants: a convolution's kernel window.
 constexpr int64_t kFewIterations = 8;
 constexpr int64_t kMostExactTails = 32;
-// Ends that are not constants pile up as min and max of each other, which proofs take apart case by case.
+// Of a nest. Ends that are not constants pile up as min and max of each other, which proofs take apart case by case.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // Annotations of loops, in lower.h.
@@ -28,11 +31,16 @@ struct Cut {
   Expr condition;
   int64_t scale;  // of the loop's variable in the slack
   Expr slack;
-  Expr best;           // the slack without the variable's part for the inner iteration where it is largest
-  int64_t width;       // by how much the slack varies over inner iterations; -1: not known
-  int64_t unit;        // the condition sees the variable divided by it, as one digit of fused loops; else 1
-  Expr first, end;     // the interior, before clamping to the loop
-  bool in_inner_loop;  // stands in a loop inside
+  Expr best;                  // the slack without the variable's part for the inner iteration where it is largest
+  int64_t width;              // by how much the slack varies over inner iterations; -1: not known
+  int64_t unit;               // the condition sees the variable divided by it, as one digit of fused loops; else 1
+  std::optional<Expr> digit;  // or as this digit, of a parallel loop; the end is the digit's then
+  Expr first, end;            // the interior, before clamping to the loop
+  bool in_inner_loop;         // stands in a loop inside
+  std::optional<VarRef> row;  // the only loop inside that the slack knows, with which it falls by one
+
+  // Of a tile that may be the last: the condition says how many of its iterations there are.
+  bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
 };
 
 class CutFinder {
@@ -79,6 +87,12 @@ class CutFinder {
     if (opaque || !value) return;
     auto [var, unit] = take_digit(*value);
     auto scale = coefficient(*value, var, facts_);
+    std::optional<Expr> digit;
+    if (!scale && loop_.kind == ForKind::kParallel) {
+      digit = take_any_digit(*value, var);
+      if (!digit) return;
+      scale = coefficient(*value, var, facts_);
+    }
     auto bounds = scale && *scale != 0 ? scheduling::bounds_over(*value, running_, facts_) : std::nullopt;
     if (!bounds || coefficient(bounds->min, var, facts_) != scale || coefficient(bounds->max, var, facts_) != scale)
       return;
@@ -91,15 +105,28 @@ class CutFinder {
             best,
             as_int(facts_.simplify(best - rest)).value_or(-1),
             unit,
+            digit,
             loop_.min,
             loop_.min + loop_.extent,
-            !running_.empty()};
+            !running_.empty(),
+            only_row(*value)};
     if (*scale > 0) {
       cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale) * unit);
     } else {
       cut.end = facts_.simplify((floor_div(rest, -*scale) + 1) * unit);
     }
-    cuts_.push_back(std::move(cut));
+    if (!digit || (cut.is_tail() && cut.in_inner_loop)) cuts_.push_back(std::move(cut));
+  }
+
+  std::optional<VarRef> only_row(const Expr& value) const {
+    std::optional<VarRef> row;
+    bool several = false;
+    walk(value, [&](const Ref<Var>& var) {
+      if (!running_.contains(var.get()) || (row && same_node(*row, var))) return;
+      several = several || row;
+      row = var;
+    });
+    return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
   // Where only the quotient of the loop's variable by a constant is of interest, that quotient as a variable of its
@@ -118,6 +145,28 @@ class CutFinder {
     facts_.bind(digit, Interval{0});
     value = by_digit;
     return {digit, unit};
+  }
+
+  // A remainder or quotient of the loop's variable as a variable of its own, where nothing else of it is of interest.
+  std::optional<Expr> take_any_digit(Expr& value, Expr& var) {
+    std::unordered_set<const NodeHeader*> own{loop_.var.get()};
+    std::optional<Expr> digit;
+    walk(value, [&](const Ref<Binary>& node) {
+      bool divides = node->op == BinaryOp::kFloorMod || node->op == BinaryOp::kFloorDiv;
+      if (digit || !divides || !mentions(node->a, own) || mentions(node->b, own)) return true;
+      digit = node;
+      return false;
+    });
+    if (!digit) return std::nullopt;
+    VarRef each = make_dim("digit");
+    Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+      return structural_equal(node, *digit) ? std::optional<Expr>(each) : std::nullopt;
+    });
+    if (mentions(by_digit, own)) return std::nullopt;
+    facts_.bind(each, Interval{0});
+    value = by_digit;
+    var = each;
+    return digit;
   }
 
   const For& loop_;
@@ -145,7 +194,13 @@ class Partitioner {
   explicit Partitioner(Analyzer facts) : facts_(std::move(facts)) {}
 
   Stmt visit(const Stmt& s) {
-    if (s.is<For>()) return cut(s);
+    if (s.is<For>()) {
+      if (depth_ == 0) symbolic_left_ = kMostSymbolicCuts;
+      ++depth_;
+      Stmt result = cut(s);
+      --depth_;
+      return result;
+    }
     if (const IfThenElse* node = s.as<IfThenElse>()) {
       IfThenElse copy = *node;
       copy.then_body = under(node->condition, node->then_body);
@@ -221,6 +276,8 @@ class Partitioner {
     if (wish && wish->as<bool>() && *wish->as<bool>()) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }
+    if (auto result = branch_on_digits(s, cuts)) return *result;
+    std::erase_if(cuts, [](const Cut& cut) { return cut.digit.has_value(); });
     Part interior = choose(loop, cuts);
     if (cuts.empty()) return whole(s);
     int64_t size = code_size(loop.body);
@@ -312,6 +369,60 @@ class Partitioner {
     return make(std::move(copy), s.span());
   }
 
+  // The same for a parallel loop over fused ones: full tiles, and those that are the last along one of its digits.
+  std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
+    const For& loop = *s.as<For>();
+    std::vector<Cut> cuts;
+    std::vector<Expr> inside;
+    for (const Cut& cut : all) {
+      if (!cut.digit) continue;
+      Expr fits = *cut.digit < cut.end;
+      cuts.push_back(cut);
+      bool known = std::any_of(inside.begin(), inside.end(), [&](const Expr& e) { return structural_equal(e, fits); });
+      if (!known) inside.push_back(fits);
+    }
+    int64_t size = code_size(loop.body);
+    if (cuts.empty() || 2 * size > budget_) return std::nullopt;
+    budget_ -= 2 * size;
+    Stmt rest = instantiate(tail_rows(loop.body, cuts), {});
+    // A single tile at the end is known.
+    const Expr& digit = *cuts[0].digit;
+    auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
+    bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
+    if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count) {
+      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+        return structural_equal(node, digit) ? std::optional<Expr>(int_imm(*end)) : std::nullopt;
+      });
+    }
+    For copy = loop;
+    copy.body =
+        make(IfThenElse{*scheduling::conjunction(inside), Replacer(all_hold(cuts)).stmt(loop.body), rest}, s.span());
+    Analyzer outside = facts_;
+    facts_.bind(loop.var, loop.min, loop.extent);
+    copy.body = again(copy.body);
+    facts_ = std::move(outside);
+    return make(std::move(copy), s.span());
+  }
+
+  // The rows that are left of a tile one by one: less code than the tile with a condition for each.
+  Stmt tail_rows(const Stmt& tile, const std::vector<Cut>& cuts) const {
+    auto first = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.row.has_value(); });
+    if (first == cuts.end()) return tile;
+    std::unordered_map<const NodeHeader*, Expr> holds, fails;
+    std::unordered_set<const NodeHeader*> rows;
+    for (const Cut& cut : cuts) {
+      bool same = cut.row && cut.scale == first->scale && structural_equal(*cut.digit, *first->digit) &&
+                  structural_equal(cut.best, first->best);
+      if (!same) continue;
+      holds.emplace(cut.condition.get(), bool_imm(true));
+      fails.emplace(cut.condition.get(), bool_imm(false));
+      rows.insert(cut.row->get());
+    }
+    if (!does_nothing(simplify(Replacer(fails).stmt(tile), facts_))) return tile;
+    Expr left = min(int_imm(-first->scale), first->best + 1 + *first->digit * first->scale);
+    return row_by_row(Replacer(holds).stmt(tile), rows, facts_.simplify(left), facts_).value_or(tile);
+  }
+
   // Iterations at both ends that do nothing go.
   Stmt trim(const Stmt& s, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
@@ -340,8 +451,7 @@ class Partitioner {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
     for (const Cut& cut : all) {
-      bool is_tail = cut.unit == 1 && cut.scale < -1 && cut.width == -cut.scale - 1 && -cut.scale <= kMostExactTails;
-      if (!is_tail || as_int(cut.end)) continue;
+      if (!cut.is_tail() || cut.digit || -cut.scale > kMostExactTails || as_int(cut.end)) continue;
       if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
     }
     if (cuts.empty()) return std::nullopt;
@@ -379,6 +489,7 @@ class Partitioner {
   Analyzer facts_;
   int64_t budget_ = kMostNewStores;
   int symbolic_left_ = kMostSymbolicCuts;
+  int depth_ = 0;  // loops around, of one nest
 };
 
 }  // namespace

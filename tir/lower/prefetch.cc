@@ -8,7 +8,6 @@
 #include "tir/lower/linear.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/bounds.h"
-#include "tir/schedule/loops.h"
 
 namespace relaxc {
 
@@ -227,8 +226,8 @@ class Prefetcher final : public Rewriter {
   void emit(const For& loop, const Lines& lines, const Expr& first, int64_t count, int64_t locality) {
     std::vector<Stmt>& into = planned_[loop.var.get()];
     if (count > kMostInLine) {
-      into.push_back(make_loop("line", int_imm(count), ForKind::kSerial,
-                               [&](const Expr& n) { return lines.prefetch(first + n, locality); }));
+      VarRef line = make_dim("line");
+      into.push_back(relaxc::loop(line, int_imm(count), lines.prefetch(first + line, locality)));
       return;
     }
     for (int64_t n = 0; n < count; ++n) into.push_back(simplify(lines.prefetch(first + n, locality), facts_));

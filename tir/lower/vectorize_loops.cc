@@ -9,12 +9,17 @@ namespace {
 // Thrown inside this file only: the loop body has no vector form.
 struct NoVectorForm {};
 
+// Memory of one thread's own, of constant size: lanes that are masked out may be read, and written as they were, which
+// leaves whole vectors that can stay in registers.
+using OwnMemory = std::unordered_map<const NodeHeader*, int64_t>;
+
 // Rewrites the body of one vectorized loop; `var` becomes the vector (min, min + 1, ...).
 class LaneRewriter {
  public:
   // `lanes` as DType counts them.
-  LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts)
-      : var_(var), min_(min), lanes_(lanes), facts_(facts) {
+  LaneRewriter(const VarRef& var, const Expr& min, const Expr& extent, int lanes, const Analyzer& facts,
+               const OwnMemory& own)
+      : var_(var), min_(min), lanes_(lanes), facts_(facts), own_(own) {
     facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
   }
 
@@ -102,7 +107,19 @@ class LaneRewriter {
       Expr own = widen(expr(*node.predicate));
       predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
     }
+    if (predicate && is_in_own_memory(node.buffer, position)) {
+      Expr before = make(BufferLoad{node.buffer, {position}, std::nullopt}, value.type(), s.span());
+      value = select(*predicate, value, before);
+      predicate.reset();
+    }
     return make(BufferStore{node.buffer, value, {position}, predicate}, s.span());
+  }
+  bool is_in_own_memory(const Buffer& buffer, const Expr& position) const {
+    auto size = own_.find(buffer.get());
+    const Ramp* lanes = position.as<Ramp>();
+    return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
+           facts_.can_prove(lanes->base >= int_imm(0, dtype_of(lanes->base))) &&
+           facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
   // The value where the mask holds, without reading memory where it does not.
@@ -189,6 +206,7 @@ class LaneRewriter {
       Expr own = widen(expr(*node.predicate));
       predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
     }
+    if (predicate && is_in_own_memory(node.buffer, position)) predicate.reset();
     if (!predicate && dtype_of(position).lanes == 1)
       return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());
     if (dtype_of(position).lanes == 1) position = broadcast(position, lanes_);
@@ -199,6 +217,7 @@ class LaneRewriter {
   const Expr& min_;
   int lanes_;
   Analyzer facts_;  // the variable is in all lanes but the last, so that var + 1 is a lane too
+  const OwnMemory& own_;
   std::optional<Expr> mask_, load_mask_;
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
@@ -217,12 +236,19 @@ class Vectorizer final : public Rewriter {
   explicit Vectorizer(Analyzer facts) { scopes_.push_back(std::move(facts)); }
 
   Stmt stmt(const Stmt& s) override {
+    if (const AllocBuffer* alloc = s.as<AllocBuffer>()) {
+      const std::vector<Expr>& shape = buffer_type(alloc->buffer).shape;
+      if (shape.size() == 1 && as_int(shape[0])) own_.emplace(alloc->buffer.get(), *as_int(shape[0]));
+    }
     const For* node = s.as<For>();
     if (!node) return Rewriter::stmt(s);
     Analyzer inner = scopes_.back();
     inner.bind(node->var, node->min, node->extent);
     scopes_.push_back(std::move(inner));
+    OwnMemory outside = own_;
+    if (node->kind == ForKind::kParallel) own_.clear();  // shared by threads
     Stmt rewritten = Rewriter::stmt(s);
+    own_ = std::move(outside);
     scopes_.pop_back();
     node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
@@ -230,7 +256,7 @@ class Vectorizer final : public Rewriter {
     if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
-        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back()).stmt(node->body);
+        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back(), own_).stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }
@@ -241,6 +267,7 @@ class Vectorizer final : public Rewriter {
 
  private:
   std::vector<Analyzer> scopes_;
+  OwnMemory own_;
 };
 
 }  // namespace

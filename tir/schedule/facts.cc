@@ -72,7 +72,14 @@ bool shares_elements(const TreeNode* block) {
   for (const BufferRegion& write : block->block->writes) {
     std::vector<TreeNode*> loops = axes;
     std::vector<Expr> elements;
+    // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
+    auto has_axes = [&](const Range& range) {
+      return std::any_of(block->block->iter_vars.begin(), block->block->iter_vars.end(), [&](const IterVar& axis) {
+        return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
+      });
+    };
     for (const Range& range : write.ranges) {
+      if (!has_axes(range)) continue;
       elements.push_back(substitute(range.min, loops_of_axes));
       if (is_int(range.extent, 1)) continue;
       loops.push_back(tree.new_loop("element", range.extent));
@@ -82,7 +89,7 @@ bool shares_elements(const TreeNode* block) {
     if (!map || !is_injective(*map, {}, tree.facts)) return true;
     const BufferRegion* read = read_of(block, write.buffer);
     for (size_t d = 0; read && d < write.ranges.size(); ++d) {
-      if (!covers(write.ranges[d], read->ranges[d], tree.facts)) return true;
+      if (has_axes(write.ranges[d]) && !covers(write.ranges[d], read->ranges[d], tree.facts)) return true;
     }
   }
   return false;

@@ -50,6 +50,16 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
     init_loops.push_back(tree.new_loop(inner->loop->var->name + "_init", substitute(inner->loop->extent, vars), kind));
     vars.emplace(inner->loop->var.get(), init_loops.back()->loop->var);
   }
+  // A block around it that several iterations enter would init each time.
+  for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
+    for (const IterVar& outer : scope->block->iter_vars) {
+      for (const IterVar& axis : block->block->iter_vars) {
+        if (axis.kind != IterKind::kSpatial && mentions(axis.value, outer.var))
+          step.refuse({block, scope},
+                      fmt::format("axis '{}' of the block around it drives a reduce axis", outer.var->name));
+      }
+    }
+  }
   std::vector<Expr> conditions;
   for (const Expr& condition : conjuncts(block->block->predicate)) {
     if (!mentions_any(condition, left_out)) {

@@ -4,7 +4,6 @@
 
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
-#include "tir/schedule/loops.h"
 
 namespace relaxc {
 

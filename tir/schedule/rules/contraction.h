@@ -2,7 +2,6 @@
 // tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
 // constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
 #pragma once
-#include "tir/schedule/loops.h"
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
 

@@ -1,4 +1,4 @@
-#include "tir/schedule/stages.h"
+#include "tir/lower/lower.h"
 
 namespace relaxc {
 

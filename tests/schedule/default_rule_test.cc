@@ -1,0 +1,126 @@
+// The rule that takes what no other does: keeps the meaning of every program, and leaves no block without vectors and
+// threads that could have them.
+#include "codegen/compile.h"
+#include "codegen/target.h"
+#include "ir/text/parser.h"
+#include "passes/pass.h"
+#include "support/diagnostic.h"
+#include "tests/schedule/chains.h"
+#include "tir/lower/lower.h"
+#include "tir/schedule/rules/default.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+const char* const kTargets[] = {"x86-64", "x86-64-v3", "host"};  // vectors of 4, of 8, and this processor's
+
+PrimFuncRef by_default(const PrimFuncRef& program, const std::string& target) {
+  Schedule schedule(promote_indices(normalize_loops(program)), {.show_program = false});
+  default_rule(codegen::parse_target(target)).apply(schedule);
+  return schedule.function();
+}
+
+// An expression over x: (a, b, c), y: (b, c), z: (a, c, d), r: (c,), w: (c, d).
+struct Case {
+  const char* expression;
+  int vectorized, parallel;  // loops, of what "x86-64" makes of it with symbolic dims
+};
+const Case kCases[] = {
+    {"R.exp(x)", 1, 1},
+    {"R.add(x, y)", 1, 1},
+    {"R.multiply(R.add(x, r), r)", 1, 1},
+    {"R.permute_dims(x, axes=[0, 2, 1])", 0, 1},  // one of the two sides has no neighbours
+    {"R.permute_dims(x, axes=[1, 0, 2])", 1, 1},
+    {"R.cumsum(x, axis=1)", 0, 1},
+    {"R.sum(x, axis=[0])", 3, 1},  // init, sum, result
+    {"R.mean(x, axis=[1])", 3, 1},
+    {"R.max(x, axis=[2])", 4, 1},  // init and maximum of 8 lanes, and of 4
+    {"R.sum(x, axis=[0, 2])", 4, 1},
+    {"R.sum(x)", 4, 1},
+    {"R.argmax(x, axis=1)", 0, 1},
+    {"R.nn.softmax(x, axis=-1)", 10, 4},
+    {"R.nn.softmax(x, axis=1)", 8, 4},
+    {"R.matmul(x, z)", 3, 1},
+    {"R.matmul(y, w)", 3, 1},
+    {"R.nn.relu(R.add(R.matmul(x, z), R.const(1.5, \"float32\")))", 3, 1},
+    {"R.sqrt(R.sum(R.multiply(x, y), axis=[2]))", 4, 1},
+};
+
+// One tensor program, after fusion.
+PrimFuncRef program_of(const std::string& expression, bool symbolic) {
+  std::array<std::string, 4> d = symbolic ? std::array<std::string, 4>{"\"a\"", "\"b\"", "\"c\"", "\"d\""}
+                                          : std::array<std::string, 4>{"3", "37", "50", "21"};
+  std::string text = fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({0}, {1}, {2}), "float32"), y: R.Tensor(({1}, {2}), "float32"), z: R.Tensor(({0}, {2}, {3}), "float32"), r: R.Tensor(({2},), "float32"), w: R.Tensor(({2}, {3}), "float32")):
+    with R.dataflow():
+        out = {4}
+        R.output(out)
+    return out
+)",
+                                 d[0], d[1], d[2], d[3], expression);
+  Diagnostics diagnostics;
+  IRModule module = parse_module(text, "module.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  PassContext context{.ops = op_table(), .target = {}};
+  for (const Pass* pass : parse_passes("legalize,fuse,remove_dead_code"))
+    module = pass->run(std::move(module), context);
+  std::optional<PrimFuncRef> found;
+  for (const auto& [name, function] : module.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) found = *program;
+  }
+  return found.value();
+}
+
+}  // namespace
+
+TEST_CASE("the default schedules of operators", "[schedule]") {
+  const std::vector<std::map<std::string, int64_t>> kSizes = {{{"a", 1}, {"b", 1}, {"c", 1}, {"d", 1}},
+                                                              {{"a", 2}, {"b", 9}, {"c", 33}, {"d", 7}},
+                                                              {{"a", 3}, {"b", 37}, {"c", 50}, {"d", 100}}};
+  for (const Case& row : kCases) {
+    CAPTURE(row.expression);
+    for (bool symbolic : {true, false}) {
+      CAPTURE(symbolic);
+      PrimFuncRef program = program_of(row.expression, symbolic);
+      for (const char* target : kTargets) {
+        CAPTURE(target);
+        PrimFuncRef scheduled = by_default(program, target);
+        CHECK(compare_programs(program, scheduled, symbolic ? kSizes : std::vector{std::map<std::string, int64_t>{}}, 1,
+                               {.compile = true}) == "");
+        if (!symbolic || std::string_view(target) != "x86-64") continue;
+        int vectorized = 0, parallel = 0;
+        walk(scheduled->body, [&](const For& loop) {
+          vectorized += loop.kind == ForKind::kVectorized;
+          parallel += loop.kind == ForKind::kParallel;
+        });
+        CHECK(vectorized == row.vectorized);
+        CHECK(parallel == row.parallel);
+      }
+    }
+  }
+}
+
+TEST_CASE("the default schedules of programs for schedules", "[schedule]") {
+  int scheduled = 0;
+  for (const TestProgram& program : schedule_programs()) {
+    CAPTURE(program.name);
+    for (const char* target : kTargets) {
+      CAPTURE(target);
+      std::optional<PrimFuncRef> result;
+      try {
+        result = by_default(program.function, target);
+      } catch (const CompileError&) {
+        continue;  // not made of plain nests
+      }
+      ++scheduled;
+      CHECK(compare_programs(program.function, *result, program.sizes, 1, {.compile = runs_here(*result)}) == "");
+    }
+  }
+  CHECK(scheduled >= 3 * 60);
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,19 @@
+// The schedule of a reduction, as its operands allow:
+//   tiles:   lanes along a spatial axis in which every operand has stride 0 or 1; a register tile of columns, and of
+//            rows along an axis that an operand with lanes misses, whose vectors then serve all rows. Products, and
+//            sums over outer axes.
+//   lanes:   the innermost reduce axis is contiguous: a vector of partial results, whose halves are combined.
+//   scalar:  one element after the other.
+// Results do not depend on the number of threads, which share elements of the result.
+#pragma once
+#include "tir/schedule/schedule.h"
+#include "tir/target.h"
+
+namespace relaxc {
+
+// The epilogue is an elementwise block that reads each result once, at its own axes (fits_as_epilogue).
+void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
+                        const Target& target);
+bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
+
+}  // namespace relaxc
