@@ -26,12 +26,33 @@ std::string draw_kernels(const IRModule& module) {
   return out;
 }
 
+// What the user's schedules did to each program, as a file of schedules that does it again.
+std::string traces(IRModule module, CompileSettings settings) {
+  std::string out;
+  for (ScheduleRule& rule : settings.schedules) {
+    rule.apply = [&out, name = rule.name, apply = rule.apply](Schedule& schedule) {
+      apply(schedule);
+      std::string text = schedule.trace().text();
+      out += fmt::format("{}@S.schedule(\"{}\")\ndef {}(sch):\n", out.empty() ? "" : "\n",
+                         schedule.module().functions.begin()->first, name);
+      if (text.empty()) text = "pass\n";
+      for (size_t at = 0, end; at < text.size(); at = end + 1) {
+        end = text.find('\n', at);
+        out += "    " + text.substr(at, end + 1 - at);
+      }
+    };
+  }
+  run_pipeline(std::move(module), settings);
+  return out;
+}
+
 std::string emit(const CompileOptions& options, const CompileSettings& settings) {
   IRModule module = read_module(options.model, settings);
   if (options.emit == "graph") return print_module(module);
-  if (options.emit == "tir" || options.emit == "loops") {
+  if (options.emit == "tir" || options.emit == "loops" || options.emit == "trace") {
     CompileSettings kernels = settings;
     if (settings.passes == "default") kernels.passes = "simplify,kernels";
+    if (options.emit == "trace") return traces(std::move(module), kernels);
     module = run_pipeline(std::move(module), kernels);
     return options.emit == "tir" ? print_module(module) : draw_kernels(module);
   }
@@ -70,7 +91,7 @@ void add_compile(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output, "the artifact (.so), or the text file with --emit");
   command->add_option("--emit", options->emit, "print a level instead")
-      ->check(CLI::IsMember({"graph", "tir", "loops", "llvm", "asm", "bytecode"}));
+      ->check(CLI::IsMember({"graph", "tir", "loops", "trace", "llvm", "asm", "bytecode"}));
   command->add_option("--dim", options->compiler.fixed_dims,
                       "NAME=VALUE, compile for this value of a symbolic dim only");
   options->compiler.add_to(*command);

@@ -76,6 +76,15 @@ CompileSettings CompilerOptions::get() const {
     std::ifstream file(schedules, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), {}};
     result.schedules = read_schedule_rules(text, schedules);
+    for (const ScheduleRule& rule : result.schedules) {
+      if (rule.op.empty() || op_table().find(rule.op)) continue;
+      Diagnostic warning{Severity::kWarning,
+                         ErrorKind::kInvalid,
+                         rule.span,
+                         fmt::format("there is no operator '{}'; rule '{}' will not be used", rule.op, rule.name),
+                         {}};
+      fmt::print(stderr, "{}\n", to_string(warning));
+    }
     result.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   }
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);

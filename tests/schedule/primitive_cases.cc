@@ -100,7 +100,191 @@ constexpr const char* kElementwiseInTile =
                 C[vi, vj] = B[vi, vj] + T.float32(1)
 )";
 
+constexpr const char* kSmallParams = "A: T.Buffer((2, 3, 4), \"float32\"), B: T.Buffer((2, 3, 4), \"float32\")";
+constexpr const char* kSmall =
+    R"(    for i, j, k in T.grid(2, 3, 4):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi, vj, vk] = A[vi, vj, vk]
+)";
+constexpr const char* kReshapeParams = "A: T.Buffer((3, 4), \"float32\"), C: T.Buffer((12,), \"float32\")";
+constexpr const char* kReshape =
+    R"(    B = T.alloc_buffer((3, 4))
+    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i in range(12):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            C[vi] = B[vi // 4, vi % 4] + T.float32(1)
+)";
+constexpr const char* kSymbolicParams = "a: T.handle, b: T.handle";
+constexpr const char* kSymbolic =
+    R"(    n, m = T.int64(), T.int64()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+)";
+constexpr const char* kInlined =
+    R"(    for i, j in T.grid(12, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * T.float32(2) + T.float32(1)
+)";
+
 const PrimitiveCase kCases[] = {
+    {"blocks by name", kElementwiseParams, "", kElementwise,
+     R"(sch.cache_read("C", 0, "local", consumer_blocks="C")
+sch.compute_inline("B")
+i, j = sch.get_loops("B_local"))",
+     R"(    B_local = T.alloc_buffer((12, 8), scope="local")
+    for ax0, ax1 in T.grid(12, 8):
+        with T.block("B_local"):
+            v0, v1 = T.axis.remap("SS", [ax0, ax1])
+            B_local[v0, v1] = A[v0, v1] * T.float32(2)
+    for i, j in T.grid(12, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B_local[vi, vj] + T.float32(1)
+)",
+     R"(sch.compute_inline("X"))", "get_block: there is no block 'X'; there are: root, B, C"},
+    {"the only function is main, too", kElementwiseParams, "", kElementwise,
+     R"(sch.compute_inline(sch.get_block("B", func_name="main")))", kInlined, R"(sch.cache_read("C", 0, "fast"))",
+     "cache_read: there is no storage scope 'fast'; there are: global, shared, local, warp, wmma, m16n8k8, metal, "
+     "texture"},
+    {"a sampled place that means inlining", kElementwiseParams, "", kElementwise,
+     R"(b = sch.get_block("B")
+l = sch.sample_compute_location(b, decision=-2)
+sch.compute_at(b, l, preserve_unit_loops=True))",
+     kInlined, R"(sch.sample_compute_location("C", decision=-2))",
+     "sample_compute_location: block 'C' writes an output"},
+    {"a decision about other factors is adapted", kElementwiseParams, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+a, b, c = sch.sample_perfect_tile(i, 3, decision=[1, 8, 5])
+assert [sch.get(a), sch.get(b), sch.get(c)] == [3, 4, 1])",
+     kElementwise, R"(i, j = sch.get_loops("C")
+sch.sample_perfect_tile(i, 2, decision=[-3, -4]))",
+     "sample_perfect_tile: decision [-3, -4] is no list of 2 positive factors"},
+    {"the last factor decided has a limit", kElementwiseParams, "", kElementwise, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+sch.sample_perfect_tile(i, 2, 4, decision=[2, 6]))",
+     "sample_perfect_tile: the last factor decided, 6, is above max_innermost_factor 4"},
+    {"the inner part decided is a multiple", kElementwiseParams, "", kElementwise, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+sch.sample_partitioned_tile(i, 3, 1, 4, decision=[6, 2, 1]))",
+     "sample_partitioned_tile: the factors decided make an inner part of 2, no multiple of 4"},
+    {"probabilities", kElementwiseParams, "", kElementwise, "", kElementwise,
+     "sch.sample_categorical([0, 16], [0.9, 0.9])",
+     "sample_categorical: the probabilities are not from 0 on, or their sum, 1.8, is not 1"},
+    {"unit loops of a split that no axis needs", kElementwiseParams, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+outer, inner = sch.split(i, [None, 1], preserve_unit_iters=False))",
+     R"(    B = T.alloc_buffer((12, 8))
+    for i, j in T.grid(12, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i_0, i_1, j in T.grid(12, 1, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i_0, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+)",
+     R"(i, j = sch.get_loops("C")
+sch.split(i, [5, 4], disable_predication=True))",
+     "split: predication is disabled, and the extent of loop 'i' is not known to be a multiple of the factors (with "
+     "it, tails are loops of their own: docs/schedules.md)"},
+    {"a split by vscale that the user knows to divide", kElementwiseParams, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+sch.split(j, [None, 4 * T.vscale()], disable_predication=True))",
+     R"(    B = T.alloc_buffer((12, 8))
+    for i, j in T.grid(12, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j_0, j_1 in T.grid(12, 7 // (T.vscale() * 4) + 1, T.vscale() * 4):
+        with T.block("C"):
+            vi = T.axis.spatial(12, i)
+            vj = T.axis.spatial(8, j_1 + j_0 * T.vscale() * 4)
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+)",
+     R"(i, j = sch.get_loops("C")
+sch.split(i, [None, 8 * T.vscale()], disable_predication=True))",
+     "split: predication is disabled, and the extent of loop 'i' is not known to be a multiple of the factors (with "
+     "it, tails are loops of their own: docs/schedules.md)"},
+    {"a layout by all positions, and typed constants", kElementwiseParams, "", kElementwise,
+     R"(sch.transform_layout("B", ("write", 0), index_map=lambda *at: (T.int64(0), at[1], at[0])))",
+     R"(    B = T.alloc_buffer((1, 8, 12))
+    for i, j in T.grid(12, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[0, vj, vi] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(12, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[0, vj, vi] + T.float32(1)
+)",
+     R"(sch.split(sch.get_loops("B")[0], [None, 2], factors=[None, 3]))", "split: argument 'factors' is given twice"},
+    {"padding of a typed value", kElementwiseParams, "", kElementwise,
+     R"(sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // 3, j % 3), pad_value=lambda i, j, k: T.float32(0.5)))",
+     R"(    B = T.alloc_buffer((12, 3, 3))
+    for ax0, ax1, ax2 in T.grid(12, 3, 3):
+        with T.block("B"):
+            v0, v1, v2 = T.axis.remap("SSS", [ax0, ax1, ax2])
+            B[v0, v1, v2] = T.if_then_else(v1 * 3 + v2 < 8, A[v0, v1 * 3 + v2] * T.float32(2), T.float32(0.5))
+    for i, j in T.grid(12, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj // 3, vj % 3] + T.float32(1)
+)",
+     R"(a, b, c = sch.get_loops("B"))", "expected 3 values, get_loops gives 2"},
+    {"transform_block_layout of three axes to one", kSmallParams, "", kSmall,
+     R"(sch.transform_block_layout("B", lambda i, j, k: (T.int64(0), i * 12 + j * 4 + k)))",
+     R"(    for ax0, ax1 in T.grid(1, 24):
+        with T.block("B"):
+            v0, v1 = T.axis.remap("SS", [ax0, ax1])
+            B[v1 // 12, v1 // 4 % 3, v1 % 4] = A[v1 // 12, v1 // 4 % 3, v1 % 4]
+)",
+     R"(i, j, k = sch.get_loops("B")
+sch.annotate(i, "prefetch", ["B"]))",
+     "annotate: prefetch: loop 'i' reads no buffer \"B\""},
+    {"an inlined consumer that reads at other positions", kReshapeParams, "", kReshape,
+     R"(sch.reverse_compute_inline("C")
+b = sch.get_block("B"))",
+     R"(    for i, j in T.grid(3, 4):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi * 4 + vj] = A[vi, vj] * T.float32(2) + T.float32(1)
+)",
+     R"(sch.bind(sch.get_loops("B")[0], "threadIdx.q"))",
+     "bind: there is no thread axis 'threadIdx.q'; there are: blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, "
+     "threadIdx.y, threadIdx.z, vthread, vthread.x, vthread.y, vthread.z, cthread"},
+    {"a split of fused symbolic loops", kSymbolicParams, "", kSymbolic,
+     R"(f = sch.fuse(*sch.get_loops("B"))
+f0, f1 = sch.split(f, [None, 8])
+sch.parallel(f0)
+sch.vectorize(f1))",
+     R"(    n, m = T.int64(), T.int64()
+    A = T.match_buffer(a, (n, m), "float32")
+    B = T.match_buffer(b, (n, m), "float32")
+    for i_j_fused_0 in T.parallel((m * n + T.int64(7)) // T.int64(8)):
+        for i_j_fused_1 in T.vectorized(T.int64(8)):
+            with T.block("B"):
+                vi = T.axis.spatial(n, (i_j_fused_0 * T.int64(8) + i_j_fused_1) // m)
+                vj = T.axis.spatial(m, (i_j_fused_0 * T.int64(8) + i_j_fused_1) % m)
+                T.where(i_j_fused_0 * T.int64(8) + i_j_fused_1 < m * n)
+                B[vi, vj] = A[vi, vj]
+)",
+     R"(i, j = sch.get_loops("B")
+sch.split(j, [None, 4], decision=[2, 4]))",
+     "split has no argument 'decision'; it has: loop, factors, preserve_unit_iters, disable_predication"},
+    {"parts beyond the end of a loop", kElementwiseParams, "", kElementwise, "", kElementwise,
+     R"(i, j = sch.get_loops("C")
+sch.loop_partition(i, [12, None]))",
+     "loop_partition: the parts leave nothing of loop 'i' for the one left open"},
     {"rolling_buffer", kStencilParams, "", kStencil,
      R"(b = sch.get_block("B")
 i, j = sch.get_loops(sch.get_block("C"))
@@ -388,7 +572,7 @@ sch.merge(i, l))",
      "merge: the nests down to 'i' and 'j' are not of the same loops"},
     {"loop_partition", kElementwiseParams, "", kElementwise,
      R"(i, j = sch.get_loops(sch.get_block("C"))
-sch.loop_partition(i, [2, None]))",
+first, rest = sch.loop_partition(i, [2, None]))",
      R"(    # with T.block("root"):
     B = T.alloc_buffer((12, 8))
     for i, j in T.grid(12, 8):
@@ -397,16 +581,16 @@ sch.loop_partition(i, [2, None]))",
             T.reads(A[vi, vj])
             T.writes(B[vi, vj])
             B[vi, vj] = A[vi, vj] * T.float32(2.0)
-    for i_0, j in T.grid(2, 8):
-        with T.block("C_1"):
-            vi = T.axis.spatial(12, i_0)
+    for i0, j in T.grid(2, 8):
+        with T.block("C_i0"):
+            vi = T.axis.spatial(12, i0)
             vj = T.axis.spatial(8, j)
             T.reads(B[vi, vj])
             T.writes(C[vi, vj])
             C[vi, vj] = B[vi, vj] + T.float32(1.0)
-    for i_1, j in T.grid(10, 8):
-        with T.block("C"):
-            vi = T.axis.spatial(12, i_1 + 2)
+    for i1, j in T.grid(10, 8):
+        with T.block("C_i1"):
+            vi = T.axis.spatial(12, i1 + 2)
             vj = T.axis.spatial(8, j)
             T.reads(B[vi, vj])
             T.writes(C[vi, vj])
@@ -635,8 +819,8 @@ sch.transform_block_layout(b, lambda i, j: (i * 8 + j,)))",
 )",
      R"(b = sch.get_block("B")
 sch.transform_block_layout(b, lambda i, j: (i // 5, i % 5, j)))",
-     "transform_block_layout: the map is not known to be one to one and onto: v0 * T.int32(5) + v1 < T.int32(12) holds "
-     "for images only"},
+     "transform_block_layout: the map is not known to be one to one and onto: it reaches only results with v0 * "
+     "T.int32(5) + v1 < T.int32(12); choose numbers that divide the axes' extents"},
     {"decompose_padding", kPadParams, "", kPad,
      R"(b = sch.get_block("P")
 i, = sch.get_loops(b)

@@ -1,4 +1,4 @@
-// relaxc fmt, check and diff as a user runs them.
+// relaxc fmt, check, diff and compile --emit=trace as a user runs them.
 #include <unistd.h>
 
 #include <filesystem>
@@ -296,4 +296,34 @@ TEST_CASE("the list of operators is named only where an operator is not supporte
                                                         "    T.realize(A[0:4], \"local\")\n")});
   CHECK(other.exit_code == 3);
   CHECK(!has(other.err, "--list-ops"));
+}
+
+TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {
+  Folder folder;
+  const std::string program = kSource + "/examples/schedules/matmul.py";
+  auto emit = [&](const std::string& schedules, const std::string& level) {
+    return relaxc_command({"compile", program, "--schedules", schedules, "--emit=" + level});
+  };
+  const std::string step5 = kSource + "/examples/schedules/step5.py";
+  Outcome trace = emit(step5, "trace");
+  REQUIRE(trace.exit_code == 0);
+  CHECK(has(trace.out, "@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"));
+  std::string again = folder.write("again.py", trace.out);
+  CHECK(emit(again, "trace").out == trace.out);
+  CHECK(emit(again, "tir").out == emit(step5, "tir").out);
+}
+
+TEST_CASE("schedules that nothing would use are told of", "[tools]") {
+  Folder folder;
+  auto check = [&](const std::string& text) {
+    std::string file = folder.write("schedules.py", text);
+    return relaxc_command({"compile", kSource + "/examples/schedules/matmul.py", "--schedules", file, "--emit=loops"});
+  };
+  Outcome unknown = check("@S.rule(\"nn.conv7d\")\ndef tile(sch):\n    pass\n");
+  CHECK(unknown.exit_code == 0);
+  CHECK(has(unknown.err, "schedules.py:2:5: warning: there is no operator 'nn.conv7d'; rule 'tile' will not be used"));
+  Outcome twice =
+      check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
+  CHECK(twice.exit_code == 1);
+  CHECK(has(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
 }

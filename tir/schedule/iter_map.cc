@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "ir/text/printer.h"
+
 namespace relaxc::scheduling {
 
 namespace {
@@ -217,7 +219,11 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
   try {
     return IterMapFinder(loops, facts).run(values);
   } catch (const NoIterMap& failure) {
-    if (why) *why = fmt::format("{} is no sum of digits of the loop variables", debug_print(failure.at));
+    if (why)
+      *why = fmt::format(
+          "{} is no sum of digits of the loop variables (their quotients and remainders by numbers, times "
+          "numbers)",
+          print_expr(failure.at));
     return std::nullopt;
   }
 }
@@ -249,7 +255,7 @@ bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const
       const IterDigit& digit = sum.digits[i];
       if (is_int(digit.extent, 1)) continue;
       if (!at_least(digit.scale, reach) && !stays_below(std::span(sum.digits).subspan(i + 1), digit.scale)) {
-        if (why) *why = fmt::format("different iterations of '{}' give the same value", debug_print(digit.value));
+        if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit.value));
         return false;
       }
       reach = facts.simplify(digit.scale * digit.extent);
@@ -281,7 +287,7 @@ bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const
     if (!rest.empty() || !at_least(expected, source.extent)) {
       if (why)
         *why = fmt::format("iterations of '{}' repeat the same axis values",
-                           source.value.is<Var>() ? source.value.as<Var>()->name : debug_print(source.value));
+                           source.value.is<Var>() ? source.value.as<Var>()->name : print_expr(source.value));
       return false;
     }
   }

@@ -49,6 +49,14 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
                         "@S.rule(\"operator\") or @S.schedule(\"function\")");
       continue;
     }
+    auto earlier = std::find_if(result.begin(), result.end(), [&](const ScheduleRule& rule) {
+      return !definition.function.empty() && rule.function == definition.function;
+    });
+    if (earlier != result.end()) {
+      diagnostics.error(definition.span, "function '{}' has a schedule already, '{}' in line {}", definition.function,
+                        earlier->name, earlier->span.line);
+      continue;
+    }
     result.push_back({definition.name, definition.function, definition.op, definition.span,
                       [definition](Schedule& schedule) { definition.apply(schedule); }});
   }

@@ -26,8 +26,14 @@ Schedule::Schedule(const PrimFuncRef& function, ScheduleOptions options)
 Schedule::Schedule(Schedule&&) noexcept = default;
 Schedule::~Schedule() = default;
 
+const std::string& Schedule::resolve(const std::string& function) const {
+  // TVM calls the only function main.
+  bool is_only = function == "main" && module_.functions.size() == 1;
+  return function.empty() || is_only ? working_on_ : function;
+}
+
 Tree& Schedule::tree(const std::string& function) const {
-  const std::string& name = function.empty() ? working_on_ : function;
+  const std::string& name = resolve(function);
   auto it = trees_.find(name);
   if (it == trees_.end()) {
     if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
@@ -39,8 +45,9 @@ Tree& Schedule::tree(const std::string& function) const {
 }
 
 void Schedule::work_on(const std::string& function) {
-  module_.prim_func(function);
-  working_on_ = function;
+  const std::string& name = resolve(function);
+  module_.prim_func(name);
+  working_on_ = name;
 }
 
 void Schedule::add_intrins(const TensorIntrins& more) {
@@ -74,6 +81,42 @@ int64_t Schedule::get(const Expr& number) const {
   return it->second;
 }
 
+void Schedule::find_named_blocks(std::string_view type, AttrValue& argument) {
+  bool several = type == "Blocks" || (type == "Subtree" && argument.as<AttrList>());
+  if (!several && type != "BlockRV" && type != "Place" && type != "Subtree") return;
+  if (several && !argument.is_none() && !argument.as<AttrList>()) argument = AttrList{argument};
+  auto find = [&](AttrValue& value) {
+    if (const std::string* name = value.as<std::string>()) value = Expr(get_block(*name, std::nullopt).var);
+  };
+  if (!several) return find(argument);
+  AttrList items = argument.as<AttrList>() ? *argument.as<AttrList>() : AttrList();
+  for (AttrValue& item : items) find(item);
+  argument = items;
+}
+
+namespace {
+
+// What stands before the dot of a storage scope ("shared.dyn", "wmma.accumulator"), and thread axes.
+constexpr std::string_view kScopes[] = {"global", "shared", "local", "warp", "wmma", "m16n8k8", "metal", "texture"};
+constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                            "vthread.y",   "vthread.z",   "cthread"};
+
+// A name that its parameter knows nothing of is a mistake.
+void check_name(const Primitive& primitive, const Param& param, const AttrValue& value) {
+  const std::string* name = value.as<std::string>();
+  if (!name) return;
+  auto require = [&](std::string_view kind, std::string_view base, std::span<const std::string_view> known) {
+    if (std::find(known.begin(), known.end(), base) != known.end()) return;
+    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind, *name, fmt::join(known, ", "));
+  };
+  if (param.name == "storage_scope")
+    require("storage scope", std::string_view(*name).substr(0, name->find('.')), kScopes);
+  if (param.name == "thread_axis") require("thread axis", *name, kThreadAxes);
+}
+
+}  // namespace
+
 std::vector<VarRef> Schedule::apply(const Primitive& primitive, const AttrList& arguments, const AttrValue& decision) {
   AttrList all = arguments;
   for (size_t i = all.size(); i < primitive.params.size(); ++i) {
@@ -83,10 +126,27 @@ std::vector<VarRef> Schedule::apply(const Primitive& primitive, const AttrList& 
   }
   if (all.size() > primitive.params.size())
     fail({}, "{} takes {} arguments, got {}", primitive.name, primitive.params.size(), all.size());
+  std::vector<std::string> names = std::move(result_names_);
+  result_names_.clear();
+  for (size_t i = 0; i < all.size(); ++i) {
+    check_name(primitive, primitive.params[i], all[i]);
+    find_named_blocks(primitive.params[i].type, all[i]);
+  }
+  result_names_ = std::move(names);
   decision_ = decision;
   std::vector<VarRef> result = primitive.invoke(*this, all);
   decision_ = {};
   return result;
+}
+
+size_t Schedule::map_rank(const Primitive& primitive, AttrList& arguments) {
+  find_named_blocks(primitive.params[0].type, arguments[0]);
+  const Expr* block = arguments[0].as<Expr>();
+  if (!block || !block->is<Var>()) fail({}, "{}: expected a block", primitive.name);
+  Step step(*this, PrimitiveId::k_transform_layout);
+  TreeNode* node = step.block({cast<Var>(*block)});
+  if (primitive.name != std::string_view("transform_layout")) return node->block->iter_vars.size();
+  return buffer_type(step.buffer(node, arguments[1], AccessKind::kRead)).shape.size();
 }
 
 // ---- Index maps

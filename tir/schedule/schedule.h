@@ -101,6 +101,8 @@ class Schedule {
   // variables. Replay and the text form come through here.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
+  // How many positions a map takes among these arguments, of which the first is the block.
+  size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
   // The editable form of a function (empty: the one worked on), for primitives.
   scheduling::Tree& tree(const std::string& function) const;
   // The names that results of the next step get, as far as given.
@@ -108,6 +110,11 @@ class Schedule {
 
  private:
   friend class scheduling::Step;
+
+  // The function meant by a name; empty: the one worked on.
+  const std::string& resolve(const std::string& function) const;
+  // Where a parameter of that type takes blocks, names become the blocks that get_block finds.
+  void find_named_blocks(std::string_view type, AttrValue& argument);
 
   ScheduleOptions options_;
   std::shared_ptr<const TensorIntrins> own_intrins_;  // null: those of the options

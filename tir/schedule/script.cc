@@ -27,8 +27,8 @@ namespace {
 
 class Interpreter {
  public:
-  Interpreter(Schedule& schedule, std::shared_ptr<const Origin> origin, std::string name)
-      : schedule_(schedule), origin_(std::move(origin)), schedule_name_(std::move(name)) {}
+  Interpreter(Schedule& schedule, std::shared_ptr<const Origin> origin, std::string name, ScheduleNames names = {})
+      : schedule_(schedule), origin_(std::move(origin)), schedule_name_(std::move(name)), names_(std::move(names)) {}
 
   void run(const Lines& lines) {
     for (const Line* line : lines) statement(*line);
@@ -54,7 +54,7 @@ class Interpreter {
           schedule_name_ = std::string(line.target->text);
           return;
         }
-        assign(*line.target, value(*line.value, names_of(*line.target)));
+        assign(*line.target, value(*line.value, names_of(*line.target)), line.value);
         return;
       case LineKind::kFor: {
         AttrValue items = value(*line.value, {});
@@ -104,7 +104,8 @@ class Interpreter {
     return result;
   }
 
-  void assign(const Syntax& target, const AttrValue& value) {
+  // `from`: the expression that gave the value.
+  void assign(const Syntax& target, const AttrValue& value, const Syntax* from = nullptr) {
     if (target.kind == SyntaxKind::kName) {
       names_.insert_or_assign(std::string(target.text), value);
       return;
@@ -117,7 +118,9 @@ class Interpreter {
                                 [](const Syntax* item) { return item->kind == SyntaxKind::kStarred; });
     bool has_star = starred != target.children.end();
     if (has_star ? list->size() + 1 < names : list->size() != names)
-      fail(span(target), "expected {} values, got {}", names, list->size());
+      fail(span(target), "expected {} values, {} {}", names,
+           from && from->kind == SyntaxKind::kCall ? fmt::format("{} gives", from->children[0]->text) : "got",
+           list->size());
     size_t star = has_star ? static_cast<size_t>(starred - target.children.begin()) : names;
     size_t taken = 0;
     for (size_t i = 0; i < names; ++i) {
@@ -231,6 +234,7 @@ class Interpreter {
   // A number as an expression; sampled numbers stay variables.
   Expr scalar(const Syntax& at, const AttrValue& any) {
     if (const int64_t* number = any.as<int64_t>()) return int_imm(*number);
+    if (const double* number = any.as<double>()) return scalar_imm(*number, kFloat64);
     if (const Expr* e = any.as<Expr>(); e && e->type().is<PrimType>()) return *e;
     fail(span(at), "expected a number, got {}", to_string(any));
   }
@@ -281,12 +285,25 @@ class Interpreter {
     fail(span(at), "'{}' is not known here", at.text);
   }
 
-  // lambda i, j: (i // 4, j, i % 4)
-  AttrValue lambda(const Syntax& at) {
+  static bool takes_all(const Syntax& at) {
+    return at.kind == SyntaxKind::kLambda && at.children.size() == 2 && at.children[0]->kind == SyntaxKind::kStarred;
+  }
+  // lambda i, j: (i // 4, j, i % 4). Of lambda *index, `rank` params are made.
+  AttrValue lambda(const Syntax& at, size_t rank = 0) {
     Lambda result;
-    std::map<std::string, AttrValue, std::less<>> outer = names_;
+    ScheduleNames outer = names_;
     for (size_t i = 0; i + 1 < at.children.size(); ++i) {
       const Syntax& param = *at.children[i];
+      if (takes_all(at) && rank > 0) {
+        AttrList all;
+        std::string name(param.children[0]->text);
+        for (size_t k = 0; k < rank; ++k) {
+          result.params.push_back(make_dim(fmt::format("{}{}", name, k), span(param)));
+          all.emplace_back(Expr(result.params.back()));
+        }
+        names_.insert_or_assign(name, all);
+        continue;
+      }
       if (param.kind != SyntaxKind::kName) fail(span(param), "expected a name");
       result.params.push_back(make_dim(std::string(param.text), span(param)));
       names_.insert_or_assign(std::string(param.text), AttrValue(Expr(result.params.back())));
@@ -312,7 +329,15 @@ class Interpreter {
   AttrValue call(const Syntax& at, const std::vector<std::string>& targets) {
     const Syntax& callee = *at.children[0];
     AttrList positional;
-    for (size_t i = 1; i < at.children.size(); ++i) append(positional, *at.children[i]);
+    std::map<size_t, const Syntax*> maps;  // lambda *index, by param: what there is to index comes with the others
+    for (size_t i = 1; i < at.children.size(); ++i) {
+      if (takes_all(*at.children[i])) {
+        maps.emplace(positional.size(), at.children[i]);
+        positional.emplace_back();
+        continue;
+      }
+      append(positional, *at.children[i]);
+    }
     bool on_schedule = callee.kind == SyntaxKind::kAttribute && callee.children[0]->kind == SyntaxKind::kName &&
                        callee.children[0]->text == schedule_name_;
     if (!on_schedule) return function(at, callee, positional);
@@ -343,7 +368,7 @@ class Interpreter {
     if (next < positional.size())
       fail(span(at), "{} takes {} arguments, got {}", primitive->name, given.size(), positional.size());
     for (const Syntax::Keyword& keyword : at.keywords) {
-      if (keyword.name == "decision") {
+      if (keyword.name == "decision" && std::string_view(primitive->name).starts_with("sample_")) {
         decision = value(*keyword.value, {});
         continue;
       }
@@ -355,16 +380,23 @@ class Interpreter {
         fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive->name, keyword.name,
              fmt::join(known, ", "));
       }
-      given[static_cast<size_t>(param - primitive->params.begin())] = value(*keyword.value, {});
+      auto position = static_cast<size_t>(param - primitive->params.begin());
+      const AttrList* loops = param->is_variadic() ? given[position]->as<AttrList>() : nullptr;
+      if (loops ? !loops->empty() : given[position].has_value())
+        fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive->name, param->name);
+      if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
+      given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
     }
     for (size_t i = 0; i < given.size(); ++i) {
       if (!given[i]) given[i] = primitive->params[i].otherwise;
       if (!given[i]) fail(span(at), "{}: argument '{}' is missing", primitive->name, primitive->params[i].name);
       arguments.push_back(*given[i]);
     }
-    schedule_.name_results(targets);
     std::vector<VarRef> results;
     try {
+      for (const auto& [position, map] : maps)
+        arguments[position] = lambda(*map, schedule_.map_rank(*primitive, arguments));
+      schedule_.name_results(targets);
       results = schedule_.apply(*primitive, arguments, decision);
     } catch (const CompileError& error) {
       // The line that asked for it is the place; where the program comes from is a note.
@@ -394,17 +426,30 @@ class Interpreter {
       for (int64_t i = second ? *first : 0; i < end; ++i) list.push_back(i);
       return list;
     }
-    if (callee.kind == SyntaxKind::kAttribute && callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
-    const std::string* dtype = arguments.size() == 2 ? arguments[0].as<std::string>() : nullptr;
-    if (callee.kind == SyntaxKind::kAttribute && callee.text == "Cast" && dtype && parse_dtype(*dtype))
-      return cast_to(scalar(at, arguments[1]), *parse_dtype(*dtype));
-    fail(span(callee), "a schedule calls primitives of '{}', len, range, T.Cast and T.vscale", schedule_name_);
+    if (callee.kind == SyntaxKind::kAttribute) {
+      if (callee.text == "vscale" && arguments.empty()) return vscale(kInt64);
+      // T.int64(0), T.Cast("int64", x): whole numbers that are known have no dtype here.
+      bool casts = callee.text == "Cast" && arguments.size() == 2;
+      DType dtype;
+      const AttrValue name = casts ? arguments[0] : AttrValue(std::string(callee.text));
+      if ((casts || arguments.size() == 1) && from_attr(name, dtype)) {
+        if (const bool* flag = arguments.back().as<bool>()) return *flag;
+        const double* real = arguments.back().as<double>();
+        Expr result = real ? scalar_imm(*real, dtype) : simplify(cast_to(scalar(at, arguments.back()), dtype));
+        if (auto known = as_int(scalar(at, arguments.back())); known && dtype.is_float())
+          result = scalar_imm(static_cast<double>(*known), dtype);
+        if (auto known = as_int(result)) return *known;
+        return result;
+      }
+    }
+    fail(span(callee), "a schedule calls primitives of '{}', len, range, T.vscale, T.Cast and T.int64 and the like",
+         schedule_name_);
   }
 
   Schedule& schedule_;
   std::shared_ptr<const Origin> origin_;
   std::string schedule_name_;
-  std::map<std::string, AttrValue, std::less<>> names_;
+  ScheduleNames names_;
   int64_t steps_ = 0;
 };
 
@@ -511,14 +556,14 @@ void run_schedule_text(Schedule& schedule, std::string_view text, const std::str
   for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
 }
 
-AttrValue schedule_value(std::string_view text) {
+AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   Diagnostics diagnostics;
   text::SyntaxTree tree;
   auto origin = make_origin(text, "<value>");
   const Syntax* at = text::parse_expression({origin, *origin->text}, tree, diagnostics);
   diagnostics.throw_if_errors();
   Schedule none{IRModule()};
-  return Interpreter(none, origin, "").evaluate(*at);
+  return Interpreter(none, origin, "", std::move(names)).evaluate(*at);
 }
 
 void ScheduleDefinition::apply(Schedule& schedule) const {

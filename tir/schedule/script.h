@@ -15,6 +15,8 @@
 // Statements are assignments, calls on the schedule, `for x in ...`, `if`, `assert` and arithmetic on numbers and
 // lists; there is no other Python in it.
 #pragma once
+#include <map>
+
 #include "support/diagnostic.h"
 #include "tir/schedule/schedule.h"
 
@@ -24,8 +26,9 @@ namespace relaxc {
 // `x = tvm.tir.Schedule(...)`). Throws a CompileError at the first line that fails.
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename);
 
-// The value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "T.vscale() * 4".
-AttrValue schedule_value(std::string_view text);
+// The value of one expression that calls no primitive: "lambda i, j: (j, i)", "[1, 2]", "v0 * 4".
+using ScheduleNames = std::map<std::string, AttrValue, std::less<>>;
+AttrValue schedule_value(std::string_view text, ScheduleNames names = {});
 
 // One definition of a schedules file.
 class ScheduleDefinition {

@@ -38,7 +38,11 @@ std::string scheduling::value_text(const AttrValue& value, RVNames& names) {
     if (e.is<Var>()) return names(cast<Var>(e));
     VarMap named;
     walk(e, [&](const Ref<Var>& var) { named.emplace(var.get(), make_var(names(var), var.type())); });
-    return print_expr(named.empty() ? e : substitute(e, named));
+    std::string text = print_expr(substitute(e, named));
+    // vscale is of any dtype in a schedule.
+    constexpr std::string_view kWide = "T.Cast(\"int64\", T.vscale())";
+    for (size_t at; (at = text.find(kWide)) != std::string::npos;) text.replace(at, kWide.size(), "T.vscale()");
+    return text;
   });
 }
 

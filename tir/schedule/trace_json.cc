@@ -1,9 +1,8 @@
 // Traces as JSON, in TVM's layout: [[[name, inputs, attrs, outputs], ...], [[step, decision], ...]]. Inputs are what
 // may be random variables, by name ("b0", "l3"), lists among them spread out; a string literal among inputs has quotes
-// of its own. Maps of positions stand as text ("lambda i, j: (j, i)").
+// of its own. Maps of positions and other expressions stand as text ("lambda i, j: (j, i)", "T.vscale() * 4").
 #include <algorithm>
 #include <charconv>
-#include <map>
 
 #include "ir/text/syntax.h"
 #include "support/diagnostic.h"
@@ -180,11 +179,8 @@ const AttrList& list_at(const AttrList& list, size_t i) {
   return *result;
 }
 
-using Variables = std::map<std::string, VarRef, std::less<>>;
-
-// Names of random variables among inputs become the variables, quoted strings strings; what else there is are numbers
-// that the machine knows, T.vscale() and what is computed from it.
-AttrValue input_of(const AttrValue& value, const Variables& variables) {
+// Names of random variables among inputs become the variables, quoted strings strings, expressions over variables stay.
+AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   if (const AttrList* list = value.as<AttrList>()) {
     AttrList result;
     for (const AttrValue& item : *list) result.push_back(input_of(item, variables));
@@ -194,9 +190,10 @@ AttrValue input_of(const AttrValue& value, const Variables& variables) {
   if (!text) return value;
   if (text->starts_with('"')) return JsonReader(*text).read();
   auto it = variables.find(*text);
-  if (it == variables.end() && text->find("T.") != std::string::npos) return schedule_value(*text);
-  if (it == variables.end()) fail({}, "'{}' is no random variable of the trace", *text);
-  return Expr(it->second);
+  if (it != variables.end()) return it->second;
+  if (text->find('(') == std::string::npos && text->find(' ') == std::string::npos)
+    fail({}, "'{}' is no random variable of the trace", *text);
+  return schedule_value(*text, variables);
 }
 
 }  // namespace
@@ -206,7 +203,7 @@ Trace Trace::from_json(std::string_view json) {
   const AttrList empty;
   const AttrList& top = all.as<AttrList>() ? *all.as<AttrList>() : empty;
   Trace trace;
-  Variables variables;
+  ScheduleNames variables;
   for (const AttrValue& one : list_at(top, 0)) {
     const AttrList& row = one.as<AttrList>() ? *one.as<AttrList>() : empty;
     const std::string* name = row.empty() ? nullptr : row[0].as<std::string>();
@@ -230,8 +227,8 @@ Trace Trace::from_json(std::string_view json) {
         if (next_attr >= attrs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
         const AttrValue& value = attrs[next_attr++];
         const std::string* text = value.as<std::string>();
-        bool is_map = text && text->starts_with("lambda ");
-        step.arguments.push_back(is_map ? schedule_value(*text) : value);
+        bool is_expr = text && (text->starts_with("lambda ") || text->starts_with("T."));
+        step.arguments.push_back(is_expr ? schedule_value(*text) : value);
         continue;
       }
       --num_inputs;
@@ -250,7 +247,7 @@ Trace Trace::from_json(std::string_view json) {
       const std::string* text = output.as<std::string>();
       if (!text) fail({}, "{}: an output is no name", primitive->name);
       VarRef var = make_var(*text, numbers ? prim_type(kInt64) : object_type());
-      variables.insert_or_assign(*text, var);
+      variables.insert_or_assign(*text, Expr(var));
       step.results.push_back(var);
     }
     trace.steps.push_back(std::move(step));

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/iter_map.h"
 #include "tir/schedule/move.h"
@@ -142,7 +143,7 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
     Expr quotient = tree.facts.simplify(floor_div(outer_value, extent));
     if (!tree.facts.can_prove_equal(quotient * extent, outer_value))
       step.refuse({inner, top}, fmt::format("axis '{}' does not divide into tiles of {}",
-                                            inner->block->iter_vars[a].var->name, debug_print(extent)));
+                                            inner->block->iter_vars[a].var->name, print_expr(extent)));
     // Positions are counted in tiles, which must not be empty; dims are taken as not 0.
     Analyzer facts = tree.facts;
     for (const VarRef& var : free_vars(extent))

@@ -9,8 +9,13 @@ using namespace scheduling;
 void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
   Step step(*this, PrimitiveId::k_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
   TreeNode* block = step.block(block_rv);
-  // A sampled location may be nowhere else.
-  if (step.node(loop_rv.var) == block->tree->root()) return step.done();
+  // A sampled location may be nowhere else, or in the other block's statement.
+  TreeNode* sampled = step.node(loop_rv.var);
+  if (sampled == block->tree->root()) return step.done();
+  if (sampled == block && !same_node(loop_rv.var, block_rv.var)) {
+    compute_inline(block_rv);
+    return step.done();
+  }
   TreeNode* loop = step.loop(loop_rv);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);

@@ -4,7 +4,8 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes.
+// What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes and is named after
+// its loop, "C_i0" in the first part of loop "i" (so TVM, which has blocks around the parts, too).
 Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_unit_iters) {
   Step step(*this, PrimitiveId::k_loop_partition, loop_rv, factors, preserve_unit_iters);
   TreeNode* node = step.loop(loop_rv);
@@ -37,7 +38,12 @@ Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_un
     sum = sum + size;
   }
   auto not_negative = [&](const Expr& e) { return facts.can_prove(e >= zero) ? e : max(e, zero); };
-  Expr rest = facts.simplify(not_negative(facts.simplify(old.extent - sum)));
+  Expr left_over = facts.simplify(old.extent - sum);
+  if (auto known = as_int(left_over); known && *known < (open ? 1 : 0))
+    step.refuse({node},
+                *known < 0 ? fmt::format("the parts take {} iterations more than loop '{}' has", -*known, old.var->name)
+                           : fmt::format("the parts leave nothing of loop '{}' for the one left open", old.var->name));
+  Expr rest = not_negative(left_over);
   if (open) sizes[*open] = rest;
   if (!open && !is_int(rest, 0)) sizes.push_back(rest);
 
@@ -47,44 +53,34 @@ Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_un
     Expr left = old.extent - begin;
     Expr count = facts.can_prove(size <= left) ? size : not_negative(min(size, left));
     count = facts.simplify(count);
-    if (!is_int(count, 0)) parts.emplace_back(begin, count);
+    parts.emplace_back(begin, count);
     begin = facts.simplify(begin + size);
   }
-  if (parts.empty()) step.refuse({node}, fmt::format("loop '{}' has no iterations", old.var->name));
-  std::vector<TreeNode*> loops, nodes;
+  std::vector<TreeNode*> loops;
+  std::vector<std::string> names;
+  for (TreeNode* block : blocks_below(node)) names.push_back(block->block->name);
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [from, count] = parts[i];
     TreeNode* part = i + 1 == parts.size() ? node : copy_subtree(tree, node);
     VarRef was = part->loop->var;
-    TreeNode* loop = tree.new_loop(fmt::format("{}_{}", old.var->name, i), count, old.kind);
-    bool drops = !preserve_unit_iters && is_int(count, 1);
-    Expr position = drops ? from : facts.simplify(from + loop->loop->var);
+    loops.push_back(tree.new_loop(fmt::format("{}{}", old.var->name, i), count, old.kind));
+    TreeNode* loop = loops.back();
+    bool is_unit = !preserve_unit_iters && is_int(count, 1);
+    Expr position = is_unit ? from : facts.simplify(from + loop->loop->var);
     std::vector<TreeNode*> body = part->children;
     for (TreeNode* child : body) {
       tree.detach(child);
       substitute_below(child, {{was.get(), position}});
       for (TreeNode* block : blocks_below(child)) block->partial = true;
-      if (drops) {
-        nodes.push_back(child);
-      } else {
-        tree.append(loop, child);
-      }
+      tree.append(loop, child);
     }
-    if (drops) continue;
-    loops.push_back(loop);
-    nodes.push_back(loop);
-    // Copies get their names when they are made: those made before must be found in the program.
-    if (part != node) {
-      for (TreeNode* at : nodes) {
-        if (!at->parent) tree.insert(node->parent, node->position(), at);
-      }
-    }
-  }
-  for (TreeNode* at : nodes) {
-    if (!at->parent) tree.insert(node->parent, node->position(), at);
+    // Names are made for what stands in the program.
+    tree.insert(node->parent, node->position(), loop);
+    for (size_t b = 0; TreeNode * block : blocks_below(loop))
+      block->block->name = tree.fresh_block_name(fmt::format("{}_{}", names[b++], loop->loop->var->name));
   }
   tree.detach(node);
-  refresh_regions_above(nodes[0]);
+  refresh_regions_above(loops[0]);
   return step.loop_results(loops);
 }
 

@@ -72,8 +72,13 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std:
 void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
   Step step(*this, PrimitiveId::k_reverse_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
   TreeNode* block = step.block(block_rv);
-  // A sampled location may be nowhere else.
-  if (step.node(loop_rv.var) == block->tree->root()) return step.done();
+  // A sampled location may be nowhere else, or in the other block's statement.
+  TreeNode* sampled = step.node(loop_rv.var);
+  if (sampled == block->tree->root()) return step.done();
+  if (sampled == block && !same_node(loop_rv.var, block_rv.var)) {
+    reverse_compute_inline(block_rv);
+    return step.done();
+  }
   TreeNode* loop = step.loop(loop_rv);
   const std::string& name = block->block->name;
   const std::string& loop_name = loop->loop->var->name;

@@ -1,9 +1,43 @@
+#include "tir/schedule/mapped_box.h"
 #include "tir/schedule/move.h"
 #include "tir/schedule/written.h"
 
 namespace relaxc {
 
 using namespace scheduling;
+
+namespace {
+
+// Of a block that reads the buffer at one place, which is a one to one function of its axes: the way back.
+std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, const Buffer& buffer) {
+  std::optional<std::vector<Expr>> place;
+  bool fits = true;
+  walk(value, [&](const BufferLoad& load) {
+    if (!same_node(load.buffer, buffer)) return;
+    for (size_t d = 0; place && d < load.indices.size(); ++d)
+      fits = fits && structural_equal((*place)[d], load.indices[d]);
+    fits = fits && !load.predicate;
+    place = load.indices;
+  });
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  std::vector<Expr> extents;
+  for (const IterVar& axis : axes) {
+    fits = fits && is_int(axis.domain.min, 0);
+    extents.push_back(axis.domain.extent);
+  }
+  if (!fits || !place) return std::nullopt;
+  IndexMap map(axes.size(), [&](const Exprs& positions) {
+    VarMap at;
+    for (size_t a = 0; a < axes.size(); ++a)
+      at.emplace(axes[a].var.get(), cast_to(positions[a], dtype_of(axes[a].var)));
+    Exprs result;
+    for (const Expr& index : *place) result.push_back(substitute(index, at));
+    return result;
+  });
+  return map_box(*block->tree, map, extents, nullptr);
+}
+
+}  // namespace
 
 void Schedule::reverse_compute_inline(BlockRV block_rv) {
   Step step(*this, PrimitiveId::k_reverse_compute_inline, block_rv);
@@ -55,8 +89,12 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   });
   for (size_t a = 0; a < dims.size(); ++a)
     plain = plain && (dims[a] || is_int(block->block->iter_vars[a].domain.extent, 1));
-  if (!plain)
-    step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at its own axes", name, buffer->name));
+  std::optional<MappedBox> box;
+  if (!plain) box = read_place(block, store->value, buffer);
+  if (!plain && !box)
+    step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at one place, a one to one function "
+                                     "of its axes",
+                                     name, buffer->name));
   if (!writes_all({producer}, buffer, nullptr, region_at(block, *read_of(block, buffer), nullptr)))
     step.refuse({block, producer}, fmt::format("block '{}' is not known to read only what '{}' writes of '{}'", name,
                                                producer->block->name, buffer->name));
@@ -65,13 +103,25 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   VarMap axes, values;
   for (const IterVar& axis : producer->block->iter_vars) values.emplace(axis.var.get(), axis.value);
   std::vector<Expr> conditions;
+  auto require = [&](const Expr& condition) {
+    if (!tree.facts.can_prove(condition)) conditions.push_back(tree.facts.simplify(substitute(condition, values)));
+  };
+  VarMap coordinates;
+  for (size_t d = 0; box && d < inner.indices.size(); ++d) {
+    Expr at = cast_to(inner.indices[d], dtype_of(box->vars[d]));
+    coordinates.emplace(box->vars[d].get(), at);
+    require(at < box->extents[d]);
+  }
+  if (box) {
+    for (const Expr& condition : box->conditions) require(substitute(condition, coordinates));
+  }
   for (size_t a = 0; a < dims.size(); ++a) {
     const IterVar& axis = block->block->iter_vars[a];
-    Expr at = dims[a] ? cast_to(inner.indices[*dims[a]], dtype_of(axis.var)) : axis.domain.min;
+    Expr at = box ? substitute(box->origins[a], coordinates) : dims[a] ? inner.indices[*dims[a]] : axis.domain.min;
+    at = tree.facts.simplify(cast_to(at, dtype_of(axis.var)));
     axes.emplace(axis.var.get(), at);
-    for (const Expr& condition : {at >= axis.domain.min, at < axis.domain.min + axis.domain.extent}) {
-      if (!tree.facts.can_prove(condition)) conditions.push_back(tree.facts.simplify(substitute(condition, values)));
-    }
+    require(at >= axis.domain.min);
+    require(at < axis.domain.min + axis.domain.extent);
   }
   // The value stands where the buffer was loaded, in the producer's axes.
   Expr value = rewrite(substitute(store->value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
@@ -81,7 +131,6 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   for (const Expr& index : store->indices) indices.push_back(substitute(index, axes));
   Buffer target = store->buffer;
   producer->block->body = relaxc::store(target, value, indices);
-  producer->block->name = name;
   refresh_regions(producer);
   for (const Expr& condition : conditions) restrict_block(producer, condition);
   TreeNode* scope = scope_of(block);

@@ -25,18 +25,21 @@ std::vector<TreeNode*> places(TreeNode* block) {
 
 }  // namespace
 
-// The decision is the loop's number from the outermost on; -1: the block stays where it is (compute_at does nothing).
+// The decision is the loop's number from the outermost on; -1: the block stays where it is (compute_at does nothing);
+// -2: it is inlined, for which the block itself stands.
 LoopRV Schedule::sample_compute_location(BlockRV block_rv) {
   Step step(*this, PrimitiveId::k_sample_compute_location, block_rv);
   TreeNode* block = step.block(block_rv);
+  if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", block->block->name));
   std::vector<TreeNode*> loops = places(block);
   auto count = static_cast<int64_t>(loops.size());
   int64_t chosen = -1;
   if (step.decision().is_none()) {
     chosen = static_cast<int64_t>(step.random()() % (loops.size() + 1)) - 1;
-  } else if (!from_attr(step.decision(), chosen) || chosen < -1 || chosen >= count) {
+  } else if (!from_attr(step.decision(), chosen) || chosen < -2 || chosen >= count) {
     step.refuse({block}, fmt::format("decision {} is no place among {} loops", to_string(step.decision()), count));
   }
+  if (chosen == -2) return step.sampled_loop(block, chosen);
   return step.sampled_loop(chosen < 0 ? block->tree->root() : loops[static_cast<size_t>(chosen)], chosen);
 }
 

@@ -17,9 +17,13 @@ Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t parti
   bool is_split = partition_pos > 0 && partition_pos < n;
   Ints tile;
   if (!step.decision().is_none()) {
-    if (!from_attr(step.decision(), tile) || static_cast<int64_t>(tile.size()) != n)
-      step.refuse({loop}, fmt::format("decision {} is no list of {} factors", to_string(step.decision()), n));
+    step.require(decided_tile(step.decision(), n, true, tile), loop);
     tile = fit_tile(tile, *extent);
+    int64_t inner = 1;
+    for (int64_t i = partition_pos; i < n; ++i) inner *= tile[static_cast<size_t>(i)];
+    if (is_split && divides && inner % innerpart_factor != 0)
+      step.refuse({loop}, fmt::format("the factors decided make an inner part of {}, no multiple of {}", inner,
+                                      innerpart_factor));
   } else if (!is_split || !divides) {
     tile = random_tile(*extent, n, *extent, step.random());
   } else {

@@ -14,8 +14,10 @@ Exprs Schedule::sample_perfect_tile(LoopRV loop_rv, int64_t n, int64_t max_inner
   bool known = extent && *extent > 0;
   Ints tile;
   if (!step.decision().is_none()) {
-    if (!from_attr(step.decision(), tile) || static_cast<int64_t>(tile.size()) != n)
-      step.refuse({loop}, fmt::format("decision {} is no list of {} factors", to_string(step.decision()), n));
+    step.require(decided_tile(step.decision(), n, known, tile), loop);
+    if (n > 1 && tile.back() > max_innermost_factor)
+      step.refuse({loop}, fmt::format("the last factor decided, {}, is above max_innermost_factor {}", tile.back(),
+                                      max_innermost_factor));
     if (known) {
       tile = fit_tile(tile, *extent);
     } else {

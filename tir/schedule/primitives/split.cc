@@ -49,23 +49,33 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
   std::vector<TreeNode*> loops;
   Expr position = int_imm(0, dtype);
   for (size_t i = 0; i < extents.size(); ++i) {
-    if (!preserve_unit_iters && is_int(extents[i], 1) && extents.size() > 1) {
-      position = position * extents[i];
-      continue;
-    }
     TreeNode* loop = tree.new_loop(fmt::format("{}_{}", old.var->name, i), extents[i], old.kind);
     loop->span = node->span;
     loops.push_back(loop);
-    position = position * extents[i] + loop->loop->var;
+    position = position * extents[i];
+    // The loop stays, as the results are one for each factor; positions do without its variable.
+    if (preserve_unit_iters || !is_int(extents[i], 1)) position = position + loop->loop->var;
   }
-  if (loops.empty()) loops.push_back(tree.new_loop(old.var->name + "_0", int_imm(1, dtype), old.kind));
   position = tree.facts.simplify(position);
   Expr inside = position < old.extent;
   bool exact = tree.facts.can_prove(inside);
-  if (!exact && disable_predication && open)
-    step.refuse({node},
-                fmt::format("predication is disabled, and the extent of loop '{}' is not known to be a multiple",
-                            old.var->name));
+  if (!exact && disable_predication) {
+    // That vscale divides is the user's word: the machine decides it.
+    bool scalable = false;
+    Expr least = rewrite(product, [&](const Ref<Call>& call) -> std::optional<Expr> {
+      if (op_name(call) != "tir.vscale") return std::nullopt;
+      scalable = true;
+      return int_imm(1, dtype_of(call));
+    });
+    auto known = as_int(simplify(least)), extent = as_int(old.extent);
+    bool may_divide = scalable && (!known || !extent || *extent % *known == 0);
+    if (!may_divide)
+      step.refuse({node}, fmt::format("predication is disabled, and the extent of loop '{}' is not known to be a "
+                                      "multiple of the factors (with it, tails are loops of their own: "
+                                      "docs/schedules.md)",
+                                      old.var->name));
+    exact = true;
+  }
 
   std::vector<TreeNode*> body = node->children;
   for (TreeNode* child : body) {

@@ -39,7 +39,8 @@ void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
   std::string why;
   std::optional<MappedBox> box = map_box(tree, index_map, extents, &why);
   if (box && !box->conditions.empty()) {
-    why = fmt::format("{} holds for images only", print_expr(box->conditions[0]));
+    why = fmt::format("it reaches only results with {}; choose numbers that divide the axes' extents",
+                      print_expr(box->conditions[0]));
     box.reset();
   }
   if (!box) step.refuse({block}, fmt::format("the map is not known to be one to one and onto: {}", why));

@@ -111,7 +111,12 @@ void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap
     if (!given && !from_attr(pad_value, number))
       step.refuse({block}, fmt::format("pad_value {} is no number", to_string(pad_value)));
     pad = [=, dtype = old.dtype](const std::vector<Expr>& at) {
-      if (lambda) return cast_to(IndexMap(cast<Lambda>(*given))(at)[0], dtype);
+      if (lambda) {
+        VarMap positions;
+        for (size_t d = 0; d < at.size(); ++d)
+          positions.emplace(lambda->params[d].get(), cast_to(at[d], dtype_of(lambda->params[d])));
+        return cast_to(substitute(lambda->results[0], positions), dtype);
+      }
       return given ? cast_to(*given, dtype) : scalar_imm(number, dtype);
     };
   }
