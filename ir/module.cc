@@ -55,14 +55,14 @@ const Expr* IRModule::find(std::string_view name) const {
 namespace {
 
 template <class T>
-Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what) {
+Ref<T> function_of_kind(const IRModule& module, std::string_view name, const char* what, const Span& asked_at = {}) {
   const Expr* found = module.find(name);
   if (found && found->template is<T>()) return cast<T>(*found);
   std::string names;
   for (const auto& [key, function] : module.functions) {
     if (function.template is<T>()) names += (names.empty() ? "" : ", ") + key;
   }
-  fail({}, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
+  fail(asked_at, "the module has no {} '{}'; it has: {}", what, name, names.empty() ? "none" : names);
 }
 
 }  // namespace
@@ -70,8 +70,8 @@ Ref<T> function_of_kind(const IRModule& module, std::string_view name, const cha
 FunctionRef IRModule::graph_function(std::string_view name) const {
   return function_of_kind<Function>(*this, name, "function");
 }
-PrimFuncRef IRModule::prim_func(std::string_view name) const {
-  return function_of_kind<PrimFunc>(*this, name, "tensor program");
+PrimFuncRef IRModule::prim_func(std::string_view name, const Span& asked_at) const {
+  return function_of_kind<PrimFunc>(*this, name, "tensor program", asked_at);
 }
 
 std::string IRModule::fresh_name(std::string wish) const {

@@ -63,7 +63,7 @@ struct IRModule {
   const Expr* find(std::string_view name) const;
   // The function under `name`, or a CompileError that lists what there is.
   FunctionRef graph_function(std::string_view name) const;
-  PrimFuncRef prim_func(std::string_view name) const;
+  PrimFuncRef prim_func(std::string_view name, const Span& asked_at = {}) const;
   // `wish`, or `wish` with the lowest free number: "fused_add", "fused_add_1", ...
   std::string fresh_name(std::string wish) const;
 };

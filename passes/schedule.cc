@@ -96,7 +96,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
 
 IRModule schedule(IRModule module, PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
-    if (!rule.function.empty()) module.prim_func(rule.function);  // or an error that lists what there is
+    if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
   std::vector<ScheduleRule> builtin = builtin_schedule_rules(context.target);
   for (auto& [name, function] : module.functions) {

@@ -52,7 +52,7 @@
     "a buffer that the block writes holds values of another dtype, converted at each access")                            \
   X(annotate_buffer_access, void, (BlockRV block, int64_t buffer_index, std::string buf_type,                            \
                                    IndexMap gen_new_ranges),                                                             \
-    "the region of a read or write is as said: a position or (begin, end) per dim, from the block's axes")               \
+    "the region of a read or write is as said: a position or (begin, end) per dim, from the block's axes. Not checked: one that is too small makes results wrong")               \
   X(transform_layout, void, (BlockRV block, BufferArg buffer, IndexMap index_map, AttrValue pad_value = {},              \
                              bool assume_injective_transform = false),                                                   \
     "elements of the buffer stand elsewhere: every access goes through the map. A param's type changes with it, so "     \
