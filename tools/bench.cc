@@ -26,7 +26,7 @@ double now_ms() {
 
 int run(const BenchOptions& options) {
   double start = now_ms();
-  Program program = load_program(options.model, options.compiler.get());
+  Program program = load_program(options.model, options.compiler.get(options.model));
   double compile_s = (now_ms() - start) / 1000;
   Session session(program, {.threads = options.threads});
   std::vector<Tensor> inputs = options.inputs.make(program);

@@ -64,7 +64,7 @@ std::string emit(const CompileOptions& options, const CompileSettings& settings)
 }
 
 int run(const CompileOptions& options) {
-  CompileSettings settings = options.compiler.get();
+  CompileSettings settings = options.compiler.get(options.model);
   if (!options.emit.empty()) {
     std::string text = emit(options, settings);
     if (options.output.empty()) {

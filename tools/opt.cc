@@ -45,7 +45,7 @@ int run(const OptOptions& options) {
   if (options.list_ops) list_ops();
   if (options.list_passes || options.list_ops) return kRight;
   if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes or --list-ops");
-  CompileSettings settings = options.compiler.get();
+  CompileSettings settings = options.compiler.get(options.model);
   fmt::print("{}", print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
 }

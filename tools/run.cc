@@ -33,7 +33,7 @@ std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix, si
 }
 
 int run(const RunOptions& options) {
-  CompileSettings settings = options.compiler.get();
+  CompileSettings settings = options.compiler.get(options.model);
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const std::vector<vm::ValueInfo>& outputs = program.outputs();

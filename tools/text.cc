@@ -30,6 +30,11 @@ std::string canonical(const TextOptions& options) {
   if (options.inline_elements && !is_model && options.constants.empty())
     throw CLI::ValidationError("--inline of a text needs --constants FILE for what is larger");
   if (is_model && options.in_place) throw CLI::ValidationError("-i writes text; '" + options.file + "' is a model");
+  if (holds_schedules(options.file)) {
+    if (options.in_place)
+      fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
+    fmt::print(stderr, "warning: the schedules in '{}' are not printed\n", options.file);
+  }
   return print_module(read_module(options.file), print);
 }
 

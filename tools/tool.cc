@@ -64,7 +64,20 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_flag("--no-verify", no_verify, "do not verify the module after each pass");
 }
 
-CompileSettings CompilerOptions::get() const {
+namespace {
+std::string text_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+}  // namespace
+
+bool holds_schedules(const std::string& file) {
+  if (!file.ends_with(".py")) return false;
+  std::string text = text_of(file);
+  return text.starts_with("@S.") || text.find("\n@S.") != std::string::npos;
+}
+
+CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
   result.runner.verify_each = !no_verify;
@@ -72,10 +85,12 @@ CompileSettings CompilerOptions::get() const {
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name);
   }
-  if (!schedules.empty()) {
-    std::ifstream file(schedules, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
-    result.schedules = read_schedule_rules(text, schedules);
+  for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
+    if (file.empty()) continue;
+    std::vector<ScheduleRule> rules = read_schedule_rules(text_of(file), file);
+    result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
+  }
+  if (!result.schedules.empty()) {
     for (const ScheduleRule& rule : result.schedules) {
       if (rule.op.empty() || op_table().find(rule.op)) continue;
       Diagnostic warning{Severity::kWarning,

@@ -22,9 +22,11 @@ struct CompilerOptions {
   std::string print_after;
   std::string schedules;  // a file
   void add_to(CLI::App& app);
-  // With the texts parsed.
-  CompileSettings get() const;
+  // With the texts parsed; schedules also from the model's file, where they may stand beside its programs.
+  CompileSettings get(const std::string& model) const;
 };
+// Whether the file, a text, holds schedules (@S.schedule, @S.rule).
+bool holds_schedules(const std::string& file);
 
 // Where inputs come from: .npy files by name, .pb files by position, else random values in declared shapes.
 struct InputOptions {

@@ -183,9 +183,27 @@ void Parser::read_definitions() {
   }
 }
 
+namespace {
+
+// @S.schedule("f"), @S.rule("op") or S.intrin(...): schedules beside the programs that they belong to
+// (tir/schedule/script.h reads them).
+bool is_schedule(const Line& line) {
+  auto is_ours = [](const Syntax& call) {
+    if (call.kind != SyntaxKind::kCall || call.children[0]->kind != SyntaxKind::kAttribute) return false;
+    const Syntax& object = *call.children[0]->children[0];
+    return object.kind == SyntaxKind::kName && object.text == "S";
+  };
+  if (line.kind == LineKind::kExpression) return is_ours(*line.value);
+  return line.kind == LineKind::kFunction && std::any_of(line.decorators.begin(), line.decorators.end(),
+                                                         [&](const Syntax* each) { return is_ours(*each); });
+}
+
+}  // namespace
+
 // `keep`: its syntax is needed later.
 void Parser::definition(const Line& line, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
+  if (top && is_schedule(line)) return;
   if (is_docstring(line) || line.kind == LineKind::kPass || type_variables(line)) return;
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);

@@ -1,6 +1,7 @@
 // relaxc fmt, check, diff and compile --emit=trace as a user runs them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -326,4 +327,34 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);
   CHECK(has(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
+}
+
+TEST_CASE("schedules beside the programs of a module", "[tools]") {
+  Folder folder;
+  auto read = [](const std::string& path) {
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    return text.str();
+  };
+  const std::string schedules = kSource + "/examples/schedules/", module = schedules + "matmul.py";
+  const std::string text = read(module) + "\n" + read(schedules + "step2.py");
+  std::string file = folder.write("both.py", text);
+  Outcome own = relaxc_command({"compile", file, "--emit=loops"});
+  CHECK(own.exit_code == 0);
+  CHECK(own.out == relaxc_command({"compile", module, "--schedules", schedules + "step2.py", "--emit=loops"}).out);
+  CHECK(own.out != relaxc_command({"compile", module, "--emit=loops"}).out);
+  CHECK(has(own.err, "'vectors' is applied to 'matmul'"));
+  CHECK(relaxc_command({"check", file}).exit_code == 0);
+  CHECK(has(relaxc_command({"fmt", file}).err, "are not printed"));
+  CHECK(relaxc_command({"fmt", "-i", file}).exit_code != 0);
+  CHECK(read(file) == text);
+  // A mistake stands at its line of the module's file.
+  std::string wrong = text;
+  size_t at = wrong.find("get_block(\"C\")");
+  wrong.replace(at, 14, "get_block(\"D\")");
+  Outcome error = relaxc_command({"compile", folder.write("wrong.py", wrong), "--emit=loops"});
+  CHECK(error.exit_code == 1);
+  CHECK(has(
+      error.err,
+      "wrong.py:" + std::to_string(1 + std::count(wrong.begin(), wrong.begin() + static_cast<long>(at), '\n')) + ":"));
 }

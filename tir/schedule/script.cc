@@ -467,18 +467,24 @@ std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& f
     body->trees.push_back(std::make_unique<text::SyntaxTree>());
     Lines lines;
     if (!reader.next(*body->trees.back(), lines)) return body;
+    // A module that the schedules stand beside is for its own reader.
+    if (reader.in_class()) continue;
     body->lines.insert(body->lines.end(), lines.begin(), lines.end());
   }
 }
 
 // ---- Intrinsics of a file
 
-bool is_prim_func(const Line& line) {
-  if (line.kind != LineKind::kFunction) return false;
-  return std::any_of(line.decorators.begin(), line.decorators.end(), [](const Syntax* decorator) {
+bool has_decorator(const Line& line, std::string_view text) {
+  return std::any_of(line.decorators.begin(), line.decorators.end(), [&](const Syntax* decorator) {
     const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
-    return name->kind == SyntaxKind::kAttribute && name->text == "prim_func";
+    return name->kind == SyntaxKind::kAttribute && name->text == text;
   });
+}
+bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
+// Of a module that schedules stand beside.
+bool is_of_module(const Line& line) {
+  return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
 }
 // S.intrin("name", description, implementation), or TensorIntrin.register(...).
 bool is_intrin(const Line& line) {
@@ -580,6 +586,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
   Lines loose;
   for (const Line* line : file->lines) {
     if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line)) continue;
+    if (is_of_module(*line)) continue;
     if (line->kind != LineKind::kFunction) {
       loose.push_back(line);
       continue;
