@@ -228,6 +228,44 @@ def main(x: R.Tensor(({0}, {1}), "float32"), w: R.Tensor(({1}, {2}), "float32"),
   }
 }
 
+TEST_CASE("products with a computed operand copy it into panels", "[schedule]") {
+  for (bool turned : {false, true}) {
+    CAPTURE(turned);
+    const int64_t rows = 70, depth = 45, columns = 96;
+    std::string weight = turned ? "96, 45" : "45, 96", right = turned ? "R.permute_dims(w, axes=[1, 0])" : "w";
+    IRModule module = parse(fmt::format(R"(
+@R.function
+def main(x: R.Tensor((70, 45), "float32"), w: R.Tensor(({}), "float32"), b: R.Tensor((96,), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, {})
+        z = R.nn.relu(R.add(y, b))
+        R.output(z)
+    return z
+)",
+                                        weight, right)
+                                .c_str());
+    Tensor x = numbers({rows, depth}, 5), b = numbers({columns}, 2);
+    Tensor w = numbers(turned ? std::vector<int64_t>{columns, depth} : std::vector<int64_t>{depth, columns}, 3);
+    for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
+      CAPTURE(name);
+      Target target = codegen::parse_target(name);
+      if (!turned) CHECK_NOTHROW(schedule_by_rule(module, contraction_rule(target), target));
+      CompileSettings settings;
+      settings.target = name;
+      Tensor result = Session(compile(module, settings).load()).run({x, w, b})[0];
+      int64_t wrong = 0;
+      for (int64_t i = 0; i < result.size(); ++i) {
+        double sum = b.as_double(i % columns);
+        for (int64_t k = 0; k < depth; ++k)
+          sum += x.as_double(i / columns * depth + k) *
+                 w.as_double(turned ? i % columns * depth + k : k * columns + i % columns);
+        wrong += result.as_double(i) != std::max(sum, 0.0);  // sums of small integers
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}
+
 TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   ScheduleRule parallel{"parallel", "", "nn.conv2d", {}, [](Schedule& sch) {
                           BlockRV conv = sch.get_block("nn.conv2d");

@@ -76,6 +76,40 @@ int64_t reduction_parts(const Block& block, const ContractionTile& tile, std::op
   return 1;
 }
 
+// Copies an operand y[k, n] or y[n, k] into panels, as constant ones are laid out when compiling, where enough rows
+// read it to be worth that.
+bool pack_columns(Schedule& sch, const BlockRV& anchor, const Target& target) {
+  constexpr int64_t kEnoughRows = 64;
+  Ref<Block> block = cast<Block>(sch.get(anchor));
+  std::vector<Ref<BufferLoad>> operands = operands_of(*block);
+  if (operands.size() != 2 || operands[0]->indices.size() != 2 || operands[1]->indices.size() != 2) return false;
+  const Buffer& operand = operands[1]->buffer;
+  const Expr &row = operands[0]->indices[0], &depth = operands[0]->indices[1];
+  size_t column_dim = same_node(operands[1]->indices[0], depth) ? 1 : 0;
+  const BufferType& type = buffer_type(operand);
+  int64_t columns = int64_t{2} * target.vector_lanes(32);
+  auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
+  bool fits = type.dtype == kFloat32 && width && length && *width % columns == 0 && *length > 1 && row.is<Var>() &&
+              same_node(operands[1]->indices[1 - column_dim], depth) && operands[1]->indices[column_dim].is<Var>();
+  for (const IterVar& axis : block->iter_vars) {
+    if (same_node(axis.var, row)) fits = fits && as_int(axis.domain.extent).value_or(0) >= kEnoughRows;
+  }
+  if (!fits) return false;
+  int64_t position = 0;
+  while (!same_node(block->reads[static_cast<size_t>(position)].buffer, operand)) ++position;
+  BlockRV copy = sch.cache_read(anchor, position, "global");
+  Loops loops = sch.get_loops(copy);
+  sch.transform_layout(copy, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
+                         return Exprs{floor_div(at[column_dim], columns), at[1 - column_dim],
+                                      floor_mod(at[column_dim], columns)};
+                       }));
+  Loops panels = sch.split(loops[column_dim], {std::nullopt, columns});
+  sch.reorder({panels[0], loops[1 - column_dim], panels[1]});
+  sch.vectorize(panels[1]);
+  sch.parallel(panels[0]);
+  return true;
+}
+
 // The loop of each axis, which are to be one to one.
 Loops loops_of_axes(Schedule& sch, const BlockRV& anchor) {
   Ref<Block> block = cast<Block>(sch.get(anchor));
@@ -304,12 +338,17 @@ void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& 
   sch.parallel(parallel);
 }
 
+std::optional<ContractionTile> prepare_panels(Schedule& sch, const BlockRV& anchor, const Target& target) {
+  auto tile = choose_panel_tile(*cast<Block>(sch.get(anchor)), target);
+  if (!tile && pack_columns(sch, anchor, target)) tile = choose_panel_tile(*cast<Block>(sch.get(anchor)), target);
+  return tile;
+}
+
 ScheduleRule contraction_rule(const Target& target) {
   auto contraction = [target](Schedule& sch) {
     BlockRV anchor = sch.get_block("matmul");
-    Ref<Block> block = cast<Block>(sch.get(anchor));
-    auto tile = choose_panel_tile(*block, target);
-    if (!tile) fail(block.span(), "no operand lies in panels of a tile's columns");
+    auto tile = prepare_panels(sch, anchor, target);
+    if (!tile) fail(sch.get(anchor).span(), "no operand lies in panels of a tile's columns");
     schedule_contraction(sch, anchor, *tile);
   };
   // Few rows are tiles of their own, where a second tile of the general form would read each panel again for less than

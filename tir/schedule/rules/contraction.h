@@ -22,6 +22,9 @@ struct ContractionTile {
 // products, [n / columns, k / group, columns, group]; nullopt: it has another form, or the target no such instruction.
 std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target);
 
+// The same, of a product whose operand may be copied into panels first, where enough rows read it.
+std::optional<ContractionTile> prepare_panels(Schedule& schedule, const BlockRV& anchor, const Target& target);
+
 // The rule for "matmul" whose operand lies in panels; others do not fit it.
 ScheduleRule contraction_rule(const Target& target);
 

@@ -4,6 +4,7 @@
 
 #include "support/diagnostic.h"
 #include "tir/schedule/nests.h"
+#include "tir/schedule/rules/contraction.h"
 #include "tir/schedule/rules/elementwise.h"
 #include "tir/schedule/rules/reduction.h"
 
@@ -72,7 +73,13 @@ void schedule_program(Schedule& sch, const Target& target) {
     }
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
-    attempt([&] { schedule_reduction(sch, blocks[i], epilogue, target); });
+    // What follows a product in panels would be taken into its tiles.
+    bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
+    auto panels = ends_with_it ? prepare_panels(sch, blocks[i], target) : std::nullopt;
+    attempt([&] {
+      if (panels) return schedule_contraction(sch, blocks[i], *panels);
+      schedule_reduction(sch, blocks[i], epilogue, target);
+    });
     if (epilogue) ++i;
   }
 }
