@@ -16,7 +16,7 @@ bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader
 // the reduce loops dropped.
 class InitNest {
  public:
-  explicit InitNest(const VarRef& loop) { dropped_.insert(loop.get()); }
+  explicit InitNest(const VarRef& loop) : empty_(loop) { dropped_.insert(loop.get()); }
 
   std::vector<Stmt> find(const Stmt& stmt) {
     std::vector<Stmt> result;
@@ -58,8 +58,8 @@ class InitNest {
     });
     return found;
   }
-  // The block's init at its spatial position, when its reduce axes depend on a dropped loop and its spatial ones do
-  // not.
+  // The block's init at its spatial position, when its reduce axes depend on the empty loop (one that drives nothing
+  // leaves out all of the block) and its spatial ones on none that is dropped.
   std::optional<Stmt> init_of(const Block& block) {
     if (!block.init) return std::nullopt;
     bool reduces = false;
@@ -67,7 +67,7 @@ class InitNest {
     for (const IterVar& axis : block.iter_vars) {
       bool dropped = mentions_any(axis.value, dropped_);
       if (axis.kind == IterKind::kReduce) {
-        reduces = reduces || dropped;
+        reduces = reduces || mentions_any(axis.value, {empty_.get()});
       } else if (dropped) {
         return std::nullopt;
       } else {
@@ -81,6 +81,7 @@ class InitNest {
     return init;
   }
 
+  VarRef empty_;
   std::unordered_set<const NodeHeader*> dropped_;
 };
 

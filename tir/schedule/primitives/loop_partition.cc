@@ -18,12 +18,17 @@ Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_un
     step.refuse({node}, fmt::format("loop '{}' is bound to threads or annotated", old.var->name));
   if (factors.empty()) step.refuse({node}, "there are no factors");
   for (TreeNode* block : blocks_below(node)) {
+    bool has_elements = !block->block->init;
     for (const IterVar& axis : block->block->iter_vars) {
       if (axis.kind == IterKind::kReduce && block->block->init && mentions(axis.value, old.var))
         step.refuse({node, block}, fmt::format("the loop drives reduce axis '{}' of block '{}', whose init belongs to "
                                                "the first iteration; decompose the reduction before",
                                                axis.var->name, block->block->name));
+      has_elements = has_elements || mentions(axis.value, old.var);
     }
+    if (!has_elements)
+      step.refuse({node, block}, fmt::format("each part would set the same elements of block '{}' to its init anew",
+                                             block->block->name));
   }
   Expr zero = int_imm(0, dtype), sum = zero;
   std::optional<size_t> open;

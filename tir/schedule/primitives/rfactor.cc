@@ -115,6 +115,7 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   // A condition on the factor's iterations would leave elements without a value: there the update takes the identity.
   // It can be said in the axes when all of its loops are axes.
   std::vector<Expr> conditions, guards, shared;
+  bool partial = false;  // a condition on what are axes now leaves out some of their values
   for (const Expr& condition : conjuncts(content.predicate)) {
     if (!mentions(condition, loop->loop->var)) {
       conditions.push_back(condition);
@@ -124,6 +125,7 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
         reduces = reduces || (!is_spatial && mentions(condition, at->loop->var));
       }
       if (!reduces) shared.push_back(condition);
+      partial = partial || reduces;
       continue;
     }
     guards.push_back(substitute(condition, loop_axes));
@@ -137,7 +139,7 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
     list.insert(list.begin() + factor_axis, e);
     return list;
   };
-  Buffer partial =
+  Buffer sums =
       make_buffer(buffer->name + "_rf", type.dtype,
                   with_factor(shape, shape.empty() ? extent : cast_to(extent, dtype_of(shape[0]))), type.scope);
   Expr identity = found->combiner->identity(type.dtype);
@@ -145,8 +147,9 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   Expr value = substitute(found->value, positions);
   if (!guards.empty()) value = if_then_else(*conjunction(guards), value, identity);
   std::vector<Expr> partial_at = with_factor(at, factor);
-  Stmt partial_body = store(partial, binary(found->combiner->op, load(partial, partial_at), value), partial_at);
-  TreeNode* rf = leaf_block(tree, content.name + "_rf", axes, partial_body, store(partial, identity, partial_at));
+  Stmt partial_body = store(sums, binary(found->combiner->op, load(sums, partial_at), value), partial_at);
+  TreeNode* rf = leaf_block(tree, content.name + "_rf", axes, partial_body, store(sums, identity, partial_at));
+  rf->partial = partial;
   rf->block->predicate = conjunction(conditions);
   rf->block->annotations = content.annotations;
   rf->span = block->span;
@@ -170,10 +173,10 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
     if (axis.kind == IterKind::kSpatial)
       final_axes.push_back({axis.var, axis.domain, axis.kind, substitute(axis.value, renamed)});
   }
-  Stmt body = store(
-      buffer,
-      binary(found->combiner->op, load(buffer, update->indices), load(partial, with_factor(update->indices, last))),
-      update->indices);
+  Stmt body =
+      store(buffer,
+            binary(found->combiner->op, load(buffer, update->indices), load(sums, with_factor(update->indices, last))),
+            update->indices);
   TreeNode* scope = scope_of(block);
   tree.replace(block, rf);
   content.iter_vars = final_axes;
@@ -187,7 +190,7 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   refresh_regions(block);
   TreeNode* nest = tree.wrap(block, again);
   tree.insert(top->parent, top->position() + 1, nest);
-  scope->block->alloc_buffers.push_back(partial);
+  scope->block->alloc_buffers.push_back(sums);
   refresh_regions_above(block);
   return step.block_result(rf);
 }
