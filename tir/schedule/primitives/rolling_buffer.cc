@@ -88,6 +88,11 @@ class SlideFinder {
     }
     // Conditions must leave out the same rows in each iteration.
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
+      bool cuts_window = std::any_of(inner_.begin(), inner_.end(), [&](const TreeNode* inner) {
+        return mentions(condition, inner->loop->var) && mentions(axis->value, inner->loop->var);
+      });
+      if (cuts_window && !mentions(condition, loop->loop->var))
+        return no(fmt::format("a condition leaves out rows that loops inside of '{}' seem to make", name));
       if (!mentions(condition, loop->loop->var)) continue;
       auto gap = slack(condition);
       auto factor = gap ? coefficient(*gap, loop->loop->var, facts_) : std::nullopt;
