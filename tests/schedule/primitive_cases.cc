@@ -1,4 +1,4 @@
-// One case per primitive: the program before and after, as text. Above 600 lines: it is a list of cases.
+// Cases of each primitive: the program before and after, as text. Above 600 lines: it is a list of cases.
 #include "tests/schedule/primitive_cases.h"
 
 namespace relaxc::test {

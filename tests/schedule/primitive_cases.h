@@ -1,4 +1,4 @@
-// A small program per primitive, the program that it becomes, and a step that is refused.
+// Small programs for each primitive, the program that it becomes, and a step that is refused.
 #pragma once
 #include <span>
 

@@ -1,3 +1,5 @@
+// Schedules as text. Above 600 lines: one interpreter over one state of names; what a file declares (intrinsics, rules)
+// could move to a file of its own.
 #include "tir/schedule/script.h"
 
 #include <algorithm>
