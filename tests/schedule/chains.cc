@@ -366,7 +366,7 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
                              const ChainOptions& options) {
   PrimFuncRef lowered = lower_program(scheduled);
   bool is_scalable = !same_node(with_vscale(lowered, 1), lowered);
-  InterpretOptions machine{.reverse_parallel_loops = true, .vscale = 1 << seed % 3};
+  InterpretOptions machine{.max_steps = options.max_steps, .reverse_parallel_loops = true, .vscale = 1 << seed % 3};
   std::optional<codegen::CompiledKernel> kernel;
   // LLVM's passes take most of the time; the product's own run for every fifth chain.
   if (options.compile && !is_scalable) kernel.emplace(lowered, "host", seed % 5 == 1 ? 2 : kLightest);
@@ -394,7 +394,7 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
   return "";
 }
 
-std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options) {
+ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options) {
   Schedule schedule(program.function, {.show_program = false});
   PrimFuncRef scheduled = program.function;
   std::string problem;
@@ -418,10 +418,11 @@ std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
     }
   } catch (const std::exception& error) {
     problem = error.what();
+    if (problem.find("the step limit is reached") != std::string::npos) return {.problem = "", .gave_up = true};
   }
-  if (problem.empty()) return "";
-  return fmt::format("{} (seed {}): {}\n{}\n{}", program.name, seed, problem, schedule.trace().simplified().text(),
-                     print_function("main", scheduled));
+  if (problem.empty()) return {};
+  return {.problem = fmt::format("{} (seed {}): {}\n{}\n{}", program.name, seed, problem,
+                                 schedule.trace().simplified().text(), print_function("main", scheduled))};
 }
 
 }  // namespace relaxc::test

@@ -10,7 +10,8 @@ void apply_random_chain(Schedule& schedule, int length, uint32_t seed);
 
 struct ChainOptions {
   int length = 20;
-  bool compile = false;  // run machine code, too
+  bool compile = false;            // run machine code, too
+  int64_t max_steps = 20'000'000;  // of the interpreter per run: splits of splits have iterations that do nothing
 };
 // Whether machine code of the program can be made for this processor.
 bool runs_here(const PrimFuncRef& function);
@@ -18,7 +19,11 @@ bool runs_here(const PrimFuncRef& function);
 std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
                              const ChainOptions& options);
-// Applies a chain to the program and runs both; the empty string, or what differs with the trace and the program.
-std::string try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options);
+struct ChainResult {
+  std::string problem;   // empty, or what differs with the trace and the program
+  bool gave_up = false;  // after max_steps: nothing is known
+};
+// Applies a chain to the program and runs both.
+ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options);
 
 }  // namespace relaxc::test

@@ -73,7 +73,7 @@ class Collector {
       visit(node->body);
     } else if (const AllocBuffer* node = s.as<AllocBuffer>()) {
       const BufferType& type = buffer_type(node->buffer);
-      bool plain = type.strides.empty() && !type.elem_offset && !type.data && !node->contents;
+      bool plain = !type.elem_offset && !type.data && !node->contents;
       index_.emplace(node->buffer.get(), memories.size());
       memories.push_back({.alloc = cast<AllocBuffer>(s), .depth = path_.size(), .opaque = !plain});
     } else if (const BufferStore* node = s.as<BufferStore>()) {
@@ -391,6 +391,9 @@ class Coverage {
   std::unordered_set<const NodeHeader*> used_;  // digits that indices mention
 };
 
+// Of a dim whose size is not known before the program runs (tiles of T.vscale() rows may be 16 times too large).
+constexpr int64_t kLargestGuess = 4096;
+
 struct Move {
   Buffer buffer;
   std::vector<Expr> start;  // of the region
@@ -473,6 +476,7 @@ class Compactor {
   // What one iteration touches. Sizes are constants or known on entry: memory of other sizes would pile up.
   std::vector<Range> region_in(const Memory& memory, size_t outer) const {
     const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
+    bool has_strides = !buffer_type(memory.alloc->buffer).strides.empty();  // which are made for the whole
     std::vector<Range> result;
     for (size_t d = 0; d < shape.size(); ++d) {
       DType dtype = dtype_of(shape[d]);
@@ -488,13 +492,13 @@ class Compactor {
         region = region ? scheduling::hull(*region, own, shape[d], program_.facts) : own;
       }
       Range all{int_imm(0, dtype), shape[d]};
-      auto least = [&](const Expr& e) {
-        if (as_int(e)) return e;
-        int64_t most = scheduling::constant_above(e, program_.facts);
-        return most < (int64_t{1} << 31) ? int_imm(most, dtype) : e;
-      };
-      Expr extent = least(program_.facts.simplify(region->extent));
-      bool whole = !only(region->min, outside) || !only(extent, params_);
+      Expr extent = program_.facts.simplify(region->extent);
+      if (!as_int(extent)) {
+        // A small constant above it is better memory than a size that the machine has to find.
+        int64_t most = scheduling::constant_above(extent, program_.facts);
+        extent = most <= kLargestGuess ? int_imm(most, dtype) : program_.facts.simplify(min(extent, shape[d]));
+      }
+      bool whole = has_strides || !only(region->min, outside) || !only(extent, params_);
       auto size = as_int(extent), dim = as_int(shape[d]);
       if (whole || (dim && (!size || *size >= *dim))) {
         result.push_back(all);
