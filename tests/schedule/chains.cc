@@ -1,5 +1,7 @@
 #include "tests/schedule/chains.h"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 #include <random>
 
@@ -361,6 +363,34 @@ bool runs_here(const PrimFuncRef& function) {
   }
 }
 
+namespace {
+
+std::string compare_for(const PrimFuncRef& original, const PrimFuncRef& scheduled, const PrimFuncRef& lowered,
+                        const std::optional<codegen::CompiledKernel>& kernel,
+                        const std::map<std::string, int64_t>& dims, uint32_t seed, const InterpretOptions& machine) {
+  Data given = make_data(original, dims, seed);
+  Data expected = copy(given), got = copy(given);
+  interpret(original, expected.tensors, {});
+  interpret(scheduled, got.tensors, {}, machine);
+  std::string problem = compare(expected, got);
+  if (!problem.empty()) return problem;
+  got = copy(given);
+  std::vector<Tensor> flat;
+  for (const Tensor& tensor : got.tensors) flat.push_back(tensor.reshaped({tensor.size()}));
+  interpret(lowered, flat, got.scalars, machine);
+  problem = compare(expected, got);
+  if (!problem.empty()) return "lowered: " + problem + "\n" + print_function("lowered", lowered);
+  if (!kernel) return "";
+  got = copy(given);
+  std::vector<void*> pointers;
+  for (Tensor& tensor : got.tensors) pointers.push_back(tensor.raw());
+  codegen::RunResult result = kernel->run(pointers, got.scalars, 2);
+  problem = result.status != 0 ? "it fails: " + result.error : compare(expected, got);
+  return problem.empty() ? "" : "machine code: " + problem;
+}
+
+}  // namespace
+
 std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,
                              const ChainOptions& options) {
@@ -371,25 +401,8 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
   // LLVM's passes take most of the time; the product's own run for every fifth chain.
   if (options.compile && !is_scalable) kernel.emplace(lowered, "host", seed % 5 == 1 ? 2 : kLightest);
   for (const std::map<std::string, int64_t>& dims : sizes) {
-    Data given = make_data(original, dims, seed);
-    Data expected = copy(given), got = copy(given);
-    interpret(original, expected.tensors, {});
-    interpret(scheduled, got.tensors, {}, machine);
-    std::string problem = compare(expected, got);
-    if (!problem.empty()) return problem;
-    got = copy(given);
-    std::vector<Tensor> flat;
-    for (const Tensor& tensor : got.tensors) flat.push_back(tensor.reshaped({tensor.size()}));
-    interpret(lowered, flat, got.scalars, machine);
-    problem = compare(expected, got);
-    if (!problem.empty()) return "lowered: " + problem + "\n" + print_function("lowered", lowered);
-    if (!kernel) continue;
-    got = copy(given);
-    std::vector<void*> pointers;
-    for (Tensor& tensor : got.tensors) pointers.push_back(tensor.raw());
-    codegen::RunResult result = kernel->run(pointers, got.scalars, 2);
-    problem = result.status != 0 ? "it fails: " + result.error : compare(expected, got);
-    if (!problem.empty()) return "machine code: " + problem;
+    std::string problem = compare_for(original, scheduled, lowered, kernel, dims, seed, machine);
+    if (!problem.empty()) return fmt::format("with {}: {}", fmt::join(dims, ", "), problem);
   }
   return "";
 }

@@ -1,5 +1,8 @@
 #include "tests/schedule/programs.h"
 
+#include "ir/visit.h"
+#include "tir/lower/lower.h"
+
 namespace relaxc::test {
 
 namespace {
@@ -362,20 +365,36 @@ const ProgramRow kRows[] = {
 
 std::vector<TestProgram> schedule_programs() {
   std::vector<TestProgram> result;
+  auto add_symbolic = [&](const std::string& name, const PrimFuncRef& program, const std::vector<std::string>& dims) {
+    std::vector<std::map<std::string, int64_t>> sizes(3);
+    int64_t number = 1;
+    for (const std::string& dim : dims) {
+      sizes[0][dim] = 1;
+      sizes[1][dim] = 5 + number;
+      sizes[2][dim] = 16 + 3 * (number++ % 2);
+    }
+    if (!dims.empty()) result.push_back({name + "_symbolic", program, sizes});
+  };
   std::vector<ProgramRow> rows(std::begin(kRows), std::end(kRows));
   rows.insert(rows.end(), operator_programs().begin(), operator_programs().end());
   for (const ProgramRow& row : rows) {
     Dims numbers{false}, variables{true};
     result.push_back({row.name, row.build(numbers), {{}}});
     PrimFuncRef symbolic = row.build(variables);
-    std::vector<std::map<std::string, int64_t>> sizes(3);
-    int64_t number = 1;
-    for (const auto& [name, var] : variables.vars) {
-      sizes[0][name] = 1;
-      sizes[1][name] = 5 + number;
-      sizes[2][name] = 16 + 3 * (number++ % 2);
+    std::vector<std::string> dims;
+    for (const auto& [name, var] : variables.vars) dims.push_back(name);
+    add_symbolic(row.name, symbolic, dims);
+  }
+  for (const auto& [name, function] : written_programs().functions) {
+    PrimFuncRef symbolic = cast<PrimFunc>(function);
+    VarMap numbers;
+    std::vector<std::string> dims;
+    for (const VarRef& dim : symbolic_dims(symbolic)) {
+      numbers.emplace(dim.get(), int_imm(dims.empty() ? 11 : 8));
+      dims.push_back(dim->name);
     }
-    if (!variables.vars.empty()) result.push_back({std::string(row.name) + "_symbolic", symbolic, sizes});
+    result.push_back({name, cast<PrimFunc>(Substitution(numbers)(static_cast<const Expr&>(symbolic))), {{}}});
+    add_symbolic(name, symbolic, dims);
   }
   return result;
 }

@@ -32,5 +32,7 @@ struct ProgramRow {
 };
 // Rows of programs_operators.cc: one operator of networks each.
 std::span<const ProgramRow> operator_programs();
+// Programs as text, all of them symbolic (programs_written.cc).
+const IRModule& written_programs();
 
 }  // namespace relaxc::test

@@ -496,9 +496,10 @@ class Compactor {
       if (!as_int(extent)) {
         // A small constant above it is better memory than a size that the machine has to find.
         int64_t most = scheduling::constant_above(extent, program_.facts);
-        extent = most <= kLargestGuess ? int_imm(most, dtype) : program_.facts.simplify(min(extent, shape[d]));
+        if (most <= kLargestGuess) extent = int_imm(most, dtype);
       }
-      bool whole = has_strides || !only(region->min, outside) || !only(extent, params_);
+      bool whole = has_strides || !only(region->min, outside) || !only(extent, params_) ||
+                   (!as_int(extent) && !program_.facts.can_prove(extent <= shape[d]));
       auto size = as_int(extent), dim = as_int(shape[d]);
       if (whole || (dim && (!size || *size >= *dim))) {
         result.push_back(all);

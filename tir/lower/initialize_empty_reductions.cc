@@ -16,7 +16,7 @@ bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader
 // the reduce loops dropped.
 class InitNest {
  public:
-  explicit InitNest(const VarRef& loop) : empty_(loop) { dropped_.insert(loop.get()); }
+  explicit InitNest(const Ref<For>& loop) : empty_(loop->var) { drop(*loop); }
 
   std::vector<Stmt> find(const Stmt& stmt) {
     std::vector<Stmt> result;
@@ -28,7 +28,7 @@ class InitNest {
       return find(node->body);
     } else if (const For* node = stmt.as<For>()) {
       bool spatial = is_spatial(*node);
-      if (!spatial) dropped_.insert(node->var.get());
+      if (!spatial) drop(*node);
       for (const Stmt& init : find(node->body)) {
         if (!spatial) {
           result.push_back(init);
@@ -40,7 +40,10 @@ class InitNest {
           result.push_back(make(std::move(copy), stmt.span()));
         }
       }
-      dropped_.erase(node->var.get());
+      if (!spatial) {
+        dropped_.erase(node->var.get());
+        first_.erase(node->var.get());
+      }
     } else if (const Block* block = stmt.as<Block>()) {
       if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
     }
@@ -48,6 +51,10 @@ class InitNest {
   }
 
  private:
+  void drop(const For& loop) {
+    dropped_.insert(loop.var.get());
+    first_.emplace(loop.var.get(), substitute(loop.min, first_));
+  }
   // Whether a spatial axis of a block inside depends on the loop.
   static bool is_spatial(const For& loop) {
     bool found = false;
@@ -59,15 +66,19 @@ class InitNest {
     return found;
   }
   // The block's init at its spatial position, when its reduce axes depend on the empty loop (one that drives nothing
-  // leaves out all of the block) and its spatial ones on none that is dropped.
+  // leaves out all of the block) and its spatial ones on none that is dropped. Where loops around drive reduce axes,
+  // too, only at the place of the first iteration: others may have added something by then.
   std::optional<Stmt> init_of(const Block& block) {
     if (!block.init) return std::nullopt;
     bool reduces = false;
     VarMap axes;
+    std::vector<Expr> conditions;
     for (const IterVar& axis : block.iter_vars) {
       bool dropped = mentions_any(axis.value, dropped_);
       if (axis.kind == IterKind::kReduce) {
         reduces = reduces || mentions_any(axis.value, {empty_.get()});
+        Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
+        if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
         return std::nullopt;
       } else {
@@ -76,13 +87,14 @@ class InitNest {
     }
     if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
     Stmt init = instantiate(*block.init, axes);
-    if (block.predicate && !mentions_any(*block.predicate, dropped_))
-      init = make(IfThenElse{*block.predicate, init, std::nullopt});
+    if (block.predicate && !mentions_any(*block.predicate, dropped_)) conditions.push_back(*block.predicate);
+    for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});
     return init;
   }
 
   VarRef empty_;
   std::unordered_set<const NodeHeader*> dropped_;
+  VarMap first_;  // of dropped loops: where they begin
 };
 
 }  // namespace
@@ -91,7 +103,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   PrimFunc copy = *function;
   copy.body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
-    std::vector<Stmt> inits = InitNest(loop->var).find(loop->body);
+    std::vector<Stmt> inits = InitNest(loop).find(loop->body);
     if (inits.empty()) return std::nullopt;
     Expr empty = loop->extent <= int_imm(0, dtype_of(loop->extent));
     Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());

@@ -99,6 +99,9 @@ class CutFinder {
     Expr own = var * *scale;
     Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
+    // Where the variable was seen as a digit, extents of loops inside may know it as itself.
+    std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
+    if (mentions(rest, turning) || mentions(best, turning)) return;
     Cut cut{condition,
             *scale,
             *value,

@@ -53,8 +53,14 @@ class LaneRewriter {
         if (node->else_body) copy.else_body = stmt(*node->else_body);
         return make(std::move(copy), s.span());
       }
-      std::vector<Stmt> stmts = {masked(condition, node->then_body)};
-      if (node->else_body) stmts.push_back(masked(not_(condition), *node->else_body));
+      std::vector<Stmt> stmts;
+      if (holds_load(condition)) {  // what it reads may change on the way
+        VarRef mask = make_var("mask", condition.type(), s.span());
+        stmts.push_back(make(Bind{mask, condition}, s.span()));
+        condition = mask;
+      }
+      stmts.push_back(masked(condition, [&] { return stmt(node->then_body); }));
+      if (node->else_body) stmts.push_back(masked(not_(condition), [&] { return stmt(*node->else_body); }));
       return seq(std::move(stmts), s.span());
     }
     throw NoVectorForm();
@@ -68,18 +74,19 @@ class LaneRewriter {
   }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
 
-  // Branches on the lane become masks of the stores inside.
-  Stmt masked(const Expr& condition, const Stmt& body) {
+  // Branches on the lane become masks of the stores and loads inside.
+  template <class Visit>
+  std::invoke_result_t<Visit> masked(const Expr& condition, Visit visit) {
     std::optional<Expr> outer = mask_;
     mask_ = outer ? binary(BinaryOp::kAnd, *outer, condition) : condition;
-    Stmt result = stmt(body);
+    std::invoke_result_t<Visit> result = visit();
     mask_ = outer;
     return result;
   }
 
   // base + lane * stride when the index is affine in the lane, else lane by lane arithmetic.
   Expr index(const Expr& e) {
-    if (!varies(e)) return e;
+    if (!varies(e) && !(mask_ && holds_load(e))) return e;
     DType dtype = dtype_of(e);
     bool only_loop_var = dtype == kInt64 || dtype == kInt32;
     walk(
@@ -101,7 +108,7 @@ class LaneRewriter {
     Expr position = index(node.indices[0]);
     // Lanes that write one element would need an order.
     if (dtype_of(position).lanes == 1) throw NoVectorForm();
-    Expr value = mask_ ? masked_value(node.value, *mask_) : widen(expr(node.value));
+    Expr value = widen(expr(node.value));
     std::optional<Expr> predicate = mask_;
     if (node.predicate) {
       Expr own = widen(expr(*node.predicate));
@@ -122,18 +129,9 @@ class LaneRewriter {
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
-  // The value where the mask holds, without reading memory where it does not.
-  Expr masked_value(const Expr& e, const Expr& mask) {
-    std::optional<Expr> outer = load_mask_;
-    load_mask_ = outer ? binary(BinaryOp::kAnd, *outer, mask) : mask;
-    Expr result = widen(expr(e));
-    load_mask_ = outer;
-    return result;
-  }
-
   Expr expr(const Expr& e) {
-    if (load_mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
-    if (!varies(e) && !(load_mask_ && holds_load(e))) return e;
+    if (mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
+    if (!varies(e) && !(mask_ && holds_load(e))) return e;
     if (e.is<Var>()) {
       if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
       return wide_.at(e.get());
@@ -166,8 +164,9 @@ class LaneRewriter {
           Expr a = widen(expr(node->args[1])), b = widen(expr(node->args[2]));
           return make(Call{node->callee, {condition, a, b}, node->attrs, {}}, a.type(), e.span());
         }
-        return select(condition, masked_value(node->args[1], condition), masked_value(node->args[2], not_(condition)),
-                      e.span());
+        Expr a = masked(condition, [&] { return widen(expr(node->args[1])); });
+        Expr b = masked(not_(condition), [&] { return widen(expr(node->args[2])); });
+        return select(condition, a, b, e.span());
       }
       // Instructions on whole vectors do not widen.
       if (find_builtin(op_name(e))) throw NoVectorForm();
@@ -201,7 +200,7 @@ class LaneRewriter {
   Expr load_lanes(const Expr& e, const BufferLoad& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
-    std::optional<Expr> predicate = load_mask_;
+    std::optional<Expr> predicate = mask_;
     if (node.predicate) {
       Expr own = widen(expr(*node.predicate));
       predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
@@ -218,7 +217,7 @@ class LaneRewriter {
   int lanes_;
   Analyzer facts_;  // the variable is in all lanes but the last, so that var + 1 is a lane too
   const OwnMemory& own_;
-  std::optional<Expr> mask_, load_mask_;
+  std::optional<Expr> mask_;  // the lanes that run
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
 

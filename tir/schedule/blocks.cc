@@ -234,13 +234,30 @@ void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& b
   block.annotations = kept.empty() ? block.annotations.without(key) : block.annotations.with(key, kept);
 }
 
+const MatchBuffer* find_window(const Block& block, const Buffer& buffer) {
+  auto it = std::find_if(block.match_buffers.begin(), block.match_buffers.end(),
+                         [&](const MatchBuffer& window) { return same_node(window.buffer, buffer); });
+  return it == block.match_buffers.end() ? nullptr : &*it;
+}
+
 }  // namespace
 
 void refresh_regions(TreeNode* block) {
   if (block == block->tree->root()) return;
   if (block->is_leaf_block()) {
-    if (!block->block->match_buffers.empty()) return;  // what calls do with them is declared only
     Accesses accesses = find_accesses(block->block->body, block->block->init);
+    // What is done with windows is declared only.
+    auto take_windows = [&](std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
+      std::erase_if(now, [&](const BufferRegion& region) { return find_window(*block->block, region.buffer); });
+      for (const MatchBuffer& window : block->block->match_buffers) {
+        const BufferRegion* declared = find_region(before, window.source.buffer);
+        if (!declared) continue;
+        std::erase_if(now, [&](const BufferRegion& found) { return same_node(found.buffer, declared->buffer); });
+        now.push_back(*declared);
+      }
+    };
+    take_windows(block->block->reads, accesses.reads);
+    take_windows(block->block->writes, accesses.writes);
     keep_said(*block->block, "explicit_read_region", block->block->reads, accesses.reads);
     keep_said(*block->block, "explicit_write_region", block->block->writes, accesses.writes);
     block->block->reads = std::move(accesses.reads);

@@ -300,6 +300,17 @@ bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops) {
 
 // ---- Variables and predicates
 
+void substitute_content(Block& block, const VarMap& map) {
+  Block content = block;
+  content.iter_vars.clear();
+  content.predicate.reset();
+  Stmt done = substitute(Stmt(make(std::move(content))), map);
+  content = *done.as<Block>();
+  content.iter_vars = std::move(block.iter_vars);
+  content.predicate = std::move(block.predicate);
+  block = std::move(content);
+}
+
 void substitute_below(TreeNode* node, const VarMap& map) {
   if (node->kind == TreeKind::kLeaf) {
     node->leaf = substitute(*node->leaf, map);
@@ -328,13 +339,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
       block.predicate = conjunction(conditions);
     }
     if (!node->uses_outer_vars) return;
-    block.body = substitute(block.body, map);
-    if (block.init) block.init = substitute(*block.init, map);
-    for (auto* regions : {&block.reads, &block.writes}) {
-      for (BufferRegion& region : *regions) {
-        for (Range& range : region.ranges) range = {substitute(range.min, map), substitute(range.extent, map)};
-      }
-    }
+    substitute_content(block, map);
   }
   for (TreeNode* child : node->children) substitute_below(child, map);
 }

@@ -116,6 +116,8 @@ bool is_alive(const TreeNode* node);
 bool mentions(const NodeRef& node, const VarRef& var);
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
 
+// Variables replaced in all of the block but its axes and its condition.
+void substitute_content(Block& block, const VarMap& map);
 // Variables replaced in loops and blocks of the subtree (in bodies of blocks where they occur there).
 void substitute_below(TreeNode* node, const VarMap& map);
 // The block runs only where the condition holds, too. Nothing when it always does.

@@ -279,8 +279,8 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
 
   Block& content = *inner->block;
   if (!inner->children.empty()) step.refuse({inner}, "the block holds blocks already");
-  content.body = substitute(content.body, positions);
   content.init.reset();
+  substitute_content(content, positions);
   content.iter_vars = inner_axes;
   content.predicate = conjunction(inner_conditions);
   inner->affine.reset();

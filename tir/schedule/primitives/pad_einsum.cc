@@ -79,6 +79,14 @@ void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
     Expr up = floor_div(extent + (padding[a] - 1), padding[a]) * padding[a];
     bool divides = tree.facts.can_prove_equal(up, extent);
     extents.push_back(divides ? extent : tree.facts.simplify(up));
+    auto is_index = [&](const std::vector<Expr>& indices) {
+      return std::any_of(indices.begin(), indices.end(), [&](const Expr& index) { return axis_of(index) == a; });
+    };
+    bool is_seen = is_index(update->indices) ||
+                   std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return is_index(f.indices); });
+    if (!divides && !is_seen)
+      step.refuse({block}, fmt::format("axis '{}' is no index: more of its iterations would add products again",
+                                       content.iter_vars[a].var->name));
   }
   auto padded_shape = [&](const Buffer& buffer, const std::vector<Expr>& indices, bool* changes) {
     std::vector<Expr> shape;

@@ -133,6 +133,7 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   producer->block->body = relaxc::store(target, value, indices);
   refresh_regions(producer);
   for (const Expr& condition : conditions) restrict_block(producer, condition);
+  producer->partial = !conditions.empty();
   TreeNode* scope = scope_of(block);
   tree.remove(block);
   std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });

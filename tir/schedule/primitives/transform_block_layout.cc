@@ -63,8 +63,7 @@ void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
   }
   VarMap origins;
   for (size_t a = 0; a < vars.size(); ++a) origins.emplace(vars[a].get(), box->origins[a]);
-  content.body = substitute(content.body, origins);
-  if (content.init) content.init = substitute(*content.init, origins);
+  substitute_content(content, origins);
   content.iter_vars = axes;
   content.predicate.reset();
   block->affine.reset();
