@@ -29,7 +29,18 @@ int compare_atoms(const Expr& a, const Expr& b) {
   if (const Binary* x = a.as<Binary>()) {
     const Binary* y = b.as<Binary>();
     if (x->op != y->op) return sign(static_cast<int64_t>(x->op), static_cast<int64_t>(y->op));
-    return compare_children({x->a, x->b}, {y->a, y->b});
+    if (int order = compare_atoms(x->a, y->a)) return order;
+    return compare_atoms(x->b, y->b);
+  }
+  if (const Cast* x = a.as<Cast>()) {
+    if (dtype_of(a) != dtype_of(b)) return to_string(dtype_of(a)).compare(to_string(dtype_of(b)));
+    return compare_atoms(x->value, b.as<Cast>()->value);
+  }
+  if (const Call* x = a.as<Call>()) {
+    const Call* y = b.as<Call>();
+    if (int order = op_name(a).compare(op_name(b))) return order;
+    if (int order = compare_children(x->args, y->args)) return order;
+    if (structural_equal(a, b)) return 0;
   }
   if (const BufferLoad* x = a.as<BufferLoad>()) {
     const BufferLoad* y = b.as<BufferLoad>();

@@ -209,7 +209,8 @@ Refusal has_other_statements(const TreeNode* scope) {
 }
 
 const BufferStore* single_store(const TreeNode* block) {
-  return block->is_leaf_block() ? block->block->body.as<BufferStore>() : nullptr;
+  bool is_plain = block->is_leaf_block() && block->block->match_buffers.empty();
+  return is_plain ? block->block->body.as<BufferStore>() : nullptr;
 }
 
 // ---- Regions

@@ -2,6 +2,7 @@
 
 #include "tir/schedule/accesses.h"
 #include "tir/schedule/move.h"
+#include "tir/schedule/written.h"
 
 namespace relaxc {
 
@@ -18,7 +19,6 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
   step.require(not_complete_or_reduction(block), block);
   if (block->partial) step.refuse({block}, fmt::format("block '{}' may leave elements unwritten", block->block->name));
   Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
-  const BufferRegion& write = *write_of(block, buffer);
   std::vector<TreeNode*> readers_of_buffer = readers(scope, buffer);
   std::erase(readers_of_buffer, block);
   for (TreeNode* reader : readers_of_buffer) {
@@ -31,21 +31,6 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
     if (std::find(readers_of_buffer.begin(), readers_of_buffer.end(), consumer) == readers_of_buffer.end())
       step.refuse({consumer},
                   fmt::format("block '{}' does not read '{}' in the same scope", consumer->block->name, buffer->name));
-  }
-  // Copying back must not touch what the block leaves alone.
-  std::vector<const NodeHeader*> seen;
-  for (const Range& range : write.ranges) {
-    bool is_axis = false, uses_axis = false;
-    for (const IterVar& axis : block->block->iter_vars) {
-      uses_axis = uses_axis || mentions(range.min, axis.var);
-      if (same_node(range.min, axis.var) && std::count(seen.begin(), seen.end(), axis.var.get()) == 0) {
-        is_axis = true;
-        seen.push_back(axis.var.get());
-      }
-    }
-    if (uses_axis && !is_axis && !allocating_block(tree, buffer))
-      step.refuse({block}, fmt::format("block '{}' is not known to write all of a box of '{}'", block->block->name,
-                                       buffer->name));
   }
   std::vector<TreeNode*> involved{block};
   involved.insert(involved.end(), readers_of_buffer.begin(), readers_of_buffer.end());
@@ -66,9 +51,17 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
                               "shall read the cache in consumer_blocks",
                               block->block->name, buffer->name));
   }
+  std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
+  // Copying back must not touch what the block leaves alone and others made.
+  std::vector<TreeNode*> blocks = tree.blocks();
+  bool is_only_writer = allocating_block(tree, buffer) && std::none_of(blocks.begin(), blocks.end(), [&](TreeNode* b) {
+                          return b != block && b->is_leaf_block() && write_of(b, buffer);
+                        });
+  if (!is_only_writer && !writes_all({block}, buffer, place, region))
+    step.refuse({block},
+                fmt::format("block '{}' is not known to write all of a box of '{}'", block->block->name, buffer->name));
   Buffer cache =
       cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
-  std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
   TreeNode* nest = copy_nest(tree, cache->name, cache, buffer, region);
   tree.insert(place, child_towards(place, block)->position() + 1, nest);
   scope->block->alloc_buffers.push_back(cache);
