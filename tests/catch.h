@@ -8,3 +8,14 @@
 #else
 #include <catch2/catch.hpp>
 #endif
+
+namespace relaxc::test {
+
+// Code runs several times slower: tests of many like cases take fewer of them.
+#ifdef __SANITIZE_ADDRESS__
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+}  // namespace relaxc::test

@@ -416,9 +416,7 @@ class Compactor {
       if (!moves_.contains(memory.alloc->buffer.get())) serialize_sharing_loops(memory, shared_depth(memory));
     }
     if (moves_.empty() && serial_.empty()) return function_;
-    PrimFunc copy = *function_;
-    copy.body = Mover(*this).stmt(function_->body);
-    return make_prim_func(std::move(copy), function_.span());
+    return with_body(function_, Mover(*this).stmt(function_->body));
   }
 
  private:

@@ -149,9 +149,7 @@ PrimFuncRef double_buffer(const PrimFuncRef& function) {
   walk(function->body,
        [&](const AllocBuffer& alloc) { wanted = wanted || alloc.annotations.get_bool("double_buffer", false); });
   if (!wanted) return function;
-  PrimFunc copy = *function;
-  copy.body = DoubleBufferer(facts_of_params(function)).stmt(function->body);
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, DoubleBufferer(facts_of_params(function)).stmt(function->body));
 }
 
 }  // namespace relaxc

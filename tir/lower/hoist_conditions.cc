@@ -113,10 +113,7 @@ class Hoister final : public Rewriter {
 }  // namespace
 
 PrimFuncRef hoist_conditions(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Hoister(facts_of_params(function))(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Hoister(facts_of_params(function))(function->body));
 }
 
 }  // namespace relaxc

@@ -100,8 +100,7 @@ class InitNest {
 }  // namespace
 
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
+  Stmt body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
     std::vector<Stmt> inits = InitNest(loop).find(loop->body);
     if (inits.empty()) return std::nullopt;
@@ -109,8 +108,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());
     return seq({when_empty, loop}, loop.span());
   });
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, body);
 }
 
 }  // namespace relaxc

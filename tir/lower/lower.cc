@@ -4,12 +4,15 @@
 
 namespace relaxc {
 
-PrimFuncRef simplify_program(const PrimFuncRef& function) {
-  Analyzer facts = facts_of_params(function);
+PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body) {
+  if (same_node(body, function->body)) return function;
   PrimFunc copy = *function;
-  copy.body = simplify(function->body, facts);
-  if (same_node(copy.body, function->body)) return function;
+  copy.body = body;
   return make_prim_func(std::move(copy), function.span());
+}
+
+PrimFuncRef simplify_program(const PrimFuncRef& function) {
+  return with_body(function, simplify(function->body, facts_of_params(function)));
 }
 
 namespace {

@@ -65,6 +65,9 @@ PrimFuncRef merge_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
 
+// The function with another body; itself where that is the same.
+PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body);
+
 struct LoweringStep {
   std::string_view name;
   PrimFuncRef (*run)(const PrimFuncRef& function);

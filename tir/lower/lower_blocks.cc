@@ -115,10 +115,9 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function) {
       twice.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });
   Analyzer facts = facts_of_params(function);
-  PrimFunc copy = *function;
-  copy.body = rewrite(function->body,
-                      [&](const Ref<Block>& block) -> std::optional<Stmt> { return lower_block(block, twice, facts); });
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
+                     return lower_block(block, twice, facts);
+                   }));
 }
 
 }  // namespace relaxc

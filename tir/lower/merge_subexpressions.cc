@@ -384,10 +384,8 @@ class Merger {
 }  // namespace
 
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Merger(facts_of_params(function), memory_of(function), Merger::Sides::kMerge)(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function,
+                   Merger(facts_of_params(function), memory_of(function), Merger::Sides::kMerge)(function->body));
 }
 
 }  // namespace relaxc

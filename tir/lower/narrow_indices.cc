@@ -215,10 +215,7 @@ class Narrower final : public Rewriter {
 }  // namespace
 
 PrimFuncRef narrow_indices(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Narrower(facts_of_params(function)).stmt(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Narrower(facts_of_params(function)).stmt(function->body));
 }
 
 }  // namespace relaxc

@@ -33,8 +33,7 @@ constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of",
 }  // namespace
 
 PrimFuncRef normalize_loops(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = rewrite(
+  Stmt body = rewrite(
       function->body,
       [](const Ref<For>& loop) -> std::optional<Stmt> {
         return loop->step ? std::optional(without_step(loop)) : std::nullopt;
@@ -45,9 +44,9 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function) {
       [](const Ref<Call>& call) -> std::optional<Expr> {
         return as_call(call, "tir.likely") ? std::optional(call->args[0]) : std::nullopt;
       });
-  if (same_node(copy.body, function->body)) return function;
-  copy.body = rewrite(copy.body, [](const Ref<Seq>& node) -> std::optional<Stmt> { return seq(node->stmts); });
-  return make_prim_func(std::move(copy), function.span());
+  if (same_node(body, function->body)) return function;
+  return with_body(function,
+                   rewrite(body, [](const Ref<Seq>& node) -> std::optional<Stmt> { return seq(node->stmts); }));
 }
 
 namespace {

@@ -498,10 +498,7 @@ class Partitioner {
 }  // namespace
 
 PrimFuncRef partition_loops(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Partitioner(facts_of_params(function)).visit(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Partitioner(facts_of_params(function)).visit(function->body));
 }
 
 }  // namespace relaxc

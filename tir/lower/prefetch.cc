@@ -240,10 +240,7 @@ class Prefetcher final : public Rewriter {
 }  // namespace
 
 PrimFuncRef prefetch(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Prefetcher(facts_of_params(function)).stmt(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Prefetcher(facts_of_params(function)).stmt(function->body));
 }
 
 }  // namespace relaxc

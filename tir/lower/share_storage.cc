@@ -136,10 +136,7 @@ class Sharer final : public Rewriter {
 }  // namespace
 
 PrimFuncRef share_storage(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Sharer(facts_of_params(function)).stmt(function->body);
-  if (same_node(copy.body, function->body)) return function;
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Sharer(facts_of_params(function)).stmt(function->body));
 }
 
 }  // namespace relaxc

@@ -272,9 +272,7 @@ class Vectorizer final : public Rewriter {
 }  // namespace
 
 PrimFuncRef vectorize_loops(const PrimFuncRef& function) {
-  PrimFunc copy = *function;
-  copy.body = Vectorizer(facts_of_params(function)).stmt(function->body);
-  return make_prim_func(std::move(copy), function.span());
+  return with_body(function, Vectorizer(facts_of_params(function)).stmt(function->body));
 }
 
 }  // namespace relaxc

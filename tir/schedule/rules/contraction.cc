@@ -179,163 +179,221 @@ std::optional<ContractionTile> choose_panel_tile(const Block& block, const Targe
   return tile;
 }
 
-void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& chosen) {
-  ContractionTile tile = chosen;
-  Ref<Block> block = cast<Block>(sch.get(anchor));
-  Loops loop_of = loops_of_axes(sch, anchor);
+namespace {
 
-  Blocks behind = sch.merge_epilogue(anchor);
-  std::optional<int64_t> num_rows;
-  if (tile.has_rows) num_rows = as_int(block->iter_vars[tile.row_axis].domain.extent);
-  // One row of the operand without lanes.
-  int64_t row_bytes = dtype_of(operands_of(*block)[0]).bytes();
-  for (const IterVar& axis : block->iter_vars) {
-    if (axis.kind == IterKind::kReduce) row_bytes *= as_int(axis.domain.extent).value_or(1);
+// The loops and blocks of a contraction while its schedule is made. Outside stand the other axes, row blocks and column
+// tiles, which threads share; then row tiles, the reduction, and the tile inside.
+class ContractionSchedule {
+ public:
+  ContractionSchedule(Schedule& sch, BlockRV anchor, const ContractionTile& tile)
+      : sch_(sch), anchor_(std::move(anchor)), sum_(anchor_), tile_(tile), block_(cast<Block>(sch.get(anchor_))) {}
+
+  void run() {
+    loop_of_ = loops_of_axes(sch_, anchor_);
+    behind_ = sch_.merge_epilogue(anchor_);
+    if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
+    int64_t row_bytes = bytes_of_row();
+    sum_in_parts(row_bytes);
+    leave_room_for_bias();
+    panel_ = panel();
+    split_columns();
+    split_rows(row_bytes);
+    sort_loops();
+    split_reduction();
+    reorder();
+    take_result();
+    if (!reduce_.empty()) sch_.decompose_reduction(anchor_, reduce_.front());
+    if (!parts_.empty()) add_parts_up();
+    if (!tile_.intrin.empty()) sch_.tensorize(columns_[2], tile_.intrin, false);
+    share_out();
   }
+
+ private:
+  // Of the operand without lanes.
+  int64_t bytes_of_row() const {
+    int64_t bytes = dtype_of(operands_of(*block_)[0]).bytes();
+    for (const IterVar& axis : block_->iter_vars) {
+      if (axis.kind == IterKind::kReduce) bytes *= as_int(axis.domain.extent).value_or(1);
+    }
+    return bytes;
+  }
+
   // Each part of the reduction is a sum of its own, over a tile; those are added up, and the epilogue takes a panel's.
-  Loops parts;
-  BlockRV sum = anchor;
-  if (int64_t count = reduction_parts(*block, tile, num_rows, row_bytes); count > 1) {
-    if (behind.size() != 1) behind = {sch.cache_write(sum, 0, "global")};
-    parts = sch.split(loop_of.back(), {count, std::nullopt});
-    anchor = sch.rfactor(parts[0], 0);
-    block = cast<Block>(sch.get(anchor));
-    loop_of = loops_of_axes(sch, anchor);
-    ++tile.row_axis;
-    ++tile.column_axis;
+  void sum_in_parts(int64_t row_bytes) {
+    int64_t count = reduction_parts(*block_, tile_, num_rows_, row_bytes);
+    if (count <= 1) return;
+    if (behind_.size() != 1) behind_ = {sch_.cache_write(sum_, 0, "global")};
+    parts_ = sch_.split(loop_of_.back(), {count, std::nullopt});
+    anchor_ = sch_.rfactor(parts_[0], 0);
+    block_ = cast<Block>(sch_.get(anchor_));
+    loop_of_ = loops_of_axes(sch_, anchor_);
+    ++tile_.row_axis;
+    ++tile_.column_axis;
   }
+
   // A bias is loaded once for all row tiles: LLVM keeps its vectors in registers, at the cost of accumulators if all
   // are taken.
-  bool several_tiles = tile.has_rows && tile.rows > 1 && (!num_rows || *num_rows > tile.rows);
-  if (several_tiles && tile.panels == 2 && parts.empty() && behind.size() == 1 &&
-      has_bias(*cast<Block>(sch.get(behind[0]))))
-    --tile.rows;
-  int64_t tiles_in_block = 0;
-  if (tile.has_rows) {
-    auto num_columns = as_int(block->iter_vars[tile.column_axis].domain.extent);
-    int64_t num_panels = ceil_div(num_columns.value_or(1 << 30), tile.panels * tile.vectors * tile.lanes);
-    tiles_in_block = row_tiles_in_block(num_rows, num_panels, tile, row_bytes);
-  }
-  const VarRef& column_var = block->iter_vars[tile.column_axis].var;
-  // The operand with lanes: its panels are what the caches are to hold.
-  Buffer panel = operands_of(*block)[0]->buffer;
-  for (const Ref<BufferLoad>& load : operands_of(*block)) {
-    if (mentions(load->indices, column_var)) panel = load->buffer;
+  void leave_room_for_bias() {
+    bool several_tiles = tile_.has_rows && tile_.rows > 1 && (!num_rows_ || *num_rows_ > tile_.rows);
+    if (several_tiles && tile_.panels == 2 && parts_.empty() && behind_.size() == 1 &&
+        has_bias(*cast<Block>(sch_.get(behind_[0]))))
+      --tile_.rows;
   }
 
-  Loops columns = sch.split(loop_of[tile.column_axis], {std::nullopt, tile.vectors, tile.lanes});
-  Loops panels;
-  if (tile.panels > 1) {
-    panels = sch.split(columns[0], {std::nullopt, tile.panels});
-    columns[0] = panels[0];
+  // The operand with lanes: its panels are what the caches are to hold.
+  std::string panel() const {
+    std::vector<Ref<BufferLoad>> operands = operands_of(*block_);
+    for (const Ref<BufferLoad>& load : operands) {
+      if (mentions(load->indices, block_->iter_vars[tile_.column_axis].var)) return load->buffer->name;
+    }
+    return operands[0]->buffer->name;
   }
-  Loops rows, row_blocks;
-  if (tile.has_rows) {
-    LoopRV row_loop = loop_of[tile.row_axis];
+
+  void split_columns() {
+    columns_ = sch_.split(loop_of_[tile_.column_axis], {std::nullopt, tile_.vectors, tile_.lanes});
+    if (tile_.panels == 1) return;
+    panels_ = sch_.split(columns_[0], {std::nullopt, tile_.panels});
+    columns_[0] = panels_[0];
+  }
+
+  void split_rows(int64_t row_bytes) {
+    if (!tile_.has_rows) return;
+    auto num_columns = as_int(block_->iter_vars[tile_.column_axis].domain.extent);
+    int64_t num_panels = ceil_div(num_columns.value_or(1 << 30), tile_.panels * tile_.vectors * tile_.lanes);
+    int64_t tiles_in_block = row_tiles_in_block(num_rows_, num_panels, tile_, row_bytes);
+    LoopRV row_loop = loop_of_[tile_.row_axis];
     if (tiles_in_block > 0) {
-      row_blocks = sch.split(row_loop, {std::nullopt, tiles_in_block * tile.rows});
-      row_loop = row_blocks[1];
+      row_blocks_ = sch_.split(row_loop, {std::nullopt, tiles_in_block * tile_.rows});
+      row_loop = row_blocks_[1];
     }
-    rows = sch.split(row_loop, {std::nullopt, tile.rows});
+    rows_ = sch_.split(row_loop, {std::nullopt, tile_.rows});
   }
-  // Outside: the other axes, row blocks, column tiles, which threads share; row tiles; the reduction; inside: the tile.
+
   // Neighbouring row tiles share a panel of columns.
-  Loops outer, reduce;
-  for (size_t a = 0; a < loop_of.size(); ++a) {
-    bool is_other = a != tile.column_axis && !(tile.has_rows && a == tile.row_axis);
-    if (block->iter_vars[a].kind == IterKind::kReduce) {
-      reduce.push_back(loop_of[a]);
-    } else if (is_other && (parts.empty() || a > 0)) {
-      outer.push_back(loop_of[a]);
+  void sort_loops() {
+    for (size_t a = 0; a < loop_of_.size(); ++a) {
+      bool is_other = a != tile_.column_axis && !(tile_.has_rows && a == tile_.row_axis);
+      if (block_->iter_vars[a].kind == IterKind::kReduce) {
+        reduce_.push_back(loop_of_[a]);
+      } else if (is_other && (parts_.empty() || a > 0)) {
+        shared_.push_back(loop_of_[a]);
+      }
     }
+    if (!row_blocks_.empty()) shared_.push_back(row_blocks_[0]);
+    shared_.push_back(columns_[0]);
+    outer_ = shared_;
+    if (!parts_.empty()) outer_.push_back(parts_[0]);
+    if (tile_.has_rows) outer_.push_back(rows_[0]);
   }
-  if (!row_blocks.empty()) outer.push_back(row_blocks[0]);
-  outer.push_back(columns[0]);
-  const Loops shared = outer;
-  if (!parts.empty()) outer.push_back(parts[0]);
-  if (tile.has_rows) outer.push_back(rows[0]);
-  Loops order = outer;
+
   // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
   // registers for loads ahead.
-  auto depth = as_int(block->iter_vars.back().domain.extent);
-  Loops steps, group;
-  if (tile.group > 1) {
-    group = sch.split(reduce.back(), {std::nullopt, tile.group});
-    reduce.back() = group[0];
-    group.erase(group.begin());
-    depth = *depth / tile.group;
+  void split_reduction() {
+    auto depth = as_int(block_->iter_vars.back().domain.extent);
+    if (tile_.group > 1) {
+      group_ = sch_.split(reduce_.back(), {std::nullopt, tile_.group});
+      reduce_.back() = group_[0];
+      group_.erase(group_.begin());
+      depth = *depth / tile_.group;
+    }
+    if (is_panel_used_once() || !depth || block_->iter_vars.back().kind != IterKind::kReduce) return;
+    for (int step : {tile_.panels > 1 || tile_.vectors > 2 ? 4 : 8, 4, 2}) {
+      if (*depth % step != 0 || *depth == step) continue;
+      steps_ = sch_.split(reduce_.back(), {std::nullopt, step});
+      reduce_.back() = steps_[0];
+      reduce_.push_back(steps_[1]);
+      return;
+    }
   }
-  // One that reads a panel once waits for memory and needs none.
-  bool used_once = !tile.has_rows || (num_rows && *num_rows <= tile.rows);
-  for (int step : {tile.panels > 1 || tile.vectors > 2 ? 4 : 8, 4, 2}) {
-    if (used_once || !steps.empty() || !depth || *depth % step != 0 || *depth == step) continue;
-    if (block->iter_vars.back().kind != IterKind::kReduce) continue;
-    steps = sch.split(reduce.back(), {std::nullopt, step});
-    reduce.back() = steps[0];
-    reduce.push_back(steps[1]);
+  // One that reads a panel once waits for memory.
+  bool is_panel_used_once() const { return !tile_.has_rows || (num_rows_ && *num_rows_ <= tile_.rows); }
+
+  void reorder() {
+    Loops order = outer_;
+    order.insert(order.end(), reduce_.begin(), reduce_.end());
+    if (tile_.has_rows) order.push_back(rows_[1]);
+    if (!panels_.empty()) order.push_back(panels_[1]);
+    order.insert(order.end(), {columns_[1], columns_[2]});
+    order.insert(order.end(), group_.begin(), group_.end());
+    sch_.reorder(order);
+    if (!steps_.empty()) sch_.unroll(steps_[1]);
+    if (!panels_.empty()) sch_.unroll(panels_[1]);
+    if (tile_.has_rows && !num_rows_) sch_.annotate(rows_[0], "exact_tails", true);
   }
-  order.insert(order.end(), reduce.begin(), reduce.end());
-  if (tile.has_rows) order.push_back(rows[1]);
-  if (!panels.empty()) order.push_back(panels[1]);
-  order.insert(order.end(), {columns[1], columns[2]});
-  order.insert(order.end(), group.begin(), group.end());
-  sch.reorder(order);
-  if (!steps.empty()) sch.unroll(steps[1]);
-  if (!panels.empty()) sch.unroll(panels[1]);
-  if (tile.has_rows && !num_rows) sch.annotate(rows[0], "exact_tails", true);
-  auto in_registers = [&](const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
-    if (row) sch.unroll(*row);
-    sch.unroll(vector);
-    if (tile.lanes > 1) sch.vectorize(lane);
-  };
 
   // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
   // the sum of parts, takes it from there.
-  if (behind.size() != 1) behind = {sch.cache_write(anchor, 0, "local")};
-  const BlockRV taker = parts.empty() ? behind[0] : sum;
-  sch.reverse_compute_at(taker, outer.back(), true);
-  Loops inner = sch.get_loops(taker);
-  inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer.size()));
-  // Its loops follow its axes, which are the anchor's spatial ones.
-  size_t column = 0, row = 0, spatial = 0;
-  for (size_t a = 0; a < block->iter_vars.size(); ++a) {
-    if (block->iter_vars[a].kind != IterKind::kSpatial) continue;
-    if (a == tile.column_axis) column = spatial;
-    if (tile.has_rows && a == tile.row_axis) row = spatial;
-    ++spatial;
-  }
-  if (inner.size() == spatial) {
-    LoopRV row_loop = inner[row];
-    Loops parts = sch.split(inner[column], {std::nullopt, tile.vectors, tile.lanes});
-    sch.unroll(parts[0]);
-    Loops inside;
-    for (size_t d = 0; d < spatial; ++d) {
-      if (d != column && !(tile.has_rows && d == row)) inside.push_back(inner[d]);
+  void take_result() {
+    if (behind_.size() != 1) behind_ = {sch_.cache_write(anchor_, 0, "local")};
+    const BlockRV taker = parts_.empty() ? behind_[0] : sum_;
+    sch_.reverse_compute_at(taker, outer_.back(), true);
+    Loops inner = sch_.get_loops(taker);
+    inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer_.size()));
+    // Its loops follow its axes, which are the anchor's spatial ones.
+    size_t column = 0, row = 0, spatial = 0;
+    for (size_t a = 0; a < block_->iter_vars.size(); ++a) {
+      if (block_->iter_vars[a].kind != IterKind::kSpatial) continue;
+      if (a == tile_.column_axis) column = spatial;
+      if (tile_.has_rows && a == tile_.row_axis) row = spatial;
+      ++spatial;
     }
-    if (tile.has_rows) inside.push_back(row_loop);
-    inside.insert(inside.end(), parts.begin(), parts.end());
-    if (inside.size() > 1) sch.reorder(inside);
-    in_registers(tile.has_rows ? &row_loop : nullptr, parts[1], parts[2]);
+    if (inner.size() == spatial) {
+      LoopRV row_loop = inner[row];
+      Loops vectors = sch_.split(inner[column], {std::nullopt, tile_.vectors, tile_.lanes});
+      sch_.unroll(vectors[0]);
+      Loops inside;
+      for (size_t d = 0; d < spatial; ++d) {
+        if (d != column && !(tile_.has_rows && d == row)) inside.push_back(inner[d]);
+      }
+      if (tile_.has_rows) inside.push_back(row_loop);
+      inside.insert(inside.end(), vectors.begin(), vectors.end());
+      if (inside.size() > 1) sch_.reorder(inside);
+      keep_in_registers(tile_.has_rows ? &row_loop : nullptr, vectors[1], vectors[2]);
+    }
+    keep_in_registers(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
   }
-  in_registers(tile.has_rows ? &rows[1] : nullptr, columns[1], columns[2]);
-  if (!reduce.empty()) sch.decompose_reduction(anchor, reduce.front());
-  if (!parts.empty()) {
-    sch.decompose_reduction(sum, parts[0]);
-    sch.reverse_compute_at(behind[0], columns[0], true);
-    Loops lanes = sch.split(sch.get_loops(behind[0]).back(), {std::nullopt, tile.lanes});
-    if (tile.lanes > 1) sch.vectorize(lanes[1]);
+  void keep_in_registers(const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
+    if (row) sch_.unroll(*row);
+    sch_.unroll(vector);
+    if (tile_.lanes > 1) sch_.vectorize(lane);
   }
-  if (!tile.intrin.empty()) sch.tensorize(columns[2], tile.intrin, false);
-  LoopRV parallel = shared.size() > 1 ? sch.fuse(shared) : shared[0];
-  // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
-  if (used_once && !reduce.empty()) {
-    sch.annotate(reduce[0], "prefetch_ahead", AttrList{panel->name, tile.has_rows ? 64 : 16});
-  } else {
-    sch.annotate(parts.empty() ? parallel : parts[0], "prefetch", AttrList{panel->name});
+
+  void add_parts_up() {
+    sch_.decompose_reduction(sum_, parts_[0]);
+    sch_.reverse_compute_at(behind_[0], columns_[0], true);
+    Loops lanes = sch_.split(sch_.get_loops(behind_[0]).back(), {std::nullopt, tile_.lanes});
+    if (tile_.lanes > 1) sch_.vectorize(lanes[1]);
   }
-  // The row loop has its tails; full blocks apart would only double the code.
-  if (tile.has_rows && !num_rows) sch.annotate(parallel, "keep_whole", true);
-  sch.parallel(parallel);
+
+  void share_out() {
+    LoopRV parallel = shared_.size() > 1 ? sch_.fuse(shared_) : shared_[0];
+    // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
+    if (is_panel_used_once() && !reduce_.empty()) {
+      sch_.annotate(reduce_[0], "prefetch_ahead", AttrList{panel_, tile_.has_rows ? 64 : 16});
+    } else {
+      sch_.annotate(parts_.empty() ? parallel : parts_[0], "prefetch", AttrList{panel_});
+    }
+    // The row loop has its tails; full blocks apart would only double the code.
+    if (tile_.has_rows && !num_rows_) sch_.annotate(parallel, "keep_whole", true);
+    sch_.parallel(parallel);
+  }
+
+  Schedule& sch_;
+  BlockRV anchor_, sum_;  // the block that multiplies, and the one that has the whole sum
+  ContractionTile tile_;
+  Ref<Block> block_;  // the anchor as it was before its loops were split
+  std::optional<int64_t> num_rows_;
+  std::string panel_;
+  Blocks behind_;                                                       // what follows the sum
+  Loops loop_of_;                                                       // by axis
+  Loops columns_, panels_, row_blocks_, rows_, parts_, group_, steps_;  // as they were split, outermost first
+  Loops shared_, outer_, reduce_;  // among threads; around the reduction; the reduction
+};
+
+}  // namespace
+
+void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& tile) {
+  ContractionSchedule(sch, std::move(anchor), tile).run();
 }
 
 std::optional<ContractionTile> prepare_panels(Schedule& sch, const BlockRV& anchor, const Target& target) {
