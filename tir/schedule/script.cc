@@ -1,5 +1,3 @@
-// Schedules as text. Above 600 lines: one interpreter over one state of names; what a file declares (intrinsics, rules)
-// could move to a file of its own.
 #include "tir/schedule/script.h"
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "tir/scalable.h"
+#include "tir/schedule/script_intrins.h"
 
 namespace relaxc {
 
@@ -475,86 +474,6 @@ std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& f
   }
 }
 
-// ---- Intrinsics of a file
-
-bool has_decorator(const Line& line, std::string_view text) {
-  return std::any_of(line.decorators.begin(), line.decorators.end(), [&](const Syntax* decorator) {
-    const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
-    return name->kind == SyntaxKind::kAttribute && name->text == text;
-  });
-}
-bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
-// Of a module that schedules stand beside.
-bool is_of_module(const Line& line) {
-  return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
-}
-// S.intrin("name", description, implementation), or TensorIntrin.register(...).
-bool is_intrin(const Line& line) {
-  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
-  const Syntax& callee = *line.value->children[0];
-  return callee.kind == SyntaxKind::kAttribute && (callee.text == "intrin" || callee.text == "register");
-}
-uint32_t first_line(const Line& line) {
-  uint32_t result = line.line;
-  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
-  return result;
-}
-
-// The file's tensor programs and nothing else, at their lines.
-std::string only_programs(std::string_view text, const Lines& lines) {
-  std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
-  for (size_t i = 0; i < lines.size(); ++i) {
-    uint32_t end = i + 1 < lines.size() ? first_line(*lines[i + 1]) : std::numeric_limits<uint32_t>::max();
-    if (is_prim_func(*lines[i])) kept.emplace_back(first_line(*lines[i]), end);
-  }
-  std::string result;
-  size_t at = 0, range = 0;
-  for (uint32_t number = 1; at < text.size(); ++number) {
-    size_t end = std::min(text.find('\n', at), text.size());
-    while (range < kept.size() && number >= kept[range].second) ++range;
-    if (range < kept.size() && number >= kept[range].first) result += text.substr(at, end - at);
-    result += '\n';
-    at = end + 1;
-  }
-  return result;
-}
-
-std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
-                                                  const std::string& filename, Diagnostics& diagnostics) {
-  auto table = std::make_shared<TensorIntrins>();
-  if (std::none_of(lines.begin(), lines.end(), [](const Line* line) { return is_intrin(*line); })) return table;
-  OpTable no_operators({});
-  Diagnostics in_programs;
-  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
-  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
-  if (in_programs.has_errors()) return table;
-  for (const Line* line : lines) {
-    if (!is_intrin(*line)) continue;
-    const Syntax& call = *line->value;
-    Span span{origin, call.line, call.column, call.length};
-    std::string error, name;
-    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
-    if (fits) name = text::unquote(call.children[1]->text, error);
-    std::vector<PrimFuncRef> programs;
-    for (size_t i = 2; fits && i < 4; ++i) {
-      auto it = module.functions.find(std::string(call.children[i]->text));
-      if (call.children[i]->kind == SyntaxKind::kName && it != module.functions.end() && it->second.is<PrimFunc>())
-        programs.push_back(cast<PrimFunc>(it->second));
-    }
-    if (programs.size() != 2 || !error.empty()) {
-      diagnostics.error(
-          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
-      continue;
-    }
-    try {
-      table->add({name, programs[0], programs[1]});
-    } catch (const CompileError& problem) {
-      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
-    }
-  }
-  return table;
-}
-
 }  // namespace
 
 void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
@@ -587,8 +506,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
   std::shared_ptr<const TensorIntrins> intrins = read_intrins(file->origin, file->lines, filename, diagnostics);
   Lines loose;
   for (const Line* line : file->lines) {
-    if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line)) continue;
-    if (is_of_module(*line)) continue;
+    if (line->kind == LineKind::kImport || declares_intrin(*line) || is_of_module(*line)) continue;
     if (line->kind != LineKind::kFunction) {
       loose.push_back(line);
       continue;

@@ -1,0 +1,208 @@
+// Programs that no operator of networks is lowered to, as a user may write them: blocks that meet at elements, that
+// write what others read before, that see windows of buffers.
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
+#include "tests/schedule/programs.h"
+
+namespace relaxc::test {
+
+namespace {
+
+constexpr const char* kPrograms = R"(
+@T.prim_func(private=True)
+def smoothed_in_place(x: T.handle, z: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n + 2,))
+    Z = T.match_buffer(z, (n,))
+    B = T.alloc_buffer((n + 2,))
+    for i in range(n + 2):
+        with T.block("B"):
+            vi = T.axis.spatial(n + 2, i)
+            B[vi] = X[vi] * T.float32(2)
+    for i in range(n):
+        with T.block("smooth"):
+            vi = T.axis.spatial(n, i)
+            B[vi + 1] = B[vi + 2] - B[vi + 1]
+    for i in range(n):
+        with T.block("Z"):
+            vi = T.axis.spatial(n, i)
+            Z[vi] = B[vi + 1] + T.float32(1)
+
+@T.prim_func(private=True)
+def recurrence(x: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Z = T.match_buffer(z, (n, m))
+    H = T.alloc_buffer((n, m))
+    Y = T.alloc_buffer((n, m))
+    for i, j in T.grid(n, m):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] + T.float32(1)
+    for i, j in T.grid(n, m):
+        with T.block("H"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            H[vi, vj] = Y[vi, vj] - T.if_then_else(0 < vi, H[vi - 1, vj], T.float32(0))
+    for i, j in T.grid(n, m):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = H[vi, vj] * T.float32(0.5)
+
+@T.prim_func(private=True)
+def histogram(x: T.handle, w: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n,), "int64")
+    W = T.match_buffer(w, (m,), "int32")
+    Z = T.match_buffer(z, (m,), "int32")
+    H = T.alloc_buffer((m,), "int32")
+    for j in range(m):
+        with T.block("clear"):
+            vj = T.axis.spatial(m, j)
+            H[vj] = W[vj]
+    for i in range(n):
+        with T.block("count"):
+            vi = T.axis.spatial(n, i)
+            H[T.max(T.min(X[vi], m - 1), T.int64(0))] = H[T.max(T.min(X[vi], m - 1), T.int64(0))] + 1
+    for j in range(m):
+        with T.block("Z"):
+            vj = T.axis.spatial(m, j)
+            Z[vj] = H[vj] * 2
+
+@T.prim_func(private=True)
+def scatter_last(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n,), "int64")
+    Y = T.match_buffer(y, (n, m))
+    Z = T.match_buffer(z, (n, m))
+    for i, j in T.grid(n, m):
+        with T.block("zero"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = T.float32(0)
+    for i, j in T.grid(n, m):
+        with T.block("scatter"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[T.max(T.min(X[vi], n - 1), T.int64(0)), vj] = Y[vi, vj]
+
+@T.prim_func(private=True)
+def overwritten(x: T.handle, z: T.handle, w: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Z = T.match_buffer(z, (n, m))
+    W = T.match_buffer(w, (n, m))
+    B = T.alloc_buffer((n, m))
+    for i, j in T.grid(n, m):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            W[vi, vj] = X[vi, vj]
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = W[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, m):
+        with T.block("again"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            W[vi, vj] = W[vi, vj] + T.float32(1)
+    for i, j in T.grid(n, m):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = B[vi, vj] - W[vi, vj]
+
+@T.prim_func(private=True)
+def strided_windows(x: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (2 * n, 4 * m))
+    Z = T.match_buffer(z, (n, m))
+    B = T.alloc_buffer((2 * n, 4 * m))
+    for i, j in T.grid(2 * n, 4 * m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = X[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, m):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(B[2 * vi:2 * vi + 2, 4 * vj:4 * vj + 4])
+            T.writes(Z[vi, vj])
+            s0 = T.int64()
+            s1 = T.int64()
+            window = T.match_buffer(B[2 * vi:2 * vi + 2, 4 * vj:4 * vj + 4], (2, 4), strides=(s0, s1), offset_factor=1)
+            Z[vi, vj] = window[0, 0] - window[1, 3] + window[1, 1]
+
+@T.prim_func(private=True)
+def guarded_sum(x: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Z = T.match_buffer(z, (n,))
+    S = T.alloc_buffer((n,))
+    for i, k in T.grid(n, m):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(1)
+            if T.float32(0) < X[vi, vk]:
+                S[vi] = S[vi] + X[vi, vk]
+    for i in range(n):
+        with T.block("Z"):
+            vi = T.axis.spatial(n, i)
+            Z[vi] = S[vi] * T.float32(2)
+
+@T.prim_func(private=True)
+def added_to(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m))
+    Y = T.match_buffer(y, (m, n))
+    Z = T.match_buffer(z, (n, m))
+    for i, j in T.grid(n, m):
+        with T.block("start"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = X[vi, vj]
+    for i, j, k in T.grid(n, m, T.int64(3)):
+        with T.block("add"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            Z[vi, vj] = Z[vi, vj] + Y[vj, vi]
+    for i, j in T.grid(n, m):
+        with T.block("scale"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = Z[vi, vj] * T.float32(0.5)
+
+@T.prim_func(private=True)
+def triangle(x: T.handle, z: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n, n))
+    Z = T.match_buffer(z, (n, n))
+    L = T.alloc_buffer((n, n))
+    for i, j in T.grid(n, n):
+        with T.block("L"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            L[vi, vj] = T.float32(0)
+    for i, j in T.grid(n, n):
+        with T.block("lower"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(j <= i)
+            L[vi, vj] = X[vi, vj] + T.float32(1)
+    for i, j in T.grid(n, n):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = L[vi, vj] - L[vj, vi]
+)";
+
+}  // namespace
+
+const IRModule& written_programs() {
+  static const IRModule module = [] {
+    Diagnostics diagnostics;
+    IRModule result = parse_module(kPrograms, "programs_written.cc", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    return result;
+  }();
+  return module;
+}
+
+}  // namespace relaxc::test
