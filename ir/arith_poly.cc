@@ -36,6 +36,12 @@ int compare_atoms(const Expr& a, const Expr& b) {
     if (dtype_of(a) != dtype_of(b)) return to_string(dtype_of(a)).compare(to_string(dtype_of(b)));
     return compare_atoms(x->value, b.as<Cast>()->value);
   }
+  if (const Select* x = a.as<Select>()) {
+    const Select* y = b.as<Select>();
+    if (int order = compare_atoms(x->condition, y->condition)) return order;
+    if (int order = compare_atoms(x->a, y->a)) return order;
+    return compare_atoms(x->b, y->b);
+  }
   if (const Call* x = a.as<Call>()) {
     const Call* y = b.as<Call>();
     if (int order = op_name(a).compare(op_name(b))) return order;

@@ -140,6 +140,7 @@ class Collector {
       access.path.push_back({.id = ++ids_, .loop = cast<For>(each)});
       index = lanes->base + lane * lanes->stride;
     }
+    for (Expr& index : access.indices) index = cast_to(index, kInt64);
     memory.accesses.push_back(std::move(access));
   }
 

@@ -55,24 +55,25 @@ class InitNest {
     dropped_.insert(loop.var.get());
     first_.emplace(loop.var.get(), substitute(loop.min, first_));
   }
-  // Whether a spatial axis of a block inside depends on the loop.
+  // Whether only spatial axes of blocks inside depend on the loop.
   static bool is_spatial(const For& loop) {
-    bool found = false;
+    bool found = false, reduces = false;
     walk(loop.body, [&](const Block& block) {
       for (const IterVar& axis : block.iter_vars) {
-        found = found || (axis.kind != IterKind::kReduce && mentions_any(axis.value, {loop.var.get()}));
+        if (mentions_any(axis.value, {loop.var.get()})) (axis.kind == IterKind::kReduce ? reduces : found) = true;
       }
     });
-    return found;
+    return found && !reduces;
   }
   // The block's init at its spatial position, when its reduce axes depend on the empty loop (one that drives nothing
-  // leaves out all of the block) and its spatial ones on none that is dropped. Where loops around drive reduce axes,
-  // too, only at the place of the first iteration: others may have added something by then.
+  // leaves out all of the block) and its spatial ones on none that is dropped, or on those alone. Where loops around
+  // drive reduce axes, too, only at the place of the first iteration: others may have added something by then.
   std::optional<Stmt> init_of(const Block& block) {
     if (!block.init) return std::nullopt;
     bool reduces = false;
     VarMap axes;
     std::vector<Expr> conditions;
+    std::vector<std::pair<VarRef, Expr>> whole;
     for (const IterVar& axis : block.iter_vars) {
       bool dropped = mentions_any(axis.value, dropped_);
       if (axis.kind == IterKind::kReduce) {
@@ -80,13 +81,19 @@ class InitNest {
         Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
         if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
-        return std::nullopt;
+        // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it.
+        bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
+        if (!is_alone || mentions_any(axis.domain.extent, dropped_)) return std::nullopt;
+        VarRef var = make_var(axis.var->name, axis.var.type());
+        axes.emplace(axis.var.get(), axis.domain.min + var);
+        whole.emplace_back(var, axis.domain.extent);
       } else {
         axes.emplace(axis.var.get(), axis.value);
       }
     }
     if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
     Stmt init = instantiate(*block.init, axes);
+    for (const auto& [var, extent] : whole) init = loop(var, extent, init);
     if (block.predicate && !mentions_any(*block.predicate, dropped_)) conditions.push_back(*block.predicate);
     for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});
     return init;

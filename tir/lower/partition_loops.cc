@@ -160,7 +160,10 @@ class CutFinder {
       digit = node;
       return false;
     });
-    if (!digit) return std::nullopt;
+    bool turns_inside = digit && std::any_of(running_.begin(), running_.end(), [&](const auto& inner) {
+                          return mentions(*digit, std::unordered_set<const NodeHeader*>{inner.first});
+                        });
+    if (!digit || turns_inside) return std::nullopt;
     VarRef each = make_dim("digit");
     Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
       return structural_equal(node, *digit) ? std::optional<Expr>(each) : std::nullopt;
@@ -458,6 +461,9 @@ class Partitioner {
       if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
     }
     if (cuts.empty()) return std::nullopt;
+    std::unordered_map<const NodeHeader*, Expr> fails;
+    for (const Cut& cut : cuts) fails.emplace(cut.condition.get(), bool_imm(false));
+    if (!does_nothing(simplify(Replacer(fails).stmt(loop.body), facts_))) return std::nullopt;
     int64_t tile = -cuts[0].scale;
     Expr rows = cuts[0].best + 1;  // of the whole loop; cuts[0].end full tiles
     bool parallel = loop.kind == ForKind::kParallel;

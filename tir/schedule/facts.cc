@@ -28,7 +28,12 @@ void widen_domains(TreeNode* block) {
 bool is_partial(const TreeNode* block) {
   if (block->block->predicate) return true;
   const Analyzer& facts = block->tree->facts;
-  RunningVars vars = running(loops_above(block));
+  std::vector<TreeNode*> loops = loops_above(block);
+  // Of a nest that is no box (a triangle) the axes go through their domains, but not through all of their pairs.
+  for (const TreeNode* at : loops) {
+    if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
+  }
+  RunningVars vars = running(loops);
   for (const IterVar& axis : block->block->iter_vars) {
     auto bounds = bounds_over(axis.value, vars, facts);
     const Range& domain = axis.domain;
@@ -105,7 +110,7 @@ void find_facts(Tree& tree) {
   }
   find_carried_between_blocks(tree);
   for (TreeNode* block : tree.blocks()) {
-    if (block->is_leaf_block()) block->carried = block->carried || shares_elements(block);
+    if (block != tree.root()) block->carried = block->carried || shares_elements(block);
   }
 }
 

@@ -239,6 +239,7 @@ class Writes {
       counters.push_back({loop->var, {loop->min, loop->extent}});
       return add_stores(loop->body, counters);
     }
+    if (s.is<Bind>()) return true;  // reads at most
     const BufferStore* store = s.as<BufferStore>();
     if (!store || store->predicate) return false;
     if (!same_node(store->buffer, buffer_)) return true;

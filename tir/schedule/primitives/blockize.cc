@@ -112,6 +112,10 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   if (top->is_loop()) step.require(has_other_statements(top), top);
   std::vector<TreeNode*> loops = loops_above(inner), inside;
   for (TreeNode* at = inner; at != top; at = at->parent) inside.insert(inside.begin(), at->parent);
+  for (TreeNode* at : inside) {
+    if (mentions_any(at->loop->min, inside) || mentions_any(at->loop->extent, inside))
+      step.refuse({at}, fmt::format("the extent of loop '{}' depends on another loop", at->loop->var->name));
+  }
   std::vector<Expr> values;
   for (const IterVar& axis : inner->block->iter_vars) values.push_back(axis.value);
   std::string why;

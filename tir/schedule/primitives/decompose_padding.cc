@@ -40,7 +40,7 @@ BlockRV Schedule::decompose_padding(BlockRV block_rv, LoopRV loop_rv) {
     const For& old = *at->loop;
     fill_loops.push_back(tree.new_loop(old.var->name + "_pad", substitute(old.extent, vars), old.kind));
     fill_loops.back()->loop->thread = old.thread;
-    vars.emplace(old.var.get(), fill_loops.back()->loop->var);
+    vars.emplace(old.var.get(), tree.facts.simplify(substitute(old.min, vars) + fill_loops.back()->loop->var));
   }
   std::vector<IterVar> axes;
   for (const IterVar& axis : block->block->iter_vars) {
