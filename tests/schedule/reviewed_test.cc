@@ -1,0 +1,166 @@
+// Schedules that reviewers found to change results, or programs to be taken for what they are not.
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "tests/schedule/chains.h"
+#include "tir/schedule/script.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+struct Reviewed {
+  const char* what;
+  const char* program;
+  const char* steps;
+  const char* refusal;  // empty: the result stays as it is
+};
+
+constexpr const char* kTriangle = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n, n))
+    C = T.match_buffer(c, (n,))
+    B = T.alloc_buffer((n,))
+    for i in range(n):
+        with T.block("start"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = T.float32(0)
+    for i in range(n):
+        for j in range(i + 1):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                B[vi] = B[vi] + A[vi, vj]
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = B[vi] * T.float32(2)
+)";
+constexpr const char* kNestedScan = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n, m))
+    for i in range(n):
+        with T.block("row"):
+            vi = T.axis.spatial(n, i)
+            for j in range(m):
+                with T.block("C"):
+                    vj = T.axis.spatial(m, j)
+                    C[vi, vj] = A[vi, vj] - T.if_then_else(0 < vi, C[vi - 1, vj], T.float32(0))
+)";
+constexpr const char* kProduct = R"(@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    k = T.int64()
+    A = T.match_buffer(a, (n, k))
+    B = T.match_buffer(b, (k, m))
+    C = T.match_buffer(c, (n, m))
+    for i, j, l in T.grid(n, m, k):
+        with T.block("C"):
+            vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
+)";
+
+constexpr Reviewed kReviewed[] = {
+    {"a digit that a loop inside turns", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n, m))
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] * T.float32(2)
+)",
+     R"(i, j = sch.get_loops("C")
+j0, j1 = sch.split(j, [None, 5])
+f0, f1 = sch.split(sch.fuse(i, j0), [None, 8])
+sch.parallel(f0))",
+     ""},
+    {"exact tails where the rest does something", R"(@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (m,))
+    B = T.match_buffer(b, (n,))
+    C = T.match_buffer(c, (4 * n,))
+    for i in range(4 * n):
+        with T.block("C"):
+            vi = T.axis.spatial(4 * n, i)
+            C[vi] = T.if_then_else(vi < m, A[T.min(vi, m - 1)], B[vi // 4])
+)",
+     R"(i0, i1 = sch.split(sch.get_loops("C")[0], [None, 4])
+sch.annotate(i0, "exact_tails", True))",
+     ""},
+    {"padding of a loop that begins elsewhere", R"(@T.prim_func
+def main(A: T.Buffer((30,), "float32"), C: T.Buffer((26,), "float32")):
+    for i in range(4, 30):
+        with T.block("C"):
+            vi = T.axis.spatial(26, i - 4)
+            C[vi] = T.if_then_else(vi < 20, A[vi + 3], T.float32(0))
+)",
+     R"(sch.decompose_padding("C", sch.get_loops("C")[0]))", ""},
+    {"indices of several widths", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n,))
+    C = T.match_buffer(c, (n, 2))
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi, 0] = A[vi]
+            C[vi, 1] = A[vi] + T.float32(1)
+)",
+     R"(copy = sch.cache_write("C", 0, "local")
+sch.reverse_compute_at(copy, sch.get_loops("C")[0]))",
+     ""},
+    {"a fused loop that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
+sch.fuse(j, l))",
+     ""},
+    {"a fused loop in parts that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
+sch.split(sch.fuse(i, j, l), [None, 8]))",
+     ""},
+    {"a triangle is no box", kTriangle, R"(sch.compute_at("B", sch.get_loops("C")[0]))", "not over all"},
+    {"a triangle has no other axes", kTriangle, R"(sch.transform_block_layout("B", lambda i, j: (j, i)))",
+     "not over all"},
+    {"blocks in blocks that read what others made", kNestedScan, R"(sch.parallel(sch.get_loops("row")[0]))",
+     "an earlier iteration made"},
+};
+
+}  // namespace
+
+TEST_CASE("schedules that reviewers tried", "[schedule]") {
+  const std::vector<std::map<std::string, int64_t>> kSizes = {{{"n", 3}, {"m", 5}, {"k", 0}},
+                                                              {{"n", 7}, {"m", 16}, {"k", 4}},
+                                                              {{"n", 16}, {"m", 33}, {"k", 9}},
+                                                              {{"n", 1}, {"m", 1}, {"k", 1}}};
+  for (const Reviewed& row : kReviewed) {
+    CAPTURE(row.what);
+    Diagnostics diagnostics;
+    IRModule module = parse_module(row.program, "program.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    Schedule schedule(module.prim_func("main"), {.show_program = false});
+    std::string refusal;
+    try {
+      run_schedule_text(schedule, row.steps, "steps.py");
+    } catch (const CompileError& error) {
+      refusal = error.what();
+    }
+    INFO(refusal);
+    if (*row.refusal) {
+      CHECK(refusal.find(row.refusal) != std::string::npos);
+      continue;
+    }
+    CHECK(refusal.empty());
+    CHECK(compare_programs(module.prim_func("main"), schedule.function(), kSizes, 1, {.compile = true}) == "");
+  }
+}
+
+}  // namespace relaxc::test
