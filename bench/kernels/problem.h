@@ -30,8 +30,8 @@ struct Problem {
 // Every problem of the benchmark.
 std::vector<Problem> problems();
 
-// A module whose main(x, w) or main(x, w, b) computes the problem. Images are as inside of a network that relaxc lays out
-// (passes/block_channels.cc): channels in blocks of that many, the last one padded; pictures are as they are.
+// A module whose main(x, w) or main(x, w, b) computes the problem. Images are as inside of a network that relaxc lays
+// out (passes/block_channels.cc): channels in blocks of that many, the last one padded; pictures are as they are.
 std::string module_text(const Problem& problem, int64_t block);
 
 struct Data {
