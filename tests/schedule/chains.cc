@@ -341,30 +341,6 @@ std::string compare(const Data& expected, const Data& got) {
   return "";
 }
 
-}  // namespace
-
-void apply_random_chain(Schedule& schedule, int length, uint32_t seed) {
-  Chain chain(schedule, seed);
-  for (int tries = 0; tries < 3 * length && chain.steps() < length; ++tries) {
-    try {
-      chain.step();
-    } catch (const CompileError&) {
-    }
-  }
-}
-
-bool runs_here(const PrimFuncRef& function) {
-  try {
-    codegen::CompiledKernel kernel(lower_program(function));
-    return true;
-  } catch (const CompileError& error) {
-    if (error.kind() != ErrorKind::kUnsupported) throw;
-    return false;
-  }
-}
-
-namespace {
-
 std::string compare_for(const PrimFuncRef& original, const PrimFuncRef& scheduled, const PrimFuncRef& lowered,
                         const std::optional<codegen::CompiledKernel>& kernel,
                         const std::map<std::string, int64_t>& dims, uint32_t seed, const InterpretOptions& machine) {
@@ -390,6 +366,26 @@ std::string compare_for(const PrimFuncRef& original, const PrimFuncRef& schedule
 }
 
 }  // namespace
+
+void apply_random_chain(Schedule& schedule, int length, uint32_t seed) {
+  Chain chain(schedule, seed);
+  for (int tries = 0; tries < 3 * length && chain.steps() < length; ++tries) {
+    try {
+      chain.step();
+    } catch (const CompileError&) {
+    }
+  }
+}
+
+bool runs_here(const PrimFuncRef& function) {
+  try {
+    codegen::CompiledKernel kernel(lower_program(function));
+    return true;
+  } catch (const CompileError& error) {
+    if (error.kind() != ErrorKind::kUnsupported) throw;
+    return false;
+  }
+}
 
 std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& scheduled,
                              const std::vector<std::map<std::string, int64_t>>& sizes, uint32_t seed,

@@ -127,6 +127,22 @@ sch.fuse(j, l))",
     {"a fused loop in parts that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
 sch.split(sch.fuse(i, j, l), [None, 8]))",
      ""},
+    {"an aligned buffer without elements", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    k = T.int64()
+    A = T.match_buffer(a, (k, k))
+    C = T.match_buffer(c, (k, k))
+    B = T.alloc_buffer((k, k))
+    for i, j in T.grid(k, k):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(k, k):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vj, vi]
+)",
+     R"(sch.storage_align("B", 0, 0, 8, 3))", ""},
     {"a triangle is no box", kTriangle, R"(sch.compute_at("B", sch.get_loops("C")[0]))", "not over all"},
     {"a triangle has no other axes", kTriangle, R"(sch.transform_block_layout("B", lambda i, j: (j, i)))",
      "not over all"},

@@ -33,7 +33,8 @@ PrimFuncRef align_storage(const PrimFuncRef& function);
 // iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function);
 // Allocated buffers move to the innermost loop of which each iteration fills them for itself, and shrink to what one
-// iteration touches. A parallel loop whose iterations would share memory that only they use becomes serial.
+// iteration touches. What has strides moves as a whole. A parallel loop whose iterations would share memory that only
+// they use becomes serial.
 PrimFuncRef compact_buffers(const PrimFuncRef& function);
 // Buffers that blocks want twice ({"double_buffer_scope": position among the writes}) and that now belong to a serial
 // loop's iterations: the next iteration's contents are made before this one's are used. A buffer that anything but one
@@ -43,8 +44,8 @@ PrimFuncRef double_buffer(const PrimFuncRef& function);
 // them: head, interior and tail. A parallel loop gets a branch between interior and the rest, one over fused loops
 // between full tiles and those that are the last along any of them. Loops that are unrolled or vectorized are only
 // trimmed. A loop annotated {"exact_tails": True} whose last, symbolic tile is the only one that
-// is not full gets one copy of that tile for each number of rows that it may have; {"keep_whole": True} keeps a loop of
-// much work and cheap conditions as it is. Code grows by a bounded amount.
+// is not full, and behind which nothing happens, gets one copy of that tile for each number of rows that it may have;
+// {"keep_whole": True} keeps a loop of much work and cheap conditions as it is. Code grows by a bounded amount.
 PrimFuncRef partition_loops(const PrimFuncRef& function);
 // A serial loop whose conditions have parts that all iterations agree on becomes a branch around two such loops.
 PrimFuncRef hoist_conditions(const PrimFuncRef& function);
@@ -54,7 +55,8 @@ PrimFuncRef prefetch(const PrimFuncRef& function);
 // Every buffer becomes one-dimensional, dense and with offset 0; indices are row-major positions.
 PrimFuncRef flatten_buffers(const PrimFuncRef& function);
 // Vectorized loops of constant extent, or of a constant times T.vscale(), become vector statements. A loop that holds
-// what has no vector form (inner allocations, branches on the lane, stores that lanes share) becomes serial.
+// what has no vector form (inner allocations, `while`, stores that lanes share) becomes serial; branches on the lane
+// become masks.
 PrimFuncRef vectorize_loops(const PrimFuncRef& function);
 // Vectors of int64 indices, and scalar divisions of such by what is no constant, in int32 where that is exact.
 PrimFuncRef narrow_indices(const PrimFuncRef& function);
