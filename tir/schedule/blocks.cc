@@ -235,10 +235,9 @@ void keep_said(Block& block, const char* key, const std::vector<BufferRegion>& b
   block.annotations = kept.empty() ? block.annotations.without(key) : block.annotations.with(key, kept);
 }
 
-const MatchBuffer* find_window(const Block& block, const Buffer& buffer) {
-  auto it = std::find_if(block.match_buffers.begin(), block.match_buffers.end(),
-                         [&](const MatchBuffer& window) { return same_node(window.buffer, buffer); });
-  return it == block.match_buffers.end() ? nullptr : &*it;
+bool is_window(const Block& block, const Buffer& buffer) {
+  return std::any_of(block.match_buffers.begin(), block.match_buffers.end(),
+                     [&](const MatchBuffer& window) { return same_node(window.buffer, buffer); });
 }
 
 }  // namespace
@@ -249,7 +248,7 @@ void refresh_regions(TreeNode* block) {
     Accesses accesses = find_accesses(block->block->body, block->block->init);
     // What is done with windows is declared only.
     auto take_windows = [&](std::vector<BufferRegion>& before, std::vector<BufferRegion>& now) {
-      std::erase_if(now, [&](const BufferRegion& region) { return find_window(*block->block, region.buffer); });
+      std::erase_if(now, [&](const BufferRegion& region) { return is_window(*block->block, region.buffer); });
       for (const MatchBuffer& window : block->block->match_buffers) {
         const BufferRegion* declared = find_region(before, window.source.buffer);
         if (!declared) continue;
