@@ -15,8 +15,10 @@ namespace {
 constexpr uint64_t kOpen = uint64_t{1} << 31;
 constexpr uint64_t kInsideMask = kOpen - 1;
 constexpr int kMaxWorkers = 1024;
-// How long an idle worker watches for the next task before it sleeps: a few kernel launches.
-constexpr auto kSpinTime = std::chrono::microseconds(50);
+// How long an idle worker watches for the next task before it sleeps. Sleep costs: to wake a worker takes the caller
+// some 30 microseconds, and the worker as much again. Inside a run it waits for a serial kernel, or for others to
+// finish their share; between runs for a caller who has the next input at hand.
+constexpr std::chrono::microseconds kSpinInRun{1000}, kSpinBetweenRuns{50};
 
 uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
 
@@ -40,9 +42,9 @@ int count_usable_cores() {
   return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// A worker that woke up on the caller's core would only run when the caller does not, until the system moves one of
-// them some milliseconds later. It moves at once, if there are cores for `others` threads besides the caller's; to
-// those that it was given when it began.
+// A worker that woke up on the caller's core only runs when the caller does not, and could come too late each time. It
+// moves for the next time, if there are cores for `others` threads besides the caller's; to those that it was given
+// when it began.
 void leave_core(int callers_core, int others, cpu_set_t cores) {
   if (callers_core < 0 || callers_core >= CPU_SETSIZE || sched_getcpu() != callers_core) return;
   CPU_CLR(callers_core, &cores);
@@ -53,7 +55,8 @@ void leave_core(int callers_core, int others, cpu_set_t cores) {
 
 ThreadPool::ThreadPool(int num_workers) {
   int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMaxWorkers);
-  threads_.reserve(static_cast<size_t>(count - 1));
+  num_others_ = count - 1;
+  threads_.reserve(static_cast<size_t>(num_others_));
   try {
     for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error&) {
@@ -82,7 +85,7 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   task_ = task;
   closure_ = closure;
   workers_ = workers;
-  callers_core_ = sched_getcpu();
+  callers_core_.store(sched_getcpu(), std::memory_order_relaxed);
   uint64_t gate = gate_.load(std::memory_order_relaxed);
   gate_.store((static_cast<uint64_t>(epoch_of(gate) + 1) << 32) | kOpen, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
@@ -107,14 +110,15 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
     uint64_t gate = gate_.load(std::memory_order_seq_cst);
     return (gate & kOpen) != 0 && epoch_of(gate) != seen_epoch;
   };
-  auto start = std::chrono::steady_clock::now();
-  while (active_runs_.load(std::memory_order_relaxed) > 0) {
+  auto now = std::chrono::steady_clock::now(), start = now, last_in_run = now;
+  while (now - start < kSpinInRun && now - last_in_run < kSpinBetweenRuns) {
     for (int i = 0; i < 64; ++i) {
       if (has_task()) return true;
       pause_cpu();
     }
     if (stop_.load(std::memory_order_relaxed)) return false;
-    if (std::chrono::steady_clock::now() - start > kSpinTime) break;
+    now = std::chrono::steady_clock::now();
+    if (active_runs_.load(std::memory_order_relaxed) > 0) last_in_run = now;
   }
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -127,15 +131,13 @@ void ThreadPool::work(int worker) {
   uint32_t seen_epoch = 0;
   cpu_set_t cores = usable_cores();
   while (wait_for_task(seen_epoch)) {
+    leave_core(callers_core_.load(std::memory_order_relaxed), num_others_, cores);
     uint64_t gate = gate_.load(std::memory_order_acquire);
     while ((gate & kOpen) != 0 && !gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
     }
     if ((gate & kOpen) == 0) continue;  // closed while we woke up
     seen_epoch = epoch_of(gate);
-    if (worker < workers_) {
-      leave_core(callers_core_, std::min(workers_ - 1, static_cast<int>(threads_.size())), cores);
-      task_(closure_, worker);
-    }
+    if (worker < workers_) task_(closure_, worker);
     gate_.fetch_sub(1, std::memory_order_release);
   }
 }

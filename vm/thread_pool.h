@@ -31,7 +31,8 @@ class TaskPool {
   virtual void leave() {}
 };
 
-// The default pool: num_workers - 1 threads that spin for a short time inside a run and sleep otherwise. A caller
+// The default pool: num_workers - 1 threads that spin for up to a millisecond inside a run, or shortly after, and sleep
+// otherwise. A caller
 // does not wait for workers that have not woken up by the time the work is done. When callers share a pool and it is
 // busy, the second caller works alone.
 class ThreadPool final : public TaskPool {
@@ -53,13 +54,13 @@ class ThreadPool final : public TaskPool {
   bool wait_for_task(uint32_t seen_epoch);
 
   // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
-  // closure_, workers_ and callers_core_ only after it entered an open gate; run() changes them only when closed and
-  // empty.
+  // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
   std::atomic<uint64_t> gate_{0};
   PoolTask task_ = nullptr;
   void* closure_ = nullptr;
   int workers_ = 0;
-  int callers_core_ = -1;  // where run() was called; -1: not known
+  std::atomic<int> callers_core_{-1};  // where run() was called; -1: not known
+  int num_others_ = 0;                 // threads besides the caller's
 
   std::atomic<bool> busy_{false};
   std::atomic<int> active_runs_{0};

@@ -9,12 +9,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <thread>
 
 #include "bench/kernels/problem.h"
@@ -129,10 +131,8 @@ std::optional<OurModule> our_module(const Problem& p, const Data& data, const Op
   return std::nullopt;
 }
 
-Runner our_runner(const Program& program, const OurModule& module, const Problem& p, const Data& data, int threads) {
-  auto pool = std::make_shared<vm::ThreadPool>(threads);
-  // As inside of one run of a network: workers stay awake from one call to the next (50 us, not longer).
-  pool->enter();
+Runner our_runner(const Program& program, const OurModule& module, const Problem& p, const Data& data,
+                  const std::shared_ptr<vm::ThreadPool>& pool) {
   auto session = std::make_shared<Session>(program, SessionOptions{.pool = pool});
   Tensor input = module.input_block > 0 ? to_blocks(data.input, module.input_block) : data.input;
   Tensor image = Tensor::empty(p.output_shape(), p.output_dtype());
@@ -162,22 +162,25 @@ double quantile(std::vector<double> values, double rank) {
   return values[static_cast<size_t>(rank * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-// Products per millisecond on each of so many threads at once, added up.
-double measure_peak(Peak peak, int threads) {
-  std::vector<double> rates(static_cast<size_t>(threads));
-  auto run = [&](size_t thread) {
-    run_peak_loop(peak, 1 << 22);
+// Products per millisecond on all threads of the pool at once, added up. A fifth of a millisecond: shorter than the
+// clock takes to follow the load.
+double measure_peak(Peak peak, vm::ThreadPool& pool) {
+  struct Task {
+    Peak peak;
+    std::vector<double> rates;
+    std::atomic<size_t> begun = 0;
+  } task{peak, std::vector<double>(static_cast<size_t>(pool.num_workers()))};
+  auto work = [](void* closure, int worker) {
+    Task& task = *static_cast<Task*>(closure);
+    for (++task.begun; task.begun < task.rates.size();) std::this_thread::yield();
+    run_peak_loop(task.peak, 1 << 20);
+    int threads = static_cast<int>(task.rates.size());
     double start = now(threads);
-    int64_t products = run_peak_loop(peak, int64_t{1} << (peak == Peak::kInt8 ? 28 : 26));
-    rates[thread] = static_cast<double>(products) / (now(threads) - start);
+    int64_t products = run_peak_loop(task.peak, int64_t{1} << (task.peak == Peak::kInt8 ? 26 : 24));
+    task.rates[static_cast<size_t>(worker)] = static_cast<double>(products) / (now(threads) - start);
   };
-  std::vector<std::thread> others;
-  for (size_t thread = 1; thread < rates.size(); ++thread) others.emplace_back(run, thread);
-  run(0);
-  for (std::thread& other : others) other.join();
-  double sum = 0;
-  for (double rate : rates) sum += rate;
-  return sum;
+  pool.run(work, &task, pool.num_workers());
+  return std::accumulate(task.rates.begin(), task.rates.end(), 0.0);
 }
 
 struct Row {
@@ -196,8 +199,9 @@ struct Row {
   }
 };
 
-Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int threads, double llvm_ms,
+Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, vm::ThreadPool& pool, double llvm_ms,
             const Options& options) {
+  int threads = pool.num_workers();
   Row row{p, threads, llvm_ms, 0, 0, {}};
   std::vector<int64_t> calls;
   for (const Runner& runner : runners) {
@@ -215,10 +219,10 @@ Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, int
       // The clock follows the load, within milliseconds: the peak counts that is measured on both sides of ours (runner
       // 0), under the clock that ours leaves.
       time_calls(runners[i].run, i == 0 ? calls[i] : 1, threads);
-      if (i == 0) peak = measure_peak(p.peak, threads);
+      if (i == 0) peak = measure_peak(p.peak, pool);
       times[i].push_back(time_calls(runners[i].run, calls[i], threads));
       if (i > 0) continue;
-      peak = (peak + measure_peak(p.peak, threads)) / 2;
+      peak = (peak + measure_peak(p.peak, pool)) / 2;
       peaks.push_back(peak);
       shares.push_back(static_cast<double>(p.products()) / times[0].back() / peak);
     }
@@ -317,10 +321,11 @@ std::vector<Problem> matmul_problems(const std::vector<std::string>& shapes) {
 
 void run(const Options& options) {
   fmt::print("peers: {}; {}\n", describe_blas(), describe_onednn());
+  vm::ThreadPool one_thread(1);
   for (auto [name, peak] :
        {std::pair{"float32 FMA", Peak::kFloat32}, std::pair{"float32 FMA with a tile's loads", Peak::kFloat32WithLoads},
         std::pair{"vpdpbusd", Peak::kInt8}, std::pair{"vdpbf16ps", Peak::kBFloat16}}) {
-    double rate = measure_peak(peak, 1);
+    double rate = measure_peak(peak, one_thread);
     if (rate > 0) fmt::print("peak, {}: {:.1f} GFLOP/s on one thread\n", name, 2e-6 * rate);
   }
   print_header();
@@ -344,13 +349,16 @@ void run(const Options& options) {
       continue;
     }
     for (int threads : options.threads) {
-      std::vector<Runner> runners = {our_runner(*program, *module, p, data, threads)};
+      auto pool = std::make_shared<vm::ThreadPool>(threads);
+      pool->enter();  // as inside of one run of a network: workers stay awake from one call to the next (1 ms, no
+                      // longer)
+      std::vector<Runner> runners = {our_runner(*program, *module, p, data, pool)};
       if (!options.skip_peers) {
         for (auto make_runners : {blas_runners, onednn_runners}) {
           for (Runner& runner : make_runners(p, data, threads)) runners.push_back(std::move(runner));
         }
       }
-      rows.push_back(measure(p, data, std::move(runners), threads, llvm_ms, options));
+      rows.push_back(measure(p, data, std::move(runners), *pool, llvm_ms, options));
       print_row(rows.back());
     }
   }

@@ -148,6 +148,13 @@ def main(a: T.handle, c: T.handle):
      "not over all"},
     {"blocks in blocks that read what others made", kNestedScan, R"(sch.parallel(sch.get_loops("row")[0]))",
      "an earlier iteration made"},
+    {"a prefetch of what the loop does not use", kTriangle,
+     R"(sch.annotate(sch.get_loops("B")[0], "prefetch_own", ["C"]))", "reads or writes no buffer \"C\""},
+    {"prefetches of what two loops read and one stores", kTriangle, R"(i, j = sch.get_loops("B")
+sch.annotate(i, "prefetch", ["A"])
+sch.annotate(i, "prefetch_own", ["B"])
+sch.annotate(j, "prefetch", ["A"]))",
+     ""},
 };
 
 }  // namespace

@@ -50,7 +50,8 @@ PrimFuncRef partition_loops(const PrimFuncRef& function);
 // A serial loop whose conditions have parts that all iterations agree on becomes a branch around two such loops.
 PrimFuncRef hoist_conditions(const PrimFuncRef& function);
 // T.prefetch statements where loops ask for them. {"prefetch": ["B"]}: what the loop's next iteration newly reads of B,
-// spread over this one. {"prefetch_ahead": ["B", 64]}: the iteration's own lines of B, 64 rows further on.
+// spread over this one. {"prefetch_own": ["C"]}: what the iteration itself stores in C or reads of it, spread over the
+// loops inside. {"prefetch_ahead": ["B", 64]}: the iteration's own lines of B, 64 rows further on.
 PrimFuncRef prefetch(const PrimFuncRef& function);
 // Every buffer becomes one-dimensional, dense and with offset 0; indices are row-major positions.
 PrimFuncRef flatten_buffers(const PrimFuncRef& function);

@@ -1,7 +1,8 @@
 // Loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, what the next one newly
 // reads of B comes line by line, spread over the iterations of the loops inside; a burst of prefetches before the next
 // iteration would gain half as much, as the line fill buffers are few. {"prefetch_ahead": ["B", 64]}: each iteration
-// asks for its own lines of B so many rows further on.
+// asks for its own lines of B so many rows further on. {"prefetch_own": ["C"]}: what the iteration itself stores in C
+// or reads of it, behind the loops inside, comes while those run.
 #include <numeric>
 
 #include "support/diagnostic.h"
@@ -16,7 +17,8 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // of a loop about whose extent nothing is known
 constexpr int64_t kNoBound = int64_t{1} << 31;
-constexpr int64_t kMostInLine = 64;  // prefetches written out one by one; more are a loop
+constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // of the caches: T.prefetch's locality
+constexpr int64_t kMostInLine = 64;                           // prefetches written out one by one; more are a loop
 
 // A region of constant extents, seen as lines.
 struct Lines {
@@ -24,6 +26,7 @@ struct Lines {
   std::vector<Expr> start;
   std::vector<int64_t> extents;
   int64_t per_line;  // elements
+  bool is_stored = false;
 
   int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
@@ -38,10 +41,11 @@ struct Lines {
       if (d < outermost) row = int_imm(0);
       indices[d] = start[d] + (d <= outermost ? row : floor_mod(row, extents[d]));
     }
-    constexpr int kRead = 0, kData = 1;
+    constexpr int kData = 1;
     auto flag = [](int64_t value) { return int_imm(value, kInt32); };
     Expr address = intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle());
-    return evaluate(intrinsic("tir.prefetch", {address, flag(kRead), flag(locality), flag(kData)}, DType::void_()));
+    return evaluate(
+        intrinsic("tir.prefetch", {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
   }
 };
 
@@ -54,14 +58,20 @@ class Prefetcher final : public Rewriter {
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
     const AttrValue* next = loop->annotations.find("prefetch");
+    const AttrValue* own = loop->annotations.find("prefetch_own");
     const AttrValue* ahead = loop->annotations.find("prefetch_ahead");
-    if (next) plan_next(*loop, read_list(*next, s));
+    if (next) {
+      plan_next(*loop, read_list(*next, s));
+      around_.push_back(loop);
+    }
+    if (own) plan_own(*loop, read_list(*own, s));
     if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
     Stmt result = Rewriter::stmt(s);
+    if (next) around_.pop_back();
     auto planned = planned_.find(loop->var.get());
-    if (!next && !ahead && planned == planned_.end()) return result;
+    if (!next && !own && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
-    copy.annotations = copy.annotations.without("prefetch").without("prefetch_ahead");
+    copy.annotations = copy.annotations.without("prefetch").without("prefetch_own").without("prefetch_ahead");
     if (planned != planned_.end()) {
       planned->second.push_back(copy.body);
       copy.body = seq(planned->second, s.span());
@@ -76,14 +86,14 @@ class Prefetcher final : public Rewriter {
   }
 
   // One element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
-  static std::vector<Range> elements_of(const BufferLoad& load) {
+  static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
-    for (const Expr& index : load.indices) {
+    for (const Expr& index : indices) {
       const Ramp* ramp = index.as<Ramp>();
       const Expr& first = ramp ? ramp->base : index;
       result.push_back({first, int_imm(ramp ? ramp->lanes : 1, dtype_of(first).element())});
     }
-    auto dim = as_int(buffer_type(load.buffer).shape.back()), lanes = as_int(result.back().extent);
+    auto dim = as_int(buffer_type(buffer).shape.back()), lanes = as_int(result.back().extent);
     if (result.size() > 1 && dim && lanes && *dim > 0 && *lanes > *dim) {
       result.back().extent = int_imm(*dim, dtype_of(result.back().extent));
       Range& rows = result[result.size() - 2];
@@ -92,34 +102,40 @@ class Prefetcher final : public Rewriter {
     return result;
   }
 
-  // What one iteration of the loop reads of the buffer of that name.
-  std::optional<Lines> lines_of(const For& loop, const std::string& name) {
+  // What one iteration of the loop reads of the buffer of that name; or reads or stores.
+  std::optional<Lines> lines_of(const For& loop, const std::string& name, bool stores = false) {
     std::optional<Buffer> buffer;
     std::vector<Range> region;
     scheduling::RunningVars running;
+    bool is_stored = false;
+    auto visit = [&](const Buffer& accessed, const std::vector<Expr>& indices, bool store) {
+      if (accessed->name != name || (buffer && !same_node(*buffer, accessed))) return;
+      const std::vector<Expr>& shape = buffer_type(accessed).shape;
+      std::vector<Range> touched = elements_of(accessed, indices);
+      for (size_t d = 0; d < shape.size(); ++d) {
+        Range own = scheduling::range_over(touched[d], shape[d], running, facts_);
+        if (!buffer) {
+          region.push_back(own);
+        } else {
+          region[d] = scheduling::hull(region[d], own, shape[d], facts_);
+        }
+      }
+      buffer = accessed;
+      is_stored = is_stored || store;
+    };
     walk(
         loop.body,
         [&](const For& inner) {
           running.emplace(inner.var.get(), Range{inner.min, inner.extent});
           facts_.bind(inner.var, inner.min, inner.extent);
         },
-        [&](const BufferLoad& load) {
-          if (load.buffer->name != name || (buffer && !same_node(*buffer, load.buffer))) return;
-          const std::vector<Expr>& shape = buffer_type(load.buffer).shape;
-          std::vector<Range> touched = elements_of(load);
-          for (size_t d = 0; d < shape.size(); ++d) {
-            Range own = scheduling::range_over(touched[d], shape[d], running, facts_);
-            if (!buffer) {
-              region.push_back(own);
-            } else {
-              region[d] = scheduling::hull(region[d], own, shape[d], facts_);
-            }
-          }
-          buffer = load.buffer;
+        [&](const BufferLoad& load) { visit(load.buffer, load.indices, false); },
+        [&](const BufferStore& store) {
+          if (stores) visit(store.buffer, store.indices, true);
         });
     if (!buffer || region.empty()) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
-    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes())};
+    Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes()), is_stored};
     for (const Range& range : region) {
       int64_t extent = scheduling::constant_above(range.extent, facts_);
       if (extent < 1 || extent > kNoBound) return std::nullopt;
@@ -129,10 +145,20 @@ class Prefetcher final : public Rewriter {
     return lines;
   }
 
+  static bool asks_for_next(const For& loop, const AttrValue& name) {
+    const AttrValue* value = loop.annotations.find("prefetch");
+    const AttrList* names = value ? value->as<AttrList>() : nullptr;
+    return names && std::find(names->begin(), names->end(), name) != names->end();
+  }
+
+  // Where two loops, one in the other, ask for the same buffer, the last iteration of the inner one asks for what the
+  // first one reads in the next iteration of the outer one.
   void plan_next(const For& loop, const AttrList& names) {
     for (const AttrValue& name : names) {
       auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
-      if (!lines) continue;
+      bool is_asked_inside = false;
+      walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
+      if (!lines || is_asked_inside) continue;
       // Where the next iteration begins to read, and by how much each dim moves; nullopt: by no constant, as the digits
       // of a fused loop's variable do.
       std::vector<Expr> next = lines->start;
@@ -140,6 +166,19 @@ class Prefetcher final : public Rewriter {
       for (Expr& start : next) {
         steps.push_back(coefficient(start, loop.var, facts_));
         start = facts_.simplify(substitute(start, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
+      }
+      auto outer =
+          std::find_if(around_.rbegin(), around_.rend(), [&](const For* f) { return asks_for_next(*f, name); });
+      if (outer != around_.rend()) {
+        Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
+        for (size_t d = 0; d < next.size(); ++d) {
+          Expr first = substitute(
+              lines->start[d],
+              {{loop.var.get(), loop.min}, {(*outer)->var.get(), static_cast<const Expr&>((*outer)->var) + 1}});
+          lines->start[d] = select(is_last, facts_.simplify(first), next[d]);
+        }
+        spread(loop, *lines, kIntoSecondLevel);
+        continue;
       }
       auto stays = [](const std::optional<int64_t>& step) { return step == 0; };
       if (std::all_of(steps.begin(), steps.end(), stays)) continue;
@@ -149,8 +188,15 @@ class Prefetcher final : public Rewriter {
         lines->start[d] = slides ? lines->start[d] + lines->extents[d] : next[d];
         if (slides) lines->extents[d] = *steps[d];  // only the end of the window is new
       }
-      constexpr int kIntoSecondLevel = 2;
       spread(loop, *lines, kIntoSecondLevel);
+    }
+  }
+
+  void plan_own(const For& loop, const AttrList& names) {
+    for (const AttrValue& name : names) {
+      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>(), true) : std::nullopt;
+      // Never more than these: lines that follow may be another thread's.
+      if (lines) spread(loop, *lines, kIntoFirstLevel, true);
     }
   }
 
@@ -162,7 +208,6 @@ class Prefetcher final : public Rewriter {
     for (size_t d = 0; lines && d < lines->start.size(); ++d) {
       if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
       lines->start[d] = lines->start[d] + *rows;
-      constexpr int kIntoFirstLevel = 3;
       return emit(loop, *lines, int_imm(0), lines->count(), kIntoFirstLevel);
     }
   }
@@ -195,17 +240,19 @@ class Prefetcher final : public Rewriter {
     return best;
   }
 
-  // The lines over the iterations of the loops inside, of no more loops than that takes, on both ways of a branch.
-  void spread(const For& outer, const Lines& lines, int64_t locality) {
+  // The lines over the iterations of the loops inside, of no more loops than that takes, on both ways of a branch. More
+  // iterations than lines go on behind the last one, which costs less than a bound, unless they are `bounded`.
+  void spread(const For& outer, const Lines& lines, int64_t locality, bool bounded = false) {
     const IfThenElse* branch = outer.body.as<IfThenElse>();
     if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
-      spread(outer, busiest(*branch->else_body), lines, locality);
-      spread(outer, busiest(branch->then_body), lines, locality);
+      spread(outer, busiest(*branch->else_body), lines, locality, bounded);
+      spread(outer, busiest(branch->then_body), lines, locality, bounded);
     } else {
-      spread(outer, busiest(outer.body), lines, locality);
+      spread(outer, busiest(outer.body), lines, locality, bounded);
     }
   }
-  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality) {
+  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality,
+              bool bounded) {
     const For* at = &outer;
     Expr counter = int_imm(0);
     int64_t total = 1;
@@ -219,7 +266,8 @@ class Prefetcher final : public Rewriter {
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
     int64_t each = (lines.count() + total - 1) / total;
-    emit(*at, lines, counter * each, each, locality);
+    Expr first = counter * each;
+    emit(*at, lines, bounded ? min(first, int_imm(lines.count() - each)) : first, each, locality);
   }
 
   // Lines [first, first + count) at the beginning of the loop's body.
@@ -234,6 +282,7 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
+  std::vector<const For*> around_;  // loops that ask for what their next iteration reads
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // by the loop's variable: where its body begins
 };
 

@@ -8,18 +8,22 @@ void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_
   Step step(*this, PrimitiveId::k_annotate, block_or_loop, ann_key, ann_val);
   TreeNode* node = step.place(block_or_loop);
   ann_val.map_exprs([&](const Expr& e) { return step.number(e); });
-  // What is fetched ahead is read in the loop; a name that is not would be left out without a word.
-  if (ann_key == "prefetch" && node->is_loop()) {
+  // What is fetched ahead is used in the loop; a name that is not would be left out without a word.
+  bool own = ann_key == "prefetch_own";
+  if ((ann_key == "prefetch" || own) && node->is_loop()) {
     const AttrList* names = ann_val.as<AttrList>();
     for (const AttrValue& name : names ? *names : AttrList()) {
-      bool is_read = false;
+      auto is_named = [&](const BufferRegion& region) {
+        return name.as<std::string>() && region.buffer->name == *name.as<std::string>();
+      };
+      bool is_used = false;
       for (const TreeNode* block : blocks_below(node)) {
-        for (const BufferRegion& read : block->block->reads)
-          is_read = is_read || (name.as<std::string>() && read.buffer->name == *name.as<std::string>());
+        is_used = is_used || std::any_of(block->block->reads.begin(), block->block->reads.end(), is_named) ||
+                  (own && std::any_of(block->block->writes.begin(), block->block->writes.end(), is_named));
       }
-      if (!is_read)
-        step.refuse({node},
-                    fmt::format("prefetch: loop '{}' reads no buffer {}", node->loop->var->name, to_string(name)));
+      if (!is_used)
+        step.refuse({node}, fmt::format("{}: loop '{}' {} no buffer {}", ann_key, node->loop->var->name,
+                                        own ? "reads or writes" : "reads", to_string(name)));
     }
   }
   (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, ann_val);

@@ -38,16 +38,20 @@ bool has_bias(const Block& block) {
   return found;
 }
 
-// A block's part of the operand without lanes.
-constexpr int64_t kBlockBytes = 768 << 10;
+// Rows in a block at most: their part of the operand without lanes stays in the second cache while all panels pass,
+// unless they became so few that the panels would come from memory too often. The results of many rows at a stride of a
+// power of two would meet in few of the cache's sets.
+int64_t most_rows_in_block(int64_t row_bytes) {
+  constexpr int64_t kBytes = 640 << 10, kLeast = 80, kMost = 320;
+  return std::clamp(kBytes / row_bytes, kLeast, kMost);
+}
 
-// Row tiles in a block of rows. A block's part of the other operand stays in the second cache while all panels pass;
-// blocks are also what threads share out, so the last one is to be no smaller. The results of many rows at a stride of
-// a power of two would meet in few of the cache's sets. 0: panels are shared out instead, since there are few rows.
+// Row tiles in a block of rows. Blocks are also what threads share out, so the last one is to be no smaller. 0: panels
+// are shared out instead, since there are few rows.
 int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
                            int64_t row_bytes) {
-  constexpr int64_t kShares = 64, kFewPanels = 8, kMostRows = 320;
-  int64_t most = std::max<int64_t>(1, std::min(kBlockBytes / row_bytes, kMostRows) / tile.rows);
+  constexpr int64_t kShares = 64, kFewPanels = 8;
+  int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes) / tile.rows);
   if (!rows) return most;
   int64_t tiles = ceil_div(*rows, tile.rows);
   if (tiles < 64 && panels >= kFewPanels) return 0;
@@ -69,7 +73,8 @@ int64_t reduction_parts(const Block& block, const ContractionTile& tile, std::op
   bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
   int64_t panel_bytes = 2 * tile.panels * tile.vectors * tile.lanes * row_bytes;
   if (!depth || !reduces_last || !tile.has_rows || (rows && *rows <= tile.rows)) return 1;
-  if (std::min(rows.value_or(kBlockBytes) * row_bytes, kBlockBytes) + panel_bytes <= kCacheBytes) return 1;
+  int64_t block_rows = most_rows_in_block(row_bytes);
+  if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= kCacheBytes) return 1;
   for (int64_t parts = ceil_div(panel_bytes, kPartBytes); parts <= 64; ++parts) {
     if (*depth % (parts * tile.group) == 0) return parts;
   }
@@ -287,7 +292,7 @@ class ContractionSchedule {
   }
 
   // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
-  // registers for loads ahead.
+  // registers for loads ahead; there only a long loop is worth the compile time of large steps.
   void split_reduction() {
     auto depth = as_int(block_->iter_vars.back().domain.extent);
     if (tile_.group > 1) {
@@ -297,7 +302,9 @@ class ContractionSchedule {
       depth = *depth / tile_.group;
     }
     if (is_panel_used_once() || !depth || block_->iter_vars.back().kind != IterKind::kReduce) return;
-    for (int step : {tile_.panels > 1 || tile_.vectors > 2 ? 4 : 8, 4, 2}) {
+    constexpr int64_t kLong = 2048;
+    bool is_wide = tile_.panels > 1 || tile_.vectors > 2;
+    for (int step : {is_wide && (*depth < kLong || !num_rows_) ? 4 : 8, 4, 2}) {
       if (*depth % step != 0 || *depth == step) continue;
       steps_ = sch_.split(reduce_.back(), {std::nullopt, step});
       reduce_.back() = steps_[0];
@@ -371,12 +378,18 @@ class ContractionSchedule {
     if (is_panel_used_once() && !reduce_.empty()) {
       sch_.annotate(reduce_[0], "prefetch_ahead", AttrList{panel_, tile_.has_rows ? 64 : 16});
     } else {
-      sch_.annotate(parts_.empty() ? parallel : parts_[0], "prefetch", AttrList{panel_});
+      sch_.annotate(parallel, "prefetch", AttrList{panel_});
+      if (!parts_.empty()) sch_.annotate(parts_[0], "prefetch", AttrList{panel_});
+      // With rows at addresses of their own, LLVM spills.
+      if (num_rows_) sch_.annotate(parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result()});
     }
     // The row loop has its tails; full blocks apart would only double the code.
     if (tile_.has_rows && !num_rows_) sch_.annotate(parallel, "keep_whole", true);
     sch_.parallel(parallel);
   }
+
+  // What the last block writes: stores that miss the cache would hold the next tile's loads up.
+  std::string result() const { return cast<Block>(sch_.get(behind_[0]))->writes[0].buffer->name; }
 
   Schedule& sch_;
   BlockRV anchor_, sum_;  // the block that multiplies, and the one that has the whole sum
