@@ -124,6 +124,13 @@ sch.reverse_compute_at(copy, sch.get_loops("C")[0]))",
     {"a fused loop that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
 sch.fuse(j, l))",
      ""},
+    {"a fused loop that is empty, and loops inside and around it on the same axes", kProduct,
+     R"(i, j, l = sch.get_loops("C")
+i0, i1 = sch.split(i, [None, 4])
+j0, j1 = sch.split(j, [2, None])
+sch.reorder(j0, i0, l, i1, j1)
+sch.fuse(i0, l))",
+     ""},
     {"a fused loop in parts that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
 sch.split(sch.fuse(i, j, l), [None, 8]))",
      ""},
