@@ -1,12 +1,20 @@
 // Expects: tensor programs of any form; kernels are called with explicit scalars (destination_passing). Guarantees:
 // tensor programs as the code generator takes them (tir/lower/lower.h).
+#include "passes/graph.h"
 #include "passes/pass.h"
+#include "support/diagnostic.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
 
 IRModule lower_kernels(IRModule module, PassContext&) {
   for (auto& [name, function] : module.functions) {
+    walk(function, [](const Ref<Call>& call) {
+      auto kernel = match_call_tir(call);
+      if (kernel && kernel->callee.is<GlobalVar>())
+        fail(call.span(),
+             "lower_kernels: R.call_tir passes shapes, a lowered kernel takes scalars; run destination_passing before");
+    });
     if (auto program = try_cast<PrimFunc>(function)) function = lower_program(*program);
   }
   return module;

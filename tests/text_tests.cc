@@ -4,7 +4,8 @@
 //   # test: dialect=0.26     the same in the spelling of that version
 //   # test: verify           it parses, and the verifier reports what `# error:` lines say
 //   # test: parse-error      the reader reports what `# error:` lines say
-//   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`
+//   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
+//                            report what `# error:` lines say
 //   # test: lower=a,b        the same for steps of lower_program (lower.h) on each tensor program
 // `# error: substring` or `# error: substring note: substring of a note` stands at the end of the offending line;
 // several are separated by ` # error: `; warnings say `# warning: `. Every error must be expected and every expectation
@@ -100,10 +101,10 @@ std::vector<Expected> expected_errors(const std::string& input) {
   return result;
 }
 
-void check_errors(const std::string& input, const Diagnostics& diagnostics) {
+void check_errors(const std::string& input, const std::vector<Diagnostic>& diagnostics) {
   std::vector<Expected> expected = expected_errors(input);
   REQUIRE(!expected.empty());
-  for (const Diagnostic& diagnostic : diagnostics.all()) {
+  for (const Diagnostic& diagnostic : diagnostics) {
     std::string notes;
     for (const std::string& note : diagnostic.notes) notes += note + "\n";
     auto it = std::find_if(expected.begin(), expected.end(), [&](const Expected& e) {
@@ -184,13 +185,13 @@ void run(const std::filesystem::path& path) {
   if (command == "parse-error") {
     Diagnostics diagnostics;
     parse_module(input, name, op_table(), diagnostics);
-    return check_errors(input, diagnostics);
+    return check_errors(input, diagnostics.all());
   }
   IRModule module = parse(input, name);
   if (command == "verify") {
     Diagnostics diagnostics;
     verify(module, op_table(), diagnostics);
-    return check_errors(input, diagnostics);
+    return check_errors(input, diagnostics.all());
   }
   if (command == "roundtrip") {
     check_verified(module);
@@ -212,7 +213,11 @@ void run(const std::filesystem::path& path) {
     settings.target = "x86-64";
     PassContext context = pass_context(settings);
     for (const Pass* pass : parse_passes(std::string_view(command).substr(7))) {
-      module = pass->run(std::move(module), context);
+      try {
+        module = pass->run(std::move(module), context);
+      } catch (const CompileError& error) {
+        return check_errors(input, error.diagnostics());
+      }
       check_verified(module);
       check_round_trip(module);
     }
