@@ -155,6 +155,20 @@ def main(a: T.handle, c: T.handle):
      "not over all"},
     {"blocks in blocks that read what others made", kNestedScan, R"(sch.parallel(sch.get_loops("row")[0]))",
      "an earlier iteration made"},
+    {"a loop that does not begin at 0", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n, n))
+    C = T.match_buffer(c, (n, n))
+    for i in T.serial(1, n):
+        for j in range(n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj]
+)",
+     R"(i, j = sch.get_loops("C")
+sch.reorder(j, i))",
+     "i is a loop from 1, not from 0"},
     {"a prefetch of what the loop does not use", kTriangle,
      R"(sch.annotate(sch.get_loops("B")[0], "prefetch_own", ["C"]))", "reads or writes no buffer \"C\""},
     {"prefetches of what two loops read and one stores", kTriangle, R"(i, j = sch.get_loops("B")

@@ -11,13 +11,15 @@ namespace {
 
 struct NoIterMap {
   Expr at;
+  std::string why = "no sum of digits of the loop variables (their quotients and remainders by numbers, times numbers)";
 };
 
 class IterMapFinder {
  public:
   IterMapFinder(const std::vector<TreeNode*>& loops, const Analyzer& facts) : facts_(facts) {
     for (const TreeNode* loop : loops) {
-      if (!is_int(loop->loop->min, 0)) throw NoIterMap{loop->loop->min};
+      if (!is_int(loop->loop->min, 0))
+        throw NoIterMap{loop->loop->var, fmt::format("a loop from {}, not from 0", print_expr(loop->loop->min))};
       map_.sources.push_back({loop->loop->var, loop->loop->extent, {}});
     }
     num_loops_ = loops.size();
@@ -219,11 +221,7 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
   try {
     return IterMapFinder(loops, facts).run(values);
   } catch (const NoIterMap& failure) {
-    if (why)
-      *why = fmt::format(
-          "{} is no sum of digits of the loop variables (their quotients and remainders by numbers, times "
-          "numbers)",
-          print_expr(failure.at));
+    if (why) *why = fmt::format("{} is {}", print_expr(failure.at), failure.why);
     return std::nullopt;
   }
 }
