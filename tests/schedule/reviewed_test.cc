@@ -171,6 +171,8 @@ sch.reorder(j, i))",
      "i is a loop from 1, not from 0"},
     {"a prefetch of what the loop does not use", kTriangle,
      R"(sch.annotate(sch.get_loops("B")[0], "prefetch_own", ["C"]))", "reads or writes no buffer \"C\""},
+    {"a prefetch ahead of what the loop does not use", kTriangle,
+     R"(sch.annotate(sch.get_loops("B")[0], "prefetch_ahead", ["C", 4]))", "reads no buffer \"C\""},
     {"prefetches of what two loops read and one stores", kTriangle, R"(i, j = sch.get_loops("B")
 sch.annotate(i, "prefetch", ["A"])
 sch.annotate(i, "prefetch_own", ["B"])

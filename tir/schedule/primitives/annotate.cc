@@ -9,10 +9,11 @@ void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_
   TreeNode* node = step.place(block_or_loop);
   ann_val.map_exprs([&](const Expr& e) { return step.number(e); });
   // What is fetched ahead is used in the loop; a name that is not would be left out without a word.
-  bool own = ann_key == "prefetch_own";
-  if ((ann_key == "prefetch" || own) && node->is_loop()) {
+  bool own = ann_key == "prefetch_own", ahead = ann_key == "prefetch_ahead";
+  if ((ann_key == "prefetch" || own || ahead) && node->is_loop()) {
     const AttrList* names = ann_val.as<AttrList>();
     for (const AttrValue& name : names ? *names : AttrList()) {
+      if (ahead && name.as<int64_t>()) continue;  // rows
       auto is_named = [&](const BufferRegion& region) {
         return name.as<std::string>() && region.buffer->name == *name.as<std::string>();
       };
