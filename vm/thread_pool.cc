@@ -18,6 +18,7 @@ constexpr int kMaxWorkers = 1024;
 // How long an idle worker watches for the next task before it sleeps. Sleep costs: to wake a worker takes the caller
 // some 30 microseconds, and the worker as much again. Inside a run it waits for a serial kernel, or for others to
 // finish their share; between runs for a caller who has the next input at hand.
+// More threads than cores do not wait awake for long: the one that they wait for may need theirs.
 constexpr std::chrono::microseconds kSpinInRun{1000}, kSpinBetweenRuns{50};
 
 uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
@@ -43,8 +44,8 @@ int count_usable_cores() {
 }
 
 // A worker that woke up on the caller's core only runs when the caller does not, and could come too late each time. It
-// moves for the next time, if there are cores for `others` threads besides the caller's; to those that it was given
-// when it began.
+// moves, at least for the next time, if there are cores for `others` threads besides the caller's; to those that it was
+// given when it began.
 void leave_core(int callers_core, int others, cpu_set_t cores) {
   if (callers_core < 0 || callers_core >= CPU_SETSIZE || sched_getcpu() != callers_core) return;
   CPU_CLR(callers_core, &cores);
@@ -55,8 +56,8 @@ void leave_core(int callers_core, int others, cpu_set_t cores) {
 
 ThreadPool::ThreadPool(int num_workers) {
   int count = std::clamp(num_workers > 0 ? num_workers : count_usable_cores(), 1, kMaxWorkers);
-  num_others_ = count - 1;
-  threads_.reserve(static_cast<size_t>(num_others_));
+  spin_in_run_ = count <= count_usable_cores() ? kSpinInRun : kSpinBetweenRuns;
+  threads_.reserve(static_cast<size_t>(count - 1));
   try {
     for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error&) {
@@ -86,6 +87,7 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   closure_ = closure;
   workers_ = workers;
   callers_core_.store(sched_getcpu(), std::memory_order_relaxed);
+  num_others_.store(std::min(workers - 1, static_cast<int>(threads_.size())), std::memory_order_relaxed);
   uint64_t gate = gate_.load(std::memory_order_relaxed);
   gate_.store((static_cast<uint64_t>(epoch_of(gate) + 1) << 32) | kOpen, std::memory_order_seq_cst);
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
@@ -105,13 +107,13 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   busy_.store(false, std::memory_order_release);
 }
 
-bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
+bool ThreadPool::wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores) {
   auto has_task = [&] {
     uint64_t gate = gate_.load(std::memory_order_seq_cst);
     return (gate & kOpen) != 0 && epoch_of(gate) != seen_epoch;
   };
   auto now = std::chrono::steady_clock::now(), start = now, last_in_run = now;
-  while (now - start < kSpinInRun && now - last_in_run < kSpinBetweenRuns) {
+  while (now - start < spin_in_run_ && now - last_in_run < kSpinBetweenRuns) {
     for (int i = 0; i < 64; ++i) {
       if (has_task()) return true;
       pause_cpu();
@@ -122,7 +124,10 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
   }
   std::unique_lock lock(mutex_);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  wake_.wait(lock, [&] { return stop_.load(std::memory_order_relaxed) || has_task(); });
+  while (!stop_.load(std::memory_order_relaxed) && !has_task()) {
+    wake_.wait(lock);
+    leave_core(callers_core_.load(std::memory_order_relaxed), num_others_.load(std::memory_order_relaxed), cores);
+  }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return !stop_.load(std::memory_order_relaxed);
 }
@@ -130,8 +135,7 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch) {
 void ThreadPool::work(int worker) {
   uint32_t seen_epoch = 0;
   cpu_set_t cores = usable_cores();
-  while (wait_for_task(seen_epoch)) {
-    leave_core(callers_core_.load(std::memory_order_relaxed), num_others_, cores);
+  while (wait_for_task(seen_epoch, cores)) {
     uint64_t gate = gate_.load(std::memory_order_acquire);
     while ((gate & kOpen) != 0 && !gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
     }

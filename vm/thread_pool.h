@@ -1,7 +1,10 @@
 // Threads for kernels: the interface a host may implement to bring its own, the default pool, and what turns either
 // into the parallel_for and scratch callbacks of kernel_abi.h.
 #pragma once
+#include <sched.h>
+
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -31,10 +34,9 @@ class TaskPool {
   virtual void leave() {}
 };
 
-// The default pool: num_workers - 1 threads that spin for up to a millisecond inside a run, or shortly after, and sleep
-// otherwise. A caller
-// does not wait for workers that have not woken up by the time the work is done. When callers share a pool and it is
-// busy, the second caller works alone.
+// The default pool: num_workers - 1 threads that wait awake for up to a millisecond inside a run, or for a moment after
+// it, and sleep otherwise. A caller does not wait for workers that have not woken up by the time the work is done. When
+// callers share a pool and it is busy, the second caller works alone.
 class ThreadPool final : public TaskPool {
  public:
   // 0: as many as the machine (the process's affinity mask) has.
@@ -51,7 +53,7 @@ class ThreadPool final : public TaskPool {
  private:
   void work(int worker);
   // Waits for a gate with another epoch; false: the pool shuts down.
-  bool wait_for_task(uint32_t seen_epoch);
+  bool wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores);
 
   // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
   // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
@@ -60,7 +62,8 @@ class ThreadPool final : public TaskPool {
   void* closure_ = nullptr;
   int workers_ = 0;
   std::atomic<int> callers_core_{-1};  // where run() was called; -1: not known
-  int num_others_ = 0;                 // threads besides the caller's
+  std::atomic<int> num_others_{0};     // workers that run() wants besides the caller
+  std::chrono::microseconds spin_in_run_{0};
 
   std::atomic<bool> busy_{false};
   std::atomic<int> active_runs_{0};

@@ -1,9 +1,10 @@
 // Speed of contraction kernels next to other libraries and to the processor's measured peak: ./dev bench kernels.
 //
-// Everybody computes the same problem on the same data, in alternation: in each round the peak loop, ours and every
-// peer run for a few milliseconds each. Figures are medians over the rounds. With one thread, processor time counts, so
-// that other programs on the machine do not; with several, time does. Ours is compiled from a module with constant
-// weights by the compiler's front door, and is called through a Session.
+// Everybody computes the same problem on the same data, in alternation: in each round ours and every peer run for a few
+// milliseconds each, after as long a time to warm up, and the peak loop for a fifth of one before and after ours.
+// Figures are medians over the rounds. With one thread, processor time counts, so that other programs on the machine do
+// not; with several, time does. Ours is compiled from a module with constant weights by the compiler's front door, and
+// is called through a Session.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +17,6 @@
 #include <ctime>
 #include <fstream>
 #include <map>
-#include <numeric>
 #include <thread>
 
 #include "bench/kernels/problem.h"
@@ -162,25 +162,31 @@ double quantile(std::vector<double> values, double rank) {
   return values[static_cast<size_t>(rank * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-// Products per millisecond on all threads of the pool at once, added up. A fifth of a millisecond: shorter than the
-// clock takes to follow the load.
+// Products per millisecond on all threads of the pool together, from when the first begins to when the last is done. A
+// fifth of a millisecond: shorter than the clock takes to follow the load.
 double measure_peak(Peak peak, vm::ThreadPool& pool) {
   struct Task {
     Peak peak;
-    std::vector<double> rates;
+    std::vector<double> begins, ends;
     std::atomic<size_t> begun = 0;
-  } task{peak, std::vector<double>(static_cast<size_t>(pool.num_workers()))};
+    std::atomic<int64_t> products = 0;
+  };
+  size_t threads = static_cast<size_t>(pool.num_workers());
+  Task task{peak, std::vector<double>(threads), std::vector<double>(threads)};
   auto work = [](void* closure, int worker) {
     Task& task = *static_cast<Task*>(closure);
-    for (++task.begun; task.begun < task.rates.size();) std::this_thread::yield();
+    size_t w = static_cast<size_t>(worker);
+    int threads = static_cast<int>(task.begins.size());
+    for (++task.begun; task.begun < task.begins.size();) std::this_thread::yield();
     run_peak_loop(task.peak, 1 << 20);
-    int threads = static_cast<int>(task.rates.size());
-    double start = now(threads);
-    int64_t products = run_peak_loop(task.peak, int64_t{1} << (task.peak == Peak::kInt8 ? 26 : 24));
-    task.rates[static_cast<size_t>(worker)] = static_cast<double>(products) / (now(threads) - start);
+    task.begins[w] = now(threads);
+    task.products += run_peak_loop(task.peak, int64_t{1} << (task.peak == Peak::kInt8 ? 26 : 24));
+    task.ends[w] = now(threads);
   };
   pool.run(work, &task, pool.num_workers());
-  return std::accumulate(task.rates.begin(), task.rates.end(), 0.0);
+  double begin = *std::min_element(task.begins.begin(), task.begins.end());
+  double end = *std::max_element(task.ends.begin(), task.ends.end());
+  return static_cast<double>(task.products) / (end - begin);
 }
 
 struct Row {
@@ -218,7 +224,7 @@ Row measure(const Problem& p, const Data& data, std::vector<Runner> runners, vm:
       if (threads > 1) std::this_thread::sleep_for(std::chrono::milliseconds(40));
       // The clock follows the load, within milliseconds: the peak counts that is measured on both sides of ours (runner
       // 0), under the clock that ours leaves.
-      time_calls(runners[i].run, i == 0 ? calls[i] : 1, threads);
+      time_calls(runners[i].run, calls[i], threads);
       if (i == 0) peak = measure_peak(p.peak, pool);
       times[i].push_back(time_calls(runners[i].run, calls[i], threads));
       if (i > 0) continue;
@@ -325,7 +331,9 @@ void run(const Options& options) {
   for (auto [name, peak] :
        {std::pair{"float32 FMA", Peak::kFloat32}, std::pair{"float32 FMA with a tile's loads", Peak::kFloat32WithLoads},
         std::pair{"vpdpbusd", Peak::kInt8}, std::pair{"vdpbf16ps", Peak::kBFloat16}}) {
-    double rate = measure_peak(peak, one_thread);
+    std::vector<double> rates;
+    for (int i = 0; i < 15; ++i) rates.push_back(measure_peak(peak, one_thread));
+    double rate = quantile(rates, 0.5);
     if (rate > 0) fmt::print("peak, {}: {:.1f} GFLOP/s on one thread\n", name, 2e-6 * rate);
   }
   print_header();

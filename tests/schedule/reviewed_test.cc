@@ -124,12 +124,10 @@ sch.reverse_compute_at(copy, sch.get_loops("C")[0]))",
     {"a fused loop that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
 sch.fuse(j, l))",
      ""},
-    {"a fused loop that is empty, and loops inside and around it on the same axes", kProduct,
-     R"(i, j, l = sch.get_loops("C")
+    {"a fused loop that is empty inside of loops with tails", kProduct, R"(i, j, l = sch.get_loops("C")
 i0, i1 = sch.split(i, [None, 4])
-j0, j1 = sch.split(j, [2, None])
-sch.reorder(j0, i0, l, i1, j1)
-sch.fuse(i0, l))",
+sch.reorder(i0, i1, j, l)
+sch.fuse(j, l))",
      ""},
     {"a fused loop in parts that is empty", kProduct, R"(i, j, l = sch.get_loops("C")
 sch.split(sch.fuse(i, j, l), [None, 8]))",
@@ -171,6 +169,36 @@ sch.reorder(j, i))",
      "i is a loop from 1, not from 0"},
     {"a prefetch of what the loop does not use", kTriangle,
      R"(sch.annotate(sch.get_loops("B")[0], "prefetch_own", ["C"]))", "reads or writes no buffer \"C\""},
+    {"a prefetch without a list", kTriangle, R"(sch.annotate(sch.get_loops("B")[0], "prefetch", "A"))",
+     "takes a loop and a list of buffers"},
+    {"a prefetch of what is loaded in the same iteration", kProduct, R"(i, j, l = sch.get_loops("C")
+sch.annotate(l, "prefetch_own", ["C", "A", "A"])
+sch.annotate(j, "prefetch_own", ["B", "B"]))",
+     ""},
+    {"a prefetch of a buffer that lives inside of the loop", kProduct, R"(copy = sch.cache_write("C", 0, "local")
+i, j, l = sch.get_loops("C")
+sch.reverse_compute_at(copy, j)
+sch.annotate(i, "prefetch_own", ["C_local"]))",
+     ""},
+    {"a prefetch of what a condition guards", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n,))
+    C = T.match_buffer(c, (n,))
+    X = T.alloc_buffer((n,), "int64")
+    for i in range(n):
+        with T.block("X"):
+            vi = T.axis.spatial(n, i)
+            X[vi] = n - vi - T.int64(1)
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = A[X[vi]]
+)",
+     R"(i, = sch.get_loops("C")
+sch.annotate(i, "prefetch", ["A"])
+sch.annotate(i, "prefetch_own", ["A", "C"]))",
+     ""},
     {"a prefetch ahead of what the loop does not use", kTriangle,
      R"(sch.annotate(sch.get_loops("B")[0], "prefetch_ahead", ["C", 4]))", "reads no buffer \"C\""},
     {"prefetches of what two loops read and one stores", kTriangle, R"(i, j = sch.get_loops("B")

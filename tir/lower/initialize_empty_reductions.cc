@@ -13,27 +13,11 @@ bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader
   return found;
 }
 
-// What there is in the function besides the loop that may be empty.
-struct Surroundings {
-  explicit Surroundings(const Stmt& body) {
-    walk(
-        body, [&](const For& loop) { begins.emplace(loop.var.get(), substitute(loop.min, begins)); },
-        [&](const Block& block) {
-          for (const BufferRegion& region : block.writes) ++writers[region.buffer.get()];
-        });
-  }
-  VarMap begins;  // of all loops
-  std::unordered_map<const NodeHeader*, int> writers;
-};
-
 // The initialisation of the blocks below a reduce loop, in case that the loop does not run: the spatial loops are kept,
 // the reduce loops dropped.
 class InitNest {
  public:
-  InitNest(const Ref<For>& loop, const Surroundings& around) : empty_(loop->var), around_(around) {
-    drop(*loop);
-    walk(loop->extent, [&](const Ref<Var>& var) { always_ = always_ && !around.begins.contains(var.get()); });
-  }
+  explicit InitNest(const Ref<For>& loop) : empty_(loop->var) { drop(*loop); }
 
   std::vector<Stmt> find(const Stmt& stmt) {
     std::vector<Stmt> result;
@@ -98,12 +82,9 @@ class InitNest {
         Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
         if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
-        // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it; or, again and again,
-        // if the loop is empty for all iterations around and nothing else stores the result in between.
-        bool again = always_ && block.writes.size() == 1 && around_.writers.at(block.writes[0].buffer.get()) == 1;
-        bool is_whole =
-            is_int(simplify(equal(substitute(axis.value, again ? around_.begins : first_), axis.domain.min)), 1);
-        if (!is_whole || mentions_any(axis.domain.extent, dropped_)) return std::nullopt;
+        // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it.
+        bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
+        if (!is_alone || mentions_any(axis.domain.extent, dropped_)) return std::nullopt;
         VarRef var = make_var(axis.var->name, axis.var.type());
         axes.emplace(axis.var.get(), axis.domain.min + var);
         whole.emplace_back(var, axis.domain.extent);
@@ -122,8 +103,6 @@ class InitNest {
   }
 
   VarRef empty_;
-  const Surroundings& around_;
-  bool always_ = true;  // the number of iterations is the same for all iterations around
   std::unordered_set<const NodeHeader*> dropped_;
   VarMap first_;  // of dropped loops: where they begin
 };
@@ -131,10 +110,9 @@ class InitNest {
 }  // namespace
 
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
-  const Surroundings around(function->body);
-  Stmt body = rewrite(function->body, [&](const Ref<For>& loop) -> std::optional<Stmt> {
+  Stmt body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
-    std::vector<Stmt> inits = InitNest(loop, around).find(loop->body);
+    std::vector<Stmt> inits = InitNest(loop).find(loop->body);
     if (inits.empty()) return std::nullopt;
     Expr empty = loop->extent <= int_imm(0, dtype_of(loop->extent));
     Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());

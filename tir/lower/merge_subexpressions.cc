@@ -171,9 +171,10 @@ class Merger {
     return e.is<Select>() || op_name(e) == "tir.if_then_else";
   }
 
-  Id number(const Expr& e) {
+  // `is_place`: the element itself is meant, not what is in it.
+  Id number(const Expr& e, bool is_place = false) {
     Value value{e, {}};
-    std::optional<uint64_t> mark = content(e);
+    std::optional<uint64_t> mark = is_place ? std::nullopt : content(e);
     bool is_condition = guards(e), is_call = e.is<Call>(), was_guarded = guarded_;
     value.is_index = e.is<Binary>() || e.is<Not>() || e.is<Cast>() || e.is<Select>() || op_name(e) == "tir.vscale";
     size_t operands = 0;
@@ -185,7 +186,8 @@ class Merger {
       }
       if (slot.exact) return;
       guarded_ = was_guarded || (is_condition && operands > (is_call ? 1 : 0));  // a call's first is what it calls
-      value.children.push_back({number(cast_handle<Expr>(child)), guarded_});
+      bool names_place = child.is<BufferLoad>() && op_name(e) == "tir.address_of";
+      value.children.push_back({number(cast_handle<Expr>(child), names_place), guarded_});
       ++operands;
       const Value& inner = values_[value.children.back().id];
       value.size = std::min(value.size + inner.size, kMostNodes);

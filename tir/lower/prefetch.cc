@@ -60,14 +60,12 @@ class Prefetcher final : public Rewriter {
     const AttrValue* next = loop->annotations.find("prefetch");
     const AttrValue* own = loop->annotations.find("prefetch_own");
     const AttrValue* ahead = loop->annotations.find("prefetch_ahead");
-    if (next) {
-      plan_next(*loop, read_list(*next, s));
-      around_.push_back(loop);
-    }
+    if (next) plan_next(*loop, read_list(*next, s));
     if (own) plan_own(*loop, read_list(*own, s));
     if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
+    around_.push_back(loop);
     Stmt result = Rewriter::stmt(s);
-    if (next) around_.pop_back();
+    around_.pop_back();
     auto planned = planned_.find(loop->var.get());
     if (!next && !own && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
@@ -85,11 +83,13 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // One element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
+  // One element, or the lanes of a vector, which may run over the end of the last dim into the next rows; nothing for
+  // other vectors.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {
       const Ramp* ramp = index.as<Ramp>();
+      if (!ramp && dtype_of(index).lanes != 1) return {};
       const Expr& first = ramp ? ramp->base : index;
       result.push_back({first, int_imm(ramp ? ramp->lanes : 1, dtype_of(first).element())});
     }
@@ -107,11 +107,13 @@ class Prefetcher final : public Rewriter {
     std::optional<Buffer> buffer;
     std::vector<Range> region;
     scheduling::RunningVars running;
-    bool is_stored = false;
+    bool is_stored = false, is_known = true;
     auto visit = [&](const Buffer& accessed, const std::vector<Expr>& indices, bool store) {
       if (accessed->name != name || (buffer && !same_node(*buffer, accessed))) return;
       const std::vector<Expr>& shape = buffer_type(accessed).shape;
-      std::vector<Range> touched = elements_of(accessed, indices);
+      std::vector<Range> touched = indices.empty() ? std::vector<Range>() : elements_of(accessed, indices);
+      is_known = is_known && !touched.empty();
+      if (!is_known) return;
       for (size_t d = 0; d < shape.size(); ++d) {
         Range own = scheduling::range_over(touched[d], shape[d], running, facts_);
         if (!buffer) {
@@ -133,7 +135,7 @@ class Prefetcher final : public Rewriter {
         [&](const BufferStore& store) {
           if (stores) visit(store.buffer, store.indices, true);
         });
-    if (!buffer || region.empty()) return std::nullopt;
+    if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
     Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes()), is_stored};
     for (const Range& range : region) {
@@ -142,7 +144,24 @@ class Prefetcher final : public Rewriter {
       lines.start.push_back(cast_to(range.min, kInt64));
       lines.extents.push_back(extent);
     }
-    return lines;
+    return is_known_before(loop.body, lines) ? std::optional(lines) : std::nullopt;
+  }
+
+  // Whether the address is known, and may be computed, before the body runs: it reads no memory, which a condition may
+  // guard, and the buffer and all variables come from outside.
+  static bool is_known_before(const Stmt& body, const Lines& lines) {
+    std::unordered_set<const NodeHeader*> inside;
+    walk(
+        body, [&](const AllocBuffer& node) { inside.insert(node.buffer.get()); },
+        [&](const Bind& node) { inside.insert(node.var.get()); },
+        [&](const For& node) { inside.insert(node.var.get()); });
+    bool known = !inside.contains(lines.buffer.get());
+    for (const Expr& start : lines.start) {
+      walk(
+          start, [&](const Ref<Var>& var) { known = known && !inside.contains(var.get()); },
+          [&](const BufferLoad&) { known = false; });
+    }
+    return known;
   }
 
   static bool asks_for_next(const For& loop, const AttrValue& name) {
@@ -151,8 +170,29 @@ class Prefetcher final : public Rewriter {
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }
 
-  // Where two loops, one in the other, ask for the same buffer, the last iteration of the inner one asks for what the
-  // first one reads in the next iteration of the outer one.
+  // What the loop's first iteration reads in the next iteration of a loop around that asks for the same buffer: that
+  // comes during the last one. Absent: there is none, or what loops between them read comes first.
+  std::optional<std::vector<Expr>> first_of_outer(const For& loop, const AttrValue& name,
+                                                  const std::vector<Expr>& starts) {
+    size_t outer = around_.size();
+    while (outer > 0 && !asks_for_next(*around_[outer - 1], name)) --outer;
+    if (outer == 0) return std::nullopt;
+    std::vector<Expr> result;
+    for (const Expr& start : starts) {
+      bool moves_between = false;
+      walk(start, [&](const Ref<Var>& var) {
+        for (size_t i = outer; i < around_.size(); ++i)
+          moves_between = moves_between || same_node(var, around_[i]->var);
+      });
+      if (moves_between) return std::nullopt;
+      const VarRef& around = around_[outer - 1]->var;
+      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}),
+                              {{around.get(), static_cast<const Expr&>(around) + 1}});
+      result.push_back(facts_.simplify(first));
+    }
+    return result;
+  }
+
   void plan_next(const For& loop, const AttrList& names) {
     for (const AttrValue& name : names) {
       auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
@@ -167,16 +207,9 @@ class Prefetcher final : public Rewriter {
         steps.push_back(coefficient(start, loop.var, facts_));
         start = facts_.simplify(substitute(start, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
       }
-      auto outer =
-          std::find_if(around_.rbegin(), around_.rend(), [&](const For* f) { return asks_for_next(*f, name); });
-      if (outer != around_.rend()) {
+      if (std::optional<std::vector<Expr>> first = first_of_outer(loop, name, lines->start)) {
         Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
-        for (size_t d = 0; d < next.size(); ++d) {
-          Expr first = substitute(
-              lines->start[d],
-              {{loop.var.get(), loop.min}, {(*outer)->var.get(), static_cast<const Expr&>((*outer)->var) + 1}});
-          lines->start[d] = select(is_last, facts_.simplify(first), next[d]);
-        }
+        for (size_t d = 0; d < next.size(); ++d) lines->start[d] = select(is_last, (*first)[d], next[d]);
         spread(loop, *lines, kIntoSecondLevel);
         continue;
       }
@@ -282,7 +315,7 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<const For*> around_;  // loops that ask for what their next iteration reads
+  std::vector<const For*> around_;                                    // outermost first
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // by the loop's variable: where its body begins
 };
 

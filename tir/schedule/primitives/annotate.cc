@@ -10,9 +10,10 @@ void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_
   ann_val.map_exprs([&](const Expr& e) { return step.number(e); });
   // What is fetched ahead is used in the loop; a name that is not would be left out without a word.
   bool own = ann_key == "prefetch_own", ahead = ann_key == "prefetch_ahead";
-  if ((ann_key == "prefetch" || own || ahead) && node->is_loop()) {
+  if (ann_key == "prefetch" || own || ahead) {
     const AttrList* names = ann_val.as<AttrList>();
-    for (const AttrValue& name : names ? *names : AttrList()) {
+    if (!node->is_loop() || !names) step.refuse({node}, fmt::format("{} takes a loop and a list of buffers", ann_key));
+    for (const AttrValue& name : *names) {
       if (ahead && name.as<int64_t>()) continue;  // rows
       auto is_named = [&](const BufferRegion& region) {
         return name.as<std::string>() && region.buffer->name == *name.as<std::string>();
