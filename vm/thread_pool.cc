@@ -43,15 +43,6 @@ int count_usable_cores() {
   return count > 0 ? count : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-// A worker that woke up on the caller's core only runs when the caller does not, and could come too late each time. It
-// moves, at least for the next time, if there are cores for `others` threads besides the caller's; to those that it was
-// given when it began.
-void leave_core(int callers_core, int others, cpu_set_t cores) {
-  if (callers_core < 0 || callers_core >= CPU_SETSIZE || sched_getcpu() != callers_core) return;
-  CPU_CLR(callers_core, &cores);
-  if (CPU_COUNT(&cores) >= others) sched_setaffinity(0, sizeof cores, &cores);  // this thread; failing, it stays
-}
-
 }  // namespace
 
 ThreadPool::ThreadPool(int num_workers) {
@@ -107,6 +98,17 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   busy_.store(false, std::memory_order_release);
 }
 
+// A worker that woke up on the caller's core only runs when the caller does not, and could come too late each time. It
+// moves, at least for the next time, if there are cores for all that the caller wants; to those that it was given when
+// it began.
+void ThreadPool::leave_callers_core(cpu_set_t cores) const {
+  int core = callers_core_.load(std::memory_order_relaxed);
+  if (core < 0 || core >= CPU_SETSIZE || sched_getcpu() != core) return;
+  CPU_CLR(core, &cores);
+  bool enough = CPU_COUNT(&cores) >= num_others_.load(std::memory_order_relaxed);
+  if (enough) sched_setaffinity(0, sizeof cores, &cores);  // this thread; failing, it stays
+}
+
 bool ThreadPool::wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores) {
   auto has_task = [&] {
     uint64_t gate = gate_.load(std::memory_order_seq_cst);
@@ -126,7 +128,7 @@ bool ThreadPool::wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores) {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!stop_.load(std::memory_order_relaxed) && !has_task()) {
     wake_.wait(lock);
-    leave_core(callers_core_.load(std::memory_order_relaxed), num_others_.load(std::memory_order_relaxed), cores);
+    leave_callers_core(cores);
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
   return !stop_.load(std::memory_order_relaxed);
@@ -141,7 +143,10 @@ void ThreadPool::work(int worker) {
     }
     if ((gate & kOpen) == 0) continue;  // closed while we woke up
     seen_epoch = epoch_of(gate);
-    if (worker < workers_) task_(closure_, worker);
+    if (worker < workers_) {
+      leave_callers_core(cores);
+      task_(closure_, worker);
+    }
     gate_.fetch_sub(1, std::memory_order_release);
   }
 }

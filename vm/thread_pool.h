@@ -54,6 +54,7 @@ class ThreadPool final : public TaskPool {
   void work(int worker);
   // Waits for a gate with another epoch; false: the pool shuts down.
   bool wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores);
+  void leave_callers_core(cpu_set_t cores) const;
 
   // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
   // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
