@@ -358,8 +358,8 @@ void run(const Options& options) {
     }
     for (int threads : options.threads) {
       auto pool = std::make_shared<vm::ThreadPool>(threads);
-      pool->enter();  // as inside of one run of a network: workers stay awake from one call to the next (1 ms, no
-                      // longer)
+      // As inside of one run of a network: workers stay awake from one call to the next (1 ms, no longer).
+      pool->enter();
       std::vector<Runner> runners = {our_runner(*program, *module, p, data, pool)};
       if (!options.skip_peers) {
         for (auto make_runners : {blas_runners, onednn_runners}) {

@@ -28,7 +28,7 @@ struct Suite {
   int minimum;  // that many cases pass at least
 };
 constexpr Suite kSuites[] = {{"node", 700}, {"simple", 15}, {"pytorch-converted", 82}, {"pytorch-operator", 35}};
-constexpr double kLimitSeconds = test::kSanitized ? 300 : 60;
+constexpr double kLimitSeconds = 60;
 
 std::string environment(const char* name, const std::string& otherwise) {
   const char* value = std::getenv(name);

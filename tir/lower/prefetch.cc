@@ -3,7 +3,9 @@
 // iteration would gain half as much, as the line fill buffers are few. {"prefetch_ahead": ["B", 64]}: each iteration
 // asks for its own lines of B so many rows further on. {"prefetch_own": ["C"]}: what the iteration itself stores in C
 // or reads of it, behind the loops inside, comes while those run.
+#include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 #include "support/diagnostic.h"
 #include "tir/lower/linear.h"

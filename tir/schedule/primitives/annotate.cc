@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tir/schedule/step.h"
 
 namespace relaxc {
