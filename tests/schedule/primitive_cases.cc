@@ -87,6 +87,16 @@ constexpr const char* kFirstOfLargest =
             at[vi] = T.Select(A[vi, vj, vk] > best[vi], T.Cast("int64", vj * 4 + vk), at[vi])
             best[vi] = T.Select(A[vi, vj, vk] > best[vi], A[vi, vj, vk], best[vi])
 )";
+constexpr const char* kLastOfLargest =
+    R"(    for i, k in T.grid(8, 4):
+        with T.block("argmax"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                at[vi] = T.int64(0)
+                best[vi] = T.float32(-100)
+            at[vi] = T.Select(A[vi, vk, 0] >= best[vi], T.Cast("int64", vk), at[vi])
+            best[vi] = T.max(A[vi, vk, 0], best[vi])
+)";
 constexpr const char* kElementwiseInTile =
     R"(    B = T.alloc_buffer((12, 8))
     for i in range(12):
@@ -421,6 +431,42 @@ sch.rfactor(ki, 0))",
 i, j, k = sch.get_loops(b)
 sch.rfactor(j, 0))",
      "rfactor: loop 'j' drives no reduce axis of block 'C'"},
+    {"rfactor of a search for the first of the largest", kFirstOfLargestParams, "", kFirstOfLargest,
+     R"(i, j, k = sch.get_loops(sch.get_block("argmax"))
+sch.rfactor(j, 1))",
+     R"(    # with T.block("root"):
+    at_rf = T.alloc_buffer((8, 4), "int64")
+    best_rf = T.alloc_buffer((8, 4))
+    for i, j, k in T.grid(8, 4, 4):
+        with T.block("argmax_rf"):
+            vj, vi, vk = T.axis.remap("SSR", [j, i, k])
+            T.reads(A[vi, vj, vk])
+            T.writes(at_rf[vi, vj], best_rf[vi, vj])
+            with T.init():
+                at_rf[vi, vj] = T.int64(0)
+                best_rf[vi, vj] = T.float32(-100.0)
+            at_rf[vi, vj] = T.Select(A[vi, vj, vk] > best_rf[vi, vj], T.Cast("int64", vj * 4 + vk), at_rf[vi, vj])
+            best_rf[vi, vj] = T.Select(A[vi, vj, vk] > best_rf[vi, vj], A[vi, vj, vk], best_rf[vi, vj])
+    for i, j in T.grid(8, 4):
+        with T.block("argmax"):
+            vj, vi = T.axis.remap("RS", [j, i])
+            T.reads(best_rf[vi, vj], at_rf[vi, vj])
+            T.writes(at[vi], best[vi])
+            with T.init():
+                at[vi] = T.int64(0)
+                best[vi] = T.float32(-100)
+            at[vi] = T.Select(best_rf[vi, vj] > best[vi], at_rf[vi, vj], at[vi])
+            best[vi] = T.Select(best_rf[vi, vj] > best[vi], best_rf[vi, vj], best[vi])
+)",
+     R"(i, j, k = sch.get_loops(sch.get_block("argmax"))
+sch.rfactor(k, 1))",
+     "rfactor: block 'argmax' keeps the first of equal elements: of its reduce loops only the outermost can be "
+     "factored, 'k' is not"},
+    {"rfactor of a search for the last of the largest", kFirstOfLargestParams, "", kLastOfLargest, "", kLastOfLargest,
+     R"(i, k = sch.get_loops(sch.get_block("argmax"))
+sch.rfactor(k, 0))",
+     "rfactor: what block 'argmax' chooses depends on how its iterations are grouped (of equal elements the last "
+     "counts, or the like)"},
     {"reverse_compute_at", kMatmulParams, "",
      R"(    # with T.block("root"):
     C_rf = T.alloc_buffer((3, 8, 6))

@@ -191,6 +191,41 @@ def triangle(x: T.handle, z: T.handle):
         with T.block("Z"):
             vi, vj = T.axis.remap("SS", [i, j])
             Z[vi, vj] = L[vi, vj] - L[vj, vi]
+
+@T.prim_func(private=True)
+def first_of_largest(x: T.handle, at: T.handle, best: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m, T.int64(4)))
+    At = T.match_buffer(at, (n,), "int32")
+    Best = T.match_buffer(best, (n,))
+    for i, j, k in T.grid(n, m, T.int64(4)):
+        with T.block("largest"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                At[vi] = T.int32(-1)
+                Best[vi] = T.float32(-5)
+            position: T.int32 = T.Select(Best[vi] >= X[vi, vj, vk], At[vi], T.Cast("int32", vj * 4 + vk))
+            value: T.float32 = T.Select(Best[vi] >= X[vi, vj, vk], Best[vi], X[vi, vj, vk])
+            At[vi] = position
+            Best[vi] = value
+
+@T.prim_func(private=True)
+def moments(x: T.handle, s: T.handle, q: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (m, n))
+    S = T.match_buffer(s, (n,))
+    Q = T.match_buffer(q, (n,))
+    for i, k in T.grid(n, m):
+        with T.block("moments"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(1)
+                Q[vi] = T.float32(0)
+            if X[vk, vi] < T.float32(6):
+                S[vi] = S[vi] + X[vk, vi]
+                Q[vi] = T.max(X[vk, vi] * X[vk, vi], Q[vi])
 )";
 
 }  // namespace

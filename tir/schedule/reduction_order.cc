@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "tir/schedule/combiner.h"
 #include "tir/schedule/iter_map.h"
 
 namespace relaxc::scheduling {
@@ -24,7 +25,6 @@ class Body {
 
   bool any_order(const Stmt& s) {
     if (const Seq* list = s.as<Seq>()) {
-      if (list->stmts.size() == 2 && is_arg_pair(list->stmts[0], list->stmts[1])) return true;
       return std::all_of(list->stmts.begin(), list->stmts.end(), [&](const Stmt& each) { return any_order(each); });
     }
     if (const For* loop = s.as<For>()) return any_order(loop->body);
@@ -69,27 +69,6 @@ class Body {
     return (!node || node->op == op || (op == BinaryOp::kAdd && node->op == BinaryOp::kSub)) && combines(value, store);
   }
 
-  // at = select(better, i, at); best = select(better, x, best), in this order.
-  bool is_arg_pair(const Stmt& first, const Stmt& second) const {
-    const BufferStore *at = first.as<BufferStore>(), *best = second.as<BufferStore>();
-    const Select *position = at ? at->value.as<Select>() : nullptr, *value = best ? best->value.as<Select>() : nullptr;
-    if (!position || !value || !structural_equal(position->condition, value->condition)) return false;
-    if (!is_load_of(position->b, *at) || !is_load_of(value->b, *best) || uses(position->a) || uses(value->a))
-      return false;
-    const Expr &i = position->a, &x = value->a;
-    const Binary* better = position->condition.as<Binary>();
-    if (!better || better->op != BinaryOp::kOr) return false;
-    const Binary *beats = better->a.as<Binary>(), *tie = better->b.as<Binary>();
-    if (!beats || !tie || tie->op != BinaryOp::kAnd) return false;
-    const Binary *same = tie->a.as<Binary>(), *sooner = tie->b.as<Binary>();
-    auto compares = [](const Binary* node, const Expr& with, const BufferStore& store) {
-      return node && structural_equal(node->a, with) && is_load_of(node->b, store);
-    };
-    auto strict = [](const Binary* node) { return node->op == BinaryOp::kLT || node->op == BinaryOp::kGT; };
-    return compares(beats, x, *best) && strict(beats) && compares(same, x, *best) && same->op == BinaryOp::kEQ &&
-           compares(sooner, i, *at) && strict(sooner);
-  }
-
   std::vector<Buffer> written_;
 };
 
@@ -98,15 +77,22 @@ class Body {
 bool needs_order(const Block& block) {
   bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
                              [](const IterVar& axis) { return axis.kind != IterKind::kSpatial; });
-  return reduces && !Body(block).any_order(block.body);
+  if (!reduces || Body(block).any_order(block.body)) return false;
+  std::optional<Combiner> combiner = find_combiner(block);
+  return !combiner || !combiner->commutes || !combiner->regroups;
 }
 
 bool comes_in_order(const TreeNode* block) {
   std::vector<Expr> values;
-  for (const IterVar& axis : block->block->iter_vars) {
-    if (axis.kind != IterKind::kSpatial) values.push_back(axis.value);
+  for (const IterVar& axis : block->block->iter_vars) values.push_back(axis.value);
+  return comes_in_order(block, values, loops_above(block));
+}
+
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops) {
+  std::vector<Expr> values;
+  for (size_t a = 0; a < axis_values.size(); ++a) {
+    if (block->block->iter_vars[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
   }
-  std::vector<TreeNode*> loops = loops_above(block);
   auto map = find_iter_map(values, loops, block->tree->facts);
   if (!map) return false;
   std::vector<size_t> order;

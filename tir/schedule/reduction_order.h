@@ -10,5 +10,7 @@ namespace relaxc::scheduling {
 bool needs_order(const Block& block);
 // The loops bring the block's reduce axes through their values in lexicographic order, as new loops over them would.
 bool comes_in_order(const TreeNode* block);
+// The same for other values of the axes, in other loops (outermost first).
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops);
 
 }  // namespace relaxc::scheduling

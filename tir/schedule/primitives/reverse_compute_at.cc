@@ -2,6 +2,7 @@
 
 #include "tir/schedule/iter_map.h"
 #include "tir/schedule/move.h"
+#include "tir/schedule/reduction_order.h"
 #include "tir/schedule/written.h"
 
 namespace relaxc {
@@ -60,6 +61,13 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std:
                          loop->loop->var->name, block->block->name);
     reduces = reduces || moves[1];
     if (reduces) loops.push_back(loop);
+  }
+  if (block->in_order) {
+    std::vector<TreeNode*> in_order = nest;
+    in_order.insert(in_order.end(), loops.begin(), loops.begin() + static_cast<long>(values.size()));
+    if (!comes_in_order(block, values, in_order))
+      return fmt::format("the result of block '{}' depends on the order of its reduce loops, which would change",
+                         block->block->name);
   }
   std::string why;
   std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);

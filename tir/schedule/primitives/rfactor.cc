@@ -1,46 +1,11 @@
 #include <algorithm>
 
-#include "tir/compute.h"
+#include "tir/schedule/combiner.h"
 #include "tir/schedule/move.h"
 
 namespace relaxc {
 
 using namespace scheduling;
-
-namespace {
-
-// out = op(out, value), and the value that changes nothing.
-struct Combiner {
-  BinaryOp op;
-  Expr (*identity)(DType);
-};
-constexpr Combiner kCombiners[] = {
-    {BinaryOp::kAdd, zero}, {BinaryOp::kMul, one}, {BinaryOp::kMax, lowest}, {BinaryOp::kMin, highest}};
-
-struct Update {
-  const Combiner* combiner;
-  Expr value;
-};
-std::optional<Update> find_update(const BufferStore& store) {
-  const Binary* node = store.value.as<Binary>();
-  if (!node) return std::nullopt;
-  auto is_itself = [&](const Expr& e) {
-    const BufferLoad* load = e.as<BufferLoad>();
-    if (!load || !same_node(load->buffer, store.buffer)) return false;
-    for (size_t d = 0; d < store.indices.size(); ++d) {
-      if (!structural_equal(load->indices[d], store.indices[d])) return false;
-    }
-    return true;
-  };
-  for (const Combiner& row : kCombiners) {
-    if (row.op != node->op) continue;
-    if (is_itself(node->a) && !mentions(node->b, store.buffer)) return Update{&row, node->b};
-    if (is_itself(node->b) && !mentions(node->a, store.buffer)) return Update{&row, node->a};
-  }
-  return std::nullopt;
-}
-
-}  // namespace
 
 // The loop's iterations reduce side by side into elements of their own, along a new dim; a second block, which keeps
 // the name, reduces those.
@@ -56,26 +21,35 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
   step.require(not_movable(block), block);
-  const BufferStore* update = single_store(block);
-  const BufferStore* init = content.init->as<BufferStore>();
-  std::optional<Update> found = update && init ? find_update(*update) : std::nullopt;
-  if (!found) step.refuse({block}, fmt::format("block '{}' is not a sum, product, max or min of values", content.name));
-  const Buffer buffer = update->buffer;
-  const BufferType& type = buffer_type(buffer);
-  auto rank = static_cast<int64_t>(type.shape.size());
+  const std::optional<Combiner> combiner = find_combiner(content);
+  if (!combiner)
+    step.refuse({block}, fmt::format("block '{}' is neither a sum, product, max or min of values for each buffer that "
+                                     "it writes, nor chooses between such values by comparing them",
+                                     content.name));
+  if (!combiner->regroups)
+    step.refuse({block}, fmt::format("what block '{}' chooses depends on how its iterations are grouped (of equal "
+                                     "elements the last counts, or the like)",
+                                     content.name));
+  auto rank = static_cast<int64_t>(combiner->parts.front().store->indices.size());
+  for (const Combiner::Part& part : combiner->parts) {
+    if (static_cast<int64_t>(part.store->indices.size()) != rank)
+      step.refuse({block}, fmt::format("the buffers that block '{}' writes differ in rank", content.name));
+  }
   if (factor_axis < -rank - 1 || factor_axis > rank)
     step.refuse({block}, fmt::format("factor_axis {} is not in [{}, {}]", factor_axis, -rank - 1, rank));
   if (factor_axis < 0) factor_axis += rank + 1;
 
   std::vector<TreeNode*> loops = loops_above(block), spatial_loops;
   TreeNode* top = nullptr;  // the outermost loop that both blocks cannot share
-  bool drives_reduce = false;
+  bool drives_reduce = false, reduces = false, is_outermost = false;
   for (TreeNode* at : loops) {
     bool spatial = false, reduce = false;
     for (const IterVar& axis : content.iter_vars) {
       if (mentions(axis.value, at->loop->var)) (axis.kind == IterKind::kSpatial ? spatial : reduce) = true;
     }
     if (at == loop) drives_reduce = reduce;
+    if (at == loop) is_outermost = !reduces;
+    reduces = reduces || (reduce && !is_int(at->loop->extent, 1));
     if (!top && reduce) top = at;
     if (top && at->children.size() != 1)
       step.refuse({at, block}, fmt::format("loop '{}' holds more than block '{}'", at->loop->var->name, content.name));
@@ -86,6 +60,10 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   if (!drives_reduce)
     step.refuse({loop, block},
                 fmt::format("loop '{}' drives no reduce axis of block '{}'", loop->loop->var->name, content.name));
+  if (!is_outermost && !combiner->commutes)
+    step.refuse({loop, block}, fmt::format("block '{}' keeps the first of equal elements: of its reduce loops only the "
+                                           "outermost can be factored, '{}' is not",
+                                           content.name, loop->loop->var->name));
   while (top->parent->is_loop() && top->parent->children.size() == 1) top = top->parent;
   auto first_own = std::find(loops.begin(), loops.end(), top);
 
@@ -133,23 +111,40 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
       step.refuse({block}, "a condition of the block ties the loop to loops that drive other axes");
   }
 
-  std::vector<Expr> shape = type.shape, at;
-  for (const Expr& index : update->indices) at.push_back(substitute(index, positions));
+  // One around the other, the block's own inside: it may read memory, which the others guard.
+  std::vector<Expr> nested;
+  if (combiner->condition) nested.push_back(substitute(*combiner->condition, positions));
+  if (!guards.empty()) nested.push_back(*conjunction(guards));
   auto with_factor = [&](std::vector<Expr> list, const Expr& e) {
     list.insert(list.begin() + factor_axis, e);
     return list;
   };
-  Buffer sums =
-      make_buffer(buffer->name + "_rf", type.dtype,
-                  with_factor(shape, shape.empty() ? extent : cast_to(extent, dtype_of(shape[0]))), type.scope);
-  Expr identity = found->combiner->identity(type.dtype);
-  if (structural_equal(init->value, identity)) identity = init->value;
-  Expr value = substitute(found->value, positions);
-  if (!guards.empty()) value = if_then_else(*conjunction(guards), value, identity);
-  std::vector<Expr> partial_at = with_factor(at, factor);
-  Stmt partial_body = store(sums, binary(found->combiner->op, load(sums, partial_at), value), partial_at);
-  TreeNode* rf = leaf_block(tree, content.name + "_rf", axes, partial_body, store(sums, identity, partial_at));
+  std::vector<Buffer> partial_buffers;
+  std::vector<Ref<BufferLoad>> part_at, whole_at;  // elements of one buffer after the other
+  std::vector<Expr> values;
+  std::vector<Stmt> inits;
+  for (size_t i = 0; i < combiner->parts.size(); ++i) {
+    const Combiner::Part& part = combiner->parts[i];
+    const BufferType& type = buffer_type(part.store->buffer);
+    Expr dim = type.shape.empty() ? extent : cast_to(extent, dtype_of(type.shape[0]));
+    partial_buffers.push_back(
+        make_buffer(part.store->buffer->name + "_rf", type.dtype, with_factor(type.shape, dim), type.scope));
+    std::vector<Expr> at;
+    for (const Expr& index : part.store->indices) at.push_back(substitute(index, positions));
+    part_at.push_back(cast<BufferLoad>(load(partial_buffers[i], with_factor(at, factor))));
+    whole_at.push_back(cast<BufferLoad>(load(part.store->buffer, part.store->indices)));
+    Expr init = part.init;
+    if (part.op && !structural_equal(init, combiner->identity(i))) init = combiner->identity(i);
+    inits.push_back(store(partial_buffers[i], substitute(init, positions), part_at[i]->indices));
+    values.push_back(substitute(part.value, positions));
+    for (const Expr& guard : part.op ? nested : std::vector<Expr>()) values[i] = if_then_else(guard, values[i], init);
+  }
+  Stmt partial_body = combiner->body(part_at, values);
+  for (const Expr& guard : combiner->is_choice() ? nested : std::vector<Expr>())
+    partial_body = make(IfThenElse{guard, partial_body, std::nullopt}, content.body.span());
+  TreeNode* rf = leaf_block(tree, content.name + "_rf", axes, partial_body, seq(inits));
   rf->partial = partial;
+  rf->in_order = block->in_order;
   rf->block->predicate = conjunction(conditions);
   rf->block->annotations = content.annotations;
   rf->span = block->span;
@@ -173,14 +168,13 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
     if (axis.kind == IterKind::kSpatial)
       final_axes.push_back({axis.var, axis.domain, axis.kind, substitute(axis.value, renamed)});
   }
-  Stmt body =
-      store(buffer,
-            binary(found->combiner->op, load(buffer, update->indices), load(sums, with_factor(update->indices, last))),
-            update->indices);
+  values.clear();
+  for (size_t i = 0; i < combiner->parts.size(); ++i)
+    values.push_back(load(partial_buffers[i], with_factor(combiner->parts[i].store->indices, last)));
   TreeNode* scope = scope_of(block);
   tree.replace(block, rf);
   content.iter_vars = final_axes;
-  content.body = body;
+  content.body = combiner->body(whole_at, values);
   content.annotations = {};
   content.predicate.reset();
   std::vector<Expr> kept;
@@ -190,7 +184,7 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   refresh_regions(block);
   TreeNode* nest = tree.wrap(block, again);
   tree.insert(top->parent, top->position() + 1, nest);
-  scope->block->alloc_buffers.push_back(sums);
+  for (const Buffer& buffer : partial_buffers) scope->block->alloc_buffers.push_back(buffer);
   refresh_regions_above(block);
   return step.block_result(rf);
 }
