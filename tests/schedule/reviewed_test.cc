@@ -67,6 +67,21 @@ def main(a: T.handle, b: T.handle, c: T.handle):
             C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
 )";
 
+constexpr const char* kSumThenMax = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n,))
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vj]
+            C[vi] = T.max(C[vi], A[vi, vj])
+)";
+
 constexpr Reviewed kReviewed[] = {
     {"a digit that a loop inside turns", R"(@T.prim_func
 def main(a: T.handle, c: T.handle):
@@ -206,6 +221,27 @@ sch.annotate(i, "prefetch", ["A"])
 sch.annotate(i, "prefetch_own", ["B"])
 sch.annotate(j, "prefetch", ["A"]))",
      ""},
+    {"a sum that is a maximum, too, in another order", kSumThenMax, R"(i, j = sch.get_loops("C")
+j0, j1 = sch.split(j, [None, 4])
+sch.reorder(j1, j0))",
+     "depends on the order of its reduce loops"},
+    {"a sum for some iterations and a product for others", R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n,))
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = T.float32(1)
+            C[vi] = T.Select(vj % 3 == 0, C[vi] + A[vi, vj], C[vi] * A[vi, vj])
+)",
+     R"(i, j = sch.get_loops("C")
+j0, j1 = sch.split(j, [None, 4])
+sch.reorder(j1, j0))",
+     "depends on the order of its reduce loops"},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tir/schedule/reduction_order.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "ir/visit.h"
 #include "tir/schedule/combiner.h"
@@ -31,45 +32,47 @@ class Body {
     if (const IfThenElse* branch = s.as<IfThenElse>())
       return !uses(branch->condition) && !branch->else_body && any_order(branch->then_body);
     const BufferStore* store = s.as<BufferStore>();
-    return store && !store->predicate && combines(store->value, *store);
+    if (!store || store->predicate || !stored_.insert(store->buffer.get()).second) return false;
+    op_.reset();
+    return combines(store->value, *store);
   }
 
  private:
   bool uses(const Expr& e) const {
     return std::any_of(written_.begin(), written_.end(), [&](const Buffer& buffer) { return mentions(e, buffer); });
   }
-  // op(what was there, something else).
-  bool combines(const Expr& value, const BufferStore& store) const {
+  // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
+  // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
+  bool combines(const Expr& value, const BufferStore& store) {
     if (is_load_of(value, store)) return true;
-    if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store);
+    if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
     if (const Select* either = value.as<Select>())
       return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
     if (const Call* call = as_call(value, "tir.if_then_else"))
       return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
     const Binary* node = value.as<Binary>();
     if (!node) return false;
-    switch (node->op) {
-      case BinaryOp::kSub:
-        return combines(node->a, store) && !uses(node->b);
-      case BinaryOp::kAdd:
-      case BinaryOp::kMul:
-      case BinaryOp::kMin:
-      case BinaryOp::kMax:
-      case BinaryOp::kAnd:
-      case BinaryOp::kOr:
-        return (combines_same(node->a, node->op, store) && !uses(node->b)) ||
-               (combines_same(node->b, node->op, store) && !uses(node->a));
-      default:  // the rest of the operators
-        return false;
-    }
+    bool subtracts = node->op == BinaryOp::kSub;
+    BinaryOp op = subtracts ? BinaryOp::kAdd : node->op;
+    constexpr BinaryOp kInAnyOrder[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMin,
+                                        BinaryOp::kMax, BinaryOp::kAnd, BinaryOp::kOr};
+    bool known = std::find(std::begin(kInAnyOrder), std::end(kInAnyOrder), op) != std::end(kInAnyOrder);
+    if (!known || op_.value_or(op) != op) return false;
+    op_ = op;
+    return (combines(node->a, store) && !uses(node->b)) || (!subtracts && combines(node->b, store) && !uses(node->a));
   }
-  // One operator all the way down: (c + a) + b, but not max(c + a, b).
-  bool combines_same(const Expr& value, BinaryOp op, const BufferStore& store) const {
-    const Binary* node = value.as<Binary>();
-    return (!node || node->op == op || (op == BinaryOp::kAdd && node->op == BinaryOp::kSub)) && combines(value, store);
+  // What is cast back after each step is the same in every order, too: rounded (sums of floats count as that) or, of
+  // sums and products of integers, cut off.
+  bool keeps_order(const Cast& cast, DType to) const {
+    DType from = dtype_of(cast.value);
+    if (to.is_float()) return true;
+    bool sums = !op_ || op_ == BinaryOp::kAdd || op_ == BinaryOp::kMul;
+    return !from.is_float() && (sums || to.bits >= from.bits);
   }
 
   std::vector<Buffer> written_;
+  std::unordered_set<const NodeHeader*> stored_;
+  std::optional<BinaryOp> op_;  // of the store looked at
 };
 
 }  // namespace
