@@ -51,6 +51,9 @@ class InitNest {
     return result;
   }
 
+  // A block that would need its init, of elements that cannot be told; empty: none.
+  const std::string& without_init() const { return without_init_; }
+
  private:
   void drop(const For& loop) {
     dropped_.insert(loop.var.get());
@@ -84,7 +87,10 @@ class InitNest {
       } else if (dropped) {
         // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it.
         bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
-        if (!is_alone || mentions_any(axis.domain.extent, dropped_)) return std::nullopt;
+        if (!is_alone || mentions_any(axis.domain.extent, dropped_)) {
+          without_init_ = block.name;
+          return std::nullopt;
+        }
         VarRef var = make_var(axis.var->name, axis.var.type());
         axes.emplace(axis.var.get(), axis.domain.min + var);
         whole.emplace_back(var, axis.domain.extent);
@@ -103,22 +109,39 @@ class InitNest {
   }
 
   VarRef empty_;
+  std::string without_init_;
   std::unordered_set<const NodeHeader*> dropped_;
   VarMap first_;  // of dropped loops: where they begin
 };
 
 }  // namespace
 
+// Where the elements to initialize cannot be told, the kernel fails rather than leave them as they are.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
-  Stmt body = rewrite(function->body, [](const Ref<For>& loop) -> std::optional<Stmt> {
+  std::unordered_set<const NodeHeader*> inside;
+  walk(
+      function->body, [&](const For& loop) { inside.insert(loop.var.get()); },
+      [&](const Bind& bind) { inside.insert(bind.var.get()); });
+  std::vector<Stmt> body;
+  Stmt initialized = rewrite(function->body, [&](const Ref<For>& loop) -> std::optional<Stmt> {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
-    std::vector<Stmt> inits = InitNest(loop).find(loop->body);
+    InitNest nest(loop);
+    std::vector<Stmt> inits = nest.find(loop->body);
+    Expr zero = int_imm(0, dtype_of(loop->extent));
+    if (!nest.without_init().empty() && !mentions_any(loop->extent, inside)) {
+      std::string message = fmt::format(
+          "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops "
+          "so that the elements to initialize are not known; decompose_reduction before "
+          "the fuse makes them so",
+          nest.without_init());
+      body.push_back(make(Assert{loop->extent > zero, {message}}, loop.span()));
+    }
     if (inits.empty()) return std::nullopt;
-    Expr empty = loop->extent <= int_imm(0, dtype_of(loop->extent));
-    Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());
+    Stmt when_empty = make(IfThenElse{loop->extent <= zero, seq(std::move(inits)), std::nullopt}, loop.span());
     return seq({when_empty, loop}, loop.span());
   });
-  return with_body(function, body);
+  body.push_back(initialized);
+  return with_body(function, seq(body, function->body.span()));
 }
 
 }  // namespace relaxc
