@@ -122,8 +122,8 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   walk(
       function->body, [&](const For& loop) { inside.insert(loop.var.get()); },
       [&](const Bind& bind) { inside.insert(bind.var.get()); });
-  std::vector<Stmt> body;
-  Stmt initialized = rewrite(function->body, [&](const Ref<For>& loop) -> std::optional<Stmt> {
+  std::vector<Stmt> checks;
+  Stmt body = rewrite(function->body, [&](const Ref<For>& loop) -> std::optional<Stmt> {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
     InitNest nest(loop);
     std::vector<Stmt> inits = nest.find(loop->body);
@@ -134,14 +134,21 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
           "so that the elements to initialize are not known; decompose_reduction before "
           "the fuse makes them so",
           nest.without_init());
-      body.push_back(make(Assert{loop->extent > zero, {message}}, loop.span()));
+      checks.push_back(make(Assert{loop->extent > zero, {message}}, loop.span()));
     }
     if (inits.empty()) return std::nullopt;
     Stmt when_empty = make(IfThenElse{loop->extent <= zero, seq(std::move(inits)), std::nullopt}, loop.span());
     return seq({when_empty, loop}, loop.span());
   });
-  body.push_back(initialized);
-  return with_body(function, seq(body, function->body.span()));
+  if (checks.empty()) return with_body(function, body);
+  if (const Block* root = body.as<Block>()) {
+    Block checked = *root;
+    checks.push_back(checked.body);
+    checked.body = seq(checks);
+    return with_body(function, make(std::move(checked), body.span()));
+  }
+  checks.push_back(body);
+  return with_body(function, seq(checks, body.span()));
 }
 
 }  // namespace relaxc
