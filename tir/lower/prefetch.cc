@@ -201,30 +201,35 @@ class Prefetcher final : public Rewriter {
       bool is_asked_inside = false;
       walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
       if (!lines || is_asked_inside) continue;
-      // Where the next iteration begins to read, and by how much each dim moves; nullopt: by no constant, as the digits
-      // of a fused loop's variable do.
-      std::vector<Expr> next = lines->start;
-      std::vector<std::optional<int64_t>> steps;
-      for (Expr& start : next) {
-        steps.push_back(coefficient(start, loop.var, facts_));
-        start = facts_.simplify(substitute(start, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
-      }
-      if (std::optional<std::vector<Expr>> first = first_of_outer(loop, name, lines->start)) {
-        Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
-        for (size_t d = 0; d < next.size(); ++d) lines->start[d] = select(is_last, (*first)[d], next[d]);
-        spread(loop, *lines, kIntoSecondLevel);
-        continue;
-      }
-      auto stays = [](const std::optional<int64_t>& step) { return step == 0; };
-      if (std::all_of(steps.begin(), steps.end(), stays)) continue;
-      bool one_dim = std::count_if(steps.begin(), steps.end(), stays) + 1 == static_cast<long>(steps.size());
-      for (size_t d = 0; d < steps.size(); ++d) {
-        bool slides = one_dim && steps[d] && *steps[d] > 0 && *steps[d] < lines->extents[d];
-        lines->start[d] = slides ? lines->start[d] + lines->extents[d] : next[d];
-        if (slides) lines->extents[d] = *steps[d];  // only the end of the window is new
-      }
-      spread(loop, *lines, kIntoSecondLevel);
+      auto first = first_of_outer(loop, name, lines->start);
+      std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
+      if (next) spread(loop, *next, kIntoSecondLevel);
     }
+  }
+  Expr in_next_iteration(const For& loop, const Expr& e) const {
+    return facts_.simplify(substitute(e, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
+  }
+  // What the next iteration newly reads: only the end of a window that slides. Nothing when all stays.
+  std::optional<Lines> step(const For& loop, Lines lines) const {
+    // By how much each dim moves; absent: by no constant, as the digits of a fused loop's variable do.
+    std::vector<std::optional<int64_t>> steps;
+    for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
+    auto stays = std::count(steps.begin(), steps.end(), std::optional<int64_t>(0));
+    if (stays == static_cast<long>(steps.size())) return std::nullopt;
+    for (size_t d = 0; d < steps.size(); ++d) {
+      bool slides =
+          stays + 1 == static_cast<long>(steps.size()) && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
+      lines.start[d] = slides ? lines.start[d] + lines.extents[d] : in_next_iteration(loop, lines.start[d]);
+      if (slides) lines.extents[d] = *steps[d];
+    }
+    return lines;
+  }
+  // What the next iteration reads, and during the last one what the `first` one will.
+  Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
+    Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
+    for (size_t d = 0; d < first.size(); ++d)
+      lines.start[d] = select(is_last, first[d], in_next_iteration(loop, lines.start[d]));
+    return lines;
   }
 
   void plan_own(const For& loop, const AttrList& names) {
