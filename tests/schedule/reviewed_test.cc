@@ -221,6 +221,10 @@ sch.annotate(i, "prefetch", ["A"])
 sch.annotate(i, "prefetch_own", ["B"])
 sch.annotate(j, "prefetch", ["A"]))",
      ""},
+    {"parts of a loop that are empty for few rows", kProduct, R"(i, j, k = sch.get_loops("C")
+sch.fuse(i, j)
+sch.loop_partition(sch.get_loops("C")[0], [5, None]))",
+     ""},
     {"a sum that is a maximum, too, in another order", kSumThenMax, R"(i, j = sch.get_loops("C")
 j0, j1 = sch.split(j, [None, 4])
 sch.reorder(j1, j0))",

@@ -45,14 +45,14 @@ class InitNest {
         dropped_.erase(node->var.get());
         first_.erase(node->var.get());
       }
-    } else if (const Block* block = stmt.as<Block>()) {
+    } else if (auto block = try_cast<Block>(stmt)) {
       if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
     }
     return result;
   }
 
-  // A block that would need its init, of elements that cannot be told; empty: none.
-  const std::string& without_init() const { return without_init_; }
+  // Blocks that may need their init, of elements that cannot be told.
+  const std::vector<Ref<Block>>& without_init() const { return without_init_; }
 
  private:
   void drop(const For& loop) {
@@ -72,9 +72,10 @@ class InitNest {
   // The block's init at its spatial position, when its reduce axes depend on the empty loop (one that drives nothing
   // leaves out all of the block) and its spatial ones on none that is dropped, or on those alone. Where loops around
   // drive reduce axes, too, only at the place of the first iteration: others may have added something by then.
-  std::optional<Stmt> init_of(const Block& block) {
+  std::optional<Stmt> init_of(const Ref<Block>& node) {
+    const Block& block = *node;
     if (!block.init) return std::nullopt;
-    bool reduces = false;
+    bool reduces = false, is_known = true;
     VarMap axes;
     std::vector<Expr> conditions;
     std::vector<std::pair<VarRef, Expr>> whole;
@@ -87,10 +88,7 @@ class InitNest {
       } else if (dropped) {
         // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it.
         bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
-        if (!is_alone || mentions_any(axis.domain.extent, dropped_)) {
-          without_init_ = block.name;
-          return std::nullopt;
-        }
+        is_known = is_known && is_alone && !mentions_any(axis.domain.extent, dropped_);
         VarRef var = make_var(axis.var->name, axis.var.type());
         axes.emplace(axis.var.get(), axis.domain.min + var);
         whole.emplace_back(var, axis.domain.extent);
@@ -99,6 +97,8 @@ class InitNest {
       }
     }
     if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
+    if (!is_known) without_init_.push_back(node);
+    if (!is_known) return std::nullopt;
     Stmt init = instantiate(*block.init, axes);
     for (const auto& [var, extent] : whole) init = loop(var, extent, init);
     for (const Expr& condition : scheduling::conjuncts(block.predicate)) {
@@ -109,10 +109,24 @@ class InitNest {
   }
 
   VarRef empty_;
-  std::string without_init_;
+  std::vector<Ref<Block>> without_init_;
   std::unordered_set<const NodeHeader*> dropped_;
   VarMap first_;  // of dropped loops: where they begin
 };
+
+// The block reduces over something, or has no elements either.
+Expr is_initialized(const Block& block) {
+  Expr reduces = bool_imm(true), is_empty = bool_imm(false);
+  for (const IterVar& axis : block.iter_vars) {
+    Expr nothing = axis.domain.extent <= int_imm(0, dtype_of(axis.domain.extent));
+    if (axis.kind == IterKind::kReduce) {
+      reduces = reduces && !nothing;
+    } else {
+      is_empty = is_empty || nothing;
+    }
+  }
+  return simplify(reduces || is_empty);
+}
 
 }  // namespace
 
@@ -127,17 +141,18 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     if (auto extent = as_int(loop->extent); extent && *extent > 0) return std::nullopt;
     InitNest nest(loop);
     std::vector<Stmt> inits = nest.find(loop->body);
-    Expr zero = int_imm(0, dtype_of(loop->extent));
-    if (!nest.without_init().empty() && !mentions_any(loop->extent, inside)) {
+    for (const Ref<Block>& block : nest.without_init()) {
+      Expr condition = is_initialized(*block);
+      if (is_int(condition, 1) || mentions_any(condition, inside)) continue;
       std::string message = fmt::format(
-          "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops "
-          "so that the elements to initialize are not known; decompose_reduction before "
-          "the fuse makes them so",
-          nest.without_init());
-      checks.push_back(make(Assert{loop->extent > zero, {message}}, loop.span()));
+          "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops so that the elements to "
+          "initialize are not known; decompose_reduction before the fuse makes them so",
+          block->name);
+      checks.push_back(make(Assert{condition, {message}}, loop.span()));
     }
     if (inits.empty()) return std::nullopt;
-    Stmt when_empty = make(IfThenElse{loop->extent <= zero, seq(std::move(inits)), std::nullopt}, loop.span());
+    Expr empty = loop->extent <= int_imm(0, dtype_of(loop->extent));
+    Stmt when_empty = make(IfThenElse{empty, seq(std::move(inits)), std::nullopt}, loop.span());
     return seq({when_empty, loop}, loop.span());
   });
   if (checks.empty()) return with_body(function, body);
