@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
+#include "support/checked_math.h"
 #include "tir/scalable.h"
 #include "tir/schedule/script_intrins.h"
 
@@ -240,6 +242,29 @@ class Interpreter {
     fail(span(at), "expected a number, got {}", to_string(any));
   }
 
+  static bool is_number(const AttrValue& any) { return any.as<int64_t>() || any.as<double>(); }
+  static double as_double(const AttrValue& number) {
+    const int64_t* whole = number.as<int64_t>();
+    return whole ? static_cast<double>(*whole) : *number.as<double>();
+  }
+  AttrValue with_floats(const Syntax& at, double a, double b) {
+    if (at.text == "+") return a + b;
+    if (at.text == "-") return a - b;
+    if (at.text == "*") return a * b;
+    if (at.text == "<") return a < b;
+    if (at.text == "<=") return a <= b;
+    if (at.text == ">") return a > b;
+    if (at.text == ">=") return a >= b;
+    if (at.text == "==") return a == b;
+    if (at.text == "!=") return a != b;
+    bool divides = at.text == "/" || at.text == "//" || at.text == "%";
+    if (!divides) fail(span(at), "'{}' is not known here", at.text);
+    if (b == 0) fail(span(at), "division by zero");
+    if (at.text == "/") return a / b;
+    double floor = std::floor(a / b);
+    return at.text == "//" ? floor : a - floor * b;
+  }
+
   AttrValue arithmetic(const Syntax& at) {
     if (at.kind == SyntaxKind::kUnary) {
       if (at.text == "not") return !truth(*at.children[0]);
@@ -259,6 +284,8 @@ class Interpreter {
       joined.insert(joined.end(), y.as<AttrList>()->begin(), y.as<AttrList>()->end());
       return joined;
     }
+    if ((x.as<double>() || y.as<double>() || at.text == "/") && is_number(x) && is_number(y))
+      return with_floats(at, as_double(x), as_double(y));
     if (at.kind == SyntaxKind::kCompare && (at.text == "==" || at.text == "!=") && !(x.as<Expr>() || y.as<Expr>()))
       return (x == y) == (at.text == "==");
     Expr a = scalar(*at.children[0], x), b = scalar(*at.children[1], y);
@@ -277,6 +304,9 @@ class Interpreter {
       auto p = as_int(a), q = as_int(b);
       if (p && q && (row.op == BinaryOp::kFloorDiv || row.op == BinaryOp::kFloorMod) && *q == 0)
         fail(span(at), "division by zero");
+      auto checked = row.op == BinaryOp::kMul ? checked_mul : row.op == BinaryOp::kSub ? checked_sub : checked_add;
+      bool grows = row.op == BinaryOp::kMul || row.op == BinaryOp::kSub || row.op == BinaryOp::kAdd;
+      if (p && q && grows && !checked(*p, *q)) fail(span(at), "the result is too large a number");
       Expr result = simplify(binary(row.op, a, b));
       auto known = as_int(result);
       if (!known) return result;

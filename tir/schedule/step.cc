@@ -10,6 +10,26 @@ Step::Step(Schedule& schedule, const Primitive& primitive)
   schedule.step_ = this;
 }
 
+void Step::check_arguments(const AttrList& arguments) {
+  auto check = [&](int64_t number) {
+    if (number > kLargestNumber || number < -kLargestNumber)
+      refuse({}, fmt::format("{} is too large a number", number));
+  };
+  for (const AttrValue& argument : arguments) {
+    if (const int64_t* number = argument.as<int64_t>()) check(*number);
+    if (const AttrList* list = argument.as<AttrList>()) check_arguments(*list);
+    const Expr* e = argument.as<Expr>();
+    if (!e) continue;
+    walk(*e, [&](const IntImm& node) { check(node.value); });
+    walk(*e, [&](const Ref<Binary>& node) {
+      if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
+      auto divisor = as_int(number(node->b));
+      if (divisor && *divisor < 1)
+        refuse({}, fmt::format("the map divides by {}, expected a positive number", *divisor));
+    });
+  }
+}
+
 TreeNode* Step::node(const VarRef& var) {
   auto it = schedule_.nodes_.find(var.get());
   if (it == schedule_.nodes_.end())

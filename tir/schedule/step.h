@@ -51,12 +51,17 @@ AttrValue encode(const std::variant<Ts...>& any) {
   return std::visit([](const auto& value) { return encode(value); }, any);
 }
 
+// Factors, paddings and the like are no larger, nor are products of factors.
+constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
+
 class Step {
  public:
   template <class... Args>
   Step(Schedule& schedule, PrimitiveId id, const Args&... args)
       : Step(schedule, primitives()[static_cast<size_t>(id)]) {
-    if (!outer_) arguments_ = {encode(args)...};
+    if (outer_) return;
+    arguments_ = {encode(args)...};
+    if (id != PrimitiveId::k_annotate) check_arguments(arguments_);
   }
   ~Step() { schedule_.step_ = outer_; }
   Step(const Step&) = delete;
@@ -98,6 +103,8 @@ class Step {
 
  private:
   Step(Schedule& schedule, const Primitive& primitive);
+  // Refuses numbers with which extents would overflow, and maps that divide by what is not positive.
+  void check_arguments(const AttrList& arguments);
   std::vector<VarRef> results(const std::vector<TreeNode*>& nodes);
   VarRef new_result(const char* letter, const Type& type);
   void record(std::vector<VarRef> results);

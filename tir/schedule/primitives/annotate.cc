@@ -15,6 +15,8 @@ void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_
   if (ann_key == "prefetch" || own || ahead) {
     const AttrList* names = ann_val.as<AttrList>();
     if (!node->is_loop() || !names) step.refuse({node}, fmt::format("{} takes a loop and a list of buffers", ann_key));
+    bool is_number_last = names->size() == 2 && (*names)[0].as<std::string>() && (*names)[1].as<int64_t>();
+    if (ahead && !is_number_last) step.refuse({node}, "prefetch_ahead takes a buffer's name and a number of rows");
     for (const AttrValue& name : *names) {
       if (ahead && name.as<int64_t>()) continue;  // rows
       auto is_named = [&](const BufferRegion& region) {
@@ -30,6 +32,15 @@ void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_
                                         own ? "reads or writes" : "reads", to_string(name)));
     }
   }
+  if (ann_key == "double_buffer_scope") {
+    const int64_t* position = ann_val.as<int64_t>();
+    size_t writes = node->is_block() ? node->block->writes.size() : 0;
+    if (!position || *position < 0 || static_cast<size_t>(*position) >= writes)
+      step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
+  }
+  bool flag = ann_key == "exact_tails" || ann_key == "keep_whole";
+  if (flag && !(node->is_loop() && ann_val.as<bool>()))
+    step.refuse({node}, fmt::format("{} takes a loop and True or False", ann_key));
   (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, ann_val);
   step.done();
 }

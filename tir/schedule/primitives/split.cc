@@ -34,6 +34,8 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
       step.refuse({node}, fmt::format("factor {} is not positive", *known));
     extents.push_back(factor);
     product = product * factor;
+    if (auto known = as_int(product); known && *known > kLargestNumber)
+      step.refuse({node}, fmt::format("the factors' product, {}, is too large", *known));
   }
   if (open) {
     Expr one = int_imm(1, dtype);

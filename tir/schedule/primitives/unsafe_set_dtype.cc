@@ -10,6 +10,8 @@ void Schedule::unsafe_set_dtype(BlockRV block_rv, BufferArg buffer_index, DType 
   Step step(*this, PrimitiveId::k_unsafe_set_dtype, block_rv, buffer_index, to_string(dtype));
   TreeNode* block = step.block(block_rv);
   Tree& tree = *block->tree;
+  if (dtype.lanes != 1 || dtype.is_handle())
+    step.refuse({block}, fmt::format("a buffer's elements are numbers, not {}", to_string(dtype)));
   Buffer buffer = step.buffer(block, buffer_index, AccessKind::kWrite);
   if (!write_of(block, buffer))
     step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
