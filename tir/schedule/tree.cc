@@ -282,7 +282,10 @@ bool precedes(const TreeNode* a, const TreeNode* b) {
          child_towards(shared, const_cast<TreeNode*>(b))->position();
 }
 
-bool is_alive(const TreeNode* node) { return node->parent || node == node->tree->root(); }
+bool is_alive(const TreeNode* node) {
+  while (node->parent) node = node->parent;
+  return node == node->tree->root();
+}
 
 bool mentions(const NodeRef& node, const VarRef& var) {
   bool found = false;

@@ -125,20 +125,33 @@ void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
     scope->block->alloc_buffers.push_back(to);
     replace_buffer(block, result, to);
   }
-  std::vector<TreeNode*> loops;
+  // Loops that are the axes stay, with other extents.
+  std::vector<TreeNode*> old = loops_above(block), loops;
+  for (size_t a = 0; a < extents.size(); ++a) {
+    for (TreeNode* loop : old) {
+      if (same_node(content.iter_vars[a].value, loop->loop->var)) loops.push_back(loop);
+    }
+  }
+  bool stay = loops.size() == extents.size() && old.size() == extents.size();
+  if (!stay) loops.clear();
   for (size_t a = 0; a < extents.size(); ++a) {
     IterVar& axis = content.iter_vars[a];
-    loops.push_back(tree.new_loop(fmt::format("ax{}", a), extents[a]));
+    if (!stay) loops.push_back(tree.new_loop(fmt::format("ax{}", a), extents[a]));
+    For& loop = *loops[a]->loop;
+    loop.extent = extents[a];
+    tree.facts.bind(loop.var, loop.min, loop.extent);
     axis.domain.extent = extents[a];
-    axis.value = loops.back()->loop->var;
+    axis.value = loop.var;
     tree.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
   }
   content.predicate.reset();
   block->affine.reset();
-  size_t position = top->position();
-  tree.detach(block);
-  if (top != block) tree.detach(top);
-  tree.insert(scope, position, tree.wrap(block, loops));
+  if (!stay) {
+    size_t position = top->position();
+    tree.detach(block);
+    if (top != block) tree.detach(top);
+    tree.insert(scope, position, tree.wrap(block, loops));
+  }
   refresh_regions(block);
   refresh_regions_above(block);
   step.done();
