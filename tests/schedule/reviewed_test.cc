@@ -67,6 +67,42 @@ def main(a: T.handle, b: T.handle, c: T.handle):
             C[vi, vj] = C[vi, vj] + A[vi, vl] * B[vl, vj]
 )";
 
+constexpr const char* kStencil = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n + 2, m))
+    C = T.match_buffer(c, (n, m))
+    B = T.alloc_buffer((n + 2, m))
+    for i, j in T.grid(n + 2, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] - B[vi + 2, vj]
+)";
+constexpr const char* kSumInParts = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (n, 8))
+    C = T.match_buffer(c, (n,))
+    for i, k in T.grid(n, 3):
+        with T.block("first"):
+            vi = T.axis.spatial(n, i)
+            vk = T.axis.reduce(8, k)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+    for i, k in T.grid(n, 5):
+        with T.block("second"):
+            vi = T.axis.spatial(n, i)
+            vk = T.axis.reduce(8, k + 3)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+)";
 constexpr const char* kSumThenMax = R"(@T.prim_func
 def main(a: T.handle, c: T.handle):
     n = T.int64()
@@ -244,6 +280,26 @@ sch.split(sch.get_loops("C")[0], [a, b]))",
      "a number of rows"},
     {"a note on what is not there", kTriangle, R"(sch.annotate(sch.get_block("B"), "double_buffer_scope", 7))",
      "position of one of the buffers"},
+    {"parts of a loop, reduced and initialized one by one", kProduct, R"(i, j, k = sch.get_loops("C")
+p, q = sch.loop_partition(j, [8, None])
+b, = sch.get_child_blocks(p)
+sch.decompose_reduction(b, sch.get_loops(b)[-1]))",
+     ""},
+    {"the init of the first part of a sum", kSumInParts,
+     R"(sch.decompose_reduction("first", sch.get_loops("first")[1]))", ""},
+    {"the init of a part that does not begin the sum", kSumInParts,
+     R"(sch.decompose_reduction("second", sch.get_loops("second")[1]))", "begin with the first iteration"},
+    {"columns of a ring side by side", kStencil, R"(i, j = sch.get_loops("C")
+sch.compute_at("B", i)
+sch.rolling_buffer("B", 0)
+sch.vectorize(j)
+sch.vectorize(sch.get_loops("B")[-1]))",
+     ""},
+    {"rows of a ring side by side", kStencil, R"(i, j = sch.get_loops("C")
+sch.compute_at("B", i)
+sch.rolling_buffer("B", 0)
+sch.parallel(i))",
+     "takes what an earlier iteration made"},
     {"a sum that is a maximum, too, in another order", kSumThenMax, R"(i, j = sch.get_loops("C")
 j0, j1 = sch.split(j, [None, 4])
 sch.reorder(j1, j0))",

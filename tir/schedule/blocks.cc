@@ -110,10 +110,10 @@ Refusal not_spatial(const TreeNode* block) {
 
 namespace {
 
-Refusal has_other_writers(const TreeNode* block) {
+Refusal has_other_writers(const TreeNode* block, const TreeNode* within = nullptr) {
   for (const BufferRegion& write : block->block->writes) {
     for (const TreeNode* other : writers(scope_of(block), write.buffer)) {
-      if (other != block)
+      if (other != block && (!within || is_ancestor(within, other)))
         return fmt::format("blocks '{}' and '{}' both write '{}'", name_of(block), name_of(other), write.buffer->name);
     }
   }
@@ -127,7 +127,7 @@ Refusal not_complete(const TreeNode* block) {
   return has_other_writers(block);
 }
 
-Refusal not_reduction(const TreeNode* block) {
+Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
   if (!block->block->init) return fmt::format("block '{}' has no init", name_of(block));
   for (const IterVar& axis : block->block->iter_vars) {
     if (axis.kind != IterKind::kSpatial && axis.kind != IterKind::kReduce)
@@ -141,12 +141,20 @@ Refusal not_reduction(const TreeNode* block) {
       }
     }
   }
-  return has_other_writers(block);
+  return has_other_writers(block, within);
 }
 
 Refusal not_complete_or_reduction(const TreeNode* block) {
   return block->block->init || holds_kind(block, IterKind::kReduce) ? not_reduction(block) : not_complete(block);
 }
+
+namespace {
+// Whether the block may take in one iteration of the loop what an earlier one made: what other blocks make comes by
+// loops that hold those, too.
+bool carries(const TreeNode* loop, const TreeNode* block) {
+  return block->carried && (block->meets_itself || blocks_below(loop).size() > 1);
+}
+}  // namespace
 
 Refusal not_parallel(const TreeNode* loop) {
   for (TreeNode* block : blocks_below(loop)) {
@@ -155,7 +163,7 @@ Refusal not_parallel(const TreeNode* loop) {
       if (axis.kind != IterKind::kSpatial)
         return fmt::format("it drives axis '{}' of block '{}', which is not spatial", axis.var->name, name_of(block));
     }
-    if (block->carried) return fmt::format("block '{}' takes what an earlier iteration made", name_of(block));
+    if (carries(loop, block)) return fmt::format("block '{}' takes what an earlier iteration made", name_of(block));
     // Each iteration has elements of its own, or memory of its own: buffers that nobody touches outside of the loop are
     // allocated inside of it when the program is lowered.
     bool is_private = true;
@@ -175,7 +183,8 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
     if (axis.kind != IterKind::kSpatial && axis.kind != IterKind::kReduce)
       return fmt::format("axis '{}' of block '{}' is neither spatial nor reduce", axis.var->name, name_of(block));
   }
-  if (block->carried) return fmt::format("block '{}' takes what an earlier iteration made", name_of(block));
+  if (outermost ? carries(outermost, block) : block->carried)
+    return fmt::format("block '{}' takes what an earlier iteration made", name_of(block));
   std::string why;
   std::vector<TreeNode*> inside = loops_above(block);
   if (outermost) inside.erase(inside.begin(), std::find(inside.begin(), inside.end(), outermost));

@@ -31,8 +31,9 @@ using Refusal = std::optional<std::string>;
 Refusal not_spatial(const TreeNode* block);
 // Spatial, and nobody else in the scope writes its buffers: each element is what the block made of it, always.
 Refusal not_complete(const TreeNode* block);
-// Has an init, axes are spatial or reduce, writes do not depend on reduce axes, nobody else writes its buffers.
-Refusal not_reduction(const TreeNode* block);
+// Has an init, axes are spatial or reduce, writes do not depend on reduce axes, nobody else writes its buffers (within
+// the loop).
+Refusal not_reduction(const TreeNode* block, const TreeNode* within = nullptr);
 Refusal not_complete_or_reduction(const TreeNode* block);
 // The loop may run in any order, or at once: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);

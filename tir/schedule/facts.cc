@@ -110,7 +110,8 @@ void find_facts(Tree& tree) {
   }
   find_carried_between_blocks(tree);
   for (TreeNode* block : tree.blocks()) {
-    if (block != tree.root()) block->carried = block->carried || shares_elements(block);
+    block->meets_itself = block != tree.root() && shares_elements(block);
+    block->carried = block->carried || block->meets_itself;
   }
 }
 

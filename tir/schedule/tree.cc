@@ -387,6 +387,7 @@ TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
   for (size_t i = 0; i < from.size(); ++i) {
     const_cast<TreeNode*>(to[i])->uses_outer_vars = from[i]->uses_outer_vars;
     const_cast<TreeNode*>(to[i])->carried = from[i]->carried;
+    const_cast<TreeNode*>(to[i])->meets_itself = from[i]->meets_itself;
     const_cast<TreeNode*>(to[i])->in_order = from[i]->in_order;
     const_cast<TreeNode*>(to[i])->partial = from[i]->partial;
     for (size_t c = 0; c < from[i]->children.size(); ++c) {

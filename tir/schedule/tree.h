@@ -25,6 +25,7 @@ struct TreeNode {
   // Facts about blocks, kept by who moves or edits them.
   bool uses_outer_vars = false;  // the body mentions variables of loops around the block
   bool carried = false;          // takes what an earlier iteration of a shared loop made: its loops keep their order
+  bool meets_itself = false;     // and so do iterations of loops that hold nothing but the block
   bool in_order = false;         // another order of the reduce iterations would give another result
   // The loops are not known to bring the axes through all of their domains (a condition of the user's): the block's
   // loops cannot be made anew from the domains.

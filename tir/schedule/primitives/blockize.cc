@@ -295,6 +295,7 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   TreeNode* block = tree.new_block(std::move(outer));
   block->partial = partial;
   block->carried = inner->carried;
+  block->meets_itself = inner->meets_itself;
   block->in_order = inner->in_order;
   tree.replace(top, block);
   tree.append(block, top);

@@ -12,7 +12,7 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
   TreeNode* block = step.block(block_rv);
   TreeNode* loop = step.loop(loop_rv);
   Tree& tree = *block->tree;
-  step.require(not_reduction(block), block);
+  step.require(not_reduction(block, loop), block);
   std::vector<TreeNode*> above = loops_above(block);
   auto at = std::find(above.begin(), above.end(), loop);
   if (at == above.end())
@@ -49,6 +49,19 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
     ForKind kind = binds_thread(inner->loop->kind) ? ForKind::kSerial : inner->loop->kind;
     init_loops.push_back(tree.new_loop(inner->loop->var->name + "_init", substitute(inner->loop->extent, vars), kind));
     vars.emplace(inner->loop->var.get(), init_loops.back()->loop->var);
+  }
+  // Of the parts of a partitioned reduce loop only the first one has the init.
+  if (not_reduction(block)) {
+    VarMap begins;
+    for (const TreeNode* inner : left_out) begins.emplace(inner->loop->var.get(), inner->loop->min);
+    for (const IterVar& axis : block->block->iter_vars) {
+      bool is_first = axis.kind == IterKind::kSpatial ||
+                      tree.facts.can_prove_equal(substitute(axis.value, begins), axis.domain.min);
+      if (!is_first)
+        step.refuse({block, loop}, fmt::format("loop '{}' is not known to begin with the first iteration of axis '{}', "
+                                               "which has the init",
+                                               loop->loop->var->name, axis.var->name));
+    }
   }
   // A block around it that several iterations enter would init each time.
   for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
