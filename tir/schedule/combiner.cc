@@ -12,6 +12,21 @@ namespace relaxc::scheduling {
 
 namespace {
 
+bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
+}
+
+}  // namespace
+
+bool is_element(const Expr& e, const BufferStore& store) {
+  const BufferLoad* load = e.as<BufferLoad>();
+  return load && same_node(load->buffer, store.buffer) && !load->predicate &&
+         same_indices(load->indices, store.indices);
+}
+
+namespace {
+
 using Part = Combiner::Part;
 using Values = std::unordered_map<const NodeHeader*, Expr>;  // of variables that the body binds
 
@@ -23,15 +38,6 @@ struct Operator {
 constexpr Operator kOperators[] = {
     {BinaryOp::kAdd, zero}, {BinaryOp::kMul, one}, {BinaryOp::kMax, lowest}, {BinaryOp::kMin, highest}};
 
-bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
-}
-bool is_element(const Expr& e, const BufferStore& store) {
-  const BufferLoad* load = e.as<BufferLoad>();
-  return load && same_node(load->buffer, store.buffer) && !load->predicate &&
-         same_indices(load->indices, store.indices);
-}
 bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
   return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return mentions(node, part.store->buffer); });
 }

@@ -5,6 +5,9 @@
 
 namespace relaxc::scheduling {
 
+// Whether this is what the store overwrites.
+bool is_element(const Expr& e, const BufferStore& store);
+
 // Each iteration brings a value for every buffer that the block writes, which becomes
 //   op(what is there, value), one op for each buffer: a sum, product, max or min; or
 //   a choice: by comparisons of what is there with the values, as when the largest element and its position are sought.

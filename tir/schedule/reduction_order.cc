@@ -11,13 +11,6 @@ namespace relaxc::scheduling {
 
 namespace {
 
-bool is_load_of(const Expr& e, const BufferStore& store) {
-  const BufferLoad* load = e.as<BufferLoad>();
-  return load && same_node(load->buffer, store.buffer) && !load->predicate &&
-         std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
-                    [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
-}
-
 class Body {
  public:
   explicit Body(const Block& block) {
@@ -44,7 +37,7 @@ class Body {
   // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
   // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
   bool combines(const Expr& value, const BufferStore& store) {
-    if (is_load_of(value, store)) return true;
+    if (is_element(value, store)) return true;
     if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
     if (const Select* either = value.as<Select>())
       return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
