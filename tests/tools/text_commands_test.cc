@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last
@@ -316,13 +318,20 @@ TEST_CASE("what a file of schedules did is printed as one that does it again", "
 
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
   Folder folder;
-  auto check = [&](const std::string& text) {
-    std::string file = folder.write("schedules.py", text);
-    return relaxc_command({"compile", kSource + "/examples/schedules/matmul.py", "--schedules", file, "--emit=loops"});
+  auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {
+    return relaxc_command({"compile", model, "--schedules", folder.write("schedules.py", text), "--emit=loops"});
   };
   Outcome unknown = check("@S.rule(\"nn.conv7d\")\ndef tile(sch):\n    pass\n");
   CHECK(unknown.exit_code == 0);
-  CHECK(has(unknown.err, "schedules.py:2:5: warning: there is no operator 'nn.conv7d'; rule 'tile' will not be used"));
+  CHECK(has(unknown.err, "schedules.py:2:5: warning: no tensor program holds an operator 'nn.conv7d'"));
+  // Operators of the table, held by a program or not, and one that only passes make.
+  for (const char* op : {"nn.conv2d", "relax.nn.conv2d", "nn.conv3d", "nn.conv2d_winograd"}) {
+    CAPTURE(op);
+    Outcome known = check(fmt::format("@S.rule(\"{}\")\ndef tile(sch):\n    pass\n", op), kModel);
+    CHECK(known.exit_code == 0);
+    CHECK(!has(known.err, "warning"));
+    CHECK(has(known.err, "rule 'tile' is applied to 'fused_conv2d") == !has(op, "3d"));
+  }
   Outcome twice =
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);
@@ -358,3 +367,10 @@ TEST_CASE("schedules beside the programs of a module", "[tools]") {
       error.err,
       "wrong.py:" + std::to_string(1 + std::count(wrong.begin(), wrong.begin() + static_cast<long>(at), '\n')) + ":"));
 }
+  Outcome two_names = check("@S.schedule(\"matmul\")\n@S.schedule(\"other\")\ndef a(sch):\n    pass\n");
+  CHECK(has(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
+  // A definition of a file works on one program.
+  for (const char* step : {"sch.work_on(\"g\")", "sch.get_block(\"C\", func_name=\"g\")"}) {
+    Outcome other = check(fmt::format("@S.schedule(\"matmul\")\ndef a(sch):\n    {}\n", step));
+    CHECK(has(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
+  }

@@ -521,6 +521,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
     definition.name = std::string(line->text);
     definition.span = place(*line);
     definition.function = definition.name;
+    if (!line->decorators.empty()) definition.function.clear();
     for (const Syntax* decorator : line->decorators) {
       bool is_call = decorator->kind == SyntaxKind::kCall && decorator->children[0]->kind == SyntaxKind::kAttribute &&
                      decorator->children.size() == 2 && decorator->children[1]->kind == SyntaxKind::kString;
@@ -530,8 +531,10 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
         continue;
       }
       std::string error, name = text::unquote(decorator->children[1]->text, error);
-      definition.function = what == "schedule" ? name : "";
-      definition.op = what == "rule" ? name : "";
+      std::string& of = what == "schedule" ? definition.function : definition.op;
+      if (!of.empty())
+        diagnostics.error(place(*decorator), "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
+      of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
     }
     if (line->params.empty()) {
       diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
