@@ -303,17 +303,51 @@ TEST_CASE("the list of operators is named only where an operator is not supporte
 
 TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {
   Folder folder;
-  const std::string program = kSource + "/examples/schedules/matmul.py";
-  auto emit = [&](const std::string& schedules, const std::string& level) {
-    return relaxc_command({"compile", program, "--schedules", schedules, "--emit=" + level});
+  const std::string examples = kSource + "/examples/schedules/";
+  const std::string product = folder.write("product.py", R"(@R.function
+def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.matmul(x, w), b))
+        R.output(y)
+    return y
+)");
+  struct Row {
+    std::string program, schedules;
+    std::vector<const char*> parts;
   };
-  const std::string step5 = kSource + "/examples/schedules/step5.py";
-  Outcome trace = emit(step5, "trace");
-  REQUIRE(trace.exit_code == 0);
-  CHECK(has(trace.out, "@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"));
-  std::string again = folder.write("again.py", trace.out);
-  CHECK(emit(again, "trace").out == trace.out);
-  CHECK(emit(again, "tir").out == emit(step5, "tir").out);
+  const Row kRows[] = {
+      {examples + "matmul.py",
+       examples + "step5.py",
+       {"@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"}},
+      // A rule for convolutions turns Winograd's form off, also one that fits nowhere.
+      {kModel, examples + "conv2d.py", {"\n@S.rule(\"nn.conv2d\")\ndef tile_conv2d(sch):\n"}},
+      {kModel, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
+      // What was refused after all steps leaves no trace.
+      {kModel,
+       folder.write("refused.py",
+                    "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
+                    "lambda *i: (i[-1], *i[:-1]))\n"),
+       {"def fits_nowhere"}},
+      {product,
+       examples + "own_instruction.py",
+       {"def fma_4x2_description(",
+        "S.intrin(\"fma_4x2\", fma_4x2_description, fma_4x2_implementation)\n\n@S.schedule("}},
+  };
+  for (const Row& row : kRows) {
+    CAPTURE(row.program, row.schedules);
+    auto emit = [&](const std::string& schedules, const std::string& level) {
+      return relaxc_command(
+          {"compile", row.program, "--schedules", schedules, "--target", "x86-64-v3", "--emit=" + level});
+    };
+    Outcome trace = emit(row.schedules, "trace");
+    INFO(trace.out);
+    REQUIRE(trace.exit_code == 0);
+    for (const char* part : row.parts) CHECK(has(trace.out, part));
+    std::string again = folder.write("again.py", trace.out);
+    CHECK(emit(again, "trace").out == trace.out);
+    CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
+  }
+  CHECK(has(relaxc_command({"compile", kModel, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
 }
 
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
@@ -336,6 +370,13 @@ TEST_CASE("schedules that nothing would use are told of", "[tools]") {
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);
   CHECK(has(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
+  Outcome two_names = check("@S.schedule(\"matmul\")\n@S.schedule(\"other\")\ndef a(sch):\n    pass\n");
+  CHECK(has(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
+  // A definition of a file works on one program.
+  for (const char* step : {"sch.work_on(\"g\")", "sch.get_block(\"C\", func_name=\"g\")"}) {
+    Outcome other = check(fmt::format("@S.schedule(\"matmul\")\ndef a(sch):\n    {}\n", step));
+    CHECK(has(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
+  }
 }
 
 TEST_CASE("schedules beside the programs of a module", "[tools]") {
@@ -367,10 +408,3 @@ TEST_CASE("schedules beside the programs of a module", "[tools]") {
       error.err,
       "wrong.py:" + std::to_string(1 + std::count(wrong.begin(), wrong.begin() + static_cast<long>(at), '\n')) + ":"));
 }
-  Outcome two_names = check("@S.schedule(\"matmul\")\n@S.schedule(\"other\")\ndef a(sch):\n    pass\n");
-  CHECK(has(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
-  // A definition of a file works on one program.
-  for (const char* step : {"sch.work_on(\"g\")", "sch.get_block(\"C\", func_name=\"g\")"}) {
-    Outcome other = check(fmt::format("@S.schedule(\"matmul\")\ndef a(sch):\n    {}\n", step));
-    CHECK(has(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
-  }

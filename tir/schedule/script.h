@@ -49,6 +49,9 @@ class ScheduleDefinition {
   std::shared_ptr<const Body> body_;
 };
 
+// The declarations of intrinsics, as a file of schedules has them.
+std::string print_intrins(const TensorIntrins& intrins);
+
 // All definitions of a file; errors of syntax are reported.
 std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
                                                 Diagnostics& diagnostics);
