@@ -16,7 +16,7 @@ namespace relaxc {
 namespace {
 
 bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops) {
-  if (!rule.function.empty() && rule.function != name) return false;
+  if (!rule.function.empty()) return rule.function == name;
   return rule.op.empty() || std::find(ops.begin(), ops.end(), rule.op) != ops.end();
 }
 
@@ -37,19 +37,12 @@ Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
   return root->body;
 }
 
-PrimFuncRef apply_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& function, bool show) {
+PrimFuncRef schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& function,
+                             bool show) {
   auto scheduled = [&](const PrimFuncRef& program) {
     Schedule schedule(IRModule{{{name, program}}, {}, {}}, {.show_program = show});
-    rule.apply(schedule);
-    PrimFuncRef result = schedule.function();
-    for (size_t i = 0; i < program->params.size(); ++i) {
-      if (structural_equal(program->params[i].type(), result->params[i].type())) continue;
-      fail(rule.span,
-           "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
-           "(cache_read, cache_write) and lay out the copy",
-           rule.name, program->params[i]->name, name);
-    }
-    return result;
+    apply_rule(rule, schedule);
+    return schedule.function();
   };
   PrimFuncRef result = scheduled(function);
   std::vector<std::pair<VarRef, int64_t>> apart;
@@ -78,7 +71,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
     if (!concerns(rule, name, ops)) continue;
     std::optional<PrimFuncRef> result;
     try {
-      result = apply_rule(rule, name, promote_indices(function), report != nullptr);
+      result = schedule_by_rule(rule, name, promote_indices(function), report != nullptr);
     } catch (const CompileError& error) {
       if (!rule.function.empty()) throw;
       if (report) report(fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, error.what()));
@@ -92,12 +85,30 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
   return std::nullopt;
 }
 
+// A rule for an operator that neither the table nor a program knows was meant for another.
+void warn_of_unknown_operators(const IRModule& module, const PassContext& context) {
+  for (const ScheduleRule& rule : context.schedules) {
+    if (rule.op.empty() || context.ops.find("relax." + rule.op)) continue;
+    bool used = std::any_of(module.functions.begin(), module.functions.end(), [&](const auto& entry) {
+      auto program = try_cast<PrimFunc>(entry.second);
+      return program && concerns(rule, entry.first, operators_of(*program));
+    });
+    if (used) continue;
+    Diagnostic warning{Severity::kWarning, ErrorKind::kInvalid, rule.span, "", {}};
+    warning.message =
+        fmt::format("no tensor program holds an operator '{}', and --list-ops knows none; rule '{}' is not used",
+                    rule.op, rule.name);
+    context.report(to_string(warning));
+  }
+}
+
 }  // namespace
 
 IRModule schedule(IRModule module, PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
+  if (context.report) warn_of_unknown_operators(module, context);
   std::vector<ScheduleRule> builtin = builtin_schedule_rules(context.target);
   for (auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);

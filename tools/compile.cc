@@ -1,11 +1,13 @@
 // relaxc compile: to an artifact, or to the text of any level.
 #include <fstream>
+#include <map>
 #include <memory>
 
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/draw.h"
+#include "tir/schedule/script.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
 
@@ -26,24 +28,51 @@ std::string draw_kernels(const IRModule& module) {
   return out;
 }
 
+// What the rule did, under the name of the program that it did it to.
+std::string definition(const ScheduleRule& rule, const Schedule& schedule) {
+  std::string out = fmt::format("@S.schedule(\"{}\")\n", schedule.module().functions.begin()->first);
+  if (!rule.op.empty()) out += fmt::format("@S.rule(\"{}\")\n", rule.op);
+  out += fmt::format("def {}(sch):\n", rule.name);
+  std::string text = schedule.trace().text();
+  if (text.empty()) text = "pass\n";
+  for (size_t at = 0, end; at < text.size(); at = end + 1) {
+    end = text.find('\n', at);
+    out += "    " + text.substr(at, end + 1 - at);
+  }
+  return out;
+}
+
+// What of the trace's instructions is not built in.
+void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
+  for (const TraceStep& step : schedule.trace().steps) {
+    if (step.primitive->name != std::string_view("tensorize")) continue;
+    const TensorIntrin* used = schedule.intrins().find(*step.arguments[1].as<std::string>());
+    const TensorIntrin* known = builtin_tensor_intrins().find(used->name);
+    if (!known || !same_node(known->description, used->description)) own.add(*used);
+  }
+}
+
 // What the user's schedules did to each program, as a file of schedules that does it again.
 std::string traces(IRModule module, CompileSettings settings) {
-  std::string out;
+  std::vector<std::string> parts;
+  TensorIntrins own;
+  std::map<std::string, bool> fits;  // by operator, of those that a program holds: whether a rule fits anywhere
   for (ScheduleRule& rule : settings.schedules) {
-    rule.apply = [&out, name = rule.name, apply = rule.apply](Schedule& schedule) {
-      apply(schedule);
-      std::string text = schedule.trace().text();
-      out += fmt::format("{}@S.schedule(\"{}\")\ndef {}(sch):\n", out.empty() ? "" : "\n",
-                         schedule.module().functions.begin()->first, name);
-      if (text.empty()) text = "pass\n";
-      for (size_t at = 0, end; at < text.size(); at = end + 1) {
-        end = text.find('\n', at);
-        out += "    " + text.substr(at, end + 1 - at);
-      }
+    rule.apply = [&, rule = rule](Schedule& schedule) {
+      bool& fit = fits[rule.op];
+      apply_rule(rule, schedule);
+      fit = true;
+      parts.push_back(definition(rule, schedule));
+      add_own_intrins(schedule, own);
     };
   }
   run_pipeline(std::move(module), settings);
-  return out;
+  // That there is a rule matters even so (passes/pack_weights.cc).
+  for (const auto& [op, fit] : fits) {
+    if (!fit) parts.push_back(fmt::format("@S.rule(\"{}\")\ndef fits_nowhere(sch):\n    assert False\n", op));
+  }
+  if (!own.names().empty()) parts.insert(parts.begin(), print_intrins(own));
+  return fmt::format("{}", fmt::join(parts, "\n"));
 }
 
 std::string emit(const CompileOptions& options, const CompileSettings& settings) {

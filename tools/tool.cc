@@ -90,18 +90,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     std::vector<ScheduleRule> rules = read_schedule_rules(text_of(file), file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }
-  if (!result.schedules.empty()) {
-    for (const ScheduleRule& rule : result.schedules) {
-      if (rule.op.empty() || op_table().find(rule.op)) continue;
-      Diagnostic warning{Severity::kWarning,
-                         ErrorKind::kInvalid,
-                         rule.span,
-                         fmt::format("there is no operator '{}'; rule '{}' will not be used", rule.op, rule.name),
-                         {}};
-      fmt::print(stderr, "{}\n", to_string(warning));
-    }
-    result.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  }
+  if (!result.schedules.empty()) result.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
   return result;
 }

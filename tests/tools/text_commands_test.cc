@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include <fmt/format.h>
+
 #include "tests/process.h"
 
 #include "tests/catch.h"  // last
@@ -301,32 +303,80 @@ TEST_CASE("the list of operators is named only where an operator is not supporte
 
 TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {
   Folder folder;
-  const std::string program = kSource + "/examples/schedules/matmul.py";
-  auto emit = [&](const std::string& schedules, const std::string& level) {
-    return relaxc_command({"compile", program, "--schedules", schedules, "--emit=" + level});
+  const std::string examples = kSource + "/examples/schedules/";
+  const std::string product = folder.write("product.py", R"(@R.function
+def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
+    with R.dataflow():
+        y = R.nn.relu(R.add(R.matmul(x, w), b))
+        R.output(y)
+    return y
+)");
+  struct Row {
+    std::string program, schedules;
+    std::vector<const char*> parts;
   };
-  const std::string step5 = kSource + "/examples/schedules/step5.py";
-  Outcome trace = emit(step5, "trace");
-  REQUIRE(trace.exit_code == 0);
-  CHECK(has(trace.out, "@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"));
-  std::string again = folder.write("again.py", trace.out);
-  CHECK(emit(again, "trace").out == trace.out);
-  CHECK(emit(again, "tir").out == emit(step5, "tir").out);
+  const Row kRows[] = {
+      {examples + "matmul.py",
+       examples + "step5.py",
+       {"@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"}},
+      // A rule for convolutions turns Winograd's form off, also one that fits nowhere.
+      {kModel, examples + "conv2d.py", {"\n@S.rule(\"nn.conv2d\")\ndef tile_conv2d(sch):\n"}},
+      {kModel, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
+      // What was refused after all steps leaves no trace.
+      {kModel,
+       folder.write("refused.py",
+                    "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
+                    "lambda *i: (i[-1], *i[:-1]))\n"),
+       {"def fits_nowhere"}},
+      {product,
+       examples + "own_instruction.py",
+       {"def fma_4x2_description(",
+        "S.intrin(\"fma_4x2\", fma_4x2_description, fma_4x2_implementation)\n\n@S.schedule("}},
+  };
+  for (const Row& row : kRows) {
+    CAPTURE(row.program, row.schedules);
+    auto emit = [&](const std::string& schedules, const std::string& level) {
+      return relaxc_command(
+          {"compile", row.program, "--schedules", schedules, "--target", "x86-64-v3", "--emit=" + level});
+    };
+    Outcome trace = emit(row.schedules, "trace");
+    INFO(trace.out);
+    REQUIRE(trace.exit_code == 0);
+    for (const char* part : row.parts) CHECK(has(trace.out, part));
+    std::string again = folder.write("again.py", trace.out);
+    CHECK(emit(again, "trace").out == trace.out);
+    CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
+  }
+  CHECK(has(relaxc_command({"compile", kModel, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
 }
 
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
   Folder folder;
-  auto check = [&](const std::string& text) {
-    std::string file = folder.write("schedules.py", text);
-    return relaxc_command({"compile", kSource + "/examples/schedules/matmul.py", "--schedules", file, "--emit=loops"});
+  auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {
+    return relaxc_command({"compile", model, "--schedules", folder.write("schedules.py", text), "--emit=loops"});
   };
   Outcome unknown = check("@S.rule(\"nn.conv7d\")\ndef tile(sch):\n    pass\n");
   CHECK(unknown.exit_code == 0);
-  CHECK(has(unknown.err, "schedules.py:2:5: warning: there is no operator 'nn.conv7d'; rule 'tile' will not be used"));
+  CHECK(has(unknown.err, "schedules.py:2:5: warning: no tensor program holds an operator 'nn.conv7d'"));
+  // Operators of the table, held by a program or not, and one that only passes make.
+  for (const char* op : {"nn.conv2d", "relax.nn.conv2d", "nn.conv3d", "nn.conv2d_winograd"}) {
+    CAPTURE(op);
+    Outcome known = check(fmt::format("@S.rule(\"{}\")\ndef tile(sch):\n    pass\n", op), kModel);
+    CHECK(known.exit_code == 0);
+    CHECK(!has(known.err, "warning"));
+    CHECK(has(known.err, "rule 'tile' is applied to 'fused_conv2d") == !has(op, "3d"));
+  }
   Outcome twice =
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);
   CHECK(has(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
+  Outcome two_names = check("@S.schedule(\"matmul\")\n@S.schedule(\"other\")\ndef a(sch):\n    pass\n");
+  CHECK(has(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
+  // A definition of a file works on one program.
+  for (const char* step : {"sch.work_on(\"g\")", "sch.get_block(\"C\", func_name=\"g\")"}) {
+    Outcome other = check(fmt::format("@S.schedule(\"matmul\")\ndef a(sch):\n    {}\n", step));
+    CHECK(has(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
+  }
 }
 
 TEST_CASE("schedules beside the programs of a module", "[tools]") {

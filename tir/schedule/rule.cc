@@ -39,6 +39,19 @@ std::vector<std::string> operators_of(const PrimFuncRef& function) {
   return result;
 }
 
+void apply_rule(const ScheduleRule& rule, Schedule& schedule) {
+  PrimFuncRef program = schedule.function();
+  rule.apply(schedule);
+  PrimFuncRef result = schedule.function();
+  for (size_t i = 0; i < program->params.size(); ++i) {
+    if (structural_equal(program->params[i].type(), result->params[i].type())) continue;
+    fail(rule.span,
+         "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
+         "(cache_read, cache_write) and lay out the copy",
+         rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+  }
+}
+
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {
   Diagnostics diagnostics;
   std::vector<ScheduleRule> result;

@@ -10,8 +10,8 @@ namespace relaxc {
 
 struct ScheduleRule {
   std::string name;
-  std::string function;  // the tensor program it is for; empty: any
-  std::string op;        // the operator it is for: "nn.conv2d"; empty: any
+  std::string function;  // the tensor program it is for; empty: any that holds `op`
+  std::string op;  // the operator it is for, "nn.conv2d"; empty: any; beside a function: whose rule it is a trace of
   Span span;
   // Schedules the program worked on. A CompileError says which condition failed.
   std::function<void(Schedule&)> apply;
@@ -19,6 +19,9 @@ struct ScheduleRule {
   // own.
   std::function<std::vector<std::pair<VarRef, int64_t>>(const Block& anchor)> apart = nullptr;
 };
+
+// Schedules the program worked on; throws also where the rule would change what callers hand over.
+void apply_rule(const ScheduleRule& rule, Schedule& schedule);
 
 // The block attribute that names the operator whose result the block computes; legalization sets it.
 inline constexpr const char* kOpAttribute = "op";

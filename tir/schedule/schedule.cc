@@ -37,7 +37,7 @@ Tree& Schedule::tree(const std::string& function) const {
   auto it = trees_.find(name);
   if (it == trees_.end()) {
     if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
-    auto made = std::make_unique<Tree>(module_.prim_func(name));
+    auto made = std::make_unique<Tree>(program(name));
     find_facts(*made);
     it = trees_.emplace(name, std::move(made)).first;
   }
@@ -46,14 +46,26 @@ Tree& Schedule::tree(const std::string& function) const {
 
 void Schedule::work_on(const std::string& function) {
   const std::string& name = resolve(function);
-  module_.prim_func(name);
+  program(name);
   working_on_ = name;
 }
 
+PrimFuncRef Schedule::program(const std::string& name) const {
+  if (module_.functions.size() == 1 && !module_.find(name))
+    fail({},
+         "this schedule sees tensor program '{}' alone; if the module has '{}', that is scheduled by a definition of "
+         "its own: @S.schedule(\"{}\")",
+         working_on_, name, name);
+  return module_.prim_func(name);
+}
+
+const TensorIntrins& Schedule::intrins() const {
+  return options_.intrins ? *options_.intrins : builtin_tensor_intrins();
+}
 void Schedule::add_intrins(const TensorIntrins& more) {
   std::vector<std::string> names = more.names();
   if (names.empty()) return;
-  auto table = std::make_shared<TensorIntrins>(options_.intrins ? *options_.intrins : builtin_tensor_intrins());
+  auto table = std::make_shared<TensorIntrins>(intrins());
   for (const std::string& name : names) table->add(*more.find(name));
   options_.intrins = table.get();
   own_intrins_ = std::move(table);

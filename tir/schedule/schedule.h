@@ -90,7 +90,8 @@ class Schedule {
   IRModule module() const;
   PrimFuncRef function(const std::string& name = "") const;
   const Trace& trace() const { return trace_; }
-  // More of what tensorize knows.
+  // What tensorize knows, and more of it.
+  const TensorIntrins& intrins() const;
   void add_intrins(const TensorIntrins& more);
   // What stands behind a random variable; throws when it is gone.
   Stmt get(const BlockRV& block) const;
@@ -113,6 +114,8 @@ class Schedule {
 
   // The function meant by a name; empty: the one worked on.
   const std::string& resolve(const std::string& function) const;
+  // As it was before the schedule; throws when there is none of that name.
+  PrimFuncRef program(const std::string& name) const;
   // Where a parameter of that type takes blocks, names become the blocks that get_block finds.
   void find_named_blocks(std::string_view type, AttrValue& argument);
 

@@ -374,7 +374,7 @@ class Interpreter {
     if (!on_schedule) return function(at, callee, positional);
     if (callee.text == "work_on") {
       if (positional.empty() || !positional[0].as<std::string>()) fail(span(at), "work_on takes a function's name");
-      schedule_.work_on(*positional[0].as<std::string>());
+      at_line(at, [&] { schedule_.work_on(*positional[0].as<std::string>()); });
       return {};
     }
     if (callee.text == "get") {
@@ -424,23 +424,29 @@ class Interpreter {
       arguments.push_back(*given[i]);
     }
     std::vector<VarRef> results;
-    try {
+    at_line(at, [&] {
       for (const auto& [position, map] : maps)
         arguments[position] = lambda(*map, schedule_.map_rank(*primitive, arguments));
       schedule_.name_results(targets);
       results = schedule_.apply(*primitive, arguments, decision);
-    } catch (const CompileError& error) {
-      // The line that asked for it is the place; where the program comes from is a note.
-      std::vector<Diagnostic> diagnostics = error.diagnostics();
-      for (Diagnostic& diagnostic : diagnostics) diagnostic.span = span(at);
-      throw CompileError(std::move(diagnostics));
-    }
+    });
     schedule_.name_results({});
     bool is_list = std::string_view(primitive->result).ends_with('s');
     if (!is_list) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
     AttrList list;
     for (const VarRef& var : results) list.push_back(Expr(var));
     return list;
+  }
+
+  // The line that asked for it is an error's place; where the program comes from is a note.
+  void at_line(const Syntax& at, const std::function<void()>& run) const {
+    try {
+      run();
+    } catch (const CompileError& error) {
+      std::vector<Diagnostic> diagnostics = error.diagnostics();
+      for (Diagnostic& diagnostic : diagnostics) diagnostic.span = span(at);
+      throw CompileError(std::move(diagnostics));
+    }
   }
 
   AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
@@ -545,6 +551,7 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
     definition.name = std::string(line->text);
     definition.span = place(*line);
     definition.function = definition.name;
+    if (!line->decorators.empty()) definition.function.clear();
     for (const Syntax* decorator : line->decorators) {
       bool is_call = decorator->kind == SyntaxKind::kCall && decorator->children[0]->kind == SyntaxKind::kAttribute &&
                      decorator->children.size() == 2 && decorator->children[1]->kind == SyntaxKind::kString;
@@ -554,8 +561,10 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
         continue;
       }
       std::string error, name = text::unquote(decorator->children[1]->text, error);
-      definition.function = what == "schedule" ? name : "";
-      definition.op = what == "rule" ? name : "";
+      std::string& of = what == "schedule" ? definition.function : definition.op;
+      if (!of.empty())
+        diagnostics.error(place(*decorator), "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
+      of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
     }
     if (line->params.empty()) {
       diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);

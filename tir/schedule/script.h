@@ -1,6 +1,6 @@
 // Schedules as text, in the form that TVM's users write and that traces print:
 //
-//   @S.rule("nn.conv2d")                      # or @S.schedule("main"): for a function by name
+//   @S.rule("nn.conv2d")                      # or @S.schedule("main"): for a function by name; both: see op below
 //   def tile_conv(sch):
 //       block = sch.get_block("conv")
 //       n, c, h, w, *k = sch.get_loops(block)
@@ -35,7 +35,9 @@ class ScheduleDefinition {
  public:
   std::string name;      // of the def
   std::string function;  // @S.schedule("..."): the tensor program it belongs to
-  std::string op;        // @S.rule("..."): the operator that it belongs to ("nn.conv2d"), wherever it was fused
+  // @S.rule("..."): the operator that it belongs to ("nn.conv2d", also "relax.nn.conv2d" in the text), wherever it was
+  // fused; under @S.schedule, too: the one of the rule that this is a trace of.
+  std::string op;
   Span span;
   // Throws a CompileError at the line that fails.
   void apply(Schedule& schedule) const;
@@ -46,6 +48,9 @@ class ScheduleDefinition {
   struct Body;
   std::shared_ptr<const Body> body_;
 };
+
+// The declarations of intrinsics, as a file of schedules has them.
+std::string print_intrins(const TensorIntrins& intrins);
 
 // All definitions of a file; errors of syntax are reported.
 std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/text/names.h"
 #include "ir/text/parser.h"
+#include "ir/text/printer.h"
+#include "tir/schedule/script.h"
 
 namespace relaxc {
 
@@ -94,6 +97,22 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
     }
   }
   return table;
+}
+
+std::string print_intrins(const TensorIntrins& intrins) {
+  std::string result;
+  text::NameTable names;
+  for (const std::string& name : intrins.names()) {
+    std::vector<std::string> programs;
+    auto print = [&](const PrimFuncRef& program, const char* role) {
+      std::string text = print_function(programs.emplace_back(names.reserve(name + role)), program);
+      result += text.substr(text.find("@T.")) + "\n";  // not the comments before it
+    };
+    print(intrins.find(name)->description, "_description");
+    print(intrins.find(name)->implementation, "_implementation");
+    result += fmt::format("S.intrin({}, {})\n", to_string(AttrValue(name)), fmt::join(programs, ", "));
+  }
+  return result;
 }
 
 }  // namespace relaxc

@@ -112,10 +112,6 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
                               to_string(value)));
 }
 
-const TensorIntrins& Step::intrins() const {
-  return schedule_.options_.intrins ? *schedule_.options_.intrins : builtin_tensor_intrins();
-}
-
 void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition) {
   Diagnostic diagnostic;
   diagnostic.message = fmt::format("{}: {}", primitive_.name, condition);

@@ -80,7 +80,7 @@ class Step {
   // The buffer meant among the block's accesses; `otherwise` says what a bare position counts.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   Tree& tree_of_function(const std::string& name) { return schedule_.tree(name); }
-  const TensorIntrins& intrins() const;
+  const TensorIntrins& intrins() const { return schedule_.intrins(); }
   std::mt19937_64& random() { return schedule_.random_; }
   // Of a sampling step: what was decided, or none.
   const AttrValue& decision() const { return schedule_.decision_; }
