@@ -1,10 +1,12 @@
 #include "tir/windows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "tir/scalable.h"
+#include "vm/memory.h"
 
 namespace relaxc {
 
@@ -14,6 +16,17 @@ std::vector<Expr> strides_of(const BufferType& type) {
   Expr step = int_imm(1, dtype_of(type.shape.back()));
   for (size_t d = type.shape.size(); d-- > 0; step = step * type.shape[d]) strides.insert(strides.begin(), step);
   return strides;
+}
+
+Expr window_start(const MatchBuffer& window) {
+  std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
+  Expr start = int_imm(0, kInt32);
+  for (size_t d = 0; d < strides.size(); ++d) {
+    const Expr& min = window.source.ranges[d].min;
+    Expr step = min * cast_to(strides[d], dtype_of(min));
+    start = cast_to(start, dtype_of(step)) + step;
+  }
+  return start;
 }
 
 namespace {
@@ -49,16 +62,87 @@ bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& fa
   return found;
 }
 
-}  // namespace
+bool holds(const std::vector<Buffer>& buffers, const Buffer& buffer) {
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& other) { return same_node(other, buffer); });
+}
 
-namespace {
+bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
+  bool found = false;
+  walk(
+      function->body, [&](const Block& block) { found = found || holds(block.alloc_buffers, buffer); },
+      [&](const AllocBuffer& alloc) { found = found || same_node(alloc.buffer, buffer); });
+  return found;
+}
+
+// Of another number than one that says nothing.
+bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
+
+// The window's start, axes of one iteration as numbers.
+Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
+  Expr start = window_start(window);
+  VarMap still;
+  for (const VarRef& var : free_vars(start)) {
+    Interval bounds = facts.bounds(var);
+    if (bounds.min == bounds.max) still.emplace(var.get(), int_imm(bounds.min, dtype_of(var)));
+  }
+  return facts.simplify(substitute(start, still));
+}
+
+// What the first element's position in memory and its address are known to be multiples of.
+struct Divisors {
+  int64_t elements, bytes;
+};
+Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, const Analyzer& facts) {
+  const Buffer& buffer = window.source.buffer;
+  const BufferType& source = buffer_type(buffer);
+  int64_t size = std::max<int64_t>(source.dtype.element().bytes(), 1);
+  int64_t step = facts.known_divisor(start_in(window, facts));
+  auto address = [&](int64_t base) { return std::gcd(base, step % base * size); };
+  if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
+  // Memory that the host brings is aligned to its elements (vm/kernel_abi.h).
+  if (holds(buffer_params(function), buffer)) return {step, size};
+  // A window itself: what it asked for.
+  return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
+          address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
+}
+
 std::string number(const Expr& e) {
   auto value = as_int(e);
   return value ? fmt::format("{}", *value) : print_expr(e);
 }
+
+std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRef& function, const Analyzer& facts) {
+  const BufferType &type = buffer_type(window.buffer), &source = buffer_type(window.source.buffer);
+  const std::string &name = window.buffer->name, &there = window.source.buffer->name;
+  bool plain = type.scope == "global" && source.scope == "local";
+  if (type.scope != source.scope && !plain)
+    return fmt::format("'{}' asks for memory of scope '{}', that of '{}' is '{}'", name, type.scope, there,
+                       source.scope);
+  bool is_fixed =
+      type.elem_offset && std::none_of(window.defines.begin(), window.defines.end(),
+                                       [&](const VarRef& var) { return same_node(var, *type.elem_offset); });
+  if (is_fixed && !facts.can_prove_equal(start_in(window, facts), *type.elem_offset))
+    return fmt::format("'{}' asks to begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset),
+                       there, number(start_in(window, facts)));
+  bool asks_offset = type.offset_factor > 1;
+  if (!asks_offset && !asks_align(type)) return std::nullopt;
+  Divisors known = divisors_of(window, function, facts);
+  auto says = [&](int64_t wanted, int64_t found, const char* unit) {
+    return fmt::format("'{}' asks to begin at a multiple of {} {}; where it begins in '{}', {}, is one of {} only",
+                       name, wanted, unit, there, number(start_in(window, facts)), found);
+  };
+  if (asks_offset && known.elements % type.offset_factor != 0)
+    return says(type.offset_factor, known.elements, "elements (offset_factor)");
+  if (asks_align(type) && (type.data_alignment < 1 || known.bytes % type.data_alignment != 0))
+    return says(type.data_alignment, known.bytes, "bytes (align)");
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const Analyzer& facts) {
+std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const PrimFuncRef& function,
+                                  const Analyzer& facts) {
+  if (auto why = misplaced(window, function, facts)) return why;
   const BufferType& type = buffer_type(window.buffer);
   std::vector<Expr> wanted = strides_of(type), there = strides_of(buffer_type(window.source.buffer));
   bool asks = !type.strides.empty();

@@ -12,11 +12,8 @@ VarMap window_numbers(const MatchBuffer& window) {
   const BufferType& source = buffer_type(window.source.buffer);
   const std::vector<Range>& ranges = window.source.ranges;
   std::vector<Expr> strides = strides_of(source);
-  Expr offset = source.elem_offset.value_or(int_imm(0, kInt32));
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    Expr step = ranges[d].min * cast_to(strides[d], dtype_of(ranges[d].min));
-    offset = cast_to(offset, dtype_of(step)) + step;
-  }
+  Expr offset = window_start(window);
+  if (source.elem_offset) offset = cast_to(*source.elem_offset, dtype_of(offset)) + offset;
   VarMap result;
   auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
     if (same_node(var, number)) result.emplace(var.get(), cast_to(simplify(value), dtype_of(var)));
@@ -75,11 +72,13 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   return substitute(result, window_numbers(window));
 }
 
-Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice, const Analyzer& facts) {
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice,
+                 const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
   std::optional<Expr> first;  // the reduce axes stand at their start
   for (const IterVar& axis : block->iter_vars) {
     axes.emplace(axis.var.get(), axis.value);
+    facts.bind(axis.var, axis.domain.min, axis.domain.extent);
     if (axis.kind != IterKind::kReduce) continue;
     Expr at_start = equal(axis.value, axis.domain.min);
     first = first ? *first && at_start : at_start;
@@ -89,7 +88,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   // Innermost windows first: a window's source may be an outer window.
   for (size_t i = block->match_buffers.size(); i-- > 0;) {
     const MatchBuffer& window = block->match_buffers[i];
-    if (auto why = misfit(window, body, facts)) fail(block.span(), "window {}", *why);
+    if (auto why = misfit(window, body, function, facts)) fail(block.span(), "window {}", *why);
     body = inline_window(body, window);
   }
   body = substitute(body, axes);
@@ -116,7 +115,7 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   });
   Analyzer facts = facts_of_params(function);
   return with_body(function, rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-                     return lower_block(block, twice, facts);
+                     return lower_block(block, twice, function, facts);
                    }));
 }
 

@@ -8,10 +8,10 @@ using namespace scheduling;
 
 namespace {
 
-// The implementation's params as windows of what was found.
-std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& implementation) {
+// The params of the description or the implementation as windows of what was found.
+std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& program) {
   std::vector<MatchBuffer> result;
-  for (const Buffer& param : buffer_params(implementation)) {
+  for (const Buffer& param : buffer_params(program)) {
     MatchBuffer window{match.regions[result.size()], param, {}};
     const BufferType& type = buffer_type(param);
     auto define = [&](const Expr& e) {
@@ -24,15 +24,18 @@ std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef&
   return result;
 }
 
-// The match, whose memory is also laid out as the implementation needs it.
+// The match, whose memory is also laid out as both programs of the intrinsic ask.
 std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
   std::optional<IntrinMatch> match = match_intrin(block, intrin, why);
   if (!match) return std::nullopt;
-  for (const MatchBuffer& window : windows_on(*match, intrin.implementation)) {
-    std::optional<std::string> misfits = misfit(window, intrin.implementation->body, block.tree->facts);
-    if (!misfits) continue;
-    *why = *misfits;
-    return std::nullopt;
+  PrimFuncRef function = block.tree->function();
+  for (const PrimFuncRef& program : {intrin.description, intrin.implementation}) {
+    for (const MatchBuffer& window : windows_on(*match, program)) {
+      std::optional<std::string> misfits = misfit(window, program->body, function, block.tree->facts);
+      if (!misfits) continue;
+      *why = *misfits;
+      return std::nullopt;
+    }
   }
   return match;
 }
