@@ -204,6 +204,52 @@ TEST_CASE("an intrinsic gets memory of the scope, and at the place, that it asks
     CHECK_THROWS_WITH(asks("offset_factor=1", scope(there)), Catch::Contains("asks for memory of scope 'global'"));
 }
 
+TEST_CASE("one variable for two strides of an intrinsic is one number", "[schedule]") {
+  auto added = [](const std::string& columns_of_a) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(R"(
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (8, )" + columns_of_a +
+                                       R"())
+    C = T.match_buffer(c, (8, n))
+    for i, j in T.grid(8, 4):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+)",
+                                   "main.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    std::string program = R"((a: T.handle, c: T.handle):
+    s = T.int32()
+    A = T.match_buffer(a, (2, 4), strides=[s, 1], offset_factor=1)
+    C = T.match_buffer(c, (2, 4), strides=[s, 1], offset_factor=1)
+    for i, j in T.grid(2, 4):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+)";
+    Schedule sch(module.prim_func("main"), {.show_program = false});
+    run_schedule_text(sch, R"(
+@T.prim_func(private=True)
+def meaning)" + program + R"(
+@T.prim_func(private=True)
+def call)" + program + R"(
+S.intrin("copy", meaning, call)
+
+def steps(sch):
+    i, j = sch.get_loops("C")
+    io, ii = sch.split(i, [None, 2])
+    sch.tensorize(ii, "copy")
+)",
+                      "own.py");
+    return lower_program(sch.function());
+  };
+  CHECK_NOTHROW(added("n"));
+  CHECK_THROWS_WITH(added("n + 1"), Catch::Contains("'C' asks for neighbours in its dim 0 to lie"));
+}
+
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {
   CHECK(error_of("S.intrin(\"x\", nothing, nobody)\n").find("own.py:1:1") != std::string::npos);
   std::string programs = content(kFile).substr(0, content(kFile).find("S.intrin"));

@@ -11,11 +11,12 @@ namespace {
 // The params of the description or the implementation as windows of what was found.
 std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& program) {
   std::vector<MatchBuffer> result;
+  std::unordered_set<const NodeHeader*> defined;
   for (const Buffer& param : buffer_params(program)) {
     MatchBuffer window{match.regions[result.size()], param, {}};
     const BufferType& type = buffer_type(param);
     auto define = [&](const Expr& e) {
-      if (e.is<Var>()) window.defines.push_back(cast<Var>(e));
+      if (e.is<Var>() && defined.insert(e.get()).second) window.defines.push_back(cast<Var>(e));
     };
     for (const Expr& stride : type.strides) define(stride);
     if (type.elem_offset) define(*type.elem_offset);
@@ -30,8 +31,10 @@ std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const Tensor
   if (!match) return std::nullopt;
   PrimFuncRef function = block.tree->function();
   for (const PrimFuncRef& program : {intrin.description, intrin.implementation}) {
-    for (const MatchBuffer& window : windows_on(*match, program)) {
-      std::optional<std::string> misfits = misfit(window, program->body, function, block.tree->facts);
+    std::vector<MatchBuffer> windows = windows_on(*match, program);
+    VarMap numbers = window_numbers(windows);
+    for (const MatchBuffer& window : windows) {
+      std::optional<std::string> misfits = misfit(window, program->body, function, numbers, block.tree->facts);
       if (!misfits) continue;
       *why = *misfits;
       return std::nullopt;
