@@ -43,6 +43,20 @@ std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const Tensor
   return match;
 }
 
+struct Found {
+  IntrinMatch match;
+  PrimFuncRef implementation;
+};
+// In the first layout that matches; `why` is about the intrinsic's own.
+std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  if (auto match = match_with_memory(block, intrin, why)) return Found{*match, intrin.implementation};
+  std::string ignored;
+  for (const TensorIntrin& other : intrin.other_layouts) {
+    if (auto found = find_layout(block, other, &ignored)) return found;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters) {
@@ -63,7 +77,7 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
         trial.nodes_.emplace(var.get(), at);
         BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
         std::string why;
-        if (!match_with_memory(*trial.nodes_.at(block.var.get()), *intrin, &why))
+        if (!find_layout(*trial.nodes_.at(block.var.get()), *intrin, &why))
           step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
       }
       path.insert(path.end(), at->children.begin(), at->children.end());
@@ -74,12 +88,12 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
     block = step.node(
         blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
   std::string why;
-  std::optional<IntrinMatch> match = match_with_memory(*block, *intrin, &why);
-  if (!match) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+  std::optional<Found> found = find_layout(*block, *intrin, &why);
+  if (!found) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
   // The implementation on windows of the buffers.
-  PrimFuncRef implementation = with_fresh_variables(intrin->implementation);
+  PrimFuncRef implementation = with_fresh_variables(found->implementation);
   Block& content = *block->block;
-  content.match_buffers = windows_on(*match, implementation);
+  content.match_buffers = windows_on(found->match, implementation);
   Stmt body = implementation->body;
   if (const Block* root = body.as<Block>(); root && root->iter_vars.empty()) {
     content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
@@ -90,8 +104,8 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
   content.body = body;
   content.reads.clear();
   content.writes.clear();
-  for (const BufferRegion& region : match->reads) content.reads.push_back(region);
-  for (const BufferRegion& region : match->writes) content.writes.push_back(region);
+  for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
+  for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
   refresh_regions_above(block);
   step.done();
 }
