@@ -126,17 +126,18 @@ def implementation{params}
     sums = T.alloc_buffer(({m}, {n}), scope="local")
     for i in T.unroll({m}):
         for j in T.unroll({vectors}):
-            sums[i, j * {lanes}:j * {lanes} + {lanes}] = C[i, j * {lanes}:j * {lanes} + {lanes}]
+            sums[i, {js}] = C[i, {js}]
     for k in range({k}):
         for i in T.unroll({m}):
             for j in T.unroll({vectors}):
-                sums[i, j * {lanes}:j * {lanes} + {lanes}] = sums[i, j * {lanes}:j * {lanes} + {lanes}] + T.Broadcast(A[i, k], {lanes}) * B[k, j * {lanes}:j * {lanes} + {lanes}]
+                sums[i, {js}] = sums[i, {js}] + T.Broadcast(A[i, k], {lanes}) * B[k, {js}]
     for i in T.unroll({m}):
         for j in T.unroll({vectors}):
-            C[i, j * {lanes}:j * {lanes} + {lanes}] = sums[i, j * {lanes}:j * {lanes} + {lanes}]
+            C[i, {js}] = sums[i, {js}]
 )",
                      fmt::arg("params", params), fmt::arg("m", row.m), fmt::arg("n", row.n), fmt::arg("k", row.k),
-                     fmt::arg("lanes", row.lanes), fmt::arg("vectors", row.n / row.lanes));
+                     fmt::arg("lanes", row.lanes), fmt::arg("vectors", row.n / row.lanes),
+                     fmt::arg("js", fmt::format("j * {0}:j * {0} + {0}", row.lanes)));
 }
 
 }  // namespace
