@@ -250,6 +250,28 @@ def steps(sch):
   CHECK_THROWS_WITH(added("n + 1"), Catch::Contains("'C' asks for neighbours in its dim 0 to lie"));
 }
 
+TEST_CASE("buffers of an intrinsic that are parts of one buffer are apart", "[schedule]") {
+  auto tensorize = [](const std::string& left) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(R"(
+@T.prim_func
+def main(B: T.Buffer((8, 16), "float32"), C: T.Buffer((12, 16), "float32")):
+    for i, j, k in T.grid(6, 16, 8):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + C[)" +
+                                       left + R"(, vk] * B[vk, vj]
+)",
+                                   "main.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    Schedule sch(module.prim_func("main"), {.show_program = false});
+    sch.tensorize(sch.get_loops(sch.get_block("C"))[0], "fma_6x16x8_f32_avx2");
+  };
+  CHECK_NOTHROW(tensorize("vi + 6"));
+  CHECK_THROWS_WITH(tensorize("vi"), Catch::Contains("'A' and 'C' are parts of 'C' that may overlap"));
+  CHECK_THROWS_WITH(tensorize("vi + 5"), Catch::Contains("that may overlap"));
+}
+
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {
   CHECK(error_of("S.intrin(\"x\", nothing, nobody)\n").find("own.py:1:1") != std::string::npos);
   std::string programs = content(kFile).substr(0, content(kFile).find("S.intrin"));
