@@ -40,9 +40,8 @@ struct Tile {
 };
 Tile tile_of(const std::string& intrin) {
   std::vector<Buffer> params = buffer_params(builtin_tensor_intrins().find(intrin)->description);
-  const BufferType& b = buffer_type(params[1]);
-  return {buffer_type(params[0]).dtype, b.dtype, buffer_type(params[2]).dtype, index_in_dtype(b.shape[0], kInt64),
-          *as_int(b.shape[1])};
+  const BufferType &a = buffer_type(params[0]), &c = buffer_type(params[2]);
+  return {a.dtype, buffer_type(params[1]).dtype, c.dtype, index_in_dtype(c.shape[0], kInt64), *as_int(a.shape[0])};
 }
 
 }  // namespace

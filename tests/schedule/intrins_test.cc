@@ -1,5 +1,9 @@
-// Tensor intrinsics: each built-in one is found in a product of its dtypes, gives the same numbers in the interpreter,
-// and in machine code where this processor has it; one declared by a user works like them.
+// Tensor intrinsics: each built-in one is found in a product of its dtypes (those of float32 in matrices as they are,
+// and in panels), gives the same numbers in the interpreter, and in machine code where this processor has it; one
+// declared by a user works like them.
+#include <sstream>
+
+#include "codegen/llvm_compile.h"
 #include "codegen/target.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/chains.h"
@@ -17,7 +21,7 @@ namespace {
 PrimFuncRef product_for(const TensorIntrin& intrin) {
   std::vector<Buffer> params = buffer_params(intrin.description);
   DType a = buffer_type(params[0]).dtype, b_dtype = buffer_type(params[1]).dtype, c = buffer_type(params[2]).dtype;
-  int64_t n = *as_int(buffer_type(params[1]).shape[0]), k = *as_int(buffer_type(params[1]).shape[1]);
+  int64_t n = *as_int(buffer_type(params[2]).shape[0]), k = *as_int(buffer_type(params[0]).shape[0]);
   ComputeBuilder b;
   Expr m = int_imm(3), columns = int_imm(2 * n), depth = int_imm(6 * k);
   Buffer x = b.input("A", a, {m, depth}), y = b.input("B", b_dtype, {int_imm(2), int_imm(6), int_imm(n), int_imm(k)});
@@ -30,7 +34,7 @@ PrimFuncRef product_for(const TensorIntrin& intrin) {
 
 PrimFuncRef tensorized(const TensorIntrin& intrin, const TensorIntrins& table) {
   std::vector<Buffer> params = buffer_params(intrin.description);
-  int64_t n = *as_int(buffer_type(params[1]).shape[0]), k = *as_int(buffer_type(params[1]).shape[1]);
+  int64_t n = *as_int(buffer_type(params[2]).shape[0]), k = *as_int(buffer_type(params[0]).shape[0]);
   Schedule sch(product_for(intrin), {.intrins = &table});
   BlockRV block = sch.get_block("C");
   Loops l = sch.get_loops(block);
@@ -41,7 +45,92 @@ PrimFuncRef tensorized(const TensorIntrin& intrin, const TensorIntrins& table) {
   return sch.function();
 }
 
+// C[m, n] += A[m, k] * B[k, n] in float32, B as it is or in panels [n / panel, k, panel].
+PrimFuncRef matmul(const Expr& rows, int64_t columns, int64_t depth, int64_t panel = 0) {
+  ComputeBuilder b;
+  Expr n = int_imm(columns), k = int_imm(depth);
+  Buffer x = b.input("A", kFloat32, {rows, k});
+  Buffer y = b.input("B", kFloat32,
+                     panel ? std::vector<Expr>{int_imm(columns / panel), k, int_imm(panel)} : std::vector<Expr>{k, n});
+  Buffer out = b.reduce("C", kFloat32, {rows, n}, {k}, zero(kFloat32), combine_sum, [&](Axes i, Axes r) {
+    Expr right = panel ? load(y, {floor_div(i[1], panel), r[0], floor_mod(i[1], panel)}) : load(y, {r[0], i[1]});
+    return load(x, {i[0], r[0]}) * right;
+  });
+  return b.finish({out});
+}
+
+struct TileIntrin {
+  const char* name;
+  int64_t rows, columns, depth;
+  const char *target, *vector_register;
+  int sums;  // vectors of them
+};
+const TileIntrin kTileIntrins[] = {{"fma_6x64x8_f32_avx512", 6, 64, 8, "x86-64-v4", "zmm", 24},
+                                   {"fma_6x16x8_f32_avx2", 6, 16, 8, "x86-64-v3", "ymm", 12}};
+
+// Full tiles by the intrinsic; `rows` is the loop over rows that fill tiles.
+void tensorize_tiles(Schedule& sch, BlockRV block, LoopRV rows, const TileIntrin& tile) {
+  Loops l = sch.get_loops(block);
+  Loops i = sch.split(rows, {std::nullopt, tile.rows}), j = sch.split(l[1], {std::nullopt, tile.columns});
+  Loops k = sch.split(l[2], {std::nullopt, tile.depth});
+  sch.reorder({i[0], j[0], k[0], i[1], j[1], k[1]});
+  sch.decompose_reduction(block, k[0]);
+  sch.tensorize(i[1], tile.name);
+}
+
+const std::vector<std::map<std::string, int64_t>> kRowsAroundTile = {{{"m", 0}}, {{"m", 1}},  {{"m", 5}}, {{"m", 6}},
+                                                                     {{"m", 7}}, {{"m", 12}}, {{"m", 17}}};
+
 }  // namespace
+
+TEST_CASE("built-in multiply-adds take a matrix as it is, and in panels", "[schedule]") {
+  for (auto [name, lanes] : {std::pair("fma_16_f32_avx512", 16), std::pair("fma_8_f32_avx2", 8)}) {
+    for (int64_t panel : {0, lanes}) {
+      INFO(name << " panels of " << panel);
+      PrimFuncRef program = matmul(make_dim("m"), 3 * lanes, 10, panel);
+      Schedule sch(program);
+      BlockRV block = sch.get_block("C");
+      Loops l = sch.get_loops(block);
+      Loops j = sch.split(l[1], {std::nullopt, lanes});
+      sch.reorder({l[0], j[0], l[2], j[1]});
+      sch.decompose_reduction(block, l[2]);
+      sch.tensorize(j[1], name);
+      CHECK(compare_programs(program, sch.function(), kRowsAroundTile, 5, {.compile = runs_here(sch.function())}) ==
+            "");
+    }
+  }
+}
+
+TEST_CASE("built-in tiles of float32", "[schedule]") {
+  for (const TileIntrin& tile : kTileIntrins) {
+    int64_t depth = 3 * tile.depth, columns = 2 * tile.columns;
+    for (int64_t panel : {int64_t{0}, tile.columns}) {
+      INFO(tile.name << " panels of " << panel);
+      PrimFuncRef program = matmul(int_imm(18), columns, depth, panel);
+      Schedule sch(program);
+      BlockRV block = sch.get_block("C");
+      tensorize_tiles(sch, block, sch.get_loops(block)[0], tile);
+      CHECK(compare_programs(program, sch.function(), {{}}, 5, {.compile = runs_here(sch.function())}) == "");
+      // One multiply-add for each vector of sums, none of them in memory while the depth runs.
+      std::istringstream lines(
+          codegen::to_assembly({{"k", lower_program(sch.function())}}, codegen::parse_target(tile.target)));
+      int sums = 0, spills = 0;
+      for (std::string line; std::getline(lines, line);) {
+        sums += line.find("vfmadd") != std::string::npos;
+        spills += line.find(tile.vector_register) != std::string::npos && line.find("(%rsp") != std::string::npos;
+      }
+      CHECK(sums == tile.sums);
+      CHECK(spills == 0);
+    }
+    INFO(tile.name << " symbolic rows");
+    PrimFuncRef program = matmul(make_dim("m"), columns - 5, depth + 1);
+    Schedule sch(program);
+    BlockRV block = sch.get_block("C");
+    sch.pad_einsum(block, {tile.rows, tile.columns, tile.depth});
+    tensorize_tiles(sch, block, sch.get_loops(block)[0], tile);
+    CHECK(compare_programs(program, sch.function(), kRowsAroundTile, 5, {.compile = runs_here(sch.function())}) == "");
+  }
+}
 
 TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]") {
   const TensorIntrins& table = builtin_tensor_intrins();
@@ -50,7 +139,8 @@ TEST_CASE("built-in tensor intrinsics compute what they describe", "[schedule]")
     INFO(name);
     const TensorIntrin& intrin = *table.find(name);
     // Those of scalable length need a loop for what does not fill a vector: tests/codegen/aarch64_test.cc.
-    if (!as_int(buffer_type(buffer_params(intrin.description)[1]).shape[0])) continue;
+    const BufferType& out = buffer_type(buffer_params(intrin.description)[2]);
+    if (out.shape.size() == 2 || !as_int(out.shape[0])) continue;
     std::string problem = compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 7,
                                            {.compile = runs_here(tensorized(intrin, table))});
     CHECK(problem == "");

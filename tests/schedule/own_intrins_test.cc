@@ -55,6 +55,57 @@ Compiled run_with(const std::vector<ScheduleRule>& rules) {
   return {session.run({numbers({6, 10}), numbers({10, 16}), numbers({16})})[0], report, assembly};
 }
 
+// B of 8 x 8 is filled in tiles of 2 x 8 by an intrinsic: what its description and its implementation say of their
+// param, the implementation's body, and the steps on block `b` and its loop `ii` of 2.
+PrimFuncRef filled(const std::string& described, const std::string& params, const std::string& call,
+                   const std::string& steps) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(R"(
+@T.prim_func
+def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+    B = T.alloc_buffer((8, 8))
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.float32(1)
+    for i, j in T.grid(8, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + B[vi, vj]
+)",
+                                 "main.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  Schedule sch(module.prim_func("main"), {.show_program = false});
+  run_schedule_text(sch,
+                    R"(
+@T.prim_func(private=True)
+def meaning()" + described +
+                        R"():
+    for i, j in T.grid(2, 8):
+        with T.block("fill"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.float32(1)
+
+@T.prim_func(private=True)
+def call()" + params + "):\n" +
+                        call + R"(
+
+S.intrin("fill", meaning, call)
+
+def steps(sch):
+    b = sch.get_block("B")
+    i, j = sch.get_loops(b)
+    io, ii = sch.split(i, [None, 2])
+)" + steps + "\n",
+                    "own.py");
+  return lower_program(sch.function());
+}
+
+const std::string kCompact = "C: T.Buffer((2, 8), \"float32\", offset_factor=1)";
+const std::string kByRows = "    for i in range(2):\n        C[i, 0:8] = T.Broadcast(T.float32(1), 8)";
+const std::string kFill = "    sch.tensorize(ii, 'fill')";
+const std::string kPadded = "    \n    sch.storage_align(sch.get_block('B_o'), 0, 0, 32, 4)";
+
 std::string error_of(const std::string& text) {
   try {
     read_schedule_rules(text, "own.py");
@@ -109,66 +160,116 @@ def main(A: T.Buffer((8, 6), "float32"), B: T.Buffer((6, 8), "float32"), C: T.Bu
 }
 
 TEST_CASE("an intrinsic gets the memory that its implementation relies on", "[schedule]") {
-  auto filled = [](const std::string& params, const std::string& call, const std::string& after) {
+  const std::string strided = "c: T.handle";
+  const std::string flat = "    C[0, 0:16] = T.Broadcast(T.float32(1), 16)";
+  const std::string declared =
+      "    s = T.int32()\n    C = T.match_buffer(c, (2, 8), \"float32\", strides=[s, 1], offset_factor=1)\n" + kByRows;
+  // Rows of eight are neighbours in B.
+  CHECK_NOTHROW(filled(kCompact, kCompact, flat, kFill));
+  CHECK_NOTHROW(filled(kCompact, kCompact, kByRows, kFill + kPadded));
+  CHECK_NOTHROW(filled(kCompact, strided, declared, kFill + kPadded));
+  // Padded, or every second row, they are not.
+  CHECK_THROWS_WITH(filled(kCompact, kCompact, flat, kFill + kPadded), Catch::Contains("elements apart, those of"));
+  std::string turned = "    sch.transform_layout(b, 'B', lambda i, j: (j, i))\n" + kFill;
+  CHECK_THROWS_WITH(filled(kCompact, kCompact, flat, turned), Catch::Contains("does not match"));
+  std::string other = kCompact;
+  other.replace(other.find("(2, 8)"), 6, "(4, 8)");
+  CHECK_THROWS_WITH(filled(kCompact, other, flat, kFill), Catch::Contains("another dtype or shape"));
+}
+
+TEST_CASE("an intrinsic gets memory of the scope, and at the place, that it asks for", "[schedule]") {
+  auto asks = [](const std::string& words, const std::string& steps = "", bool only_described = false) {
+    std::string declared = "C: T.Buffer((2, 8), \"float32\", " + words + ")";
+    filled(declared, only_described ? kCompact : declared, kByRows, steps + kFill);
+  };
+  auto scope = [](const std::string& name) { return "    sch.set_scope(b, 0, '" + name + "')\n"; };
+  // Two rows of eight elements in memory that begins at a multiple of 64 bytes.
+  CHECK_NOTHROW(asks("offset_factor=16"));
+  CHECK_THROWS_WITH(asks("offset_factor=32"),
+                    Catch::Contains("a multiple of 32 elements") && Catch::Contains("16 only"));
+  CHECK_NOTHROW(asks("align=32"));
+  CHECK_THROWS_WITH(asks("align=128"), Catch::Contains("a multiple of 128 bytes") && Catch::Contains("64 only"));
+  CHECK_THROWS_WITH(asks("elem_offset=0"), Catch::Contains("asks to begin at element 0"));
+  // Rows that move apart afterwards.
+  CHECK_NOTHROW(filled(kCompact, "C: T.Buffer((2, 8), \"float32\", offset_factor=8)", kByRows, kFill + kPadded));
+  CHECK_THROWS_WITH(filled(kCompact, "C: T.Buffer((2, 8), \"float32\", offset_factor=16)", kByRows, kFill + kPadded),
+                    Catch::Contains("a multiple of 16 elements") && Catch::Contains("72 only"));
+  CHECK_NOTHROW(asks("scope='global'", scope("local")));
+  CHECK_NOTHROW(asks("scope='shared'", scope("shared")));
+  for (const char* wanted : {"shared", "local", "wmma.matrix_a"}) {
+    CHECK_THROWS_WITH(asks(fmt::format("scope='{}'", wanted)), Catch::Contains("that of 'B' is 'global'"));
+    CHECK_THROWS_WITH(asks(fmt::format("scope='{}'", wanted), "", true), Catch::Contains("that of 'B' is 'global'"));
+  }
+  for (const char* there : {"shared", "warp", "wmma.matrix_a"})
+    CHECK_THROWS_WITH(asks("offset_factor=1", scope(there)), Catch::Contains("asks for memory of scope 'global'"));
+}
+
+TEST_CASE("one variable for two strides of an intrinsic is one number", "[schedule]") {
+  auto added = [](const std::string& columns_of_a) {
     Diagnostics diagnostics;
     IRModule module = parse_module(R"(
 @T.prim_func
-def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
-    B = T.alloc_buffer((8, 8))
-    for i, j in T.grid(8, 8):
-        with T.block("B"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            B[vi, vj] = T.float32(1)
-    for i, j in T.grid(8, 8):
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    A = T.match_buffer(a, (8, )" + columns_of_a +
+                                       R"())
+    C = T.match_buffer(c, (8, n))
+    for i, j in T.grid(8, 4):
         with T.block("C"):
             vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = A[vi, vj] + B[vi, vj]
+            C[vi, vj] = A[vi, vj]
+)",
+                                   "main.py", op_table(), diagnostics);
+    diagnostics.throw_if_errors();
+    std::string program = R"((a: T.handle, c: T.handle):
+    s = T.int32()
+    A = T.match_buffer(a, (2, 4), strides=[s, 1], offset_factor=1)
+    C = T.match_buffer(c, (2, 4), strides=[s, 1], offset_factor=1)
+    for i, j in T.grid(2, 4):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj]
+)";
+    Schedule sch(module.prim_func("main"), {.show_program = false});
+    run_schedule_text(sch, R"(
+@T.prim_func(private=True)
+def meaning)" + program + R"(
+@T.prim_func(private=True)
+def call)" + program + R"(
+S.intrin("copy", meaning, call)
+
+def steps(sch):
+    i, j = sch.get_loops("C")
+    io, ii = sch.split(i, [None, 2])
+    sch.tensorize(ii, "copy")
+)",
+                      "own.py");
+    return lower_program(sch.function());
+  };
+  CHECK_NOTHROW(added("n"));
+  CHECK_THROWS_WITH(added("n + 1"), Catch::Contains("'C' asks for neighbours in its dim 0 to lie"));
+}
+
+TEST_CASE("buffers of an intrinsic that are parts of one buffer are apart", "[schedule]") {
+  auto tensorize = [](const std::string& left) {
+    Diagnostics diagnostics;
+    IRModule module = parse_module(R"(
+@T.prim_func
+def main(B: T.Buffer((8, 16), "float32"), C: T.Buffer((12, 16), "float32")):
+    for i, j, k in T.grid(6, 16, 8):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + C[)" +
+                                       left + R"(, vk] * B[vk, vj]
 )",
                                    "main.py", op_table(), diagnostics);
     diagnostics.throw_if_errors();
     Schedule sch(module.prim_func("main"), {.show_program = false});
-    run_schedule_text(sch,
-                      R"(
-@T.prim_func(private=True)
-def meaning(C: T.Buffer((2, 8), "float32", offset_factor=1)):
-    for i, j in T.grid(2, 8):
-        with T.block("fill"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            C[vi, vj] = T.float32(1)
-
-@T.prim_func(private=True)
-def call()" + params + "):\n" +
-                          call + R"(
-
-S.intrin("fill", meaning, call)
-
-def steps(sch):
-    b = sch.get_block("B")
-    i, j = sch.get_loops(b)
-    io, ii = sch.split(i, [None, 2])
-)" + after + "\n",
-                      "own.py");
-    return lower_program(sch.function());
+    sch.tensorize(sch.get_loops(sch.get_block("C"))[0], "fma_6x16x8_f32_avx2");
   };
-  const std::string compact = "C: T.Buffer((2, 8), \"float32\", offset_factor=1)";
-  const std::string strided = "c: T.handle";
-  const std::string flat = "    C[0, 0:16] = T.Broadcast(T.float32(1), 16)";
-  const std::string by_rows = "    for i in range(2):\n        C[i, 0:8] = T.Broadcast(T.float32(1), 8)";
-  const std::string declared =
-      "    s = T.int32()\n    C = T.match_buffer(c, (2, 8), \"float32\", strides=[s, 1], offset_factor=1)\n" + by_rows;
-  const std::string fill = "    sch.tensorize(ii, 'fill')";
-  const std::string padded = "    \n    sch.storage_align(sch.get_block('B_o'), 0, 0, 32, 4)";
-  // Rows of eight are neighbours in B.
-  CHECK_NOTHROW(filled(compact, flat, fill));
-  CHECK_NOTHROW(filled(compact, by_rows, fill + padded));
-  CHECK_NOTHROW(filled(strided, declared, fill + padded));
-  // Padded, or every second row, they are not.
-  CHECK_THROWS_WITH(filled(compact, flat, fill + padded), Catch::Contains("elements apart, those of"));
-  std::string turned = "    sch.transform_layout(b, 'B', lambda i, j: (j, i))\n" + fill;
-  CHECK_THROWS_WITH(filled(compact, flat, turned), Catch::Contains("does not match"));
-  std::string other = compact;
-  other.replace(other.find("(2, 8)"), 6, "(4, 8)");
-  CHECK_THROWS_WITH(filled(other, flat, fill), Catch::Contains("another dtype or shape"));
+  CHECK_NOTHROW(tensorize("vi + 6"));
+  CHECK_THROWS_WITH(tensorize("vi"), Catch::Contains("'A' and 'C' are parts of 'C' that may overlap"));
+  CHECK_THROWS_WITH(tensorize("vi + 5"), Catch::Contains("that may overlap"));
 }
 
 TEST_CASE("declarations of intrinsics that do not fit are errors at their place", "[schedule]") {

@@ -6,32 +6,6 @@ namespace relaxc {
 
 namespace {
 
-// What the variables that a window defines are: dims, strides and the offset of the source's memory.
-VarMap window_numbers(const MatchBuffer& window) {
-  const BufferType& type = buffer_type(window.buffer);
-  const BufferType& source = buffer_type(window.source.buffer);
-  const std::vector<Range>& ranges = window.source.ranges;
-  std::vector<Expr> strides = strides_of(source);
-  Expr offset = source.elem_offset.value_or(int_imm(0, kInt32));
-  for (size_t d = 0; d < ranges.size(); ++d) {
-    Expr step = ranges[d].min * cast_to(strides[d], dtype_of(ranges[d].min));
-    offset = cast_to(offset, dtype_of(step)) + step;
-  }
-  VarMap result;
-  auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
-    if (same_node(var, number)) result.emplace(var.get(), cast_to(simplify(value), dtype_of(var)));
-  };
-  for (const VarRef& var : window.defines) {
-    size_t leading = ranges.size() - type.shape.size();
-    for (size_t d = 0; d < type.shape.size(); ++d) {
-      is(var, type.shape[d], ranges[leading + d].extent);
-      if (d < type.strides.size()) is(var, type.strides[d], strides[leading + d]);
-    }
-    if (type.elem_offset) is(var, *type.elem_offset, offset);
-  }
-  return result;
-}
-
 // Accesses to a window become accesses to its source, offset by the window's start.
 Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   const std::vector<Range>& ranges = window.source.ranges;
@@ -72,24 +46,31 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
         copy.indices = shifted(store->indices);
         return make(std::move(copy), store.span());
       });
-  return substitute(result, window_numbers(window));
+  VarMap numbers = window_numbers({window});
+  for (const VarRef& var : window.defines) {
+    if (auto it = numbers.find(var.get()); it != numbers.end()) it->second = cast_to(it->second, dtype_of(var));
+  }
+  return substitute(result, numbers);
 }
 
-Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice, const Analyzer& facts) {
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice,
+                 const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
   std::optional<Expr> first;  // the reduce axes stand at their start
   for (const IterVar& axis : block->iter_vars) {
     axes.emplace(axis.var.get(), axis.value);
+    facts.bind(axis.var, axis.domain.min, axis.domain.extent);
     if (axis.kind != IterKind::kReduce) continue;
     Expr at_start = equal(axis.value, axis.domain.min);
     first = first ? *first && at_start : at_start;
   }
   Stmt body = block->body;
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
+  VarMap numbers = window_numbers(block->match_buffers);
   // Innermost windows first: a window's source may be an outer window.
   for (size_t i = block->match_buffers.size(); i-- > 0;) {
     const MatchBuffer& window = block->match_buffers[i];
-    if (auto why = misfit(window, body, facts)) fail(block.span(), "window {}", *why);
+    if (auto why = misfit(window, body, function, numbers, facts)) fail(block.span(), "window {}", *why);
     body = inline_window(body, window);
   }
   body = substitute(body, axes);
@@ -116,7 +97,7 @@ PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   });
   Analyzer facts = facts_of_params(function);
   return with_body(function, rewrite(function->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
-                     return lower_block(block, twice, facts);
+                     return lower_block(block, twice, function, facts);
                    }));
 }
 

@@ -175,6 +175,17 @@ class Matcher {
   std::unordered_map<const NodeHeader*, std::pair<Buffer, std::vector<Expr>>> places_;
 };
 
+bool are_apart(const BufferRegion& a, const BufferRegion& b, const Analyzer& facts) {
+  if (!same_node(a.buffer, b.buffer)) return true;
+  auto ends_before = [&](const Range& first, const Range& second) {
+    return facts.can_prove(first.min + first.extent <= index_in_dtype(second.min, dtype_of(first.min)));
+  };
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    if (ends_before(a.ranges[d], b.ranges[d]) || ends_before(b.ranges[d], a.ranges[d])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<IntrinMatch> match_intrin(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
@@ -187,10 +198,19 @@ std::optional<IntrinMatch> match_intrin(const TreeNode& block, const TensorIntri
     matcher.stmt(found, wanted);
     IntrinMatch result;
     Accesses accesses = find_accesses(wanted);
-    for (const Buffer& param : buffer_params(intrin.description)) {
-      result.regions.push_back(matcher.region_of(param));
-      if (find_region(accesses.reads, param)) result.reads.push_back(result.regions.back());
-      if (find_region(accesses.writes, param)) result.writes.push_back(result.regions.back());
+    std::vector<Buffer> params = buffer_params(intrin.description);
+    for (const Buffer& param : params) result.regions.push_back(matcher.region_of(param));
+    for (size_t i = 0; i < params.size(); ++i) {
+      const BufferRegion& region = result.regions[i];
+      if (find_region(accesses.reads, params[i])) result.reads.push_back(region);
+      if (!find_region(accesses.writes, params[i])) continue;
+      result.writes.push_back(region);
+      // An implementation may write before it has read all.
+      for (size_t other = 0; other < params.size(); ++other) {
+        if (other != i && !are_apart(region, result.regions[other], block.tree->facts))
+          throw NoMatch{fmt::format("'{}' and '{}' are parts of '{}' that may overlap", params[other]->name,
+                                    params[i]->name, region.buffer->name)};
+      }
     }
     return result;
   } catch (const NoMatch& failure) {

@@ -11,6 +11,7 @@ namespace relaxc {
 struct TensorIntrin {
   std::string name;
   PrimFuncRef description, implementation;
+  std::vector<TensorIntrin> other_layouts = {};  // of the same name; tried in turn where this one does not match
 };
 
 // The intrinsics that a schedule knows, by name. The built-in ones (builtin_intrins.cc) and what users add.

@@ -8,14 +8,15 @@ using namespace scheduling;
 
 namespace {
 
-// The implementation's params as windows of what was found.
-std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& implementation) {
+// The params of the description or the implementation as windows of what was found.
+std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& program) {
   std::vector<MatchBuffer> result;
-  for (const Buffer& param : buffer_params(implementation)) {
+  std::unordered_set<const NodeHeader*> defined;
+  for (const Buffer& param : buffer_params(program)) {
     MatchBuffer window{match.regions[result.size()], param, {}};
     const BufferType& type = buffer_type(param);
     auto define = [&](const Expr& e) {
-      if (e.is<Var>()) window.defines.push_back(cast<Var>(e));
+      if (e.is<Var>() && defined.insert(e.get()).second) window.defines.push_back(cast<Var>(e));
     };
     for (const Expr& stride : type.strides) define(stride);
     if (type.elem_offset) define(*type.elem_offset);
@@ -24,17 +25,36 @@ std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef&
   return result;
 }
 
-// The match, whose memory is also laid out as the implementation needs it.
+// The match, whose memory is also laid out as both programs of the intrinsic ask.
 std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
   std::optional<IntrinMatch> match = match_intrin(block, intrin, why);
   if (!match) return std::nullopt;
-  for (const MatchBuffer& window : windows_on(*match, intrin.implementation)) {
-    std::optional<std::string> misfits = misfit(window, intrin.implementation->body, block.tree->facts);
-    if (!misfits) continue;
-    *why = *misfits;
-    return std::nullopt;
+  PrimFuncRef function = block.tree->function();
+  for (const PrimFuncRef& program : {intrin.description, intrin.implementation}) {
+    std::vector<MatchBuffer> windows = windows_on(*match, program);
+    VarMap numbers = window_numbers(windows);
+    for (const MatchBuffer& window : windows) {
+      std::optional<std::string> misfits = misfit(window, program->body, function, numbers, block.tree->facts);
+      if (!misfits) continue;
+      *why = *misfits;
+      return std::nullopt;
+    }
   }
   return match;
+}
+
+struct Found {
+  IntrinMatch match;
+  PrimFuncRef implementation;
+};
+// In the first layout that matches; `why` is about the intrinsic's own.
+std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  if (auto match = match_with_memory(block, intrin, why)) return Found{*match, intrin.implementation};
+  std::string ignored;
+  for (const TensorIntrin& other : intrin.other_layouts) {
+    if (auto found = find_layout(block, other, &ignored)) return found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -57,7 +77,7 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
         trial.nodes_.emplace(var.get(), at);
         BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
         std::string why;
-        if (!match_with_memory(*trial.nodes_.at(block.var.get()), *intrin, &why))
+        if (!find_layout(*trial.nodes_.at(block.var.get()), *intrin, &why))
           step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
       }
       path.insert(path.end(), at->children.begin(), at->children.end());
@@ -68,12 +88,12 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
     block = step.node(
         blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
   std::string why;
-  std::optional<IntrinMatch> match = match_with_memory(*block, *intrin, &why);
-  if (!match) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+  std::optional<Found> found = find_layout(*block, *intrin, &why);
+  if (!found) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
   // The implementation on windows of the buffers.
-  PrimFuncRef implementation = with_fresh_variables(intrin->implementation);
+  PrimFuncRef implementation = with_fresh_variables(found->implementation);
   Block& content = *block->block;
-  content.match_buffers = windows_on(*match, implementation);
+  content.match_buffers = windows_on(found->match, implementation);
   Stmt body = implementation->body;
   if (const Block* root = body.as<Block>(); root && root->iter_vars.empty()) {
     content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
@@ -84,8 +104,8 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
   content.body = body;
   content.reads.clear();
   content.writes.clear();
-  for (const BufferRegion& region : match->reads) content.reads.push_back(region);
-  for (const BufferRegion& region : match->writes) content.writes.push_back(region);
+  for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
+  for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
   refresh_regions_above(block);
   step.done();
 }
