@@ -109,6 +109,12 @@ bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
 // Of another number than one that says nothing.
 bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
 
+}  // namespace
+
+bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_align(type); }
+
+namespace {
+
 // The window's start, axes of one iteration as numbers.
 Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
   Expr start = window_start(window);
@@ -160,14 +166,13 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
   if (type.elem_offset && !facts.can_prove_equal(start_in(window, facts), resolved(*type.elem_offset, numbers)))
     return fmt::format("'{}' asks to begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset),
                        there, number(start_in(window, facts)));
-  bool asks_offset = type.offset_factor > 1;
-  if (!asks_offset && !asks_align(type)) return std::nullopt;
+  if (!asks_place(type)) return std::nullopt;
   Divisors known = divisors_of(window, function, facts);
   auto says = [&](int64_t wanted, int64_t found, const char* unit) {
     return fmt::format("'{}' asks to begin at a multiple of {} {}; where it begins in '{}', {}, is one of {} only",
                        name, wanted, unit, there, number(start_in(window, facts)), found);
   };
-  if (asks_offset && known.elements % type.offset_factor != 0)
+  if (type.offset_factor > 1 && known.elements % type.offset_factor != 0)
     return says(type.offset_factor, known.elements, "elements (offset_factor)");
   if (asks_align(type) && (type.data_alignment < 1 || known.bytes % type.data_alignment != 0))
     return says(type.data_alignment, known.bytes, "bytes (align)");

@@ -10,6 +10,8 @@ namespace relaxc {
 
 // The strides of the buffer's memory, in elements, as int64; row-major where the type has none.
 std::vector<Expr> strides_of(const BufferType& type);
+// Whether a window asks to begin at multiples of some elements or bytes.
+bool asks_place(const BufferType& type);
 // The variables that the windows define, dims, strides and the offset of the source's memory, as what they are.
 VarMap window_numbers(const std::vector<MatchBuffer>& windows);
 // Why the body may not use the window on its source; nullopt: it may. A window with strides asks for those (of

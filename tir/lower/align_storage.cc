@@ -1,29 +1,43 @@
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "tir/lower/lower.h"
+#include "tir/windows.h"
 
 namespace relaxc {
 
-// A stride that is offset modulo factor: rows that start at different banks or cache lines.
+// Strides that schedules ask for: offset modulo factor, so that rows start at different banks or cache lines; or those
+// of the whole buffer, so that windows which ask to begin at multiples of some elements or bytes still do when memory
+// shrinks.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Wish {
     Buffer buffer;
     std::map<size_t, std::pair<int64_t, int64_t>> dims;  // factor, offset
   };
   std::vector<Wish> wishes;
+  auto wish_for = [&](const Buffer& buffer) -> Wish& {
+    for (Wish& wish : wishes) {
+      if (same_node(wish.buffer, buffer)) return wish;
+    }
+    return wishes.emplace_back(Wish{buffer, {}});
+  };
+  std::unordered_set<const NodeHeader*> allocated;
   walk(function, [&](const Block& block) {
+    for (const Buffer& buffer : block.alloc_buffers) allocated.insert(buffer.get());
+  });
+  walk(function, [&](const Block& block) {
+    for (const MatchBuffer& window : block.match_buffers) {
+      bool asks = asks_place(buffer_type(window.buffer)) && allocated.contains(window.source.buffer.get());
+      if (asks) wish_for(window.source.buffer);
+    }
     const AttrValue* note = block.annotations.find("buffer_dim_align");
     if (!note || !note->as<AttrList>()) return;
     for (const AttrValue& item : *note->as<AttrList>()) {
       std::vector<int64_t> row;
       if (!from_attr(item, row) || row.size() != 4 || row[0] < 0 || row[2] <= 0) continue;
       if (static_cast<size_t>(row[0]) >= block.writes.size()) continue;
-      const Buffer& buffer = block.writes[static_cast<size_t>(row[0])].buffer;
-      auto known =
-          std::find_if(wishes.begin(), wishes.end(), [&](const Wish& w) { return same_node(w.buffer, buffer); });
-      if (known == wishes.end()) known = wishes.insert(wishes.end(), {buffer, {}});
-      known->dims[static_cast<size_t>(row[1])] = {row[2], row[3]};
+      wish_for(block.writes[static_cast<size_t>(row[0])].buffer).dims[static_cast<size_t>(row[1])] = {row[2], row[3]};
     }
   });
   VarMap strided;
