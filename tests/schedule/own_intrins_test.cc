@@ -277,6 +277,10 @@ TEST_CASE("declarations of intrinsics that do not fit are errors at their place"
   std::string programs = content(kFile).substr(0, content(kFile).find("S.intrin"));
   CHECK(error_of(programs + "S.intrin(fma_4x2_meaning, fma_4x2_call)\n").find("expected S.intrin") !=
         std::string::npos);
+  std::string twice = "S.intrin(\"x\", fma_4x2_meaning, fma_4x2_call)\n";
+  CHECK(error_of(programs + twice + twice).find("'x' is declared above") != std::string::npos);
+  std::string built_in = "S.intrin(\"fma_8_f32_avx2\", fma_4x2_meaning, fma_4x2_call)\n";
+  CHECK(error_of(programs + built_in).find("'fma_8_f32_avx2' is built in") != std::string::npos);
   CHECK(error_of(programs + "S.intrin(\"x\", fma_4x2_meaning, missing)\n").find("expected S.intrin") !=
         std::string::npos);
   // Errors inside of the programs stand at their lines.

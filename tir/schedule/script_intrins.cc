@@ -90,6 +90,11 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
           span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
       continue;
     }
+    if (table->find(name) || builtin_tensor_intrins().find(name)) {
+      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
+                        table->find(name) ? "declared above" : "built in");
+      continue;
+    }
     try {
       table->add({name, programs[0], programs[1]});
     } catch (const CompileError& problem) {
