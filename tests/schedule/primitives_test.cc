@@ -161,4 +161,17 @@ TEST_CASE("storage_align reaches the memory that is allocated") {
   }
 }
 
+TEST_CASE("a step is about one program, and about numbers where it takes numbers") {
+  PrimFuncRef program_of_two = read(program("A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\")",
+                                            "    for i in range(8):\n        with T.block(\"C\"):\n            vi = "
+                                            "T.axis.spatial(8, i)\n            C[vi] = "
+                                            "A[vi]\n"));
+  Schedule schedule(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}});
+  LoopRV i = schedule.get_loops(schedule.get_block("C", "f"))[0],
+         j = schedule.get_loops(schedule.get_block("C", "g"))[0];
+  CHECK_THROWS_WITH(schedule.merge({i, j}), Catch::Contains("of another tensor program"));
+  CHECK_THROWS_WITH(schedule.split(i, {Factor(Expr(j.var)), std::nullopt}), Catch::Contains("number"));
+  CHECK_THROWS_WITH(Schedule(IRModule{}).get_block("C"), Catch::Contains("no tensor program"));
+}
+
 }  // namespace relaxc::test

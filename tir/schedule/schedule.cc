@@ -36,6 +36,9 @@ Tree& Schedule::tree(const std::string& function) const {
   const std::string& name = resolve(function);
   auto it = trees_.find(name);
   if (it == trees_.end()) {
+    bool has_programs = std::any_of(module_.functions.begin(), module_.functions.end(),
+                                    [](const auto& entry) { return entry.second.template is<PrimFunc>(); });
+    if (name.empty() && !has_programs) fail({}, "the module has no tensor program to schedule");
     if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
     auto made = std::make_unique<Tree>(program(name));
     find_facts(*made);
@@ -272,7 +275,8 @@ template <>
 struct Decode<Expr> {
   static Expr from(const AttrValue& value) {
     if (const int64_t* number = value.as<int64_t>()) return int_imm(*number);
-    if (const Expr* e = value.as<Expr>()) return *e;
+    const Expr* e = value.as<Expr>();
+    if (e && e->type().is<PrimType>()) return *e;
     throw BadArgument{"a number"};
   }
 };

@@ -38,6 +38,10 @@ TreeNode* Step::node(const VarRef& var) {
     fail(var.span(), "{}: {} '{}' is no longer part of the program: an earlier step replaced it", primitive_.name,
          it->second->is_loop() ? "loop" : "block", var->name);
   }
+  Tree* tree = it->second->tree;
+  if (tree_ && tree_ != tree)
+    fail(var.span(), "{}: '{}' is of another tensor program than what is named before it", primitive_.name, var->name);
+  tree_ = tree;
   return it->second;
 }
 
@@ -68,6 +72,7 @@ std::vector<TreeNode*> Step::blocks(const Blocks& blocks) {
 }
 
 Expr Step::number(const Expr& e) const {
+  if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", primitive_.name, print_expr(e));
   VarMap known;
   walk(e, [&](const Ref<Var>& var) {
     auto it = schedule_.numbers_.find(var.get());

@@ -112,6 +112,7 @@ class Step {
   Schedule& schedule_;
   const Primitive& primitive_;
   Step* outer_;  // the step that this one is a part of: parts are not recorded
+  Tree* tree_ = nullptr;  // that the step is about, once a node is known
   AttrList arguments_;
   AttrValue decision_;
 };
