@@ -984,7 +984,7 @@ sch.split(i, [a, b]))",
 )",
      R"(i, j = sch.get_loops(sch.get_block("C"))
 sch.sample_perfect_tile(i, 0))",
-     "sample_perfect_tile: 0 factors"},
+     "sample_perfect_tile: 0 factors, expected 1 to 64"},
     {"sample_partitioned_tile", kElementwiseParams, "", kElementwise,
      R"(i, j = sch.get_loops(sch.get_block("C"))
 a, b, c = sch.sample_partitioned_tile(i, 3, 1, 4, decision=[3, 2, 2])

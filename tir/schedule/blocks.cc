@@ -19,6 +19,7 @@ namespace {
 template <class F>
 std::vector<TreeNode*> blocks_of_scope(const TreeNode* scope, F&& wanted) {
   std::vector<TreeNode*> result;
+  if (!scope) return result;  // of the root
   for (TreeNode* child : scope->children) {
     for (TreeNode* block : blocks_below(child)) {
       if (wanted(block)) result.push_back(block);

@@ -353,6 +353,9 @@ std::optional<Combiner> find_combiner(const Block& block) {
     if (init == inits.end()) return std::nullopt;
     part.init = init->as<BufferStore>()->value;
   }
+  for (const Part& part : result.parts) {
+    if (mentions_parts(part.init, result.parts)) return std::nullopt;
+  }
   if (result.condition && mentions_parts(*result.condition, result.parts)) return std::nullopt;
   if (bound.empty() && find_operators(result.parts)) return result;
   if (result.parts.size() > kMostParts) return std::nullopt;

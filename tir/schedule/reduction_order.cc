@@ -21,11 +21,12 @@ class Body {
     if (const Seq* list = s.as<Seq>()) {
       return std::all_of(list->stmts.begin(), list->stmts.end(), [&](const Stmt& each) { return any_order(each); });
     }
-    if (const For* loop = s.as<For>()) return any_order(loop->body);
+    if (const For* loop = s.as<For>()) return !uses(loop->min) && !uses(loop->extent) && any_order(loop->body);
     if (const IfThenElse* branch = s.as<IfThenElse>())
       return !uses(branch->condition) && !branch->else_body && any_order(branch->then_body);
     const BufferStore* store = s.as<BufferStore>();
     if (!store || store->predicate || !stored_.insert(store->buffer.get()).second) return false;
+    if (std::any_of(store->indices.begin(), store->indices.end(), [&](const Expr& e) { return uses(e); })) return false;
     op_.reset();
     return combines(store->value, *store);
   }
@@ -60,6 +61,7 @@ class Body {
     DType from = dtype_of(cast.value);
     if (to.is_float()) return true;
     bool sums = !op_ || op_ == BinaryOp::kAdd || op_ == BinaryOp::kMul;
+    if (to.is_bool() != from.is_bool()) return false;  // what is not 0 is true
     return !from.is_float() && (sums || to.bits >= from.bits);
   }
 

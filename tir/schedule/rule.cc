@@ -44,7 +44,7 @@ void apply_rule(const ScheduleRule& rule, Schedule& schedule) {
   rule.apply(schedule);
   PrimFuncRef result = schedule.function();
   for (size_t i = 0; i < program->params.size(); ++i) {
-    if (structural_equal(program->params[i].type(), result->params[i].type())) continue;
+    if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
     fail(rule.span,
          "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
          "(cache_read, cache_write) and lay out the copy",

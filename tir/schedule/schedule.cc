@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/facts.h"
 #include "tir/schedule/step.h"
@@ -81,19 +82,23 @@ IRModule Schedule::module() const {
 }
 PrimFuncRef Schedule::function(const std::string& name) const { return tree(name).function(); }
 
-Stmt Schedule::get(const BlockRV& block) const {
-  const TreeNode* node = nodes_.at(block.var.get());
-  return node->tree->stmt(*node);
+Stmt Schedule::get_node(const VarRef& var) const {
+  auto it = nodes_.find(var.get());
+  if (it == nodes_.end()) fail(var.span(), "get: '{}' is no block or loop of this schedule", var->name);
+  if (!is_alive(it->second)) fail(var.span(), "get: '{}' is no longer part of the program", var->name);
+  return it->second->tree->stmt(*it->second);
 }
-Stmt Schedule::get(const LoopRV& loop) const {
-  const TreeNode* node = nodes_.at(loop.var.get());
-  return node->tree->stmt(*node);
-}
+Stmt Schedule::get(const BlockRV& block) const { return get_node(block.var); }
+Stmt Schedule::get(const LoopRV& loop) const { return get_node(loop.var); }
 int64_t Schedule::get(const Expr& number) const {
-  if (auto value = as_int(number)) return *value;
-  auto it = numbers_.find(number.get());
-  CHECK(it != numbers_.end(), "{} is no number of this schedule", debug_print(number));
-  return it->second;
+  VarMap known;
+  walk(number, [&](const Ref<Var>& var) {
+    auto it = numbers_.find(var.get());
+    if (it != numbers_.end()) known.emplace(var.get(), int_imm(it->second, dtype_of(var)));
+  });
+  auto value = as_int(simplify(substitute(number, known)));
+  if (!value) fail(number.span(), "get: {} is no number of this schedule", print_expr(number));
+  return *value;
 }
 
 void Schedule::find_named_blocks(std::string_view type, AttrValue& argument) {
@@ -109,29 +114,6 @@ void Schedule::find_named_blocks(std::string_view type, AttrValue& argument) {
   argument = items;
 }
 
-namespace {
-
-// What stands before the dot of a storage scope ("shared.dyn", "wmma.accumulator"), and thread axes.
-constexpr std::string_view kScopes[] = {"global", "shared", "local", "warp", "wmma", "m16n8k8", "metal", "texture"};
-constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-                                            "vthread.y",   "vthread.z",   "cthread"};
-
-// A name that its parameter knows nothing of is a mistake.
-void check_name(const Primitive& primitive, const Param& param, const AttrValue& value) {
-  const std::string* name = value.as<std::string>();
-  if (!name) return;
-  auto require = [&](std::string_view kind, std::string_view base, std::span<const std::string_view> known) {
-    if (std::find(known.begin(), known.end(), base) != known.end()) return;
-    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind, *name, fmt::join(known, ", "));
-  };
-  if (param.name == "storage_scope")
-    require("storage scope", std::string_view(*name).substr(0, name->find('.')), kScopes);
-  if (param.name == "thread_axis") require("thread axis", *name, kThreadAxes);
-}
-
-}  // namespace
-
 std::vector<VarRef> Schedule::apply(const Primitive& primitive, const AttrList& arguments, const AttrValue& decision) {
   AttrList all = arguments;
   for (size_t i = all.size(); i < primitive.params.size(); ++i) {
@@ -143,15 +125,13 @@ std::vector<VarRef> Schedule::apply(const Primitive& primitive, const AttrList& 
     fail({}, "{} takes {} arguments, got {}", primitive.name, primitive.params.size(), all.size());
   std::vector<std::string> names = std::move(result_names_);
   result_names_.clear();
-  for (size_t i = 0; i < all.size(); ++i) {
-    check_name(primitive, primitive.params[i], all[i]);
-    find_named_blocks(primitive.params[i].type, all[i]);
-  }
+  for (size_t i = 0; i < all.size(); ++i) find_named_blocks(primitive.params[i].type, all[i]);
   result_names_ = std::move(names);
-  decision_ = decision;
-  std::vector<VarRef> result = primitive.invoke(*this, all);
-  decision_ = {};
-  return result;
+  struct Decided {
+    AttrValue& value;
+    ~Decided() { value = {}; }
+  } decided{decision_ = decision};
+  return primitive.invoke(*this, all);
 }
 
 size_t Schedule::map_rank(const Primitive& primitive, AttrList& arguments) {
@@ -189,6 +169,8 @@ Expr in_dtype(const Expr& e, DType dtype, const VarMap& values) {
 }  // namespace
 
 Exprs IndexMap::operator()(const Exprs& indices) const {
+  if (indices.size() != map->params.size())
+    fail({}, "a map of {} positions is given {}", map->params.size(), indices.size());
   VarMap values;
   DType dtype = indices.empty() ? kInt64 : dtype_of(indices[0]);
   for (size_t i = 0; i < map->params.size(); ++i) values.emplace(map->params[i].get(), cast_to(indices[i], dtype));

@@ -114,6 +114,7 @@ class Schedule {
 
   // The function meant by a name; empty: the one worked on.
   const std::string& resolve(const std::string& function) const;
+  Stmt get_node(const VarRef& var) const;
   // As it was before the schedule; throws when there is none of that name.
   PrimFuncRef program(const std::string& name) const;
   // Where a parameter of that type takes blocks, names become the blocks that get_block finds.

@@ -1,26 +1,57 @@
 #include "tir/schedule/step.h"
 
+#include <algorithm>
+#include <span>
+
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 
 namespace relaxc::scheduling {
+
+namespace {
+
+// What stands before the dot of a storage scope ("shared.dyn", "wmma.accumulator"), and thread axes.
+constexpr std::string_view kScopes[] = {"global", "shared", "local", "warp", "wmma", "m16n8k8", "metal", "texture"};
+constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                            "vthread.y",   "vthread.z",   "cthread"};
+
+// A name that its parameter knows nothing of is a mistake.
+void check_name(const Primitive& primitive, const Param& param, const AttrValue& value) {
+  const std::string* name = value.as<std::string>();
+  if (!name) return;
+  auto require = [&](std::string_view kind, std::string_view base, std::span<const std::string_view> known) {
+    if (std::find(known.begin(), known.end(), base) != known.end()) return;
+    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind, *name, fmt::join(known, ", "));
+  };
+  if (param.name == "storage_scope")
+    require("storage scope", std::string_view(*name).substr(0, name->find('.')), kScopes);
+  if (param.name == "thread_axis") require("thread axis", *name, kThreadAxes);
+}
+
+}  // namespace
 
 Step::Step(Schedule& schedule, const Primitive& primitive)
     : schedule_(schedule), primitive_(primitive), outer_(schedule.step_) {
   schedule.step_ = this;
 }
 
+void Step::check() {
+  for (size_t i = 0; i < arguments_.size(); ++i) check_name(primitive_, primitive_.params[i], arguments_[i]);
+  if (primitive_.name != std::string_view("annotate")) check_arguments(arguments_);
+}
+
 void Step::check_arguments(const AttrList& arguments) {
-  auto check = [&](int64_t number) {
-    if (number > kLargestNumber || number < -kLargestNumber)
-      refuse({}, fmt::format("{} is too large a number", number));
+  constexpr int64_t kLargestInMap = int64_t{1} << 40;  // and of pad values
+  auto check = [&](int64_t number, int64_t most) {
+    if (number > most || number < -most - 1) refuse({}, fmt::format("{} is too large a number", number));
   };
   for (const AttrValue& argument : arguments) {
-    if (const int64_t* number = argument.as<int64_t>()) check(*number);
+    if (const int64_t* number = argument.as<int64_t>()) check(*number, kLargestNumber);
     if (const AttrList* list = argument.as<AttrList>()) check_arguments(*list);
     const Expr* e = argument.as<Expr>();
     if (!e) continue;
-    walk(*e, [&](const IntImm& node) { check(node.value); });
+    walk(*e, [&](const IntImm& node) { check(node.value, kLargestInMap); });
     walk(*e, [&](const Ref<Binary>& node) {
       if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
       auto divisor = as_int(number(node->b));

@@ -61,7 +61,7 @@ class Step {
       : Step(schedule, primitives()[static_cast<size_t>(id)]) {
     if (outer_) return;
     arguments_ = {encode(args)...};
-    if (id != PrimitiveId::k_annotate) check_arguments(arguments_);
+    check();
   }
   ~Step() { schedule_.step_ = outer_; }
   Step(const Step&) = delete;
@@ -103,6 +103,7 @@ class Step {
 
  private:
   Step(Schedule& schedule, const Primitive& primitive);
+  void check();
   // Refuses numbers with which extents would overflow, and maps that divide by what is not positive.
   void check_arguments(const AttrList& arguments);
   std::vector<VarRef> results(const std::vector<TreeNode*>& nodes);
@@ -111,7 +112,7 @@ class Step {
 
   Schedule& schedule_;
   const Primitive& primitive_;
-  Step* outer_;  // the step that this one is a part of: parts are not recorded
+  Step* outer_;           // the step that this one is a part of: parts are not recorded
   Tree* tree_ = nullptr;  // that the step is about, once a node is known
   AttrList arguments_;
   AttrValue decision_;

@@ -4,6 +4,8 @@
 
 namespace relaxc::scheduling {
 
+constexpr int64_t kMostFactors = 64;
+
 // n factors of the number, the last at most max_innermost; each prime goes to a place by chance.
 Ints random_tile(int64_t number, int64_t n, int64_t max_innermost, std::mt19937_64& random);
 // For an extent not known: powers of two, the first factor 0, which split takes as what the others leave.

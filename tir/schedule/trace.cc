@@ -83,7 +83,8 @@ std::string Trace::text() const {
 
 void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc) const {
   std::unordered_map<const NodeHeader*, Expr> now;
-  for (const TraceStep& step : steps) {
+  const std::vector<TraceStep> recorded = steps;  // the schedule's own trace grows
+  for (const TraceStep& step : recorded) {
     if (!with_postproc && std::string_view(step.primitive->name) == "enter_postproc") return;
     AttrList arguments = step.arguments;
     for (AttrValue& argument : arguments) {

@@ -18,6 +18,7 @@ BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std:
   Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
   std::vector<TreeNode*> consumers = step.blocks(consumer_blocks);
   if (consumers.empty()) consumers = readers(scope, buffer);
+  if (consumers.empty()) step.refuse({block}, fmt::format("no block reads '{}'", buffer->name));
   std::vector<TreeNode*> involved = consumers;
   for (TreeNode* consumer : consumers) {
     if (!read_of(consumer, buffer) || scope_of(consumer) != scope)

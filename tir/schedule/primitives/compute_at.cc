@@ -41,6 +41,7 @@ void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_l
     first = std::min(first, child_towards(loop, consumer)->position());
   }
   size_t position = first;
+  if (index < -2) step.refuse({loop}, fmt::format("position {}; -1 is the last possible, -2 the first", index));
   if (index == -2) position = 0;
   if (index >= 0) {
     if (static_cast<size_t>(index) > first)

@@ -108,6 +108,7 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
     for (Range& range : write.ranges) range = {substitute(range.min, axes), substitute(range.extent, axes)};
   }
   TreeNode* init_block = tree.import(make(std::move(init)))[0];
+  init_block->partial = block->partial;
   refresh_regions(init_block);
   TreeNode* nest = tree.wrap(init_block, init_loops);
   tree.insert(loop->parent, loop->position(), nest);

@@ -7,6 +7,7 @@ namespace relaxc {
 using namespace scheduling;
 
 BlockRV Schedule::get_block(std::string name, std::optional<std::string> func_name) {
+  if (!func_name && module_.functions.size() > 1 && !working_on_.empty()) func_name = working_on_;  // for the trace
   Step step(*this, PrimitiveId::k_get_block, name, func_name);
   Tree& tree = step.tree_of_function(func_name.value_or(""));
   if (TreeNode* found = tree.find_block(name)) return step.block_result(found);

@@ -9,6 +9,7 @@ void Schedule::parallel(LoopRV loop_rv) {
   TreeNode* loop = step.loop(loop_rv);
   if (Refusal refusal = not_parallel(loop)) step.refuse({loop}, *refusal);
   loop->loop->kind = ForKind::kParallel;
+  loop->loop->thread.clear();
   step.done();
 }
 

@@ -11,7 +11,7 @@ constexpr int64_t kFewIterations = 16;  // at most in the innermost factor where
 Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t partition_pos, int64_t innerpart_factor) {
   Step step(*this, PrimitiveId::k_sample_partitioned_tile, loop_rv, n, partition_pos, innerpart_factor);
   TreeNode* loop = step.loop(loop_rv);
-  if (n < 1 || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
+  if (n < 1 || n > kMostFactors || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
     step.refuse({loop},
                 fmt::format("position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor));
   auto extent = as_int(loop->loop->extent);

@@ -7,7 +7,7 @@ using namespace scheduling;
 Exprs Schedule::sample_perfect_tile(LoopRV loop_rv, int64_t n, int64_t max_innermost_factor) {
   Step step(*this, PrimitiveId::k_sample_perfect_tile, loop_rv, n, max_innermost_factor);
   TreeNode* loop = step.loop(loop_rv);
-  if (n < 1) step.refuse({loop}, fmt::format("{} factors", n));
+  if (n < 1 || n > kMostFactors) step.refuse({loop}, fmt::format("{} factors, expected 1 to {}", n, kMostFactors));
   if (max_innermost_factor < 1)
     step.refuse({loop}, fmt::format("max_innermost_factor {} is not positive", max_innermost_factor));
   auto extent = as_int(loop->loop->extent);

@@ -1,3 +1,4 @@
+#include "ir/text/printer.h"
 #include "tir/scalable.h"
 #include "tir/schedule/step.h"
 
@@ -29,7 +30,10 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
       extents.push_back(product);
       continue;
     }
-    Expr factor = index_in_dtype(step.number(*factors[i].value), dtype);
+    Expr given = step.number(*factors[i].value);
+    if (!dtype_of(given).is_integral() || dtype_of(given).lanes != 1)
+      step.refuse({node}, fmt::format("factor {} is no whole number", print_expr(given)));
+    Expr factor = index_in_dtype(given, dtype);
     if (auto known = as_int(factor); known && *known < 1)
       step.refuse({node}, fmt::format("factor {} is not positive", *known));
     extents.push_back(factor);

@@ -66,6 +66,7 @@ void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap
     step.refuse({block},
                 fmt::format("the map takes {} positions, '{}' has {} dims", index_map.rank(), name, old.shape.size()));
   step.require(other_uses(tree.root(), buffer), block);
+  if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
 
   std::string why;
   std::optional<MappedBox> box = map_box(tree, index_map, old.shape, &why);

@@ -9,6 +9,7 @@ void Schedule::unroll(LoopRV loop_rv) {
   TreeNode* loop = step.loop(loop_rv);
 
   loop->loop->kind = ForKind::kUnrolled;
+  loop->loop->thread.clear();
   step.done();
 }
 
