@@ -171,6 +171,13 @@ TEST_CASE("a step is about one program, and about numbers where it takes numbers
          j = schedule.get_loops(schedule.get_block("C", "g"))[0];
   CHECK_THROWS_WITH(schedule.merge({i, j}), Catch::Contains("of another tensor program"));
   CHECK_THROWS_WITH(schedule.split(i, {Factor(Expr(j.var)), std::nullopt}), Catch::Contains("number"));
+  // A trace says which program it is about.
+  Schedule on_second(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}}), again(on_second.module());
+  on_second.work_on("g");
+  on_second.split(on_second.get_loops(on_second.get_block("C"))[0], {std::nullopt, 4});
+  on_second.trace().replay(again);
+  CHECK(structural_equal(again.function("g"), on_second.function("g")));
+  CHECK(structural_equal(again.function("f"), program_of_two));
   CHECK_THROWS_WITH(Schedule(IRModule{}).get_block("C"), Catch::Contains("no tensor program"));
 }
 

@@ -103,6 +103,32 @@ def main(a: T.handle, c: T.handle):
                 C[vi] = T.float32(0)
             C[vi] = C[vi] + A[vi, vk]
 )";
+constexpr const char* kAnyTrue = R"(@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m), "int32")
+    C = T.match_buffer(c, (n,), "bool")
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                C[vi] = T.bool(False)
+            C[vi] = T.Cast("bool", T.Cast("int32", C[vi]) + A[vi, vj])
+)";
+constexpr const char* kCompacted = R"(@T.prim_func
+def main(a: T.handle, c: T.handle, count: T.handle):
+    n = T.int64()
+    m = T.int64()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n, m + 1))
+    N = T.match_buffer(count, (n,), "int64")
+    for i, j in T.grid(n, m):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            C[vi, N[vi]] = C[vi, N[vi]] + A[vi, vj]
+            N[vi] = N[vi] + T.int64(1)
+)";
 constexpr const char* kSumThenMax = R"(@T.prim_func
 def main(a: T.handle, c: T.handle):
     n = T.int64()
@@ -300,6 +326,29 @@ sch.compute_at("B", i)
 sch.rolling_buffer("B", 0)
 sch.parallel(i))",
      "takes what an earlier iteration made"},
+    {"the init of a part of a loop, laid out anew", kProduct, R"(i, j, k = sch.get_loops("C")
+p, q = sch.loop_partition(i, [1, None])
+b, = sch.get_child_blocks(q)
+init = sch.decompose_reduction(b, q)
+sch.transform_block_layout(init, lambda x, y: (x, y)))",
+     "not over all of its axes' domains"},
+    {"a truth value that sums set", kAnyTrue, R"(i, j = sch.get_loops("C")
+j0, j1 = sch.split(j, [None, 4])
+sch.reorder(j1, j0))",
+     "depends on the order of its reduce loops"},
+    {"places that a counter gives", kCompacted, R"(i, j = sch.get_loops("C")
+j0, j1 = sch.split(j, [None, 4])
+sch.reorder(j1, j0))",
+     "order"},
+    {"what the root block takes", kTriangle, R"(sch.get_producers("root")
+sch.get_consumers("root")
+sch.merge_epilogue("root"))",
+     ""},
+    {"a copy that nobody would read", kTriangle, R"(sch.cache_read("C", ("write", 0), "local"))", "no block reads 'C'"},
+    {"a bound loop as a vector", kProduct, R"(i, j, k = sch.get_loops("C")
+sch.bind(j, "threadIdx.x")
+sch.vectorize(j))",
+     ""},
     {"a sum that is a maximum, too, in another order", kSumThenMax, R"(i, j = sch.get_loops("C")
 j0, j1 = sch.split(j, [None, 4])
 sch.reorder(j1, j0))",
