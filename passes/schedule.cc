@@ -106,6 +106,7 @@ void warn_of_unknown_operators(const IRModule& module, const PassContext& contex
 
 IRModule schedule(IRModule module, PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
+    if (!rule.apply) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
   if (context.report) warn_of_unknown_operators(module, context);

@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "ir/regions.h"
+#include "ir/visit.h"
+#include "support/diagnostic.h"
 
 namespace relaxc {
 
@@ -116,6 +118,16 @@ Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto is_it = [&](const Buffer& other) { return same_node(other, outputs[i]); };
+    if (std::none_of(buffers_.begin(), buffers_.end(), is_it))
+      fail(outputs[i].span(), "output '{}' is no buffer that this builder made", outputs[i]->name);
+    if (std::any_of(outputs.begin(), outputs.begin() + static_cast<long>(i), is_it))
+      fail(outputs[i].span(), "output '{}' is named twice", outputs[i]->name);
+    bool is_made = false;
+    for (const Stmt& stage : stages_) walk(stage, [&](const Ref<Var>& var) { is_made = is_made || is_it(var); });
+    if (!is_made) fail(outputs[i].span(), "no stage makes output '{}'", outputs[i]->name);
+  }
   std::vector<VarRef> params = params_;
   params.insert(params.end(), outputs.begin(), outputs.end());
   std::vector<Buffer> intermediates;

@@ -1,12 +1,17 @@
 #include "tir/schedule/tensor_intrin.h"
 
 #include "ir/arith.h"
+#include "ir/visit.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
 
 void TensorIntrins::add(TensorIntrin intrin) {
   std::vector<Buffer> described = buffer_params(intrin.description), implemented = buffer_params(intrin.implementation);
+  for (const PrimFuncRef& program : {intrin.description, intrin.implementation}) {
+    if (program->params.size() != buffer_params(program).size())
+      fail(program.span(), "intrinsic '{}': its params are buffers, no scalars", intrin.name);
+  }
   if (described.size() != implemented.size())
     fail(intrin.implementation.span(), "intrinsic '{}': the description has {} buffers, the implementation {}",
          intrin.name, described.size(), implemented.size());
@@ -17,6 +22,16 @@ void TensorIntrins::add(TensorIntrin intrin) {
     if (!same)
       fail(implemented[i].span(), "intrinsic '{}': buffer '{}' has another dtype or shape than '{}' of the description",
            intrin.name, implemented[i]->name, described[i]->name);
+  }
+  auto stores = [](const PrimFuncRef& program, const Buffer& buffer) {
+    bool found = false;
+    walk(program->body, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
+    return found;
+  };
+  for (size_t i = 0; i < described.size(); ++i) {
+    if (stores(intrin.implementation, implemented[i]) && !stores(intrin.description, described[i]))
+      fail(implemented[i].span(), "intrinsic '{}': the implementation writes '{}', the description only reads it",
+           intrin.name, implemented[i]->name);
   }
   std::string name = intrin.name;
   rows_.insert_or_assign(std::move(name), std::move(intrin));

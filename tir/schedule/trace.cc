@@ -2,6 +2,7 @@
 
 #include "ir/text/printer.h"
 #include "ir/visit.h"
+#include "support/diagnostic.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/trace_names.h"
 
@@ -99,7 +100,17 @@ void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc)
     std::vector<std::string> names;
     for (const VarRef& result : step.results) names.push_back(result->name);
     schedule.name_results(names);
-    std::vector<VarRef> results = schedule.apply(*step.primitive, arguments, decide ? decide(step) : step.decision);
+    std::vector<VarRef> results;
+    try {
+      results = schedule.apply(*step.primitive, arguments, decide ? decide(step) : step.decision);
+    } catch (const CompileError& error) {
+      std::vector<Diagnostic> diagnostics = error.diagnostics();
+      if (!diagnostics.empty())
+        diagnostics[0].notes.push_back(
+            fmt::format("step {} of {} of the trace", &step - recorded.data() + 1, recorded.size()));
+      schedule.name_results({});
+      throw CompileError(std::move(diagnostics));
+    }
     schedule.name_results({});
     for (size_t i = 0; i < results.size() && i < step.results.size(); ++i)
       now.insert_or_assign(step.results[i].get(), results[i]);

@@ -3,6 +3,8 @@
 // of its own. Maps of positions and other expressions stand as text ("lambda i, j: (j, i)", "T.vscale() * 4").
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "ir/text/syntax.h"
 #include "support/diagnostic.h"
@@ -60,6 +62,8 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
   if (const bool* flag = value.as<bool>()) return *flag ? "true" : "false";
   if (const int64_t* number = value.as<int64_t>()) return std::to_string(*number);
   if (const double* number = value.as<double>()) {
+    if (std::isnan(*number)) return "NaN";  // as Python has them
+    if (std::isinf(*number)) return *number < 0 ? "-Infinity" : "Infinity";
     std::string text = fmt::format("{}", *number);
     return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
@@ -133,6 +137,8 @@ class JsonReader {
       case SyntaxKind::kFloat:
         return std::strtod(std::string(at.text).c_str(), nullptr);
       case SyntaxKind::kUnary: {
+        bool is_least = at.text == "-" && at.children[0]->text == "9223372036854775808";
+        if (is_least) return std::numeric_limits<int64_t>::min();
         AttrValue number = value(*at.children[0]);
         if (const int64_t* whole = number.as<int64_t>(); whole && at.text == "-") return -*whole;
         if (const double* real = number.as<double>(); real && at.text == "-") return -*real;
@@ -145,6 +151,8 @@ class JsonReader {
       }
       case SyntaxKind::kName:
         if (at.text == "null") return {};
+        if (at.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
+        if (at.text == "Infinity") return std::numeric_limits<double>::infinity();
         if (at.text == "true" || at.text == "false") return at.text == "true";
         break;
       case SyntaxKind::kList: {
@@ -184,6 +192,11 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   if (const AttrList* list = value.as<AttrList>()) {
     AttrList result;
     for (const AttrValue& item : *list) result.push_back(input_of(item, variables));
+    return result;
+  }
+  if (const Attrs* entries = value.as<Attrs>()) {
+    Attrs result;
+    for (const auto& [key, item] : *entries) result.set(key, input_of(item, variables));
     return result;
   }
   const std::string* text = value.as<std::string>();
@@ -242,6 +255,8 @@ Trace Trace::from_json(std::string_view json) {
       if (next_input >= inputs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
       step.arguments.push_back(input_of(inputs[next_input++], variables));
     }
+    if (next_input < inputs.size())
+      fail({}, "{}: there are {} inputs, {} expected", primitive->name, inputs.size(), next_input);
     bool numbers = std::string_view(primitive->result).starts_with("Expr");
     for (const AttrValue& output : list_at(row, 3)) {
       const std::string* text = output.as<std::string>();
