@@ -1,4 +1,6 @@
 // What each primitive makes of a small program, and what it refuses. Meaning is checked by the random chains.
+#include <limits>
+
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
@@ -179,6 +181,25 @@ TEST_CASE("a step is about one program, and about numbers where it takes numbers
   CHECK(structural_equal(again.function("g"), on_second.function("g")));
   CHECK(structural_equal(again.function("f"), program_of_two));
   CHECK_THROWS_WITH(Schedule(IRModule{}).get_block("C"), Catch::Contains("no tensor program"));
+}
+
+TEST_CASE("a trace keeps its values in JSON, and says which step does not fit") {
+  PrimFuncRef copy = read(program("A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\")",
+                                  "    for i in range(8):\n        with T.block(\"C\"):\n            vi = "
+                                  "T.axis.spatial(8, i)\n            C[vi] = "
+                                  "A[vi]\n"));
+  Schedule schedule(copy);
+  AttrList values{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+                  std::numeric_limits<int64_t>::min(), Attrs{{"scope", "local"}}};
+  for (const AttrValue& value : values) schedule.annotate(schedule.get_block("C"), "note", value);
+  schedule.split(schedule.get_loops(schedule.get_block("C"))[0], {std::nullopt, 4});
+  Trace again = Trace::from_json(schedule.trace().json());
+  for (size_t i = 0; i < values.size(); ++i) CHECK(again.steps[2 * i + 1].arguments[2] == values[i]);
+  Schedule other(copy);
+  other.parallel(other.get_loops(other.get_block("C"))[0]);
+  other.annotate(other.get_loops(other.get_block("C"))[0], "note", 1);
+  CHECK_THROWS_WITH(again.replay(other), Catch::Contains("step 11 of 11 of the trace"));
+  CHECK_THROWS_WITH(Trace::from_json(R"([[["GetBlock", ["b0"], ["C", null], ["b1"]]], []])"), Catch::Contains("input"));
 }
 
 }  // namespace relaxc::test

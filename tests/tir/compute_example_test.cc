@@ -77,4 +77,15 @@ TEST_CASE("docs/compute.md shows the lines of its example", "[tir]") {
   CHECK(lines > 25);
 }
 
+TEST_CASE("outputs are what a stage of the builder makes, each once", "[tir]") {
+  ComputeBuilder b, other;
+  Buffer x = b.input("x", kFloat32, {int_imm(4)}), idle = b.buffer("idle", kFloat32, {int_imm(4)});
+  Buffer y = b.compute("y", kFloat32, {int_imm(4)}, [&](Axes i) { return at(x, i); });
+  CHECK_THROWS_WITH(b.finish({idle}), Catch::Contains("no stage makes output 'idle'"));
+  CHECK_THROWS_WITH(b.finish({y, y}), Catch::Contains("named twice"));
+  CHECK_THROWS_WITH(b.finish({x}), Catch::Contains("no buffer that this builder made"));
+  CHECK_THROWS_WITH(other.finish({y}), Catch::Contains("no buffer that this builder made"));
+  CHECK_NOTHROW(b.finish({y}));
+}
+
 }  // namespace relaxc::test
