@@ -107,7 +107,15 @@ Expr Step::number(const Expr& e) const {
   VarMap known;
   walk(e, [&](const Ref<Var>& var) {
     auto it = schedule_.numbers_.find(var.get());
-    if (it != schedule_.numbers_.end()) known.emplace(var.get(), int_imm(it->second, dtype_of(var)));
+    if (it != schedule_.numbers_.end()) {
+      known.emplace(var.get(), int_imm(it->second, dtype_of(var)));
+      return;
+    }
+    // Dims of the program are numbers, too.
+    bool is_dim = !tree_ || std::any_of(tree_->params().begin(), tree_->params().end(), [&](const VarRef& param) {
+      return same_node(param, var) || mentions(param.type(), var);
+    });
+    if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", primitive_.name, var->name);
   });
   return known.empty() ? e : simplify(substitute(e, known));
 }
