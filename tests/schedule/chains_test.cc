@@ -46,7 +46,8 @@ constexpr Found kFound[] = {{"stencil_symbolic", 400467},
                             {"strided_windows", 2009812},
                             {"strided_windows", 2015380},
                             {"scatter_last", 2020944},
-                            {"first_of_largest", 7101308}};
+                            {"first_of_largest", 7101308},
+                            {"avg_pool_overlapping_symbolic", 8111783}};
 
 }  // namespace
 

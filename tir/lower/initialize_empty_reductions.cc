@@ -99,6 +99,17 @@ class InitNest {
     if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
     if (!is_known) without_init_.push_back(node);
     if (!is_known) return std::nullopt;
+    // A fused loop may also be empty for want of elements (a part of a partitioned loop).
+    if (!whole.empty()) {
+      Expr nothing = bool_imm(false);
+      for (const IterVar& axis : block.iter_vars) {
+        if (axis.kind == IterKind::kReduce)
+          nothing = nothing || axis.domain.extent <= int_imm(0, dtype_of(axis.domain.extent));
+      }
+      nothing = simplify(nothing);
+      if (is_int(nothing, 0)) return std::nullopt;
+      conditions.push_back(nothing);
+    }
     Stmt init = instantiate(*block.init, axes);
     for (const auto& [var, extent] : whole) init = loop(var, extent, init);
     for (const Expr& condition : scheduling::conjuncts(block.predicate)) {
