@@ -13,6 +13,15 @@ bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader
   return found;
 }
 
+// Whether one of the block's axes of that kind has no values.
+Expr is_empty(const Block& block, IterKind kind) {
+  Expr result = bool_imm(false);
+  for (const IterVar& axis : block.iter_vars) {
+    if (axis.kind == kind) result = result || axis.domain.extent <= int_imm(0, dtype_of(axis.domain.extent));
+  }
+  return result;
+}
+
 // The initialisation of the blocks below a reduce loop, in case that the loop does not run: the spatial loops are kept,
 // the reduce loops dropped.
 class InitNest {
@@ -101,12 +110,7 @@ class InitNest {
     if (!is_known) return std::nullopt;
     // A fused loop may also be empty for want of elements (a part of a partitioned loop).
     if (!whole.empty()) {
-      Expr nothing = bool_imm(false);
-      for (const IterVar& axis : block.iter_vars) {
-        if (axis.kind == IterKind::kReduce)
-          nothing = nothing || axis.domain.extent <= int_imm(0, dtype_of(axis.domain.extent));
-      }
-      nothing = simplify(nothing);
+      Expr nothing = simplify(is_empty(block, IterKind::kReduce));
       if (is_int(nothing, 0)) return std::nullopt;
       conditions.push_back(nothing);
     }
@@ -125,20 +129,6 @@ class InitNest {
   VarMap first_;  // of dropped loops: where they begin
 };
 
-// The block reduces over something, or has no elements either.
-Expr is_initialized(const Block& block) {
-  Expr reduces = bool_imm(true), is_empty = bool_imm(false);
-  for (const IterVar& axis : block.iter_vars) {
-    Expr nothing = axis.domain.extent <= int_imm(0, dtype_of(axis.domain.extent));
-    if (axis.kind == IterKind::kReduce) {
-      reduces = reduces && !nothing;
-    } else {
-      is_empty = is_empty || nothing;
-    }
-  }
-  return simplify(reduces || is_empty);
-}
-
 }  // namespace
 
 // Where the elements to initialize cannot be told, the kernel fails rather than leave them as they are.
@@ -153,7 +143,8 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     InitNest nest(loop);
     std::vector<Stmt> inits = nest.find(loop->body);
     for (const Ref<Block>& block : nest.without_init()) {
-      Expr condition = is_initialized(*block);
+      // It reduces over something, or has no elements either.
+      Expr condition = simplify(!is_empty(*block, IterKind::kReduce) || is_empty(*block, IterKind::kSpatial));
       if (is_int(condition, 1) || mentions_any(condition, inside)) continue;
       std::string message = fmt::format(
           "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops so that the elements to "
