@@ -515,6 +515,7 @@ class FunctionLowering {
       code_.emit(Opcode::kReshapeView, {result, reg(node.args[0]), scalars(*shape)});
       return bind(binding, result);
     }
+    if (op == "relax.check_indices") return check_indices(binding, node);
     if (op == "relax.inspect.tensor_item") {
       Slot slot = code_.new_slot(binding.var->name);
       code_.emit(Opcode::kSlotFromTensor, {slot, reg(node.args[0]), node.attrs.get_int("index", 0)});
@@ -526,6 +527,20 @@ class FunctionLowering {
     }
     fail_unsupported(binding.value.span() ? binding.value.span() : binding.var.span(),
                      "operator '{}' has no lowering yet", op);
+  }
+
+  // The result is the argument's register: indices are tested where they are.
+  void check_indices(const Binding& binding, const Call& node) {
+    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
+    std::string context = node.attrs.get_string("what", "indices");
+    if (span && !span.origin->node.empty()) {
+      context = fmt::format("node '{}' ({}): {}", span.origin->node, span.origin->op_type, context);
+    } else if (span && span.line > 0) {
+      context = fmt::format("line {}: {}", span.line, context);
+    }
+    Reg indices = reg(node.args[0]);
+    code_.emit(Opcode::kCheckIndices, {indices, scalars(written_shape(node.args[1])), executable_.string(context)});
+    bind(binding, indices);
   }
 
   static const std::vector<Expr>& written_shape(const Expr& e) {
@@ -580,15 +595,10 @@ class FunctionLowering {
 }  // namespace
 
 bool is_lowered_to_bytecode(std::string_view op) {
-  constexpr std::string_view kOwn[] = {"relax.builtin.alloc_tensor",
-                                       "relax.call_dps_packed",
-                                       "relax.call_pure_packed",
-                                       "relax.call_tir",
-                                       "relax.call_tir_with_grad",
-                                       "relax.inspect.tensor_item",
-                                       "relax.memory.alloc_storage",
-                                       "relax.memory.alloc_tensor",
-                                       "relax.reshape"};
+  constexpr std::string_view kOwn[] = {
+      "relax.builtin.alloc_tensor", "relax.call_dps_packed", "relax.call_pure_packed",    "relax.call_tir",
+      "relax.call_tir_with_grad",   "relax.check_indices",   "relax.inspect.tensor_item", "relax.memory.alloc_storage",
+      "relax.memory.alloc_tensor",  "relax.reshape"};
   return std::find(std::begin(kOwn), std::end(kOwn), op) != std::end(kOwn) ||
          std::any_of(std::begin(kBuiltinOps), std::end(kBuiltinOps),
                      [&](const BuiltinOp& row) { return op == row.op; });

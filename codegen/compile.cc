@@ -76,6 +76,7 @@ PassContext pass_context(const CompileSettings& settings) {
   context.schedules = settings.schedules;
   context.report = settings.report;
   context.winograd = settings.winograd;
+  context.gather = settings.gather;
   return context;
 }
 

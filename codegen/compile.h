@@ -25,6 +25,8 @@ struct CompileSettings {
   std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
   std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
   bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
+  // What a gather does with an index out of range; a scatter always refuses it.
+  OutOfRange gather = OutOfRange::kError;
   RunnerOptions runner;
 };
 

@@ -1,5 +1,7 @@
-// Operators that read or write at positions held by other tensors. Negative indices count from the end. Gathers clamp
-// what is out of range, so that no index reads outside of the tensor; scatters refuse it with an error.
+// Operators that read or write at positions held by other tensors. Negative indices count from the end. Indices are
+// tested before a gather or scatter runs (check_indices, which passes/check_dims.cc puts there). The programs
+// themselves clamp what a gather finds out of range and assert for a scatter, so that no contents of the indices touch
+// memory outside of the tensor whatever was tested.
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -11,7 +13,8 @@ namespace {
 
 struct TakeAttrs {
   std::optional<int64_t> axis;
-  std::string mode = "fast";  // of indices out of range: "fast" and "clip" clamp, "wrap" takes the remainder
+  // "fast": indices out of range are an error; "clip": they are clamped, negative ones to 0; "wrap": the remainder.
+  std::string mode = "fast";
   static constexpr auto fields() {
     return std::tuple(field("axis", &TakeAttrs::axis), field("mode", &TakeAttrs::mode));
   }
@@ -97,7 +100,9 @@ PrimFuncRef lower_take(const OpCall& op) {
   int64_t index_rank = takes_one(op) ? 0 : op.rank(1);
   if (attrs.mode != "fast" && attrs.mode != "clip" && attrs.mode != "wrap") op.unsupported("mode '{}'", attrs.mode);
   auto in_range = [&](const Expr& index, const Expr& dim) {
-    return attrs.mode == "wrap" ? floor_mod(cast_to(index, kInt64), max(dim, int_imm(1))) : clamped(index, dim);
+    Expr position = cast_to(index, kInt64);
+    if (attrs.mode == "wrap") return floor_mod(position, max(dim, int_imm(1)));
+    return attrs.mode == "clip" ? max(min(position, dim - 1), int_imm(0)) : clamped(index, dim);
   };
   ComputeBuilder b;
   std::vector<Buffer> inputs = b.inputs_of(op);
@@ -132,6 +137,18 @@ PrimFuncRef lower_gather_elements(const OpCall& op) {
     source[axis] = clamped(load(inputs[1], i), op.shape(0)[axis]);
     return load_clamped(inputs[0], source, {op.shape(0)[axis]});
   })});
+}
+
+// The indices themselves; what makes the check a value is that the operator that reads them cannot run before it.
+Type infer_check_indices(const OpCall& op) {
+  check_index_dtype(op, 0);
+  const int64_t axes = static_cast<int64_t>(op.shape(1).size());
+  if (axes == 0) op.fail("no axis is given");
+  if (axes > 1) {
+    if (op.rank(0) == 0) op.fail("indices are a scalar, expected tuples of {}", axes);
+    op.require_equal(op.shape(0).back(), int_imm(axes), "the last dim of indices and the number of axes");
+  }
+  return infer_like_first(op);
 }
 
 // The length of the index tuples: the last dim of `indices`, which must be a constant.
@@ -453,6 +470,11 @@ std::vector<OpRow> index_ops() {
        true,
        infer_gather_nd,
        lower_gather_nd},
+      not_lowered("check_indices",
+                  "the indices, after a test that each lies in [-dim, dim); with several dims the last axis of the "
+                  "indices has one per dim",
+                  {indices, {"dims", "shape: sizes of the axes that are indexed"}}, {string_attr("what", "indices")},
+                  infer_check_indices),
       {"relax.scatter_elements",
        "data with data[indices[i, j], j] = updates[i, j], for axis 0",
        {data, indices, updates},

@@ -1,10 +1,11 @@
 // Expects: any module. Guarantees: where a call needs two dims to be equal, or a declared type says more than its value
 // is known to be, the program proves it by its types or tests it before the call: a match_cast of shapes, or of the
 // value. So no kernel is entered with dims that contradict each other, and later passes may take declared types as
-// true.
+// true. Indices that are not known to be in range pass through relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
 
 #include "passes/graph.h"
+#include "passes/index_facts.h"
 
 namespace relaxc {
 
@@ -12,7 +13,8 @@ namespace {
 
 class DimChecker final : public GraphRewriter {
  public:
-  DimChecker(const IRModule& module, const OpTable& ops) : GraphRewriter(ops), module_(module) {}
+  DimChecker(const IRModule& module, const PassContext& context)
+      : GraphRewriter(context.ops), module_(module), gather_(context.gather) {}
 
   FunctionRef check(const FunctionRef& function) {
     facts_.assign(1, Analyzer());
@@ -30,9 +32,10 @@ class DimChecker final : public GraphRewriter {
       learn_from_cast(binding);
       return std::nullopt;
     }
+    indices_.note(binding);
     std::vector<DimCheck> checks;
     Type known = known_type(binding, checks);
-    Expr checked = binding.value;
+    Expr checked = check_indices(binding.value, builder);
     if (auto kernel = match_kernel_call(checked)) checked = check_kernel(*kernel, checked, builder, checks);
     for (const DimCheck& check : checks) require(check, builder);
     if (!needs_cast(known, binding)) return same_node(checked, binding.value) ? std::nullopt : std::optional(checked);
@@ -64,6 +67,18 @@ class DimChecker final : public GraphRewriter {
     for (size_t d = 0; d < dims->size(); ++d)
       learn(facts_.back().simplify(values->values[d]), facts_.back().simplify((*dims)[d]));
   }
+  // The call with its indices tested, where the operator does not take any and they are not known to be in range.
+  Expr check_indices(const Expr& value, Builder& builder) {
+    std::optional<IndexOperand> operand = find_index_operand(value, gather_);
+    if (!operand) return value;
+    Call node = *value.as<Call>();
+    Expr& indices = node.args[operand->position];
+    if (indices_.prove(indices, operand->dims, facts_.back(), builder.span())) return value;
+    if (indices.type().is<PrimType>()) indices = builder.op("scalar_to_tensor", {indices});
+    indices = builder.op("check_indices", {indices, shape_expr(operand->dims)}, {}, "indices");
+    return make(std::move(node), value.type(), value.span());
+  }
+
   // From here on a == b, both simplified.
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
@@ -181,6 +196,8 @@ class DimChecker final : public GraphRewriter {
   }
 
   const IRModule& module_;
+  OutOfRange gather_;
+  IndexFacts indices_;
   std::vector<Analyzer> facts_;  // of each branch that is open
   std::vector<VarRef> params_;   // those that are not checked yet
 };
@@ -189,7 +206,7 @@ class DimChecker final : public GraphRewriter {
 
 IRModule check_dims(IRModule module, PassContext& context) {
   return map_functions(module,
-                       [&](const FunctionRef& function) { return DimChecker(module, context.ops).check(function); });
+                       [&](const FunctionRef& function) { return DimChecker(module, context).check(function); });
 }
 
 }  // namespace relaxc

@@ -17,6 +17,9 @@ namespace relaxc {
 // leaves everything as it is when there is none.
 using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 
+// What a gather does with an index out of range: an error of the run that names it, or the nearest element instead.
+enum class OutOfRange : uint8_t { kError, kClamp };
+
 struct PassContext {
   const OpTable& ops;
   Target target;
@@ -26,6 +29,7 @@ struct PassContext {
   // What the user should hear: a rule that was applied, or why it was not.
   std::function<void(const std::string&)> report = nullptr;
   bool winograd = true;  // passes/winograd.h
+  OutOfRange gather = OutOfRange::kError;
 };
 
 struct Pass {

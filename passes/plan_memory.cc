@@ -63,7 +63,9 @@ class Planner {
       for (const VarRef& var : free_vars(binding.value)) last_use_[root(var.get())] = i;
       // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which
       // are then treated as views of each of their items).
-      bool moves = op_name(binding.value) == "relax.reshape" || !binding.value.is<Call>() || binding.cast;
+      const std::string& op = op_name(binding.value);
+      bool is_view = op == "relax.reshape" || op == "relax.check_indices";
+      bool moves = is_view || !binding.value.is<Call>() || binding.cast;
       if (!moves) continue;
       std::vector<VarRef> sources = free_vars(binding.value);
       std::erase_if(sources, [](const VarRef& var) { return var.type().is<PrimType>(); });

@@ -56,6 +56,9 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
       ->check(CLI::ExistingFile);
   app.add_flag("!--no-winograd", settings.winograd, "all convolutions directly (docs/relaxc.md)");
+  app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
+      ->check(CLI::IsMember({"error", "clamp"}))
+      ->capture_default_str();
   app.add_option("--print-after", print_after, "print the module after these passes (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
   app.add_option("--stop-after", settings.runner.stop_after, "the last pass to run");
@@ -80,6 +83,7 @@ bool holds_schedules(const std::string& file) {
 CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
+  result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
   result.runner.verify_each = !no_verify;
   result.runner.print_after = split_commas(print_after);
   for (const std::string& name : result.runner.print_after) {
@@ -114,7 +118,7 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
   DType dtype = info.dtype.value_or(kFloat32);
   Tensor tensor = Tensor::empty(shape, dtype);
   std::uniform_real_distribution<double> real(-1, 1);
-  std::uniform_int_distribution<int64_t> integer(0, dtype.is_bool() ? 1 : 9);
+  std::uniform_int_distribution<int64_t> integer(0, 1);  // right as flags, masks, and indices of short axes
   for (int64_t i = 0; i < tensor.size(); ++i) {
     if (dtype.is_float()) {
       tensor.set_double(i, real(random));

@@ -20,6 +20,7 @@ struct CompilerOptions {
   std::vector<std::string> fixed_dims;
   bool no_verify = false;
   std::string print_after;
+  std::string gather = "error";
   std::string schedules;  // a file
   void add_to(CLI::App& app);
   // With the texts parsed; schedules also from the model's file, where they may stand beside its programs.

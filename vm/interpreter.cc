@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "vm/error.h"
+#include "vm/index_check.h"
 
 namespace relaxc::vm {
 
@@ -218,6 +219,10 @@ Value Interpreter::loop(Frame& frame) {
         check_tensor(frame, w);
         pc = w + 4;
         break;
+      case Opcode::kCheckIndices:
+        check_indices(frame, w);
+        pc = after_pairs(w + 1) + 1;
+        break;
       case Opcode::kAllocStorage: {
         int64_t bytes = frame.scalar(w + 1);
         // Released first, so that a loop can get the same block again.
@@ -369,6 +374,20 @@ void Interpreter::check_tensor(const Frame& frame, const Word* w) const {
   if (w[2] >= 0 && tensor->ndim() != w[2]) {
     throw_runtime_error("{}: has {} dims, expected {}", context, tensor->ndim(), w[2]);
   }
+}
+
+void Interpreter::check_indices(const Frame& frame, const Word* w) {
+  const Tensor& indices = frame.reg(w[0]).tensor();
+  const size_t count = static_cast<size_t>(w[1]);
+  const std::string& context = frame.string(w[2 + 2 * count]);
+  index_dims_.resize(count);
+  for (size_t i = 0; i < count; ++i) index_dims_[i] = frame.scalar(w + 2 + 2 * i);
+  bool is_list = count <= 1 || (indices.ndim() > 0 && indices.shape().back() == static_cast<int64_t>(count));
+  if (!is_list || !indices.dtype().is_integral())
+    throw_runtime_error("{} is {}, expected integers for {} axes", context, describe(indices), count);
+  std::optional<BadIndex> bad = find_bad_index(indices, index_dims_, kernels_.context());
+  if (bad) [[unlikely]]
+    throw_runtime_error("{}{}", context, describe(*bad, indices));
 }
 
 // The dims of a list of scalars. Shapes are shared with the last tensor that the same instruction made: with unchanged

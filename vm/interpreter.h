@@ -55,6 +55,7 @@ class Interpreter {
   void slot_op(Frame& frame, const Word* w);
   void match_shape(Frame& frame, const Word* w);
   void check_tensor(const Frame& frame, const Word* w) const;
+  void check_indices(const Frame& frame, const Word* w);
   Tensor alloc_tensor(const Frame& frame, const Word* w);
   Tensor new_tensor(const Frame& frame, const Word* w);
   void call_kernel(const Frame& frame, const Word* w);
@@ -77,6 +78,7 @@ class Interpreter {
   std::span<const Tensor* const> bound_outputs_;
   int depth_ = 0;
   int64_t steps_ = 0;
+  std::vector<int64_t> index_dims_;  // of the last check_indices
   // Valid during a kernel call.
   std::vector<void*> kernel_data_;
   std::vector<int64_t> kernel_scalars_;

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "artifacts are little-
 namespace {
 
 // Opens the program bytes; the last byte is the version of this layout and of the instruction set.
-constexpr uint64_t kProgramMagic = 0x01'4347'5250'4c52'76ull;
+constexpr uint64_t kProgramMagic = 0x02'4347'5250'4c52'76ull;
 
 int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
 

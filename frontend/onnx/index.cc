@@ -11,28 +11,13 @@ Attrs one_attr(const char* name, AttrValue value) {
   return attrs;
 }
 
-// Constant indices against a constant size are checked now; others are clamped when the model runs.
-void check_indices(Node& n, const Expr& indices, const Expr& dim) {
-  const Constant* known = indices.as<Constant>();
-  auto size = as_int(dim);
-  if (!known || !size || !known->data.dtype().is_integral()) return;
-  for (int64_t i = 0; i < known->data.size(); ++i) {
-    int64_t index = known->data.as_int(i);
-    if (index < -*size || index >= *size) n.fail("index {} is out of range for an axis of size {}", index, *size);
-  }
-}
-
 Outputs gather(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  Expr x = n.tensor(0), indices = n.tensor(1);
-  check_indices(n, indices, n.shape(0)[static_cast<size_t>(axis)]);
-  return {n.of(n.op("take", {x, indices}, one_attr("axis", axis)))};
+  return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, one_attr("axis", axis)))};
 }
 Outputs gather_elements(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  Expr x = n.tensor(0), indices = n.tensor(1);
-  check_indices(n, indices, n.shape(0)[static_cast<size_t>(axis)]);
-  return {n.of(n.op("gather_elements", {x, indices}, one_attr("axis", axis)))};
+  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, one_attr("axis", axis)))};
 }
 Outputs gather_nd(Node& n) {
   return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, one_attr("batch_dims", n.attr_int("batch_dims", 0))))};
@@ -72,8 +57,16 @@ Outputs topk(Node& n) {
 
 Outputs reverse_sequence(Node& n) {
   Attrs attrs;
-  attrs.set("time_axis", n.attr_int("time_axis", 0));
+  int64_t time = n.axis(n.attr_int("time_axis", 0), n.rank(0), "time_axis");
+  attrs.set("time_axis", time);
   attrs.set("batch_axis", n.attr_int("batch_axis", 1));
+  // Lengths are between 0 and the size of the time axis.
+  auto extreme = [&](const char* name) {
+    return n.ints_of(n.of(n.reduce(name, n.cast(n.tensor(1), kInt64), {0}, false))).at(0);
+  };
+  Expr longest = extreme("max"), shortest = extreme("min");
+  n.require_equal(min(longest, n.shape(0)[static_cast<size_t>(time)]), longest, "longest sequence");
+  n.require_equal(max(shortest, int_imm(0)), shortest, "shortest sequence");
   return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
 }
 

@@ -6,6 +6,7 @@
 #include "tests/differential/differential.h"
 #include "tir/interpreter.h"
 #include "tir/lower/lower.h"
+#include "vm/index_check.h"
 #include "vm/value.h"
 
 namespace relaxc::test {
@@ -71,6 +72,11 @@ class Evaluator {
     if (std::optional<CallTir> call = match_call_tir(expr)) return kernel(*call);
     if (const Call* call = as_call(expr, "relax.reshape"))
       return value(call->args[0]).tensor().reshaped(numbers(*known_shape(expr.type())));
+    if (const Call* call = as_call(expr, "relax.check_indices")) {
+      vm::Value indices = value(call->args[0]);
+      CHECK(!vm::find_bad_index(indices.tensor(), numbers(call->args[1].as<ShapeExpr>()->values)), "indices in range");
+      return indices;
+    }
     if (const Call* call = as_call(expr, "relax.inspect.tensor_item"))
       return value(call->args[0]).tensor().as_int(call->attrs.get_int("index", 0));
     if (const Call* call = expr.as<Call>(); call && call->callee.is<GlobalVar>()) {

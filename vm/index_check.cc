@@ -1,0 +1,107 @@
+#include "vm/index_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "vm/error.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+// Elements that one thread reads before it looks whether they were in range.
+constexpr int64_t kChunk = 1 << 14;
+constexpr int64_t kParallelElements = 1 << 17;
+
+// One comparison tests both ends: [-dim, dim) moved up by dim is [0, 2 * dim) in unsigned numbers.
+template <class T>
+bool is_bad(T index, uint64_t dim) {
+  if constexpr (std::is_unsigned_v<T>) return index >= dim;
+  return static_cast<uint64_t>(static_cast<int64_t>(index)) + dim >= 2 * dim;
+}
+
+// Without an exit inside of the loop, so that it becomes vector instructions. `begin` is a multiple of the dims' count.
+template <class T>
+bool any_bad(const T* indices, int64_t begin, int64_t end, std::span<const int64_t> dims) {
+  bool bad = false;
+  const int64_t step = static_cast<int64_t>(dims.size());
+  for (int64_t k = 0; k < step; ++k) {
+    const uint64_t dim = static_cast<uint64_t>(dims[static_cast<size_t>(k)]);
+    for (int64_t i = begin + k; i < end; i += step) bad |= is_bad(indices[i], dim);
+  }
+  return bad;
+}
+
+template <class T>
+std::optional<BadIndex> find_in(const Tensor& tensor, std::span<const int64_t> dims, relaxc_kernel_context* kernels) {
+  struct Scan {
+    const T* indices;
+    int64_t size, chunk;
+    std::span<const int64_t> dims;
+    bool is_bad_chunk(int64_t c) const { return any_bad(indices, c * chunk, std::min(size, (c + 1) * chunk), dims); }
+  };
+  const int64_t step = static_cast<int64_t>(dims.size());
+  Scan scan{static_cast<const T*>(tensor.raw()), tensor.size(), kChunk / step * step, dims};
+  const int64_t chunks = (scan.size + scan.chunk - 1) / scan.chunk;
+  if (kernels != nullptr && scan.size >= kParallelElements) {
+    auto body = [](void* closure, int64_t begin, int64_t end) -> int32_t {
+      const Scan& part = *static_cast<const Scan*>(closure);
+      bool bad = false;
+      for (int64_t c = begin; c < end; ++c) bad = bad || part.is_bad_chunk(c);
+      return bad ? 1 : 0;
+    };
+    if (kernels->parallel_for(kernels, chunks, body, &scan) == 0) return std::nullopt;
+  }
+  for (int64_t c = 0; c < chunks; ++c) {
+    if (!scan.is_bad_chunk(c)) continue;
+    for (int64_t i = c * scan.chunk;; ++i) {
+      const int64_t dim = dims[static_cast<size_t>(i % step)];
+      if (is_bad(scan.indices[i], static_cast<uint64_t>(dim))) return BadIndex{i, dim};
+    }
+  }
+  return std::nullopt;
+}
+
+template <class Signed, class Unsigned>
+std::optional<BadIndex> find_as(const Tensor& tensor, std::span<const int64_t> dims, relaxc_kernel_context* kernels) {
+  return tensor.dtype().is_int() ? find_in<Signed>(tensor, dims, kernels) : find_in<Unsigned>(tensor, dims, kernels);
+}
+
+}  // namespace
+
+std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
+                                       relaxc_kernel_context* kernels) {
+  if (indices.size() == 0 || dims.empty()) return std::nullopt;
+  switch (indices.dtype().bits) {
+    case 8:
+      return find_as<int8_t, uint8_t>(indices, dims, kernels);
+    case 16:
+      return find_as<int16_t, uint16_t>(indices, dims, kernels);
+    case 32:
+      return find_as<int32_t, uint32_t>(indices, dims, kernels);
+    case 64:
+      return find_as<int64_t, uint64_t>(indices, dims, kernels);
+    default:
+      throw_runtime_error("{} cannot be indices", describe(indices));
+  }
+}
+
+std::string describe(const BadIndex& bad, const Tensor& indices) {
+  int64_t index = indices.as_int(bad.position);
+  bool is_signed = indices.dtype().is_int();
+  std::vector<int64_t> at;
+  int64_t rest = bad.position;
+  for (size_t d = indices.shape().size(); d-- > 0;) {
+    at.insert(at.begin(), rest % indices.shape()[d]);
+    rest /= indices.shape()[d];
+  }
+  std::string place = at.empty() ? "" : fmt::format("[{}]", fmt::join(at, ", "));
+  std::string value = is_signed ? fmt::format("{}", index) : fmt::format("{}", static_cast<uint64_t>(index));
+  if (bad.dim == 0) return fmt::format("{} is {}, but the axis is empty", place, value);
+  return fmt::format("{} is {}, expected {} to {}", place, value, is_signed ? -bad.dim : 0, bad.dim - 1);
+}
+
+}  // namespace relaxc::vm

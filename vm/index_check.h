@@ -1,0 +1,24 @@
+// The test that a gather's or scatter's indices lie inside of the axes that they index, before any element moves.
+#pragma once
+#include <optional>
+#include <span>
+
+#include "vm/kernel_abi.h"
+#include "vm/tensor.h"
+
+namespace relaxc::vm {
+
+struct BadIndex {
+  int64_t position = 0;  // in row-major order
+  int64_t dim = 0;       // elements of the axis that it does not fit
+};
+
+// The first index outside of [-dim, dim), or nothing. With several dims the last axis of `indices` has one index per
+// dim; with one, all indices are of that axis. Tensors of integers only. Large tensors are read by the pool's threads.
+std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
+                                       relaxc_kernel_context* kernels = nullptr);
+
+// What follows a name of the tensor: "[0, 3] is 9, expected -5 to 4".
+std::string describe(const BadIndex& bad, const Tensor& indices);
+
+}  // namespace relaxc::vm
