@@ -44,7 +44,8 @@ Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim,
     if (analyzer.can_prove_equal(bound + 1, dim) && analyzer.can_prove(int_imm(0) <= dim))
       return analyzer.simplify(max(bound, int_imm(0)));
   }
-  Expr position = select(bound < int_imm(0), bound + dim, bound);
+  // Both sides are computed, and the largest int64 plus a dim has no value.
+  Expr position = select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
   if (auto known = as_int(bound)) position = *known < 0 ? bound + dim : bound;
   Expr low = step ? int_imm(*step > 0 ? 0 : -1) : select(stride > int_imm(0), int_imm(0), int_imm(-1));
   // What exporters write for "to the end".

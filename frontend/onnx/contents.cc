@@ -211,8 +211,9 @@ Folded fold_slice(Node& node, const Contents& x) {
     for (int64_t i = clamp(*start, 0, n), end = clamp(*stop, 0, n); i < end; i += std::min(*step, n + 1))
       result.elements.push_back(x.elements[static_cast<size_t>(i)]);
   } else {
-    int64_t end = *stop < -n ? -1 : clamp(*stop, -1, n - 1);
-    for (int64_t i = clamp(*start, -1, n - 1); i > end; i += std::max(*step, -n - 1))
+    bool is_open = *stop == INT64_MAX || *stop == INT32_MAX;  // as in the converter (tensor.cc)
+    int64_t end = is_open ? -1 : clamp(*stop, -1, n - 1);
+    for (int64_t i = clamp(*start, 0, n - 1); i > end; i += std::max(*step, -n - 1))
       result.elements.push_back(x.elements[static_cast<size_t>(i)]);
   }
   return result;

@@ -238,13 +238,37 @@ Outputs split(Node& n) {
   return outputs;
 }
 
-// Start or end of a slice, counted from the end when negative and limited to [low, high].
-Expr clamp_bound(Node& n, const Expr& bound, const Expr& dim, const Expr& low, const Expr& high) {
-  auto known = as_int(bound);
-  Expr position = !known       ? (n.least_value(bound) >= 0 ? bound : select(bound < int_imm(0), bound + dim, bound))
-                  : *known < 0 ? (*known < -(int64_t{1} << 40) ? low : dim + *known)
-                               : (*known > (int64_t{1} << 40) ? high : bound);
-  return n.simplify(max(min(position, high), low));
+// Bounds and steps beyond this are beyond every dim, and sums with dims do not overflow.
+constexpr int64_t kFar = int64_t{1} << 40;
+
+Expr limited(Node& n, const Expr& value) {
+  if (auto known = as_int(value)) return int_imm(std::clamp(*known, -kFar, kFar));
+  return n.simplify(max(min(value, int_imm(kFar)), int_imm(-kFar)));
+}
+// A bound as a position from the start; a negative one counts from the end.
+Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
+  Expr near = limited(n, bound);
+  if (auto known = as_int(near)) return *known < 0 ? dim + *known : near;
+  return n.least_value(bound) >= 0 ? near : select(near < int_imm(0), near + dim, near);
+}
+struct SlicedAxis {
+  Expr begin, end, stride;
+};
+// What ONNX Runtime and the standard's text agree on, and where the text is silent what ONNX Runtime does. With a
+// negative step a start before the first element is the first one (numpy: nothing is left), and the largest int32 or
+// int64 as the end is open: exporters write it in both directions.
+SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
+  if (is_int(step, 0)) n.fail("a step is 0");
+  Expr first = position_of(n, start, dim), last = position_of(n, end, dim), stride = limited(n, step);
+  Expr is_open = equal(end, int_imm(INT64_MAX)) || equal(end, int_imm(INT32_MAX));
+  SlicedAxis up{max(min(first, dim), int_imm(0)), max(min(last, dim), int_imm(0)), stride};
+  SlicedAxis down{min(max(first, int_imm(0)), dim - 1),
+                  select(is_open, int_imm(-1), max(min(last, dim - 1), int_imm(-1))), stride};
+  auto known = as_int(stride);
+  auto choose = [&](const Expr& a, const Expr& b) {
+    return n.simplify(known ? (*known < 0 ? a : b) : select(stride < int_imm(0), a, b));
+  };
+  return {choose(down.begin, up.begin), choose(down.end, up.end), stride};
 }
 Outputs slice(Node& n) {
   Expr x = n.tensor(0);
@@ -275,32 +299,17 @@ Outputs slice(Node& n) {
     std::iota(axes->begin(), axes->end(), 0);
   }
   std::vector<Expr> begin, end, stride;
-  auto add = [&](const Expr& dim, const Expr& first, const Expr& last, const Expr& step) {
-    auto known = as_int(step);
-    if (known && *known == 0) n.fail("a step is 0");
-    // Steps beyond the largest dim all mean "one element".
-    if (known && (*known > (int64_t{1} << 40) || *known < -(int64_t{1} << 40)))
-      return stride.push_back(int_imm(*known > 0 ? int64_t{1} << 40 : -(int64_t{1} << 40))),
-             begin.push_back(clamp_bound(n, first, dim, int_imm(*known > 0 ? 0 : -1), *known > 0 ? dim : dim - 1)),
-             end.push_back(clamp_bound(n, last, dim, int_imm(*known > 0 ? 0 : -1), *known > 0 ? dim : dim - 1));
-    stride.push_back(step);
-    Expr low = int_imm(0), high = dim;
-    if (known && *known < 0) {
-      low = int_imm(-1);
-      high = dim - 1;
-    } else if (!known) {
-      low = select(step < int_imm(0), int_imm(-1), int_imm(0));
-      high = select(step < int_imm(0), dim - 1, dim);
-    }
-    begin.push_back(clamp_bound(n, first, dim, low, high));
-    end.push_back(clamp_bound(n, last, dim, low, high));
+  auto add = [&](const SlicedAxis& axis) {
+    begin.push_back(axis.begin);
+    end.push_back(axis.end);
+    stride.push_back(axis.stride);
   };
   std::vector<int64_t> sliced;
   if (axes) {
     if (axes->size() != starts.size()) n.fail("{} axes and {} starts", axes->size(), starts.size());
     for (size_t k = 0; k < axes->size(); ++k) {
       sliced.push_back(n.axis((*axes)[k], rank, "axes"));
-      add(shape[static_cast<size_t>(sliced.back())], starts[k], ends[k], steps[k]);
+      add(slice_axis(n, shape[static_cast<size_t>(sliced.back())], starts[k], ends[k], steps[k]));
     }
   } else {
     // Axes read at run time: each axis picks the bounds that name it.
@@ -315,7 +324,7 @@ Outputs slice(Node& n) {
         if (!is_int(steps[k], 1)) step = select(named, steps[k], step);
       }
       sliced.push_back(d);
-      add(dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step"));
+      add(slice_axis(n, dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step")));
       begin.back() = n.named(begin.back(), "begin");
       end.back() = n.named(end.back(), "end");
     }
