@@ -21,10 +21,13 @@ struct Reduction {
   std::vector<bool> is_reduced;  // per dim of the argument
   std::vector<Expr> reduced, result;
   bool keepdims;
+  bool to_shape = false;  // every axis has a dim in both lists, one of which is 1
 
   // The argument's indices from the result's and the reduced ones.
   std::vector<Expr> indices(Axes i, Axes r) const {
     std::vector<Expr> all;
+    for (size_t d = 0; to_shape && d < i.size(); ++d) all.push_back(i[d] + r[d]);
+    if (to_shape) return all;
     size_t next_kept = 0, next_reduced = 0;
     for (bool gone : is_reduced) {
       if (gone) {
@@ -55,7 +58,20 @@ Reduction plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes
   }
   return plan;
 }
+// To the shape in argument 1, whose dims are the argument's or 1.
+Reduction plan_to_shape(const OpCall& op) {
+  const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
+  if (to.size() != from.size()) op.fail("a shape of {} dims for a tensor of rank {}", to.size(), from.size());
+  Reduction plan{std::vector<bool>(from.size(), true), {}, to, true, true};
+  for (size_t d = 0; d < from.size(); ++d) {
+    Expr expected = simplify(select(equal(to[d], int_imm(1)), to[d], from[d]));
+    op.require_equal(to[d], expected, fmt::format("dim {} of the shape", d));
+    plan.reduced.push_back(simplify(select(equal(to[d], from[d]), int_imm(1), from[d])));
+  }
+  return plan;
+}
 Reduction plan(const OpCall& op) {
+  if (op.size() > 1) return plan_to_shape(op);
   ReduceAttrs attrs = op.attrs<ReduceAttrs>();
   return plan(op, attrs.axis, attrs.keepdims);
 }
@@ -104,6 +120,15 @@ OpRow simple_reduction(const std::string& name, std::string doc, Domain domain, 
     return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine,
                 [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
   });
+}
+
+// The same to a shape that may be symbolic, in place of axes.
+OpRow to_shape(OpRow row) {
+  row.name = "relax.dyn." + row.name.substr(row.name.find('.') + 1);
+  row.doc += ", to a shape whose dims are the tensor's or 1";
+  row.inputs.push_back({"shape", "of the result"});
+  row.attrs.clear();
+  return row;
 }
 
 // Relax gives the sum of bools the type bool, whatever that is; nothing computes it.
@@ -318,7 +343,7 @@ OpRow softmax(std::string name, std::string doc, bool is_log) {
 }  // namespace
 
 std::vector<OpRow> reduction_ops() {
-  return {
+  std::vector<OpRow> rows = {
       also_of_bool(simple_reduction("sum", "sum of the elements along the axes", Domain::kNumber, combine_sum, zero)),
       also_of_bool(
           simple_reduction("prod", "product of the elements along the axes", Domain::kNumber, combine_prod, one)),
@@ -338,6 +363,8 @@ std::vector<OpRow> reduction_ops() {
       softmax("softmax", "exp(x) / sum of exp(x) along the axis", false),
       softmax("log_softmax", "log of the softmax along the axis", true),
   };
+  for (size_t i = 0; i < 5; ++i) rows.push_back(to_shape(rows[i]));  // sum, prod, max, min, mean
+  return rows;
 }
 
 }  // namespace relaxc

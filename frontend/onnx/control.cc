@@ -18,7 +18,6 @@ Expr branch(Node& n, const onnx::GraphProto& graph) {
   GraphImporter body(context, builder, &outer);
   body.function_opsets = outer.function_opsets;
   body.place = outer.place + n.span().origin->node + "/";
-  body.declare(graph);
   body.add_initializers(graph);
   body.add_nodes(graph.node());
   std::vector<Expr> results;

@@ -105,15 +105,6 @@ Value GraphImporter::find(const std::string& name) const {
   }
   return nullptr;
 }
-const onnx::TypeProto* GraphImporter::declared_type(const std::string& name) const {
-  auto it = declared_.find(name);
-  return it == declared_.end() ? nullptr : it->second;
-}
-void GraphImporter::declare(const onnx::GraphProto& graph) {
-  for (const auto& info : graph.value_info()) declared_[info.name()] = &info.type();
-  for (const auto& info : graph.output()) declared_[info.name()] = &info.type();
-}
-
 Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
   std::string op =
       node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type() : node.domain() + "." + node.op_type();
@@ -422,7 +413,6 @@ std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, co
     if (static_cast<size_t>(i) < arguments.size())
       body.define(graph.input(i).name(), arguments[static_cast<size_t>(i)]);
   }
-  body.declare(graph);
   body.add_initializers(graph);
   body.add_nodes(graph.node());
   std::vector<Value> outputs = body.outputs_of(graph);

@@ -53,13 +53,11 @@ class GraphImporter {
   void add_initializers(const onnx::GraphProto& graph);
   // All nodes in dependency order.
   void add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-  void declare(const onnx::GraphProto& graph);
   // Outputs of a subgraph, by position.
   std::vector<Value> outputs_of(const onnx::GraphProto& graph);
   // The subgraph's nodes inlined here, with its inputs bound to the values.
   std::vector<Value> inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments);
 
-  const onnx::TypeProto* declared_type(const std::string& name) const;
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
   Expr tensor_of(const Value& value, const Span& span);
   void require_equal(const Expr& a, const Expr& b);
@@ -80,7 +78,6 @@ class GraphImporter {
   Builder& builder_;
   GraphImporter* parent_;
   Scope scope_;
-  std::unordered_map<std::string, const onnx::TypeProto*> declared_;
   std::vector<std::pair<Expr, Expr>> required_equal_;
 };
 

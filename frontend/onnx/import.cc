@@ -148,7 +148,6 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
     }
   }
   builder.begin_dataflow();
-  importer.declare(graph);
   importer.add_initializers(graph);
   importer.add_nodes(graph.node());
 

@@ -349,15 +349,4 @@ Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& a
   return op(name, {x}, attrs);
 }
 
-std::optional<std::vector<int64_t>> Node::declared_shape(size_t i) const {
-  if (!wants(i)) return std::nullopt;
-  const onnx::TypeProto* type = graph_.declared_type(proto_.output(static_cast<int>(i)));
-  if (!type || !type->has_tensor_type() || !type->tensor_type().has_shape()) return std::nullopt;
-  std::vector<int64_t> result;
-  for (const auto& dim : type->tensor_type().shape().dim()) {
-    result.push_back(dim.has_dim_value() && dim.dim_value() >= 0 ? dim.dim_value() : -1);
-  }
-  return result;
-}
-
 }  // namespace relaxc::onnx_import

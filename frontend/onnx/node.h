@@ -112,8 +112,6 @@ class Node {
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
   bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
   const onnx::NodeProto& proto() const { return proto_; }
-  // Dims that the model declares for an output: nullopt when nothing is declared; -1 where a dim is not a constant.
-  std::optional<std::vector<int64_t>> declared_shape(size_t i) const;
 
  private:
   GraphImporter& graph_;

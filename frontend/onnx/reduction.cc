@@ -1,8 +1,8 @@
 // Reductions, scans, arg-reductions and the softmax family.
 #include <algorithm>
-#include <unordered_map>
+#include <functional>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/axes.h"
 
 namespace relaxc::onnx_import {
 
@@ -14,9 +14,37 @@ Attrs one_attr(const char* name, AttrValue value) {
   return attrs;
 }
 
-Expr reduce_over(Node& n, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
+// How a node reduces: over constant axes, or over those that the run names.
+struct Reducer {
+  std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
+  std::function<Expr(const Expr& kept)> drop;  // takes the reduced axes, of size 1, away
+  bool at_run_time = false;
+};
+
+Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
+  return {
+      [&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
+      [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, one_attr("axis", axes)); }};
+}
+// The operators dyn.sum and its kin reduce to a shape, whose dims the run finds from the axes.
+Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& axes) {
+  const std::vector<Expr> dims = n.shape_of(x);
+  if (axes.size() > dims.size()) n.fail("{} axes for rank {}", axes.size(), dims.size());
+  std::vector<Expr> named = named_axes(n, axes, static_cast<int64_t>(dims.size()));
+  std::vector<Expr> kept = dims_with_ones(n, dims, named);
+  auto drop = [&n, dims, named, left = dims.size() - axes.size()](const Expr& value) {
+    return n.reshape(value, dims_not_named(n, dims, named, left));
+  };
+  auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keepdims) {
+    Expr result = n.op(fmt::format("dyn.{}", name).c_str(), {value, shape_expr(kept)});
+    return keepdims ? result : drop(result);
+  };
+  return {reduce, drop, true};
+}
+
+Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
   const std::string& op = n.op_type();
-  auto plain = [&](const char* name, const Expr& value) { return n.reduce(name, value, axes, keepdims); };
+  auto plain = [&](const char* name, const Expr& value) { return over.reduce(name, value, keepdims); };
   if (op == "ReduceSum") return plain("sum", x);
   if (op == "ReduceMean") return plain("mean", x);
   if (op == "ReduceProd") return plain("prod", x);
@@ -25,60 +53,19 @@ Expr reduce_over(Node& n, const Expr& x, const std::vector<int64_t>& axes, bool 
   if (op == "ReduceL2") return n.op("sqrt", {plain("sum", n.op("square", {x}))});
   if (op == "ReduceLogSum") return n.op("log", {plain("sum", x)});
   if (op == "ReduceLogSumExp") {
-    if (axes.empty()) return x;
     // Shifted by the maximum, so that exp does not overflow; infinite maxima are not subtracted.
-    Expr peak = n.reduce("max", x, axes, true);
+    Expr peak = over.reduce("max", x, true);
     Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.like(0, peak)});
-    Expr sum = n.reduce("sum", n.op("exp", {n.sub(x, finite)}), axes, true);
+    // A dim that is 1 at run time only does not stretch by itself.
+    Expr stretched = over.at_run_time ? n.broadcast_to(finite, n.shape_of(x)) : finite;
+    Expr sum = over.reduce("sum", n.op("exp", {n.sub(x, stretched)}), true);
     Expr result = n.add(n.op("log", {sum}), finite);
-    return keepdims ? result : n.op("squeeze", {result}, one_attr("axis", axes));
+    return keepdims ? result : over.drop(result);
   }
   bool flags = n.dtype_of_tensor(x).is_bool();
   Expr value = flags ? n.cast(x, DType::uint(8)) : x;
   Expr result = plain(op == "ReduceMax" ? "max" : "min", value);
   return flags ? n.cast(result, kBool) : result;
-}
-
-// Axes read at run time: every choice of that many axes that gives the declared output shape is computed, and the one
-// that the axes name is taken.
-Expr reduce_at_run_time(Node& n, const Expr& x, const std::vector<Expr>& axes, bool keepdims) {
-  std::vector<Expr> dims = n.shape_of(x);
-  auto declared = n.declared_shape(0);
-  if (!declared || dims.size() > 6)
-    n.unsupported("axes are only known at run time, and the output's shape is not declared");
-  std::optional<Expr> result;
-  for (uint32_t mask = 1; mask < (1u << dims.size()); ++mask) {
-    if (static_cast<size_t>(__builtin_popcount(mask)) != axes.size()) continue;
-    std::vector<int64_t> chosen;
-    std::vector<Expr> shape;
-    for (size_t d = 0; d < dims.size(); ++d) {
-      if (mask >> d & 1) {
-        chosen.push_back(static_cast<int64_t>(d));
-        if (keepdims) shape.push_back(int_imm(1));
-      } else {
-        shape.push_back(dims[d]);
-      }
-    }
-    bool fits = shape.size() == declared->size();
-    for (size_t d = 0; fits && d < shape.size(); ++d) fits = is_int(shape[d], (*declared)[d]);
-    if (!fits) continue;
-    Expr reduced = reduce_over(n, x, chosen, keepdims);
-    if (!result) {
-      result = reduced;
-      continue;
-    }
-    Expr named = bool_imm(true);
-    for (int64_t axis : chosen) {
-      Expr any = bool_imm(false);
-      for (const Expr& given : axes) {
-        any = any || equal(given, int_imm(axis)) || equal(given, int_imm(axis - static_cast<int64_t>(dims.size())));
-      }
-      named = named && any;
-    }
-    result = n.op("where", {n.op("scalar_to_tensor", {named}), reduced, *result});
-  }
-  if (!result) n.fail("no axes give the declared output shape [{}]", fmt::join(*declared, ", "));
-  return *result;
 }
 
 Outputs reduce(Node& n) {
@@ -91,8 +78,8 @@ Outputs reduce(Node& n) {
   if (axes_input && n.has(1)) {
     axes = n.constant_ints(1);
     if (!axes) {
-      std::vector<Expr> runtime = n.ints(1);
-      if (!runtime.empty()) return {n.of(reduce_at_run_time(n, x, runtime, keepdims))};
+      std::vector<Expr> runtime = read_axes(n, 1, rank);
+      if (!runtime.empty()) return {n.of(reduce_with(n, x, over_run_time_axes(n, x, runtime), keepdims))};
       axes.emplace();
     }
   } else if (!axes_input) {
@@ -106,7 +93,8 @@ Outputs reduce(Node& n) {
   }
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
-  return {n.of(reduce_over(n, x, chosen, keepdims))};
+  if (chosen.empty() && n.op_type() == "ReduceLogSumExp") return {n.value(0)};
+  return {n.of(reduce_with(n, x, over_constant_axes(n, chosen), keepdims))};
 }
 
 Outputs arg_reduce(Node& n) {
@@ -123,14 +111,16 @@ Outputs cumsum(Node& n) {
   Attrs attrs;
   attrs.set("exclusive", n.attr_int("exclusive", 0) != 0);
   attrs.set("reverse", n.attr_int("reverse", 0) != 0);
-  Expr axis = n.scalar_int(1);
+  auto known = n.constant_ints(1);
   const char* name = n.op_type() == "CumSum" ? "cumsum" : "cumprod";
   auto along = [&](int64_t d) { return n.op(name, {x}, attrs.with("axis", d)); };
-  if (auto known = as_int(axis)) return {n.of(along(n.axis(*known, rank)))};
+  if (known && known->size() == 1) return {n.of(along(n.axis(known->at(0), rank)))};
+  std::vector<Expr> axes = read_axes(n, 1, rank);
+  if (axes.size() != 1) n.fail("input 1 has {} elements, expected 1", axes.size());
   // An axis read at run time: all are computed, one is taken.
   Expr result = along(0);
   for (int64_t d = 1; d < rank; ++d) {
-    Expr named = equal(axis, int_imm(d)) || equal(axis, int_imm(d - rank));
+    Expr named = equal(axes[0], int_imm(d));
     result = n.op("where", {n.op("scalar_to_tensor", {named}), along(d), result});
   }
   return {n.of(result)};

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/axes.h"
 
 namespace relaxc::onnx_import {
 
@@ -127,16 +127,15 @@ std::optional<std::vector<int64_t>> axes_of(Node& n) {
   if (n.opset() < 13) return n.attr_ints("axes");
   return n.constant_ints(1);
 }
-// A reshape to the declared output when that is known, for axes read at run time.
-std::optional<Expr> declared_reshape(Node& n) {
-  auto declared = n.declared_shape(0);
-  if (!declared) return std::nullopt;
-  std::vector<Expr> shape;
-  for (int64_t dim : *declared) {
-    if (dim < 0) return std::nullopt;
-    shape.push_back(int_imm(dim));
-  }
-  return n.reshape(n.tensor(0), shape);
+// Each axis that is named must have size 1.
+Outputs squeeze_at_run_time(Node& n, const Expr& x) {
+  const std::vector<Expr> shape = n.shape_of(x);
+  std::vector<Expr> axes = read_axes(n, 1, n.rank(0));
+  if (axes.size() > shape.size()) n.fail("{} axes for rank {}", axes.size(), shape.size());
+  std::vector<Expr> named = named_axes(n, axes, n.rank(0));
+  for (size_t d = 0; d < shape.size(); ++d)
+    n.require_equal(select(equal(named[d], int_imm(1)), shape[d], int_imm(1)), int_imm(1), "size of a squeezed axis");
+  return {n.of(n.reshape(x, dims_not_named(n, shape, named, shape.size() - axes.size())))};
 }
 Outputs squeeze(Node& n) {
   Expr x = n.tensor(0);
@@ -144,10 +143,7 @@ Outputs squeeze(Node& n) {
   int64_t rank = n.rank(0);
   bool has_axes = n.opset() < 13 ? n.has_attr("axes") : n.has(1);
   auto axes = has_axes ? axes_of(n) : std::nullopt;
-  if (has_axes && !axes) {
-    if (auto known = declared_reshape(n)) return {n.of(*known)};
-    n.unsupported("axes are only known at run time, and the output's shape is not declared");
-  }
+  if (has_axes && !axes) return squeeze_at_run_time(n, x);
   std::vector<bool> gone(shape.size());
   if (axes) {
     for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
@@ -169,8 +165,11 @@ Outputs unsqueeze(Node& n) {
   auto axes = axes_of(n);
   if (!axes) {
     if (n.opset() < 13) n.fail("attribute 'axes' is missing");
-    if (auto known = declared_reshape(n)) return {n.of(*known)};
-    n.unsupported("axes are only known at run time, and the output's shape is not declared");
+    // Their number is that of the tensor's elements; the rank that they count in follows from it.
+    auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
+    if (!count) n.unsupported("a number of axes that is only known at run time");
+    int64_t rank = n.rank(0) + *count;
+    return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, read_axes(n, 1, rank), rank))))};
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
   std::vector<bool> added(static_cast<size_t>(rank));
@@ -287,7 +286,7 @@ Outputs slice(Node& n) {
     ends = n.ints(2);
     if (n.has(3)) {
       axes = n.constant_ints(3);
-      if (!axes) runtime_axes = n.ints(3);
+      if (!axes) runtime_axes = read_axes(n, 3, rank);
     }
     if (n.has(4)) steps = n.ints(4);
   }
@@ -318,7 +317,7 @@ Outputs slice(Node& n) {
       const Expr& dim = shape[static_cast<size_t>(d)];
       Expr first = int_imm(0), last = dim, step = int_imm(1);
       for (size_t k = 0; k < starts.size(); ++k) {
-        Expr named = equal(runtime_axes[k], int_imm(d)) || equal(runtime_axes[k], int_imm(d - rank));
+        Expr named = equal(runtime_axes[k], int_imm(d));
         first = select(named, starts[k], first);
         last = select(named, ends[k], last);
         if (!is_int(steps[k], 1)) step = select(named, steps[k], step);
@@ -349,8 +348,8 @@ Outputs pad(Node& n) {
   std::vector<Expr> pads;
   std::optional<Expr> fill;
   double value = 0;
-  std::vector<size_t> axes(rank);
-  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<Expr> axes;
+  for (size_t d = 0; d < rank; ++d) axes.push_back(int_imm(static_cast<int64_t>(d)));
   if (n.opset() < 11) {
     auto given = n.attr_ints(n.opset() < 2 ? "paddings" : "pads");
     if (!given) n.fail("attribute 'pads' is missing");
@@ -360,17 +359,21 @@ Outputs pad(Node& n) {
     pads = n.ints(1);
     if (n.has(2)) fill = n.reshape(n.tensor(2), {});
     if (n.has(3)) {
-      auto given = n.constant_ints(3);
-      if (!given) n.unsupported("axes are only known at run time");
       axes.clear();
-      for (int64_t axis : *given) axes.push_back(static_cast<size_t>(n.axis(axis, static_cast<int64_t>(rank), "axes")));
+      if (auto given = n.constant_ints(3)) {
+        for (int64_t axis : *given) axes.push_back(int_imm(n.axis(axis, static_cast<int64_t>(rank), "axes")));
+      } else {
+        axes = read_axes(n, 3, static_cast<int64_t>(rank));
+      }
     }
   }
   if (pads.size() != 2 * axes.size()) n.fail("{} pads for {} axes", pads.size(), axes.size());
   std::vector<Expr> width(2 * rank, int_imm(0));
-  for (size_t k = 0; k < axes.size(); ++k) {
-    width[2 * axes[k]] = pads[k];
-    width[2 * axes[k] + 1] = pads[axes.size() + k];
+  for (size_t i = 0; i < width.size(); ++i) {
+    for (size_t k = 0; k < axes.size(); ++k) {
+      Expr named = equal(axes[k], int_imm(static_cast<int64_t>(i / 2)));
+      width[i] = n.simplify(select(named, pads[k + (i % 2) * axes.size()], width[i]));
+    }
   }
   Attrs attrs;
   attrs.set("pad_mode", n.attr_string("mode", "constant"));
@@ -385,9 +388,14 @@ Outputs tile(Node& n) {
   std::vector<Expr> repeats;
   size_t rank = n.shape(0).size();
   if (n.opset() < 6) {
-    repeats.assign(rank, int_imm(1));
-    int64_t axis = n.axis(as_int(n.scalar_int(2)).value_or(0), static_cast<int64_t>(rank));
-    repeats[static_cast<size_t>(axis)] = n.scalar_int(1);
+    auto known = n.constant_ints(2);
+    if (as_int(n.shape(2).empty() ? int_imm(1) : n.shape(2)[0]) != 1) n.fail("the axis is not one number");
+    std::vector<Expr> axes = known ? std::vector<Expr>{int_imm(n.axis(known->at(0), static_cast<int64_t>(rank)))}
+                                   : read_axes(n, 2, static_cast<int64_t>(rank));
+    for (size_t d = 0; d < rank; ++d) {
+      Expr is_tiled = equal(axes.at(0), int_imm(static_cast<int64_t>(d)));
+      repeats.push_back(n.simplify(select(is_tiled, n.scalar_int(1), int_imm(1))));
+    }
   } else {
     repeats = n.ints(1);
   }

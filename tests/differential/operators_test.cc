@@ -160,6 +160,19 @@ void add_reductions(std::vector<Case>& cases) {
     cases.push_back(op_case(name, "middle", one("n,m,k", kFloat32, contents), {{"axis", List{1}}}, least, tolerance));
     cases.push_back(op_case(name, "outer", one("n,m,k", kFloat32, contents), {{"axis", List{0, 2}}}, least, tolerance));
     cases.push_back(op_case(name, "none", one("n,m", kFloat32, contents), {{"axis", List{}}}, least, tolerance));
+    // Which of the axes are reduced is not in the program.
+    if (!is_float) {
+      cases.push_back(op_case(
+          fmt::format("dyn.{}", name), "to a shape",
+          [=](Graph& g) -> std::vector<Expr> {
+            Expr b = g.dim("b");
+            g.input("b");
+            std::vector<Expr> shape = {select(b < int_imm(3), g.dim("n"), int_imm(1)),
+                                       select(b < int_imm(6), int_imm(1), g.dim("m")), g.dim("k")};
+            return {g.input("n,m,k", kFloat32, contents), shape_expr(shape)};
+          },
+          {}, {{"n", 1}, {"m", 1}, {"k", 1}}, tolerance));
+    }
     cases.push_back(op_case(name, "float16", one("n,m", kFloat16, contents.special ? Contents{} : contents),
                             {{"axis", List{1}}}, least, 4e-3));
     if (is_float) continue;
@@ -452,12 +465,15 @@ void add_indexing(std::vector<Case>& cases) {
   cases.push_back(op_case("take", "empty axis",
                           [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("0", kInt64)}; },
                           {{"axis", 0}}));
-  // Out of range on an empty axis: zeros.
+  // Clamped on an empty axis: zeros.
   cases.push_back(
       op_case("take", "from an empty axis",
               [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {.extent = "n"})}; },
-              {{"axis", 0}}));
+              {{"axis", 0}, {"mode", "clip"}}));
   cases.back().sizes = {{{"n", 0}, {"m", 3}, {"k", 2}}};
+  cases.push_back(op_case("take", "clip",
+                          [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("k", kInt64, {-9, 9})}; },
+                          {{"axis", 0}, {"mode", "clip"}}));
   cases.push_back(
       op_case("gather_elements", "",
               [](Graph& g) -> std::vector<Expr> { return {g.input("n,m"), g.input("n,k", kInt64, {.extent = "m"})}; },

@@ -71,6 +71,11 @@ const std::vector<Recipe>& recipes() {
       {"nn.rms_norm", "f[n,8] f[8]"},
       {"nn.group_norm", "f[n,4,16] f[4] f[4]", {{"num_groups", 2}, {"axes", Ints{2}}}},
       {"nn.instance_norm", "f[n,4,16] f[4] f[4]", {{"axes", Ints{2}}}},
+      {"dyn.sum", "f[n,8] s[n,1]"},
+      {"dyn.prod", "f[n,8] s[n,1]"},
+      {"dyn.max", "f[n,8] s[1,8]"},
+      {"dyn.min", "f[n,8] s[1,1]"},
+      {"dyn.mean", "f[n,8] s[n,1]"},
       // Layout
       {"reshape", "f[n,8] s[n,2,4]"},
       {"broadcast_to", "f[n,1] s[n,8]"},
@@ -92,6 +97,7 @@ const std::vector<Recipe>& recipes() {
       {"nn.pixel_shuffle", "f[n,4,m,8]", {{"upscale_factor", 2}}},
       // Indexing
       {"take", "f[n,8] i[m]", {{"axis", 0}}},
+      {"check_indices", "i[m] s[n]"},
       {"gather_elements", "f[n,8] i[n,8]"},
       {"gather_nd", "f[n,8] i[m,1]"},
       {"scatter_elements", "f[n,8] i[n,8] f[n,8]"},

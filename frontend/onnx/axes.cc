@@ -1,0 +1,76 @@
+#include "frontend/onnx/axes.h"
+
+#include "frontend/onnx/graph_importer.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// A scalar under a name, with what is known of it.
+Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds) {
+  Expr result = n.named(value, hint);
+  if (auto var = try_cast<Var>(result)) n.graph().context().analyzer.bind(*var, bounds);
+  return result;
+}
+Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::numeric_limits<int64_t>::max()}); }
+
+}  // namespace
+
+std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
+  Attrs attrs;
+  attrs.set("what", "axes");
+  Expr checked = n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, attrs);
+  std::vector<Expr> axes;
+  for (const Expr& axis : n.ints_of(n.of(checked)))
+    axes.push_back(bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank - 1}));
+  return axes;
+}
+
+std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank) {
+  std::vector<Expr> named;
+  Expr total = int_imm(0);
+  for (int64_t d = 0; d < rank; ++d) {
+    Expr any = bool_imm(false);
+    for (const Expr& axis : axes) any = any || equal(axis, int_imm(d));
+    named.push_back(bounded(n, select(any, int_imm(1), int_imm(0)), "named", {0, 1}));
+    total = total + named.back();
+  }
+  n.require_equal(total, int_imm(static_cast<int64_t>(axes.size())), "number of different axes");
+  return named;
+}
+
+std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count) {
+  std::vector<Expr> result(count, int_imm(0));
+  Expr position = int_imm(0);  // of axis d among those that are left
+  for (size_t d = 0; d < dims.size(); ++d) {
+    for (size_t j = 0; j < count && j <= d; ++j) {
+      Expr is_here = equal(named[d], int_imm(0)) && equal(position, int_imm(static_cast<int64_t>(j)));
+      result[j] = select(is_here, dims[d], result[j]);
+    }
+    position = n.named(position + 1 - named[d], "position");
+  }
+  for (Expr& left : result) left = dim(n, left);
+  return result;
+}
+
+std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named) {
+  std::vector<Expr> result;
+  for (size_t d = 0; d < dims.size(); ++d)
+    result.push_back(dim(n, select(equal(named[d], int_imm(1)), int_imm(1), dims[d])));
+  return result;
+}
+
+std::vector<Expr> dims_between_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named) {
+  std::vector<Expr> result;
+  Expr next = int_imm(0);  // which of the dims comes next
+  for (const Expr& is_one : named) {
+    Expr here = int_imm(1);
+    for (size_t d = 0; d < dims.size(); ++d)
+      here = select(equal(is_one, int_imm(0)) && equal(next, int_imm(static_cast<int64_t>(d))), dims[d], here);
+    result.push_back(dim(n, here));
+    next = n.named(next + 1 - is_one, "position");
+  }
+  return result;
+}
+
+}  // namespace relaxc::onnx_import

@@ -1,0 +1,21 @@
+// Axes that a node reads from a tensor and that only the run tells. Their number is known, so ranks are; dims become
+// scalars that the run computes.
+#pragma once
+#include "frontend/onnx/node.h"
+
+namespace relaxc::onnx_import {
+
+// The axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
+std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
+
+// 1 for each of `rank` axes that the scalars name, else 0. The run fails when an axis is named twice.
+std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);
+
+// The dims of those axes that are not named, `count` of them.
+std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count);
+// The dims with 1 for each axis that is named.
+std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
+// The dims spread over the axes that are not named, with 1 for each other.
+std::vector<Expr> dims_between_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named);
+
+}  // namespace relaxc::onnx_import

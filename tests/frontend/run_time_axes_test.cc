@@ -1,0 +1,113 @@
+// Axes that are inputs of the model: each choice of them must give what the same model gives with them as constants,
+// and those that have no meaning must be refused.
+#include "tests/frontend/onnx_model.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+const std::vector<int64_t> kShape = {3, 1, 4};
+
+// The subsets of `count` axes, every other one counted from the end.
+std::vector<std::vector<int64_t>> choices(int64_t rank, size_t count) {
+  std::vector<std::vector<int64_t>> result;
+  for (uint32_t mask = 0; mask < (1u << rank); ++mask) {
+    if (static_cast<size_t>(__builtin_popcount(mask)) != count) continue;
+    std::vector<int64_t> axes;
+    for (int64_t d = 0; d < rank; ++d) {
+      if (mask >> d & 1) axes.push_back(d % 2 ? d - rank : d);
+    }
+    std::reverse(axes.begin(), axes.end());
+    result.push_back(axes);
+  }
+  return result;
+}
+
+// A node with its axes as an input, or as a constant where they are given.
+struct Form {
+  std::string op;
+  int64_t opset = 18;
+  std::string operands;  // "x axes"
+  std::vector<std::pair<std::string, Tensor>> constants = {};
+  std::optional<int64_t> keepdims = {};
+};
+OnnxModel model_of(const Form& form, const std::string& dims, size_t count,
+                   const std::optional<std::vector<int64_t>>& axes) {
+  OnnxModel model(form.opset);
+  model.input("x", kFloat32, dims);
+  if (axes) model.constant("axes", int64s(*axes));
+  if (!axes) model.input("axes", kInt64, std::to_string(count));
+  for (const auto& [name, tensor] : form.constants) model.constant(name, tensor);
+  onnx::NodeProto& node = model.node(form.op, form.operands, "y");
+  if (form.keepdims) set_int(node, "keepdims", *form.keepdims);
+  model.output("y");
+  return model;
+}
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+void check_all_choices(const Form& form, int64_t rank, size_t count) {
+  Tensor x = numbers(kShape);
+  for (const char* dims : {"3,1,4", "n,m,k"}) {
+    Session session = model_of(form, dims, count, std::nullopt).compile();
+    for (const std::vector<int64_t>& axes : choices(rank, count)) {
+      INFO(form.op << " with dims " << dims << ", axes " << fmt::format("{}", fmt::join(axes, ", ")));
+      OnnxModel known = model_of(form, "3,1,4", count, axes);
+      std::string error = known.error({x});
+      if (!error.empty()) {  // a Squeeze of a dim that is not 1
+        CHECK_THROWS(session.run({x, int64s(axes)}));
+        continue;
+      }
+      CHECK(same_tensor(session.run({x, int64s(axes)})[0], known.compile().run({x})[0]));
+    }
+    for (int64_t wrong : {rank, -rank - 1, INT64_MAX, INT64_MIN}) {
+      std::vector<int64_t> axes(count, 0);
+      axes.back() = wrong;
+      std::string error = model_of(form, dims, count, std::nullopt).error({x, int64s(axes)});
+      INFO(error);
+      CHECK(contains(error, fmt::format("node 'y' ({}): axes[{}] is {}, expected {} to {}", form.op, count - 1, wrong,
+                                        -rank, rank - 1)));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("reductions over axes that the run gives", "[frontend]") {
+  for (const char* op : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
+                         "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
+    for (int64_t keepdims : {0, 1}) {
+      // Every number of axes for one operator, two for the others.
+      for (size_t count = op == std::string("ReduceSum") ? 1 : 2; count <= (op == std::string("ReduceSum") ? 3u : 2u);
+           ++count)
+        check_all_choices({op, 18, "x axes", {}, keepdims}, 3, count);
+    }
+  }
+}
+
+TEST_CASE("squeeze, unsqueeze, pad, slice and cumsum at axes that the run gives", "[frontend]") {
+  check_all_choices({"Squeeze", 13, "x axes"}, 3, 1);
+  check_all_choices({"Unsqueeze", 13, "x axes"}, 4, 1);
+  check_all_choices({"Unsqueeze", 13, "x axes"}, 5, 2);
+  check_all_choices({"Pad", 18, "x pads - axes", {{"pads", int64s({1, 0, 0, 2})}}}, 3, 2);
+  check_all_choices({"Slice", 13, "x starts ends axes", {{"starts", int64s({1, 0})}, {"ends", int64s({3, 1})}}}, 3, 2);
+  check_all_choices({"CumSum", 14, "x axes"}, 3, 1);
+}
+
+TEST_CASE("an axis named twice, and a declared shape that the axes contradict", "[frontend]") {
+  Tensor x = numbers({3, 4, 5, 6});
+  for (const char* op : {"ReduceSum", "Unsqueeze", "Squeeze"}) {
+    Form form{op, 13, "x axes", {}, {}};
+    CHECK(contains(model_of(form, "3,1,4", 2, std::nullopt).error({numbers(kShape), int64s({1, 1})}), "'y'"));
+  }
+  // The declaration is not believed: sums over axis 1.
+  OnnxModel model(13);
+  model.input("x", kFloat32, "3,4,5,6").input("axes", kInt64, "1").node("ReduceSum", "x axes", "y");
+  model.output("y");
+  auto& declared = *model.proto().mutable_graph()->mutable_output(0)->mutable_type()->mutable_tensor_type();
+  for (int64_t dim : {3, 4, 1, 6}) declared.mutable_shape()->add_dim()->set_dim_value(dim);
+  CHECK(model.compile().run({x, int64s({1})})[0].shape() == std::vector<int64_t>{3, 1, 5, 6});
+}
+
+}  // namespace relaxc::test
