@@ -121,38 +121,59 @@ struct ResizePlan {
   std::optional<Expr> scale_tensor;           // read at run time
 };
 
-// Output sizes floor(size * scale).
-ResizePlan sizes_from_scales(Node& n, size_t input, const std::vector<size_t>& axes) {
-  std::vector<Expr> dims = n.shape(0);
-  ResizePlan plan{dims, {}, {}};
-  if (auto known = n.constant(input)) {
-    if (known->size() != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", known->size(), axes.size());
-    plan.scales.emplace(dims.size(), 1.0);
-    for (size_t k = 0; k < axes.size(); ++k) {
-      double scale = known->as_double(static_cast<int64_t>(k));
-      size_t d = axes[k];
-      check_scale(n, scale);
-      (*plan.scales)[d] = scale;
-      if (scale == std::trunc(scale) && scale < 1e9) {
-        plan.sizes[d] = n.simplify(dims[d] * static_cast<int64_t>(scale));
-      } else if (auto dim = as_int(dims[d])) {
-        plan.sizes[d] = int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*dim) * scale)));
-      } else if (double inverse = 1 / scale; inverse == std::trunc(inverse)) {
-        plan.sizes[d] = n.simplify(floor_div(dims[d], static_cast<int64_t>(inverse)));
-      } else {
-        Expr scaled = binary(BinaryOp::kMul, cast_to(dims[d], kFloat64), float_imm(scale, kFloat64));
-        plan.sizes[d] = cast_to(intrinsic("tir.floor", {scaled}, kFloat64), kInt64);
-      }
-    }
-    return plan;
+// floor(dim * scale) in float32, as the standard's shape inference and ONNX Runtime have it: 10 * 0.7 is 7, though the
+// float32 next to 0.7 is smaller. nullopt where only the run can tell.
+std::optional<Expr> scaled_dim(Node& n, const Expr& dim, double scale) {
+  if (auto known = as_int(dim))
+    return int_imm(static_cast<int64_t>(std::floor(static_cast<float>(*known) * static_cast<float>(scale))));
+  // A fraction of small integers: the product is exact for dims up to 2^18.
+  for (int64_t divisor = 1; divisor <= 64; divisor *= 2) {
+    double factor = scale * static_cast<double>(divisor);
+    if (factor == std::trunc(factor) && (factor <= 64 || divisor == 1))
+      return n.simplify(floor_div(dim * static_cast<int64_t>(factor), divisor));
   }
-  if (axes.size() != dims.size()) n.unsupported("scales known only at run time together with axes");
-  Expr scales = n.cast(n.tensor(input), kFloat32);
-  Expr lengths = n.cast(n.op("shape_to_tensor", {shape_expr(dims)}), kFloat32);
-  std::vector<Expr> elements = n.ints_of(n.of(n.cast(n.op("floor", {n.mul(lengths, scales)}), kInt64)));
-  if (elements.size() != dims.size()) n.fail("{} scales for rank {}", elements.size(), dims.size());
-  plan.sizes = elements;
-  plan.scale_tensor = scales;
+  return std::nullopt;
+}
+
+// The scales in the order of `axes` as one per axis of the tensor.
+Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes, size_t rank) {
+  std::vector<Expr> parts(rank, n.reshape(n.scalar(1, kFloat32), {int_imm(1)}));
+  for (size_t k = 0; k < axes.size(); ++k) {
+    int64_t at = static_cast<int64_t>(k);
+    parts[axes[k]] = n.slice(scales, 0, int_imm(at), int_imm(at + 1));
+  }
+  Attrs attrs;
+  attrs.set("axis", 0);
+  return n.op("concat", {tuple(parts)}, attrs);
+}
+
+// Output sizes floor(size * scale), computed by the run where scale or size are its own.
+ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& axes) {
+  std::vector<Expr> dims = n.shape(0), lengths;
+  ResizePlan plan{dims, {}, {}};
+  auto count = as_int(n.shape_of(scales).empty() ? int_imm(1) : n.shape_of(scales)[0]);
+  if (!count) n.unsupported("a number of scales that is only known at run time");
+  if (*count != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", *count, axes.size());
+  const Constant* known = scales.as<Constant>();
+  if (known) plan.scales.emplace(dims.size(), 1.0);
+  std::vector<size_t> open;  // positions in `axes` of the sizes that the run computes
+  for (size_t k = 0; k < axes.size(); ++k) {
+    lengths.push_back(dims[axes[k]]);
+    std::optional<Expr> size;
+    if (known) {
+      double scale = (*plan.scales)[axes[k]] = known->data.as_double(static_cast<int64_t>(k));
+      check_scale(n, scale);
+      size = scaled_dim(n, lengths.back(), scale);
+    }
+    if (size) plan.sizes[axes[k]] = *size;
+    if (!size) open.push_back(k);
+  }
+  if (open.empty()) return plan;
+  scales = n.cast(scales, kFloat32);
+  Expr exact = n.mul(n.cast(n.op("shape_to_tensor", {shape_expr(lengths)}), kFloat32), scales);
+  std::vector<Expr> sizes = n.ints_of(n.of(n.cast(n.op("floor", {exact}), kInt64)));
+  for (size_t k : open) plan.sizes[axes[k]] = sizes[k];
+  if (!known) plan.scale_tensor = axes.size() == dims.size() ? scales : spread_scales(n, scales, axes, dims.size());
   return plan;
 }
 
@@ -185,14 +206,9 @@ Outputs resize(Node& n) {
     std::vector<double> given = n.attr_floats("scales");
     if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
     if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
-    plan.scales = given;
-    for (size_t d = 0; d < rank; ++d) {
-      auto dim = as_int(dims[d]);
-      check_scale(n, given[d]);
-      if (!dim && given[d] != std::trunc(given[d])) n.unsupported("scale {}", given[d]);
-      plan.sizes[d] = dim ? int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*dim) * given[d])))
-                          : n.simplify(dims[d] * static_cast<int64_t>(given[d]));
-    }
+    Tensor scales = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
+    for (size_t d = 0; d < rank; ++d) scales.set_double(static_cast<int64_t>(d), given[d]);
+    plan = sizes_from_scales(n, constant(scales), axes);
   } else if (!upsample && present(3)) {
     std::vector<Expr> sizes = n.ints(3);
     if (sizes.size() != axes.size()) n.fail("{} sizes for {} axes", sizes.size(), axes.size());
@@ -213,7 +229,7 @@ Outputs resize(Node& n) {
     }
     for (size_t k = 0; k < axes.size(); ++k) plan.sizes[axes[k]] = sizes[k];
   } else if (present(scales_at)) {
-    plan = sizes_from_scales(n, scales_at, axes);
+    plan = sizes_from_scales(n, n.tensor(scales_at), axes);
   } else {
     n.fail("neither scales nor sizes are given");
   }
