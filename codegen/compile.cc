@@ -13,6 +13,7 @@
 #include "ir/text/parser.h"
 #include "ops/ops.h"
 #include "vm/artifact.h"
+#include "vm/error.h"
 
 namespace relaxc {
 
@@ -32,7 +33,11 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.schedules.clear();
   inner.runner.verify_each = settings.runner.verify_each;
   Session session(compile(module, inner).load(), {.threads = job_count(settings)});
-  return session.run({});
+  try {
+    return session.run({});
+  } catch (const RuntimeError& error) {  // an index out of range, say
+    fail({}, "{}", error.what());
+  }
 }
 
 std::string read_text(const std::string& path) {

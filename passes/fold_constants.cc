@@ -59,7 +59,8 @@ class Folder final : public GraphRewriter {
     if (!results.empty() || binding.cast) return std::nullopt;
     const Call* node = binding.value.as<Call>();
     const OpRow* row = ops_.find(op_name(binding.value));
-    if (!node || !row || !row->pure || (!row->legalize && row->name != "relax.reshape")) return std::nullopt;
+    bool runs = row && (row->legalize || row->name == "relax.reshape" || row->name == "relax.check_indices");
+    if (!node || !runs || !row->pure) return std::nullopt;
     int64_t operand_bytes = 0;
     for (const Expr& arg : node->args) {
       if (!is_constant(arg) && !known(arg)) return std::nullopt;

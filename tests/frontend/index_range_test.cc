@@ -161,6 +161,33 @@ TEST_CASE("indices that are in range by what makes them are not tested", "[front
   CHECK(count_checks(run_pipeline(model.import(), simplify)) == 1);
 }
 
+TEST_CASE("a gather at computed constants is a constant", "[frontend]") {
+  for (int64_t offset : {1, 2}) {
+    OnnxModel model;
+    model.input("x", kFloat32, "2").constant("table", numbers({4, 2})).constant("offset", int64s({offset}));
+    model.constant("i", Tensor::of<int64_t>({2, 1}, kInt64, {0, 2}));
+    model.node("Add", "i offset", "indices");
+    model.node("Gather", "table indices", "rows");
+    model.node("Add", "rows x", "y");
+    model.output("y");
+    if (offset == 2) {
+      std::string error = model.error({numbers({2})});
+      INFO(error);
+      CHECK(error.find("node 'rows' (Gather): indices[1, 0] is 4, expected -4 to 3") != std::string::npos);
+      continue;
+    }
+    CompileSettings simplify;
+    simplify.passes = "simplify";
+    IRModule module = run_pipeline(model.import(), simplify);
+    CHECK(count_checks(module) == 0);
+    int takes = 0;
+    walk(module.graph_function("main")->body, [&](const Call& call) {
+      if (const OpRef* op = call.callee.as<OpRef>()) takes += op->name == "relax.take";
+    });
+    CHECK(takes == 0);
+  }
+}
+
 TEST_CASE("a gather stays one kernel with what follows it", "[frontend]") {
   OnnxModel model;
   model.input("table", kFloat32, "100,8").input("i", kInt64, "k");
