@@ -150,13 +150,14 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   return *expr;
 }
 
-void GraphImporter::require_equal(const Expr& a, const Expr& b) {
+void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string what) {
   for (const auto& [x, y] : required_equal_) {
     if (structural_equal(x, a) && structural_equal(y, b)) return;
   }
   required_equal_.emplace_back(a, b);
   // Two shape values that must match when the model runs.
-  builder_.match_cast(shape_expr({a}), shape_type({b}), "check");
+  std::replace(what.begin(), what.end(), ' ', '_');  // the name of the check is a variable's
+  builder_.match_cast(shape_expr({a}), shape_type({b}), what);
 }
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {

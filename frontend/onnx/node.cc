@@ -278,7 +278,7 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   if (provably_equal(a, b)) return;
   auto x = as_int(simplify(a)), y = as_int(simplify(b));
   if (x && y) fail("{}: {} and {}", what, *x, *y);
-  graph_.require_equal(simplify(a), simplify(b));
+  graph_.require_equal(simplify(a), simplify(b), what);
 }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   std::vector<Expr> result;

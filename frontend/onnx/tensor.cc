@@ -148,7 +148,13 @@ Outputs squeeze(Node& n) {
   if (axes) {
     for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
   } else {
-    for (size_t d = 0; d < shape.size(); ++d) gone[d] = is_int(shape[d], 1);
+    for (size_t d = 0; d < shape.size(); ++d) {
+      gone[d] = is_int(shape[d], 1);
+      // The result's rank holds for every other size; with --dim the axis goes.
+      if (!as_int(shape[d]) && n.least_value(shape[d]) < 2)
+        n.require_equal(select(equal(shape[d], int_imm(1)), int_imm(0), shape[d]), shape[d],
+                        "symbolic axis that squeeze without axes keeps");
+    }
   }
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!gone[d]) {

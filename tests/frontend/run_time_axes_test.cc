@@ -95,11 +95,34 @@ TEST_CASE("squeeze, unsqueeze, pad, slice and cumsum at axes that the run gives"
   check_all_choices({"CumSum", 14, "x axes"}, 3, 1);
 }
 
+// With a size of 1 ONNX's result has another rank.
+TEST_CASE("a squeeze without axes refuses a symbolic dim that is 1 in the run", "[frontend]") {
+  OnnxModel model(13);
+  model.input("x", kFloat32, "n,1,3").node("Squeeze", "x", "y");
+  model.output("y");
+  CHECK(model.compile().run({numbers({2, 1, 3})})[0].shape() == std::vector<int64_t>{2, 3});
+  CHECK(model.compile().run({numbers({0, 1, 3})})[0].shape() == std::vector<int64_t>{0, 3});
+  CHECK(contains(model.error({numbers({1, 1, 3})}), "symbolic_axis_that_squeeze_without_axes_keeps' of node 'y'"));
+}
+
+TEST_CASE("a sequence that is longer than the time axis, or shorter than nothing", "[frontend]") {
+  for (const char* dims : {"4,2", "n,m"}) {
+    OnnxModel model(10);
+    model.input("x", kFloat32, dims).input("lengths", kInt64, "2").node("ReverseSequence", "x lengths", "y");
+    model.output("y");
+    Tensor x = numbers({4, 2});
+    CHECK(model.error({x, int64s({4, 0})}).empty());
+    CHECK(contains(model.error({x, int64s({5, 1})}), "longest_sequence' of node 'y'"));
+    CHECK(contains(model.error({x, int64s({2, -1})}), "shortest_sequence' of node 'y'"));
+  }
+}
+
 TEST_CASE("an axis named twice, and a declared shape that the axes contradict", "[frontend]") {
   Tensor x = numbers({3, 4, 5, 6});
   for (const char* op : {"ReduceSum", "Unsqueeze", "Squeeze"}) {
     Form form{op, 13, "x axes", {}, {}};
-    CHECK(contains(model_of(form, "3,1,4", 2, std::nullopt).error({numbers(kShape), int64s({1, 1})}), "'y'"));
+    CHECK(contains(model_of(form, "3,1,4", 2, std::nullopt).error({numbers(kShape), int64s({1, 1})}),
+                   "number_of_different_axes' of node 'y'"));
   }
   // The declaration is not believed: sums over axis 1.
   OnnxModel model(13);
