@@ -146,6 +146,21 @@ TEST_CASE("weights whose dims or elements the run gives", "[frontend]") {
   }
 }
 
+TEST_CASE("a 3x3 convolution of an image with weights that the run gives", "[frontend]") {
+  auto model_of = [](const std::string& x_dims, const std::string& w_dims) {
+    OnnxModel model;
+    model.input("x", kFloat32, x_dims).input("w", kFloat32, w_dims);
+    set_ints(model.node("Conv", "x w", "c"), "pads", {1, 1, 1, 1});
+    model.node("Relu", "c", "y");
+    model.output("y");
+    return model;
+  };
+  Tensor x = numbers({2, 8, 9, 7}), w = numbers({16, 8, 3, 3});
+  Tensor expected = model_of("2,8,9,7", "16,8,3,3").compile().run({x, w})[0];
+  for (const char* dims : {"o,c,k,l", "16,8,k,k", "o,8,3,3", "16,8,3,3"})
+    check_close(model_of("n,8,h,w", dims).compile().run({x, w})[0], expected);
+}
+
 TEST_CASE("Resize by any scale gives floor(dim * scale) in float32", "[frontend]") {
   auto model_of = [](const std::string& width, std::optional<float> scale, const char* mode) {
     OnnxModel model;
