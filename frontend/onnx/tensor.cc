@@ -246,15 +246,15 @@ Outputs split(Node& n) {
 // Bounds and steps beyond this are beyond every dim, and sums with dims do not overflow.
 constexpr int64_t kFar = int64_t{1} << 40;
 
-Expr limited(Node& n, const Expr& value) {
-  if (auto known = as_int(value)) return int_imm(std::clamp(*known, -kFar, kFar));
-  return n.simplify(max(min(value, int_imm(kFar)), int_imm(-kFar)));
-}
 // A bound as a position from the start; a negative one counts from the end.
 Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
-  Expr near = limited(n, bound);
-  if (auto known = as_int(near)) return *known < 0 ? dim + *known : near;
-  return n.least_value(bound) >= 0 ? near : select(near < int_imm(0), near + dim, near);
+  if (auto known = as_int(bound)) {
+    int64_t near = std::clamp(*known, -kFar, kFar);
+    return near < 0 ? dim + near : int_imm(near);
+  }
+  if (n.least_value(bound) >= 0) return bound;
+  // Both sides are computed, and the largest int64 plus a dim has no value.
+  return select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
 }
 struct SlicedAxis {
   Expr begin, end, stride;
@@ -264,7 +264,8 @@ struct SlicedAxis {
 // int64 as the end is open: exporters write it in both directions.
 SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
   if (is_int(step, 0)) n.fail("a step is 0");
-  Expr first = position_of(n, start, dim), last = position_of(n, end, dim), stride = limited(n, step);
+  Expr first = position_of(n, start, dim), last = position_of(n, end, dim);
+  Expr stride = n.simplify(max(min(step, int_imm(kFar)), int_imm(-kFar)));
   Expr is_open = equal(end, int_imm(INT64_MAX)) || equal(end, int_imm(INT32_MAX));
   SlicedAxis up{max(min(first, dim), int_imm(0)), max(min(last, dim), int_imm(0)), stride};
   SlicedAxis down{min(max(first, int_imm(0)), dim - 1),
