@@ -12,16 +12,19 @@ Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds) {
   if (auto var = try_cast<Var>(result)) n.graph().context().analyzer.bind(*var, bounds);
   return result;
 }
+// The tensor of axes in operand `input`, tested.
+Expr checked_axes(Node& n, size_t input, int64_t rank) {
+  Attrs attrs;
+  attrs.set("what", "axes");
+  return n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, attrs);
+}
 Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::numeric_limits<int64_t>::max()}); }
 
 }  // namespace
 
 std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
-  Attrs attrs;
-  attrs.set("what", "axes");
-  Expr checked = n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, attrs);
   std::vector<Expr> axes;
-  for (const Expr& axis : n.ints_of(n.of(checked)))
+  for (const Expr& axis : n.ints_of(n.of(checked_axes(n, input, rank))))
     axes.push_back(bounded(n, select(axis < int_imm(0), axis + rank, axis), "axis", {0, rank - 1}));
   return axes;
 }
@@ -36,6 +39,23 @@ std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t ran
     total = total + named.back();
   }
   n.require_equal(total, int_imm(static_cast<int64_t>(axes.size())), "number of different axes");
+  return named;
+}
+
+std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all) {
+  Expr axes = n.cast(checked_axes(n, input, rank), kInt64), count = n.shape_of(axes).at(0);
+  Attrs integers;
+  integers.set("dtype", kInt64);
+  Expr positive = n.op("where", {n.op("less", {axes, n.scalar(0, kInt64)}),
+                                 n.add(axes, n.scalar(static_cast<double>(rank), kInt64)), axes});
+  Expr all = n.reshape(n.op("arange", {int_imm(0), int_imm(rank), int_imm(1)}, integers), {int_imm(1), int_imm(rank)});
+  Expr hits = n.cast(n.op("equal", {n.reshape(positive, {count, int_imm(1)}), all}), kInt64);
+  std::vector<Expr> named;
+  for (const Expr& times : n.ints_of(n.of(n.reduce("sum", hits, {0}, false)))) {
+    Expr once = min(times, int_imm(1));
+    named.push_back(
+        bounded(n, none_means_all ? select(equal(count, int_imm(0)), int_imm(1), once) : once, "named", {0, 1}));
+  }
   return named;
 }
 

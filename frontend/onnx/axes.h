@@ -11,6 +11,9 @@ std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
 // 1 for each of `rank` axes that the scalars name, else 0. The run fails when an axis is named twice.
 std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);
 
+// The same where even the number of axes in operand `input` is the run's. With none, all are named or none, as said.
+std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all);
+
 // The dims of those axes that are not named, `count` of them.
 std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named, size_t count);
 // The dims with 1 for each axis that is named.

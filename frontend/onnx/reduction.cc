@@ -27,13 +27,14 @@ Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
       [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, one_attr("axis", axes)); }};
 }
 // The operators dyn.sum and its kin reduce to a shape, whose dims the run finds from the axes.
-Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& axes) {
+// `named` has 1 for each such axis, `left` the number of the others.
+Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& named, std::optional<size_t> left) {
   const std::vector<Expr> dims = n.shape_of(x);
-  if (axes.size() > dims.size()) n.fail("{} axes for rank {}", axes.size(), dims.size());
-  std::vector<Expr> named = named_axes(n, axes, static_cast<int64_t>(dims.size()));
   std::vector<Expr> kept = dims_with_ones(n, dims, named);
-  auto drop = [&n, dims, named, left = dims.size() - axes.size()](const Expr& value) {
-    return n.reshape(value, dims_not_named(n, dims, named, left));
+  auto drop = [&n, dims, named, left](const Expr& value) {
+    if (!left)
+      n.unsupported("the number of axes, and so the result's rank, is only known at run time; keepdims=1 works");
+    return n.reshape(value, dims_not_named(n, dims, named, *left));
   };
   auto reduce = [&n, kept, drop](const char* name, const Expr& value, bool keepdims) {
     Expr result = n.op(fmt::format("dyn.{}", name).c_str(), {value, shape_expr(kept)});
@@ -78,8 +79,13 @@ Outputs reduce(Node& n) {
   if (axes_input && n.has(1)) {
     axes = n.constant_ints(1);
     if (!axes) {
-      std::vector<Expr> runtime = read_axes(n, 1, rank);
-      if (!runtime.empty()) return {n.of(reduce_with(n, x, over_run_time_axes(n, x, runtime), keepdims))};
+      auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
+      if (count && *count > rank) n.fail("{} axes for rank {}", *count, rank);
+      std::optional<size_t> left;
+      if (count) left = static_cast<size_t>(rank - *count);
+      std::vector<Expr> named =
+          count ? named_axes(n, read_axes(n, 1, rank), rank) : named_axes_of_any_number(n, 1, rank, !noop);
+      if (count != 0) return {n.of(reduce_with(n, x, over_run_time_axes(n, x, named, left), keepdims))};
       axes.emplace();
     }
   } else if (!axes_input) {

@@ -32,13 +32,14 @@ struct Form {
   std::string operands;  // "x axes"
   std::vector<std::pair<std::string, Tensor>> constants = {};
   std::optional<int64_t> keepdims = {};
+  bool any_number = false;  // the number of axes is the run's, too
 };
 OnnxModel model_of(const Form& form, const std::string& dims, size_t count,
                    const std::optional<std::vector<int64_t>>& axes) {
   OnnxModel model(form.opset);
   model.input("x", kFloat32, dims);
   if (axes) model.constant("axes", int64s(*axes));
-  if (!axes) model.input("axes", kInt64, std::to_string(count));
+  if (!axes) model.input("axes", kInt64, form.any_number ? "a" : std::to_string(count));
   for (const auto& [name, tensor] : form.constants) model.constant(name, tensor);
   onnx::NodeProto& node = model.node(form.op, form.operands, "y");
   if (form.keepdims) set_int(node, "keepdims", *form.keepdims);
@@ -83,6 +84,21 @@ TEST_CASE("reductions over axes that the run gives", "[frontend]") {
            ++count)
         check_all_choices({op, 18, "x axes", {}, keepdims}, 3, count);
     }
+  }
+}
+
+TEST_CASE("reductions over a number of axes that the run gives", "[frontend]") {
+  for (const char* op : {"ReduceSum", "ReduceLogSumExp"}) {
+    Form form{op, 18, "x axes", {}, 1, true};
+    for (size_t count : {1, 2, 3}) check_all_choices(form, 3, count);
+    Tensor x = numbers(kShape), none = int64s({});
+    CHECK(same_tensor(model_of(form, "n,m,k", 0, std::nullopt).compile().run({x, none})[0],
+                      model_of(form, "3,1,4", 0, std::vector<int64_t>{}).compile().run({x})[0]));
+    OnnxModel noop = model_of(form, "n,m,k", 0, std::nullopt);
+    set_int(*noop.proto().mutable_graph()->mutable_node(0), "noop_with_empty_axes", 1);
+    CHECK(noop.compile().run({x, none})[0].shape() == kShape);
+    form.keepdims = 0;
+    CHECK(contains(model_of(form, "n,m,k", 1, std::nullopt).error({x, int64s({1})}), "only known at run time"));
   }
 }
 
