@@ -195,7 +195,7 @@ std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtyp
   std::vector<Type> result;
   for (size_t i = 0; i < several.size(); ++i)
     result.push_back(
-        relaxc::tensor_type(dims(*several[i], kInt64), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
+        relaxc::tensor_type(graph_dims(*several[i]), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
   return result;
 }
 
@@ -253,7 +253,11 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
   const Syntax* more = arg(at, static_cast<size_t>(form->scalars), "tir_vars");
   if (more && more->text != "None") {
     Expr value = as_argument(*more);
-    if (const Tuple* several = value.as<Tuple>()) value = shape_expr(several->items, span(*more));
+    if (const Tuple* several = value.as<Tuple>()) {
+      std::vector<Expr> numbers = several->items;
+      for (Expr& number : numbers) number = graph_dim(number, *more);
+      value = shape_expr(std::move(numbers), span(*more));
+    }
     if (!value.is<ShapeExpr>()) fail(*more, "expected R.shape([...])");
     if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
     call.args.push_back(value);
@@ -327,9 +331,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
   }
   if (form == "R.shape") {
-    std::vector<Expr> values;
-    for (const Syntax* item : items(required(at, 0, "value"))) values.push_back(cast_to(dim(*item, kInt64), kInt64));
-    return {shape_expr(std::move(values), span(at))};
+    return {shape_expr(graph_dims(required(at, 0, "value")), span(at))};
   }
   if (form == "R.prim_value") {
     const Syntax& given = required(at, 0, "value");
@@ -405,7 +407,7 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   if (is_shape && form != OpInput::Form::kAny) return operator_input(input, required(at, 0, "value"));
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
-    return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({cast_to(value, kInt64)}, span(at)) : value;
+    return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({graph_dim(value, at)}, span(at)) : value;
   }
   bool dims_only = form != OpInput::Form::kScalars;
   std::vector<Expr> items;
@@ -415,7 +417,7 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
     dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(items.back(), *item);
   }
   if (dims_only) {
-    for (Expr& item : items) item = cast_to(item, kInt64);
+    for (size_t i = 0; i < items.size(); ++i) items[i] = graph_dim(items[i], *at.children[i]);
   }
   return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
 }

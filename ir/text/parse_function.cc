@@ -245,7 +245,7 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   std::optional<Type> cast;
   if (early) {
     bool outer_early = std::exchange(early_, true), outer_quoted = std::exchange(quoted_, true);
-    std::vector<Expr> values = dims(wanted, kInt64);
+    std::vector<Expr> values = graph_dims(wanted);
     early_ = outer_early;
     quoted_ = outer_quoted;
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));

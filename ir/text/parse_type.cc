@@ -72,6 +72,23 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   return result;
 }
 
+// A graph counts in int64; TVM refuses all else, too.
+Expr Parser::graph_dim(const Expr& dim, const Syntax& at) {
+  DType got = dtype_of(dim);
+  if (got == kInt64 || dim.is<IntImm>()) return cast_to(dim, kInt64);
+  const Var* var = dim.as<Var>();
+  std::string remedy = var ? fmt::format("declare '{}' as T.int64(), or as a parameter R.Prim(\"int64\")", var->name)
+                           : "cast it: T.Cast(\"int64\", ...)";
+  fail(at, "dims of a graph are int64, this one is {}; {}", to_string(got), remedy);
+}
+std::vector<Expr> Parser::graph_dims(const Syntax& at) {
+  std::vector<Expr> result = dims(at, kInt64);
+  std::vector<const Syntax*> places = items(at);
+  places.resize(result.size(), &at);  // the dims of x.shape stand together
+  for (size_t i = 0; i < result.size(); ++i) result[i] = graph_dim(result[i], *places[i]);
+  return result;
+}
+
 // shape, dtype, and the keywords that T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer share.
 BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   BufferType type{};
@@ -132,9 +149,8 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
     } else {
       if (shape->kind != SyntaxKind::kTuple && shape->kind != SyntaxKind::kList)
         fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
-      std::vector<Expr> values = dims(*shape, kInt64);
+      std::vector<Expr> values = graph_dims(*shape);
       result.ndim = static_cast<int64_t>(values.size());
-      for (size_t i = 0; i < values.size(); ++i) values[i] = cast_to(values[i], kInt64, span(*shape));
       result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
@@ -240,8 +256,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   if (path == "R.Shape") {
     if (!call) return shape_type_of_rank(-1);
     if (const Syntax* values = arg(at, 0, "values")) {
-      std::vector<Expr> result;
-      for (const Syntax* item : items(*values)) result.push_back(cast_to(dim(*item, kInt64), kInt64));
+      std::vector<Expr> result = graph_dims(*values);
       const Syntax* rank = arg(at, 1, "ndim");
       if (rank && rank->text != "None" && constant_int(*rank) != static_cast<int64_t>(result.size()))
         fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());

@@ -204,6 +204,8 @@ class Parser {
   Type tensor_type_of(const Syntax* call, const Syntax& at);
   Type callable_type(const Syntax& at);
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
+  Expr graph_dim(const Expr& dim, const Syntax& at);
+  std::vector<Expr> graph_dims(const Syntax& at);
   Expr dim(const Syntax& at, DType otherwise);
   // An expression in a string; names that nothing defines become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);

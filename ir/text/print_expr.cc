@@ -149,7 +149,8 @@ std::string Printer::tuple_of(const std::vector<std::string>& items) {
 
 std::string Printer::dim(const Expr& dim) {
   if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
-  return quoted(expr(dim));
+  std::string text = expr(dim);  // what is in quotes has no escapes: a cast's dtype gets the other kind around it
+  return text.find('"') == std::string::npos ? quoted(text) : fmt::format("'{}'", text);
 }
 std::string Printer::shape(const std::vector<Expr>& dims) {
   std::vector<std::string> items;
