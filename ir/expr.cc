@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "support/checked_math.h"
+#include "vm/builtins.h"
 
 namespace relaxc {
 
@@ -112,7 +113,9 @@ Expr constant(Tensor data, const Span& span) {
 Expr op_ref(std::string name) { return make(OpRef{std::move(name)}, object_type()); }
 Expr global_var(std::string name, Type type) { return make(GlobalVar{std::move(name)}, std::move(type)); }
 Expr extern_func(std::string symbol, const Span& span) {
-  return make(ExternFunc{std::move(symbol)}, make(FuncType{std::nullopt, object_type(), false}), span);
+  const vm::Builtin* builtin = vm::find_builtin(symbol);
+  Type type = make(FuncType{std::nullopt, object_type(), builtin && builtin->pure});
+  return make(ExternFunc{std::move(symbol)}, std::move(type), span);
 }
 
 Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {

@@ -4,6 +4,7 @@
 
 #include "ir/arith.h"
 #include "ir/visit.h"
+#include "vm/builtins.h"
 
 namespace relaxc {
 
@@ -358,6 +359,27 @@ Type on_vdevice(const Type& type, const std::string& vdevice) {
 
 }  // namespace
 
+bool is_pure(const Call& call, const OpTable& ops) {
+  bool by_operator = call.callee.is<OpRef>() && !call.args.empty() && call.args[0].is<ExternFunc>();
+  const Expr& callee = by_operator ? call.args[0] : call.callee;
+  const FuncType* type = callee.type().as<FuncType>();
+  if (!call.callee.is<OpRef>()) return type && type->pure;
+  const OpRow* row = ops.find(call.callee.as<OpRef>()->name);
+  return row && (row->pure || (by_operator && type && type->pure));
+}
+
+namespace {
+
+// The operator that a pure builtin of the virtual machine carries out has its name and takes its arguments.
+const OpRow* find_op_of_builtin(const Expr& callee, const OpTable& ops) {
+  constexpr std::string_view kPrefix = "vm.builtin.";
+  const ExternFunc* external = callee.as<ExternFunc>();
+  const vm::Builtin* builtin = external ? vm::find_builtin(external->symbol) : nullptr;
+  return builtin && builtin->pure ? ops.find("relax." + external->symbol.substr(kPrefix.size())) : nullptr;
+}
+
+}  // namespace
+
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks) {
   if (const OpRef* ref = call.callee.as<OpRef>()) {
     const OpRow* row = ops.find(ref->name);
@@ -375,6 +397,8 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     return vdevice.empty() ? type : on_vdevice(type, vdevice);
   }
   if (!call.type_args.empty()) return call.type_args.size() == 1 ? call.type_args[0] : tuple_type(call.type_args);
+  if (const OpRow* row = find_op_of_builtin(call.callee, ops))
+    return infer_call_type(Call{op_ref(row->name), call.args, {}, {}}, span, ops, checks);
   const FuncType* type = call.callee.type().as<FuncType>();
   if (!type) return object_type();
   if (!type->params) return type->result;

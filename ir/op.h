@@ -142,6 +142,10 @@ bool from_attr(const AttrValue& value, DeviceMesh& mesh);
 Call normalize_call(const OpRow& row, Call call);
 bool is_normal(const OpRow& row, const Call& call);
 
+// Whether the call does nothing but give its result: by the operator's row, or by the type of the function that is
+// called, which a row like that of call_builtin_with_ctx gets as its first argument.
+bool is_pure(const Call& call, const OpTable& ops);
+
 // The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
 // operands that do not fit throw a CompileError at the span; `checks` gets what only the run can tell.
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks = nullptr);

@@ -310,22 +310,20 @@ class GraphVerifier {
 
   void effects(const Expr& call, bool dataflow, const Span& span) {
     const Call& node = *call.as<Call>();
-    bool pure = true;
-    std::string name;
-    if (const OpRef* op = node.callee.as<OpRef>()) {
-      const OpRow* row = ops_.find(op->name);
-      pure = !row || row->pure;
-      name = op->name;
+    bool pure = is_pure(node, ops_);
+    std::string name = op_name(call);
+    if (node.callee.is<OpRef>()) {
+      pure = pure || !ops_.find(name);  // infer reports it
     } else if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
-      pure = is_kernel_call(call);
+      pure = pure || is_kernel_call(call);
       name = callee->symbol;
+    } else if (const GlobalVar* global = node.callee.as<GlobalVar>()) {
+      const Expr* target = module_.find(global->name);
+      if (const Function* graph = target ? target->as<Function>() : nullptr) pure = graph->pure;
+      pure = pure || !target || target->is<PrimFunc>();
+      name = global->name;
     } else {
-      const GlobalVar* global = node.callee.as<GlobalVar>();
-      const Expr* target = global ? module_.find(global->name) : nullptr;
-      const Function* graph = target ? target->as<Function>() : nullptr;
-      const FuncType* type = node.callee.type().as<FuncType>();
-      pure = graph ? graph->pure : target && target->is<PrimFunc>() ? true : !type || type->pure;
-      if (global) name = global->name;
+      pure = pure || node.callee.type().is<ObjectType>();
     }
     if (pure || forced_) return;
     if (dataflow) {

@@ -7,16 +7,11 @@ namespace relaxc {
 
 namespace {
 
-bool is_pure(const Expr& value, const OpTable& ops) {
+bool is_needless(const Expr& value, const OpTable& ops) {
   const Call* node = value.as<Call>();
   if (!node) return !value.is<If>();
-  if (const OpRef* ref = node->callee.as<OpRef>()) {
-    const OpRow* row = ops.find(ref->name);
-    return row && row->pure;
-  }
-  const FuncType* type = node->callee.type().as<FuncType>();
   // A kernel called with its destinations writes them.
-  return type && type->pure && !node->callee.is<ExternFunc>() && !value.type().is<TupleType>();
+  return is_pure(*node, ops) && (node->callee.is<OpRef>() || !value.type().is<TupleType>());
 }
 
 Expr prune(const Expr& seq, const OpTable& ops) {
@@ -32,7 +27,7 @@ Expr prune(const Expr& seq, const OpTable& ops) {
     std::vector<Binding>& bindings = payload.blocks[b].bindings;
     for (size_t i = bindings.size(); i-- > 0;) {
       Binding binding = bindings[i];
-      bool needed = used.contains(binding.var.get()) || !is_pure(binding.value, ops);
+      bool needed = used.contains(binding.var.get()) || !is_needless(binding.value, ops);
       // A cast may bind dims that types use.
       if (!needed && !binding.cast) {
         changed = true;

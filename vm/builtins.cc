@@ -147,17 +147,19 @@ constexpr auto kBuiltins = std::array{
     Builtin{"vm.builtin.alloc_tensor", alloc_tensor, "(shape, dtype name) -> uninitialised tensor"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
     Builtin{"vm.builtin.tuple_size", tuple_size, "(tuple) -> number of fields"},
-    Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged"},
+    Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged", false},
 };
 
 }  // namespace
 
 std::span<const Builtin> builtins() { return kBuiltins; }
+const Builtin* find_builtin(std::string_view name) {
+  auto found = std::find_if(kBuiltins.begin(), kBuiltins.end(), [&](const Builtin& row) { return row.name == name; });
+  return found == kBuiltins.end() ? nullptr : &*found;
+}
 
 Registry& Registry::add_function(std::string name, BuiltinFunction function) {
-  for (const Builtin& builtin : kBuiltins) {
-    if (builtin.name == name) throw_runtime_error("function '{}' is a builtin and cannot be redefined", name);
-  }
+  if (find_builtin(name)) throw_runtime_error("function '{}' is a builtin and cannot be redefined", name);
   if (!function) throw_runtime_error("function '{}' is empty", name);
   functions_[std::move(name)] = std::move(function);
   return *this;

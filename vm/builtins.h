@@ -30,8 +30,10 @@ struct Builtin {
   std::string_view name;
   Value (*function)(BuiltinContext&, std::span<const Value>);
   std::string_view doc;
+  bool pure = true;  // a call does nothing but give its result
 };
 std::span<const Builtin> builtins();
+const Builtin* find_builtin(std::string_view name);  // null: there is none
 
 // The host's functions (R.call_packed) and C-ABI kernels (R.call_dps_packed). Built up by the host, then handed to
 // Program; names of the built-in table cannot be redefined.

@@ -485,8 +485,7 @@ std::string Printer::expr(const Expr& e, int level) {
 }
 
 std::string Printer::extern_func(const Expr& e, const ExternFunc& node) {
-  const FuncType* known = e.type().as<FuncType>();
-  bool plain = known && !known->params && known->result.is<ObjectType>() && !known->pure && known->derive_func.empty();
+  bool plain = structural_equal(e.type(), relaxc::extern_func(node.symbol).type());
   return fmt::format("R.ExternFunc({}{})", quoted(node.symbol), plain ? "" : ", " + type(e.type()));
 }
 
