@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "support/diagnostic.h"
+
 namespace relaxc {
 
 FunctionRef GraphRewriter::run(const FunctionRef& function) {
@@ -160,14 +162,19 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
   return call(op_ref("relax.call_tir"), std::move(args), {}, type, span, std::move(outputs));
 }
 
+bool calls_program(std::string_view op) {
+  // Where gradients are not asked for, call_tir_with_grad is call_tir.
+  return op == "relax.call_tir" || op == "relax.call_dps_packed" || op == "relax.call_tir_with_grad";
+}
+
 std::optional<CallTir> match_call_tir(const Expr& expr) {
   const std::string& name = op_name(expr);
-  // Where gradients are not asked for, call_tir_with_grad is call_tir.
-  if (name != "relax.call_tir" && name != "relax.call_dps_packed" && name != "relax.call_tir_with_grad")
-    return std::nullopt;
+  if (!calls_program(name)) return std::nullopt;
   const Call* node = expr.as<Call>();
   CallTir result{node->args.at(0), {}, {}, node->type_args};
   const Tuple* tensors = node->args.at(1).as<Tuple>();
+  if (!tensors && node->args[1].type().is<TupleType>())
+    fail(expr.span(), "{}: a tuple value as an argument; run spread_tuples before", name);
   result.tensors = tensors ? tensors->items : std::vector<Expr>{node->args[1]};
   if (node->args.size() > 2) {
     const ShapeExpr* scalars = node->args[2].as<ShapeExpr>();

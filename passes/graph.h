@@ -39,6 +39,8 @@ void for_each_binding(const FunctionRef& function, const std::function<void(cons
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span);
 
+// Whether the operator is a call in destination-passing form: call_tir or call_dps_packed.
+bool calls_program(std::string_view op);
 // The pieces of a call_tir (or call_dps_packed): callee, tensor arguments, scalar arguments, output types.
 struct CallTir {
   Expr callee;

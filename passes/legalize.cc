@@ -1,5 +1,6 @@
-// Expects: operators with known shapes (symbolic dims included). Guarantees: what is left of operators are those the VM
-// runs itself (reshape, shape_of, memory, packed calls); each other one is a call_tir.
+// Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: what is
+// left of operators are those the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
+// call_tir.
 #include "passes/graph.h"
 #include "tir/schedule/rule.h"
 
@@ -26,6 +27,8 @@ class Legalizer final : public GraphRewriter {
     OpCall op{node, span};
     for (const Expr& arg : node.args) {
       if (arg.type().is<DTensorType>()) op.unsupported("distributed tensors cannot be compiled yet");
+      if (arg.type().is<TupleType>() && !arg.is<Tuple>())
+        op.fail("a tuple value as an argument; run spread_tuples before");
     }
     row->infer(op);  // operands that are not known well enough end here, with their place
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));

@@ -53,6 +53,7 @@ std::vector<const Pass*> parse_passes(std::string_view text);
 // One row a pass, in pipeline order: the name on the command line, which is also the function, the file
 // (passes/<name>.cc) and the test (tests/passes/<name>.test), and its doc. To add a pass, add the file and a row.
 #define RELAXC_PASSES(X)                                                                                          \
+  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
   X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
   X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
   X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
