@@ -1,7 +1,8 @@
 // Expects: any module. Guarantees: where a call needs two dims to be equal, or a declared type says more than its value
 // is known to be, the program proves it by its types or tests it before the call: a match_cast of shapes, or of the
-// value. So no kernel is entered with dims that contradict each other, and later passes may take declared types as
-// true. Indices that are not known to be in range pass through relax.check_indices on their way to a gather or scatter.
+// value. So no kernel is entered with dims that contradict each other or do not fit into the integers that its program
+// counts in, and later passes may take declared types as true. Indices that are not known to be in range pass through
+// relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
 
 #include "passes/graph.h"
@@ -48,10 +49,11 @@ class DimChecker final : public GraphRewriter {
  private:
   bool proven(const Expr& a, const Expr& b) const { return facts_.back().can_prove_equal(a, b); }
 
-  void require(const DimCheck& check, Builder& builder) {
+  // `name` is what an error at run time shows.
+  void require(const DimCheck& check, Builder& builder, const std::string& name = "check") {
     if (proven(check.a, check.b)) return;
     const Expr a = facts_.back().simplify(check.a), b = facts_.back().simplify(check.b);
-    builder.match_cast(shape_expr({a}), shape_type({b}), "check");
+    builder.match_cast(shape_expr({a}), shape_type({b}), name);
     learn(a, b);
   }
   // A scalar whose type says what it equals.
@@ -95,6 +97,7 @@ class DimChecker final : public GraphRewriter {
 
   // A call of a tensor program, by call_tir or with its destinations.
   struct KernelCall {
+    std::string name;
     PrimFuncRef program;
     std::vector<Expr> tensors;
     std::vector<Type> outputs;
@@ -108,8 +111,9 @@ class DimChecker final : public GraphRewriter {
     std::optional<PrimFuncRef> program;
     if (target) program = try_cast<PrimFunc>(*target);
     if (!program) return std::nullopt;
-    if (call_tir) return KernelCall{*program, call_tir->tensors, call_tir->outputs, bind_scalars(*program, *call_tir)};
-    KernelCall result{*program, node->args, {}, {}};
+    if (call_tir)
+      return KernelCall{name->name, *program, call_tir->tensors, call_tir->outputs, bind_scalars(*program, *call_tir)};
+    KernelCall result{name->name, *program, node->args, {}, {}};
     if (node->args.empty() || !node->args.back().is<ShapeExpr>()) return result;
     result.tensors.pop_back();
     const std::vector<Expr>& scalars = node->args.back().as<ShapeExpr>()->values;
@@ -147,6 +151,13 @@ class DimChecker final : public GraphRewriter {
         changed = true;
       }
     }
+    for (const VarRef& var : scalar_arguments(call.program)) {
+      auto dim = call.dims.find(var.get());
+      DType dtype = dtype_of(var);
+      if (dim == call.dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
+      require(fits(cast_to(dim->second, kInt64), dtype), builder,
+              fmt::format("{}_of_{}_fits_{}", var->name, call.name, to_string(dtype)));
+    }
     if (!changed) return value;
     Call copy = *value.as<Call>();
     if (match_call_tir(value)) {
@@ -155,6 +166,17 @@ class DimChecker final : public GraphRewriter {
       std::copy(call.tensors.begin(), call.tensors.end(), copy.args.begin());
     }
     return make(std::move(copy), value.type(), value.span());
+  }
+
+  // A dim is the largest one that fits, or less. Scalars may be negative, which no shape can hold: theirs is a yes or
+  // no.
+  DimCheck fits(const Expr& number, DType dtype) const {
+    int value_bits = dtype.is_int() ? dtype.bits - 1 : dtype.bits;
+    Expr nearest = number;
+    if (value_bits < 63) nearest = min(nearest, int_imm((int64_t{1} << value_bits) - 1));
+    if (facts_.back().bounds(number).min >= 0) return {nearest, number};
+    nearest = max(nearest, int_imm(dtype.is_int() ? -(int64_t{1} << value_bits) : 0));
+    return {select(equal(nearest, number), int_imm(1), int_imm(0)), int_imm(1)};
   }
 
   // The value's type as its parts tell it; object when only a declaration does: of what a function gives.
