@@ -7,6 +7,7 @@
 
 #include "passes/graph.h"
 #include "tir/compute.h"
+#include "tir/lower/lower.h"
 #include "tir/schedule/nests.h"
 
 namespace relaxc {
@@ -106,7 +107,7 @@ class BlockFuser {
         continue;
       }
       note_use(binding.value, nodes_.size());
-      PrimFuncRef program = cast<PrimFunc>(*function);
+      PrimFuncRef program = promote_indices(cast<PrimFunc>(*function));  // merge() puts int64 dims of the graph into it
       nodes_.push_back({binding, *call, program, classify(program), nodes_.size()});
     }
   }

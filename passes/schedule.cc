@@ -71,7 +71,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
     if (!concerns(rule, name, ops)) continue;
     std::optional<PrimFuncRef> result;
     try {
-      result = schedule_by_rule(rule, name, promote_indices(function), report != nullptr);
+      result = schedule_by_rule(rule, name, function, report != nullptr);
     } catch (const CompileError& error) {
       if (!rule.function.empty()) throw;
       if (report) report(fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, error.what()));
@@ -114,7 +114,7 @@ IRModule schedule(IRModule module, PassContext& context) {
   for (auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);
     if (!program) continue;
-    PrimFuncRef normal = normalize_loops(*program);
+    PrimFuncRef normal = promote_indices(normalize_loops(*program));
     check_lowerable(normal);
     std::optional<PrimFuncRef> by_rule = schedule_by_rules(name, normal, context.schedules, context.report);
     if (!by_rule) by_rule = schedule_by_rules(name, normal, builtin, nullptr);

@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/text/printer.h"
+#include "tests/narrow_dims.h"
 
 #include "tests/catch.h"  // last
 
@@ -180,6 +181,8 @@ class Runner {
       IRModule module = graph.finish(test_.build(graph));
       IRModule legal = through(module, "legalize", target);
       IRModule scheduled = through(module, "kernels", target);
+      // The same kernels as users write them, who count in int32 as often as not.
+      IRModule from_int32 = through(counted_in(legal, kInt32), "kernels", target);
       CompileSettings settings;
       settings.target = target;
       settings.jobs = 1;
@@ -192,6 +195,8 @@ class Runner {
         std::vector<Tensor> expected = evaluate_module(legal, inputs, {.check_regions = true});
         compare_all(evaluate_module(scheduled, inputs, {.reverse_parallel_loops = true}), expected, at + ": scheduled");
         compare_all(evaluate_module(scheduled, inputs, {.lower = true}), expected, at + ": lowered");
+        if (&sizes == &all_sizes.front())
+          compare_all(evaluate_module(from_int32, inputs, {.lower = true}), expected, at + ": from int32");
         std::vector<Tensor> results = one.run(inputs);
         compare_all(results, expected, at + ": compiled");
         std::vector<Tensor> parallel = two.run(inputs);

@@ -42,7 +42,10 @@ std::string error_of(Session& session, std::initializer_list<Tensor> inputs) {
 }  // namespace
 
 TEST_CASE("matmul and relu as text run for any m, n, k from one compile", "[modules]") {
-  Program program = compile_file(RELAXC_SOURCE_DIR "/tests/modules/matmul_relu.py").load();
+  // As it is written today; with the int32 dims of most published programs; as of 2022; counted in several integers.
+  std::string name = GENERATE("matmul_relu", "matmul_relu_int32", "matmul_relu_2022", "matmul_relu_mixed");
+  INFO(name);
+  Program program = compile_file(RELAXC_SOURCE_DIR "/tests/modules/" + name + ".py").load();
   REQUIRE(program.inputs().size() == 2);
   CHECK(to_string(program.inputs()[0]) == "x: float32[m, n]");
   CHECK(to_string(program.inputs()[1]) == "w: float32[k, n]");
@@ -65,6 +68,54 @@ TEST_CASE("matmul and relu as text run for any m, n, k from one compile", "[modu
     }
     CHECK(wrong == 0);
   }
+}
+
+TEST_CASE("tuples as values are as good as written ones", "[modules]") {
+  Session session(compile_file(RELAXC_SOURCE_DIR "/tests/modules/tuple_values.py").load(), {.threads = 1});
+  std::mt19937_64 random(7);
+  for (int64_t n : {1, 5, 0}) {
+    for (bool flag : {true, false}) {
+      Tensor condition = Tensor::empty({}, kBool);
+      condition.set_int(0, flag);
+      std::vector<Tensor> results =
+          session.run({random_tensor({n, 4}, random), random_tensor({n, 4}, random), condition});
+      REQUIRE(results.size() == 10);
+      for (size_t i = 0; i < results.size(); i += 2) {
+        INFO("n " << n << ", result " << i);
+        CHECK(same_contents(results[i], results[i + 1]));
+      }
+    }
+  }
+}
+
+TEST_CASE("scalars of programs are dims of the graph, in the program's integers", "[modules]") {
+  Session session(compile_file(RELAXC_SOURCE_DIR "/tests/modules/scalars_int32.py").load(), {.threads = 1});
+  std::mt19937_64 random(7);
+  for (int64_t n : {3, 8, 40, 32807}) {
+    Tensor x = random_tensor({n}, random);
+    Tensor y = session.run({x})[0];
+    REQUIRE(y.shape() == std::vector<int64_t>{n - 3});
+    for (int64_t i = 0; i < n - 3; ++i) {
+      float wanted = x.data<float>()[i + 2] * static_cast<float>(n - 1) + static_cast<float>(n - 40);
+      CHECK(std::abs(y.data<float>()[i] - wanted) <= 1e-6f * static_cast<float>(n));
+    }
+  }
+  std::string error = error_of(session, {random_tensor({32808}, random)});
+  INFO(error);
+  CHECK(error.find("by_of_shift_fits_int16") != std::string::npos);
+}
+
+TEST_CASE("a dim that its kernel cannot count is an error at run time", "[modules]") {
+  // The tensor is empty, so that its other dim can be as large as one likes.
+  Session session(compile_file(RELAXC_SOURCE_DIR "/tests/modules/matmul_relu_int32.py").load(), {.threads = 1});
+  std::string int32 = error_of(
+      session, {Tensor::empty({0, int64_t{1} << 31}, kFloat32), Tensor::empty({0, int64_t{1} << 31}, kFloat32)});
+  INFO(int32);
+  for (const char* part : {"2147483647", "2147483648"}) CHECK(int32.find(part) != std::string::npos);
+  Session mixed(compile_file(RELAXC_SOURCE_DIR "/tests/modules/matmul_relu_mixed.py").load(), {.threads = 1});
+  std::string int16 = error_of(mixed, {Tensor::empty({40000, 0}, kFloat32), Tensor::empty({1, 0}, kFloat32)});
+  INFO(int16);
+  for (const char* part : {"32767", "40000"}) CHECK(int16.find(part) != std::string::npos);
 }
 
 TEST_CASE("an input that does not fit is named with its dim and both values", "[modules]") {

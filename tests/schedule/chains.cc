@@ -10,6 +10,7 @@
 #include "ir/verify.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
+#include "tests/narrow_dims.h"
 #include "tir/interpreter.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
@@ -307,7 +308,7 @@ Data make_data(const PrimFuncRef& function, const std::map<std::string, int64_t>
   VarMap dims;
   Data data;
   for (const VarRef& var : scalar_arguments(function)) {
-    dims.emplace(var.get(), int_imm(sizes.at(var->name)));
+    dims.emplace(var.get(), int_imm(sizes.at(var->name), dtype_of(var)));
     data.scalars.push_back(sizes.at(var->name));
   }
   for (const Buffer& buffer : buffer_params(function)) {
@@ -404,8 +405,9 @@ std::string compare_programs(const PrimFuncRef& original, const PrimFuncRef& sch
 }
 
 ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOptions& options) {
-  Schedule schedule(program.function, {.show_program = false});
-  PrimFuncRef scheduled = program.function;
+  PrimFuncRef function = options.int32 ? counted_in(program.function, kInt32) : program.function;
+  Schedule schedule(function, {.show_program = false});
+  PrimFuncRef scheduled = function;
   std::string problem;
   try {
     apply_random_chain(schedule, options.length, seed);
@@ -414,14 +416,14 @@ ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
     IRModule module{{{"main", scheduled}}, {}, {}};
     verify(module, op_table(), diagnostics);
     diagnostics.throw_if_errors();
-    problem = compare_programs(program.function, scheduled, program.sizes, seed, options);
+    problem = compare_programs(function, scheduled, program.sizes, seed, options);
     if (problem.empty()) {
       // The trace as text does the same again.
       std::string text = schedule.trace().simplified().text();
-      Schedule again(program.function, {.show_program = false});
+      Schedule again(function, {.show_program = false});
       run_schedule_text(again, text, "trace.py");
       if (!structural_equal(again.function(), scheduled)) problem = "the printed trace gives another program";
-      Schedule from_json(program.function, {.show_program = false});
+      Schedule from_json(function, {.show_program = false});
       Trace::from_json(schedule.trace().simplified().json()).replay(from_json);
       if (!structural_equal(from_json.function(), scheduled)) problem = "the trace from JSON gives another program";
     }
@@ -430,8 +432,8 @@ ChainResult try_chain(const TestProgram& program, uint32_t seed, const ChainOpti
     if (problem.find("the step limit is reached") != std::string::npos) return {.problem = "", .gave_up = true};
   }
   if (problem.empty()) return {};
-  return {.problem = fmt::format("{} (seed {}): {}\n{}\n{}", program.name, seed, problem,
-                                 schedule.trace().simplified().text(), print_function("main", scheduled))};
+  return {.problem = fmt::format("{}{} (seed {}): {}\n{}\n{}", program.name, options.int32 ? " in int32" : "", seed,
+                                 problem, schedule.trace().simplified().text(), print_function("main", scheduled))};
 }
 
 }  // namespace relaxc::test

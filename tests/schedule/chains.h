@@ -11,6 +11,7 @@ void apply_random_chain(Schedule& schedule, int length, uint32_t seed);
 struct ChainOptions {
   int length = 20;
   bool compile = false;            // run machine code, too
+  bool int32 = false;              // the program counts in int32
   int64_t max_steps = 20'000'000;  // of the interpreter per run: splits of splits have iterations that do nothing
 };
 // Whether machine code of the program can be made for this processor.

@@ -17,6 +17,9 @@ constexpr DType kDTypes[] = {
     kFloat32,          kInt32,         kInt64,         kBool,          kFloat64, DType::float_(16),
     DType::bfloat16(), DType::int_(8), DType::uint(8), DType::uint(16)};
 
+// What programs count in; a graph's dims are int64.
+constexpr DType kDimDTypes[] = {kInt64, kInt32, kInt64, kInt32, DType::int_(16), DType::uint(8), DType::uint(32)};
+
 class Random {
  public:
   explicit Random(uint64_t seed) : engine_(seed) {}
@@ -63,7 +66,8 @@ class ProgramMaker {
 
   PrimFuncRef make_program(const std::string& name) {
     PrimFunc function{.params = {}, .body = no_op(), .attrs = {}};
-    for (int64_t i = 0; i <= random_.below(2); ++i) dims_.push_back(make_dim(i ? "m" : "n"));
+    for (int64_t i = 0; i <= random_.below(2); ++i)
+      dims_.push_back(make_var(i ? "m" : "n", prim_type(random_.of(kDimDTypes))));
     for (int64_t i = 0; i <= random_.below(3); ++i) {
       buffers_.push_back(buffer(fmt::format("B{}", i), true));
       function.params.push_back(buffers_.back());
@@ -184,7 +188,7 @@ class ProgramMaker {
 
   Stmt for_loop(int depth) {
     return scoped([&] {
-      DType dtype = random_.chance(50) ? kInt32 : kInt64;
+      DType dtype = random_.of(kDimDTypes);
       VarRef var = make_var("i", prim_type(dtype));
       constexpr ForKind kKinds[] = {ForKind::kSerial,   ForKind::kSerial,     ForKind::kParallel,
                                     ForKind::kUnrolled, ForKind::kVectorized, ForKind::kThreadBinding};
@@ -218,7 +222,7 @@ class ProgramMaker {
                                      IterKind::kOpaque};
       std::vector<VarRef> reduced;
       for (int64_t d = random_.below(3); d >= 0; --d) {
-        DType dtype = random_.chance(50) ? kInt32 : kInt64;
+        DType dtype = random_.of(kDimDTypes);
         Expr extent = random_.chance(50) ? int_imm(random_.below(6) + 1, dtype) : cast_to(random_.of(dims_), dtype);
         loops.push_back(make_var("i", prim_type(dtype)));
         VarRef axis = make_var("vi", prim_type(dtype));
@@ -465,7 +469,7 @@ class GraphMaker {
       std::vector<Expr> shape;
       for (const Expr& dim : buffer_type(buffers[i]).shape) {
         if (dim.is<Var>()) dims.emplace(dim.get(), make_dim(dim.as<Var>()->name));
-        shape.push_back(cast_to(substitute(dim, dims), kInt64));
+        shape.push_back(dim.is<Var>() ? dims.at(dim.get()) : cast_to(dim, kInt64));
       }
       Type type = tensor_type(std::move(shape), buffer_type(buffers[i]).dtype);
       bool bound = true;  // the last buffer is the output, whose dims the inputs bind
@@ -486,7 +490,7 @@ class GraphMaker {
     }
     for (const VarRef& param : program->params) {
       if (!param.type().is<PrimType>()) continue;
-      if (dtype_of(param) != kInt64) return;
+      if (!dtype_of(param).is_integral()) return;
       scalars.push_back(int_imm(random_.below(5)));
     }
     std::vector<Expr> args = {global_var("random_program", program.type()), tuple(tensors)};

@@ -11,8 +11,9 @@ namespace relaxc {
 
 // Loops with a step become loops that count iterations; tir.likely and tir.assume, which change nothing, go.
 PrimFuncRef normalize_loops(const PrimFuncRef& function);
-// Loop variables, axes and symbolic dims of int32 become int64, and the index arithmetic with them; stored values keep
-// their dtype.
+// Scalar params, loop variables, axes and symbolic dims of any integer type become int64, as a graph's dims are, and
+// the index arithmetic with them; stored values keep their dtype. A pass that puts dims of a graph into a program calls
+// this first.
 PrimFuncRef promote_indices(const PrimFuncRef& function);
 // A CompileError (kUnsupported), with the place, for what no later step knows: pointers, calls that are no scalar
 // intrinsics, thread axes, floats of 8 bits and less.

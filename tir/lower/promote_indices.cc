@@ -1,75 +1,60 @@
+// A program may use any integer type for its dims and loops; a graph's dims are int64. This file is the only place
+// where the two meet. Each scalar parameter, dim, loop variable and axis is replaced by an int64 variable, and each
+// expression is rewritten in one of two ways. expr() keeps the dtype: a replaced variable is cast back. wide() gives
+// the same value in int64; it is for indices, bounds, dims and comparisons. It descends into signed arithmetic of at
+// least 32 bits, whose overflow is undefined, as in TVM. Other arithmetic may wrap, so it stays as written and its
+// result is cast.
 #include "tir/lower/lower.h"
 
 namespace relaxc {
 
 namespace {
 
-bool is_narrow(const Type& type) {
-  const PrimType* prim = type.as<PrimType>();
-  return prim && prim->dtype == kInt32;
-}
+bool cannot_wrap(DType dtype) { return dtype.is_int() && dtype.bits >= 32; }
 
 class Promoter final : public Rewriter {
  public:
   explicit Promoter(const PrimFuncRef& function) {
     auto promote = [&](const VarRef& var) {
-      if (!is_narrow(var.type()) || renamed_.contains(var.get())) return;
-      renamed_.emplace(var.get(), make_dim(var->name, var.span()));
-      found_ = true;
+      DType dtype = scalar_dtype(var);
+      if (dtype.is_integral() && dtype.lanes == 1 && dtype != kInt64)
+        renamed_.try_emplace(var.get(), make_dim(var->name, var.span()));
     };
-    for (const VarRef& var : scalar_arguments(function)) {
-      bool is_param = false;
-      for (const VarRef& param : function->params) is_param = is_param || same_node(param, var);
-      if (!is_param) promote(var);  // explicit scalar params keep their declared dtype
-    }
+    for (const VarRef& var : scalar_arguments(function)) promote(var);
     walk(
         function, [&](const For& loop) { promote(loop.var); },
         [&](const Block& block) {
           for (const IterVar& axis : block.iter_vars) promote(axis.var);
+          for (const MatchBuffer& window : block.match_buffers) {
+            for (const VarRef& var : window.defines) promote(var);
+          }
         });
+    promoted_ = renamed_;
   }
-  bool found() const { return found_; }
+  bool found() const { return !promoted_.empty(); }
 
-  // Dims that are numbers go with the indices they bound.
   Type type(const Type& t) override {
     const BufferType* buffer = t.as<BufferType>();
     if (!buffer) return Rewriter::type(t);
-    BufferType copy = *cast_handle<Type>(Rewriter::type(t)).as<BufferType>();
-    bool changed = false;
-    for (Expr& dim : copy.shape) {
-      if (!dim.is<IntImm>() || !is_narrow(dim.type())) continue;
-      dim = int_imm(*as_int(dim), kInt64, dim.span());
-      changed = true;
+    BufferType copy = *buffer;
+    for (auto* dims : {&copy.shape, &copy.strides}) {
+      for (Expr& dim : *dims) dim = wide(dim);
     }
-    return changed ? make(std::move(copy)) : Rewriter::type(t);
+    if (copy.elem_offset) copy.elem_offset = wide(*copy.elem_offset);
+    Type result = make(std::move(copy), t.span());
+    return Rewriter::type(structural_equal(result, t) ? t : result);
   }
+
   Expr expr(const Expr& e) override {
-    if (e.is<Var>()) return var(cast<Var>(e));
-    if (const Binary* node = e.as<Binary>()) {
-      Expr a = expr(node->a), b = expr(node->b);
-      match(a, b);
-      if (same_node(a, node->a) && same_node(b, node->b)) return e;
-      return binary(node->op, a, b, e.span());
-    }
-    if (const Select* node = e.as<Select>()) {
-      Expr a = expr(node->a), b = expr(node->b);
-      match(a, b);
-      return select(expr(node->condition), a, b, e.span());
-    }
-    if (const Cast* node = e.as<Cast>()) return cast_to(expr(node->value), dtype_of(e), e.span());
-    if (const Ramp* node = e.as<Ramp>()) {
-      Expr base = expr(node->base), stride = expr(node->stride);
-      match(base, stride);
-      return ramp(base, stride, node->lanes, e.span());
-    }
-    if (const Broadcast* node = e.as<Broadcast>()) return broadcast(expr(node->value), node->lanes, e.span());
-    if (const Let* node = e.as<Let>())
-      return let(node->var, back(expr(node->value), dtype_of(node->value)), expr(node->body), e.span());
-    if (const Call* node = e.as<Call>()) {
-      Call copy = *node;
-      for (Expr& arg : copy.args) {
-        if (arg.type().is<PrimType>()) arg = back(expr(arg), dtype_of(arg));
-      }
+    if (is_promoted(e)) return cast_to(promoted_.at(e.get()), dtype_of(e), e.span());
+    if (const Binary* node = e.as<Binary>(); node && info(node->op).compares && (widens(node->a) || widens(node->b)))
+      return binary(node->op, wide(node->a), wide(node->b), e.span());
+    if (e.is<Cast>() && widens(e)) return wide(e);
+    if (const BufferLoad* node = e.as<BufferLoad>()) {
+      BufferLoad copy = *node;
+      copy.buffer = var(node->buffer);
+      for (Expr& index : copy.indices) index = wide(index);
+      if (copy.predicate) copy.predicate = expr(*copy.predicate);
       return make(std::move(copy), e.type(), e.span());
     }
     return Rewriter::expr(e);
@@ -78,48 +63,76 @@ class Promoter final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     if (const BufferStore* node = s.as<BufferStore>()) {
       BufferStore copy = *node;
-      copy.buffer = var(node->buffer);
-      copy.value = back(expr(node->value), dtype_of(node->value));
-      for (Expr& index : copy.indices) index = expr(index);
-      return make(std::move(copy), s.span());
+      for (Expr& index : copy.indices) index = wide(index);
+      return Rewriter::stmt(make(std::move(copy), s.span()));
     }
-    if (const Bind* node = s.as<Bind>())
-      return make(Bind{node->var, back(expr(node->value), dtype_of(node->value))}, s.span());
-    Stmt result = Rewriter::stmt(s);
-    if (const For* node = result.as<For>()) {
+    if (const For* node = s.as<For>()) {
       For copy = *node;
-      copy.min = back(node->min, dtype_of(node->var));
-      copy.extent = back(node->extent, dtype_of(node->var));
-      return make(std::move(copy), s.span());
+      copy.min = wide(node->min);
+      copy.extent = wide(node->extent);
+      if (copy.step) copy.step = wide(*copy.step);
+      return Rewriter::stmt(make(std::move(copy), s.span()));
     }
-    if (const Block* node = result.as<Block>()) {
-      Block copy = *node;
-      for (IterVar& axis : copy.iter_vars) {
-        DType dtype = dtype_of(axis.var);
-        axis.value = back(axis.value, dtype);
-        axis.domain = {back(axis.domain.min, dtype), back(axis.domain.extent, dtype)};
-      }
-      for (auto* regions : {&copy.reads, &copy.writes}) {
-        for (BufferRegion& region : *regions) {
-          for (Range& range : region.ranges) match(range.min, range.extent);
-        }
-      }
-      return make(std::move(copy), s.span());
-    }
-    return result;
+    if (const Block* node = s.as<Block>()) return Rewriter::stmt(make(with_wide_bounds(*node), s.span()));
+    return Rewriter::stmt(s);
   }
 
  private:
-  static Expr back(const Expr& e, DType dtype) { return cast_to(e, dtype); }
-  static void match(Expr& a, Expr& b) {
-    if (!a.type().is<PrimType>() || dtype_of(a) == dtype_of(b)) return;
-    if (dtype_of(a).bits < dtype_of(b).bits) {
-      a = cast_to(a, dtype_of(b));
-    } else {
-      b = cast_to(b, dtype_of(a));
-    }
+  static DType scalar_dtype(const Expr& e) {
+    const PrimType* scalar = e.type().as<PrimType>();
+    return scalar ? scalar->dtype : DType::handle();
   }
-  bool found_ = false;
+  bool is_promoted(const Expr& e) const { return e.is<Var>() && promoted_.contains(e.get()); }
+
+  // Whether wide() gets down to a promoted variable.
+  bool widens(const Expr& e) const {
+    if (is_promoted(e)) return true;
+    if (!cannot_wrap(scalar_dtype(e))) return false;
+    auto any = [&](auto&... parts) { return (widens(parts) || ...); };
+    if (const Binary* node = e.as<Binary>()) return any(node->a, node->b);
+    if (const Select* node = e.as<Select>()) return any(node->a, node->b);
+    if (const Call* node = as_call(e, "tir.if_then_else")) return any(node->args[1], node->args[2]);
+    if (const Ramp* node = e.as<Ramp>()) return any(node->base, node->stride);
+    if (const Broadcast* node = e.as<Broadcast>()) return any(node->value);
+    if (const Cast* node = e.as<Cast>()) return scalar_dtype(e).element() == kInt64 && any(node->value);
+    return false;
+  }
+
+  // The value of an integer expression, in int64.
+  Expr wide(const Expr& e) {
+    DType dtype = scalar_dtype(e);
+    if (!dtype.is_integral()) return expr(e);  // not a valid program
+    if (is_promoted(e)) return promoted_.at(e.get());
+    DType result = kInt64.with_lanes(dtype.lanes);
+    if (!widens(e)) return cast_to(expr(e), result, e.span());
+    if (const Binary* node = e.as<Binary>()) return binary(node->op, wide(node->a), wide(node->b), e.span());
+    if (const Select* node = e.as<Select>())
+      return select(expr(node->condition), wide(node->a), wide(node->b), e.span());
+    if (const Call* node = as_call(e, "tir.if_then_else"))
+      return if_then_else(expr(node->args[0]), wide(node->args[1]), wide(node->args[2]), e.span());
+    if (const Ramp* node = e.as<Ramp>()) return ramp(wide(node->base), wide(node->stride), node->lanes, e.span());
+    if (const Broadcast* node = e.as<Broadcast>()) return broadcast(wide(node->value), node->lanes, e.span());
+    return wide(e.as<Cast>()->value);
+  }
+  void widen(Range& range) { range = {wide(range.min), wide(range.extent)}; }
+
+  Block with_wide_bounds(Block block) {
+    for (IterVar& axis : block.iter_vars) {
+      widen(axis.domain);
+      axis.value = wide(axis.value);
+    }
+    std::vector<BufferRegion*> regions;
+    for (auto* declared : {&block.reads, &block.writes}) {
+      for (BufferRegion& region : *declared) regions.push_back(&region);
+    }
+    for (MatchBuffer& window : block.match_buffers) regions.push_back(&window.source);
+    for (BufferRegion* region : regions) {
+      for (Range& range : region->ranges) widen(range);
+    }
+    return block;
+  }
+
+  std::unordered_map<const NodeHeader*, VarRef> promoted_;
 };
 
 }  // namespace
@@ -127,7 +140,8 @@ class Promoter final : public Rewriter {
 PrimFuncRef promote_indices(const PrimFuncRef& function) {
   Promoter promoter(function);
   if (!promoter.found()) return function;
-  return cast<PrimFunc>(promoter(static_cast<const Expr&>(function)));
+  PrimFuncRef result = cast<PrimFunc>(promoter(static_cast<const Expr&>(function)));
+  return make_prim_func(PrimFunc(*result), function.span());
 }
 
 }  // namespace relaxc
