@@ -183,42 +183,6 @@ Folded fold_cast(Node& node, const Contents& x) {
   return result;
 }
 
-// begin/end/step of a Slice along the only axis, all constant.
-Folded fold_slice(Node& node, const Contents& x) {
-  if (x.scalar) return std::nullopt;
-  auto one = [&](size_t i, const char* name, int64_t otherwise) -> std::optional<int64_t> {
-    std::optional<std::vector<int64_t>> values;
-    if (node.opset() < 10) {
-      if (i > 3) return otherwise;
-      values = node.attr_ints(name);
-      if (!values) return otherwise;
-    } else {
-      if (!node.has(i)) return otherwise;
-      values = node.constant_ints(i);
-    }
-    if (!values || values->size() != 1) return std::nullopt;
-    return (*values)[0];
-  };
-  auto start = one(1, "starts", 0), stop = one(2, "ends", INT64_MAX), axis = one(3, "axes", 0), step = one(4, "", 1);
-  if (!start || !stop || !axis || !step || *step == 0 || (*axis != 0 && *axis != -1)) return std::nullopt;
-  int64_t n = static_cast<int64_t>(x.elements.size());
-  auto clamp = [&](int64_t v, int64_t low, int64_t high) {
-    if (v < 0) v = v < -n ? low : v + n;
-    return std::clamp(v, low, high);
-  };
-  Contents result{x.dtype, false, {}};
-  if (*step > 0) {
-    for (int64_t i = clamp(*start, 0, n), end = clamp(*stop, 0, n); i < end; i += std::min(*step, n + 1))
-      result.elements.push_back(x.elements[static_cast<size_t>(i)]);
-  } else {
-    bool is_open = *stop == INT64_MAX || *stop == INT32_MAX;  // as in the converter (tensor.cc)
-    int64_t end = is_open ? -1 : clamp(*stop, -1, n - 1);
-    for (int64_t i = clamp(*start, 0, n - 1); i > end; i += std::max(*step, -n - 1))
-      result.elements.push_back(x.elements[static_cast<size_t>(i)]);
-  }
-  return result;
-}
-
 Folded fold_gather(Node& node, const Contents& x) {
   auto indices = node.constant_ints(1);
   const Contents* index = node.contents(1);
@@ -292,29 +256,9 @@ Folded fold_with(Node& node, const std::vector<const Contents*>& in) {
   }
   if (is({"Neg", "Floor", "Ceil", "Round", "Not"})) return fold_unary(op, x);
   if (op == "Cast") return fold_cast(node, x);
-  if (op == "Slice") return fold_slice(node, x);
   if (op == "Gather") return fold_gather(node, x);
   if (op == "Concat") return fold_concat(node, in);
   if (is({"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"})) return fold_reduce(node, op, x);
-  if (op == "Identity") return x;
-  if (op == "Unsqueeze" || op == "Squeeze") {
-    std::optional<std::vector<int64_t>> axes = node.opset() < 13 ? node.attr_ints("axes")
-                                               : node.has(1)     ? node.constant_ints(1)
-                                                                 : std::nullopt;
-    bool grows = op == "Unsqueeze";
-    if (grows ? !x.scalar : x.scalar || x.elements.size() != 1) return std::nullopt;
-    if (grows && (!axes || axes->size() != 1)) return std::nullopt;
-    if (axes && (axes->size() != 1 || ((*axes)[0] != 0 && (*axes)[0] != -1))) return std::nullopt;
-    return Contents{x.dtype, !grows, x.elements};
-  }
-  if (op == "Reshape") {
-    auto shape = node.constant_ints(1);
-    node.ignore({"allowzero"});
-    if (!shape || shape->size() > 1) return std::nullopt;
-    int64_t size = static_cast<int64_t>(x.elements.size());
-    if (shape->empty() ? size != 1 : (*shape)[0] != -1 && (*shape)[0] != size) return std::nullopt;
-    return Contents{x.dtype, shape->empty(), x.elements};
-  }
   if (op == "Range") {
     auto a = as_int(x.elements.at(0)), b = as_int(in[1]->elements.at(0)), s = as_int(in[2]->elements.at(0));
     if (!a || !b || !s || *s == 0 || !dtype_of(x.elements[0]).is_int()) return std::nullopt;
@@ -374,7 +318,9 @@ Folded fold_contents(Node& node) {
     if (known) in.push_back(known);
   }
   if (in.empty() || !node.has(0)) return std::nullopt;
-  Folded result = fold_with(node, in);
+  bool has_table = std::any_of(in.begin(), in.end(), [](const Contents* c) { return !c->table.empty(); });
+  Folded result = move_contents(node, *in[0]);
+  if (!result && !has_table) result = fold_with(node, in);
   if (result && result->elements.size() > kMostElements) return std::nullopt;
   return result;
 }
@@ -395,9 +341,7 @@ std::optional<Contents> contents_of_tensor(const Tensor& tensor) {
 }
 
 std::optional<Tensor> tensor_of_contents(const Contents& contents) {
-  std::vector<int64_t> shape;
-  if (!contents.scalar) shape.push_back(static_cast<int64_t>(contents.elements.size()));
-  Tensor tensor = Tensor::empty(shape, contents.dtype);
+  Tensor tensor = Tensor::empty(contents.dims(), contents.dtype);
   for (size_t i = 0; i < contents.elements.size(); ++i) {
     const Expr& e = contents.elements[i];
     if (const FloatImm* imm = e.as<FloatImm>()) {

@@ -144,6 +144,11 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
         attrs.set("dtype", contents.dtype);
         expr = builder_.op("astype", {*expr}, attrs);
       }
+      if (!contents.table.empty()) {
+        std::vector<Expr> dims;
+        for (int64_t dim : contents.table) dims.push_back(int_imm(dim));
+        expr = builder_.op("reshape", {*expr, shape_expr(std::move(dims))});
+      }
     }
   }
   if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;

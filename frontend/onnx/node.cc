@@ -52,7 +52,7 @@ Type Node::type_of(const Value& value) const {
   if (value->tensor) return value->tensor->type();
   if (!value->contents) fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
   std::vector<Expr> shape;
-  if (!value->contents->scalar) shape.push_back(int_imm(static_cast<int64_t>(value->contents->elements.size())));
+  for (int64_t dim : value->contents->dims()) shape.push_back(int_imm(dim));
   return tensor_type(std::move(shape), value->contents->dtype);
 }
 std::vector<Expr> Node::shape(size_t i) const {

@@ -154,6 +154,8 @@ bool is_known_attribute(const std::string& name);
 // Evaluates the node on known contents (shape arithmetic), when all its inputs have them and the operator is one that
 // shapes are made with.
 std::optional<Contents> fold_contents(Node& node);
+// The same for operators that only move elements (Reshape, Transpose, Slice, Squeeze, Unsqueeze), of any rank.
+std::optional<Contents> move_contents(Node& node, const Contents& x);
 // The contents of a small constant tensor of a dtype that shapes use.
 std::optional<Contents> contents_of_tensor(const Tensor& tensor);
 // The tensor of contents that are all constants.

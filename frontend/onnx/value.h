@@ -9,12 +9,18 @@
 
 namespace relaxc::onnx_import {
 
-// The elements of a small tensor of rank 0 or 1: int64 scalars for integers (whatever the dtype), bool scalars for
+// The elements of a small tensor in row-major order: int64 scalars for integers (whatever the dtype), bool scalars for
 // bools, and for floats constants or Cast(int64 scalar).
 struct Contents {
   DType dtype;
-  bool scalar = false;  // rank 0; else rank 1
+  bool scalar = false;  // rank 0
   std::vector<Expr> elements;
+  std::vector<int64_t> table = {};  // the dims of a tensor of rank 2 and more; empty below that
+
+  std::vector<int64_t> dims() const {
+    if (!table.empty() || scalar) return table;
+    return {static_cast<int64_t>(elements.size())};
+  }
 };
 
 struct ValueData;

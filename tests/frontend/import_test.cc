@@ -67,6 +67,18 @@ TEST_CASE("a shape subgraph becomes a symbolic shape", "[frontend]") {
   CHECK(as_int(output[3]) == 4);
 }
 
+// As PyTorch writes every F.pad: the pads go through a table of two columns, turned and transposed.
+TEST_CASE("shape arithmetic may move elements of any rank", "[frontend]") {
+  FunctionRef main = import_onnx(model("pads_from_table"), ops()).graph_function("main");
+  CHECK(bound_ops(main) == std::vector<std::string>{"relax.dyn.pad"});
+  Expr width = (*known_shape(main->params[0].type()))[3];
+  const std::vector<Expr>& output = *known_shape(main->result);
+  Analyzer facts;
+  facts.assume_dims(main->params[0].type());
+  CHECK(same_node(output[2], (*known_shape(main->params[0].type()))[2]));
+  CHECK(facts.can_prove_equal(output[3], floor_div(width, int_imm(4)) * 4 + 4));
+}
+
 TEST_CASE("a dim is made constant only when asked for", "[frontend]") {
   ImportOptions options;
   options.dims["batch"] = 4;
