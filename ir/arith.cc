@@ -208,6 +208,9 @@ class Simplifier {
       }
     }
     for (const Term& term : sum.terms()) {
+      if (term.factor > 0 && non_negative_by_quotients(sum, term, depth)) return true;
+    }
+    for (const Term& term : sum.terms()) {
       if (term.atoms.size() != 1) continue;
       const Binary* node = term.atoms[0].as<Binary>();
       if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
@@ -265,8 +268,16 @@ class Simplifier {
     Poly quotient, remainder;
   };
 
+  // Remembered: the sums of one proof share their atoms, and those theirs.
   Interval atom_bounds(const Expr& atom) const {
     if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
+    if (!atom.is<Binary>() && !atom.is<Cast>()) return bounds_of_atom(atom);
+    if (auto it = atom_bounds_.find(atom.get()); it != atom_bounds_.end()) return it->second.second;
+    Interval result = bounds_of_atom(atom);
+    atom_bounds_.emplace(atom.get(), std::pair(atom, result));
+    return result;
+  }
+  Interval bounds_of_atom(const Expr& atom) const {
     if (is_vscale(atom)) return {1, kMostVscale};
     if (const Binary* node = atom.as<Binary>()) {
       if (!is_index(node->a)) return {};
@@ -304,6 +315,49 @@ class Simplifier {
   }
   // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
   bool divisor_is_dim(const Expr& divisor) const { return bounds(stored(divisor)).min >= 0; }
+
+  // dividend // divisor, with a constant divisor.
+  struct Quotient {
+    Poly dividend;
+    int64_t divisor;
+  };
+  // The atom as one quotient: (x // a + k) // b is (x + a*k) // (a*b).
+  static std::optional<Quotient> as_quotient(const Term& term) {
+    const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
+    auto divisor = node && node->op == BinaryOp::kFloorDiv ? as_int(node->b) : std::nullopt;
+    if (!divisor || *divisor < 1) return std::nullopt;
+    Quotient result{stored(node->a), *divisor};
+    while (result.dividend.terms().size() - (result.dividend.constant_part() != 0) == 1) {
+      const Term& only = result.dividend.terms()[0];
+      const Binary* inner = only.factor == 1 && only.atoms.size() == 1 ? only.atoms[0].as<Binary>() : nullptr;
+      auto by = inner && inner->op == BinaryOp::kFloorDiv ? as_int(inner->b) : std::nullopt;
+      auto product = by && *by > 0 ? checked_mul(result.divisor, *by) : std::nullopt;
+      if (!product) break;
+      result = {stored(inner->a).plus(Poly::constant(result.dividend.constant_part()), *by), *product};
+    }
+    return result;
+  }
+  // x // c - y // c >= (x - y) // c: a sum with a term of either sign is not below one with the right side in the place
+  // of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are compared.
+  bool non_negative_by_quotients(const Poly& sum, const Term& plus, int depth) const {
+    auto x = as_quotient(plus);
+    if (!x) return false;
+    for (const Term& minus : sum.terms()) {
+      auto y = minus.factor < 0 ? as_quotient(minus) : std::nullopt;
+      auto common = y ? checked_mul(x->divisor / std::gcd(x->divisor, y->divisor), y->divisor) : std::nullopt;
+      if (!common) continue;
+      Poly gap = x->dividend.scaled(*common / x->divisor).plus(y->dividend, -(*common / y->divisor));
+      Interval known = bounds(gap);
+      if (known.min == kMinusInfinity) continue;
+      Poly pair;
+      int64_t factor = std::min(plus.factor, -std::max(minus.factor, -kPlusInfinity));
+      pair.add(plus.atoms, factor);
+      pair.add(minus.atoms, -factor);
+      Poly least = sum.plus(pair, -1).plus(Poly::constant(floor_div(known.min, *common)), factor);
+      if (non_negative(least, depth + 1)) return true;
+    }
+    return false;
+  }
 
   // +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when mixed, hidden in another atom, or
   // not linear.
@@ -624,6 +678,7 @@ class Simplifier {
   static bool same_shape(const Expr& a, const Expr& b) { return a.kind() == b.kind(); }
 
   mutable int steps_left_ = kMostSteps;
+  mutable std::unordered_map<const NodeHeader*, std::pair<Expr, Interval>> atom_bounds_;  // with what keeps keys alive
   const Analyzer& facts_;
 };
 

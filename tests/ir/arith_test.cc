@@ -146,6 +146,42 @@ TEST_CASE("simplify with symbolic extents", "[arith]") {
   CHECK_FALSE(facts.can_prove(vars[0].var < vars[1].var));
 }
 
+// Bounds without memory took 2^depth steps here, as a divisor is looked at twice.
+TEST_CASE("nested divisors cost no more than their number", "[arith]") {
+  Analyzer facts;
+  VarRef m = make_dim("m"), n = make_dim("n");
+  for (const VarRef& var : {m, n}) facts.bind(var, Interval{.min = 0});
+  Expr e = n;
+  for (int depth = 0; depth < 60; ++depth) e = floor_div(m, e);
+  CHECK(facts.bounds(e).min == 0);
+  CHECK(facts.can_prove(e + 1 > int_imm(0)));
+}
+
+// The sizes of poolings that round up: without the proof each stage doubles the expression.
+TEST_CASE("quotients are compared by their dividends", "[arith]") {
+  VarRef n = make_dim("n");
+  auto over = [](const Expr& a, int64_t b) { return floor_div(a, int_imm(b)); };
+  Analyzer facts;
+  CHECK(facts.can_prove(over(n + 1, 2) >= over(n, 2)));
+  CHECK(facts.can_prove(over(n, 3) + 1 >= over(n + 2, 3)));
+  CHECK(facts.can_prove(over(over(n + 1, 2) + 1, 2) - 1 <= over(n + 1, 4)));
+  CHECK(facts.can_prove(over(n, 2) * 3 - over(n - 4, 2) * 3 >= int_imm(6)));
+  CHECK_FALSE(facts.can_prove(over(n, 2) >= over(n + 1, 2)));
+  CHECK_FALSE(facts.can_prove(over(n, 2) >= over(n, 3)));
+  // The rule holds for all that it proves.
+  std::vector<Variable> vars = {{make_dim("x"), -9, 12}};
+  Generator generator(4);
+  for (int round = 0; round < 2000; ++round) {
+    auto number = [&](int64_t low, int64_t high) { return generator.pick(low, high); };
+    auto quotient = [&] {
+      Expr q = over(vars[0].var * number(1, 3) + number(-5, 5), number(1, 6));
+      return number(0, 1) ? over(q + number(-3, 3), number(1, 4)) : q;
+    };
+    check_expression(quotient() * number(1, 3) + number(-4, 4) >= quotient() * number(1, 3), Analyzer(), vars,
+                     [](const Values&) { return true; });
+  }
+}
+
 TEST_CASE("division by a sum", "[arith]") {
   std::vector<Variable> vars = {{make_dim("i"), 0, 6}, {make_dim("j"), 0, 5}, {make_dim("h"), 0, 4}};
   const Expr &i = vars[0].var, &j = vars[1].var, &h = vars[2].var;
