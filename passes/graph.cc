@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "passes/name_dims.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -144,13 +145,15 @@ PrimFuncRef inline_scalar_constants(const PrimFuncRef& program, std::vector<Expr
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span) {
   program = inline_scalar_constants(program, tensors);
-  // Dims that no buffer gives become scalar params, in order of use; the arguments are the graph's variables.
+  // Dims that no buffer gives become scalar params, in order of use; the arguments are in the graph's terms.
+  NamedDims named = name_dims(program);
   std::vector<Expr> scalars;
-  PrimFunc copy = *program;
-  for (const VarRef& var : free_vars(program)) {
+  PrimFunc copy = *named.program;
+  for (const VarRef& var : free_vars(named.program)) {
     CHECK(var.type().is<PrimType>(), "tensor program '{}' uses '{}', which is not a dim", name, var->name);
     copy.params.push_back(var);
-    scalars.push_back(var);
+    auto value = named.values.find(var.get());
+    scalars.push_back(value == named.values.end() ? Expr(var) : value->second);
   }
   program = with_fresh_variables(make_prim_func(std::move(copy), span));
   std::string unique = module.fresh_name(std::move(name));
