@@ -31,6 +31,7 @@ void FunctionEmitter::define(const VarRef& var, const Expr& value) {
     index_vars_.insert(var.get());
     if (is_non_negative(value)) kernel_.non_negative_vars.insert(var.get());
   }
+  if (in_unrolled_) varying_.insert(var.get());
   variables_[var.get()] = expr(value);
 }
 
@@ -100,7 +101,10 @@ Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const 
   for (int side = 0; side < 2; ++side) {
     b_.SetInsertPoint(blocks[side]);
     emitted_.emplace_back();
-    values[side] = expr(side == 0 ? a : b);
+    {
+      Region region(*this);
+      values[side] = expr(side == 0 ? a : b);
+    }
     emitted_.pop_back();
     blocks[side] = b_.GetInsertBlock();
     b_.CreateBr(after);
@@ -188,6 +192,46 @@ bool FunctionEmitter::is_non_negative(const Expr& node) {
 
 Value FunctionEmitter::int64(const Expr& node) {
   return ops_.cast(expr(node), dtype_of(node), kInt64.with_lanes(dtype_of(node).lanes));
+}
+
+FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) const {
+  OffsetParts parts;
+  bool saves = false;
+  auto add = [&](const Expr& term, BinaryOp op) {
+    bool varies = false;
+    walk(term, [&](const Ref<Var>& var) { varies = varies || varying_.contains(var.get()); });
+    std::optional<Expr>& sum = varies ? parts.own : parts.shared;
+    saves = saves || (!varies && !term.is<IntImm>());
+    if (sum) {
+      sum = binary(op, *sum, term);
+    } else {
+      sum = op == BinaryOp::kAdd ? term : binary(op, int_imm(0), term);
+    }
+  };
+  std::function<void(const Expr&, BinaryOp)> terms = [&](const Expr& e, BinaryOp op) {
+    const Binary* node = e.as<Binary>();
+    if (!node || (node->op != BinaryOp::kAdd && node->op != BinaryOp::kSub)) return add(e, op);
+    terms(node->a, op);
+    terms(node->b, node->op == op ? BinaryOp::kAdd : BinaryOp::kSub);
+  };
+  terms(index, BinaryOp::kAdd);
+  return saves ? parts : OffsetParts{std::nullopt, index};
+}
+
+Value FunctionEmitter::offset(const Expr& index) {
+  if (!in_unrolled_ || !index.is<Binary>() || dtype_of(index) != kInt64 || !is_index(index)) return int64(index);
+  const SharedOffset* known = nullptr;
+  for (size_t layer = shared_offsets_.size(); layer-- > 0 && !known;) {
+    auto it = shared_offsets_[layer].find(index.get());
+    if (it != shared_offsets_[layer].end()) known = &it->second;
+  }
+  if (!known) {
+    SharedOffset entry{index, split_offset(index), nullptr};
+    if (entry.parts.shared) entry.shared = expr(*entry.parts.shared);
+    known = &shared_offsets_.back().emplace(index.get(), std::move(entry)).first->second;
+  }
+  if (!known->shared) return expr(index);
+  return known->parts.own ? b_.CreateNSWAdd(known->shared, expr(*known->parts.own)) : known->shared;
 }
 
 }  // namespace relaxc::codegen

@@ -124,13 +124,13 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
     const Expr& index = indices[d];
     if (d > 0) result.offset = b_.CreateNSWMul(result.offset, int64(type.shape[d]));
     if (dtype_of(index).lanes == 1) {
-      result.offset = b_.CreateNSWAdd(result.offset, int64(index));
+      result.offset = b_.CreateNSWAdd(result.offset, offset(index));
       continue;
     }
     CHECK(d + 1 == indices.size(), "{}: a vector in another index than the last of '{}'", kernel_.symbol, buffer->name);
     result.lanes = dtype_of(index).lanes;
     if (std::optional<Affine> affine = as_affine(index)) {
-      result.offset = b_.CreateNSWAdd(result.offset, int64(affine->base));
+      result.offset = b_.CreateNSWAdd(result.offset, offset(affine->base));
       result.stride = affine->stride;
       continue;
     }

@@ -88,6 +88,13 @@ class FunctionEmitter {
   bool is_non_negative(const Expr& node);
   // An integer expression as int64.
   Value int64(const Expr& node);
+  // The same for an index. What is the same in all copies of the unrolled loops around is computed by the first copy
+  // alone: LLVM would find that out, but from as many times the code.
+  Value offset(const Expr& index);
+  struct OffsetParts {
+    std::optional<Expr> shared, own;  // their sum is the index
+  };
+  OffsetParts split_offset(const Expr& index) const;
   // Runs emit() where `condition` holds; the result is 0 elsewhere.
   template <class F>
   Value guarded(Value condition, llvm::Type* type, F emit);
@@ -109,6 +116,8 @@ class FunctionEmitter {
   bool in_parallel_;
   int64_t stack_bytes_ = 0;
   int64_t unroll_factor_ = 1;                               // copies that the surrounding unrolled loops make
+  bool in_unrolled_ = false;                                // whether there are such loops
+  std::unordered_set<const NodeHeader*> varying_;           // variables with another value in each copy
   std::unordered_map<const NodeHeader*, Value> variables_;  // scalars: the value; buffers: the pointer
   std::unordered_set<const NodeHeader*> parameters_;        // variables known on entry
   // The maps over nodes keep them alive, so that no other node can come to stand at the same address.
@@ -125,6 +134,19 @@ class FunctionEmitter {
     Value value;
   };
   std::vector<std::unordered_map<const NodeHeader*, Emitted>> emitted_;
+  // What unrolled loops share, by index. One layer per region that is entered conditionally or more than once.
+  struct SharedOffset {
+    Expr index;
+    OffsetParts parts;
+    Value shared;
+  };
+  std::vector<std::unordered_map<const NodeHeader*, SharedOffset>> shared_offsets_{1};
+  struct Region {
+    explicit Region(FunctionEmitter& emitter) : emitter(emitter) { emitter.shared_offsets_.emplace_back(); }
+    Region(const Region&) = delete;
+    ~Region() { emitter.shared_offsets_.pop_back(); }
+    FunctionEmitter& emitter;
+  };
   Value mask_ = nullptr;  // inside a vector if_then_else: the lanes that want this side
 };
 
@@ -135,7 +157,11 @@ llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit)
   llvm::BasicBlock* after = new_block("after");
   b_.CreateCondBr(condition, then, after);
   b_.SetInsertPoint(then);
-  Value value = emit();
+  Value value;
+  {
+    Region region(*this);
+    value = emit();
+  }
   llvm::BasicBlock* then_end = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);

@@ -153,7 +153,10 @@ void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool as
   llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
   counter->addIncoming(min, before);
   variables_[loop.var.get()] = ops_.cast(counter, kInt64, dtype_of(loop.var));
-  stmt(loop.body);
+  {
+    Region region(*this);
+    stmt(loop.body);
+  }
   Value next = b_.CreateNSWAdd(counter, b_.getInt64(1));
   counter->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
@@ -173,10 +176,13 @@ void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
   Value min = expr(loop.min);
   int64_t factor = std::max<int64_t>(extent, 1);
   unroll_factor_ *= factor;
+  bool is_outermost = !std::exchange(in_unrolled_, true);
+  varying_.insert(loop.var.get());
   for (int64_t i = 0; i < extent; ++i) {
     variables_[loop.var.get()] = b_.CreateAdd(min, ops_.int_constant(i, dtype));
     stmt(loop.body);
   }
+  in_unrolled_ = !is_outermost;
   unroll_factor_ /= factor;
 }
 
@@ -245,7 +251,10 @@ void FunctionEmitter::while_stmt(const While& loop) {
   b_.CreateCondBr(expr(loop.condition), body, after);
   emitted_.pop_back();
   b_.SetInsertPoint(body);
-  stmt(loop.body);
+  {
+    Region region(*this);
+    stmt(loop.body);
+  }
   b_.CreateBr(header);
   b_.SetInsertPoint(after);
 }
@@ -257,10 +266,14 @@ void FunctionEmitter::if_stmt(const IfThenElse& branch) {
   llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : after;
   b_.CreateCondBr(condition, then_block, else_block);
   b_.SetInsertPoint(then_block);
-  stmt(branch.then_body);
+  {
+    Region region(*this);
+    stmt(branch.then_body);
+  }
   b_.CreateBr(after);
   if (branch.else_body) {
     b_.SetInsertPoint(else_block);
+    Region region(*this);
     stmt(*branch.else_body);
     b_.CreateBr(after);
   }
