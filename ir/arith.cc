@@ -779,7 +779,7 @@ Interval Analyzer::bounds(const Expr& e) const {
 bool Analyzer::can_prove(const Expr& condition) const { return is_int(simplify(condition), 1); }
 
 bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) const {
-  if (same_node(a, b)) return true;
+  if (structural_equal(a, b)) return true;
   if (!is_index(a) || dtype_of(a) != dtype_of(b)) return structural_equal(simplify(a), simplify(b));
   Simplifier simplifier(*this);
   Poly difference = simplifier.poly(a).plus(simplifier.poly(b), -1);

@@ -8,6 +8,7 @@
 // slots, as register allocators do; offsets are sums of slot sizes). The arena's size is the formula kept in the
 // function's attribute "arena_bytes".
 #include <algorithm>
+#include <map>
 
 #include "ir/text/printer.h"
 #include "passes/graph.h"
@@ -18,15 +19,46 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
+// Sizes by number, and which are known not to exceed which: a network has many tensors and few sizes, and to compare
+// two that are symbolic is dear.
+class Sizes {
+ public:
+  explicit Sizes(const Analyzer& facts) : facts_(facts) {}
+  size_t number(const Expr& bytes) {
+    std::vector<size_t>& alike = by_hash_[structural_hash(bytes)];
+    for (size_t known : alike) {
+      if (structural_equal(sizes_[known], bytes)) return known;
+    }
+    alike.push_back(sizes_.size());
+    sizes_.push_back(bytes);
+    return sizes_.size() - 1;
+  }
+  const Expr& bytes(size_t size) const { return sizes_[size]; }
+  bool at_most(size_t a, size_t b) { return a == b || proven(at_most_, sizes_[a] <= sizes_[b], {a, b}); }
+  bool less(size_t a, size_t b) { return a != b && proven(less_, sizes_[a] < sizes_[b], {a, b}); }
+
+ private:
+  using Pair = std::pair<size_t, size_t>;
+  bool proven(std::map<Pair, bool>& known, const Expr& claim, Pair pair) {
+    auto [it, is_new] = known.try_emplace(pair);
+    if (is_new) it->second = facts_.can_prove(claim);
+    return it->second;
+  }
+  const Analyzer& facts_;
+  std::vector<Expr> sizes_;
+  std::unordered_map<uint64_t, std::vector<size_t>> by_hash_;
+  std::map<Pair, bool> at_most_, less_;
+};
+
 struct Temporary {
   VarRef var;
-  Expr bytes;
+  size_t size;        // its number
   size_t begin, end;  // binding positions, inclusive
   size_t slot = 0;
 };
 
 struct Slot {
-  Expr bytes;
+  size_t size;
   size_t free_after;  // position of the last use of what lives here
 };
 
@@ -102,8 +134,8 @@ class Planner {
       }
       if (!at_entry) continue;
       auto last = last_use_.find(binding.var.get());
-      bytes = facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment);
-      temporaries_.push_back({binding.var, bytes, i, last == last_use_.end() ? i : last->second});
+      size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment));
+      temporaries_.push_back({binding.var, size, i, last == last_use_.end() ? i : last->second});
     }
   }
 
@@ -113,20 +145,20 @@ class Planner {
       std::optional<size_t> fits, grows;
       for (size_t s = 0; s < slots_.size(); ++s) {
         if (slots_[s].free_after >= temporary.begin) continue;
-        if (facts_.can_prove(temporary.bytes <= slots_[s].bytes)) {
-          if (!fits || facts_.can_prove(slots_[s].bytes < slots_[*fits].bytes)) fits = s;
-        } else if (facts_.can_prove(slots_[s].bytes <= temporary.bytes)) {
-          if (!grows || facts_.can_prove(slots_[*grows].bytes < slots_[s].bytes)) grows = s;
+        if (sizes_.at_most(temporary.size, slots_[s].size)) {
+          if (!fits || sizes_.less(slots_[s].size, slots_[*fits].size)) fits = s;
+        } else if (sizes_.at_most(slots_[s].size, temporary.size)) {
+          if (!grows || sizes_.less(slots_[*grows].size, slots_[s].size)) grows = s;
         }
       }
       if (fits) {
         temporary.slot = *fits;
       } else if (grows) {
         temporary.slot = *grows;
-        slots_[*grows].bytes = temporary.bytes;
+        slots_[*grows].size = temporary.size;
       } else {
         temporary.slot = slots_.size();
-        slots_.push_back({temporary.bytes, 0});
+        slots_.push_back({temporary.size, 0});
       }
       slots_[temporary.slot].free_after = temporary.end;
     }
@@ -137,7 +169,7 @@ class Planner {
     Expr total = int_imm(0);
     for (const Slot& slot : slots_) {
       offsets.push_back(facts_.simplify(total));
-      total = total + slot.bytes;
+      total = total + sizes_.bytes(slot.size);
     }
     total = facts_.simplify(total);
     VarRef storage = make_var("arena", object_type(), function_.span());
@@ -167,6 +199,7 @@ class Planner {
   const FunctionRef& function_;
   const SeqExpr* seq_;
   Analyzer facts_;
+  Sizes sizes_{facts_};
   std::unordered_set<const NodeHeader*> known_dims_, escaped_;
   std::vector<Binding> bindings_;
   std::unordered_map<const NodeHeader*, size_t> last_use_;
