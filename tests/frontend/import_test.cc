@@ -76,7 +76,7 @@ TEST_CASE("shape arithmetic may move elements of any rank", "[frontend]") {
   Analyzer facts;
   facts.assume_dims(main->params[0].type());
   CHECK(same_node(output[2], (*known_shape(main->params[0].type()))[2]));
-  CHECK(facts.can_prove_equal(output[3], floor_div(width, int_imm(4)) * 4 + 4));
+  CHECK(is_int(facts.simplify(output[3] - floor_div(width, 4) * 4), 4));
 }
 
 TEST_CASE("a dim is made constant only when asked for", "[frontend]") {

@@ -80,7 +80,7 @@ TEST_CASE("dims are named where nothing but their value is needed", "[name_dims]
                             dims + ",))\n    B = T.match_buffer(b, (" + others + ",))\n    for i in range(" + dims +
                             "):\n        A[i] = B[0]\n");
     PrimFunc copy = *f;
-    copy.params.resize(2);  // n and m are the graph's
+    copy.params.erase(copy.params.begin() + 2, copy.params.end());  // n and m are the graph's
     return name_dims(make_prim_func(std::move(copy)));
   };
   auto values_of = [](const NamedDims& dims) {
