@@ -557,6 +557,8 @@ class Simplifier {
 
   Poly extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const {
     bool want_min = op == BinaryOp::kMin;
+    // Not by their difference, which may overflow.
+    if (auto x = a.as_constant(), y = b.as_constant(); x && y) return (*x <= *y) == want_min ? a : b;
     if (!holds_data(a) && !holds_data(b)) {
       if (auto less = decide(BinaryOp::kLE, a, b)) return *less == want_min ? a : b;
       if (auto less = decide(BinaryOp::kLE, b, a)) return *less == want_min ? b : a;

@@ -204,3 +204,13 @@ TEST_CASE("division by a sum", "[arith]") {
     check_expression(binary(op, facts.simplify(dividend), divisor), facts, vars, valid);
   }
 }
+
+TEST_CASE("the smaller and the larger of any two constants are constants", "[arith]") {
+  using Limits = std::numeric_limits<int64_t>;
+  for (int64_t a : {Limits::min(), int64_t{-1}, int64_t{0}, int64_t{2}, Limits::max()}) {
+    for (int64_t b : {Limits::min(), int64_t{-1}, int64_t{0}, int64_t{2}, Limits::max()}) {
+      CHECK(as_int(simplify(binary(BinaryOp::kMin, int_imm(a), int_imm(b)))) == std::min(a, b));
+      CHECK(as_int(simplify(binary(BinaryOp::kMax, int_imm(a), int_imm(b)))) == std::max(a, b));
+    }
+  }
+}
