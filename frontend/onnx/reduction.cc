@@ -137,6 +137,7 @@ Outputs softmax(Node& n) {
   Expr x = n.tensor(0);
   std::vector<Expr> shape = n.shape(0);
   int64_t rank = n.rank(0);
+  if (rank == 0) n.fail("the input has rank 0, expected at least 1");
   bool flattens = n.opset() < 13;
   int64_t axis = n.axis(n.attr_int("axis", flattens ? 1 : -1), std::max<int64_t>(rank, 1));
   bool reshaped = flattens && axis != rank - 1;
@@ -152,6 +153,8 @@ Outputs softmax(Node& n) {
     DType dtype = n.dtype(0);
     Attrs attrs;
     attrs.set("axis", axis);
+    // Nothing is the largest of no elements, and there is nothing to mark.
+    if (is_int(depth, 0)) return {n.of(n.tensor(0))};
     Expr best = n.op("argmax", {x}, attrs);
     result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
   } else {
