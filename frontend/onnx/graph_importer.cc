@@ -1,6 +1,7 @@
 #include "frontend/onnx/graph_importer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <queue>
 
 #include "support/checked_math.h"
@@ -113,6 +114,41 @@ Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
       Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
 }
 
+// The integer that an element is, under its dtype; none for one that may have a fraction.
+static std::optional<Expr> integer_of(const Expr& element) {
+  DType dtype = dtype_of(element);
+  if (dtype.is_bool()) return select(element, int_imm(1), int_imm(0));
+  if (dtype.is_integral()) return element;
+  if (const Cast* cast = element.as<Cast>(); cast && dtype_of(cast->value).is_integral()) return cast->value;
+  if (const FloatImm* number = element.as<FloatImm>(); number && std::abs(number->value) < 0x1p53) {
+    auto whole = static_cast<int64_t>(number->value);
+    if (static_cast<double>(whole) == number->value) return int_imm(whole);
+  }
+  return std::nullopt;
+}
+
+// Integers become a shape, which is one tensor; others are tensors of rank 0 that are joined.
+static Expr tensor_of_scalars(Builder& builder, const Contents& contents) {
+  Attrs to_dtype;
+  to_dtype.set("dtype", contents.dtype);
+  std::vector<Expr> integers, tensors;
+  for (const Expr& element : contents.elements) {
+    std::optional<Expr> integer = integer_of(element);
+    if (integer) integers.push_back(*integer);
+    if (contents.scalar) return builder.op("scalar_to_tensor", {integer.value_or(element)}, to_dtype);
+  }
+  if (integers.size() == contents.elements.size()) {
+    Expr tensor = builder.op("shape_to_tensor", {shape_expr(integers)});
+    return contents.dtype == kInt64 ? tensor : builder.op("astype", {tensor}, to_dtype);
+  }
+  for (const Expr& element : contents.elements)
+    tensors.push_back(
+        builder.op("reshape", {builder.op("scalar_to_tensor", {element}, to_dtype), shape_expr({int_imm(1)})}));
+  Attrs first_axis;
+  first_axis.set("axis", 0);
+  return builder.op("concat", {tuple(std::move(tensors))}, first_axis);
+}
+
 Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   if (value->tensor) return *value->tensor;
   if (!value->contents)
@@ -122,33 +158,11 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   if (auto known = tensor_of_contents(contents)) {
     expr = constant(*known, span);
   } else {
-    std::vector<Expr> ints;
-    for (const Expr& element : contents.elements) {
-      DType dtype = dtype_of(element);
-      if (dtype.is_bool()) {
-        ints.push_back(select(element, int_imm(1), int_imm(0)));
-      } else if (const Cast* cast = element.as<Cast>(); cast && dtype.is_float()) {
-        ints.push_back(cast->value);
-      } else {
-        ints.push_back(element);
-      }
-    }
-    if (contents.scalar) {
-      Attrs attrs;
-      attrs.set("dtype", contents.dtype);
-      expr = builder_.op("scalar_to_tensor", {ints.at(0)}, attrs);
-    } else {
-      expr = builder_.op("shape_to_tensor", {shape_expr(ints)});
-      if (contents.dtype != kInt64) {
-        Attrs attrs;
-        attrs.set("dtype", contents.dtype);
-        expr = builder_.op("astype", {*expr}, attrs);
-      }
-      if (!contents.table.empty()) {
-        std::vector<Expr> dims;
-        for (int64_t dim : contents.table) dims.push_back(int_imm(dim));
-        expr = builder_.op("reshape", {*expr, shape_expr(std::move(dims))});
-      }
+    expr = tensor_of_scalars(builder_, contents);
+    if (!contents.table.empty()) {
+      std::vector<Expr> dims;
+      for (int64_t dim : contents.table) dims.push_back(int_imm(dim));
+      expr = builder_.op("reshape", {*expr, shape_expr(std::move(dims))});
     }
   }
   if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;
