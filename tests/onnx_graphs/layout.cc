@@ -313,6 +313,28 @@ void shape_of(G& g, const char* name) {
   g.emit(name, {x.name}, {}, kInt64, size ? Shape{} : Shape{static_cast<int64_t>(x.shape.size())}, range);
 }
 
+// Arithmetic on a shape that is data in the end: known and unknown dims together, with fractions.
+void shape_arithmetic(G& g, const char*) {
+  Value x = g.any_value(0, 4);
+  DType dtype = g.chance(0.7) ? kFloat32 : kInt64;
+  Shape shape = {static_cast<int64_t>(x.shape.size())};
+  Range range = {0, 40, 1, 0};
+  Value dims = g.emit("Shape", {x.name}, {}, kInt64, shape, range);
+  if (g.chance(0.3)) {
+    G::need(!x.shape.empty());
+    std::string index = g.scalar(kInt64, static_cast<double>(g.draw(0, static_cast<int64_t>(x.shape.size()) - 1)));
+    shape.clear();
+    dims = g.emit("Gather", {dims.name, index}, {}, kInt64, shape, range);
+  }
+  if (dtype.is_float()) dims = g.emit("Cast", {dims.name}, {attribute("to", 1)}, dtype, shape, range);
+  if (g.chance(0.6)) dims = g.emit("Mul", {dims.name, g.scalar(dtype, 3)}, {}, dtype, shape, range = {0, 120, 1, 0});
+  if (g.chance(0.6))
+    dims = g.emit("Div", {dims.name, g.scalar(dtype, 2)}, {}, dtype, shape,
+                  range = {0, 60, dtype.is_float() ? 0.5 : 1, 0});
+  if (dtype.is_float() && g.chance(0.5))
+    g.emit(g.one_of<std::string>({"Floor", "Ceil"}), {dims.name}, {}, dtype, shape, {0, range.high, 1, 0});
+}
+
 void constant_of_shape(G& g, const char* name) {
   Shape shape = g.new_shape(g.draw(1, 3));
   Attrs attrs;
@@ -405,6 +427,7 @@ std::vector<Operator> layout_operators() {
           {"Trilu", 14, trilu},
           {"Shape", 13, shape_of},
           {"Size", 13, shape_of},
+          {"Shape", 13, shape_arithmetic},
           {"ConstantOfShape", 13, constant_of_shape},
           {"Range", 13, range},
           {"EyeLike", 13, eye_like},
