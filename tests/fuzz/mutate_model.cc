@@ -217,7 +217,7 @@ void ModelMutator::mutate(onnx::ModelProto& model, Random& random) {
     if (random() % 16 == 0)
       sites = {{&model, model.GetDescriptor()->field(
                             static_cast<int>(random() % static_cast<uint64_t>(model.GetDescriptor()->field_count())))}};
-    change(pick(sites, random), random);
+    if (!sites.empty()) change(pick(sites, random), random);
   }
 }
 

@@ -56,7 +56,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t mos
   static test::ModelMutator mutator;
   std::mt19937_64 random(seed);
   onnx::ModelProto model;
-  if (random() % 64 == 0 || !model.ParseFromArray(data, static_cast<int>(size)))
+  if (random() % 16 == 0 || !model.ParseFromArray(data, static_cast<int>(size)))
     model = test::onnx_graphs::make_graph(random()).model;
   mutator.mutate(model, random);
   std::string result = model.SerializePartialAsString();
