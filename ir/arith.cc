@@ -198,12 +198,13 @@ class Simplifier {
         const Term& by = divisor.terms()[0];
         auto others = divide(term.atoms, {atom});
         auto rest = others ? divide(*others, by.atoms) : std::nullopt;
-        if (!rest || !rest->empty() || term.factor % by.factor != 0) continue;
+        auto times = exact_div(term.factor, by.factor);
+        if (!rest || !rest->empty() || !times) continue;
         Poly quotient;
         quotient.add(term.atoms, term.factor);
         Poly dividend = stored(node->a);
         if (term.factor > 0) dividend = dividend.plus(Poly::constant(1)).plus(divisor, -1);
-        Poly least = sum.plus(quotient, -1).plus(dividend, term.factor / by.factor);
+        Poly least = sum.plus(quotient, -1).plus(dividend, *times);
         if (non_negative(least, depth + 1)) return true;
       }
     }
@@ -476,9 +477,10 @@ class Simplifier {
     for (int step = 0; step < kMostDivisionSteps && !rest.terms().empty(); ++step) {
       const Term& term = *std::max_element(rest.terms().begin(), rest.terms().end(), degree);
       std::optional<Monomial> atoms = divide(term.atoms, lead.atoms);
-      if (!atoms || term.factor % lead.factor != 0) break;
+      auto factor = exact_div(term.factor, lead.factor);
+      if (!atoms || !factor) break;
       Poly part;
-      part.add(*atoms, term.factor / lead.factor);
+      part.add(*atoms, *factor);
       quotient = quotient.plus(part);
       rest = rest.plus(b.times(part), -1);
     }

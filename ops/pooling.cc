@@ -3,6 +3,7 @@
 
 #include "ops/ops.h"
 #include "ops/window.h"
+#include "support/checked_math.h"
 
 namespace relaxc {
 
@@ -362,7 +363,7 @@ OpRow adaptive_avg_pool() {
     for (size_t d = 0; d < N; ++d) {
       auto extent = as_int(in[d + 2]), windows = as_int(shape[d + 2]);
       bool same = same_node(in[d + 2], shape[d + 2]);
-      even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && *extent % *windows == 0);
+      even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && exact_div(*extent, *windows));
       Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
       extents.push_back(even[d] ? window : window + 2);
     }

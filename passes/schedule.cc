@@ -9,6 +9,7 @@
 #include "tir/compute.h"
 #include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
+#include "tir/schedule/nests.h"
 #include "tir/schedule/rules/builtin_rules.h"
 
 namespace relaxc {
@@ -117,7 +118,7 @@ IRModule schedule(IRModule module, PassContext& context) {
     PrimFuncRef normal = promote_indices(normalize_loops(*program));
     check_lowerable(normal);
     std::optional<PrimFuncRef> by_rule = schedule_by_rules(name, normal, context.schedules, context.report);
-    if (!by_rule) by_rule = schedule_by_rules(name, normal, builtin, nullptr);
+    if (!by_rule) by_rule = schedule_by_rules(name, without_empty_nests(normal), builtin, nullptr);
     function = by_rule.value_or(normal);
   }
   return module;

@@ -1,5 +1,7 @@
 #include "passes/winograd.h"
 
+#include <algorithm>
+
 #include "ops/window.h"
 #include "tir/compute.h"
 #include "tir/schedule/rules/lanes.h"
@@ -139,6 +141,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
   constexpr int64_t kFewChannels = 16, kManyPatches = 16;
   constexpr int64_t kSmallWeightBytes = int64_t{4} << 20, kMostWeightBytes = int64_t{256} << 20;
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
+  if (std::any_of(out.begin(), out.end(), [](const Expr& dim) { return is_int(dim, 0); })) return false;
   int64_t patches = kManyPatches;
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);

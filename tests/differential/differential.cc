@@ -112,7 +112,7 @@ IRModule through(const IRModule& module, const char* passes, const std::string& 
 class Runner {
  public:
   explicit Runner(const Case& test) : test_(test), random_(std::hash<std::string>()(test.name) & 0xffffffff) {
-    Graph graph(std::nullopt, 1);
+    Graph graph({}, 1);
     test.build(graph);
     names_ = [&] {
       std::vector<std::string> names;
@@ -132,22 +132,34 @@ class Runner {
           std::vector<Sizes> sizes;
           if (round == 0) sizes = test_.sizes;
           for (int i = 0; i < 3; ++i) sizes.push_back(random_sizes());
-          check(std::nullopt, sizes, target);
+          check({}, sizes, target);
         }
       }
       for (int i = 0; i < (names_.empty() ? 3 : 1); ++i) {
         Sizes sizes = i < static_cast<int>(test_.sizes.size()) ? test_.sizes[static_cast<size_t>(i)] : random_sizes();
         check(sizes, {sizes}, names_.empty() ? targets[i] : targets[random_() % 3]);
       }
+      if (!names_.empty()) check_mixed(targets[random_() % 3]);
     }
   }
 
  private:
-  Sizes random_sizes() {
+  // Some dims are numbers, often 0, beside variables.
+  void check_mixed(const std::string& target) {
+    Sizes fixed, drawn = random_sizes();
+    for (const std::string& name : names_) {
+      auto least = test_.least.find(name);
+      bool may_be_empty = least == test_.least.end() || least->second == 0;
+      if (random_() % 2) fixed[name] = may_be_empty && random_() % 2 ? 0 : drawn.at(name);
+    }
+    check(fixed, {random_sizes(fixed), random_sizes(fixed)}, target);
+  }
+  Sizes random_sizes(const Sizes& fixed = {}) {
     constexpr int64_t kSizes[] = {0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 31, 32, 33, 64, 65, 100};
     for (int attempt = 0; attempt < 100; ++attempt) {
-      Sizes sizes;
+      Sizes sizes = fixed;
       for (const std::string& name : names_) {
+        if (fixed.contains(name)) continue;
         int64_t size = kSizes[random_() % std::size(kSizes)];
         if (size == 0 && random_() % 2) size = 1;
         if (random_() % 6 == 0) size = 300 + static_cast<int64_t>(random_() % 5000);
@@ -157,8 +169,9 @@ class Runner {
       }
       if (count_elements(sizes) <= test_.most) return sizes;
     }
-    Sizes sizes;
+    Sizes sizes = fixed;
     for (const std::string& name : names_) {
+      if (fixed.contains(name)) continue;
       auto least = test_.least.find(name);
       sizes[name] = std::max<int64_t>(3, least == test_.least.end() ? 0 : least->second);
     }
@@ -166,14 +179,16 @@ class Runner {
   }
   int64_t count_elements(const Sizes& sizes) {
     // Dims before contents: huge tensors are not made.
-    Graph graph(std::nullopt, 1);
+    Graph graph({}, 1);
     test_.build(graph);
     return graph.count_elements(sizes);
   }
 
-  void check(const std::optional<Sizes>& fixed, const std::vector<Sizes>& all_sizes, const std::string& target) {
+  // The dims that are not fixed are variables.
+  void check(const Sizes& fixed, const std::vector<Sizes>& all_sizes, const std::string& target) {
+    bool is_symbolic = fixed.size() < names_.size();
     std::string context =
-        fmt::format("{} for {}, {}", test_.name, target, fixed ? "sizes " + print(*fixed) : "symbolic");
+        fmt::format("{} for {}, {}{}", test_.name, target, is_symbolic ? "symbolic but for: " : "sizes ", print(fixed));
     INFO(context);
     try {
       uint32_t seed = static_cast<uint32_t>(random_());
@@ -225,7 +240,7 @@ class Runner {
 
 }  // namespace
 
-Graph::Graph(std::optional<Sizes> sizes, uint32_t seed) : builder(op_table()), sizes_(std::move(sizes)), random_(seed) {
+Graph::Graph(Sizes fixed, uint32_t seed) : builder(op_table()), fixed_(std::move(fixed)), random_(seed) {
   builder.begin_dataflow();
 }
 
@@ -239,7 +254,8 @@ Expr Graph::parse(const std::string& text) {
         continue;
       }
       auto it = dims_.find(name);
-      if (it == dims_.end()) it = dims_.emplace(name, sizes_ ? int_imm(sizes_->at(name)) : Expr(make_dim(name))).first;
+      if (it == dims_.end())
+        it = dims_.emplace(name, fixed_.contains(name) ? int_imm(fixed_.at(name)) : Expr(make_dim(name))).first;
       product = product * it->second;
     }
     sum = sum + product;

@@ -2,8 +2,8 @@
 //   the reference interpreter on the legalized, unscheduled programs (what the others are compared with), the
 //   interpreter on the fused and scheduled programs, the same after lowering, and machine code for several targets.
 //
-// A graph is written once, by a function over `Graph`, and built twice: with numbers for its dims, and with symbolic
-// dims that several sizes then share one compile of.
+// A graph is written once, by a function over `Graph`, and built three times: with numbers for its dims, with symbolic
+// dims that several sizes then share one compile of, and with some of each.
 #pragma once
 #include <map>
 #include <random>
@@ -24,8 +24,8 @@ using Sizes = std::map<std::string, int64_t>;
 
 class Graph {
  public:
-  // With sizes, dims are numbers; without, they are variables.
-  Graph(std::optional<Sizes> sizes, uint32_t seed);
+  // Dims with a fixed size are numbers; the others are variables.
+  Graph(Sizes fixed, uint32_t seed);
   // A new parameter. Dims are written "n, 4*m, n+1, 16".
   Expr input(const std::string& dims, DType dtype = kFloat32, Contents contents = {});
   // A constant with random contents; its dims are numbers.
@@ -51,7 +51,7 @@ class Graph {
     Contents contents;
   };
   Expr parse(const std::string& text);
-  std::optional<Sizes> sizes_;
+  Sizes fixed_;
   std::map<std::string, Expr> dims_;
   std::vector<Input> inputs_;
   std::mt19937 random_;

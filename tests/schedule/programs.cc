@@ -361,19 +361,37 @@ const ProgramRow kRows[] = {
      }},
 };
 
+std::vector<std::map<std::string, int64_t>> some_sizes(const std::vector<std::string>& dims) {
+  if (dims.empty()) return {{}};
+  std::vector<std::map<std::string, int64_t>> sizes(3);
+  int64_t number = 1;
+  for (const std::string& dim : dims) {
+    sizes[0][dim] = 1;
+    sizes[1][dim] = 5 + number;
+    sizes[2][dim] = 16 + 3 * (number++ % 2);
+  }
+  return sizes;
+}
+
+// Such as the windows of an image that is smaller than one.
+bool has_negative_dims(const PrimFuncRef& program) {
+  bool found = false;
+  walk(static_cast<const Expr&>(program), [&](const Ref<Var>& var) {
+    const BufferType* type = var.type().as<BufferType>();
+    for (const Expr& dim : type ? type->shape : std::vector<Expr>()) {
+      auto known = as_int(simplify(dim));
+      found = found || (known && *known < 0);
+    }
+  });
+  return found;
+}
+
 }  // namespace
 
 std::vector<TestProgram> schedule_programs() {
   std::vector<TestProgram> result;
   auto add_symbolic = [&](const std::string& name, const PrimFuncRef& program, const std::vector<std::string>& dims) {
-    std::vector<std::map<std::string, int64_t>> sizes(3);
-    int64_t number = 1;
-    for (const std::string& dim : dims) {
-      sizes[0][dim] = 1;
-      sizes[1][dim] = 5 + number;
-      sizes[2][dim] = 16 + 3 * (number++ % 2);
-    }
-    if (!dims.empty()) result.push_back({name + "_symbolic", program, sizes});
+    if (!dims.empty()) result.push_back({name + "_symbolic", program, some_sizes(dims)});
   };
   std::vector<ProgramRow> rows(std::begin(kRows), std::end(kRows));
   rows.insert(rows.end(), operator_programs().begin(), operator_programs().end());
@@ -384,6 +402,13 @@ std::vector<TestProgram> schedule_programs() {
     std::vector<std::string> dims;
     for (const auto& [name, var] : variables.vars) dims.push_back(name);
     add_symbolic(row.name, symbolic, dims);
+    if (dims.empty()) continue;
+    // One dim that is known to be 0, beside others that are not known.
+    auto empty = dims.begin() + static_cast<int64_t>(result.size() % dims.size());
+    Dims mixed{true, *empty};
+    PrimFuncRef program = row.build(mixed);
+    dims.erase(empty);
+    if (!has_negative_dims(program)) result.push_back({row.name + std::string("_empty"), program, some_sizes(dims)});
   }
   for (const auto& [name, function] : written_programs().functions) {
     PrimFuncRef symbolic = cast<PrimFunc>(function);

@@ -17,11 +17,13 @@ struct TestProgram {
 };
 std::vector<TestProgram> schedule_programs();
 
-// The dims of a program: numbers, or variables.
+// The dims of a program: numbers, or variables; one of them may be 0.
 struct Dims {
   bool symbolic;
+  std::string empty = {};
   std::map<std::string, Expr> vars = {};
   Expr operator()(const std::string& name, int64_t number) {
+    if (name == empty) return int_imm(0);
     if (!symbolic) return int_imm(number);
     return vars.try_emplace(name, make_dim(name)).first->second;
   }

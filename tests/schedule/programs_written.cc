@@ -226,6 +226,21 @@ def moments(x: T.handle, s: T.handle, q: T.handle):
             if X[vk, vi] < T.float32(6):
                 S[vi] = S[vi] + X[vk, vi]
                 Q[vi] = T.max(X[vk, vi] * X[vk, vi], Q[vi])
+
+@T.prim_func(private=True)
+def read_twice(x: T.handle, z: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n,))
+    Z = T.match_buffer(z, (n,))
+    B = T.alloc_buffer((n,))
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = T.Let(t * t + t, where={t: X[vi] * T.float32(0.5)})
+    for i in range(n):
+        with T.block("Z"):
+            vi = T.axis.spatial(n, i)
+            Z[vi] = B[vi] - B[n - 1 - vi] * T.float32(2)
 )";
 
 }  // namespace

@@ -100,7 +100,7 @@ class ProgramMaker {
     std::vector<Expr> shape;
     for (int64_t d = random_.below(4); d > 0; --d) {
       if (random_.chance(50)) {
-        shape.push_back(int_imm(random_.below(8) + 1, random_.chance(50) ? kInt32 : kInt64));
+        shape.push_back(int_imm(random_.below(9), random_.chance(50) ? kInt32 : kInt64));
       } else {
         const VarRef& dim = random_.of(dims_);
         shape.push_back(is_param || random_.chance(50) ? Expr(dim) : dim * 2 + 1);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "ir/text/printer.h"
+#include "support/checked_math.h"
 
 namespace relaxc::scheduling {
 
@@ -47,7 +48,10 @@ class IterMapFinder {
   }
   std::optional<Expr> quotient(const Expr& a, const Expr& b) const {
     auto x = as_int(a), y = as_int(b);
-    if (x && y) return *x % *y == 0 ? std::optional(int_imm(*x / *y, dtype_of(a))) : std::nullopt;
+    if (x && y) {
+      auto exact = exact_div(*x, *y);
+      return exact ? std::optional(int_imm(*exact, dtype_of(a))) : std::nullopt;
+    }
     if (is_int(b, 1)) return a;
     Expr result = facts_.simplify(floor_div(a, b));
     if (same(result * b, a)) return result;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/regions.h"
+#include "tir/lower/lower.h"
 #include "tir/schedule/tree.h"
 
 namespace relaxc {
@@ -30,23 +32,75 @@ std::optional<Ref<Block>> find_nest(const Stmt& nest) {
   return block;
 }
 
+// The root block, when it does no more than to hold the nests.
+const Block* root_of(const PrimFuncRef& function) {
+  const Block* root = function->body.as<Block>();
+  bool holds = root && root->iter_vars.empty() && !root->init && root->match_buffers.empty() && !root->predicate;
+  return holds && (root->body.is<Seq>() || root->body.is<For>() || root->body.is<Block>()) ? root : nullptr;
+}
+
+std::vector<Stmt> statements(const Stmt& body) {
+  const Seq* list = body.as<Seq>();
+  return list ? list->stmts : std::vector<Stmt>{body};
+}
+
+// Whether an axis (of that kind) has an extent of 0.
+bool has_empty(const Block& block, std::optional<IterKind> kind) {
+  return std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVar& axis) {
+    auto extent = as_int(axis.domain.extent);
+    return (!kind || axis.kind == *kind) && extent && *extent <= 0;
+  });
+}
+
+// What is left to do of a nest: all of it; of a reduction over nothing, its initialization; of no elements, nothing.
+std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
+  if (!has_empty(*block, std::nullopt)) return nest;
+  if (has_empty(*block, IterKind::kSpatial) || !block->init) return std::nullopt;
+  Block first = *block;
+  first.iter_vars = axes_of(*block, IterKind::kSpatial);
+  first.body = *block->init;
+  first.reads = find_accesses(first.body).reads;
+  first.init.reset();
+  auto is_kept = [&](const For& loop) {
+    return std::any_of(first.iter_vars.begin(), first.iter_vars.end(),
+                       [&](const IterVar& axis) { return same_node(axis.value, loop.var); });
+  };
+  std::vector<const For*> loops;
+  for (const For* loop = nest.as<For>(); loop; loop = loop->body.as<For>()) {
+    if (is_kept(*loop)) loops.push_back(loop);
+  }
+  Stmt result = make(Block(first), block.span());
+  for (size_t i = loops.size(); i-- > 0;) result = loop(loops[i]->var, loops[i]->extent, result);
+  return result;
+}
+
 }  // namespace
 
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function) {
-  Stmt body = function->body;
-  const Block* root = body.as<Block>();
-  if (root && root->iter_vars.empty() && !root->init && root->match_buffers.empty() && !root->predicate) {
-    if (root->body.is<Seq>() || root->body.is<For>() || root->body.is<Block>()) body = root->body;
-  }
-  std::vector<Stmt> nests = {body};
-  if (const Seq* list = body.as<Seq>()) nests = list->stmts;
+  const Block* root = root_of(function);
   std::vector<Ref<Block>> blocks;
-  for (const Stmt& nest : nests) {
+  for (const Stmt& nest : statements(root ? root->body : function->body)) {
     std::optional<Ref<Block>> block = find_nest(nest);
     if (!block) return std::nullopt;
     blocks.push_back(*block);
   }
   return blocks;
+}
+
+PrimFuncRef without_empty_nests(const PrimFuncRef& function) {
+  std::optional<std::vector<Ref<Block>>> blocks = find_nests(function);
+  auto any_empty = [](const Ref<Block>& block) { return has_empty(*block, std::nullopt); };
+  if (!blocks || std::none_of(blocks->begin(), blocks->end(), any_empty)) return function;
+  const Block* root = root_of(function);
+  std::vector<Stmt> nests = statements(root ? root->body : function->body), live;
+  for (size_t i = 0; i < nests.size(); ++i) {
+    if (auto nest = live_nest(nests[i], (*blocks)[i])) live.push_back(*nest);
+  }
+  Stmt body = seq(std::move(live), function->body.span());
+  if (!root) return with_body(function, body);
+  Block copy = *root;
+  copy.body = body;
+  return with_body(function, make(std::move(copy), function->body.span()));
 }
 
 std::vector<IterVar> axes_of(const Block& block, IterKind kind) {

@@ -9,9 +9,17 @@ namespace relaxc {
 // statements beside the blocks.
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 
+// A program of such blocks without those that have an extent of 0: they do nothing, but for the initialization of
+// reductions over nothing, which stays as a block of its own. Formulas over extents then never divide by one of 0.
+// Programs of another form are returned as they are.
+PrimFuncRef without_empty_nests(const PrimFuncRef& function);
+
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
-// The body when it is a single store, else null.
-inline const BufferStore* single_store(const Block& block) { return block.body.as<BufferStore>(); }
+// The body when it is a single store without a mask, else null.
+inline const BufferStore* single_store(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  return store && !store->predicate ? store : nullptr;
+}
 std::vector<Ref<BufferLoad>> loads_of(const Expr& value);
 // The buffer is accessed at the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
@@ -154,7 +155,7 @@ class Interpreter {
         return number;
       }
       case SyntaxKind::kFloat:
-        return std::stod(std::string(at.text));
+        return std::strtod(std::string(at.text).c_str(), nullptr);  // beyond the largest number: infinity
       case SyntaxKind::kString: {
         std::string error, result = text::unquote(at.text, error);
         if (!error.empty()) fail(span(at), "{}", error);
