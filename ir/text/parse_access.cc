@@ -27,6 +27,7 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
   if (!owner) return std::nullopt;
   const BufferType& type = buffer_type(*owner);
   if (indexed && (access.text == "shape" || access.text == "strides")) {
+    if (at.children.size() != 2) fail(at, "expected one index, got {}", at.children.size() - 1);
     const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
     int64_t index = constant_int(*at.children[1]), count = static_cast<int64_t>(numbers.size());
     if (index < 0) index += count;
@@ -65,6 +66,7 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
   for (const auto& [name, op] : kProperties) {
     if (access.text != name) continue;
     Call call{op_ref(op), {*entity->expr}, {}, {}};
+    if (at.children.size() > 2) fail(at, "expected one index, got {}", at.children.size() - 1);
     if (indexed) call.args.push_back(scalar(*at.children[1], kInt64));
     return typed_call(std::move(call), at);
   }

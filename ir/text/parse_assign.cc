@@ -70,14 +70,15 @@ bool Parser::define_axis(const Line& line) {
     define(var_name, var);
   };
   if (path == "T.axis.remap") {
-    std::string letters = string(required(call, 0, "kinds"));
+    const Syntax& kinds = required(call, 0, "kinds");
+    std::string letters = string(kinds);
     std::vector<const Syntax*> bindings = items(required(call, 1, "bindings"));
     if (letters.size() != bindings.size())
       fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
     if (targets.size() != bindings.size()) fail(line, "{} names for {} axes", targets.size(), bindings.size());
     for (size_t i = 0; i < letters.size(); ++i) {
       if (letters[i] != 'S' && letters[i] != 'R')
-        fail(*call.children[1], "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
+        fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
     }
     for (size_t i = 0; i < letters.size(); ++i) {
       Expr value = scalar(*bindings[i]);

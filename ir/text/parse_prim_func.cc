@@ -318,10 +318,11 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
 
 // T.store(A.data, i, value, predicate): 2022's store to flat memory.
 void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
-  std::optional<Buffer> target = named_buffer(required(call, 0, "var"));
+  const Syntax& pointer = required(call, 0, "var");
+  std::optional<Buffer> target = named_buffer(pointer);
   if (!target || buffer_type(*target).shape.size() != 1) fail(line, "expected the pointer of a buffer of one dim");
   Syntax element(SyntaxKind::kSubscript, call.line, call.column, call.length);
-  element.children.push_back(call.children[1]);
+  element.children.push_back(&pointer);
   element.children.push_back(&required(call, 1, "index"));
   store(element, required(call, 2, "value"), std::nullopt, out);
   const Syntax* mask = arg(call, 3, "predicate");

@@ -5,6 +5,7 @@
 #include <memory_resource>
 
 #include "ir/text/lexer.h"
+#include "support/check.h"
 
 namespace relaxc::text {
 
@@ -18,7 +19,7 @@ enum class SyntaxKind : uint8_t {
   kList,
   kDict,         // children: key, value, key, value, ...
   kAttribute,    // children: object; text: the name
-  kSubscript,    // children: object, then the indices
+  kSubscript,    // children: object, then the indices, at least one
   kSlice,        // children: start, stop, step; null where absent
   kCall,         // children: callee, then the positional arguments; keywords
   kUnary,        // text: - + ~ not
@@ -30,6 +31,18 @@ enum class SyntaxKind : uint8_t {
   kLambda,  // children: params (names, starred names), then the body
 };
 
+struct Syntax;
+// The nodes below one. How many there are is what the text says: reading one that is not there is a mistake of the
+// parser, and an error instead of memory that is not its own.
+class SyntaxChildren : public std::pmr::vector<const Syntax*> {
+ public:
+  using std::pmr::vector<const Syntax*>::vector;
+  const Syntax* operator[](size_t i) const {
+    CHECK(i < size(), "item {} of {} in the syntax tree", i, size());
+    return std::pmr::vector<const Syntax*>::operator[](i);
+  }
+};
+
 struct Syntax {
   explicit Syntax(std::pmr::memory_resource* memory) : children(memory), keywords(memory) {}
   // One made up by the parser, such as the subscript that A.vload(i) means.
@@ -39,7 +52,7 @@ struct Syntax {
   uint32_t line = 0, column = 0, length = 0;  // of the underline: the whole expression when on one line
   int32_t depth = 1;                          // of the tree; bounded, so that recursion over it is
   std::string_view text;
-  std::pmr::vector<const Syntax*> children;
+  SyntaxChildren children;
   struct Keyword {
     std::string_view name;
     const Syntax* value;

@@ -294,6 +294,9 @@ const Syntax* SyntaxParser::subscript(const Syntax* object) {
     if (!peek().is("]") && !peek().is(",")) fail(peek(), "expected ',' or ']' in an index, got {}", describe(peek()));
     accept(",");
   }
+  // As in Python: a subscript has an index. What reads one relies on it.
+  if (result.children.size() == 1)
+    fail(peek(), "expected an index between the brackets; A[()] is the element of a buffer without dims");
   ++next_;
   return close(result);
 }

@@ -1,4 +1,5 @@
-// Damages text as people and machines do: tokens and lines taken out, doubled, exchanged or put in from elsewhere.
+// Damages text as people and machines do: tokens and lines taken out, doubled, exchanged or put in from elsewhere, and
+// lists of items and arguments that have another length.
 #pragma once
 #include <random>
 #include <string>

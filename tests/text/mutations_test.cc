@@ -1,5 +1,6 @@
 // Damaged modules are read to an error or to a module, never to a crash. What reads and verifies prints and reads back
 // equal. RELAXC_MUTATIONS=100000 tries more (from another seed each: RELAXC_MUTATIONS=100000:7).
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,30 @@
 
 using namespace relaxc;
 
+namespace {
+
+std::string contents_of(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// What people write: the printer knows one spelling of each thing, the parser all of them.
+std::vector<std::string> written_texts() {
+  std::vector<std::string> texts;
+  for (const char* folder : {"tests/text", "tests/text/tir", "tests/text/relax", "examples"}) {
+    for (const auto& entry : std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/") + folder)) {
+      bool is_text = entry.path().extension() == ".test" || entry.path().extension() == ".py";
+      if (is_text) texts.push_back(contents_of(entry.path()));
+    }
+  }
+  std::sort(texts.begin(), texts.end());
+  return texts;
+}
+
+}  // namespace
+
 TEST_CASE("damaged modules are read to an error or a module", "[text]") {
   const OpTable ops = make_op_table();
   uint64_t count = 6000, seed = 1;
@@ -27,9 +52,10 @@ TEST_CASE("damaged modules are read to an error or a module", "[text]") {
   uint64_t valid = 0;
   std::vector<std::string> others = {"x"};
   std::string text;
+  const std::vector<std::string> written = written_texts();
   for (uint64_t i = 0; i < count; ++i) {
     if (i % 10 == 0) {
-      text = print_module(test::random_module(ops, random() % 100000));
+      text = i % 20 ? written[random() % written.size()] : print_module(test::random_module(ops, random() % 100000));
       for (const std::string& part : test::pieces(text)) {
         if (others.size() < 5000) others.push_back(part);
       }
@@ -51,11 +77,8 @@ TEST_CASE("the corpus of the fuzzers", "[text]") {
   for (const char* folder : {"corpus", "findings"}) {
     for (const auto& entry :
          std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/tests/fuzz/") + folder)) {
-      std::ifstream in(entry.path(), std::ios::binary);
-      std::stringstream text;
-      text << in.rdbuf();
       INFO(entry.path().string());
-      CHECK(test::read_back(text.str(), ops).broken == "");
+      CHECK(test::read_back(contents_of(entry.path()), ops).broken == "");
       ++count;
     }
   }
