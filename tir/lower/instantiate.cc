@@ -1,5 +1,9 @@
 #include "tir/lower/instantiate.h"
 
+#include <utility>
+
+#include "tir/lower/lower.h"
+
 namespace relaxc {
 
 namespace {
@@ -32,7 +36,29 @@ class Instantiator final : public Rewriter {
   std::unordered_set<const NodeHeader*> bound_;
 };
 
+class LetSeparator final : public Rewriter {
+ public:
+  Expr expr(const Expr& node) override {
+    const Let* let = node.as<Let>();
+    if (!let || defined_.insert(let->var.get()).second) return Rewriter::expr(node);
+    Expr value = (*this)(let->value);
+    VarRef fresh = make_var(let->var->name, let->var.type(), let->var.span());
+    auto [entry, is_new] = renamed_.try_emplace(let->var.get(), fresh);
+    VarRef before = std::exchange(entry->second, fresh);
+    Expr body = (*this)(let->body);
+    renamed_.insert_or_assign(let->var.get(), before);
+    return relaxc::let(fresh, value, body, node.span());
+  }
+
+ private:
+  std::unordered_set<const NodeHeader*> defined_;
+};
+
 }  // namespace
+
+PrimFuncRef with_distinct_lets(const PrimFuncRef& function) {
+  return with_body(function, LetSeparator().stmt(function->body));
+}
 
 Stmt instantiate(const Stmt& stmt, const VarMap& axes) { return Instantiator(stmt, axes).stmt(stmt); }
 

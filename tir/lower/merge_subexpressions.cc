@@ -16,6 +16,7 @@
 #include <map>
 
 #include "ir/intrinsics.h"
+#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -386,8 +387,9 @@ class Merger {
 }  // namespace
 
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
-  return with_body(function,
-                   Merger(facts_of_params(function), memory_of(function), Merger::Sides::kMerge)(function->body));
+  Merger merge(facts_of_params(function), memory_of(function), Merger::Sides::kMerge);
+  // What a side binds stands wherever an equal condition does.
+  return with_distinct_lets(with_body(function, merge(function->body)));
 }
 
 }  // namespace relaxc

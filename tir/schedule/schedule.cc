@@ -4,6 +4,7 @@
 
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
+#include "tir/lower/instantiate.h"
 #include "tir/schedule/facts.h"
 #include "tir/schedule/step.h"
 
@@ -80,7 +81,7 @@ IRModule Schedule::module() const {
   for (const auto& [name, tree] : trees_) result.functions.insert_or_assign(name, tree->function());
   return result;
 }
-PrimFuncRef Schedule::function(const std::string& name) const { return tree(name).function(); }
+PrimFuncRef Schedule::function(const std::string& name) const { return with_distinct_lets(tree(name).function()); }
 
 Stmt Schedule::get_node(const VarRef& var) const {
   auto it = nodes_.find(var.get());
