@@ -4,6 +4,7 @@
 
 #include "ir/regions.h"
 #include "tir/schedule/iter_map.h"
+#include "tir/schedule/nests.h"
 
 namespace relaxc::scheduling {
 
@@ -220,7 +221,7 @@ Refusal has_other_statements(const TreeNode* scope) {
 
 const BufferStore* single_store(const TreeNode* block) {
   bool is_plain = block->is_leaf_block() && block->block->match_buffers.empty();
-  return is_plain ? block->block->body.as<BufferStore>() : nullptr;
+  return is_plain ? relaxc::single_store(*block->block) : nullptr;
 }
 
 // ---- Regions

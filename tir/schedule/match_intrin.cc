@@ -38,7 +38,7 @@ class Matcher {
     }
     if (const BufferStore* a = found.as<BufferStore>()) {
       const BufferStore* b = wanted.as<BufferStore>();
-      if (!b) differ(found, wanted);
+      if (!b || a->predicate || b->predicate) differ(found, wanted);
       access(a->buffer, a->indices, b->buffer, b->indices);
       return expr(a->value, b->value);
     }
@@ -150,6 +150,7 @@ class Matcher {
     if (found.kind() != wanted.kind() && !found.is<Var>()) differ(found, wanted);
     if (const BufferLoad* a = found.as<BufferLoad>()) {
       const BufferLoad* b = wanted.as<BufferLoad>();
+      if (a->predicate || b->predicate) differ(found, wanted);
       return access(a->buffer, a->indices, b->buffer, b->indices);
     }
     if (dtype_of(found) != dtype_of(wanted) && !found.is<Var>()) differ(found, wanted);
