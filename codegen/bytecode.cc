@@ -354,6 +354,9 @@ class FunctionLowering {
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, scalar(leaf)});
     } else {
+      if (leaf.is<Function>())
+        fail_unsupported(leaf.span(),
+                         "a function inside of a function cannot be compiled yet; define it beside 'main'");
       fail_unsupported(leaf.span(), "a value of kind {} has no bytecode yet", kind_name(leaf.kind()));
     }
     return result;

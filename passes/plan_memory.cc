@@ -100,7 +100,9 @@ class Planner {
       bool moves = is_view || !binding.value.is<Call>() || binding.cast;
       if (!moves) continue;
       std::vector<VarRef> sources = free_vars(binding.value);
-      std::erase_if(sources, [](const VarRef& var) { return var.type().is<PrimType>(); });
+      // A local function that calls itself is not a view of itself.
+      std::erase_if(sources,
+                    [&](const VarRef& var) { return var.type().is<PrimType>() || same_node(var, binding.var); });
       if (sources.size() == 1) {
         view_of_.emplace(binding.var.get(), sources[0].get());
       } else {

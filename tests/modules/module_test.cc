@@ -4,6 +4,8 @@
 #include <random>
 
 #include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
 #include "vm/error.h"
 
 #include "tests/catch.h"
@@ -28,6 +30,13 @@ std::pair<double, double> expected_element(const Tensor& x, const Tensor& w, int
     magnitude += std::abs(term);
   }
   return {std::max(sum, 0.0), magnitude};
+}
+
+IRModule parse(const char* text) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(text, "given.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  return module;
 }
 
 std::string error_of(Session& session, std::initializer_list<Tensor> inputs) {
@@ -141,4 +150,94 @@ TEST_CASE("an input that does not fit is named with its dim and both values", "[
 
   // The session is as good as before.
   CHECK(session.run({x, x})[0].shape() == std::vector<int64_t>{3, 3});
+}
+
+// Doubles x n times over: odd and even call each other, and the VM bounds their depth.
+TEST_CASE("functions of a module call each other and themselves", "[modules]") {
+  constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def twice(y: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
+        go_on = R.greater(n, R.const(0, "int64"))
+        if go_on:
+            left = R.subtract(n, R.const(1, "int64"))
+            doubled = R.add(y, y)
+            r = Module.as_it_is(doubled, left)
+        else:
+            r = y
+        return r
+
+    @R.function
+    def as_it_is(y: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
+        go_on = R.greater(n, R.const(0, "int64"))
+        if go_on:
+            r = Module.twice(y, n)
+        else:
+            r = y
+        return r
+
+    @R.function
+    def main(x: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
+        r = Module.twice(x, n)
+        return r
+)";
+  Session session(compile(parse(kModule)).load(), {.threads = 1});
+  Tensor x = Tensor::empty({3}, kFloat32), n = Tensor::empty({}, kInt64);
+  std::fill_n(x.data<float>(), 3, 1.5f);
+  for (int64_t count : {0, 1, 5, 20}) {
+    n.data<int64_t>()[0] = count;
+    CHECK(session.run({x, n})[0].data<float>()[2] == std::ldexp(1.5f, static_cast<int>(count)));
+  }
+  n.data<int64_t>()[0] = 1000;
+  CHECK(error_of(session, {x, n}).find("deep, the limit is 512") != std::string::npos);
+}
+
+TEST_CASE("a local function that calls itself is refused, where it stands", "[modules]") {
+  constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @R.function
+    def main(x: R.Tensor((4,), "float32"), c: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+        @R.function
+        def f(y: R.Tensor((4,), "float32"), d: R.Tensor((), "bool")) -> R.Tensor((4,), "float32"):
+            if d:
+                r = f(y, d)
+            else:
+                r = R.add(y, x)
+            return r
+        z = f(x, c)
+        return z
+)";
+  try {
+    compile(parse(kModule));
+    FAIL("compiled");
+  } catch (const CompileError& error) {
+    CHECK(error.kind() == ErrorKind::kUnsupported);
+    CHECK(std::string(error.what()).find("given.py:6") != std::string::npos);
+    CHECK(std::string(error.what()).find("define it beside 'main'") != std::string::npos);
+  }
+}
+
+// Lanes under a mask that the loops around know, read and written.
+TEST_CASE("masked vector loads and stores in loops of int32", "[modules]") {
+  constexpr const char* kModule = R"(
+@I.ir_module
+class Module:
+    @T.prim_func
+    def copy(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            B[i] = T.float32(-1)
+        for i in range(16):
+            B.vstore([T.Ramp(i * 4, 1, 4)], A.vload([T.Ramp(i * 4, 1, 4)], predicate=T.Broadcast(i < 11, 4)), predicate=T.Broadcast(i < 11, 4))
+
+    @R.function
+    def main(x: R.Tensor((64,), "float32")) -> R.Tensor((64,), "float32"):
+        y = R.call_tir(Module.copy, (x,), out_sinfo=R.Tensor((64,), "float32"))
+        return y
+)";
+  Session session(compile(parse(kModule)).load(), {.threads = 1});
+  std::mt19937_64 random(3);
+  Tensor x = random_tensor({64}, random), y = session.run({x})[0];
+  for (int i = 0; i < 64; ++i) REQUIRE(y.data<float>()[i] == (i < 44 ? x.data<float>()[i] : -1));
 }
