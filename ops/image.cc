@@ -89,6 +89,12 @@ Type infer_resize(const OpCall& op) {
   for (double scale : attrs.scales) {
     if (!(scale > 0)) op.fail("scale {} is not positive", scale);
   }
+  for (size_t i = 2; i < op.size(); ++i) {
+    const char* what = i == 2 ? "scales" : "roi";
+    if (op.rank(i) != 1) op.fail("{} has rank {}, expected 1", what, op.rank(i));
+    op.require_equal(op.shape(i)[0], int_imm(static_cast<int64_t>(i == 2 ? rank : 2 * rank)),
+                     fmt::format("length of {} and rank of the data", what));
+  }
   if (!one_of(attrs.method, {"nearest", "linear", "cubic"})) op.unsupported("method '{}'", attrs.method);
   const std::string& mode = attrs.coordinate_transformation_mode;
   if (!one_of(mode, {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric", "align_corners", "asymmetric",

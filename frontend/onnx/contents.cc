@@ -260,7 +260,7 @@ Folded fold_with(Node& node, const std::vector<const Contents*>& in) {
   if (op == "Concat") return fold_concat(node, in);
   if (is({"ReduceProd", "ReduceSum", "ReduceMax", "ReduceMin"})) return fold_reduce(node, op, x);
   if (op == "Range") {
-    auto a = as_int(x.elements.at(0)), b = as_int(in[1]->elements.at(0)), s = as_int(in[2]->elements.at(0));
+    auto a = x.only_int(), b = in[1]->only_int(), s = in[2]->only_int();
     if (!a || !b || !s || *s == 0 || !dtype_of(x.elements[0]).is_int()) return std::nullopt;
     double count = std::ceil((static_cast<double>(*b) - static_cast<double>(*a)) / static_cast<double>(*s));
     if (count > static_cast<double>(kMostElements)) return std::nullopt;

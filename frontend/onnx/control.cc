@@ -60,7 +60,7 @@ Outputs if_node(Node& n) {
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
   std::optional<int64_t> known;
-  if (const Contents* contents = n.contents(0)) known = as_int(contents->elements.at(0));
+  if (const Contents* contents = n.contents(0)) known = contents->only_int();
   if (known) return n.graph().inline_graph(*known ? then_graph : else_graph, {});
   Expr condition = n.reshape(n.tensor(0), {});
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
@@ -94,13 +94,14 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
 Outputs loop_node(Node& n) {
   const onnx::GraphProto& body = n.attr_graph("body");
   auto flag = [](const Value& value) -> std::optional<int64_t> {
-    return value->contents ? as_int(value->contents->elements.at(0)) : std::nullopt;
+    return value->contents ? value->contents->only_int() : std::nullopt;
   };
   std::optional<int64_t> trips;
   if (n.has(0)) {
     auto known = n.constant_ints(0);
     if (!known) n.unsupported("a trip count that is known at run time only");
-    trips = known->at(0);
+    if (known->size() != 1) n.fail("the trip count has {} elements, expected 1", known->size());
+    trips = (*known)[0];
   }
   std::optional<int64_t> go = n.has(1) ? flag(n.value(1)) : 1;
   size_t carried = n.inputs() > 2 ? n.inputs() - 2 : 0;

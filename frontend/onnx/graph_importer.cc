@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "support/checked_math.h"
+#include "support/guard.h"
 
 namespace relaxc::onnx_import {
 
@@ -348,7 +349,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       if (auto folded = fold_contents(view)) {
         outputs = {view.of(std::move(*folded))};
       } else {
-        outputs = row->convert(view);
+        outputs = guarded([&] { return to_string(span); }, [&] { return row->convert(view); });
       }
       view.check_all_attributes_known();
       bind_outputs(node, outputs, span);

@@ -32,4 +32,12 @@ IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOp
 IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
                            const ImportOptions& options = {});
 
+// An operator that can be imported; the domain is empty for ONNX's own.
+struct OnnxOperator {
+  std::string domain, name;
+  int least_inputs, most_inputs;
+};
+// All of them, by domain and name; of several opsets the latest form.
+std::vector<OnnxOperator> onnx_operators();
+
 }  // namespace relaxc

@@ -127,8 +127,9 @@ Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
 }
 
 Expr with_bias(Node& n, const Expr& x, const Expr& bias) {
-  std::vector<Expr> shape = {n.shape_of(bias).at(0)};
   if (n.shape_of(bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(bias).size());
+  std::vector<Expr> shape = {n.shape_of(bias)[0]};
+  n.require_equal(shape[0], n.shape_of(x)[1], "length of the bias and output channels");
   for (size_t d = 2; d < n.shape_of(x).size(); ++d) shape.push_back(int_imm(1));
   return n.add(x, n.reshape(bias, shape));
 }
@@ -341,24 +342,64 @@ Outputs batch_norm(Node& n) {
   return outputs;
 }
 
-// Normalized over the axes from `axis` on; also the mean and 1 / standard deviation when they are asked for.
+// What the normalizations over the axes from `axis` on share.
+struct Normalized {
+  Ints axes;
+  std::vector<Expr> dims;
+};
+Normalized read_normalized(Node& n) {
+  int64_t rank = n.rank(0);
+  n.ignore({"stash_type"});
+  Normalized result;
+  for (int64_t d = n.axis(n.attr_int("axis", -1), rank); d < rank; ++d) {
+    result.axes.push_back(d);
+    result.dims.push_back(n.shape(0)[static_cast<size_t>(d)]);
+  }
+  return result;
+}
+// Scale and bias are "unidirectionally broadcastable" to x: input i over the normalized dims, or nothing when it varies
+// along the dims before them.
+std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& over) {
+  Expr value = n.tensor(i);
+  std::vector<Expr> dims = n.shape(i);
+  if (dims.size() > n.shape(0).size())
+    n.fail("input {} has rank {}; expected at most {}, the rank of the data", i, dims.size(), n.rank(0));
+  if (dims.size() > over.dims.size()) {
+    auto begin = dims.end() - static_cast<int64_t>(over.dims.size());
+    if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
+    value = n.reshape(value, {begin, dims.end()});
+  }
+  return n.broadcast_to(value, over.dims);
+}
+Expr filled(Node& n, double value, size_t like, const Normalized& over) {
+  return n.broadcast_to(n.scalar(value, n.dtype(like)), over.dims);
+}
+// x * input i, or x + input i, of x's shape.
+Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
+  Expr result = n.binary(op, x, n.tensor(i));
+  const std::vector<Expr>&to = n.shape_of(result), &from = n.shape_of(x);
+  for (size_t d = 0; d < to.size(); ++d) n.require_equal(to[d], from[d], "dims after scale and bias and before");
+  return result;
+}
+
+// Also the mean and 1 / standard deviation when they are asked for.
 Outputs layer_norm(Node& n) {
   Expr x = n.tensor(0);
-  int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", -1), rank);
+  Normalized over = read_normalized(n);
+  const Ints& axes = over.axes;
   double epsilon = n.attr_float("epsilon", 1e-5);
-  n.ignore({"stash_type"});
-  Ints axes;
-  std::vector<Expr> normalized;
-  for (int64_t d = axis; d < rank; ++d) {
-    axes.push_back(d);
-    normalized.push_back(n.shape(0)[static_cast<size_t>(d)]);
-  }
-  Expr scale = n.broadcast_to(n.tensor(1), normalized);
-  Expr bias = n.has(2) ? n.broadcast_to(n.tensor(2), normalized) : n.broadcast_to(n.scalar(0, n.dtype(1)), normalized);
   Attrs attrs;
   attrs.set("axes", axes);
   attrs.set("epsilon", epsilon);
-  Outputs outputs = {n.of(n.op("nn.layer_norm", {x, scale, bias}, attrs))};
+  auto scale = over_normalized(n, 1, over);
+  auto bias = n.has(2) ? over_normalized(n, 2, over) : filled(n, 0, 1, over);
+  Expr result = scale && bias ? n.op("nn.layer_norm", {x, *scale, *bias}, attrs)
+                              : n.op("nn.layer_norm", {x, filled(n, 1, 1, over), filled(n, 0, 1, over)}, attrs);
+  if (!scale || !bias) {
+    result = broadcast_into(n, "multiply", result, 1);
+    if (n.has(2)) result = broadcast_into(n, "add", result, 2);
+  }
+  Outputs outputs = {n.of(result)};
   if (n.wants(1) || n.wants(2)) {
     Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, axes, true);
     Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), axes, true);
@@ -369,18 +410,13 @@ Outputs layer_norm(Node& n) {
 }
 Outputs rms_norm(Node& n) {
   Expr x = n.tensor(0);
-  int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", -1), rank);
-  n.ignore({"stash_type"});
-  Ints axes;
-  std::vector<Expr> normalized;
-  for (int64_t d = axis; d < rank; ++d) {
-    axes.push_back(d);
-    normalized.push_back(n.shape(0)[static_cast<size_t>(d)]);
-  }
+  Normalized over = read_normalized(n);
   Attrs attrs;
-  attrs.set("axes", axes);
+  attrs.set("axes", over.axes);
   attrs.set("epsilon", n.attr_float("epsilon", 1e-5));
-  return {n.of(n.op("nn.rms_norm", {x, n.broadcast_to(n.tensor(1), normalized)}, attrs))};
+  if (auto scale = over_normalized(n, 1, over)) return {n.of(n.op("nn.rms_norm", {x, *scale}, attrs))};
+  Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, over)}, attrs);
+  return {n.of(broadcast_into(n, "multiply", plain, 1))};
 }
 Outputs instance_norm(Node& n) {
   n.ignore({"consumed_inputs"});
@@ -398,7 +434,7 @@ Outputs group_norm(Node& n) {
   int64_t groups = n.required_int("num_groups");
   n.ignore({"stash_type"});
   if (groups < 1) n.fail("num_groups is {}", groups);
-  const Expr channels = n.shape(0)[1];
+  const Expr channels = n.dim(0, 1);
   if (n.opset() < 21) {  // a scale per group
     Expr size = n.simplify(floor_div(channels, groups));
     auto widen = [&](const Expr& v) {
@@ -514,7 +550,7 @@ Outputs dropout(Node& n) {
     auto known = n.constant(2);
     auto ratio = n.has(1) ? n.constant(1) : std::nullopt;
     bool no_drop = ratio && ratio->size() == 1 && ratio->as_double(0) == 0;
-    training = !no_drop && (!known || known->as_int(0) != 0);
+    training = !no_drop && (!known || known->size() != 1 || known->as_int(0) != 0);
   }
   if (training) n.unsupported("training_mode; export the model for inference");
   Expr x = n.tensor(0);

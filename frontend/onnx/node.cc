@@ -300,6 +300,7 @@ Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
 }
 Expr Node::clip(const Expr& x, double low, double high) {
   DType dtype = dtype_of_tensor(x);
+  if (!dtype.is_float()) fail("expected floats, got {}", to_string(dtype));
   return op("clip", {x, float_imm(low, dtype), float_imm(high, dtype)});
 }
 Expr Node::cast(const Expr& x, DType dtype) {

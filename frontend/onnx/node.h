@@ -41,6 +41,9 @@ class Node {
   Type type_of(const Value& value) const;
   std::vector<Expr> shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
+  // A dim of an input, whose rank is the model's word: an error when it has fewer.
+  Expr dim(size_t i, size_t d) const { return dim_of(i, d, shape(i)); }
+  Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
   // Elements known without running: symbolic or constant integers.
   const Contents* contents(size_t i) const;
@@ -114,6 +117,10 @@ class Node {
   const onnx::NodeProto& proto() const { return proto_; }
 
  private:
+  Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
+    if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
+    return dims[d];
+  }
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;
   int64_t opset_;

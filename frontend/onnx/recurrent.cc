@@ -25,7 +25,7 @@ class Recurrent {
       n.unsupported("a sequence of symbolic length or more than {} steps; make it constant with --dim", kMostSteps);
     steps_ = *steps;
     batch_ = n.shape_of(x_)[1];
-    auto hidden = as_int(n.shape(2).back());
+    auto hidden = as_int(n.last_dim(2));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
     hidden_ = n.attr_int("hidden_size", *hidden);
     if (hidden_ != *hidden) n.fail("hidden_size is {}, but the weights have {}", hidden_, *hidden);

@@ -63,6 +63,9 @@ Outputs range(Node& n) {
     if (is_int(step, 0)) n.fail("the step is 0");
     return {n.of(n.op("arange", {start, end, step}, attrs))};
   }
+  for (size_t i = 0; i < 3; ++i) {
+    for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
+  }
   // The count of floats: ceil((end - start) / step), never below 0.
   Expr start = n.tensor(0), step = n.tensor(2);
   auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
@@ -84,7 +87,7 @@ Outputs range(Node& n) {
 Outputs eye_like(Node& n) {
   Attrs attrs;
   attrs.set("dtype", n.attr_dtype("dtype", n.dtype(0)));
-  return {n.of(n.op("eye", {n.shape(0).at(0), n.shape(0).at(1), int_imm(n.attr_int("k", 0))}, attrs))};
+  return {n.of(n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs))};
 }
 
 // a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N); N is size, or size - 1 for a symmetric window.

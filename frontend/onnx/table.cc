@@ -1,19 +1,31 @@
 // All converters, and the one that applies to a node.
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
+#include "frontend/onnx/import.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
 
+namespace {
+
+std::vector<ConverterRow> all_rows() {
+  std::vector<ConverterRow> rows;
+  for (auto* group :
+       {math_converters, tensor_converters, index_converters, shape_converters, nn_converters, reduction_converters,
+        loss_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
+    for (const ConverterRow& row : group()) rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset) {
   static const auto kTable = [] {
     std::unordered_map<std::string, std::vector<ConverterRow>> table;
-    for (auto* group :
-         {math_converters, tensor_converters, index_converters, shape_converters, nn_converters, reduction_converters,
-          loss_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
-      for (const ConverterRow& row : group()) table[std::string(row.domain) + "." + row.op_type].push_back(row);
-    }
+    for (const ConverterRow& row : all_rows()) table[std::string(row.domain) + "." + row.op_type].push_back(row);
     return table;
   }();
   auto it = kTable.find(domain + "." + op_type);
@@ -144,3 +156,18 @@ bool is_known_attribute(const std::string& name) {
 }
 
 }  // namespace relaxc::onnx_import
+
+namespace relaxc {
+
+std::vector<OnnxOperator> onnx_operators() {
+  std::map<std::pair<std::string, std::string>, onnx_import::ConverterRow> latest;
+  for (const onnx_import::ConverterRow& row : onnx_import::all_rows()) {
+    auto [entry, is_new] = latest.try_emplace({row.domain, row.op_type}, row);
+    if (!is_new && row.since > entry->second.since) entry->second = row;
+  }
+  std::vector<OnnxOperator> result;
+  for (const auto& [name, row] : latest) result.push_back({name.first, name.second, row.least_inputs, row.most_inputs});
+  return result;
+}
+
+}  // namespace relaxc

@@ -21,6 +21,8 @@ struct Contents {
     if (!table.empty() || scalar) return table;
     return {static_cast<int64_t>(elements.size())};
   }
+  // The constant integer of one element; how many elements there are is the model's word.
+  std::optional<int64_t> only_int() const { return elements.size() == 1 ? as_int(elements[0]) : std::nullopt; }
 };
 
 struct ValueData;

@@ -2,6 +2,7 @@
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -187,6 +188,20 @@ TEST_CASE("ONNX's own test models import", "[frontend]") {
     }
     INFO(suite);
     CHECK(imported >= wanted);
+  }
+}
+
+// The outputs are the differences between normalizations and what ONNX defines them to be.
+TEST_CASE("scale and bias of a normalization broadcast to the data", "[frontend]") {
+  Program program = compile_file(model("norm_scales")).load();
+  Tensor x = Tensor::empty({2, 3, 4}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.data<float>()[i] = static_cast<float>((i * 7) % 11) - 4;
+  std::vector<Tensor> differences = Session(program, {.threads = 1}).run({x});
+  REQUIRE(differences.size() == 14);
+  for (size_t k = 0; k < differences.size(); ++k) {
+    INFO(program.outputs()[k].name);
+    REQUIRE(differences[k].shape() == x.shape());
+    for (int64_t i = 0; i < x.size(); ++i) REQUIRE(std::abs(differences[k].data<float>()[i]) < 1e-5f);
   }
 }
 

@@ -201,6 +201,35 @@ def missing_attr():
 
 
 @model_file
+def conv_scalar_bias():
+    return model(
+        [node("Conv", "x w b", "y")], [floats("w", 4, 2, 3, 3), floats("b")],
+        inputs=[value("x", (1, 2, 8, 8))], outputs=[value("y", (1, 4, 6, 6))],
+    )
+
+
+@model_file
+def conv_wide_bias():
+    return model(
+        [node("Conv", "x w b", "y")], [floats("w", 1, 2, 3, 3), floats("b", 7)],
+        inputs=[value("x", (1, 2, 8, 8))], outputs=[value("y", (1, 1, 6, 6))],
+    )
+
+
+@model_file
+def norm_scale_of_other_rank():
+    return model([node("LayerNormalization", "x s", "y")], [floats("s", 1, 1, 3)], opset=17)
+
+
+@model_file
+def group_norm_without_channels():
+    return model(
+        [node("GroupNormalization", "x s s", "y", num_groups=1)], [floats("s", 1)],
+        inputs=[value("x", (3,))], outputs=[value("y", (3,))], opset=18,
+    )
+
+
+@model_file
 def bad_axis():
     return model([node("Concat", "x x", "y", axis=7)], outputs=[value("y", (4, 3))])
 
