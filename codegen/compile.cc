@@ -12,6 +12,7 @@
 #include "frontend/onnx/import.h"
 #include "ir/text/parser.h"
 #include "ops/ops.h"
+#include "support/guard.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
 
@@ -69,10 +70,13 @@ IRModule read_module(const std::string& path, const CompileSettings& settings) {
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
-  if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
-  ImportOptions options;
-  options.dims = settings.dims;
-  return import_onnx(path, op_table(), options);
+  return guarded([&] { return fmt::format("reading '{}'", path); },
+                 [&] {
+                   if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
+                   ImportOptions options;
+                   options.dims = settings.dims;
+                   return import_onnx(path, op_table(), options);
+                 });
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -107,9 +111,12 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   const Pass* check = find_pass("check_dims");
   if (std::find(passes.begin(), passes.end(), check) == passes.end()) passes.insert(passes.begin(), check);
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
-  result.executable_ = codegen::lower_to_bytecode(result.lowered_);
-  result.objects_ = codegen::compile_kernels(result.kernels(), result.target_,
-                                             {.jobs = job_count(settings), .opt_level = settings.opt_level});
+  guarded([] { return "code generation"; },
+          [&] {
+            result.executable_ = codegen::lower_to_bytecode(result.lowered_);
+            result.objects_ = codegen::compile_kernels(result.kernels(), result.target_,
+                                                       {.jobs = job_count(settings), .opt_level = settings.opt_level});
+          });
   return result;
 }
 
@@ -120,8 +127,11 @@ Program CompiledModule::load(LoadOptions options) const {
 }
 
 void CompiledModule::write(const std::string& path) const {
-  std::vector<char> elf = codegen::link_shared_object(objects_);
-  vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_);
+  guarded([&] { return fmt::format("writing '{}'", path); },
+          [&] {
+            std::vector<char> elf = codegen::link_shared_object(objects_);
+            vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_);
+          });
 }
 
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {

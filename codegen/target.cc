@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/Triple.h>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "codegen/llvm_init.h"
+#include "support/check.h"
 #include "support/diagnostic.h"
 
 namespace relaxc::codegen {
@@ -93,6 +95,11 @@ Target complete(Target target, std::string_view text) {
   return target;
 }
 
+// What LLVM cannot translate would otherwise end the process, and with it the host's.
+[[noreturn]] void on_llvm_failure(void*, const char* reason, bool) {
+  throw InternalError(fmt::format("internal error: LLVM: {}", reason));
+}
+
 }  // namespace
 
 void initialize_llvm() {
@@ -103,6 +110,7 @@ void initialize_llvm() {
     llvm::InitializeAllTargetMCs();
     llvm::InitializeAllAsmParsers();
     llvm::InitializeAllAsmPrinters();
+    llvm::install_fatal_error_handler(on_llvm_failure);
   });
 }
 

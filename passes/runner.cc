@@ -9,6 +9,7 @@
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
+#include "support/guard.h"
 
 namespace relaxc {
 
@@ -60,10 +61,10 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
     IRModule before = module;
     auto start = std::chrono::steady_clock::now();
     try {
-      module = pass->run(std::move(module), context);
+      module = guarded([&] { return fmt::format("pass '{}'", pass->name); },
+                       [&] { return pass->run(std::move(module), context); });
     } catch (const InternalError& error) {
-      throw InternalError(
-          fmt::format("{}\n  in pass '{}'\n  {}", error.what(), pass->name, write_reproducer(options, before, *pass)));
+      throw InternalError(fmt::format("{}\n  {}", error.what(), write_reproducer(options, before, *pass)));
     }
     times.emplace_back(pass,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "support/diagnostic.h"
+#include "support/guard.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/interpreter.h"
@@ -61,7 +62,8 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
 }  // namespace
 
 Program Program::load(const std::string& path, LoadOptions options) {
-  vm::Artifact artifact = vm::load_artifact(path, {options.verify_hash});
+  vm::Artifact artifact = guarded([&] { return fmt::format("loading '{}'", path); },
+                                  [&] { return vm::load_artifact(path, {options.verify_hash}); });
   auto origin = std::make_shared<Origin>();
   origin->file = path;
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
@@ -162,13 +164,19 @@ void copy_constants(const vm::Executable& executable, std::vector<Tensor>& resul
   }
 }
 
+vm::Value run_function(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
+                       std::span<const vm::Value> inputs, std::span<const Tensor* const> outputs) {
+  return guarded([&] { return fmt::format("a run of '{}'", name); },
+                 [&] { return interpreter.run(*executable.find_function(name), inputs, outputs); });
+}
+
 }  // namespace
 
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
   const vm::Executable& executable = program_.executable();
   std::vector<vm::Value> values = check_inputs(find_function(executable, function), inputs);
   std::vector<Tensor> results;
-  flatten(interpreter_->run(*executable.find_function(function), values, {}), results);
+  flatten(run_function(*interpreter_, executable, function, values, {}), results);
   copy_constants(executable, results);
   return results;
 }
@@ -186,7 +194,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
     bound.push_back(overlaps_input ? nullptr : &outputs[i]);
   }
   std::vector<Tensor> results;
-  flatten(interpreter_->run(*executable.find_function(function), values, bound), results);
+  flatten(run_function(*interpreter_, executable, function, values, bound), results);
   if (results.size() != outputs.size()) {
     throw_runtime_error("function '{}' has {} results, got {} output tensors", function, results.size(),
                         outputs.size());
@@ -220,7 +228,7 @@ vm::Value Session::run_values(std::span<const vm::Value> inputs, std::string_vie
   for (size_t i = 0; i < std::min(inputs.size(), callee.inputs.size()); ++i) {
     if (const Tensor* tensor = inputs[i].get_if<Tensor>()) check_input(*tensor, callee.inputs[i]);
   }
-  return interpreter_->run(*executable.find_function(function), inputs, {});
+  return run_function(*interpreter_, executable, function, inputs, {});
 }
 
 void Session::set_profiler(vm::Profiler* profiler) { interpreter_->set_profiler(profiler); }

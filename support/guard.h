@@ -1,0 +1,24 @@
+// The boundary of a piece of work that has a name for the user: a pass, a node of a model, a call of the C++ API.
+#pragma once
+#include <string>
+#include <utility>
+
+namespace relaxc {
+
+// To be called in a `catch (...)`. An InternalError gets another line, "in <where>". Any other exception of the C++
+// library (a bad index, a bad optional, a failed system call that nobody looked at) is a bug of relaxc, and its own
+// text says nothing to a user: it becomes an InternalError. Errors of the user's input, those of a run and
+// std::bad_alloc (memory is short) are thrown on as they are.
+[[noreturn]] void throw_on(const std::string& where);
+
+// guarded([&] { return "pass 'fuse'"; }, work): the result of work(); its exceptions as above.
+template <class Where, class Work>
+decltype(auto) guarded(const Where& where, Work&& work) {
+  try {
+    return std::forward<Work>(work)();
+  } catch (...) {
+    throw_on(where());
+  }
+}
+
+}  // namespace relaxc
