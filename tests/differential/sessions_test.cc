@@ -12,7 +12,7 @@ namespace relaxc::test {
 namespace {
 
 CompiledModule compile_graph(const std::function<Expr(Graph&)>& build) {
-  Graph graph(std::nullopt, 1);
+  Graph graph({}, 1);
   return compile(graph.finish(build(graph)));
 }
 Tensor filled(std::vector<int64_t> shape, float value) {
@@ -41,7 +41,7 @@ Expr chain(Graph& g, Expr x, int length) {
 }
 // Of the passes, in processor time; only its growth means something.
 double seconds_of_passes(const std::function<Expr(Graph&)>& build) {
-  Graph graph(std::nullopt, 1);
+  Graph graph({}, 1);
   IRModule module = graph.finish(build(graph));
   std::clock_t start = std::clock();
   run_pipeline(module);

@@ -43,6 +43,12 @@ std::string lower_stepwise(PrimFuncRef function, int& lowered) {
   return "";
 }
 
+PrimFuncRef scheduled(const PrimFuncRef& function) {
+  CompileSettings settings;
+  settings.passes = "schedule";
+  return run_pipeline(IRModule{{{"main", function}}, {}, {}}, settings).prim_func("main");
+}
+
 }  // namespace
 
 TEST_CASE("each lowering step leaves a valid program", "[lower]") {
@@ -58,9 +64,12 @@ TEST_CASE("each lowering step leaves a valid program", "[lower]") {
       FAIL_CHECK("seed " << seed << ", " << name << ": " << problem);
     }
   }
-  for (const TestProgram& program : schedule_programs()) {
-    INFO(program.name);
-    CHECK(lower_stepwise(program.function, lowered) == "");
+  for (const auto& programs : {schedule_programs(), empty_programs()}) {
+    for (const TestProgram& program : programs) {
+      INFO(program.name);
+      CHECK(lower_stepwise(program.function, lowered) == "");
+      CHECK(lower_stepwise(scheduled(program.function), lowered) == "");
+    }
   }
   CHECK(lowered > 100);
 }

@@ -214,7 +214,7 @@ class Module:
     FAIL("compiled");
   } catch (const CompileError& error) {
     CHECK(error.kind() == ErrorKind::kUnsupported);
-    CHECK(std::string(error.what()).find("given.py:6") != std::string::npos);
+    CHECK(std::string(error.what()).find("given.py:7") != std::string::npos);
     CHECK(std::string(error.what()).find("define it beside 'main'") != std::string::npos);
   }
 }

@@ -88,7 +88,7 @@ constexpr double kErrorBound = 4e-6;
 void check(const Problem& p, const std::vector<Image>& images, const std::string& target, bool interpret = true) {
   INFO(p.channels << " channels, " << p.filters << " filters, " << p.dims << ", " << target);
   Tensor weight = random({p.filters, p.channels, 3, 3}, 1), bias = random({p.filters}, 2);
-  Graph graph(std::nullopt, 1);
+  Graph graph({}, 1);
   IRModule module = graph.finish(build(graph, p, weight, bias));
   CompileSettings settings;
   settings.target = target;
@@ -148,7 +148,7 @@ TEST_CASE("winograd: the error of many channels", "[passes]") {
 
 TEST_CASE("winograd: where it is used", "[passes]") {
   auto is_used = [&](int64_t channels, const std::string& image, int64_t stride, const CompileSettings& settings) {
-    Graph g(std::nullopt, 1);
+    Graph g({}, 1);
     Expr x = g.input(fmt::format("n,{},{}", channels, image));
     Tensor weight = random({channels, channels, 3, 3}, 1);
     IRModule module = g.finish(g.op("nn.conv2d", {x, constant(weight)}, {{"padding", 1}, {"strides", stride}}));

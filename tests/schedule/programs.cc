@@ -361,6 +361,12 @@ const ProgramRow kRows[] = {
      }},
 };
 
+std::vector<ProgramRow> all_rows() {
+  std::vector<ProgramRow> rows(std::begin(kRows), std::end(kRows));
+  rows.insert(rows.end(), operator_programs().begin(), operator_programs().end());
+  return rows;
+}
+
 std::vector<std::map<std::string, int64_t>> some_sizes(const std::vector<std::string>& dims) {
   if (dims.empty()) return {{}};
   std::vector<std::map<std::string, int64_t>> sizes(3);
@@ -388,27 +394,35 @@ bool has_negative_dims(const PrimFuncRef& program) {
 
 }  // namespace
 
+std::vector<TestProgram> empty_programs() {
+  std::vector<TestProgram> result;
+  for (const ProgramRow& row : all_rows()) {
+    Dims variables{true};
+    row.build(variables);
+    for (const auto& [empty, var] : variables.vars) {
+      Dims mixed{true, empty};
+      PrimFuncRef program = row.build(mixed);
+      std::vector<std::string> others;
+      for (const auto& [name, other] : mixed.vars) others.push_back(name);
+      if (!has_negative_dims(program))
+        result.push_back({fmt::format("{}_empty_{}", row.name, empty), program, some_sizes(others)});
+    }
+  }
+  return result;
+}
+
 std::vector<TestProgram> schedule_programs() {
   std::vector<TestProgram> result;
   auto add_symbolic = [&](const std::string& name, const PrimFuncRef& program, const std::vector<std::string>& dims) {
     if (!dims.empty()) result.push_back({name + "_symbolic", program, some_sizes(dims)});
   };
-  std::vector<ProgramRow> rows(std::begin(kRows), std::end(kRows));
-  rows.insert(rows.end(), operator_programs().begin(), operator_programs().end());
-  for (const ProgramRow& row : rows) {
+  for (const ProgramRow& row : all_rows()) {
     Dims numbers{false}, variables{true};
     result.push_back({row.name, row.build(numbers), {{}}});
     PrimFuncRef symbolic = row.build(variables);
     std::vector<std::string> dims;
     for (const auto& [name, var] : variables.vars) dims.push_back(name);
     add_symbolic(row.name, symbolic, dims);
-    if (dims.empty()) continue;
-    // One dim that is known to be 0, beside others that are not known.
-    auto empty = dims.begin() + static_cast<int64_t>(result.size() % dims.size());
-    Dims mixed{true, *empty};
-    PrimFuncRef program = row.build(mixed);
-    dims.erase(empty);
-    if (!has_negative_dims(program)) result.push_back({row.name + std::string("_empty"), program, some_sizes(dims)});
   }
   for (const auto& [name, function] : written_programs().functions) {
     PrimFuncRef symbolic = cast<PrimFunc>(function);

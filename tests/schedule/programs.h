@@ -16,6 +16,8 @@ struct TestProgram {
   std::vector<std::map<std::string, int64_t>> sizes;
 };
 std::vector<TestProgram> schedule_programs();
+// The same with one dim that is known to be 0 beside variables, for each dim.
+std::vector<TestProgram> empty_programs();
 
 // The dims of a program: numbers, or variables; one of them may be 0.
 struct Dims {
