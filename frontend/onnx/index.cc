@@ -86,6 +86,7 @@ Outputs nonzero(Node& n) {
   return {n.of(positions(n, x))};
 }
 Outputs compress(Node& n) {
+  if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);
   int64_t axis = 0;
   if (n.has_attr("axis")) {
