@@ -76,10 +76,15 @@ PrimFuncRef IRModule::prim_func(std::string_view name, const Span& asked_at) con
 
 std::string IRModule::fresh_name(std::string wish) const {
   if (!find(wish)) return wish;
-  for (int i = 1;; ++i) {
-    std::string name = fmt::format("{}_{}", wish, i);
-    if (!find(name)) return name;
+  auto numbered = [&](int64_t i) { return fmt::format("{}_{}", wish, i); };
+  // A search in steps that double, then by halves: thousands of calls with one wish stay cheap.
+  int64_t taken = 0, free = 1;
+  for (; find(numbered(free)); free *= 2) taken = free;
+  while (free - taken > 1) {
+    int64_t middle = taken + (free - taken) / 2;
+    (find(numbered(middle)) ? taken : free) = middle;
   }
+  return numbered(free);
 }
 
 std::vector<Buffer> buffer_params(const PrimFuncRef& function) {

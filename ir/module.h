@@ -64,7 +64,8 @@ struct IRModule {
   // The function under `name`, or a CompileError that lists what there is.
   FunctionRef graph_function(std::string_view name) const;
   PrimFuncRef prim_func(std::string_view name, const Span& asked_at = {}) const;
-  // `wish`, or `wish` with the lowest free number: "fused_add", "fused_add_1", ...
+  // `wish`, or `wish` with a free number: "fused_add", "fused_add_1", ... It is the lowest free one when the numbers in
+  // use have no gaps.
   std::string fresh_name(std::string wish) const;
 };
 

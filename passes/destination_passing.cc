@@ -18,20 +18,20 @@ class DestinationPasser {
     for (const BindingBlock& block : node->blocks) {
       for (const Binding& binding : block.bindings) visit(binding, bindings);
     }
-    return seq_expr({{false, std::move(bindings), {}}}, substitute(node->body, replaced_), seq.span());
+    return seq_expr({{false, std::move(bindings), {}}}, replaced_(node->body), seq.span());
   }
 
  private:
   void visit(const Binding& original, std::vector<Binding>& out) {
     Binding binding = original;
     if (const If* branch = original.value.as<If>()) {
-      binding.value = make(
-          If{substitute(branch->condition, replaced_), sequence(branch->then_branch), sequence(branch->else_branch)},
-          original.value.type(), original.value.span());
+      binding.value =
+          make(If{replaced_(branch->condition), sequence(branch->then_branch), sequence(branch->else_branch)},
+               original.value.type(), original.value.span());
       out.push_back(std::move(binding));
       return;
     }
-    binding.value = substitute(original.value, replaced_);
+    binding.value = replaced_(original.value);
     std::optional<CallTir> call_tir = match_call_tir(binding.value);
     if (as_call(binding.value, "relax.call_tir_inplace"))
       fail_unsupported(binding.value.span() ? binding.value.span() : original.var.span(),
@@ -77,11 +77,11 @@ class DestinationPasser {
     }
     Expr kernel_call = call(call_tir->callee, std::move(args), {}, tuple_type({}), span);
     out.push_back({kernel_call, std::nullopt, make_var("_", tuple_type({}), span)});
-    replaced_.insert_or_assign(original.var.get(), call_tir->outputs.size() == 1 ? results[0] : tuple(results));
+    replaced_.add(original.var, call_tir->outputs.size() == 1 ? results[0] : tuple(results));
   }
 
   const IRModule& module_;
-  VarMap replaced_;
+  Substitution replaced_;
 };
 
 }  // namespace

@@ -74,11 +74,10 @@ class BlockFuser {
     for (size_t i = nodes_.size(); i-- > 0;) join(i);
     std::vector<Binding> result;
     // A group is emitted where its last node stood: everything that it needs is there, and nothing before uses it.
-    std::unordered_map<const NodeHeader*, size_t> node_of;
-    for (size_t i = 0; i < nodes_.size(); ++i) node_of.emplace(nodes_[i].binding.var.get(), i);
+    for (size_t i = 0; i < nodes_.size(); ++i) members_[nodes_[i].group].push_back(i);
     for (const Binding& binding : bindings) {
-      auto it = node_of.find(binding.var.get());
-      if (it == node_of.end()) {
+      auto it = node_of_.find(binding.var.get());
+      if (it == node_of_.end()) {
         result.push_back(binding);
       } else if (nodes_[it->second].group == it->second) {
         result.push_back(merge(it->second));
@@ -108,6 +107,7 @@ class BlockFuser {
       }
       note_use(binding.value, nodes_.size());
       PrimFuncRef program = promote_indices(cast<PrimFunc>(*function));  // merge() puts int64 dims of the graph into it
+      node_of_.emplace(binding.var.get(), nodes_.size());
       nodes_.push_back({binding, *call, program, classify(program), nodes_.size()});
     }
   }
@@ -141,10 +141,10 @@ class BlockFuser {
   // The node is, or is elementwise on, the sole use of a reduction or contraction: it belongs into that one's epilogue.
   bool finishes_heavy(const Node& node) {
     for (const Expr& tensor : node.call.tensors) {
-      auto source =
-          std::find_if(nodes_.begin(), nodes_.end(), [&](const Node& n) { return same_node(n.binding.var, tensor); });
-      if (source == nodes_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
+      auto found = node_of_.find(tensor.get());
+      if (found == node_of_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
         continue;
+      const Node* source = &nodes_[found->second];
       if (!same_shape(tensor.type(), node.binding.var.type(), facts_)) continue;
       if (source->pattern == OpPattern::kAnchor || source->pattern == OpPattern::kReduction) return true;
       if (source->pattern <= OpPattern::kBroadcast && finishes_heavy(*source)) return true;
@@ -164,10 +164,7 @@ class BlockFuser {
   }
 
   Binding merge(size_t last) {
-    std::vector<size_t> members;
-    for (size_t i = 0; i <= last; ++i) {
-      if (nodes_[i].group == last) members.push_back(i);
-    }
+    const std::vector<size_t>& members = members_.at(last);
     const Node& result = nodes_[last];
     if (members.size() == 1) return result.binding;
     std::vector<VarRef> params;
@@ -228,6 +225,8 @@ class BlockFuser {
   const std::unordered_set<const NodeHeader*>& used_outside_;
   bool dataflow_;
   std::vector<Node> nodes_;
+  std::unordered_map<const NodeHeader*, size_t> node_of_;             // a binding's variable -> its node
+  std::unordered_map<size_t, std::vector<size_t>> members_;           // a group's last node -> all its nodes, in order
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // SIZE_MAX: not a call_tir of this block
   std::unordered_set<size_t> heavy_groups_;
   std::unordered_map<size_t, size_t> group_size_;

@@ -5,6 +5,14 @@ namespace relaxc {
 
 namespace {
 
+// Other than structural_hash alone it is different for values of different variables: in a chain of a thousand
+// additions no two are alike. For tables that are only searched: it depends on addresses.
+uint64_t value_hash(const Expr& value) {
+  uint64_t hash = structural_hash(value);
+  for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
+  return hash;
+}
+
 class Merger final : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;
@@ -16,7 +24,7 @@ class Merger final : public GraphRewriter {
     if (!row || !row->pure) return std::nullopt;
     // Two allocations are two places.
     if (row->name.starts_with("relax.builtin.") || row->name.starts_with("relax.memory.")) return std::nullopt;
-    uint64_t hash = structural_hash(binding.value);
+    uint64_t hash = value_hash(binding.value);
     for (const Binding& earlier : seen_.back()[hash]) {
       bool same = structural_equal(earlier.value, binding.value);
       if (same && structural_equal(earlier.var.type(), binding.var.type())) return earlier.var;

@@ -22,7 +22,7 @@ const std::vector<Pipeline>& pipeline_table() {
         "remove_dead_code"}},
       {"kernels",
        "operators to scheduled tensor programs",
-       {"spread_tuples", "legalize", "fuse", "remove_dead_code", "schedule", "merge_kernels"}},
+       {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
