@@ -152,16 +152,26 @@ PrimFuncRef lower(const OpCall& op) {
     std::map<Label, Expr> axis;
     for (size_t d = 0; d < equation.result.size(); ++d) axis.emplace(equation.result[d], i[d]);
     for (size_t d = 0; d < equation.summed.size(); ++d) axis.emplace(equation.summed[d], r[d]);
-    std::optional<Expr> result;
-    for (size_t k = 0; k < x.size(); ++k) {
+    auto element = [&](size_t k) {
       const std::vector<Expr>& shape = buffer_type(x[k]).shape;
       std::vector<Expr> indices;
       for (size_t d = 0; d < shape.size(); ++d)
         indices.push_back(is_int(shape[d], 1) ? int_imm(0) : axis.at(equation.operands[k][d]));
-      Expr element = cast_to(load(x[k], indices), dtype);
-      result = result ? binary(BinaryOp::kMul, *result, element) : element;
-    }
-    return *result;
+      return cast_to(load(x[k], indices), dtype);
+    };
+    // From left to right; thousands of factors in groups, nested no deeper than the logarithm of their number.
+    std::function<Expr(size_t, size_t)> product = [&](size_t first, size_t last) {
+      constexpr size_t kGroup = 16;
+      size_t step = 1;
+      while (last - first > step * kGroup) step *= kGroup;
+      Expr result = step == 1 ? element(first) : product(first, first + step);
+      for (size_t k = first + step; k < last; k += step) {
+        Expr factor = step == 1 ? element(k) : product(k, std::min(k + step, last));
+        result = binary(BinaryOp::kMul, result, factor);
+      }
+      return result;
+    };
+    return product(0, x.size());
   };
   std::vector<Expr> shape = equation.dims(equation.result), summed = equation.dims(equation.summed);
   bool is_empty = std::any_of(summed.begin(), summed.end(), [](const Expr& dim) { return is_int(dim, 0); });

@@ -159,6 +159,15 @@ Type infer_concat(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
   std::vector<Expr> shape = *known_shape(items[0]);
   int64_t axis = concat_axis(op, shape.size());
+  constexpr size_t kMostSummands = 1000;  // trees of expressions are walked by recursion
+  size_t summands = 0;
+  for (const Type& item : items) summands += as_int((*known_shape(item))[static_cast<size_t>(axis)]) ? 0 : 1;
+  if (summands > kMostSummands) {
+    op.unsupported(
+        "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
+        "with an R.match_cast of each group to a dim of its own",
+        summands, kMostSummands);
+  }
   for (size_t i = 1; i < items.size(); ++i) {
     const std::vector<Expr>& other = *known_shape(items[i]);
     if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
@@ -185,6 +194,15 @@ std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
     inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
   return inputs;
 }
+// element(k) for the k from first to last at which before(k + 1) begins to hold: nested no deeper than the logarithm of
+// their number.
+Expr choose_by_halves(size_t first, size_t last, const std::function<Expr(size_t)>& element,
+                      const std::function<Expr(size_t)>& before) {
+  if (first == last) return element(first);
+  size_t middle = (first + last) / 2;
+  return if_then_else(before(middle + 1), choose_by_halves(first, middle, element, before),
+                      choose_by_halves(middle + 1, last, element, before));
+}
 PrimFuncRef lower_concat(const OpCall& op) {
   ComputeBuilder b;
   std::vector<Buffer> inputs = inputs_of_tuple(b, op);
@@ -198,13 +216,7 @@ PrimFuncRef lower_concat(const OpCall& op) {
       source[axis] = i[axis] - offsets[k];
       return load(inputs[k], source);
     };
-    // Which input it is, by halves: nested no deeper than the logarithm of their number.
-    std::function<Expr(size_t, size_t)> among = [&](size_t first, size_t last) {
-      if (first == last) return element(first);
-      size_t middle = (first + last) / 2;
-      return if_then_else(i[axis] < offsets[middle + 1], among(first, middle), among(middle + 1, last));
-    };
-    return among(0, inputs.size() - 1);
+    return choose_by_halves(0, inputs.size() - 1, element, [&](size_t k) { return i[axis] < offsets[k]; });
   });
   return b.finish({out});
 }
@@ -232,10 +244,9 @@ PrimFuncRef lower_stack(const OpCall& op) {
   return b.finish({b.compute("T_stack", buffer_type(inputs[0]).dtype, shape, [&](Axes i) {
     std::vector<Expr> source = i;
     source.erase(source.begin() + axis);
-    Expr value = load(inputs.back(), source);
-    for (size_t k = inputs.size() - 1; k-- > 0;)
-      value = if_then_else(equal(i[axis], int_imm(static_cast<int64_t>(k))), load(inputs[k], source), value);
-    return value;
+    return choose_by_halves(
+        0, inputs.size() - 1, [&](size_t k) { return load(inputs[k], source); },
+        [&](size_t k) { return i[axis] < int_imm(static_cast<int64_t>(k)); });
   })});
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
 
@@ -321,7 +322,11 @@ Folded fold_contents(Node& node) {
   bool has_table = std::any_of(in.begin(), in.end(), [](const Contents* c) { return !c->table.empty(); });
   Folded result = move_contents(node, *in[0]);
   if (!result && !has_table) result = fold_with(node, in);
-  if (result && result->elements.size() > kMostElements) return std::nullopt;
+  if (!result) return result;
+  if (result->elements.size() > kMostElements) return std::nullopt;
+  for (Expr& element : result->elements) {
+    if (element.type().is<PrimType>() && dtype_of(element).is_int()) element = named_if_long(node, element, "dim");
+  }
   return result;
 }
 

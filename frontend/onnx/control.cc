@@ -1,6 +1,7 @@
 // Control flow: If as a branch of the graph (or one side of it, when the condition is known), Loop and Scan unrolled
 // when their trip count is known.
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
 
@@ -86,9 +87,7 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
     shape.insert(shape.begin() + axis, int_imm(1));
     parts.push_back(n.reshape(x, shape));
   }
-  Attrs attrs;
-  attrs.set("axis", axis);
-  return n.of(parts.size() == 1 ? parts[0] : n.op("concat", {tuple(parts)}, attrs));
+  return n.of(join(n, parts, axis));
 }
 
 Outputs loop_node(Node& n) {

@@ -1,11 +1,12 @@
 // RNN, GRU and LSTM, unrolled over a sequence of known length.
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
-constexpr int64_t kMostSteps = 512;
+constexpr int64_t kMostSteps = 512, kManySteps = 32;
 
 class Recurrent {
  public:
@@ -24,6 +25,13 @@ class Recurrent {
     if (!steps || *steps < 1 || *steps > kMostSteps)
       n.unsupported("a sequence of symbolic length or more than {} steps; make it constant with --dim", kMostSteps);
     steps_ = *steps;
+    if (steps_ > kManySteps) {
+      n.graph().context().diagnostics.warning(n.span(),
+                                              "{} steps are unrolled: time and size of the compiled model grow with "
+                                              "their number; a shorter sequence, called "
+                                              "several times with the states carried on, compiles faster",
+                                              steps_);
+    }
     batch_ = n.shape_of(x_)[1];
     auto hidden = as_int(n.last_dim(2));
     if (!hidden) n.unsupported("recurrent weights with symbolic dims");
@@ -59,9 +67,9 @@ class Recurrent {
       std::vector<Expr> sides;
       for (auto& list : states)
         sides.push_back(n_.reshape(list[static_cast<size_t>(t)], {int_imm(1), int_imm(1), batch_, int_imm(hidden_)}));
-      rows.push_back(join(sides, 1));
+      rows.push_back(join(n_, sides, 1));
     }
-    Expr y = join(rows, 0);  // [steps, directions, batch, hidden]
+    Expr y = join(n_, rows, 0);  // [steps, directions, batch, hidden]
     outputs.push_back(n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y));
     outputs.push_back(n_.of(final_state(last_hidden)));
     if (kind_ == "LSTM") outputs.push_back(n_.of(final_state(last_cell)));
@@ -69,16 +77,10 @@ class Recurrent {
   }
 
  private:
-  Expr join(const std::vector<Expr>& parts, int64_t axis) {
-    if (parts.size() == 1) return parts[0];
-    Attrs attrs;
-    attrs.set("axis", axis);
-    return n_.op("concat", {tuple(parts)}, attrs);
-  }
   Expr final_state(const std::vector<Expr>& sides) {
     std::vector<Expr> rows;
     for (const Expr& side : sides) rows.push_back(n_.reshape(side, {int_imm(1), batch_, int_imm(hidden_)}));
-    Expr all = join(rows, 0);
+    Expr all = join(n_, rows, 0);
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
   // Element d of the leading axis, without that axis.

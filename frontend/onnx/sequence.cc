@@ -1,4 +1,5 @@
 // Sequences and optionals as lists that exist at import time only: lengths and positions must be constants.
+#include "frontend/onnx/join.h"
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -104,9 +105,7 @@ Outputs concat_from_sequence(Node& n) {
     }
     tensors.push_back(x);
   }
-  Attrs attrs;
-  attrs.set("axis", axis);
-  return {n.of(tensors.size() == 1 ? tensors[0] : n.op("concat", {tuple(tensors)}, attrs))};
+  return {n.of(join(n, tensors, axis))};
 }
 
 Outputs optional(Node& n) {

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "frontend/onnx/axes.h"
+#include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
 
@@ -203,8 +204,7 @@ Outputs concat(Node& n) {
     }
     items.push_back(item);
   }
-  if (items.size() == 1) return {n.of(items[0])};
-  return {n.of(n.op("concat", {tuple(items)}, one_attr("axis", axis)))};
+  return {n.of(join(n, items, axis))};
 }
 
 Outputs split(Node& n) {
@@ -233,13 +233,12 @@ Outputs split(Node& n) {
   for (const Expr& length : lengths) {
     if (auto known = as_int(length); known && *known < 0) n.fail("a split length is {}", *known);
     offsets.push_back(begin);
-    begin = n.simplify(begin + length);
+    begin = named_if_long(n, n.simplify(begin + length), "offset");
   }
+  offsets.push_back(begin);
   n.require_equal(begin, dim, "sum of the split lengths and size of the axis");
   Outputs outputs;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    outputs.push_back(n.of(n.slice(x, axis, offsets[i], n.simplify(offsets[i] + lengths[i]))));
-  }
+  for (const Expr& piece : cut(n, x, axis, offsets)) outputs.push_back(n.of(piece));
   return outputs;
 }
 
