@@ -8,6 +8,7 @@
 #include "ir/text/printer.h"
 #include "passes/graph.h"
 #include "vm/builder.h"
+#include "vm/file_memory.h"
 
 namespace relaxc::codegen {
 
@@ -99,11 +100,41 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   return info;
 }
 
+// Other than structural_hash alone it is different for values of different variables: in a chain of a thousand
+// additions no two are alike. For tables that are only searched: it depends on addresses.
+uint64_t value_hash(const Expr& value) {
+  uint64_t hash = structural_hash(value);
+  for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
+  return hash;
+}
+
+// Constants of equal dtype, shape and bytes are one.
+class ConstantTable {
+ public:
+  explicit ConstantTable(vm::ExecutableBuilder& executable) : executable_(executable) {}
+
+  vm::ConstantIndex index(const Tensor& tensor) {
+    auto& candidates = known_[vm::sampled_hash(tensor)];
+    for (const auto& [other, index] : candidates) {
+      bool same = same_contents(other, tensor);
+      vm::release_pages(other);
+      vm::release_pages(tensor);
+      if (same) return index;
+    }
+    candidates.emplace_back(tensor, executable_.constant(tensor));
+    return candidates.back().second;
+  }
+
+ private:
+  vm::ExecutableBuilder& executable_;
+  std::unordered_map<uint64_t, std::vector<std::pair<Tensor, vm::ConstantIndex>>> known_;
+};
+
 class FunctionLowering {
  public:
-  FunctionLowering(const IRModule& module, vm::ExecutableBuilder& builder, const std::string& name,
-                   const FunctionRef& function)
-      : module_(module), executable_(builder), code_(builder, name), function_(function) {}
+  FunctionLowering(const IRModule& module, vm::ExecutableBuilder& builder, ConstantTable& constants,
+                   const std::string& name, const FunctionRef& function)
+      : module_(module), executable_(builder), constants_(constants), code_(builder, name), function_(function) {}
 
   void run() {
     std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
@@ -267,10 +298,12 @@ class FunctionLowering {
       if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before anything binds it", expr.as<Var>()->name);
       return it->second;
     }
-    for (const auto& [known, slot] : computed_) {
-      if (structural_equal(known, expr)) return slot;
+    uint64_t hash = value_hash(expr);
+    for (size_t i : computed_by_hash_[hash]) {
+      if (i < computed_.size() && structural_equal(computed_[i].first, expr)) return computed_[i].second;
     }
     Slot slot = compute(expr);
+    computed_by_hash_[hash].push_back(computed_.size());
     computed_.emplace_back(expr, slot);
     return slot;
   }
@@ -339,7 +372,7 @@ class FunctionLowering {
       fail(leaf.span(), "'{}' is used before it is bound", leaf.as<Var>()->name);
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
-      code_.emit(Opcode::kConstLoad, {result, executable_.constant(constant->data)});
+      code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
       // Loaded where it is first used; branches may not have come by here.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
@@ -583,12 +616,14 @@ class FunctionLowering {
 
   const IRModule& module_;
   vm::ExecutableBuilder& executable_;
+  ConstantTable& constants_;
   vm::FunctionBuilder code_;
   const FunctionRef& function_;
   std::vector<std::string> shown_names_;
   std::unordered_map<const NodeHeader*, Reg> registers_;
   std::unordered_map<const NodeHeader*, Slot> slots_;
-  std::vector<std::pair<Expr, Slot>> computed_;
+  std::vector<std::pair<Expr, Slot>> computed_;                         // those at hand, in order
+  std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions, of some that are gone too
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
   int branch_depth_ = 0;
@@ -609,10 +644,11 @@ bool is_lowered_to_bytecode(std::string_view op) {
 
 vm::Executable lower_to_bytecode(const IRModule& module) {
   vm::ExecutableBuilder builder;
+  ConstantTable constants(builder);
   for (const auto& [name, function] : module.functions) {
     auto graph = try_cast<Function>(function);
     if (!graph) continue;
-    FunctionLowering(module, builder, name, *graph).run();
+    FunctionLowering(module, builder, constants, name, *graph).run();
     if (const AttrValue* bytes = (*graph)->attrs.find("arena_bytes"))
       builder.set_metadata("arena_bytes." + name, *bytes->as<std::string>());
   }

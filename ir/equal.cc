@@ -7,6 +7,7 @@
 
 #include "ir/difference.h"
 #include "ir/fields.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 
@@ -309,11 +310,7 @@ class HashVisitor {
       leaf(a);
     }
   }
-  void leaf(const Tensor& tensor) {
-    leaf(tensor.dtype());
-    bytes(tensor.shape().data(), tensor.shape().size() * sizeof(int64_t));
-    bytes(tensor.raw(), tensor.bytes());
-  }
+  void leaf(const Tensor& tensor) { mix(vm::sampled_hash(tensor)); }
   void leaf(DType dtype) {
     mix(static_cast<uint64_t>(dtype.code) << 32 | static_cast<uint64_t>(dtype.bits) << 16 | dtype.lanes);
   }

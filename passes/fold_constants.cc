@@ -1,6 +1,10 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
 // result is much larger than they are (a broadcast or fill stays code).
-#include "passes/graph.h"
+#include <algorithm>
+#include <utility>
+
+#include "passes/fold_layout.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 
@@ -89,45 +93,126 @@ class Folder final : public GraphRewriter {
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
+// The foldable bindings in groups that share no variable, small groups together: the operands and results of a large
+// weight are in memory only while its group is computed.
+class Groups {
+ public:
+  static constexpr int64_t kMostBytes = int64_t{64} << 20;  // of results, unless one group has more
+
+  explicit Groups(const std::vector<Binding>& todo) {
+    for (const Binding& binding : todo) {
+      const NodeHeader* var = binding.var.get();
+      parent_.emplace(var, var);
+      for (const VarRef& used : free_vars(binding.value)) {
+        if (parent_.contains(used.get())) parent_[root(used.get())] = root(var);
+      }
+    }
+    std::unordered_map<const NodeHeader*, size_t> group_of;
+    for (const Binding& binding : todo) {
+      auto [it, is_new] = group_of.emplace(root(binding.var.get()), groups_.size());
+      if (is_new) groups_.emplace_back();
+      groups_[it->second].push_back(binding);
+    }
+  }
+
+  std::vector<std::vector<Binding>> batches() const {
+    std::vector<std::vector<Binding>> result;
+    int64_t bytes = 0;
+    for (const std::vector<Binding>& group : groups_) {
+      int64_t more = 0;
+      for (const Binding& binding : group) more += bytes_of(binding.value.type()).value_or(0);
+      if (result.empty() || bytes + more > kMostBytes) {
+        result.emplace_back();
+        bytes = 0;
+      }
+      bytes += more;
+      result.back().insert(result.back().end(), group.begin(), group.end());
+    }
+    return result;
+  }
+
+ private:
+  const NodeHeader* root(const NodeHeader* var) {
+    const NodeHeader*& parent = parent_.at(var);
+    if (parent != var) parent = root(parent);
+    return parent;
+  }
+  std::unordered_map<const NodeHeader*, const NodeHeader*> parent_;
+  std::vector<std::vector<Binding>> groups_;
+};
+
+// What someone outside of the folded bindings uses has to come back; no more.
+std::unordered_set<const NodeHeader*> wanted_of(const FunctionRef& function, const std::vector<Binding>& todo) {
+  std::unordered_set<const NodeHeader*> inside, wanted;
+  for (const Binding& binding : todo) inside.insert(binding.var.get());
+  auto want = [&](const NodeRef& node) {
+    for (const VarRef& var : free_vars(node)) wanted.insert(var.get());
+  };
+  for_each_binding(function, [&](const Binding& binding) {
+    if (!inside.contains(binding.var.get())) want(binding.value);
+    if (binding.value.is<If>()) {
+      want(binding.value.as<If>()->then_branch.as<SeqExpr>()->body);
+      want(binding.value.as<If>()->else_branch.as<SeqExpr>()->body);
+    }
+  });
+  want(function->body.as<SeqExpr>()->body);
+  return wanted;
+}
+
+// Those of the bindings on which a wanted one depends.
+std::vector<Binding> needed_for(const std::unordered_set<const NodeHeader*>& wanted, const std::vector<Binding>& todo) {
+  std::unordered_set<const NodeHeader*> needed = wanted;
+  std::vector<Binding> result;
+  for (size_t i = todo.size(); i-- > 0;) {
+    if (!needed.contains(todo[i].var.get())) continue;
+    for (const VarRef& var : free_vars(todo[i].value)) needed.insert(var.get());
+    result.push_back(todo[i]);
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+// A function "main" of the bindings that gives the outputs.
+IRModule closed_module(const std::vector<Binding>& bindings, const std::vector<VarRef>& outputs) {
+  Expr result = tuple(std::vector<Expr>(outputs.begin(), outputs.end()));
+  VarRef result_var = make_var("result", result.type());
+  std::vector<BindingBlock> blocks = {{true, bindings, {}}, {false, {{result, std::nullopt, result_var}}, {}}};
+  Expr body = with_dataflow_outputs(seq_expr(std::move(blocks), result_var));
+  IRModule closed;
+  closed.functions.emplace("main", make_function({{}, body, result.type(), true, Attrs{{"global_symbol", "main"}}}));
+  return closed;
+}
+
+void compute(const std::vector<Binding>& batch, const std::unordered_set<const NodeHeader*>& wanted,
+             PassContext& context, std::unordered_map<const NodeHeader*, Expr>& results) {
+  std::vector<VarRef> outputs;
+  for (const Binding& binding : batch) {
+    if (wanted.contains(binding.var.get())) outputs.push_back(binding.var);
+  }
+  if (outputs.empty()) return;
+  std::vector<Tensor> values = context.evaluate(closed_module(batch, outputs));
+  CHECK(values.size() == outputs.size(), "{} constants for {} bindings", values.size(), outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    results.emplace(outputs[i].get(),
+                    constant(vm::moved_to_file(std::exchange(values[i], Tensor::empty({}, kBool))), outputs[i].span()));
+  for (const Binding& binding : batch) {
+    walk(binding.value, [](const Constant& node) { vm::release_pages(node.data); });
+  }
+}
+
 }  // namespace
 
 IRModule fold_constants(IRModule module, PassContext& context) {
   if (!context.evaluate) return module;
-  return map_functions(std::move(module), [&](const FunctionRef& function) {
+  return map_functions(std::move(module), [&](const FunctionRef& original) {
+    FunctionRef function = fold_layout(original, context.ops);
     Folder folder(context.ops, context.fold_limit);
     folder.run(function);
     if (folder.todo.empty()) return function;
-    // Only what someone outside of the folded bindings uses has to come back.
-    std::unordered_set<const NodeHeader*> inside, wanted;
-    for (const Binding& binding : folder.todo) inside.insert(binding.var.get());
-    auto want = [&](const NodeRef& node) {
-      for (const VarRef& var : free_vars(node)) wanted.insert(var.get());
-    };
-    for_each_binding(function, [&](const Binding& binding) {
-      if (!inside.contains(binding.var.get())) want(binding.value);
-      if (binding.value.is<If>()) {
-        want(binding.value.as<If>()->then_branch.as<SeqExpr>()->body);
-        want(binding.value.as<If>()->else_branch.as<SeqExpr>()->body);
-      }
-    });
-    want(function->body.as<SeqExpr>()->body);
-    std::vector<VarRef> outputs;
-    for (const Binding& binding : folder.todo) {
-      if (wanted.contains(binding.var.get())) outputs.push_back(binding.var);
-    }
-    if (outputs.empty()) return function;
-    std::vector<Expr> items(outputs.begin(), outputs.end());
-    Expr result = tuple(items);
-    VarRef result_var = make_var("result", result.type());
-    std::vector<BindingBlock> blocks = {{true, folder.todo, {}}, {false, {{result, std::nullopt, result_var}}, {}}};
-    IRModule closed;
-    Expr body = with_dataflow_outputs(seq_expr(std::move(blocks), result_var));
-    closed.functions.emplace("main", make_function({{}, body, result.type(), true, Attrs{{"global_symbol", "main"}}}));
-    std::vector<Tensor> values = context.evaluate(closed);
-    CHECK(values.size() == outputs.size(), "{} constants for {} bindings", values.size(), outputs.size());
-    for (size_t i = 0; i < outputs.size(); ++i)
-      folder.results.emplace(outputs[i].get(), constant(values[i], outputs[i].span()));
-    return folder.run(function);
+    std::unordered_set<const NodeHeader*> wanted = wanted_of(function, folder.todo);
+    for (const std::vector<Binding>& batch : Groups(needed_for(wanted, folder.todo)).batches())
+      compute(batch, wanted, context, folder.results);
+    return folder.results.empty() ? function : folder.run(function);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "ops/window.h"
 #include "tir/compute.h"
 #include "tir/schedule/rules/lanes.h"
+#include "vm/file_memory.h"
 
 namespace relaxc {
 
@@ -49,7 +50,7 @@ Tensor transform_weight(const Tensor& weight, int64_t columns) {
                                {1.0 / 3, -kB / 3, 2.0 / 3},
                                {0, 0, 1}};
   int64_t filters = weight.shape()[0], channels = weight.shape()[1], windows = filters * channels;
-  Tensor result = Tensor::empty({kPatch, kPatch, filters / columns, channels, columns}, kFloat32);
+  Tensor result = vm::tensor_in_file({kPatch, kPatch, filters / columns, channels, columns}, kFloat32);
   const float* from = weight.data<float>();
   float* to = result.data<float>();
   for (int64_t at = 0; at < windows; ++at) {
@@ -64,6 +65,8 @@ Tensor transform_weight(const Tensor& weight, int64_t columns) {
       }
     }
   }
+  vm::release_pages(weight);
+  vm::release_pages(result);
   return result;
 }
 

@@ -15,6 +15,7 @@
 
 #include "support/diagnostic.h"
 #include "vm/error.h"
+#include "vm/file_memory.h"
 #include "vm/mapped_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
@@ -147,7 +148,13 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
   for (size_t i = 0; i < executable.constants.size(); ++i) {
     const Tensor& constant = executable.constants[i];
     file.pad_to(weights.offset + static_cast<uint64_t>(layout.offsets[i]));
-    if (constant.bytes() > 0) file.write(constant.raw(), static_cast<size_t>(constant.bytes()));
+    // In pieces: what lies in a file does not have to be in memory all at once.
+    constexpr int64_t kPiece = int64_t{16} << 20;
+    for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
+      int64_t size = std::min(kPiece, constant.bytes() - done);
+      file.write(static_cast<const char*>(constant.raw()) + done, static_cast<size_t>(size));
+      release_pages(constant);
+    }
   }
   end_section(file, weights, table);
 

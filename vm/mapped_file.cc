@@ -9,11 +9,26 @@
 #include <cstring>
 
 #include "vm/error.h"
+#include "vm/file_memory.h"
 
 namespace relaxc::vm {
 
+namespace {
+
+// Every MappedFile is owned with this deleter. Tensors keep their owner as a shared_ptr<const void>; by the deleter's
+// type a mapped file is known among them.
+struct Unmap {
+  const MappedFile* file;
+  void operator()(const MappedFile*) const { delete file; }
+};
+
+}  // namespace
+
+bool lies_in_mapped_file(const Tensor& tensor) { return std::get_deleter<Unmap>(tensor.owner()) != nullptr; }
+
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  std::shared_ptr<MappedFile> file(new MappedFile());
+  auto* opened = new MappedFile();
+  std::shared_ptr<MappedFile> file(opened, Unmap{opened});
   // Non-blocking: a named pipe must not hang the open.
   file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->descriptor_ < 0) throw_runtime_error("cannot open '{}': {}", path, std::strerror(errno));

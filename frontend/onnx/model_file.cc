@@ -12,6 +12,7 @@
 #include "frontend/onnx/wire.h"
 #include "support/checked_math.h"
 #include "vm/error.h"
+#include "vm/file_memory.h"
 #include "vm/mapped_file.h"
 
 namespace relaxc::onnx_import {
@@ -23,18 +24,22 @@ constexpr std::string_view kMarker = "\1relaxc:";
 
 Span file_span(const std::string& name) { return {std::make_shared<const Origin>(Origin{name, {}, {}, nullptr})}; }
 
-// The bytes as elements of that shape. Misaligned ones are copied, and their pages given back.
+// The bytes as elements of that shape. Misaligned ones are copied, piece by piece: neither the bytes nor the copy has
+// to be in memory as a whole.
 Tensor tensor_over(std::vector<int64_t> shape, DType dtype, std::span<const std::byte> bytes,
-                   std::shared_ptr<const void> owner, bool mapped) {
+                   const std::shared_ptr<const void>& owner) {
+  constexpr size_t kPiece = size_t{16} << 20;
   auto address = reinterpret_cast<uintptr_t>(bytes.data());
   if (!bytes.empty() && address % static_cast<uintptr_t>(dtype.bytes()) == 0)
-    return Tensor::view(std::move(shape), dtype, const_cast<std::byte*>(bytes.data()), std::move(owner));
-  Tensor tensor = Tensor::empty(std::move(shape), dtype);
-  if (bytes.empty()) return tensor;
-  std::memcpy(tensor.raw(), bytes.data(), bytes.size());
-  uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  uintptr_t begin = (address + page - 1) / page * page, end = (address + bytes.size()) / page * page;
-  if (mapped && begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    return Tensor::view(std::move(shape), dtype, const_cast<std::byte*>(bytes.data()), owner);
+  Tensor tensor = vm::tensor_in_file(std::move(shape), dtype);
+  for (size_t done = 0; done < bytes.size(); done += kPiece) {
+    std::span<const std::byte> piece = bytes.subspan(done, std::min(kPiece, bytes.size() - done));
+    std::memcpy(static_cast<std::byte*>(tensor.raw()) + done, piece.data(), piece.size());
+    vm::release_pages(Tensor::view({static_cast<int64_t>(piece.size())}, DType::uint(8),
+                                   const_cast<std::byte*>(piece.data()), owner));
+    vm::release_pages(tensor);
+  }
   return tensor;
 }
 
@@ -167,9 +172,8 @@ Tensor external_tensor(const std::string& folder, const onnx::TensorProto& proto
   if (length) check_size(*length, header, span);
   if (header.bytes > size - offset)
     fail(span, "external data '{}' has {} bytes, expected {}", location, size, offset + header.bytes);
-  Tensor tensor =
-      tensor_over(header.shape, header.dtype,
-                  bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner, true);
+  Tensor tensor = tensor_over(header.shape, header.dtype,
+                              bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner);
   check_bools(tensor, span);
   return tensor;
 }
@@ -294,7 +298,7 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
       Header header = read_header(proto, span);
       std::span<const std::byte> bytes = self->raw_data_[index];
       check_size(static_cast<int64_t>(bytes.size()), header, span);
-      Tensor tensor = tensor_over(header.shape, header.dtype, bytes, self->bytes_owner_, true);
+      Tensor tensor = tensor_over(header.shape, header.dtype, bytes, self->bytes_owner_);
       check_bools(tensor, span);
       return tensor;
     }

@@ -1,0 +1,275 @@
+#include "passes/fold_layout.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <numeric>
+
+#include "vm/file_memory.h"
+
+namespace relaxc {
+
+namespace {
+
+struct Dim {
+  int64_t size, stride;  // stride in elements
+  friend bool operator==(const Dim&, const Dim&) = default;
+};
+
+// Elements of a constant in another order: element i of the result is data[sum of i[d] * dims[d].stride].
+struct View {
+  Tensor data;
+  std::vector<Dim> dims;
+
+  std::vector<int64_t> shape() const {
+    std::vector<int64_t> result;
+    for (const Dim& dim : dims) result.push_back(dim.size);
+    return result;
+  }
+};
+
+std::vector<Dim> dense(const std::vector<int64_t>& shape) {
+  std::vector<Dim> dims(shape.size());
+  int64_t stride = 1;
+  for (size_t d = shape.size(); d-- > 0;) {
+    dims[d] = {shape[d], stride};
+    stride *= std::max<int64_t>(shape[d], 1);
+  }
+  return dims;
+}
+
+// Without dims of 1, and with neighbours that are one dim in memory joined.
+std::vector<Dim> joined(const std::vector<Dim>& dims) {
+  std::vector<Dim> result;
+  for (const Dim& dim : dims) {
+    if (dim.size == 1) continue;
+    if (!result.empty() && result.back().stride == dim.size * dim.stride) {
+      result.back() = {result.back().size * dim.size, dim.stride};
+    } else {
+      result.push_back(dim);
+    }
+  }
+  return result;
+}
+
+// The dims of a reshape that needs no copy: each joined dim is a product of dims of the new shape.
+std::optional<std::vector<Dim>> reshaped(const View& view, const std::vector<int64_t>& shape) {
+  std::vector<Dim> result(shape.size(), Dim{1, 1}), old = joined(view.dims);
+  size_t next = shape.size();
+  for (size_t d = old.size(); d-- > 0;) {
+    int64_t left = old[d].size, stride = old[d].stride;
+    while (left > 1) {
+      if (next == 0 || shape[next - 1] == 0 || left % shape[next - 1] != 0) return std::nullopt;
+      --next;
+      result[next] = {shape[next], stride};
+      left /= shape[next];
+      stride *= shape[next];
+    }
+  }
+  while (next > 0) {
+    if (shape[--next] != 1) return std::nullopt;
+  }
+  return result;
+}
+
+// Copies views of elements of type T, densely. The two innermost dims, and the dim that the source has innermost, are
+// walked in tiles that both sides find in the cache.
+template <class T>
+class Copy {
+ public:
+  Copy(const View& view, const Tensor& to)
+      : view_(view),
+        to_(to),
+        dims_(joined(view.dims)),
+        from_(static_cast<const T*>(view.data.raw())),
+        out_(static_cast<T*>(to.raw())) {
+    if (dims_.empty()) dims_ = {{1, 1}};
+    std::vector<int64_t> shape;
+    for (const Dim& dim : dims_) shape.push_back(dim.size);
+    for (const Dim& dim : dense(shape)) steps_.push_back(dim.stride);
+    // The source's fastest dim among the outer ones, if the last is not that.
+    for (size_t d = 0; d + 1 < dims_.size(); ++d) {
+      if (dims_[d].stride < dims_.back().stride && (!fast_ || dims_[d].stride < dims_[*fast_].stride)) fast_ = d;
+    }
+  }
+  void run() { walk(0, 0, 0); }
+
+ private:
+  static constexpr int64_t kTile = 32;                                // elements
+  static constexpr int64_t kPiece = (int64_t{32} << 20) / sizeof(T);  // elements between two releases of memory
+
+  void walk(size_t d, int64_t from, int64_t to) {
+    if (d + 1 == dims_.size()) return tile(from, to);
+    if (fast_ == d) return walk(d + 1, from, to);
+    for (int64_t i = 0; i < dims_[d].size; ++i) walk(d + 1, from + i * dims_[d].stride, to + i * steps_[d]);
+  }
+  // The last dim, and the source's fastest.
+  void tile(int64_t from, int64_t to) {
+    const Dim& last = dims_.back();
+    Dim fast = fast_ ? dims_[*fast_] : Dim{1, 0};
+    int64_t fast_step = fast_ ? steps_[*fast_] : 0;
+    if (last.stride == 1 && !fast_) {
+      std::memcpy(out_ + to, from_ + from, static_cast<size_t>(last.size) * sizeof(T));
+      return written(last.size);
+    }
+    for (int64_t j = 0; j < fast.size; j += kTile) {
+      for (int64_t i = 0; i < last.size; i += kTile) {
+        for (int64_t y = j; y < std::min(j + kTile, fast.size); ++y) {
+          T* out = out_ + to + y * fast_step;
+          const T* in = from_ + from + y * fast.stride;
+          for (int64_t x = i; x < std::min(i + kTile, last.size); ++x) out[x] = in[x * last.stride];
+        }
+      }
+      written(std::min(kTile, fast.size - j) * last.size);
+    }
+  }
+  void written(int64_t elements) {
+    pending_ += elements;
+    if (pending_ < kPiece) return;
+    pending_ = 0;
+    vm::release_pages(view_.data);
+    vm::release_pages(to_);
+  }
+
+  const View& view_;
+  const Tensor& to_;
+  std::vector<Dim> dims_;
+  const T* from_;
+  T* out_;
+  std::vector<int64_t> steps_;  // of the dims in the result
+  std::optional<size_t> fast_;
+  int64_t pending_ = 0;
+};
+
+Tensor copied(const View& view) {
+  std::vector<int64_t> shape = view.shape();
+  if (view.dims == dense(view.data.shape())) return view.data;
+  if (joined(view.dims) == joined(dense(view.data.shape()))) return view.data.reshaped(shape);
+  Tensor result = vm::tensor_in_file(shape, view.data.dtype());
+  if (result.size() == 0) return result;
+  switch (view.data.dtype().bytes()) {
+    case 1:
+      Copy<uint8_t>(view, result).run();
+      break;
+    case 2:
+      Copy<uint16_t>(view, result).run();
+      break;
+    case 4:
+      Copy<uint32_t>(view, result).run();
+      break;
+    default:
+      Copy<uint64_t>(view, result).run();
+  }
+  vm::release_pages(view.data);
+  vm::release_pages(result);
+  return result;
+}
+
+bool is_plain(DType dtype) {
+  int64_t bytes = dtype.bytes();
+  return dtype.lanes == 1 && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
+}
+
+std::optional<std::vector<int64_t>> constant_shape(const Type& type) {
+  const std::vector<Expr>* dims = known_shape(type);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Expr& dim : *dims) {
+    auto size = as_int(dim);
+    if (!size) return std::nullopt;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
+// The views that bindings stand for, and which of them others than such bindings use.
+class Views {
+ public:
+  explicit Views(const FunctionRef& function) {
+    for_each_binding(function, [&](const Binding& binding) {
+      auto view = binding.cast ? std::nullopt : view_of(binding.value);
+      if (view) {
+        views_.emplace(binding.var.get(), *view);
+      } else if (const If* branch = binding.value.as<If>()) {
+        want(branch->condition);
+        want(branch->then_branch.as<SeqExpr>()->body);
+        want(branch->else_branch.as<SeqExpr>()->body);
+      } else {
+        want(binding.value);
+      }
+    });
+    want(function->body.as<SeqExpr>()->body);
+  }
+  bool empty() const { return wanted_.empty(); }
+
+  // The constant in the place of a binding's value; nullopt: it is none, or only other views use it.
+  std::optional<Expr> constant_of(const VarRef& var, const Span& span) {
+    if (!wanted_.contains(var.get())) return std::nullopt;
+    const View& view = views_.at(var.get());
+    for (const auto& [known, expr] : made_[view.data.raw()]) {
+      if (known.dims == view.dims && known.data.dtype() == view.data.dtype()) return expr;
+    }
+    Expr result = constant(copied(view), span);
+    made_[view.data.raw()].emplace_back(view, result);
+    return result;
+  }
+
+ private:
+  std::optional<View> view_of(const Expr& value) const {
+    const Call* reshape = as_call(value, "relax.reshape");
+    const Call* call = reshape ? reshape : as_call(value, "relax.permute_dims");
+    std::optional<View> from = call ? operand(call->args[0]) : std::nullopt;
+    std::optional<std::vector<int64_t>> shape = constant_shape(value.type());
+    if (!from || !shape || !is_plain(from->data.dtype())) return std::nullopt;
+    if (!reshape) return permuted(*from, call->attrs);
+    if (auto dims = reshaped(*from, *shape)) return View{from->data, *dims};
+    return View{copied(*from), dense(*shape)};
+  }
+  std::optional<View> operand(const Expr& arg) const {
+    if (const Constant* node = arg.as<Constant>()) return View{node->data, dense(node->data.shape())};
+    auto it = views_.find(arg.get());
+    return it == views_.end() ? std::nullopt : std::optional(it->second);
+  }
+  static std::optional<View> permuted(const View& from, const Attrs& attrs) {
+    std::vector<int64_t> axes(from.dims.size());
+    std::iota(axes.rbegin(), axes.rend(), 0);
+    if (const AttrValue* given = attrs.find("axes"); given && !given->is_none()) from_attr(*given, axes);
+    View result{from.data, {}};
+    for (int64_t axis : axes) {
+      size_t d = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(from.dims.size()) : axis);
+      result.dims.push_back(from.dims.at(d));
+    }
+    return result;
+  }
+  void want(const NodeRef& node) {
+    for (const VarRef& var : free_vars(node)) {
+      if (views_.contains(var.get())) wanted_.insert(var.get());
+    }
+  }
+
+  std::unordered_map<const NodeHeader*, View> views_;
+  std::unordered_set<const NodeHeader*> wanted_;
+  std::map<const void*, std::vector<std::pair<View, Expr>>> made_;
+};
+
+class LayoutFolder final : public GraphRewriter {
+ public:
+  LayoutFolder(const OpTable& ops, Views& views) : GraphRewriter(ops), views_(views) {}
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder&) override {
+    return views_.constant_of(binding.var, binding.var.span());
+  }
+
+ private:
+  Views& views_;
+};
+
+}  // namespace
+
+FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops) {
+  Views views(function);
+  return views.empty() ? function : LayoutFolder(ops, views).run(function);
+}
+
+}  // namespace relaxc
