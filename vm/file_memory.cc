@@ -11,7 +11,6 @@
 #include <xxhash.h>
 
 #include "support/checked_math.h"
-#include "vm/mapped_file.h"
 
 namespace relaxc::vm {
 
