@@ -6,6 +6,7 @@
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "support/printable.h"
 
 namespace relaxc {
 
@@ -108,20 +109,10 @@ namespace {
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (c == '\n') {
-      result += "\\n";
-    } else if (c == '\t') {
-      result += "\\t";
-    } else if (static_cast<unsigned char>(c) < 32 || c == 127) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\t' ? std::string("\\t") : std::string(1, c);
   }
-  return result + "\"";
+  return printable(result, std::string::npos) + "\"";
 }
 
 std::string float_text(double value) {

@@ -4,6 +4,9 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "support/located.h"
+#include "support/printable.h"
+
 namespace relaxc {
 
 std::string to_string(const Span& span) {
@@ -40,7 +43,8 @@ std::string to_string(const Diagnostic& diagnostic) {
   std::string text = fmt::format("{}{}{}: {}\n", place, place.empty() ? "" : ": ", severity, diagnostic.message);
   text += source_excerpt(diagnostic.span);
   for (const std::string& note : diagnostic.notes) text += fmt::format("  note: {}\n", note);
-  return text;
+  // Names in it may come from a model.
+  return printable_lines(text);
 }
 
 CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(std::move(diagnostics)) {
@@ -49,10 +53,17 @@ CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(s
 }
 
 ErrorKind CompileError::kind() const {
-  bool all_unsupported = std::all_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& diagnostic) {
-    return diagnostic.severity != Severity::kError || diagnostic.kind == ErrorKind::kUnsupported;
+  bool refused = std::any_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& diagnostic) {
+    return diagnostic.severity == Severity::kError && diagnostic.kind == ErrorKind::kUnsupported;
   });
-  return all_unsupported ? ErrorKind::kUnsupported : ErrorKind::kInvalid;
+  return refused ? ErrorKind::kUnsupported : ErrorKind::kInvalid;
+}
+
+std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span) {
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (!diagnostic.span) diagnostic.span = span;
+  }
+  return diagnostics;
 }
 
 void throw_error(ErrorKind kind, const Span& span, std::string message) {

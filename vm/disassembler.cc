@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "support/printable.h"
+
 namespace relaxc::vm {
 
 namespace {
@@ -13,13 +15,9 @@ std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      out += c;
-    }
+    out += c;
   }
-  return out + '"';
+  return printable(out, std::string::npos) + '"';
 }
 
 class Printer {
@@ -36,7 +34,7 @@ class Printer {
   std::string slot(int64_t index) const {
     bool named = index >= 0 && index < static_cast<int64_t>(function_.slot_names.size()) &&
                  !function_.slot_names[static_cast<size_t>(index)].empty();
-    return named ? fmt::format("s{}:{}", index, function_.slot_names[static_cast<size_t>(index)])
+    return named ? fmt::format("s{}:{}", index, printable(function_.slot_names[static_cast<size_t>(index)]))
                  : fmt::format("s{}", index);
   }
 
@@ -152,9 +150,9 @@ std::string signature(const std::vector<ValueInfo>& infos) {
 }  // namespace
 
 std::string disassemble(const Executable& executable, const Function& function) {
-  std::string text =
-      fmt::format("function {}{} -> {}  # {} registers, {} slots\n", function.name, signature(function.inputs),
-                  signature(function.outputs), function.num_registers, function.slot_names.size());
+  std::string text = fmt::format("function {}{} -> {}  # {} registers, {} slots\n", printable(function.name),
+                                 signature(function.inputs), signature(function.outputs), function.num_registers,
+                                 function.slot_names.size());
   Printer printer(executable, function);
   auto code = executable.code_of(function);
   for (size_t offset = 0; offset < code.size();) {
@@ -168,10 +166,11 @@ std::string disassemble(const Executable& executable, const Function& function) 
 
 std::string disassemble(const Executable& executable) {
   std::string text;
-  for (const auto& [key, value] : executable.metadata) text += fmt::format("metadata {} = {}\n", key, quoted(value));
+  for (const auto& [key, value] : executable.metadata)
+    text += fmt::format("metadata {} = {}\n", printable(key), quoted(value));
   for (const KernelInfo& kernel : executable.kernels) {
-    text += fmt::format("kernel {} \"{}\"  # {} tensors, {} scalars{}\n", kernel.symbol, kernel.display_name,
-                        kernel.num_tensors, kernel.num_scalars,
+    text += fmt::format("kernel {} {}  # {} tensors, {} scalars{}\n", printable(kernel.symbol),
+                        quoted(kernel.display_name), kernel.num_tensors, kernel.num_scalars,
                         kernel.source == KernelSource::kRegistry ? ", from the registry" : "");
   }
   for (size_t i = 0; i < executable.constants.size(); ++i) {

@@ -2,10 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include "support/printable.h"
+
 namespace relaxc::vm {
 
 std::string to_string(const ValueInfo& info) {
-  std::string text = info.name.empty() ? "" : info.name + ": ";
+  std::string text = info.name.empty() ? "" : printable(info.name) + ": ";
   if (info.kind != ValueKind::kTensor && info.kind != ValueKind::kShape)
     return text + std::string(to_string(info.kind));
   if (info.kind == ValueKind::kShape) {
@@ -15,7 +17,8 @@ std::string to_string(const ValueInfo& info) {
   }
   if (!info.dims) return text + "[...]";
   std::vector<std::string> dims;
-  for (const DimInfo& dim : *info.dims) dims.push_back(dim.text.empty() ? std::to_string(dim.value) : dim.text);
+  for (const DimInfo& dim : *info.dims)
+    dims.push_back(dim.text.empty() ? std::to_string(dim.value) : printable(dim.text));
   return fmt::format("{}[{}]", text, fmt::join(dims, ", "));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "support/printable.h"
+
 namespace relaxc::vm {
 
 void TableProfiler::on_kernel(const KernelEvent& event) {
@@ -29,8 +31,9 @@ std::string TableProfiler::text() const {
   std::string text = fmt::format("{:>8} {:>12} {:>12} {:>7}  {}\n", "calls", "total ms", "mean us", "share", "kernel");
   for (const auto& [name, row] : sorted) {
     double ns = static_cast<double>(row.total_ns);
-    text += fmt::format("{:>8} {:>12.3f} {:>12.2f} {:>6.1f}%  {}\n", row.calls, ns / 1e6,
-                        ns / 1e3 / static_cast<double>(row.calls), 100 * ns / total, name);
+    text +=
+        fmt::format("{:>8} {:>12.3f} {:>12.2f} {:>6.1f}%  {}\n", row.calls, ns / 1e6,
+                    ns / 1e3 / static_cast<double>(row.calls), 100 * ns / total, printable(name, std::string::npos));
   }
   return text;
 }

@@ -151,6 +151,68 @@ TEST_CASE("the model beside the hostile ones is right", "[hostile]") {
   CHECK(outcome.exit_code == 0);
 }
 
+namespace {
+
+// Whether a terminal shows the text as it is: no control characters but line ends and tabs, no marks that turn the
+// direction, and no line that a name made.
+std::string misuse_of_terminal(const std::string& text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    auto c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f) return fmt::format("byte {:02x} at {}", c, i);
+    std::string_view rest = std::string_view(text).substr(i);
+    if (rest.starts_with("\xc2\x9b") || rest.starts_with("\xe2\x80\xae")) return fmt::format("a mark at {}", i);
+  }
+  return text.starts_with("EVIL") || text.find("\nEVIL") != std::string::npos ? "a forged line" : "";
+}
+
+}  // namespace
+
+TEST_CASE("names out of a model never control the terminal", "[hostile]") {
+  ScratchFolder folder;
+  std::string model = kModels + "names_for_a_terminal.onnx", artifact = folder.file("names.so"),
+              data = folder.file("data"), text = folder.file("text.py");
+  fs::create_directories(data);
+  fs::copy(kModels + "external_ok_data/input_0.pb", data);
+  fs::copy(kModels + "external_ok_data/output_0.pb", data);
+  std::vector<std::vector<std::string>> commands = {
+      {"compile", model, "-o", artifact},
+      {"compile", model, "--emit=graph", "-o", text},
+      {"run", model},
+      {"run", model, "--profile"},
+      {"run", model, "--test-data", data},
+      {"run", model, "--dim", "nowhere=3"},
+      {"run", model, "--input", "nowhere=x.npy"},
+      {"run", model, "--input-pb", kModels + "external_ok_data/input_0.pb", "in1.pb"},
+      {"run", kModels + "control_characters.onnx"},
+      {"run", artifact},
+      {"run", artifact, "--profile"},
+      {"run", artifact, "--dim", "nowhere=3"},
+      {"run", artifact, "--input", "nowhere=x.npy"},
+      {"bench", model, "--runs", "3", "--profile"},
+      {"bench", model, "--runs", "3", "--json", "-"},
+      {"opt", model},
+      {"opt", model, "--passes", "simplify", "--print-after", "all", "--time-passes"},
+      {"fmt", model},
+      {"check", model},
+      {"diff", model, kDigits},
+      {"diff", model, text},
+  };
+  for (const char* level : {"graph", "tir", "loops", "trace", "llvm", "asm", "bytecode"}) {
+    commands.push_back({"compile", model, std::string("--emit=") + level});
+  }
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.begin(), RELAXC_TOOL);
+    test::Outcome outcome = test::run_program(command, kLimitSeconds);
+    INFO(fmt::format("{}", fmt::join(command, " ")) << "\n" << outcome.out << outcome.err);
+    CHECK(outcome.signal == 0);
+    CHECK(misuse_of_terminal(outcome.out) == "");
+    CHECK(misuse_of_terminal(outcome.err) == "");
+  }
+  // The names are there, escaped.
+  test::Outcome run = test::run_program({RELAXC_TOOL, "run", model}, kLimitSeconds);
+  CHECK(run.out.find("y\\nEVIL y\\x1b[31m\\xc2\\x9b31m\\xe2\\x80\\xae\\x7f: float32") != std::string::npos);
+}
+
 TEST_CASE("damaged artifacts are refused", "[hostile]") {
   ScratchFolder folder;
   std::string artifact = compiled_digits(folder), content = read_file(artifact), damaged = folder.file("damaged.so");

@@ -549,6 +549,32 @@ def call(name, inputs, outputs):
 
 
 @model_file
+def names_for_a_terminal():
+    """A model that is right, in which every name would turn the terminal red, forge a line, or run backwards."""
+
+    def name(text):
+        return f"{text}\nEVIL {text}\x1b[31m\u009b31m\u202e\x7f"
+
+    x = helper.make_tensor_value_info(name("x"), FLOAT, [name("batch"), 3])
+    y = helper.make_tensor_value_info(name("y"), FLOAT, [name("batch"), 3])
+    nodes = [
+        helper.make_node("MatMul", [name("x"), name("w")], [name("h")], name("the_matmul")),
+        helper.make_node("Softmax", [name("h")], [name("y")], name("the_softmax")),
+    ]
+    weight = floats(name("w"), 3, 3)
+    return helper.make_model(
+        helper.make_graph(nodes, name("graph"), [x], [y], [weight]), opset_imports=[helper.make_opsetid("", 13)],
+        ir_version=8, producer_name=name("producer"),
+    )
+
+
+@model_file
+def refused_and_wrong():
+    """An operator that does not exist beside a node that is wrong."""
+    return model([node("Frobnicate", "x", "a", "mystery"), node("Relu", "x x x", "y", "the_relu")])
+
+
+@model_file
 def recursive_function():
     return model(
         [call("forever", "x", "y")], domains=["local"], functions=[function("forever", [call("forever", "a", "r")])]

@@ -1,0 +1,67 @@
+#include "support/printable.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace relaxc {
+
+namespace {
+
+struct Character {
+  uint32_t code = 0;
+  size_t bytes = 1;
+  bool valid = false;  // well-formed UTF-8; else `bytes` is 1
+};
+
+// The table of well-formed sequences: The Unicode Standard, section 3.9, table 3-7.
+Character decode_first(std::string_view text) {
+  auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  uint8_t lead = byte(0);
+  if (lead < 0x80) return {lead, 1, true};
+  size_t bytes = lead >= 0xc2 && lead <= 0xdf ? 2 : (lead & 0xf0) == 0xe0 ? 3 : lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+  if (bytes == 0 || bytes > text.size()) return {lead, 1, false};
+  uint32_t code = lead & (0x7fu >> bytes);
+  for (size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return {lead, 1, false};
+    code = code << 6 | (byte(i) & 0x3fu);
+  }
+  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  bool surrogate = code >= 0xd800 && code <= 0xdfff;
+  if (code < kLeast[bytes] || surrogate || code > 0x10ffff) return {lead, 1, false};
+  return {code, bytes, true};
+}
+
+// Control characters, and the marks of bidirectional text, with which a line reads otherwise than it is.
+bool is_harmless(const Character& character) {
+  uint32_t code = character.code;
+  bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;
+  bool turns = code == 0x061c || code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+               (code >= 0x2066 && code <= 0x2069);
+  return character.valid && !control && !turns;
+}
+
+std::string escaped(std::string_view text, std::string_view kept, size_t most) {
+  std::string result;
+  while (!text.empty()) {
+    if (result.size() >= most) return result + "...";
+    Character character = decode_first(text);
+    std::string_view bytes = text.substr(0, character.bytes);
+    text.remove_prefix(character.bytes);
+    if (is_harmless(character) || kept.find(bytes) != std::string_view::npos) {
+      result += bytes;
+    } else if (bytes == "\n") {
+      result += "\\n";
+    } else {
+      for (char byte : bytes) result += fmt::format("\\x{:02x}", static_cast<uint8_t>(byte));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string printable(std::string_view name, size_t most) { return escaped(name, {}, most); }
+std::string printable_lines(std::string_view text) { return escaped(text, "\n\t", std::string::npos); }
+
+}  // namespace relaxc
