@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "support/diagnostic.h"
+#include "vm/output_file.h"
 
 LLD_HAS_DRIVER(elf)
 
@@ -35,16 +36,6 @@ class TemporaryFolder {
  private:
   llvm::SmallString<128> path_;
 };
-
-void write_file(const std::string& path, const std::vector<char>& bytes) {
-  std::error_code error;
-  llvm::raw_fd_ostream out(path, error);
-  if (!error) out.write(bytes.data(), bytes.size());
-  out.close();
-  if (!error) error = out.error();
-  out.clear_error();
-  if (error) fail({}, "cannot write '{}': {}", path, error.message());
-}
 
 std::vector<char> read_file(const std::string& path) {
   auto buffer = llvm::MemoryBuffer::getFile(path);
@@ -87,7 +78,7 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
                                 "noexecstack",   "-Bsymbolic",       "--as-needed"};
   for (size_t i = 0; i < kernels.objects.size(); ++i) {
     args.push_back(folder.file(fmt::format("{:04}.o", i)));
-    write_file(args.back(), kernels.objects[i]);
+    vm::write_file(args.back(), {kernels.objects[i].data(), kernels.objects[i].size()});
   }
   // For another machine the symbols of libm stay undefined, without the library's name.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {

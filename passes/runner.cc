@@ -4,29 +4,24 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
 #include "support/guard.h"
+#include "vm/output_file.h"
 
 namespace relaxc {
 
 namespace {
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  if (!file) fail({}, "cannot write '{}'", path);
-}
-
 // A text test that runs the pass on the module it failed on.
 std::string write_reproducer(const RunnerOptions& options, const IRModule& before, const Pass& pass) {
-  std::string dir = options.dump_dir.empty() ? std::filesystem::temp_directory_path().string() : options.dump_dir;
-  std::string path = fmt::format("{}/relaxc-{}.test", dir, pass.name);
+  std::string path;
   try {
-    write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(before)));
+    std::string dir = options.dump_dir.empty() ? std::filesystem::temp_directory_path().string() : options.dump_dir;
+    path = fmt::format("{}/relaxc-{}.test", dir, pass.name);
+    vm::write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(before)));
   } catch (const std::exception&) {
     return "no reproducer could be written";
   }
@@ -50,8 +45,8 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
     diagnostics.throw_if_errors();
   }
   if (!options.dump_dir.empty()) {
-    std::filesystem::create_directories(options.dump_dir);
-    write_file(options.dump_dir + "/00-input.py", print_module(module));
+    vm::make_folder(options.dump_dir);
+    vm::write_file(options.dump_dir + "/00-input.py", print_module(module));
   }
   std::vector<std::pair<const Pass*, double>> times;
   int count = 0;
@@ -79,19 +74,19 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
     }
     bool prints = std::any_of(options.print_after.begin(), options.print_after.end(),
                               [&](const std::string& name) { return name == "all" || name == pass->name; });
-    if (prints) fmt::print(output, "# after {}\n{}\n", pass->name, print_module(module));
+    if (prints) vm::print_to(output, fmt::format("# after {}\n{}\n", pass->name, print_module(module)));
     if (!options.dump_dir.empty() && changed(before, module)) {
-      write_file(fmt::format("{}/{:02}-{}.py", options.dump_dir, count, pass->name), print_module(module));
+      vm::write_file(fmt::format("{}/{:02}-{}.py", options.dump_dir, count, pass->name), print_module(module));
     }
     if (options.stop_after == pass->name) break;
   }
   if (options.time_passes) {
     double total = 0;
     for (const auto& [pass, ms] : times) {
-      fmt::print(output, "{:9.2f} ms  {}\n", ms, pass->name);
+      vm::print_to(output, fmt::format("{:9.2f} ms  {}\n", ms, pass->name));
       total += ms;
     }
-    fmt::print(output, "{:9.2f} ms  all passes\n", total);
+    vm::print_to(output, fmt::format("{:9.2f} ms  all passes\n", total));
   }
   return module;
 }

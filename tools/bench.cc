@@ -1,7 +1,6 @@
 // relaxc bench: how long a run takes.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 
 #include "support/diagnostic.h"
@@ -43,24 +42,17 @@ int run(const BenchOptions& options) {
   std::string json = fmt::format(
       "{{\"median_ms\": {:.4f}, \"min_ms\": {:.4f}, \"max_ms\": {:.4f}, \"runs\": {}, \"compile_s\": {:.3f}}}\n",
       median, times.front(), times.back(), times.size(), compile_s);
-  if (options.json == "-") {
-    fmt::print("{}", json);
-  } else {
-    for (const Tensor& input : inputs) fmt::print("input {}\n", describe(input));
-    fmt::print("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
-               compile_s, median, times.front(), times.back(), times.size());
-  }
-  if (!options.json.empty() && options.json != "-") {
-    std::FILE* file = std::fopen(options.json.c_str(), "w");
-    if (!file) fail({}, "cannot write '{}'", options.json);
-    std::fputs(json.c_str(), file);
-    std::fclose(file);
+  if (!options.json.empty()) write_text(options.json, json);
+  if (options.json != "-") {
+    for (const Tensor& input : inputs) print_message("input {}\n", describe(input));
+    print_message("load or compile {:.2f} s\nmedian {:.3f} ms, minimum {:.3f} ms, maximum {:.3f} ms over {} runs\n",
+                  compile_s, median, times.front(), times.back(), times.size());
   }
   if (options.profile) {
     vm::TableProfiler profiler;
     session.set_profiler(&profiler);
     for (int i = 0; i < 10; ++i) session.run(inputs);
-    fmt::print("{}", profiler.text());
+    print_message("{}", profiler.text());
   }
   return kRight;
 }

@@ -1,5 +1,4 @@
 // relaxc compile: to an artifact, or to the text of any level.
-#include <fstream>
 #include <map>
 #include <memory>
 
@@ -96,19 +95,21 @@ int run(const CompileOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (!options.emit.empty()) {
     std::string text = emit(options, settings);
-    if (options.output.empty()) {
-      fmt::print("{}", text);
-      return kRight;
-    }
-    std::ofstream file(options.output, std::ios::binary);
-    file << text;
-    if (!file) fail({}, "cannot write '{}'", options.output);
+    write_text(options.output.empty() ? "-" : options.output, text);
     return kRight;
   }
   if (options.output.empty()) throw CLI::ValidationError("give -o FILE.so, or --emit=LEVEL to print");
+  if (options.output == "-") throw CLI::ValidationError("an artifact is a file: give -o FILE.so; -o - is for --emit");
   CompiledModule compiled = compile_file(options.model, settings);
   compiled.write(options.output);
-  fmt::print("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
+  std::string line =
+      fmt::format("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
+  // Behind the artifact where that is what goes there, the line would damage it.
+  if (vm::is_standard_output(options.output)) {
+    print_error("{}", line);
+  } else {
+    print_message("{}", line);
+  }
   return kRight;
 }
 
@@ -118,7 +119,8 @@ void add_compile(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<CompileOptions>();
   CLI::App* command = app.add_subcommand("compile", "compile a model (.onnx) or module (.py) to an artifact");
   command->add_option("model", options->model, "the file")->required();
-  command->add_option("-o,--output", options->output, "the artifact (.so), or the text file with --emit");
+  command->add_option("-o,--output", options->output,
+                      "the artifact (.so), or the text file with --emit (-: standard output)");
   command->add_option("--emit", options->emit, "print a level instead")
       ->check(CLI::IsMember({"graph", "tir", "loops", "trace", "llvm", "asm", "bytecode"}));
   command->add_option("--dim", options->compiler.fixed_dims,

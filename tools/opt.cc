@@ -16,12 +16,12 @@ struct OptOptions {
 };
 
 void list_passes() {
-  for (const Pass& pass : passes()) fmt::print("{:28} {}\n", pass.name, pass.doc);
-  fmt::print("\npipelines (default is all of them, in order):\n");
+  for (const Pass& pass : passes()) print_message("{:28} {}\n", pass.name, pass.doc);
+  print_message("\npipelines (default is all of them, in order):\n");
   for (const Pipeline& pipeline : pipelines()) {
     std::string names;
     for (const char* name : pipeline.passes) names += fmt::format("{}{}", names.empty() ? "" : ",", name);
-    fmt::print("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", names);
+    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", names);
   }
 }
 
@@ -35,8 +35,8 @@ void list_ops() {
       if (input.arity == OpInput::Arity::kVariadic) append(fmt::format("*{}", input.name));
     }
     for (const OpAttr& attr : row.attrs) append(fmt::format("{}={}", attr.name, to_string(attr.otherwise)));
-    fmt::print("R.{}({})\n    {}{}{}\n", row.name.substr(6), arguments, row.doc, row.pure ? "" : " (side effects)",
-               has_lowering(row) ? "" : " (types only: does not compile yet)");
+    print_message("R.{}({})\n    {}{}{}\n", row.name.substr(6), arguments, row.doc, row.pure ? "" : " (side effects)",
+                  has_lowering(row) ? "" : " (types only: does not compile yet)");
   }
 }
 
@@ -46,7 +46,7 @@ int run(const OptOptions& options) {
   if (options.list_passes || options.list_ops) return kRight;
   if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes or --list-ops");
   CompileSettings settings = options.compiler.get(options.model);
-  fmt::print("{}", print_module(run_pipeline(read_module(options.model, settings), settings)));
+  print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
 }
 

@@ -1,6 +1,11 @@
 // relaxc: the command line.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
+#include <sstream>
 
 #include "support/diagnostic.h"
 #include "tools/tool.h"
@@ -8,21 +13,46 @@
 
 namespace {
 
+using namespace relaxc::tools;
+
 // For operators the last note names the command that lists what is supported.
 void print_unsupported(const relaxc::CompileError& error) {
-  fmt::print(stderr, "{}\n", error.what());
+  print_error("{}\n", error.what());
   bool about_operators =
       std::any_of(error.diagnostics().begin(), error.diagnostics().end(), [](const relaxc::Diagnostic& diagnostic) {
         bool of_model_node = diagnostic.span && !diagnostic.span.origin->op_type.empty();
         return of_model_node || diagnostic.message.find("operator") != std::string::npos;
       });
-  if (about_operators) fmt::print(stderr, "  note: relaxc opt --list-ops shows what is supported\n");
+  if (about_operators) print_error("  note: relaxc opt --list-ops shows what is supported\n");
 }
 
-}  // namespace
+// A file opened later must not become standard output because that was closed; what is written there still fails.
+void reserve_standard_streams() {
+  for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) < 0) open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
 
-int main(int argc, char** argv) {
-  using namespace relaxc::tools;
+// A mapped file that another program cuts off while its pages are read (vm/mapped_file.h).
+extern "C" void on_bus_error(int) {
+  constexpr char kText[] =
+      "error: a file in use (a model, its weights, or an artifact) was cut off by another program; replace such files "
+      "by "
+      "renaming a new one\n";
+  [[maybe_unused]] ssize_t written = write(STDERR_FILENO, kText, sizeof kText - 1);
+  _exit(kWrong);
+}
+
+// --help and wrong usage.
+int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream out, err;
+  int status = app.exit(error, out, err);
+  print_text(out.str());
+  print_error("{}", err.str());
+  return status == 0 ? kRight : kUsage;
+}
+
+int run(int argc, char** argv) {
   CLI::App app{"relaxc compiles ONNX models and TVMScript modules to native code and runs them."};
   app.footer(
       "Example:\n"
@@ -40,28 +70,36 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kRight : kUsage;
+    exit_code = exit_of_parser(app, error);
+  }
+  relaxc::vm::flush(stdout);
+  return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  reserve_standard_streams();
+  std::signal(SIGBUS, on_bus_error);
+  try {
+    return run(argc, argv);
   } catch (const relaxc::CompileError& error) {
     if (error.kind() == relaxc::ErrorKind::kUnsupported) {
       print_unsupported(error);
       return kUnsupported;
     }
-    fmt::print(stderr, "{}\n", error.what());
-    return kWrong;
+    print_error("{}\n", error.what());
   } catch (const relaxc::RuntimeError& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kWrong;
+    // One line; the names in it come from models and artifacts.
+    print_error("error: {}\n", relaxc::printable(error.what(), std::string::npos));
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n");
-    return kWrong;
+    print_error("error: out of memory\n");
   } catch (const relaxc::InternalError& error) {
-    fmt::print(stderr, "{}\n  note: this is a bug of relaxc; the command was:", error.what());
-    for (int i = 0; i < argc; ++i) fmt::print(stderr, " {}", argv[i]);
-    fmt::print(stderr, "\n");
-    return kWrong;
+    print_error("{}\n  note: this is a bug of relaxc; the command was:", error.what());
+    for (int i = 0; i < argc; ++i) print_error(" {}", argv[i]);
+    print_error("\n");
   } catch (const std::exception& error) {
-    fmt::print(stderr, "error: {}\n", error.what());
-    return kWrong;
+    print_error("error: {}\n", error.what());
   }
-  return exit_code;
+  return kWrong;
 }

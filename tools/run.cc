@@ -22,12 +22,14 @@ struct RunOptions {
   bool profile = false;
 };
 
-std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix, size_t most) {
+// As many as there are, up to one more than the program has, so that the counts can be compared.
+std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix,
+                                  const std::vector<std::optional<DType>>& dtypes) {
   std::vector<Tensor> result;
-  for (size_t i = 0; i < most; ++i) {
+  for (size_t i = 0; i <= dtypes.size(); ++i) {
     std::string path = fmt::format("{}/{}_{}.pb", dir, prefix, i);
     if (!std::filesystem::exists(path)) break;
-    result.push_back(read_tensor_pb(path));
+    result.push_back(read_tensor_pb(path, i < dtypes.size() ? dtypes[i] : std::nullopt));
   }
   return result;
 }
@@ -40,18 +42,20 @@ int run(const RunOptions& options) {
   std::vector<Tensor> inputs;
   if (!options.test_data.empty()) {
     if (!std::filesystem::is_directory(options.test_data)) fail({}, "no folder '{}'", options.test_data);
-    inputs = read_numbered(options.test_data, "input", program.inputs().size() + 1);
+    std::vector<std::optional<DType>> dtypes;
+    for (const vm::ValueInfo& info : program.inputs()) dtypes.push_back(info.dtype);
+    inputs = read_numbered(options.test_data, "input", dtypes);
   } else {
     inputs = options.inputs.make(program);
   }
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<Tensor> results = session.run(inputs);
-  if (options.profile) fmt::print("{}", profiler.text());
-  if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir);
+  if (options.profile) print_message("{}", profiler.text());
+  if (!options.output_dir.empty()) vm::make_folder(options.output_dir);
   for (size_t i = 0; i < results.size(); ++i) {
     std::string name = i < outputs.size() ? outputs[i].name : fmt::format("output_{}", i);
-    fmt::print("{}\n", summary(name, results[i]));
+    print_message("{}\n", summary(name, results[i]));
     if (options.output_dir.empty()) continue;
     std::string path = fmt::format("{}/output_{}.{}", options.output_dir, i, options.format);
     if (options.format == "pb") {
@@ -61,7 +65,9 @@ int run(const RunOptions& options) {
     }
   }
   if (options.test_data.empty()) return kRight;
-  std::vector<Tensor> expected = read_numbered(options.test_data, "output", results.size() + 1);
+  std::vector<std::optional<DType>> dtypes;
+  for (const Tensor& result : results) dtypes.emplace_back(result.dtype());
+  std::vector<Tensor> expected = read_numbered(options.test_data, "output", dtypes);
   if (expected.size() != results.size())
     fail({}, "{} has {} outputs, the model {}", options.test_data, expected.size(), results.size());
   int failures = 0;
@@ -70,10 +76,10 @@ int run(const RunOptions& options) {
                                      options.rtol, options.atol);
     if (difference.empty()) continue;
     ++failures;
-    fmt::print(stderr, "wrong result: {}\n", difference);
+    print_error("wrong result: {}\n", difference);
   }
-  fmt::print("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(),
-             options.test_data, options.rtol, options.atol);
+  print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(),
+                options.test_data, options.rtol, options.atol);
   return failures == 0 ? kRight : kWrong;
 }
 

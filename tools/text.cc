@@ -1,5 +1,4 @@
 // relaxc fmt, check and diff: work with modules as text.
-#include <fstream>
 #include <limits>
 #include <memory>
 
@@ -33,20 +32,14 @@ std::string canonical(const TextOptions& options) {
   if (holds_schedules(options.file)) {
     if (options.in_place)
       fail({}, "'{}' holds schedules, which would be lost: keep them in a file of their own", options.file);
-    fmt::print(stderr, "warning: the schedules in '{}' are not printed\n", options.file);
+    print_error("warning: the schedules in '{}' are not printed\n", options.file);
   }
   return print_module(read_module(options.file), print);
 }
 
 int format(const TextOptions& options) {
   std::string text = canonical(options);
-  if (!options.in_place) {
-    fmt::print("{}", text);
-    return kRight;
-  }
-  std::ofstream file(options.file, std::ios::binary);
-  file << text;
-  if (!file.flush()) fail({}, "cannot write '{}'", options.file);
+  write_text(options.in_place ? options.file : "-", text);
   return kRight;
 }
 
@@ -56,9 +49,9 @@ int check(const TextOptions& options) {
   IRModule module = read_module(options.file, {}, problems);
   verify(module, op_table(), problems);
   problems.throw_if_errors();
-  for (const Diagnostic& warning : problems.all()) fmt::print(stderr, "{}", to_string(warning));
+  for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));
   std::string warnings = problems.all().empty() ? "" : fmt::format(", {} warnings", problems.all().size());
-  fmt::print("{}: {} functions, no errors{}\n", options.file, module.functions.size(), warnings);
+  print_message("{}: {} functions, no errors{}\n", options.file, module.functions.size(), warnings);
   return kRight;
 }
 
@@ -68,12 +61,12 @@ int diff(const TextOptions& options) {
   EqualOptions equal;
   equal.difference = &difference;
   if (structural_equal(a, b, equal)) {
-    fmt::print("equal\n");
+    print_message("equal\n");
     return kRight;
   }
-  fmt::print("{}\n", difference.text);
+  print_message("{}\n", difference.text);
   for (const Span& place : {difference.left, difference.right}) {
-    if (place) fmt::print("{}\n{}", to_string(place), source_excerpt(place));
+    if (place) print_message("{}\n{}", to_string(place), source_excerpt(place));
   }
   return kWrong;
 }

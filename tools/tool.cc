@@ -34,6 +34,11 @@ std::vector<std::string> split_commas(const std::string& text) {
 
 }  // namespace
 
+void write_text(const std::string& path, std::string_view text) {
+  if (path == "-") return print_text(text);
+  vm::write_file(path, text);
+}
+
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> result;
   for (const std::string& text : texts) {
@@ -50,6 +55,7 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 
 void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, or cpu=NAME")->capture_default_str();
+  app.add_flag("--strict", settings.strict, "an error where a model contradicts itself, not a warning");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
@@ -94,14 +100,16 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
     std::vector<ScheduleRule> rules = read_schedule_rules(text_of(file), file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }
-  if (!result.schedules.empty()) result.report = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
+  result.warn = [](const Diagnostic& warning) { print_error("{}", to_string(warning)); };
   if (!result.runner.stop_after.empty()) parse_passes(result.runner.stop_after);
   return result;
 }
 
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", named, "NAME=FILE.npy, for each input");
-  app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)");
+  // An input file that is not given is none: a model without inputs gets `--input-pb` and nothing behind it.
+  app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
   app.add_option("--seed", seed, "of random inputs")->capture_default_str();
 }
@@ -114,7 +122,9 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
     auto it = dims.find(dim.text);
     shape.push_back(dim.value >= 0 ? dim.value : it != dims.end() ? it->second : 1);
   }
-  if (!info.dims) fail({}, "input '{}' has no declared rank; give it with --input {}=FILE.npy", info.name, info.name);
+  if (!info.dims)
+    fail({}, "input '{}' has no declared rank; give it with --input {}=FILE.npy", printable(info.name),
+         printable(info.name));
   DType dtype = info.dtype.value_or(kFloat32);
   Tensor tensor = Tensor::empty(shape, dtype);
   std::uniform_real_distribution<double> real(-1, 1);
@@ -148,14 +158,15 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
-    bool known = std::any_of(inputs.begin(), inputs.end(),
-                             [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
-    if (!known) {
+    auto known = std::find_if(inputs.begin(), inputs.end(),
+                              [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
+    if (known == inputs.end()) {
       std::string list;
-      for (const vm::ValueInfo& info : inputs) list += fmt::format("{}'{}'", list.empty() ? "" : ", ", info.name);
-      fail({}, "no input is called '{}'; there are {}", name, list);
+      for (const vm::ValueInfo& info : inputs)
+        list += fmt::format("{}'{}'", list.empty() ? "" : ", ", printable(info.name));
+      fail({}, "no input is called '{}'; there are {}", printable(name), list);
     }
-    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path) : read_npy(path));
+    by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path, known->dtype) : read_npy(path));
   }
   std::mt19937_64 random(seed);
   std::vector<Tensor> result;
@@ -163,7 +174,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
     if (auto it = by_name.find(inputs[i].name); it != by_name.end()) {
       result.push_back(it->second);
     } else if (i < positional.size()) {
-      result.push_back(read_tensor_pb(positional[i]));
+      result.push_back(read_tensor_pb(positional[i], inputs[i].dtype));
     } else {
       result.push_back(random_tensor(inputs[i], dim_values, random));
     }
@@ -172,7 +183,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
 }
 
 std::string summary(const std::string& name, const Tensor& tensor) {
-  std::string text = fmt::format("{}: {}", name, describe(tensor));
+  std::string text = fmt::format("{}: {}", printable(name), describe(tensor));
   if (tensor.size() == 0) return text + "  empty";
   double min = INFINITY, max = -INFINITY, sum = 0;
   int64_t nans = 0;

@@ -3,16 +3,36 @@
 #pragma once
 #include <CLI/CLI.hpp>
 
+#include <cstdio>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "codegen/compile.h"
+#include "support/printable.h"
+#include "vm/output_file.h"
 
 namespace relaxc::tools {
 
 // Exit codes, everywhere.
 enum ExitCode : int { kRight = 0, kWrong = 1, kUsage = 2, kUnsupported = 3 };
+
+// Lines for a person, on standard output: control characters in names that they quote are escaped. Throws RuntimeError
+// when they cannot be written, as print_text does.
+template <class... Args>
+void print_message(fmt::format_string<Args...> format, Args&&... args) {
+  vm::print_to(stdout, printable_lines(fmt::format(format, std::forward<Args>(args)...)));
+}
+// A module, code or figures as they are, for programs to read.
+inline void print_text(std::string_view text) { vm::print_to(stdout, text); }
+// To the file; "-" is standard output.
+void write_text(const std::string& path, std::string_view text);
+// Lines for a person, on standard error. When they cannot be written there is nobody to tell.
+template <class... Args>
+void print_error(fmt::format_string<Args...> format, Args&&... args) {
+  std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
+}
 
 // Options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {

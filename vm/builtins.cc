@@ -6,7 +6,9 @@
 #include <array>
 #include <cstring>
 
+#include "support/printable.h"
 #include "vm/error.h"
+#include "vm/output_file.h"
 
 namespace relaxc::vm {
 
@@ -130,7 +132,9 @@ Value print(BuiltinContext& context, Arguments arguments) {
       texts.push_back(describe(argument));
     }
   }
-  fmt::print(context.output != nullptr ? context.output : stdout, "{}\n", fmt::join(texts, " "));
+  // The texts may be names out of a model.
+  std::string line = printable_lines(fmt::format("{}", fmt::join(texts, " ")));
+  print_to(context.output != nullptr ? context.output : stdout, line + "\n");
   return {};
 }
 

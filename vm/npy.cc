@@ -5,13 +5,13 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <span>
 
 #include "support/checked_math.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
+#include "vm/output_file.h"
 
 namespace relaxc {
 
@@ -182,11 +182,10 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   if (dict.size() > 0xffff) throw_runtime_error("{}: {} dims are too many for a .npy file", path, tensor.ndim());
   std::string prefix(kMagic);
   prefix += {'\1', '\0', static_cast<char>(dict.size() & 0xff), static_cast<char>(dict.size() >> 8)};
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << prefix << dict;
-  if (tensor.bytes() > 0) out.write(static_cast<const char*>(tensor.raw()), tensor.bytes());
-  out.close();
-  if (!out) throw_runtime_error("cannot write '{}': {}", path, std::strerror(errno));
+  vm::OutputFile out(path);
+  out.write(prefix + dict);
+  out.write(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  out.commit();
 }
 
 }  // namespace relaxc

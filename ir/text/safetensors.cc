@@ -1,19 +1,16 @@
 #include "ir/text/safetensors.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 
 #include <fmt/ranges.h>
 
 #include "ir/text/syntax.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
+#include "vm/output_file.h"
 
 namespace relaxc::text {
 
@@ -159,18 +156,13 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
   }
   header += "}";
   header.resize((8 + header.size() + kAlignment - 1) / kAlignment * kAlignment - 8, ' ');
-  // The tensors may be views of the very file that is replaced, so it is by a rename.
-  const std::string fresh = fmt::format("{}.{}.tmp", path, getpid());
-  std::ofstream file(fresh, std::ios::binary);
+  // The tensors may be views of the very file that is replaced; the rename keeps it for them.
+  vm::OutputFile file(path);
   uint64_t length = header.size();
-  file.write(reinterpret_cast<const char*>(&length), sizeof(length));
-  file << header;
-  for (const auto& [name, tensor] : ordered) file.write(static_cast<const char*>(tensor.raw()), tensor.bytes());
-  file.close();
-  if (!file || std::rename(fresh.c_str(), path.c_str()) != 0) {
-    std::remove(fresh.c_str());
-    fail({}, "cannot write '{}'", path);
-  }
+  file.write(&length, sizeof(length));
+  file.write(header);
+  for (const auto& [name, tensor] : ordered) file.write(tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  file.commit();
 }
 
 std::map<std::string, Tensor> read_safetensors(const std::string& path) {

@@ -12,7 +12,7 @@
 namespace relaxc::text {
 
 // Tensors of wide elements come first, so that each is aligned. Throws CompileError for dtypes that the format lacks,
-// and when the file cannot be written.
+// and RuntimeError when the file cannot be written.
 void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors);
 // The tensors share memory with the mapped file. Everything in the file is checked; errors are CompileErrors that name
 // it.

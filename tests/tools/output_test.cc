@@ -1,0 +1,215 @@
+// What relaxc writes, to files of every kind, and what it says when it cannot.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "tests/process.h"
+#include "vm/output_file.h"
+
+#include "tests/catch.h"  // last
+
+namespace {
+
+namespace fs = std::filesystem;
+using relaxc::test::Outcome;
+using relaxc::test::run_program;
+
+const std::string kModel = RELAXC_SOURCE_DIR "/examples/digits/digits.onnx",
+                  kModule = RELAXC_SOURCE_DIR "/tests/modules/matmul_relu.py";
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_output_{}", getpid());
+  Folder() {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+  size_t count() const { return static_cast<size_t>(std::distance(fs::directory_iterator(path), {})); }
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write_file(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Every way in which a subcommand writes one file; {} is where to.
+const std::vector<std::vector<std::string>> kWriters = {
+    {"compile", kModel, "-o", "{}"},
+    {"compile", kModel, "--emit=graph", "-o", "{}"},
+    {"bench", kModel, "--runs", "3", "--warmup", "0", "--json", "{}"},
+    {"fmt", kModel, "--constants", "{}"},
+};
+
+Outcome run_with(std::vector<std::string> arguments, const std::string& output) {
+  for (std::string& argument : arguments) {
+    if (argument == "{}") argument = output;
+  }
+  arguments.insert(arguments.begin(), RELAXC_TOOL);
+  return run_program(arguments, 300);
+}
+bool is_deterministic(const std::vector<std::string>& writer) { return writer[0] != "bench"; }
+
+// A copy of a device such as /dev/full, so that a mistake does not replace the machine's own; false without the right
+// to make one, and where the file system's devices cannot be opened.
+bool make_device(const std::string& path, unsigned minor_number) {
+  if (mknod(path.c_str(), S_IFCHR | 0666, makedev(1, minor_number)) != 0) return false;
+  int descriptor = open(path.c_str(), O_WRONLY);
+  if (descriptor < 0) return fs::remove(path), false;
+  close(descriptor);
+  return true;
+}
+constexpr unsigned kNull = 3, kFull = 7;
+
+mode_t kind_of(const std::string& path) {
+  struct stat status{};
+  return lstat(path.c_str(), &status) == 0 ? status.st_mode & S_IFMT : 0;
+}
+
+}  // namespace
+
+TEST_CASE("pipes, devices and links stay what they are", "[tools]") {
+  Folder folder;
+  for (const auto& writer : kWriters) {
+    INFO(writer[0] << " " << writer[2]);
+    std::string plain = folder.file("plain"), link = folder.file("link"), pipe = folder.file("pipe");
+    REQUIRE(run_with(writer, plain).exit_code == 0);
+    std::string content = read_file(plain);
+    REQUIRE(!content.empty());
+
+    write_file(folder.file("target"), "old");
+    fs::create_symlink("target", link);
+    CHECK(run_with(writer, link).exit_code == 0);
+    CHECK(kind_of(link) == S_IFLNK);
+    if (is_deterministic(writer)) CHECK(read_file(folder.file("target")) == content);
+    CHECK(read_file(folder.file("target")) != "old");
+
+    fs::remove(folder.file("target"));  // the link leads nowhere now
+    CHECK(run_with(writer, link).exit_code == 0);
+    CHECK(kind_of(link) == S_IFLNK);
+    CHECK(kind_of(folder.file("target")) == S_IFREG);
+
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    std::string received;
+    std::thread reader([&] { received = read_file(pipe); });
+    CHECK(run_with(writer, pipe).exit_code == 0);
+    if (int end = open(pipe.c_str(), O_WRONLY | O_NONBLOCK); end >= 0) close(end);  // if nobody wrote
+    reader.join();
+    CHECK(kind_of(pipe) == S_IFIFO);
+    CHECK(!received.empty());
+    if (is_deterministic(writer)) CHECK(received == content);
+
+    std::string device = folder.file("null");
+    if (make_device(device, kNull)) {
+      CHECK(run_with(writer, device).exit_code == 0);
+      CHECK(kind_of(device) == S_IFCHR);
+    }
+    for (const char* name : {"plain", "link", "target", "pipe", "null"}) fs::remove(folder.file(name));
+    CHECK(folder.count() == 0);
+  }
+}
+
+TEST_CASE("a write that fails is an error, and the old file stays", "[tools]") {
+  Folder folder;
+  for (const auto& writer : kWriters) {
+    INFO(writer[0] << " " << writer[2]);
+    auto fails = [&](const std::string& output) {
+      Outcome outcome = run_with(writer, output);
+      INFO(output << ": " << outcome.how_it_ended() << outcome.err);
+      CHECK(outcome.exit_code == 1);
+      CHECK(has(outcome.err, "error: cannot write '" + output + "'"));
+    };
+    if (std::string full = folder.file("full"); make_device(full, kFull)) {
+      fails(full);
+      CHECK(kind_of(full) == S_IFCHR);
+      fs::remove(full);
+    }
+    fails(folder.file("none/x"));
+    fails(folder.path.string());
+
+    // A limit on the size of files, in blocks of 512 or 1024 bytes, stands for a disk that is full.
+    write_file(folder.file("old"), "old");
+    std::string command = fmt::format("trap '' XFSZ; ulimit -f 0; exec '{}'", RELAXC_TOOL);
+    for (const std::string& argument : writer) {
+      command += fmt::format(" '{}'", argument == "{}" ? folder.file("old") : argument);
+    }
+    Outcome outcome = run_program({"/bin/sh", "-c", "TMPDIR=/tmp; " + command}, 300);
+    INFO(outcome.how_it_ended() << outcome.err);
+    CHECK(outcome.exit_code == 1);
+    CHECK(read_file(folder.file("old")) == "old");
+    fs::remove(folder.file("old"));
+    CHECK(folder.count() == 0);
+  }
+}
+
+TEST_CASE("standard output that cannot be written is an error of every subcommand", "[tools]") {
+  const std::vector<std::string> commands = {"--help",
+                                             "run --help",
+                                             "run " + kModel,
+                                             "run " + kModel + " --profile",
+                                             "compile " + kModel + " --emit=graph",
+                                             "compile " + kModel + " --emit=bytecode -o -",
+                                             "opt " + kModule,
+                                             "opt --list-passes",
+                                             "opt --list-ops",
+                                             "bench --runs 3 --warmup 0 " + kModel,
+                                             "bench --runs 3 --warmup 0 --json - " + kModel,
+                                             "fmt " + kModule,
+                                             "check " + kModule,
+                                             "diff " + kModule + " " + kModule};
+  for (const std::string& command : commands) {
+    for (const char* closed : {">/dev/full", ">&-"}) {
+      Outcome outcome = run_program({"/bin/sh", "-c", fmt::format("'{}' {} {}", RELAXC_TOOL, command, closed)}, 300);
+      INFO(command << " " << closed << ": " << outcome.how_it_ended() << outcome.err);
+      CHECK(outcome.exit_code == 1);
+      CHECK(has(outcome.err, "error: cannot write standard output"));
+    }
+  }
+}
+
+TEST_CASE("a minus is standard output", "[tools]") {
+  Outcome shown = run_program({RELAXC_TOOL, "compile", kModule, "--emit=graph"}, 300);
+  Outcome named = run_program({RELAXC_TOOL, "compile", kModule, "--emit=graph", "-o", "-"}, 300);
+  CHECK(named.exit_code == 0);
+  CHECK(named.out == shown.out);
+  CHECK(!fs::exists("-"));
+  CHECK(run_program({RELAXC_TOOL, "compile", kModule, "-o", "-"}, 300).exit_code == 2);
+  // By its path the artifact goes there alone.
+  Folder folder;
+  std::string artifact = folder.file("m.so");
+  std::string command = fmt::format("'{}' compile '{}' -o /dev/stdout > '{}'", RELAXC_TOOL, kModel, artifact);
+  CHECK(run_program({"/bin/sh", "-c", command}, 300).exit_code == 0);
+  CHECK(run_program({RELAXC_TOOL, "run", artifact}, 300).exit_code == 0);
+}
+
+TEST_CASE("a file that is replaced keeps its permissions, and its readers the old content", "[tools]") {
+  Folder folder;
+  std::string path = folder.file("x");
+  write_file(path, "old");
+  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
+  std::ifstream reader(path);
+  relaxc::vm::write_file(path, "new");
+  CHECK(read_file(path) == "new");
+  CHECK((fs::status(path).permissions() & fs::perms::all) == (fs::perms::owner_read | fs::perms::owner_write));
+  std::string seen;
+  reader >> seen;
+  CHECK(seen == "old");
+  {
+    relaxc::vm::OutputFile unfinished(path);
+    unfinished.write("half");
+  }
+  CHECK(read_file(path) == "new");
+  CHECK(folder.count() == 1);
+}

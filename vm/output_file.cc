@@ -1,0 +1,148 @@
+#include "vm/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "vm/error.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+// Standard output or error, where the file is open under that number already.
+std::optional<int> standard_stream(const struct stat& status) {
+  for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat open{};
+    if (fstat(descriptor, &open) == 0 && same_file(open, status)) return descriptor;
+  }
+  return std::nullopt;
+}
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+// The path behind all symbolic links of the last component; the file itself need not exist.
+std::string behind_links(std::string path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  for (int i = 0; i < kMostLinks; ++i) {
+    char name[PATH_MAX];
+    ssize_t size = readlink(path.c_str(), name, sizeof name);
+    if (size <= 0) break;
+    std::string next(name, static_cast<size_t>(size));
+    path = next.front() == '/' ? next : folder_of(path) + next;
+  }
+  return path;
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path, FileKind kind) : path_(std::move(path)) { choose(kind); }
+
+void OutputFile::choose(FileKind kind) {
+  struct stat existing{};
+  bool exists = stat(path_.c_str(), &existing) == 0;
+  if (!exists && errno != ENOENT) fail_write();
+  if (exists) {
+    // The shell's redirection, by another name: what is written there already must stay.
+    if (std::optional<int> stream = standard_stream(existing)) return open_direct(dup(*stream));
+    if (!S_ISREG(existing.st_mode)) return open_direct(open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+  }
+  target_ = behind_links(path_);
+  struct stat found{};
+  // Links below /proc name files that no path leads to.
+  if (exists && (stat(target_.c_str(), &found) != 0 || !same_file(found, existing)))
+    return open_direct(open(path_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  open_temporary(kind);
+  if (!exists) return;
+  // The new file stands for the old one: its owner, where we may set it, and its permissions.
+  if (fchown(descriptor_, existing.st_uid, existing.st_gid) != 0) errno = 0;
+  if (fchmod(descriptor_, existing.st_mode & 0777) != 0) errno = 0;
+}
+
+void OutputFile::open_direct(int descriptor) {
+  descriptor_ = descriptor;
+  if (descriptor_ < 0) fail_write();
+}
+
+void OutputFile::open_temporary(FileKind kind) {
+  // Beside the target, so that rename works.
+  for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
+    temporary_ = fmt::format("{}.relaxc.{}.{}", folder_of(target_), getpid(), attempt);
+    descriptor_ =
+        open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kind == FileKind::kExecutable ? 0777 : 0666);
+    if (descriptor_ < 0 && errno != EEXIST) break;
+  }
+  if (descriptor_ < 0) fail_write();
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ < 0) return;
+  close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void OutputFile::write(const void* data, size_t size) {
+  for (const char* next = static_cast<const char*>(data); size > 0;) {
+    ssize_t written = ::write(descriptor_, next, std::min<size_t>(size, size_t{1} << 30));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail_write();
+    next += written;
+    size -= static_cast<size_t>(written);
+  }
+}
+
+void OutputFile::commit() {
+  int status = close(descriptor_);
+  descriptor_ = -1;
+  if (status == 0 && (temporary_.empty() || rename(temporary_.c_str(), target_.c_str()) == 0)) return;
+  int error = errno;
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  errno = error;
+  fail_write();
+}
+
+void OutputFile::fail_write() const { throw_runtime_error("cannot write '{}': {}", path_, std::strerror(errno)); }
+
+void write_file(const std::string& path, std::string_view text) {
+  OutputFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+void make_folder(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) throw_runtime_error("cannot make the folder '{}': {}", path, error.message());
+}
+
+namespace {
+void check_stream(std::FILE* stream, bool right) {
+  if (right) return;
+  const char* name = stream == stdout ? "standard output" : stream == stderr ? "standard error" : "a stream";
+  throw_runtime_error("cannot write {}: {}", name, std::strerror(errno));
+}
+}  // namespace
+
+void print_to(std::FILE* stream, std::string_view text) {
+  check_stream(stream, std::fwrite(text.data(), 1, text.size(), stream) == text.size());
+}
+void flush(std::FILE* stream) { check_stream(stream, std::fflush(stream) == 0 && !std::ferror(stream)); }
+
+bool is_standard_output(const std::string& path) {
+  struct stat named{}, output{};
+  return stat(path.c_str(), &named) == 0 && fstat(STDOUT_FILENO, &output) == 0 && same_file(named, output);
+}
+
+}  // namespace relaxc::vm
