@@ -1,5 +1,7 @@
 #include "codegen/compile.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -14,7 +16,9 @@
 #include "ops/ops.h"
 #include "support/guard.h"
 #include "vm/artifact.h"
+#include "vm/cpu.h"
 #include "vm/error.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc {
 
@@ -41,6 +45,12 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   }
 }
 
+// What the loader compares with the CPU (vm/cpu.h).
+void note_cpu(vm::Executable& executable, const Target& target) {
+  executable.metadata[vm::kArchitectureKey] = codegen::architecture(target);
+  executable.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target), ","));
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -62,21 +72,43 @@ const OpTable& op_table() {
 
 bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered_to_bytecode(row.name); }
 
-IRModule read_module(const std::string& path, const CompileSettings& settings) {
-  Diagnostics diagnostics;
-  IRModule module = read_module(path, settings, diagnostics);
-  diagnostics.throw_if_errors();
-  return module;
-}
+namespace {
 
-IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
+// `files` gets those in which the module's constants lie.
+IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
+                     vm::MappedFiles& files) {
   return guarded([&] { return fmt::format("reading '{}'", path); },
                  [&] {
                    if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
                    ImportOptions options;
                    options.dims = settings.dims;
+                   options.strict = settings.strict;
+                   options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
+                   options.files = &files;
                    return import_onnx(path, op_table(), options);
                  });
+}
+
+IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles& files) {
+  Diagnostics diagnostics;
+  IRModule module = read_module(path, settings, diagnostics, files);
+  diagnostics.throw_if_errors();
+  for (const Diagnostic& warning : diagnostics.all()) {
+    if (settings.warn) settings.warn(warning);
+  }
+  return module;
+}
+
+}  // namespace
+
+IRModule read_module(const std::string& path, const CompileSettings& settings) {
+  vm::MappedFiles files;
+  return read_module(path, settings, files);
+}
+
+IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics) {
+  vm::MappedFiles files;
+  return read_module(path, settings, diagnostics, files);
 }
 
 PassContext pass_context(const CompileSettings& settings) {
@@ -114,13 +146,26 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   guarded([] { return "code generation"; },
           [&] {
             result.executable_ = codegen::lower_to_bytecode(result.lowered_);
-            result.objects_ = codegen::compile_kernels(result.kernels(), result.target_,
+            codegen::KernelMap kernels = result.kernels();
+            if (!kernels.empty()) note_cpu(result.executable_, result.target_);
+            result.objects_ = codegen::compile_kernels(kernels, result.target_,
                                                        {.jobs = job_count(settings), .opt_level = settings.opt_level});
           });
   return result;
 }
 
+CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
+  vm::MappedFiles files;
+  CompiledModule result = compile(read_module(path, settings, files), settings);
+  result.sources_ = std::move(files);
+  check_unchanged(result.sources_);
+  return result;
+}
+
 Program CompiledModule::load(LoadOptions options) const {
+  // Before LLVM sees objects of another architecture.
+  if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
+  options.files.insert(options.files.end(), sources_.begin(), sources_.end());
   std::shared_ptr<const vm::KernelLibrary> library = codegen::load_jit(objects_);
   return Program::from(
       executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
@@ -130,7 +175,7 @@ void CompiledModule::write(const std::string& path) const {
   guarded([&] { return fmt::format("writing '{}'", path); },
           [&] {
             std::vector<char> elf = codegen::link_shared_object(objects_);
-            vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_);
+            vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_, sources_);
           });
 }
 

@@ -24,6 +24,9 @@ struct CompileSettings {
   int opt_level = 2;
   std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
   std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
+  // Hears what contradicts itself in an ONNX model that compiles all the same (frontend/onnx/import.h).
+  std::function<void(const Diagnostic&)> warn = nullptr;
+  bool strict = false;   // these are errors
   bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
   // What a gather does with an index out of range; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
@@ -43,9 +46,9 @@ class CompiledModule {
  public:
   // Inputs, outputs and functions, without loading.
   const vm::Executable& executable() const { return executable_; }
-  // Ready to run in this process; the target must be able to run here.
+  // Ready to run in this process. Throws CompileError when the CPU lacks what the target has.
   Program load(LoadOptions options = {}) const;
-  // One shared object with bytecode, weights and machine code. Throws CompileError when it cannot be written.
+  // One shared object with bytecode, weights and machine code. Throws RuntimeError when it cannot be written.
   void write(const std::string& path) const;
   // After all passes.
   const IRModule& lowered() const { return lowered_; }
@@ -54,11 +57,13 @@ class CompiledModule {
 
  private:
   friend CompiledModule compile(IRModule module, const CompileSettings& settings);
+  friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;
   codegen::KernelObjects objects_;
+  vm::MappedFiles sources_;  // in which constants lie
 };
 
 // What passes get under these settings: operators, target, and folding that runs code.
@@ -66,9 +71,8 @@ PassContext pass_context(const CompileSettings& settings = {});
 // Runs the passes only.
 IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});
-inline CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {}) {
-  return compile(read_module(path, settings), settings);
-}
+// Of a model's file, its constants stay there: a file that changes is an error here, of write(), and of each later run.
+CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {});
 // An artifact is loaded, anything else is compiled.
 Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});
 

@@ -18,6 +18,7 @@
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
+#include "support/located.h"
 #include "vm/executable.h"
 
 namespace relaxc::codegen {
@@ -66,7 +67,11 @@ class Worker {
 #endif
     module->setDataLayout(machine_->createDataLayout());
     for (auto kernel = begin; kernel != end; ++kernel) {
-      emit_kernel(*module, kernel_symbol(kernel->first), kernel->second, target_);
+      try {
+        emit_kernel(*module, kernel_symbol(kernel->first), kernel->second, target_);
+      } catch (const CompileError& error) {
+        throw CompileError(with_place(error.diagnostics(), kernel->second.span()));
+      }
     }
     verify(*module, "emitted");
     passes_.run(*module, module_analyses_);

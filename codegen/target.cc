@@ -16,6 +16,7 @@
 #include "codegen/llvm_init.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
+#include "vm/cpu.h"
 
 namespace relaxc::codegen {
 
@@ -112,6 +113,18 @@ void initialize_llvm() {
     llvm::InitializeAllAsmPrinters();
     llvm::install_fatal_error_handler(on_llvm_failure);
   });
+}
+
+std::string architecture(const Target& target) {
+  return llvm::Triple::getArchTypeName(llvm::Triple(target.triple).getArch()).str();
+}
+
+std::vector<std::string> loadable_features(const Target& target) {
+  std::vector<std::string> result;
+  for (std::string_view feature : vm::cpu_features(architecture(target))) {
+    if (has_features(target, feature)) result.emplace_back(feature);
+  }
+  return result;
 }
 
 bool has_features(const Target& target, std::string_view features) {

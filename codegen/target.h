@@ -1,6 +1,8 @@
 // From `--target=...` to a Target.
 #pragma once
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tir/target.h"
 
@@ -11,6 +13,11 @@ namespace relaxc::codegen {
 Target parse_target(std::string_view text);
 // The machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
+
+// LLVM's name of the target's architecture, and the features of it that code for the target may use, for the loader to
+// compare with a CPU (vm/cpu.h).
+std::string architecture(const Target& target);
+std::vector<std::string> loadable_features(const Target& target);
 
 // Whether the target has all of the features of a list such as "avx512vnni+avx512vl" (LLVM's names).
 bool has_features(const Target& target, std::string_view features);

@@ -1,12 +1,10 @@
 #include "vm/artifact.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <vector>
 
@@ -14,9 +12,12 @@
 #include <xxhash.h>
 
 #include "support/diagnostic.h"
+#include "support/printable.h"
+#include "vm/cpu.h"
 #include "vm/error.h"
 #include "vm/file_memory.h"
 #include "vm/mapped_file.h"
+#include "vm/output_file.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
 
@@ -55,37 +56,15 @@ struct KnownSection {
 };
 constexpr KnownSection kProgramSection = {"program", 1}, kWeightsSection = {"weights", 1};
 
-// Writes a temporary file beside `path` while hashing it, then renames it.
+// Hashes what is written.
 class HashedFile {
  public:
-  explicit HashedFile(const std::string& path) : path_(path), temporary_(path) {
-    // Beside the target, so that rename works; 0777 as the linker does: the user's mask decides.
-    for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
-      temporary_ = fmt::format("{}.tmp.{}.{}", path, getpid(), attempt);
-      descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0777);
-      if (descriptor_ < 0 && errno != EEXIST) break;
-    }
-    if (descriptor_ < 0) fail_write();
-    XXH3_64bits_reset(&hash_);
-  }
-  ~HashedFile() {
-    if (descriptor_ < 0) return;
-    close(descriptor_);
-    unlink(temporary_.c_str());
-  }
-  HashedFile(const HashedFile&) = delete;
-  HashedFile& operator=(const HashedFile&) = delete;
+  explicit HashedFile(const std::string& path) : file_(path, FileKind::kExecutable) { XXH3_64bits_reset(&hash_); }
 
   void write(const void* data, size_t size) {
     XXH3_64bits_update(&hash_, data, size);
     offset_ += size;
-    for (const char* next = static_cast<const char*>(data); size > 0;) {
-      ssize_t written = ::write(descriptor_, next, std::min<size_t>(size, size_t{1} << 30));
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail_write();
-      next += written;
-      size -= static_cast<size_t>(written);
-    }
+    file_.write(data, size);
   }
   void pad_to(uint64_t offset) {
     static constexpr std::array<char, kPage> kZeros{};
@@ -94,24 +73,10 @@ class HashedFile {
   void pad_to_page() { pad_to((offset_ + kPage - 1) / kPage * kPage); }
   uint64_t offset() const { return offset_; }
   uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
-
-  void commit() {
-    int status = close(descriptor_);
-    descriptor_ = -1;
-    if (status != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-      int error = errno;
-      unlink(temporary_.c_str());
-      errno = error;
-      fail_write();
-    }
-  }
+  void commit() { file_.commit(); }
 
  private:
-  [[noreturn]] void fail_write() const { throw_runtime_error("cannot write '{}': {}", path_, std::strerror(errno)); }
-
-  const std::string& path_;
-  std::string temporary_;
-  int descriptor_ = -1;
+  OutputFile file_;
   uint64_t offset_ = 0;
   // Cache-line aligned by its type.
   XXH3_state_t hash_;
@@ -133,7 +98,8 @@ void end_section(HashedFile& file, SectionRow& row, std::vector<SectionRow>& tab
 
 }  // namespace
 
-void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable) {
+void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable,
+                    const MappedFiles& sources) {
   HashedFile file(path);
   file.write(elf.data(), elf.size());
 
@@ -165,6 +131,7 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
   file.write(&footer, offsetof(Footer, hash));
   footer.hash = file.hash();
   file.write(&footer.hash, sizeof footer.hash);
+  check_unchanged(sources);
   file.commit();
 }
 
@@ -208,11 +175,15 @@ class ArtifactReader {
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
-  template <class... Args>
-  [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
+  Span place() const {
     auto origin = std::make_shared<Origin>();
     origin->file = path_;
-    fail(Span{origin, 0, 0, 0}, "{}; {}", fmt::format(format, std::forward<Args>(args)...), kRemedy);
+    return {origin, 0, 0, 0};
+  }
+
+  template <class... Args>
+  [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
+    fail(place(), "{}; {}", printable(fmt::format(format, std::forward<Args>(args)...), std::string::npos), kRemedy);
   }
 
  private:
@@ -295,8 +266,19 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
   }
   ArtifactReader reader(path, file);
   reader.check(options);
-  Artifact artifact{read_executable(reader, file), nullptr};
-  if (reader.has_elf()) artifact.library = std::make_shared<SharedObject>(file, reader);
+  Artifact artifact{read_executable(reader, file), nullptr, file};
+  if (reader.has_elf()) {
+    if (std::string problem = why_not_here(artifact.executable); !problem.empty()) {
+      fail(reader.place(), "{}", problem);
+    }
+    artifact.library = std::make_shared<SharedObject>(file, reader);
+  }
+  // What was checked is what is mapped still.
+  try {
+    file->check_unchanged();
+  } catch (const RuntimeError& error) {
+    fail(reader.place(), "{}", error.what());
+  }
   return artifact;
 }
 

@@ -14,12 +14,15 @@
 
 #include "vm/executable.h"
 #include "vm/kernel_abi.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc::vm {
 
-// Replaces the file by rename, so that processes which have the old one mapped keep it. `elf` may be empty when no
-// kernel is KernelSource::kArtifact. Throws RuntimeError when the file cannot be written.
-void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable);
+// Written as OutputFile says: processes which have an old file mapped keep it. `elf` may be empty when no kernel is
+// KernelSource::kArtifact. Throws RuntimeError when the file cannot be written, and when a file of `sources`, in which
+// the constants lie, has changed.
+void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable,
+                    const MappedFiles& sources = {});
 
 // The kernels' shared object, open.
 class KernelLibrary {
@@ -31,10 +34,12 @@ class KernelLibrary {
 struct Artifact {
   Executable executable;                         // verified; constants point into the mapped file
   std::shared_ptr<const KernelLibrary> library;  // null when the artifact has no machine code
+  std::shared_ptr<const MappedFile> file;
 };
 
 // Throws a CompileError of one line naming the file and the remedy when it is missing, cut off, changed, of another
-// version, or unsound. Nothing of it is executed before size, hash, tables and bytecode have been checked.
+// version, unsound, or for another CPU. Nothing of it is executed before size, hash, tables, bytecode and the CPU's
+// features have been checked.
 // With verify_hash false the hash over the content is skipped.
 struct ArtifactOptions {
   bool verify_hash = true;

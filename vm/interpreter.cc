@@ -98,6 +98,7 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
   if (inputs.size() != callee.inputs.size()) {
     throw_runtime_error("function '{}' takes {} inputs, got {}", callee.name, callee.inputs.size(), inputs.size());
   }
+  check_unchanged(image_->files);
   kernels_.pool().enter();
   RunScope scope{*this};
   bound_outputs_ = bound_outputs;

@@ -6,6 +6,7 @@
 
 #include "vm/builtins.h"
 #include "vm/executable.h"
+#include "vm/mapped_file.h"
 #include "vm/memory.h"
 #include "vm/profiler.h"
 #include "vm/thread_pool.h"
@@ -18,6 +19,8 @@ struct Image {
   std::vector<relaxc_kernel> kernels;      // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // of the machine code
+  // The files in which constants and machine code lie.
+  MappedFiles files;
 };
 
 struct InterpreterOptions {

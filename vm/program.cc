@@ -24,7 +24,7 @@ const vm::Builtin* find_builtin(std::string_view name) {
 // Collects all names that are missing before it throws.
 std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
                                       const vm::Registry& registry, std::shared_ptr<const void> keep_alive,
-                                      const Span& span) {
+                                      vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   for (const vm::KernelInfo& kernel : executable.kernels) {
@@ -47,6 +47,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     }
   }
   diagnostics.throw_if_errors();
+  image->files = std::move(files);
   image->executable = std::move(executable);
   image->keep_alive = std::move(keep_alive);
   return image;
@@ -68,14 +69,15 @@ Program Program::load(const std::string& path, LoadOptions options) {
   origin->file = path;
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  return Program(
-      link(std::move(artifact.executable), resolver, options.registry, library, Span{std::move(origin), 0, 0, 0}));
+  return Program(link(std::move(artifact.executable), resolver, options.registry, library, {artifact.file},
+                      Span{std::move(origin), 0, 0, 0}));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
   vm::verify_or_throw(executable, "bytecode");
-  return Program(link(std::move(executable), resolver, options.registry, std::move(keep_alive), {}));
+  return Program(
+      link(std::move(executable), resolver, options.registry, std::move(keep_alive), std::move(options.files), {}));
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }

@@ -16,6 +16,7 @@
 
 #include "vm/builtins.h"
 #include "vm/executable.h"
+#include "vm/mapped_file.h"
 #include "vm/profiler.h"
 #include "vm/thread_pool.h"
 
@@ -28,6 +29,7 @@ class Interpreter;
 
 struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
+  vm::MappedFiles files = {};  // in which constants of Program::from lie; changed ones are an error of a run
   bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
 };
 

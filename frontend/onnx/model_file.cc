@@ -121,8 +121,8 @@ struct Descriptor {
 
 // Opened component by component below the folder; no symbolic link is followed, so that a model cannot name files
 // elsewhere.
-std::span<const std::byte> map_below(const std::string& folder, const std::string& location,
-                                     std::shared_ptr<const void>& owner, const Span& span) {
+std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const std::string& location,
+                                                const Span& span) {
   if (location.empty()) fail(span, "external data has no location");
   bool leaves = location.front() == '/' || location.find('\0') != std::string::npos;
   std::vector<std::string> parts;
@@ -147,33 +147,40 @@ std::span<const std::byte> map_below(const std::string& folder, const std::strin
   struct stat status{};
   if (fstat(current.fd, &status) != 0 || !S_ISREG(status.st_mode))
     fail(span, "external data file '{}' is not a regular file", location);
-  size_t size = static_cast<size_t>(status.st_size);
-  if (size == 0) return {};
-  void* address = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, current.fd, 0);
-  if (address == MAP_FAILED) fail(span, "external data file '{}' cannot be mapped", location);
-  owner = std::shared_ptr<const void>(address, [size](const void* p) { munmap(const_cast<void*>(p), size); });
-  return {static_cast<const std::byte*>(address), size};
+  try {
+    return vm::MappedFile::map(current.fd, folder + "/" + location);
+  } catch (const RuntimeError& error) {
+    fail(span, "external data: {}", error.what());
+  }
 }
 
-Tensor external_tensor(const std::string& folder, const onnx::TensorProto& proto, const Span& span) {
-  Header header = read_header(proto, span);
+struct ExternalData {
   std::string location;
   int64_t offset = 0;
   std::optional<int64_t> length;
+};
+ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span) {
+  ExternalData data;
   for (const auto& entry : proto.external_data()) {
-    if (entry.key() == "location") location = entry.value();
-    if (entry.key() == "offset") offset = parse_number(entry.value(), "offset", span);
-    if (entry.key() == "length") length = parse_number(entry.value(), "length", span);
+    if (entry.key() == "location") data.location = entry.value();
+    if (entry.key() == "offset") data.offset = parse_number(entry.value(), "offset", span);
+    if (entry.key() == "length") data.length = parse_number(entry.value(), "length", span);
   }
-  std::shared_ptr<const void> owner;
-  std::span<const std::byte> bytes = map_below(folder, location, owner, span);
+  return data;
+}
+
+Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const ExternalData& data,
+                       const onnx::TensorProto& proto, const Span& span) {
+  Header header = read_header(proto, span);
+  const auto& [location, offset, length] = data;
+  std::span<const std::byte> bytes = file->bytes();
   int64_t size = static_cast<int64_t>(bytes.size());
   if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
   if (length) check_size(*length, header, span);
   if (header.bytes > size - offset)
     fail(span, "external data '{}' has {} bytes, expected {}", location, size, offset + header.bytes);
   Tensor tensor = tensor_over(header.shape, header.dtype,
-                              bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), owner);
+                              bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), file);
   check_bools(tensor, span);
   return tensor;
 }
@@ -266,7 +273,7 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
   model->folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   try {
     auto mapped = vm::MappedFile::open(path);
-    model->bytes_owner_ = mapped;
+    model->bytes_owner_ = model->mapped_ = mapped;
     model->parse(mapped->bytes());
   } catch (const RuntimeError& error) {
     fail(file_span(path), "{}", error.what());
@@ -285,12 +292,24 @@ std::shared_ptr<const ModelFile> ModelFile::from_bytes(std::span<const std::byte
   return model;
 }
 
+vm::MappedFiles ModelFile::files() const {
+  vm::MappedFiles files;
+  if (mapped_) files.push_back(mapped_);
+  for (const auto& [location, file] : external_) {
+    if (file) files.push_back(file);
+  }
+  return files;
+}
+
 Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto,
                          const Span& span) {
   if (proto.has_segment()) fail_unsupported(span, "tensors in segments");
   if (proto.data_location() == onnx::TensorProto::EXTERNAL) {
     if (self->folder_.empty()) fail(span, "external data cannot be read for a model in memory");
-    return external_tensor(self->folder_, proto, span);
+    ExternalData data = read_external_data(proto, span);
+    std::shared_ptr<const vm::MappedFile>& file = self->external_[data.location];
+    if (!file) file = map_below(self->folder_, data.location, span);
+    return external_tensor(file, data, proto, span);
   }
   if (proto.doc_string().starts_with(kMarker)) {
     size_t index = static_cast<size_t>(parse_number(proto.doc_string().substr(kMarker.size()), "index", span));

@@ -2,6 +2,7 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -24,6 +25,8 @@ class ModelFile {
                                                      const ImportLimits& limits);
   const onnx::ModelProto& proto() const { return proto_; }
   const std::string& name() const { return name_; }
+  // Every file that is mapped, those of external tensors as far as they were read.
+  vm::MappedFiles files() const;
   // The tensor; it shares memory with the file where alignment allows. `self` must own this file.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto, const Span& span);
 
@@ -32,6 +35,9 @@ class ModelFile {
   std::string name_, folder_;
   ImportLimits limits_;
   std::shared_ptr<const void> bytes_owner_;
+  std::shared_ptr<const vm::MappedFile> mapped_;  // null for a model in memory
+  // Of external data, by location; each is mapped once.
+  mutable std::map<std::string, std::shared_ptr<const vm::MappedFile>> external_;
   onnx::ModelProto proto_;
   // raw_data of initializers that were left out of proto_, by the marker left in their place.
   std::vector<std::span<const std::byte>> raw_data_;

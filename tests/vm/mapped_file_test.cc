@@ -1,0 +1,128 @@
+// Files that change while they are mapped: found before a run reads them.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "codegen/compile.h"
+#include "tests/process.h"
+#include "vm/error.h"
+#include "vm/mapped_file.h"
+
+#include "tests/catch.h"  // last
+
+using namespace relaxc;
+
+namespace {
+
+namespace fs = std::filesystem;
+const std::string kSource = RELAXC_SOURCE_DIR;
+
+struct Folder {
+  fs::path path = fs::temp_directory_path() / fmt::format("relaxc_mapped_{}", getpid());
+  Folder() {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() { fs::remove_all(path); }
+  std::string file(const std::string& name) const { return (path / name).string(); }
+};
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Change {
+  const char* name;
+  bool harmless;
+  std::function<void(const std::string& path)> apply;
+};
+const std::vector<Change> kChanges = {
+    {"cut off", false, [](const std::string& path) { fs::resize_file(path, 10); }},
+    {"grown", false, [](const std::string& path) { std::ofstream(path, std::ios::app) << "x"; }},
+    {"written to", false,
+     [](const std::string& path) {
+       std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+       file.seekp(100);
+       file.put('?');
+     }},
+    {"copied over", false, [](const std::string& path) { std::ofstream(path, std::ios::binary) << "another file"; }},
+    {"replaced by rename", true,
+     [](const std::string& path) {
+       std::ofstream(path + ".new") << "another file";
+       fs::rename(path + ".new", path);
+     }},
+    {"deleted", true, [](const std::string& path) { fs::remove(path); }},
+};
+
+// load() makes a program in whose mapped file `path` names; its input is of that shape.
+void check_changes(const std::string& path, const std::vector<int64_t>& shape, const std::function<Program()>& load) {
+  const std::string content = read_file(path);
+  REQUIRE(!content.empty());
+  for (const Change& change : kChanges) {
+    INFO(path << " is " << change.name);
+    std::ofstream(path, std::ios::binary) << content;
+    Session session(load(), {.threads = 1});
+    Tensor x = Tensor::empty(shape, kFloat32);
+    for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, 0.5);
+    Tensor before = session.run({x})[0];
+    // Beyond the granularity of the file system's clock.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    change.apply(path);
+    if (change.harmless) {
+      CHECK(same_contents(session.run({x})[0], before));
+    } else {
+      CHECK_THROWS_AS(session.run({x}), RuntimeError);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a changed artifact is an error of the next run", "[vm]") {
+  Folder folder;
+  std::string path = folder.file("m.so");
+  compile_file(kSource + "/examples/digits/digits.onnx").write(path);
+  check_changes(path, {1, 1, 8, 8}, [&] { return Program::load(path); });
+}
+
+TEST_CASE("a changed model and its changed weights are an error of the next run in this process", "[vm]") {
+  Folder folder;
+  CompileSettings settings;
+  settings.opt_level = 0;
+  std::string path = folder.file("m.onnx");
+  fs::copy(kSource + "/examples/digits/digits.onnx", path);
+  check_changes(path, {1, 1, 8, 8}, [&] { return compile_file(path, settings).load(); });
+
+  // And of external data.
+  std::string models = kSource + "/tests/hostile/models/";
+  fs::copy(models + "external_ok.onnx", folder.path);
+  fs::copy(models + "weights.bin", folder.path);
+  check_changes(folder.file("weights.bin"), {2, 3},
+                [&] { return compile_file(folder.file("external_ok.onnx"), settings).load(); });
+}
+
+TEST_CASE("a file that is cut off under the command ends it with an error, not with a signal", "[vm]") {
+  Folder folder;
+  std::string path = folder.file("m.so");
+  compile_file(kSource + "/examples/digits/digits.onnx").write(path);
+  test::Outcome outcome;
+  std::thread run([&] {
+    outcome = test::run_program({RELAXC_TOOL, "bench", path, "--runs", "100000000", "--seconds", "60"}, 120);
+  });
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  fs::resize_file(path, 0);
+  run.join();
+  INFO(outcome.how_it_ended() << outcome.err);
+  CHECK(outcome.signal == 0);
+  CHECK(outcome.exit_code == 1);
+  CHECK(outcome.err.find("cut off") != std::string::npos);
+}

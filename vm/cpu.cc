@@ -1,0 +1,174 @@
+#include "vm/cpu.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "support/printable.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
+namespace relaxc::vm {
+
+namespace {
+
+// Where x86's CPUID tells of a feature, and which registers' state the system must save for it (Intel's Software
+// Developer's Manual, volume 2, CPUID, and volume 1, chapter 13; AMD's manual, volume 3, appendix D).
+enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
+enum State : uint8_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6 };  // bits of XCR0
+struct X86Feature {
+  std::string_view name;
+  uint32_t leaf, subleaf;
+  Register where;
+  int bit;
+  State state;
+};
+// What LLVM takes for ordinary code when the target has it. Encryption, matrix tiles and system instructions come from
+// intrinsics only that kernels cannot name (codegen/emit_builtin.cc), so code does not need them.
+constexpr X86Feature kX86[] = {
+    {"sse3", 1, 0, kEcx, 0, kNone},
+    {"ssse3", 1, 0, kEcx, 9, kNone},
+    {"cx16", 1, 0, kEcx, 13, kNone},
+    {"sse4.1", 1, 0, kEcx, 19, kNone},
+    {"sse4.2", 1, 0, kEcx, 20, kNone},
+    {"movbe", 1, 0, kEcx, 22, kNone},
+    {"popcnt", 1, 0, kEcx, 23, kNone},
+    {"sahf", 0x80000001, 0, kEcx, 0, kNone},
+    {"lzcnt", 0x80000001, 0, kEcx, 5, kNone},
+    {"sse4a", 0x80000001, 0, kEcx, 6, kNone},
+    {"prfchw", 0x80000001, 0, kEcx, 8, kNone},
+    {"xop", 0x80000001, 0, kEcx, 11, kYmm},
+    {"fma4", 0x80000001, 0, kEcx, 16, kYmm},
+    {"tbm", 0x80000001, 0, kEcx, 21, kNone},
+    {"bmi", 7, 0, kEbx, 3, kNone},
+    {"bmi2", 7, 0, kEbx, 8, kNone},
+    {"adx", 7, 0, kEbx, 19, kNone},
+    {"gfni", 7, 0, kEcx, 8, kNone},
+    {"avx", 1, 0, kEcx, 28, kYmm},
+    {"f16c", 1, 0, kEcx, 29, kYmm},
+    {"fma", 1, 0, kEcx, 12, kYmm},
+    {"avx2", 7, 0, kEbx, 5, kYmm},
+    {"avxvnni", 7, 1, kEax, 4, kYmm},
+    {"avxifma", 7, 1, kEax, 23, kYmm},
+    {"avxneconvert", 7, 1, kEdx, 5, kYmm},
+    {"avxvnniint8", 7, 1, kEdx, 4, kYmm},
+    {"avxvnniint16", 7, 1, kEdx, 10, kYmm},
+    {"avx512f", 7, 0, kEbx, 16, kZmm},
+    {"avx512dq", 7, 0, kEbx, 17, kZmm},
+    {"avx512ifma", 7, 0, kEbx, 21, kZmm},
+    {"avx512cd", 7, 0, kEbx, 28, kZmm},
+    {"avx512bw", 7, 0, kEbx, 30, kZmm},
+    {"avx512vl", 7, 0, kEbx, 31, kZmm},
+    {"avx512vbmi", 7, 0, kEcx, 1, kZmm},
+    {"avx512vbmi2", 7, 0, kEcx, 6, kZmm},
+    {"avx512vnni", 7, 0, kEcx, 11, kZmm},
+    {"avx512bitalg", 7, 0, kEcx, 12, kZmm},
+    {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
+    {"avx512fp16", 7, 0, kEdx, 23, kZmm},
+    {"avx512bf16", 7, 1, kEax, 5, kZmm},
+};
+
+// Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst).
+struct Arm64Feature {
+  std::string_view name;
+  int word;  // 1: AT_HWCAP, 2: AT_HWCAP2
+  int bit;
+};
+constexpr Arm64Feature kArm64[] = {
+    {"neon", 1, 1},     {"crc", 1, 7},        {"lse", 1, 8},    {"fullfp16", 1, 10}, {"rdm", 1, 12},
+    {"jsconv", 1, 13},  {"complxnum", 1, 14}, {"rcpc", 1, 15},  {"dotprod", 1, 20},  {"sve", 1, 22},
+    {"fp16fml", 1, 23}, {"sve2", 2, 1},       {"flagm", 1, 27}, {"i8mm", 2, 13},     {"bf16", 2, 14},
+};
+
+#if defined(__x86_64__)
+constexpr std::string_view kHost = "x86_64";
+
+uint64_t saved_states() {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+  bool system_saves = __get_cpuid(1, &a, &b, &c, &d) && (c >> 27 & 1) != 0;  // OSXSAVE
+  if (!system_saves) return 0;
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+bool has(const X86Feature& feature) {
+  std::array<uint32_t, 4> registers{};
+  if (!__get_cpuid_count(feature.leaf, feature.subleaf, &registers[kEax], &registers[kEbx], &registers[kEcx],
+                         &registers[kEdx]))
+    return false;
+  bool present = (registers[feature.where] >> feature.bit & 1) != 0;
+  return present && (saved_states() & feature.state) == feature.state;
+}
+bool has(const Arm64Feature&) { return false; }
+#elif defined(__aarch64__)
+constexpr std::string_view kHost = "aarch64";
+bool has(const X86Feature&) { return false; }
+bool has(const Arm64Feature& feature) {
+  return (getauxval(feature.word == 1 ? AT_HWCAP : AT_HWCAP2) >> feature.bit & 1) != 0;
+}
+#else
+constexpr std::string_view kHost = "another architecture";
+bool has(const X86Feature&) { return false; }
+bool has(const Arm64Feature&) { return false; }
+#endif
+
+template <class Rows>
+std::vector<std::string_view> names(const Rows& rows) {
+  std::vector<std::string_view> result;
+  for (const auto& row : rows) result.push_back(row.name);
+  return result;
+}
+
+template <class Rows>
+bool host_has(const Rows& rows, std::string_view feature) {
+  return std::any_of(std::begin(rows), std::end(rows),
+                     [&](const auto& row) { return row.name == feature && has(row); });
+}
+
+std::optional<std::string> find(const Executable& executable, const char* key) {
+  auto it = executable.metadata.find(key);
+  return it == executable.metadata.end() ? std::nullopt : std::optional(it->second);
+}
+
+}  // namespace
+
+std::vector<std::string_view> cpu_features(std::string_view architecture) {
+  if (architecture == "x86_64") return names(kX86);
+  if (architecture == "aarch64") return names(kArm64);
+  return {};
+}
+
+std::string_view host_architecture() { return kHost; }
+bool host_has_feature(std::string_view feature) { return host_has(kX86, feature) || host_has(kArm64, feature); }
+
+std::string why_not_here(const Executable& executable) {
+  std::optional<std::string> architecture = find(executable, kArchitectureKey);
+  if (architecture && *architecture != kHost) {
+    return fmt::format("the machine code is for {}, this machine is {}; compile the model for it (--target=host there)",
+                       printable(*architecture), kHost);
+  }
+  std::string needed = find(executable, kCpuFeaturesKey).value_or("");
+  std::vector<std::string> missing;
+  for (size_t begin = 0; begin < needed.size();) {
+    size_t end = std::min(needed.find(',', begin), needed.size());
+    std::string feature = needed.substr(begin, end - begin);
+    if (!host_has_feature(feature)) missing.push_back(printable(feature));
+    begin = end + 1;
+  }
+  if (missing.empty()) return {};
+  return fmt::format(
+      "the machine code needs a CPU with {}, which this one lacks; compile the model with --target=host here, or with "
+      "a "
+      "target that all of your machines can run, such as --target=x86-64-v2",
+      fmt::join(missing, ", "));
+}
+
+}  // namespace relaxc::vm
