@@ -108,7 +108,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
 
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", named, "NAME=FILE.npy, for each input");
-  // An input file that is not given is none: a model without inputs gets `--input-pb` and nothing behind it.
+  // Scripts give `--input-pb` and nothing behind it for a model without inputs; CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
   app.add_option("--seed", seed, "of random inputs")->capture_default_str();
@@ -143,6 +143,8 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
 
 std::vector<Tensor> InputOptions::make(const Program& program) const {
   const std::vector<vm::ValueInfo>& inputs = program.inputs();
+  std::vector<std::string> files = positional;
+  if (files.size() == 1 && files[0].empty()) files.clear();
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
   for (const auto& [name, value] : dim_values) {
     bool known = std::any_of(inputs.begin(), inputs.end(), [&](const vm::ValueInfo& info) {
@@ -154,7 +156,7 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
     for (const vm::ValueInfo& info : inputs) list += fmt::format("{}{}", list.empty() ? "" : ", ", to_string(info));
     fail({}, "no input has a dim '{}'; the inputs are {}", name, list);
   }
-  if (positional.size() > inputs.size()) fail({}, "{} input files for {} inputs", positional.size(), inputs.size());
+  if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
@@ -173,8 +175,8 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (auto it = by_name.find(inputs[i].name); it != by_name.end()) {
       result.push_back(it->second);
-    } else if (i < positional.size()) {
-      result.push_back(read_tensor_pb(positional[i], inputs[i].dtype));
+    } else if (i < files.size()) {
+      result.push_back(read_tensor_pb(files[i], inputs[i].dtype));
     } else {
       result.push_back(random_tensor(inputs[i], dim_values, random));
     }

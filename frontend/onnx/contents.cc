@@ -154,6 +154,7 @@ Folded fold_unary(const std::string& op, const Contents& x) {
 
 Folded fold_cast(Node& node, const Contents& x) {
   DType to = node.attr_dtype("to", kInt64);
+  node.ignore({"saturate", "round_mode"});  // of floats with 8 bits
   Contents result{to, x.scalar, {}};
   bool integer = to == kInt64 || to == kInt32, real = to == kFloat32 || to == kFloat64;
   if (!integer && !real && !to.is_bool()) return std::nullopt;
@@ -198,7 +199,7 @@ Folded fold_gather(Node& node, const Contents& x) {
 }
 
 Folded fold_concat(Node& node, const std::vector<const Contents*>& in) {
-  int64_t axis = node.attr_int("axis", node.opset() < 4 ? 1 : 0);
+  int64_t axis = node.opset() < 4 ? node.attr_int("axis", 1) : node.required_int("axis");
   if (axis != 0 && axis != -1) return std::nullopt;
   Contents result{in[0]->dtype, false, {}};
   for (const Contents* c : in) {
@@ -322,8 +323,10 @@ Folded fold_contents(Node& node) {
   bool has_table = std::any_of(in.begin(), in.end(), [](const Contents* c) { return !c->table.empty(); });
   Folded result = move_contents(node, *in[0]);
   if (!result && !has_table) result = fold_with(node, in);
-  if (!result) return result;
-  if (result->elements.size() > kMostElements) return std::nullopt;
+  if (!result || result->elements.size() > kMostElements) return std::nullopt;
+  // The converter knows what the attribute means, where this function did not look at it.
+  std::vector<std::string> unread = node.unread_attributes();
+  if (std::any_of(unread.begin(), unread.end(), is_known_attribute)) return std::nullopt;
   for (Expr& element : result->elements) {
     if (element.type().is<PrimType>() && dtype_of(element).is_int()) element = named_if_long(node, element, "dim");
   }

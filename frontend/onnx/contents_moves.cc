@@ -55,8 +55,10 @@ Folded fold_squeeze(Node& node, const Contents& x) {
                              : node.has(1)     ? node.constant_ints(1)
                                                : std::nullopt;
   Dims dims = x.dims();
-  if (!axes && (grows || (node.opset() >= 13 && node.has(1)))) return std::nullopt;
-  if (!axes) {
+  // Axes that name nothing are taken like none, as in the converter (tensor.cc).
+  bool all = !grows && (axes ? axes->empty() : node.opset() < 13 || !node.has(1));
+  if (!axes && !all) return std::nullopt;
+  if (all) {
     std::erase(dims, 1);
     return with_dims(x, dims, x.elements);
   }

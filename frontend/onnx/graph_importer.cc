@@ -6,6 +6,8 @@
 
 #include "support/checked_math.h"
 #include "support/guard.h"
+#include "support/located.h"
+#include "support/printable.h"
 
 namespace relaxc::onnx_import {
 
@@ -17,23 +19,8 @@ Value poisoned_value() {
   return value;
 }
 
-// Control characters as escapes, so that a name cannot forge lines of a message; long names are cut.
-std::string printable(const std::string& name) {
-  std::string result;
-  for (unsigned char c : name) {
-    if (c == '\n') {
-      result += "\\n";
-    } else if (c < 0x20 || c == 0x7f) {
-      result += fmt::format("\\x{:02x}", c);
-    } else {
-      result += static_cast<char>(c);
-    }
-    if (result.size() > 200) return result + "...";
-  }
-  return result;
-}
-
-// Names that a node reads, those that its subgraphs take from outside included.
+// Names that a node reads, those that its subgraphs take from outside included. What a subgraph reads before it defines
+// it comes from outside, even under a name that it gives to another value later.
 void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names) {
   for (const std::string& name : node.input()) {
     if (!name.empty()) names.push_back(name);
@@ -43,15 +30,16 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
     std::unordered_map<std::string, bool> inner;
     for (const auto& input : attribute.g().input()) inner[input.name()] = true;
     for (const auto& tensor : attribute.g().initializer()) inner[tensor.name()] = true;
+    auto take = [&](const std::string& name) {
+      if (!inner.contains(name)) names.push_back(name);
+    };
     for (const auto& child : attribute.g().node()) {
+      std::vector<std::string> used;
+      collect_inputs(child, used);
+      for (const std::string& name : used) take(name);
       for (const std::string& output : child.output()) inner[output] = true;
     }
-    std::vector<std::string> used;
-    for (const auto& child : attribute.g().node()) collect_inputs(child, used);
-    for (const auto& output : attribute.g().output()) used.push_back(output.name());
-    for (std::string& name : used) {
-      if (!inner.contains(name)) names.push_back(std::move(name));
-    }
+    for (const auto& output : attribute.g().output()) take(output.name());
   }
 }
 
@@ -85,9 +73,11 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
   for (int d = 0; d < shape.dim_size(); ++d) {
     const auto& dim = shape.dim(d);
     if (dim.has_dim_value()) {
-      if (dim.dim_value() < 0) fail(span, "dim {} is {}, expected >= 0", d, dim.dim_value());
-      dims.push_back(int_imm(dim.dim_value()));
-      continue;
+      if (dim.dim_value() < -1) fail(span, "dim {} is {}, expected >= 0, or -1 for unknown", d, dim.dim_value());
+      if (dim.dim_value() >= 0) {
+        dims.push_back(int_imm(dim.dim_value()));
+        continue;
+      }
     }
     std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
     if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
@@ -186,8 +176,13 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   for (const auto& node : graph.node()) collect_inputs(node, names);
   for (const auto& output : graph.output()) names.push_back(output.name());
   for (std::string& name : names) used[std::move(name)] = true;
-  if (graph.sparse_initializer_size() > 0)
-    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, {}, "sparse initializers", {}});
+  for (const auto& sparse : graph.sparse_initializer()) {
+    std::string name =
+        fmt::format("{}: sparse initializer '{}'", context_.file->name(), printable(sparse.values().name()));
+    Span span{std::make_shared<const Origin>(Origin{std::move(name), {}, {}, nullptr})};
+    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, span, "only dense tensors can be read", {}});
+    define(sparse.values().name(), poisoned_value());
+  }
   for (const auto& tensor : graph.initializer()) {
     if (!used.contains(tensor.name())) continue;
     Span span{std::make_shared<const Origin>(
@@ -215,6 +210,10 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
       if (!output.empty()) producer.emplace(output, i);
     }
   }
+  // A graph may give a name of the graph around it to a value of its own: until then the name means the outer value.
+  auto is_outer = [&](const std::string& name, int producer_index, int reader) {
+    return scope_.contains(name) || (producer_index >= reader && find(name) != nullptr);
+  };
   std::vector<std::vector<int>> consumers(static_cast<size_t>(nodes.size()));
   std::vector<int> waiting(static_cast<size_t>(nodes.size()), 0);
   for (int i = 0; i < nodes.size(); ++i) {
@@ -222,7 +221,7 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
     collect_inputs(nodes[i], names);
     for (const std::string& name : names) {
       auto it = producer.find(name);
-      if (it == producer.end() || scope_.contains(name)) continue;
+      if (it == producer.end() || is_outer(name, it->second, i)) continue;
       consumers[static_cast<size_t>(it->second)].push_back(i);
       ++waiting[static_cast<size_t>(i)];
     }
@@ -251,7 +250,8 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
     collect_inputs(nodes[at], names);
     for (const std::string& name : names) {
       auto it = producer.find(name);
-      if (it == producer.end() || scope_.contains(name) || waiting[static_cast<size_t>(it->second)] == 0) continue;
+      if (it == producer.end() || is_outer(name, it->second, at) || waiting[static_cast<size_t>(it->second)] == 0)
+        continue;
       at = it->second;
       break;
     }
@@ -331,10 +331,13 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
+    auto warn_of_attribute = [&](const std::string& name) {
+      context_.warn(ErrorKind::kUnsupported, span,
+                    fmt::format("attribute '{}' is not known for {} at opset {} and is ignored", printable(name),
+                                span.origin->op_type, version));
+    };
     for (const auto& attribute : node.attribute()) {
-      if (poisoned && !is_known_attribute(attribute.name()))
-        fail_unsupported(span, "attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
-                         node.op_type(), version);
+      if (poisoned && !is_known_attribute(attribute.name())) warn_of_attribute(attribute.name());
     }
     if (!poisoned) {
       int count = static_cast<int>(inputs.size());
@@ -351,11 +354,12 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
       } else {
         outputs = guarded([&] { return to_string(span); }, [&] { return row->convert(view); });
       }
-      view.check_all_attributes_known();
+      for (const std::string& name : view.unread_attributes()) warn_of_attribute(name);
       bind_outputs(node, outputs, span);
     }
   } catch (const CompileError& error) {
-    for (const Diagnostic& diagnostic : error.diagnostics()) context_.diagnostics.add(diagnostic);
+    for (Diagnostic& diagnostic : with_place(error.diagnostics(), span))
+      context_.diagnostics.add(std::move(diagnostic));
     poison_outputs(node);
     if (context_.diagnostics.all().size() > 1000) throw;
   }

@@ -18,6 +18,12 @@ struct ModelContext {
   int64_t node_count = 0;
   int64_t depth = 0;
   const Builder* main_builder = nullptr;  // the one with a dataflow block
+
+  // A warning, or an error of that kind when the import is strict.
+  void warn(ErrorKind kind, const Span& span, std::string message) {
+    Severity severity = options.strict ? Severity::kError : Severity::kWarning;
+    diagnostics.add({severity, kind, span, std::move(message), {}});
+  }
 };
 
 // One level of nesting; throws beyond the limit.

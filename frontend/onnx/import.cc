@@ -4,6 +4,7 @@
 
 #include "frontend/onnx/graph_importer.h"
 #include "support/checked_math.h"
+#include "support/printable.h"
 
 namespace relaxc {
 
@@ -34,7 +35,7 @@ void check_recursion(ModelContext& context) {
   visit = [&](const std::string& key) {
     auto it = context.functions.find(key);
     if (it == context.functions.end() || states[key] == State::kDone) return;
-    if (states[key] == State::kActive) fail(place(context, {}), "function '{}' calls itself", key);
+    if (states[key] == State::kActive) fail(place(context, {}), "function '{}' calls itself", printable(key));
     states[key] = State::kActive;
     visit_nodes(it->second->node());
     states[key] = State::kDone;
@@ -59,7 +60,7 @@ void read_opsets(ModelContext& context) {
 // A graph input's type; sequences, maps and strings are unsupported.
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
-    fail(place(context, {}), "graph input '{}' has no type", input.name());
+    fail(place(context, {}), "graph input '{}' has no type", printable(input.name()));
   if (!input.type().has_tensor_type()) fail_unsupported(span, "only tensors can be graph inputs");
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
@@ -75,6 +76,27 @@ Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const 
   return tensor_type(std::move(dims), dtype, span);
 }
 
+// The declared shape of an output against the inferred one, which holds.
+void check_output_shape(ModelContext& context, const onnx::TensorShapeProto& declared, const std::vector<Expr>& shape,
+                        const Span& span) {
+  auto differs = [&](std::string message) {
+    context.warn(ErrorKind::kInvalid, span, fmt::format("{}; the computed shape holds", message));
+  };
+  if (declared.dim_size() != static_cast<int>(shape.size())) {
+    // Exporters write an empty shape where they do not know it.
+    if (declared.dim_size() == 0) return;
+    return differs(
+        fmt::format("declared with rank {}, but the graph computes rank {}", declared.dim_size(), shape.size()));
+  }
+  for (int d = 0; d < declared.dim_size(); ++d) {
+    const auto& dim = declared.dim(d);
+    auto known = as_int(shape[static_cast<size_t>(d)]);
+    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() &&
+        context.options.dims.empty())
+      differs(fmt::format("dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known));
+  }
+}
+
 // The declared type of an output against what was inferred.
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span) {
   if (!output.has_type() || !output.type().has_tensor_type()) return;
@@ -85,19 +107,7 @@ void check_output(ModelContext& context, const onnx::ValueInfoProto& output, con
     if (wanted != *dtype) fail(span, "declared as {}, but the graph computes {}", to_string(wanted), to_string(*dtype));
   }
   const std::vector<Expr>* shape = known_shape(type);
-  if (!declared.has_shape() || !shape) return;
-  if (declared.shape().dim_size() != static_cast<int>(shape->size())) {
-    // Exporters write an empty shape where they do not know it.
-    if (declared.shape().dim_size() == 0) return;
-    fail(span, "declared with rank {}, but the graph computes rank {}", declared.shape().dim_size(), shape->size());
-  }
-  for (int d = 0; d < declared.shape().dim_size(); ++d) {
-    const auto& dim = declared.shape().dim(d);
-    auto known = as_int((*shape)[static_cast<size_t>(d)]);
-    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() &&
-        context.options.dims.empty())
-      fail(span, "dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known);
-  }
+  if (declared.has_shape() && shape) check_output_shape(context, declared.shape(), *shape, span);
 }
 
 Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
@@ -130,7 +140,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   std::vector<std::string> input_names, output_names;
   for (const auto& input : graph.input()) {
     if (initializers.contains(input.name())) continue;
-    Span span = place(context, fmt::format("graph input '{}'", input.name()));
+    Span span = place(context, fmt::format("graph input '{}'", printable(input.name())));
     try {
       VarRef param = make_var(input.name(), input_type(context, input, span), span);
       params.push_back(param);
@@ -139,7 +149,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
       value->tensor = param;
       value->home = &builder;
       if (!importer.define(input.name(), value))
-        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", input.name());
+        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", printable(input.name()));
     } catch (const CompileError& error) {
       for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
       auto value = std::make_shared<ValueData>();
@@ -153,11 +163,11 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
 
   std::vector<Expr> results;
   for (const auto& output : graph.output()) {
-    Span span = place(context, fmt::format("graph output '{}'", output.name()));
+    Span span = place(context, fmt::format("graph output '{}'", printable(output.name())));
     Value value = importer.find(output.name());
     output_names.push_back(output.name());
     try {
-      if (!value) fail(place(context, {}), "graph output '{}' is not defined", output.name());
+      if (!value) fail(place(context, {}), "graph output '{}' is not defined", printable(output.name()));
       if (value->poisoned) continue;
       if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
       Expr result = importer.tensor_of(value, span);
@@ -168,6 +178,10 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
     }
   }
   context.diagnostics.throw_if_errors();
+  for (const Diagnostic& warning : context.diagnostics.all()) {
+    if (options.warn) options.warn(warning);
+  }
+  if (options.files) *options.files = file->files();
   builder.set_span(place(context, {}));
   Expr body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
   Type result = without_unbound_dims(body.type(), params);

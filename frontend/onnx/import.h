@@ -5,11 +5,14 @@
 // "output_names" hold the model's names. Every binding carries the span of the node it came from.
 #pragma once
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 
 #include "ir/op.h"
+#include "support/diagnostic.h"
+#include "vm/mapped_file.h"
 
 namespace relaxc {
 
@@ -23,6 +26,12 @@ struct ImportLimits {
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
   ImportLimits limits;
+  // Hears what contradicts itself in a model that can be compiled all the same: an attribute that its operator does not
+  // have is ignored, and of a graph output's shape the inferred one holds.
+  std::function<void(const Diagnostic&)> warn = nullptr;
+  bool strict = false;  // these are errors
+  // Gets the files, the model's and those of its external data, in which constants lie.
+  vm::MappedFiles* files = nullptr;
 };
 
 // Throws CompileError with everything found: invalid models, and each node that is not supported.

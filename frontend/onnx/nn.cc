@@ -464,7 +464,13 @@ Outputs lrn(Node& n) {
 }
 Outputs mean_variance_norm(Node& n) {
   Expr x = n.tensor(0);
-  Ints axes = n.attr_ints("axes").value_or(Ints{0, 2, 3});
+  // All but the channels; by default of a rank of 4, as the specification writes them.
+  Ints axes = n.attr_ints("axes").value_or(Ints{});
+  if (!n.has_attr("axes")) {
+    for (int64_t d = 0; d < n.rank(0); ++d) {
+      if (d != 1) axes.push_back(d);
+    }
+  }
   for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
   Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
   Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});

@@ -225,11 +225,12 @@ int64_t Node::required_int(const char* name) {
   return a->i();
 }
 void Node::ignore(std::initializer_list<const char*> names) { known_attributes_.insert(names.begin(), names.end()); }
-void Node::check_all_attributes_known() const {
+std::vector<std::string> Node::unread_attributes() const {
+  std::vector<std::string> names;
   for (const AttributeProto& a : proto_.attribute()) {
-    if (!known_attributes_.contains(a.name()))
-      unsupported("attribute '{}' is not known for {} at opset {}", a.name(), proto_.op_type(), opset_);
+    if (!known_attributes_.contains(a.name())) names.push_back(a.name());
   }
+  return names;
 }
 int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
   if (value < -rank || value >= rank) fail("{} is {}, expected {} to {}", what, value, -rank, rank - 1);

@@ -56,7 +56,7 @@ class Node {
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
-  // ---- Attributes. Reading marks an attribute as known; others are reported as unsupported after the conversion.
+  // ---- Attributes. Reading marks an attribute as known; a warning names the others after the conversion.
   bool has_attr(const char* name);
   const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
   int64_t attr_int(const char* name, int64_t otherwise);
@@ -70,7 +70,7 @@ class Node {
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
   void ignore(std::initializer_list<const char*> names);
-  void check_all_attributes_known() const;
+  std::vector<std::string> unread_attributes() const;
   // "axis is 7, expected -2 to 1".
   int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
 
@@ -155,7 +155,7 @@ std::vector<ConverterRow> recurrent_converters();
 // The converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
 
-// Whether any converter reads an attribute of that name; for nodes that are not converted because an input failed.
+// Whether any converter reads an attribute of that name.
 bool is_known_attribute(const std::string& name);
 
 // Evaluates the node on known contents (shape arithmetic), when all its inputs have them and the operator is one that

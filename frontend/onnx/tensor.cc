@@ -146,7 +146,8 @@ Outputs squeeze(Node& n) {
   auto axes = has_axes ? axes_of(n) : std::nullopt;
   if (has_axes && !axes) return squeeze_at_run_time(n, x);
   std::vector<bool> gone(shape.size());
-  if (axes) {
+  // Axes that name nothing are taken like none, as ONNX Runtime does.
+  if (axes && !axes->empty()) {
     for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
   } else {
     for (size_t d = 0; d < shape.size(); ++d) {

@@ -1,11 +1,9 @@
 #include "frontend/onnx/test_data.h"
 
-#include <cstring>
-#include <fstream>
-
 #include "frontend/onnx/model_file.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
+#include "vm/output_file.h"
 
 namespace relaxc {
 
@@ -34,12 +32,12 @@ Tensor read_tensor_pb(const std::string& path) {
   return onnx_import::decode_tensor(proto, span);
 }
 
-Tensor read_tensor_pb(const std::string& path, DType dtype) {
+Tensor read_tensor_pb(const std::string& path, std::optional<DType> dtype) {
   Tensor tensor = read_tensor_pb(path);
   bool bits = dtype == DType::bfloat16() && (tensor.dtype() == DType::uint(16) || tensor.dtype() == DType::int_(16));
   if (!bits) return tensor;
   auto owner = std::make_shared<Tensor>(tensor);
-  return Tensor::view(tensor.shape(), dtype, tensor.raw(), owner);
+  return Tensor::view(tensor.shape(), *dtype, tensor.raw(), owner);
 }
 
 void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name) {
@@ -53,8 +51,9 @@ void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::s
   if (tensor.bytes() >= int64_t{1} << 31)
     fail_unsupported(span, "a tensor of {} bytes; the limit is 2 GB", tensor.bytes());
   proto.set_raw_data(tensor.raw(), static_cast<size_t>(tensor.bytes()));
-  std::ofstream out(path, std::ios::binary);
-  if (!proto.SerializeToOstream(&out) || !out.flush()) fail(span, "cannot be written");
+  std::string bytes;
+  if (!proto.SerializeToString(&bytes)) fail_unsupported(span, "a TensorProto beyond the limit of 2 GB");
+  vm::write_file(path, bytes);
 }
 
 }  // namespace relaxc

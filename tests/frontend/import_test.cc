@@ -184,6 +184,14 @@ TEST_CASE("ONNX's own test models import", "[frontend]") {
         ++imported;
       } catch (const CompileError& error) {
         CHECK(error.kind() == ErrorKind::kUnsupported);  // none of them is invalid
+        for (const Diagnostic& diagnostic : error.diagnostics()) {
+          INFO(to_string(diagnostic));
+          REQUIRE(diagnostic.span);
+          bool names_the_place = !diagnostic.span.origin->op_type.empty() ||
+                                 diagnostic.span.origin->file.find("': ") != std::string::npos ||
+                                 diagnostic.span.origin->file.ends_with("'");
+          CHECK(names_the_place);
+        }
       }
     }
     INFO(suite);
