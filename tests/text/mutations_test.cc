@@ -76,7 +76,7 @@ TEST_CASE("the corpus of the fuzzers", "[text]") {
   size_t count = 0;
   for (const char* folder : {"corpus", "findings"}) {
     for (const auto& entry :
-         std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/tests/fuzz/") + folder)) {
+         std::filesystem::directory_iterator(std::string(RELAXC_SOURCE_DIR "/tests/fuzz/text/") + folder)) {
       INFO(entry.path().string());
       CHECK(test::read_back(contents_of(entry.path()), ops).broken == "");
       ++count;
