@@ -1,6 +1,7 @@
 // Internal to codegen/: the emitter of one LLVM function, which is a kernel's body or the body of a parallel loop.
 // Statements are in llvm_emit.cc, expressions in emit_expr.cc, buffers in emit_memory.cc. Includes LLVM.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -48,8 +49,9 @@ class FunctionEmitter {
   void while_stmt(const While& loop);
   void if_stmt(const IfThenElse& branch);
   void assert_stmt(const Assert& assertion);
-  // Returns from the function with the status when the condition holds.
-  void return_if(Value condition, Value status, const char* message = nullptr);
+  // Returns from the function with the status when the condition holds, after `report` has emitted how to tell.
+  void return_if(Value condition, Value status, const std::function<void()>& report = nullptr);
+  void return_if(Value condition, Value status, const std::string& message);
   llvm::BasicBlock* new_block(const char* name);
   void finish();
 

@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kMaxUnroll = 1024;
 
 constexpr uint64_t kErrorOffset = offsetof(relaxc_kernel_context, error);
+constexpr uint64_t kReportOffset = offsetof(relaxc_kernel_context, report);
 static_assert(offsetof(relaxc_kernel_context, parallel_for) == 0 && offsetof(relaxc_kernel_context, scratch) == 8);
 static_assert(offsetof(relaxc_kernel_args, data) == 0 && offsetof(relaxc_kernel_args, scalars) == 8 &&
               offsetof(relaxc_kernel_args, context) == 16);
@@ -281,21 +282,43 @@ void FunctionEmitter::if_stmt(const IfThenElse& branch) {
 }
 
 void FunctionEmitter::assert_stmt(const Assert& assertion) {
-  return_if(b_.CreateNot(expr(assertion.condition)), b_.getInt32(1), assertion.text().c_str());
+  Value failed = b_.CreateNot(expr(assertion.condition));
+  if (assertion.values.empty()) return return_if(failed, b_.getInt32(1), assertion.text());
+  return_if(failed, b_.getInt32(1), [&] {
+    auto* array = llvm::ArrayType::get(b_.getInt64Ty(), assertion.values.size());
+    llvm::IRBuilder<> entry(entry_, entry_->begin());
+    Value values = entry.CreateAlloca(array, nullptr, "values");
+    for (size_t i = 0; i < assertion.values.size(); ++i) {
+      Value value = int64(assertion.values[i]);
+      b_.CreateStore(value, b_.CreateConstInBoundsGEP2_64(array, values, 0, i));
+    }
+    auto* type =
+        llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt32Ty()}, false);
+    Value report = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kReportOffset));
+    Value message = b_.CreateGlobalString(assertion.text(), "message");
+    b_.CreateCall(type, report,
+                  {context_, message, values, b_.getInt32(static_cast<uint32_t>(assertion.values.size()))});
+  });
 }
 
-void FunctionEmitter::return_if(Value condition, Value status, const char* message) {
+void FunctionEmitter::return_if(Value condition, Value status, const std::string& message) {
+  return_if(condition, status, [&] {
+    // Several threads may fail at once; any of their messages will do.
+    llvm::StoreInst* store = b_.CreateStore(b_.CreateGlobalString(message, "message"),
+                                            b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kErrorOffset));
+    store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  });
+}
+
+void FunctionEmitter::return_if(Value condition, Value status, const std::function<void()>& report) {
   llvm::BasicBlock* failed = new_block("failed");
   llvm::BasicBlock* after = new_block("ok");
   llvm::MDBuilder weights(b_.getContext());
   b_.CreateCondBr(condition, failed, after, weights.createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(failed);
-  if (message) {
-    // Several threads may fail at once; any of their messages will do.
-    llvm::StoreInst* store = b_.CreateStore(b_.CreateGlobalString(message, "message"),
-                                            b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kErrorOffset));
-    store->setAtomic(llvm::AtomicOrdering::Monotonic);
-  }
+  emitted_.emplace_back();
+  if (report) report();
+  emitted_.pop_back();
   b_.CreateRet(status);
   b_.SetInsertPoint(after);
 }

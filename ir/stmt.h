@@ -80,16 +80,17 @@ struct Evaluate {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Evaluate::value)); }
 };
-// When the condition is false the kernel returns an error with the message, its parts joined. kind: what TVM raises;
-// empty: RuntimeError.
+// When the condition is false the kernel returns an error with the message, its parts joined, in which each `{}` stands
+// for one of the values, integers that are evaluated only then. kind: what TVM raises; empty: RuntimeError.
 struct Assert {
   Expr condition;
   std::vector<std::string> message;
   std::string kind = {};
+  std::vector<Expr> values = {};
   std::string text() const { return fmt::format("{}", fmt::join(message, "")); }
   static constexpr auto fields() {
     return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message),
-                      field("kind", &Assert::kind));
+                      field("kind", &Assert::kind), field("values", &Assert::values));
   }
 };
 // A named fact about `node` (0: about nothing in particular) in the body that passes agree on (T.attr).

@@ -287,6 +287,10 @@ class ProgramVerifier {
         [&](const Assert& node) {
           expr(node.condition);
           boolean(node.condition, "the condition", s.span());
+          for (const Expr& value : node.values) {
+            expr(value);
+            integer(value, "a value of a message", s.span());
+          }
         },
         [&](const AttrStmt& node) {
           expr(node.node);

@@ -4,6 +4,7 @@
 
 #include "ir/intrinsics.h"
 #include "tir/interpreter_internal.h"
+#include "vm/error.h"
 
 namespace relaxc::interpreter {
 
@@ -50,7 +51,7 @@ struct StoreStep final : Counted {
     if (lanes > 1) return run_vector(frame);
     if (!access.active(frame)) return;
     Word word = evaluate(frame);
-    write_element(access.address(frame), access.dtype, word);
+    access.write(access.place(frame), word);
   }
   Word evaluate(Frame& frame) const {
     Word word;
@@ -63,15 +64,15 @@ struct StoreStep final : Counted {
   }
   // All lanes are evaluated before the first is written.
   void run_vector(Frame& frame) const {
-    std::vector<std::pair<char*, Word>> writes;
+    std::vector<std::pair<Place, Word>> writes;
     writes.reserve(lanes);
     for (frame.lane = 0; frame.lane < lanes; ++frame.lane) {
       if (!access.active(frame)) continue;
       Word word = evaluate(frame);
-      writes.emplace_back(access.address(frame), word);
+      writes.emplace_back(access.place(frame), word);
     }
     frame.lane = 0;
-    for (auto& [at, word] : writes) write_element(at, access.dtype, word);
+    for (auto& [at, word] : writes) access.write(at, word);
   }
 };
 
@@ -164,9 +165,13 @@ struct AssertStep final : Counted {
   using Counted::Counted;
   CodePtr condition;
   std::string message;
+  std::vector<CodePtr> values;
   void run(Frame& frame) const override {
     count(frame);
-    if (!condition->as_int(frame)) fail(span, "assertion failed: {}", message);
+    if (condition->as_int(frame)) return;
+    std::vector<int64_t> numbers;
+    for (const CodePtr& value : values) numbers.push_back(value->as_int(frame));
+    fail(span, "assertion failed: {}", with_values(message, numbers));
   }
 };
 
@@ -198,6 +203,7 @@ struct WindowStep final : Step {
     const BufferState& from = frame.buffers[source];
     BufferState& state = frame.buffers[slot];
     state.data = from.data;
+    state.written = from.written;
     state.capacity = from.capacity;
     state.element_bytes = from.element_bytes;
     state.offset = from.offset;
@@ -379,6 +385,7 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         auto step = std::make_unique<AssertStep>(span);
         step->condition = expr(node.condition);
         step->message = node.text();
+        for (const Expr& value : node.values) step->values.push_back(expr(value));
         return step;
       },
       [&](const AttrStmt& node) -> StepPtr { return stmt(node.body); },

@@ -3,7 +3,11 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <cstdint>
+#include <span>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace relaxc {
@@ -16,6 +20,18 @@ struct RuntimeError : std::runtime_error {
 template <class... Args>
 [[noreturn]] void throw_runtime_error(fmt::format_string<Args...> format, Args&&... args) {
   throw RuntimeError(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// The message of a kernel with the first `{}`s replaced by the values in order.
+inline std::string with_values(std::string_view message, std::span<const int64_t> values) {
+  std::string text;
+  for (int64_t value : values) {
+    size_t place = message.find("{}");
+    if (place == std::string_view::npos) break;
+    text.append(message.substr(0, place)).append(std::to_string(value));
+    message.remove_prefix(place + 2);
+  }
+  return text.append(message);
 }
 
 }  // namespace relaxc

@@ -19,9 +19,13 @@ typedef struct relaxc_kernel_context {
   /* Returns `bytes` of 64-byte aligned scratch, valid until the kernel (or the parallel body) that asked returns;
    * NULL when out of memory. Scratch is per thread. */
   void* (*scratch)(struct relaxc_kernel_context* context, int64_t bytes);
-  /* Message of a failing kernel; a static or context-owned string. NULL if none. */
+  /* Message of a failing kernel; a static or context-owned string. NULL if none. See also report. */
   const char* error;
   void* pool; /* the host's; kernels do not touch it */
+  /* Sets `error` to a copy of the message in which the first `{}`s are replaced by the values in order, unless an error
+   * is set already; threads may call it at once. Only kernels that name what they found call it (--check-bounds);
+   * a host that fills in contexts of its own may leave it out for the others. */
+  void (*report)(struct relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values);
 } relaxc_kernel_context;
 
 typedef struct relaxc_kernel_args {

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <new>
 
+#include "vm/error.h"
+
 namespace relaxc::vm {
 
 namespace {
@@ -267,6 +269,10 @@ void* scratch_callback(relaxc_kernel_context*, int64_t bytes) {
   return worker_scope.arena == nullptr ? nullptr : worker_scope.arena->allocate(bytes);
 }
 
+void report_callback(relaxc_kernel_context* context, const char* message, const int64_t* values, int32_t num_values) {
+  static_cast<KernelRuntime*>(context->pool)->report(message, std::span(values, static_cast<size_t>(num_values)));
+}
+
 }  // namespace
 
 KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
@@ -274,9 +280,10 @@ KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
   context_.parallel_for = parallel_for_callback;
   context_.scratch = scratch_callback;
   context_.pool = this;
+  context_.report = report_callback;
 }
 
-int32_t KernelRuntime::call(relaxc_kernel kernel, void* const* data, const int64_t* scalars) {
+int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64_t* scalars) {
   ScratchArena& arena = arenas_[0];
   ScopedWorker scope({this, &arena, false});
   context_.error = nullptr;
@@ -285,6 +292,14 @@ int32_t KernelRuntime::call(relaxc_kernel kernel, void* const* data, const int64
   int32_t status = kernel(&args);
   arena.release(mark);
   return status;
+}
+
+void KernelRuntime::report(std::string_view message, std::span<const int64_t> values) noexcept {
+  std::lock_guard lock(error_mutex_);
+  std::atomic_ref<const char*> error(context_.error);  // kernels also set it directly
+  if (error.load(std::memory_order_relaxed) != nullptr) return;
+  error_text_ = with_values(message, values);
+  error.store(error_text_.c_str(), std::memory_order_relaxed);
 }
 
 int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* closure) {

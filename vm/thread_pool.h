@@ -7,8 +7,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -97,6 +101,9 @@ class ScratchArena {
   int64_t used_ = 0;    // bytes of it
 };
 
+// Machine code or a closure; throws nothing.
+using Kernel = std::function<int32_t(const relaxc_kernel_args*)>;
+
 // Binds a pool and one scratch arena per worker to a kernel context. One caller at a time.
 class KernelRuntime {
  public:
@@ -107,9 +114,11 @@ class KernelRuntime {
   relaxc_kernel_context* context() { return &context_; }
   TaskPool& pool() { return *pool_; }
   // Calls the kernel with scratch and parallel_for in place; the kernel's status.
-  int32_t call(relaxc_kernel kernel, void* const* data, const int64_t* scalars);
+  int32_t call(const Kernel& kernel, void* const* data, const int64_t* scalars);
   // Every index of [0, n) exactly once; the first non-zero status that a body returned stops the hand-out of chunks.
   int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
+  // relaxc_kernel_context::report.
+  void report(std::string_view message, std::span<const int64_t> values) noexcept;
 
   // The next chunk of a worker's share of a loop. On a line of its own: each worker counts without the others.
   struct alignas(kAlignment) Share {
@@ -121,6 +130,8 @@ class KernelRuntime {
   std::shared_ptr<TaskPool> pool_;
   std::vector<ScratchArena> arenas_;
   std::vector<Share> shares_;
+  std::mutex error_mutex_;
+  std::string error_text_;  // what context_.error points to, when it was reported
 };
 
 }  // namespace relaxc::vm

@@ -293,7 +293,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
 }
 
-// The later form of the message is a kind and the parts of the text.
+// The later form of the message is a kind and the parts of the text; behind them stand the values of its `{}`.
 Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& line) {
   Assert result{condition(test), {}};
   if (message && message->kind == SyntaxKind::kTuple) {
@@ -301,7 +301,13 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
     const Syntax& kind = *message->children[0];
     if (kind.text != "None") result.kind = string(kind);
     if (result.kind == "RuntimeError") result.kind.clear();
-    for (const Syntax* part : items(*message->children[1])) result.message.push_back(string(*part));
+    for (const Syntax* part : items(*message->children[1])) {
+      if (part->kind == SyntaxKind::kString) {
+        result.message.push_back(string(*part));
+      } else {
+        result.values.push_back(scalar(*part));
+      }
+    }
   } else if (message) {
     result.message.push_back(string(*message));
   }

@@ -70,11 +70,12 @@ void Printer::evaluate(const Evaluate& node) {
 void Printer::assertion(const Assert& node) {
   std::string text = "assert " + expr(node.condition);
   bool later = options_.dialect == Dialect::kTvm26;
-  if (node.kind.empty() && node.message.empty()) return line(text);
-  if (node.kind.empty() && node.message.size() == 1 && !later)
-    return line(fmt::format("{}, {}", text, quoted(node.message[0])));
+  bool plain = node.kind.empty() && node.values.empty();
+  if (plain && node.message.empty()) return line(text);
+  if (plain && node.message.size() == 1 && !later) return line(fmt::format("{}, {}", text, quoted(node.message[0])));
   std::vector<std::string> parts;
   for (const std::string& part : node.message) parts.push_back(quoted(part));
+  for (const Expr& value : node.values) parts.push_back(expr(value));
   std::string kind = node.kind.empty() && !later ? "None" : quoted(node.kind.empty() ? "RuntimeError" : node.kind);
   line(fmt::format("{}, ({}, [{}])", text, kind, fmt::join(parts, ", ")));
 }
