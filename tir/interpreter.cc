@@ -36,7 +36,7 @@ struct Interpreter::State {
   ParamNumber param_number(const Expr& value);
   void begin(std::span<const int64_t> values);
   void bind_shape(const Param& param, const Tensor& tensor);
-  void bind_memory(const Param& param, const Tensor& tensor);
+  void bind_memory(const Param& param, const Tensor& tensor, uint8_t* written);
   void check(const Param& param);
   void finish();
 };
@@ -110,6 +110,7 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   frame.running = nullptr;
   frame.reverse_parallel_loops = options.reverse_parallel_loops;
   frame.alloc_bytes_left = options.max_alloc_bytes;
+  frame.result_unused = false;
   for (BufferState& state : frame.buffers) state.storage = {};
 }
 
@@ -129,8 +130,9 @@ void Interpreter::State::bind_shape(const Param& param, const Tensor& tensor) {
   if (param.offset && param.offset->bind_slot >= 0) frame.slots[param.offset->bind_slot].i = 0;
 }
 
-void Interpreter::State::bind_memory(const Param& param, const Tensor& tensor) {
+void Interpreter::State::bind_memory(const Param& param, const Tensor& tensor, uint8_t* written) {
   BufferState& state = frame.buffers[param.slot];
+  state.written = written;
   state.data = static_cast<char*>(tensor.raw());
   state.capacity = tensor.size();
   state.element_bytes = tensor.dtype().bytes();
@@ -165,13 +167,19 @@ Interpreter::Interpreter(PrimFuncRef function, InterpretOptions options)
 }
 Interpreter::~Interpreter() = default;
 
-void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> scalars) {
+void Interpreter::run(std::span<const Tensor> buffers, std::span<const int64_t> scalars,
+                      std::span<WrittenBytes* const> written) {
   State& s = *state_;
   if (buffers.size() != s.params.size())
     fail(s.function.span(), "expected {} buffers, got {}", s.params.size(), buffers.size());
   s.begin(scalars);
   for (size_t i = 0; i < buffers.size(); ++i) s.bind_shape(s.params[i], buffers[i]);
-  for (size_t i = 0; i < buffers.size(); ++i) s.bind_memory(s.params[i], buffers[i]);
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    WrittenBytes* flags = i < written.size() ? written[i] : nullptr;
+    CHECK(!flags || static_cast<int64_t>(flags->size()) == buffers[i].bytes(), "flags for {} bytes of {}",
+          flags->size(), describe(buffers[i]));
+    s.bind_memory(s.params[i], buffers[i], flags ? flags->data() : nullptr);
+  }
   s.finish();
 }
 
@@ -181,8 +189,9 @@ std::vector<Tensor> Interpreter::run_on(std::span<const Tensor> inputs, std::spa
     fail(s.function.span(), "expected at most {} buffers, got {}", s.params.size(), inputs.size());
   s.begin(scalars);
   for (size_t i = 0; i < inputs.size(); ++i) s.bind_shape(s.params[i], inputs[i]);
-  for (size_t i = 0; i < inputs.size(); ++i) s.bind_memory(s.params[i], inputs[i]);
+  for (size_t i = 0; i < inputs.size(); ++i) s.bind_memory(s.params[i], inputs[i], nullptr);
   std::vector<Tensor> outputs;
+  std::vector<WrittenBytes> written(s.params.size());
   for (size_t i = inputs.size(); i < s.params.size(); ++i) {
     const State::Param& param = s.params[i];
     std::vector<int64_t> shape;
@@ -200,7 +209,8 @@ std::vector<Tensor> Interpreter::run_on(std::span<const Tensor> inputs, std::spa
     outputs.push_back(Tensor::empty(std::move(shape), dtype));
     if (*bytes > 0) std::memset(outputs.back().raw(), 0xff, static_cast<size_t>(*bytes));
     s.bind_shape(param, outputs.back());
-    s.bind_memory(param, outputs.back());
+    written[i].assign(static_cast<size_t>(*bytes), 0);
+    s.bind_memory(param, outputs.back(), written[i].data());
   }
   s.finish();
   return outputs;

@@ -3,8 +3,8 @@
 // of all kinds run serially. Floats are rounded to their dtype after every operation.
 //
 // What the semantics leave undefined is an error here: an index out of range, division by zero, a shift by the width
-// or more, a block axis outside of its domain. Fresh allocations are filled with 0xff (NaN for floats), so that reading
-// what was never written shows.
+// or more, a block axis outside of its domain, and a read of an element of fresh memory (an allocation, an output) that
+// the program never wrote. Fresh memory is filled with 0xff (NaN for floats), so that what is left unwritten shows.
 #pragma once
 #include <memory>
 #include <span>
@@ -22,6 +22,9 @@ struct InterpretOptions {
   bool check_regions = false;           // a block that accesses what its `reads` and `writes` leave out is an error
 };
 
+// One flag per byte of a buffer: 1 where something has been written.
+using WrittenBytes = std::vector<uint8_t>;
+
 // A program made ready to run many times. Not thread-safe: it holds the values of its variables.
 class Interpreter {
  public:
@@ -30,8 +33,10 @@ class Interpreter {
   ~Interpreter();
   // One tensor per buffer param (inputs, then outputs, which are written in place); one value per scalar param, floats
   // as the bits of a double. Bare dims are bound by the first buffer that has them; the others are checked. Errors are
-  // CompileErrors at the statement's span that name buffer, index and extent.
-  void run(std::span<const Tensor> buffers, std::span<const int64_t> scalars = {});
+  // CompileErrors at the statement's span that name buffer, index and extent. `written` (may be shorter than buffers)
+  // has the flags of buffers whose contents are not all known, null for the others; they are kept up to date.
+  void run(std::span<const Tensor> buffers, std::span<const int64_t> scalars = {},
+           std::span<WrittenBytes* const> written = {});
   // As run(); the trailing buffer params are allocated from the dims that inputs and scalars bind, and returned.
   std::vector<Tensor> run_on(std::span<const Tensor> inputs, std::span<const int64_t> scalars = {});
 

@@ -175,16 +175,28 @@ struct CastCode final : Code {
   }
 };
 
-// Select evaluates both sides, as compiled code may: a load that is only valid on one side is an error here.
+// Select evaluates both sides, as compiled code may: a load that is only in range on one side is an error here. What
+// the other side reads need not have been written.
 struct SelectCode final : Code {
   CodePtr condition, a, b;
   int64_t as_int(Frame& frame) const override {
-    int64_t x = a->as_int(frame), y = b->as_int(frame);
-    return condition->as_int(frame) ? x : y;
+    bool wanted = condition->as_int(frame) != 0;
+    int64_t x = side(frame, wanted, [&] { return a->as_int(frame); });
+    int64_t y = side(frame, !wanted, [&] { return b->as_int(frame); });
+    return wanted ? x : y;
   }
   double as_float(Frame& frame) const override {
-    double x = a->as_float(frame), y = b->as_float(frame);
-    return condition->as_int(frame) ? x : y;
+    bool wanted = condition->as_int(frame) != 0;
+    double x = side(frame, wanted, [&] { return a->as_float(frame); });
+    double y = side(frame, !wanted, [&] { return b->as_float(frame); });
+    return wanted ? x : y;
+  }
+  template <class Evaluate>
+  static std::invoke_result_t<Evaluate> side(Frame& frame, bool wanted, Evaluate evaluate) {
+    bool outer = std::exchange(frame.result_unused, frame.result_unused || !wanted);
+    auto value = evaluate();
+    frame.result_unused = outer;
+    return value;
   }
 };
 struct IfThenElseCode final : Code {
@@ -231,12 +243,8 @@ struct LetCode final : Code {
 struct LoadCode final : Code {
   Access access;
   explicit LoadCode(Access a) : access(std::move(a)) {}
-  int64_t as_int(Frame& frame) const override {
-    return access.active(frame) ? read_element(access.address(frame), access.dtype).i : 0;
-  }
-  double as_float(Frame& frame) const override {
-    return access.active(frame) ? read_element(access.address(frame), access.dtype).f : 0;
-  }
+  int64_t as_int(Frame& frame) const override { return access.active(frame) ? access.read(frame).i : 0; }
+  double as_float(Frame& frame) const override { return access.active(frame) ? access.read(frame).f : 0; }
 };
 
 struct IntrinsicCode final : Code {

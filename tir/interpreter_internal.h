@@ -26,7 +26,10 @@ struct BufferState {
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
   std::vector<uint64_t> storage;  // of an allocation
-  int64_t depth = 0;              // of the block that made it; 0 for params
+  // One flag per byte at data: whether the program has written it. Null where the contents came from outside.
+  uint8_t* written = nullptr;
+  std::vector<uint8_t> written_storage;  // of an allocation
+  int64_t depth = 0;                     // of the block that made it; 0 for params
 };
 
 // What the innermost running block declares to access, evaluated.
@@ -51,6 +54,7 @@ struct Frame {
   enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
   bool reverse_parallel_loops = false;
   bool check_regions = false;
+  bool result_unused = false;             // the side of a select that is not taken may read what was never written
   int64_t depth = 0;                      // of running blocks
   const RunningBlock* running = nullptr;  // only with check_regions; null in blocks that declare nothing
 };
@@ -129,6 +133,12 @@ class Compiler {
 // Sets shape, strides (dense when the buffer gives none) and memory of an allocated buffer.
 void allocate(Frame& frame, const BufferCode& code);
 
+// Where an element is, and the flags of its bytes (BufferState::written).
+struct Place {
+  char* at;
+  uint8_t* written;
+};
+
 // An element access: index checks and address computation, shared by loads and stores.
 struct Access {
   Buffer buffer;
@@ -140,9 +150,16 @@ struct Access {
   bool is_write = false;
 
   bool active(Frame& frame) const { return !predicate || predicate->as_int(frame) != 0; }
-  // The address of the lane's element.
-  char* address(Frame& frame) const;
+  // The lane's element, which must be in range.
+  Place place(Frame& frame) const;
+  // Its value, which must have been written.
+  Word read(Frame& frame) const;
+  void write(const Place& place, Word value) const;
+
+ private:
   void check_declared(Frame& frame) const;
+  // "[1, 2]".
+  std::string position(Frame& frame) const;
 };
 Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,
                    const std::optional<Expr>& predicate, const Span& span);

@@ -76,7 +76,7 @@ void write_element(char* at, DType dtype, Word value) {
   }
 }
 
-char* Access::address(Frame& frame) const {
+Place Access::place(Frame& frame) const {
   const BufferState& state = frame.buffers[slot];
   int64_t lane = frame.lane, part = 0;
   if (dtype.lanes > 1) {
@@ -87,10 +87,9 @@ char* Access::address(Frame& frame) const {
   for (size_t d = 0; d < indices.size(); ++d) {
     int64_t index = indices[d]->as_int(frame);
     // Later lanes may run over the end of the last dim, into what follows in memory.
-    bool runs_on = lane > 0 && d + 1 == indices.size() && index >= 0;
+    bool runs_on = lane > 0 && d > 0 && d + 1 == indices.size() && index >= 0;
     if ((index < 0 || index >= state.shape[d]) && !runs_on) {
-      fail(span, "buffer '{}': index {} of dim {} is out of range, the extent is {}", buffer->name, index, d,
-           state.shape[d]);
+      fail(span, "buffer '{}': index {} of dim {} is out of range [0, {})", buffer->name, index, d, state.shape[d]);
     }
     flat += index * state.strides[d];
   }
@@ -99,7 +98,30 @@ char* Access::address(Frame& frame) const {
   if (flat < 0 || flat >= state.capacity) {
     fail(span, "buffer '{}': element {} is outside of its memory of {} elements", buffer->name, flat, state.capacity);
   }
-  return state.data + flat * dtype.bytes() + part * dtype.element().bytes();
+  int64_t at = flat * dtype.bytes() + part * dtype.element().bytes();
+  return {state.data + at, state.written ? state.written + at : nullptr};
+}
+
+Word Access::read(Frame& frame) const {
+  Place from = place(frame);
+  DType element = dtype.element();
+  if (from.written && !frame.result_unused && std::memchr(from.written, 0, static_cast<size_t>(element.bytes())))
+    fail(span, "buffer '{}': element {} is read but was never written", buffer->name, position(frame));
+  return read_element(from.at, dtype);
+}
+
+void Access::write(const Place& place, Word value) const {
+  write_element(place.at, dtype, value);
+  if (place.written) std::memset(place.written, 1, static_cast<size_t>(dtype.element().bytes()));
+}
+
+std::string Access::position(Frame& frame) const {
+  int64_t lane = frame.lane;
+  frame.lane = lane / dtype.lanes;
+  std::string at;
+  for (const CodePtr& index : indices) at += (at.empty() ? "" : ", ") + std::to_string(index->as_int(frame));
+  frame.lane = lane;
+  return "[" + at + "]";
 }
 
 void Access::check_declared(Frame& frame) const {
@@ -111,10 +133,8 @@ void Access::check_declared(Frame& frame) const {
     }
     if (applies) return;
   }
-  std::string at;
-  for (const CodePtr& index : indices) at += (at.empty() ? "" : ", ") + std::to_string(index->as_int(frame));
-  fail(span, "block '{}' {} buffer '{}' at [{}], which it does not declare", *frame.running->name,
-       is_write ? "writes" : "reads", buffer->name, at);
+  fail(span, "block '{}' {} buffer '{}' at {}, which it does not declare", *frame.running->name,
+       is_write ? "writes" : "reads", buffer->name, position(frame));
 }
 
 Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,
@@ -170,6 +190,7 @@ void allocate(Frame& frame, const BufferCode& code) {
   if (code.source >= 0) {
     const BufferState& source = frame.buffers[code.source];
     state.data = source.data;
+    state.written = source.written;
     state.capacity = source.capacity * source.element_bytes / dtype.bytes();
     state.element_bytes = dtype.bytes();
     state.depth = frame.depth;  // what it touches is not traced to the source
@@ -189,6 +210,8 @@ void allocate(Frame& frame, const BufferCode& code) {
   std::fill_n(state.storage.begin(), words, ~uint64_t{0});
   state.data = reinterpret_cast<char*>(state.storage.data());
   if (code.contents) std::memcpy(state.data, code.contents->raw(), static_cast<size_t>(code.contents->bytes()));
+  state.written_storage.assign(code.contents ? 0 : words * sizeof(uint64_t), 0);
+  state.written = code.contents ? nullptr : state.written_storage.data();
   state.capacity = *count;
   state.depth = frame.depth;
 }

@@ -212,7 +212,7 @@ TEST_CASE("interpreter: errors name what is wrong", "[interpreter]") {
     return message_of([&] { interpret(make_prim_func({{x}, body, {}}), one, {}, options); });
   };
   CHECK(contains(message(loop(i, int_imm(5), store(x, int_imm(1, kInt32), {i}))),
-                 "buffer 'x': index 4 of dim 0 is out of range, the extent is 4"));
+                 "buffer 'x': index 4 of dim 0 is out of range [0, 4)"));
   CHECK(contains(message(store(x, load(x, {int_imm(-1)}), {int_imm(0)})), "index -1"));
   Expr quotient = binary(BinaryOp::kFloorDiv, int_imm(1, kInt32), load(x, {int_imm(0)}));
   *data.data<int32_t>() = 0;
