@@ -42,6 +42,7 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
   if (options.verify_each) {
     Diagnostics diagnostics;
     verify(module, context.ops, diagnostics);
+    if (!diagnostics.has_errors()) verify_ranges(module, Ranges::kAxes, diagnostics);
     diagnostics.throw_if_errors();
   }
   if (!options.dump_dir.empty()) {

@@ -132,9 +132,14 @@ IRModule parse(const std::string& text, const std::string& name) {
   return module;
 }
 
+void verify_all(const IRModule& module, Diagnostics& diagnostics) {
+  verify(module, op_table(), diagnostics);
+  for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) verify_ranges(module, wanted, diagnostics);
+}
+
 void check_verified(const IRModule& module) {
   Diagnostics diagnostics;
-  verify(module, op_table(), diagnostics);
+  verify_all(module, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.all()) FAIL_CHECK(to_string(diagnostic));
 }
 
@@ -190,7 +195,7 @@ void run(const std::filesystem::path& path) {
   IRModule module = parse(input, name);
   if (command == "verify") {
     Diagnostics diagnostics;
-    verify(module, op_table(), diagnostics);
+    verify_all(module, diagnostics);
     return check_errors(input, diagnostics.all());
   }
   if (command == "roundtrip") {

@@ -48,6 +48,9 @@ int check(const TextOptions& options) {
   Diagnostics problems;
   IRModule module = read_module(options.file, {}, problems);
   verify(module, op_table(), problems);
+  for (Ranges wanted : {Ranges::kAxes, Ranges::kIndices}) {
+    if (!problems.has_errors()) verify_ranges(module, wanted, problems);
+  }
   problems.throw_if_errors();
   for (const Diagnostic& warning : problems.all()) print_error("{}", to_string(warning));
   std::string warnings = problems.all().empty() ? "" : fmt::format(", {} warnings", problems.all().size());
