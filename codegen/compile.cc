@@ -118,6 +118,7 @@ PassContext pass_context(const CompileSettings& settings) {
   context.report = settings.report;
   context.winograd = settings.winograd;
   context.gather = settings.gather;
+  context.check_bounds = settings.check_bounds;
   return context;
 }
 

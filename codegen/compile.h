@@ -30,6 +30,9 @@ struct CompileSettings {
   bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
   // What a gather does with an index out of range; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
+  // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
+  // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
+  bool check_bounds = false;
   RunnerOptions runner;
 };
 

@@ -7,7 +7,7 @@
 
 namespace relaxc {
 
-IRModule lower_kernels(IRModule module, PassContext&) {
+IRModule lower_kernels(IRModule module, PassContext& context) {
   for (auto& [name, function] : module.functions) {
     walk(function, [](const Ref<Call>& call) {
       auto kernel = match_call_tir(call);
@@ -15,7 +15,8 @@ IRModule lower_kernels(IRModule module, PassContext&) {
         fail(call.span(),
              "lower_kernels: R.call_tir passes shapes, a lowered kernel takes scalars; run destination_passing before");
     });
-    if (auto program = try_cast<PrimFunc>(function)) function = lower_program(*program);
+    if (auto program = try_cast<PrimFunc>(function))
+      function = lower_program(*program, {.check_bounds = context.check_bounds});
   }
   return module;
 }

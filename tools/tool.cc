@@ -61,6 +61,8 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("-O", settings.opt_level, "LLVM's effort")->check(CLI::Range(0, 3))->capture_default_str();
   app.add_option("--schedules", schedules, "a file of schedules and rules (docs/schedules.md)")
       ->check(CLI::ExistingFile);
+  app.add_flag("--check-bounds", settings.check_bounds,
+               "machine code tests every index that is not proven to be in range (docs/relaxc.md)");
   app.add_flag("!--no-winograd", settings.winograd, "all convolutions directly (docs/relaxc.md)");
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->check(CLI::IsMember({"error", "clamp"}))

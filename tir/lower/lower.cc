@@ -31,6 +31,7 @@ const LoweringStep kSteps[] = {
     {"explicit_scalars", explicit_scalars},
     {"initialize_empty_reductions", initialize_empty_reductions},
     {"align_storage", align_storage},
+    {"check_bounds", check_bounds, &LoweringOptions::check_bounds},
     {"lower_blocks", lower_blocks},
     {"simplify", simplify_program},
     {"compact_buffers", compact_buffers},
@@ -50,9 +51,11 @@ const LoweringStep kSteps[] = {
 
 std::span<const LoweringStep> lowering_steps() { return kSteps; }
 
-PrimFuncRef lower_program(const PrimFuncRef& function) {
+PrimFuncRef lower_program(const PrimFuncRef& function, const LoweringOptions& options) {
   PrimFuncRef result = function;
-  for (const LoweringStep& step : kSteps) result = step.run(result);
+  for (const LoweringStep& step : kSteps) {
+    if (!step.wanted || options.*step.wanted) result = step.run(result);
+  }
   return result;
 }
 

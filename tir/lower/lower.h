@@ -30,6 +30,9 @@ Analyzer facts_of_params(const PrimFuncRef& function);
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
 // Buffers whose dims' strides blocks have wishes about (buffer_dim_align, see the primitive storage_align) get them.
 PrimFuncRef align_storage(const PrimFuncRef& function);
+// Asserts before each access whose index is not provably in range, and at the start of each block for axes that are not
+// provably in their domain. Loops with such an assert become no vectors, and code is not moved across it.
+PrimFuncRef check_bounds(const PrimFuncRef& function);
 // Blocks become their bodies: axes are substituted, the predicate becomes a branch, init a branch on the first reduce
 // iteration, allocations AllocBuffer, windows (match_buffers) accesses to their source.
 PrimFuncRef lower_blocks(const PrimFuncRef& function);
@@ -72,12 +75,16 @@ PrimFuncRef simplify_program(const PrimFuncRef& function);
 // The function with another body; itself where that is the same.
 PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body);
 
+struct LoweringOptions {
+  bool check_bounds = false;
+};
 struct LoweringStep {
   std::string_view name;
   PrimFuncRef (*run)(const PrimFuncRef& function);
+  bool LoweringOptions::* wanted = nullptr;  // runs only with this option
 };
 // All of the above, in the order in which they run.
 std::span<const LoweringStep> lowering_steps();
-PrimFuncRef lower_program(const PrimFuncRef& function);
+PrimFuncRef lower_program(const PrimFuncRef& function, const LoweringOptions& options = {});
 
 }  // namespace relaxc

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ir/intrinsics.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
@@ -62,6 +64,10 @@ class LaneRewriter {
       stmts.push_back(masked(condition, [&] { return stmt(node->then_body); }));
       if (node->else_body) stmts.push_back(masked(not_(condition), [&] { return stmt(*node->else_body); }));
       return seq(std::move(stmts), s.span());
+    }
+    if (const Assert* node = s.as<Assert>()) {
+      auto shared = [&](const Expr& e) { return !varies(e) && !holds_load(e); };
+      if (!mask_ && shared(node->condition) && std::all_of(node->values.begin(), node->values.end(), shared)) return s;
     }
     throw NoVectorForm();
   }

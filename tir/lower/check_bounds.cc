@@ -1,0 +1,296 @@
+// Indices and axes are tested where they are used, not where they are computed: a statement gets the asserts of all of
+// its accesses before it, in the order in which they are evaluated, so that the index of an index is tested first. What
+// stands on one side of tir.if_then_else is only tested when that side is taken; both sides of a select are, as both
+// are evaluated. This step runs on blocks: messages name the buffers, dims and axes of the program as it was written,
+// and that axes stay in their domains, once tested, proves most of the accesses inside.
+#include <algorithm>
+
+#include "support/diagnostic.h"
+#include "tir/lower/lower.h"
+#include "tir/scalable.h"
+#include "tir/windows.h"
+
+namespace relaxc {
+
+namespace {
+
+bool holds_load(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
+Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
+
+// One lane of a vector expression.
+Expr lane_of(const Expr& e, int lane) {
+  DType dtype = dtype_of(e);
+  if (dtype.lanes == 1) return e;
+  auto of = [&](const Expr& child) { return lane_of(child, lane); };
+  if (const Ramp* node = e.as<Ramp>()) return node->base + node->stride * int_imm(lane, dtype_of(node->stride));
+  if (const Broadcast* node = e.as<Broadcast>()) return node->value;
+  if (const Binary* node = e.as<Binary>()) return binary(node->op, of(node->a), of(node->b), e.span());
+  if (const Not* node = e.as<Not>()) return not_(of(node->value));
+  if (const Cast* node = e.as<Cast>()) return cast_to(of(node->value), dtype.element());
+  if (const Select* node = e.as<Select>()) return select(of(node->condition), of(node->a), of(node->b));
+  if (const Call* node = as_call(e, "tir.if_then_else"))
+    return if_then_else(of(node->args[0]), of(node->args[1]), of(node->args[2]));
+  const BufferLoad* node = e.as<BufferLoad>();
+  if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype.is_scalable())
+    fail_unsupported(e.span(), "bounds cannot be checked where a lane of {} decides; write it as a loop",
+                     debug_print(e));
+  std::vector<Expr> indices = node->indices;
+  if (!indices.empty()) indices.back() = of(indices.back());
+  Expr element = load(node->buffer, indices, e.span());
+  if (!node->predicate) return element;
+  return if_then_else(of(*node->predicate), element, int_imm(0, dtype.element()));
+}
+
+// What must hold where something is evaluated, and how to tell that it does not.
+struct Check {
+  Expr condition;
+  std::string message;  // with a `{}` for each value
+  std::vector<Expr> values;
+  Span span;
+};
+
+class BoundsChecker {
+ public:
+  BoundsChecker(Analyzer facts, Span place) : facts_(std::move(facts)), place_(std::move(place)) {}
+
+  Stmt stmt(const Stmt& s) {
+    if (s.span()) place_ = s.span();
+    if (const Seq* node = s.as<Seq>()) {
+      std::vector<Stmt> stmts;
+      for (const Stmt& inner : node->stmts) stmts.push_back(stmt(inner));
+      return seq(std::move(stmts), s.span());
+    }
+    if (const Block* node = s.as<Block>()) return block(s, *node);
+    if (const While* node = s.as<While>()) return while_loop(s, *node);
+    std::vector<Stmt> result;
+    visit_children(s, [&](const NodeRef& child, Slot slot) {
+      if (slot.role == Role::kField && is_expr_kind(child.kind())) evaluated(cast_handle<Expr>(child), {});
+    });
+    if (const BufferStore* node = s.as<BufferStore>())
+      access(node->buffer, node->indices, node->predicate, {}, s.span());
+    take_checks(result);
+    result.push_back(inside(s));
+    return seq(std::move(result), s.span());
+  }
+
+ private:
+  // The statement with what stands inside of it checked.
+  Stmt inside(const Stmt& s) {
+    if (const For* node = s.as<For>()) {
+      For copy = *node;
+      BoundsChecker inner(facts_, place_);
+      inner.facts_.bind(node->var, node->min, node->extent);
+      copy.body = inner.stmt(node->body);
+      return make(std::move(copy), s.span());
+    }
+    if (const IfThenElse* node = s.as<IfThenElse>()) {
+      IfThenElse copy = *node;
+      copy.then_body = under(node->condition).stmt(node->then_body);
+      if (node->else_body) copy.else_body = under(!node->condition).stmt(*node->else_body);
+      return make(std::move(copy), s.span());
+    }
+    if (const AttrStmt* node = s.as<AttrStmt>()) {
+      AttrStmt copy = *node;
+      copy.body = BoundsChecker(facts_, place_).stmt(node->body);
+      return make(std::move(copy), s.span());
+    }
+    const Bind* node = s.as<Bind>();
+    const PrimType* type = node ? node->value.type().as<PrimType>() : nullptr;
+    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds_load(node->value);
+    if (is_index) facts_.bind(node->var, node->value);
+    return s;
+  }
+
+  BoundsChecker under(const Expr& condition) const {
+    BoundsChecker result(facts_, place_);
+    if (dtype_of(condition).lanes == 1 && !holds_load(condition)) result.facts_.assume(facts_.simplify(condition));
+    return result;
+  }
+
+  Stmt block(const Stmt& s, const Block& node) {
+    std::vector<Stmt> before;
+    if (node.predicate) evaluated(*node.predicate, {});
+    std::vector<Expr> guards;
+    if (node.predicate) guards.push_back(*node.predicate);
+    for (const IterVar& axis : node.iter_vars) evaluated(axis.value, guards);
+    take_checks(before);
+    BoundsChecker inner = node.predicate ? under(*node.predicate) : BoundsChecker(facts_, place_);
+    for (const IterVar& axis : node.iter_vars) {
+      const Range& domain = axis.domain;
+      inner.in_range(
+          as_int64(axis.value), as_int64(domain.min), as_int64(domain.min + domain.extent), {},
+          fmt::format("block '{}': axis '{}' is {{}}, outside of its domain [{{}}, {{}})", node.name, axis.var->name));
+    }
+    for (const IterVar& axis : node.iter_vars) inner.facts_.bind(axis.var, axis.domain.min, axis.domain.extent);
+    for (const MatchBuffer& window : node.match_buffers) inner.window(window);
+    std::vector<Stmt> entry;
+    inner.take_checks(entry);
+    auto checked = [&](const Stmt& part) {
+      std::vector<Stmt> stmts = entry;
+      stmts.push_back(BoundsChecker(inner.facts_, inner.place_).stmt(part));
+      return seq(std::move(stmts), part.span());
+    };
+    Block copy = node;
+    copy.body = checked(node.body);
+    if (node.init) copy.init = checked(*node.init);
+    before.push_back(make(std::move(copy), s.span()));
+    return seq(std::move(before), s.span());
+  }
+
+  // The window lies in its source.
+  void window(const MatchBuffer& window) {
+    const BufferType& source = buffer_type(window.source.buffer);
+    VarMap numbers = window_numbers({window});
+    for (const VarRef& var : window.defines) {
+      if (auto number = numbers.find(var.get()); number != numbers.end()) facts_.bind(var, number->second);
+    }
+    for (size_t d = 0; d < window.source.ranges.size(); ++d) {
+      const Range& range = window.source.ranges[d];
+      in_range(as_int64(range.min), int_imm(0), as_int64(source.shape[d]) - as_int64(range.extent) + 1, {},
+               fmt::format("window '{}' of buffer '{}': the start {{}} in dim {} is outside of [{{}}, {{}})",
+                           window.buffer->name, window.source.buffer->name, d));
+    }
+  }
+
+  // A loop ends where its condition cannot be evaluated, and the test behind it tells why.
+  Stmt while_loop(const Stmt& s, const While& node) {
+    evaluated(node.condition, {});
+    While copy = node;
+    for (const Check& check : checks_) copy.condition = if_then_else(check.condition, copy.condition, bool_imm(false));
+    copy.body = BoundsChecker(facts_, place_).stmt(node.body);
+    std::vector<Stmt> result{make(std::move(copy), s.span())};
+    take_checks(result);
+    return seq(std::move(result), s.span());
+  }
+
+  // ---- Expressions
+
+  // Checks the accesses in an expression that is evaluated where the guards hold.
+  void evaluated(const Expr& e, const std::vector<Expr>& guards) {
+    if (const Let* node = e.as<Let>()) {
+      evaluated(node->value, guards);
+      return evaluated(substitute(node->body, {{node->var.get(), node->value}}), guards);
+    }
+    if (const Call* node = as_call(e, "tir.if_then_else")) {
+      evaluated(node->args[0], guards);
+      for (size_t side : {1, 2}) {
+        std::vector<Expr> inner = guards;
+        inner.push_back(side == 1 ? node->args[0] : not_(node->args[0]));
+        evaluated(node->args[side], inner);
+      }
+      return;
+    }
+    bool only_address = as_call(e, "tir.address_of") || as_call(e, "tir.prefetch");
+    visit_children(e, [&](const NodeRef& child, Slot slot) {
+      if (slot.role != Role::kField || !is_expr_kind(child.kind())) return;
+      const BufferLoad* place = only_address ? child.as<BufferLoad>() : nullptr;
+      if (!place) return evaluated(cast_handle<Expr>(child), guards);
+      for (const Expr& index : place->indices) evaluated(index, guards);
+    });
+    if (const BufferLoad* node = e.as<BufferLoad>())
+      access(node->buffer, node->indices, node->predicate, guards, e.span() ? e.span() : place_);
+  }
+
+  void access(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
+              std::vector<Expr> guards, const Span& span) {
+    if (predicate) guards.push_back(*predicate);
+    Span outer = std::exchange(place_, span ? span : place_);
+    int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
+    const Ramp* ramp = lanes == 1 ? nullptr : indices.back().as<Ramp>();
+    bool guarded_by_lane =
+        std::any_of(guards.begin(), guards.end(), [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
+    if (lanes == 1 && !guarded_by_lane) {
+      element(buffer, indices, guards);
+    } else if (ramp && !guarded_by_lane) {  // the first and the last lane
+      DType dtype = dtype_of(ramp->base);
+      Expr last = int_imm(std::abs(ramp->lanes), dtype);
+      if (ramp->lanes < 0) last = last * vscale(dtype);
+      for (const Expr& lane : {int_imm(0, dtype), last - 1}) {
+        std::vector<Expr> at = indices;
+        at.back() = ramp->base + ramp->stride * lane;
+        element(buffer, at, guards, is_int(lane, 0) ? Lane::kFirst : Lane::kLater);
+      }
+    } else {
+      for (const Expr& guard : guards) lanes = std::max(lanes, static_cast<int>(dtype_of(guard).lanes));
+      if (lanes < 1 || lanes > 1024)
+        fail_unsupported(place_, "the bounds of a masked vector of scalable length in '{}' cannot be checked",
+                         buffer->name);
+      for (int lane = 0; lane < lanes; ++lane) {
+        std::vector<Expr> at = indices, conditions = guards;
+        if (!at.empty()) at.back() = lane_of(at.back(), lane);
+        for (Expr& condition : conditions) condition = lane_of(condition, lane);
+        element(buffer, at, conditions, lane == 0 ? Lane::kFirst : Lane::kLater);
+      }
+    }
+    place_ = outer;
+  }
+
+  // Later lanes may run over the end of the last of several dims, into the next row.
+  enum class Lane : uint8_t { kFirst, kLater };
+
+  void element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards,
+               Lane lane = Lane::kFirst) {
+    const std::vector<Expr>& shape = buffer_type(buffer).shape;
+    Expr row = int_imm(0);
+    for (size_t d = 0; d < indices.size() && d < shape.size(); ++d) {
+      Expr index = as_int64(indices[d]), extent = as_int64(shape[d]);
+      Expr end = extent;
+      if (lane == Lane::kLater && d > 0 && d + 1 == shape.size()) {
+        Expr rows = int_imm(1);
+        for (size_t leading = 0; leading < d; ++leading) rows = rows * as_int64(shape[leading]);
+        end = facts_.simplify((rows - row) * extent);
+      }
+      in_range(index, int_imm(0), end, guards,
+               fmt::format("buffer '{}': index {{}} of dim {} is out of range [{{}}, {{}})", buffer->name, d));
+      row = row * extent + index;
+    }
+  }
+
+  // Adds a check that begin <= value < end where the guards hold, unless that is proven.
+  void in_range(const Expr& value, const Expr& begin, const Expr& end, const std::vector<Expr>& guards,
+                const std::string& message) {
+    std::optional<BoundsChecker> inside;
+    for (const Expr& guard : guards) inside = (inside ? *inside : *this).under(guard);
+    const Analyzer& facts = inside ? inside->facts_ : facts_;
+    Expr at = facts.simplify(value);
+    bool low = facts.can_prove(begin <= at), high = facts.can_prove(at < end);
+    if (low && high) return;
+    Expr condition = low ? value < end : high ? begin <= value : begin <= value && value < end;
+    Check check{condition, message, {value, begin, end}, place_};
+    for (size_t g = guards.size(); g-- > 0;) {
+      check.condition = if_then_else(guards[g], check.condition, bool_imm(true));
+      for (Expr& number : check.values) number = if_then_else(guards[g], number, int_imm(0));
+    }
+    bool is_known = std::any_of(checks_.begin(), checks_.end(), [&](const Check& other) {
+      return other.message == check.message && structural_equal(other.condition, check.condition);
+    });
+    if (!is_known) checks_.push_back(std::move(check));
+  }
+
+  // The checks so far as asserts; what they ensure is known from there on.
+  void take_checks(std::vector<Stmt>& out) {
+    for (const Check& check : checks_) {
+      std::string where = check.span ? fmt::format(" ({})", to_string(check.span)) : "";
+      out.push_back(make(Assert{check.condition, {check.message + where}, {}, check.values}, check.span));
+      if (!holds_load(check.condition)) facts_.assume(facts_.simplify(check.condition));
+    }
+    checks_.clear();
+  }
+
+  Analyzer facts_;
+  Span place_;
+  std::vector<Check> checks_;  // of the statement at hand, not yet emitted
+};
+
+}  // namespace
+
+PrimFuncRef check_bounds(const PrimFuncRef& function) {
+  return with_body(function, BoundsChecker(facts_of_params(function), function.span()).stmt(function->body));
+}
+
+}  // namespace relaxc
