@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "codegen/bytecode.h"
+#include "codegen/interpret.h"
 #include "codegen/jit.h"
 #include "codegen/link.h"
 #include "codegen/target.h"
@@ -36,6 +37,8 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = {};
   inner.schedules.clear();
+  inner.check_bounds = settings.check_bounds || settings.interpret;
+  inner.interpret.reset();
   inner.runner.verify_each = settings.runner.verify_each;
   Session session(compile(module, inner).load(), {.threads = job_count(settings)});
   try {
@@ -144,9 +147,17 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   const Pass* check = find_pass("check_dims");
   if (std::find(passes.begin(), passes.end(), check) == passes.end()) passes.insert(passes.begin(), check);
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
+  result.interpret_ = settings.interpret;
+  if (settings.interpret) {
+    const Pass* least[] = {find_pass("spread_tuples"), find_pass("legalize"), find_pass("destination_passing")};
+    RunnerOptions runner;
+    runner.verify_each = settings.runner.verify_each;
+    result.lowered_ = run_passes(std::move(result.lowered_), least, context, runner);
+  }
   guarded([] { return "code generation"; },
           [&] {
             result.executable_ = codegen::lower_to_bytecode(result.lowered_);
+            if (settings.interpret) return;
             codegen::KernelMap kernels = result.kernels();
             if (!kernels.empty()) note_cpu(result.executable_, result.target_);
             result.objects_ = codegen::compile_kernels(kernels, result.target_,
@@ -164,20 +175,37 @@ CompiledModule compile_file(const std::string& path, const CompileSettings& sett
 }
 
 Program CompiledModule::load(LoadOptions options) const {
+  options.files.insert(options.files.end(), sources_.begin(), sources_.end());
+  if (interpret_) {
+    auto kernels = std::make_shared<codegen::InterpretedKernels>(lowered_, *interpret_);
+    options.watcher = kernels;
+    return Program::from(
+        executable_, [kernels](const std::string& symbol) { return kernels->find(symbol); }, kernels,
+        std::move(options));
+  }
   // Before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
-  options.files.insert(options.files.end(), sources_.begin(), sources_.end());
   std::shared_ptr<const vm::KernelLibrary> library = codegen::load_jit(objects_);
   return Program::from(
       executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
 }
 
 void CompiledModule::write(const std::string& path) const {
+  if (interpret_) fail({}, "an interpreted module has no machine code to write to '{}'", path);
   guarded([&] { return fmt::format("writing '{}'", path); },
           [&] {
             std::vector<char> elf = codegen::link_shared_object(objects_);
             vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_, sources_);
           });
+}
+
+std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs, const std::string& passes,
+                                     const InterpretOptions& options) {
+  CompileSettings settings;
+  settings.passes = passes;
+  settings.interpret = options;
+  Session session(compile(module, settings).load(), {.threads = 1});
+  return session.run(inputs);
 }
 
 Program load_program(const std::string& path, const CompileSettings& settings, LoadOptions options) {

@@ -12,6 +12,7 @@
 #include "codegen/llvm_compile.h"
 #include "ir/module.h"
 #include "passes/runner.h"
+#include "tir/interpreter.h"
 #include "vm/program.h"
 
 namespace relaxc {
@@ -33,6 +34,9 @@ struct CompileSettings {
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
+  // Kernels run in the tensor-program interpreter (codegen/interpret.h) as the passes leave them, which may be any from
+  // "legalize" to "default"; what the virtual machine needs besides is added. There is no machine code to write then.
+  std::optional<InterpretOptions> interpret = {};
   RunnerOptions runner;
 };
 
@@ -66,7 +70,8 @@ class CompiledModule {
   Target target_;
   vm::Executable executable_;
   codegen::KernelObjects objects_;
-  vm::MappedFiles sources_;  // in which constants lie
+  vm::MappedFiles sources_;                    // in which constants lie
+  std::optional<InterpretOptions> interpret_;  // then there are no objects
 };
 
 // What passes get under these settings: operators, target, and folding that runs code.
@@ -76,6 +81,10 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});
 // Of a model's file, its constants stay there: a file that changes is an error here, of write(), and of each later run.
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {});
+// One run of `main` after these passes, with every kernel in the interpreter; the same as compile() and load() under
+// CompileSettings::interpret. The results of one module after more and more passes tell which of them goes wrong.
+std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs,
+                                     const std::string& passes = "legalize", const InterpretOptions& options = {});
 // An artifact is loaded, anything else is compiled.
 Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});
 

@@ -19,7 +19,7 @@ struct RunOptions {
   int threads = 0;
   std::string test_data, output_dir, format = "npy";
   double rtol = 1e-3, atol = 1e-7;
-  bool profile = false;
+  bool profile = false, interpret = false, has_passes = false;
 };
 
 // As many as there are, up to one more than the program has, so that the counts can be compared.
@@ -36,6 +36,13 @@ std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix,
 
 int run(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
+  if (options.interpret) {
+    if (options.model.ends_with(".so"))
+      throw CLI::ValidationError("--interpret needs a model or module; '" + options.model + "' is machine code");
+    settings.interpret.emplace();
+    // Unless asked for another level: the program as it is written, neither fused nor scheduled.
+    if (!options.has_passes) settings.passes = "legalize";
+  }
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const std::vector<vm::ValueInfo>& outputs = program.outputs();
@@ -99,10 +106,17 @@ void add_run(CLI::App& app, int& exit_code) {
                       "folder with input_0.pb ... and output_0.pb ... to compare with");
   command->add_option("--rtol", options->rtol, "allowed relative error")->capture_default_str();
   command->add_option("--atol", options->atol, "allowed absolute error")->capture_default_str();
+  command->add_flag(
+      "--interpret", options->interpret,
+      "run kernels in the interpreter, which checks all indices and reads (docs/relaxc.md); with --passes "
+      "after these, else after legalize");
   command->add_flag("--profile", options->profile, "print the time of each kernel");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc run model.onnx --input x=x.npy --output-dir out");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, command, &exit_code] {
+    options->has_passes = command->count("--passes") > 0;
+    exit_code = run(*options);
+  });
 }
 
 }  // namespace relaxc::tools

@@ -106,7 +106,10 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
   try {
     std::unique_ptr<Frame> frame = enter(function);
     std::copy(inputs.begin(), inputs.end(), frame->registers.begin());
-    return execute(std::move(frame));
+    if (image_->watcher) image_->watcher->begins();
+    Value result = execute(std::move(frame));
+    if (image_->watcher) image_->watcher->ends(result);
+    return result;
   } catch (const std::bad_alloc&) {
     throw_runtime_error("out of memory in function '{}'", callee.name);
   }

@@ -16,11 +16,12 @@ namespace relaxc::vm {
 // An executable with its names resolved; what a Program shares. Verified.
 struct Image {
   Executable executable;
-  std::vector<relaxc_kernel> kernels;      // per KernelInfo
+  std::vector<Kernel> kernels;             // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // of the machine code
   // The files in which constants and machine code lie.
   MappedFiles files;
+  std::shared_ptr<RunWatcher> watcher;  // may be null
 };
 
 struct InterpreterOptions {

@@ -1,4 +1,4 @@
-// Hooks around kernel calls, and a profiler that adds them up.
+// Hooks around kernel calls and runs, and a profiler that adds them up.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "vm/tensor.h"
+#include "vm/value.h"
 
 namespace relaxc::vm {
 
@@ -22,6 +22,14 @@ struct Profiler {
   virtual ~Profiler() = default;
   // After each kernel, on the thread that runs the session.
   virtual void on_kernel(const KernelEvent& event) = 0;
+};
+
+// Hears of whole runs, on the thread that runs the session; runs of several sessions may be under way at once. Throws
+// RuntimeError to fail the run.
+struct RunWatcher {
+  virtual ~RunWatcher() = default;
+  virtual void begins() = 0;
+  virtual void ends(const Value& result) = 0;
 };
 
 // Calls and total time per (kernel, label).

@@ -23,24 +23,26 @@ const vm::Builtin* find_builtin(std::string_view name) {
 
 // Collects all names that are missing before it throws.
 std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
-                                      const vm::Registry& registry, std::shared_ptr<const void> keep_alive,
+                                      const LoadOptions& options, std::shared_ptr<const void> keep_alive,
                                       vm::MappedFiles files, const Span& span) {
   auto image = std::make_shared<vm::Image>();
   Diagnostics diagnostics;
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool own = kernel.source == vm::KernelSource::kArtifact;
-    relaxc_kernel function = own ? (resolver ? resolver(kernel.symbol) : nullptr) : registry.find_kernel(kernel.symbol);
-    if (function == nullptr) {
+    vm::Kernel function = !own       ? options.registry.find_kernel(kernel.symbol)
+                          : resolver ? resolver(kernel.symbol)
+                                     : nullptr;
+    if (!function) {
       diagnostics.error(
           span, "kernel '{}' is missing; {}", kernel.symbol,
           own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel");
     }
-    image->kernels.push_back(function);
+    image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
     if (const vm::Builtin* builtin = find_builtin(name)) {
       image->builtins.emplace_back(builtin->function);
-    } else if (const vm::BuiltinFunction* function = registry.find_function(name)) {
+    } else if (const vm::BuiltinFunction* function = options.registry.find_function(name)) {
       image->builtins.push_back(*function);
     } else {
       diagnostics.error(span, "function '{}' is missing; add it to the registry with Registry::add_function", name);
@@ -50,6 +52,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   image->files = std::move(files);
   image->executable = std::move(executable);
   image->keep_alive = std::move(keep_alive);
+  image->watcher = options.watcher;
   return image;
 }
 
@@ -69,15 +72,15 @@ Program Program::load(const std::string& path, LoadOptions options) {
   origin->file = path;
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  return Program(link(std::move(artifact.executable), resolver, options.registry, library, {artifact.file},
+  return Program(link(std::move(artifact.executable), resolver, options, library, {artifact.file},
                       Span{std::move(origin), 0, 0, 0}));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
   vm::verify_or_throw(executable, "bytecode");
-  return Program(
-      link(std::move(executable), resolver, options.registry, std::move(keep_alive), std::move(options.files), {}));
+  vm::MappedFiles files = std::move(options.files);
+  return Program(link(std::move(executable), resolver, options, std::move(keep_alive), std::move(files), {}));
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }

@@ -31,6 +31,7 @@ struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
   vm::MappedFiles files = {};  // in which constants of Program::from lie; changed ones are an error of a run
   bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
+  std::shared_ptr<vm::RunWatcher> watcher = {};  // hears of every run of the program's sessions
 };
 
 class Program {
@@ -41,7 +42,7 @@ class Program {
   static Program load(const std::string& path, LoadOptions options = {});
 
   // The kernel of a symbol (KernelSource::kArtifact), or nullptr.
-  using KernelResolver = std::function<relaxc_kernel(const std::string& symbol)>;
+  using KernelResolver = std::function<vm::Kernel(const std::string& symbol)>;
   // For the JIT: `keep_alive` owns the machine code. Verifies the bytecode.
   static Program from(vm::Executable executable, const KernelResolver& resolver,
                       std::shared_ptr<const void> keep_alive = nullptr, LoadOptions options = {});

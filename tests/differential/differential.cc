@@ -207,11 +207,14 @@ class Runner {
       for (const Sizes& sizes : all_sizes) {
         std::string at = context + "; " + print(sizes);
         std::vector<Tensor> inputs = graph.make_inputs(sizes, static_cast<uint32_t>(random_()));
-        std::vector<Tensor> expected = evaluate_module(legal, inputs, {.check_regions = true});
-        compare_all(evaluate_module(scheduled, inputs, {.reverse_parallel_loops = true}), expected, at + ": scheduled");
-        compare_all(evaluate_module(scheduled, inputs, {.lower = true}), expected, at + ": lowered");
+        std::vector<Tensor> expected = interpret_module(legal, inputs, "legalize", {.check_regions = true});
+        compare_all(interpret_module(scheduled, inputs, "legalize", {.reverse_parallel_loops = true}), expected,
+                    at + ": scheduled");
+        compare_all(interpret_module(scheduled, inputs, "destination_passing,lower_kernels"), expected,
+                    at + ": lowered");
         if (&sizes == &all_sizes.front())
-          compare_all(evaluate_module(from_int32, inputs, {.lower = true}), expected, at + ": from int32");
+          compare_all(interpret_module(from_int32, inputs, "destination_passing,lower_kernels"), expected,
+                      at + ": from int32");
         std::vector<Tensor> results = one.run(inputs);
         compare_all(results, expected, at + ": compiled");
         std::vector<Tensor> parallel = two.run(inputs);

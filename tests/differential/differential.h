@@ -70,13 +70,4 @@ struct Case {
 // number of sizes and compiles.
 void check_case(const Case& test);
 
-// Runs a function whose kernels are call_tirs by the reference interpreter.
-struct EvaluateOptions {
-  bool lower = false;  // run lower_program()'s results
-  bool reverse_parallel_loops = false;
-  bool check_regions = false;
-};
-std::vector<Tensor> evaluate_module(const IRModule& module, const std::vector<Tensor>& inputs,
-                                    const EvaluateOptions& options);
-
 }  // namespace relaxc::test

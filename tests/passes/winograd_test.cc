@@ -113,9 +113,10 @@ void check(const Problem& p, const std::vector<Image>& images, const std::string
     CHECK(error_of(result, expected) < kErrorBound);
     CHECK(same_contents(result, two.run(inputs)[0]));
     if (!interpret || image.images * image.height * image.width > 200) continue;
-    EvaluateOptions checked{.reverse_parallel_loops = true, .check_regions = true}, lowered{.lower = true};
-    CHECK(error_of(evaluate_module(scheduled, inputs, checked)[0], expected) < kErrorBound);
-    CHECK(error_of(evaluate_module(scheduled, inputs, lowered)[0], expected) < kErrorBound);
+    InterpretOptions checked{.reverse_parallel_loops = true, .check_regions = true};
+    CHECK(error_of(interpret_module(scheduled, inputs, "legalize", checked)[0], expected) < kErrorBound);
+    CHECK(error_of(interpret_module(scheduled, inputs, "destination_passing,lower_kernels")[0], expected) <
+          kErrorBound);
   }
 }
 

@@ -1,0 +1,154 @@
+#include "codegen/interpret.h"
+
+#include <algorithm>
+
+#include "ir/arith.h"
+#include "passes/graph.h"
+#include "vm/error.h"
+
+namespace relaxc::codegen {
+
+struct InterpretedKernels::Program {
+  std::string name;
+  PrimFuncRef function;
+  InterpretOptions options;
+  size_t num_inputs;  // the buffers from there on are fresh memory when the kernel is called
+  std::unique_ptr<Interpreter> interpreter = nullptr;  // made at the first call
+};
+
+namespace {
+
+// By name of the program: how many of a call's tensors come before the first that is fresh from the allocator.
+std::map<std::string, size_t> count_inputs(const IRModule& module) {
+  std::map<std::string, size_t> result;
+  std::unordered_set<const NodeHeader*> fresh;
+  for (const auto& [name, function] : module.functions) {
+    auto graph = try_cast<Function>(function);
+    if (!graph) continue;
+    for_each_binding(*graph, [&](const Binding& binding) {
+      bool allocates =
+          as_call(binding.value, "relax.builtin.alloc_tensor") || as_call(binding.value, "relax.memory.alloc_tensor");
+      if (allocates) fresh.insert(binding.var.get());
+      const Call* call = binding.value.as<Call>();
+      const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
+      if (!call) return;
+      auto first = std::find_if(call->args.begin(), call->args.end(),
+                                [&](const Expr& arg) { return fresh.contains(arg.get()); });
+      if (callee) result.emplace(callee->name, static_cast<size_t>(first - call->args.begin()));
+      for (const Expr& arg : call->args) fresh.erase(arg.get());
+    });
+  }
+  return result;
+}
+
+}  // namespace
+
+InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options) {
+  std::map<std::string, size_t> num_inputs = count_inputs(module);
+  for (const auto& [name, function] : module.functions) {
+    auto program = try_cast<PrimFunc>(function);
+    if (!program) continue;
+    auto known = num_inputs.find(name);
+    size_t inputs = known == num_inputs.end() ? (*program)->params.size() : known->second;
+    programs_.emplace(kernel_symbol(name),
+                      std::make_unique<Program>(
+                          Program{.name = name, .function = *program, .options = options, .num_inputs = inputs}));
+  }
+}
+InterpretedKernels::~InterpretedKernels() = default;
+
+vm::Kernel InterpretedKernels::find(const std::string& symbol) {
+  auto it = programs_.find(symbol);
+  if (it == programs_.end()) return nullptr;
+  return [this, program = it->second.get()](const relaxc_kernel_args* args) -> int32_t {
+    try {
+      std::lock_guard lock(mutex_);
+      call(*program, *args);
+      return 0;
+    } catch (const std::exception& error) {  // no exception crosses a kernel's boundary
+      args->context->report(args->context, error.what(), nullptr, 0);
+      return 1;
+    }
+  };
+}
+
+void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) {
+  const PrimFuncRef& function = program.function;
+  VarMap dims;
+  std::vector<int64_t> scalars;
+  std::vector<VarRef> variables = scalar_arguments(function);
+  for (size_t i = 0; i < variables.size(); ++i) {
+    dims.emplace(variables[i].get(), int_imm(args.scalars[i], dtype_of(variables[i])));
+    bool is_param = std::any_of(function->params.begin(), function->params.end(),
+                                [&](const VarRef& param) { return same_node(param, variables[i]); });
+    if (is_param) scalars.push_back(args.scalars[i]);
+  }
+  std::vector<Tensor> tensors;
+  for (const Buffer& buffer : buffer_params(function)) {
+    std::vector<int64_t> shape;
+    for (const Expr& dim : buffer_type(buffer).shape) {
+      std::optional<int64_t> size = as_int(simplify(substitute(dim, dims)));
+      CHECK(size, "the arguments of '{}' do not tell dim {} of '{}'", program.name, shape.size(), buffer->name);
+      shape.push_back(*size);
+    }
+    tensors.push_back(Tensor::view(std::move(shape), buffer_type(buffer).dtype, args.data[tensors.size()], nullptr));
+  }
+  Memory& memory = memory_[std::this_thread::get_id()];
+  std::vector<WrittenBytes> fresh(tensors.size());
+  std::vector<WrittenBytes*> written(tensors.size(), nullptr);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const char* at = static_cast<const char*>(tensors[i].raw());
+    if (i < program.num_inputs) {
+      auto known = memory.find(at);
+      bool fits = known != memory.end() && static_cast<int64_t>(known->second.written.size()) == tensors[i].bytes();
+      if (fits) written[i] = &known->second.written;
+      continue;
+    }
+    forget(memory, at, tensors[i].bytes());
+    fresh[i].assign(static_cast<size_t>(tensors[i].bytes()), 0);
+    std::fill_n(static_cast<char*>(tensors[i].raw()), tensors[i].bytes(), '\xff');
+    written[i] = &fresh[i];
+  }
+  if (!program.interpreter) program.interpreter = std::make_unique<Interpreter>(function, program.options);
+  program.interpreter->run(tensors, scalars, written);
+  for (size_t i = program.num_inputs; i < tensors.size(); ++i) {
+    if (std::find(fresh[i].begin(), fresh[i].end(), 0) == fresh[i].end()) continue;
+    std::string buffer = fmt::format("buffer '{}' of '{}'", buffer_params(function)[i]->name, program.name);
+    memory.insert_or_assign(static_cast<const char*>(tensors[i].raw()), Unwritten{std::move(fresh[i]), buffer});
+  }
+}
+
+// What is known of memory that overlaps [begin, begin + bytes) holds no more.
+void InterpretedKernels::forget(Memory& memory, const char* begin, int64_t bytes) {
+  std::erase_if(memory, [&](const auto& item) {
+    const char* end = item.first + item.second.written.size();
+    return std::less<>()(item.first, begin + bytes) && std::less<>()(begin, end);
+  });
+}
+
+void InterpretedKernels::begins() {
+  std::lock_guard lock(mutex_);
+  memory_.erase(std::this_thread::get_id());
+}
+
+void InterpretedKernels::ends(const vm::Value& result) {
+  std::lock_guard lock(mutex_);
+  check_result(memory_[std::this_thread::get_id()], result, "the result");
+}
+
+void InterpretedKernels::check_result(const Memory& memory, const vm::Value& result, const std::string& name) const {
+  if (const vm::Tuple* tuple = result.get_if<vm::Tuple>()) {
+    size_t count = 0;
+    for (const vm::Value& field : tuple->fields()) check_result(memory, field, fmt::format("result {}", count++));
+  }
+  const Tensor* tensor = result.get_if<Tensor>();
+  auto known = tensor ? memory.find(static_cast<const char*>(tensor->raw())) : memory.end();
+  if (known == memory.end()) return;
+  const WrittenBytes& written = known->second.written;
+  int64_t byte = std::find(written.begin(), written.end(), 0) - written.begin();
+  if (byte >= tensor->bytes()) return;
+  throw_runtime_error("{}, {}: element {} was never written; it comes from {}", name, describe(*tensor),
+                      byte / tensor->dtype().bytes(), known->second.buffer);
+}
+
+}  // namespace relaxc::codegen
