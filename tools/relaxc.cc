@@ -26,6 +26,12 @@ void print_unsupported(const relaxc::CompileError& error) {
   if (about_operators) print_error("  note: relaxc opt --list-ops shows what is supported\n");
 }
 
+void print_bug(const std::string& text, int argc, char** argv) {
+  print_error("{}\n  note: this is a bug of relaxc; the command was:", text);
+  for (int i = 0; i < argc; ++i) print_error(" {}", argv[i]);
+  print_error("\n");
+}
+
 // A file opened later must not become standard output because that was closed; what is written there still fails.
 void reserve_standard_streams() {
   for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
@@ -95,11 +101,9 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     print_error("error: out of memory\n");
   } catch (const relaxc::InternalError& error) {
-    print_error("{}\n  note: this is a bug of relaxc; the command was:", error.what());
-    for (int i = 0; i < argc; ++i) print_error(" {}", argv[i]);
-    print_error("\n");
+    print_bug(error.what(), argc, argv);
   } catch (const std::exception& error) {
-    print_error("error: {}\n", error.what());
+    print_bug(fmt::format("internal error: {}", error.what()), argc, argv);
   }
   return kWrong;
 }
