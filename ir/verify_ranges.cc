@@ -281,12 +281,18 @@ class RangeVerifier {
     walk(e, [&](const Ref<Var>& other) { found = found || same_node(other, var); });
     return found;
   }
-  // Numbers without their dtypes, which say nothing here.
+  // Numbers without their dtypes, which say nothing here: 5 for T.int32(5).
   static std::string print(const Expr& e) {
-    Expr plain = rewrite(e, [](const Ref<IntImm>& number) -> std::optional<Expr> {
-      return make_var(std::to_string(number->value), number.type());
-    });
-    return print_expr(plain);
+    std::string text = print_expr(e);
+    for (std::string dtype : {"T.int32(", "T.int64("}) {
+      for (size_t at = 0; (at = text.find(dtype, at)) != std::string::npos;) {
+        size_t digits = at + dtype.size(), end = text.find_first_not_of("-0123456789", digits);
+        bool is_number = end != std::string::npos && end > digits && text[end] == ')';
+        text = is_number ? text.substr(0, at) + text.substr(digits, end - digits) + text.substr(end + 1) : text;
+        at += is_number ? 0 : dtype.size();
+      }
+    }
+    return text;
   }
   static std::string print(const Range& range) {
     return fmt::format("[{}, {})", print(simplify(range.min)), print(simplify(range.min + range.extent)));
