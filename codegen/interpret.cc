@@ -65,7 +65,14 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
       std::lock_guard lock(mutex_);
       call(*program, *args);
       return 0;
-    } catch (const std::exception& error) {  // no exception crosses a kernel's boundary
+    } catch (const CompileError& error) {  // no exception crosses a kernel's boundary
+      // One line, as kernels of machine code report it.
+      const Diagnostic& first = error.diagnostics().front();
+      std::string place = to_string(first.span);
+      std::string text = place.empty() ? first.message : fmt::format("{} ({})", first.message, place);
+      args->context->report(args->context, text.c_str(), nullptr, 0);
+      return 1;
+    } catch (const std::exception& error) {
       args->context->report(args->context, error.what(), nullptr, 0);
       return 1;
     }
