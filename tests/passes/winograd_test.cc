@@ -104,7 +104,9 @@ void check(const Problem& p, const std::vector<Image>& images, const std::string
   IRModule scheduled = run_pipeline(module, settings);
   for (const Image& image : images) {
     INFO(image.images << " of " << image.height << " x " << image.width);
-    std::vector<Tensor> inputs = {random({image.images, p.channels, image.height, image.width}, 3)};
+    // Not as a list: g++ 12 then warns of moves beyond it (array-bounds) where there are none.
+    std::vector<Tensor> inputs;
+    inputs.push_back(random({image.images, p.channels, image.height, image.width}, 3));
     int64_t height = image.height + p.padding[0] + p.padding[2] - 2;
     int64_t width = image.width + p.padding[1] + p.padding[3] - 2;
     if (p.epilogue) inputs.push_back(random({image.images, p.filters, height, width}, 4));
