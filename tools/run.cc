@@ -83,7 +83,7 @@ int run(const RunOptions& options) {
                                      options.rtol, options.atol);
     if (difference.empty()) continue;
     ++failures;
-    print_error("wrong result: {}\n", difference);
+    print_error("wrong result: {}\n", printable(difference, std::string::npos));
   }
   print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(),
                 options.test_data, options.rtol, options.atol);

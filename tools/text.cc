@@ -67,7 +67,7 @@ int diff(const TextOptions& options) {
     print_message("equal\n");
     return kRight;
   }
-  print_message("{}\n", difference.text);
+  print_message("{}\n", printable(difference.text, std::string::npos));
   for (const Span& place : {difference.left, difference.right}) {
     if (place) print_message("{}\n{}", to_string(place), source_excerpt(place));
   }

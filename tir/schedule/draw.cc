@@ -4,6 +4,7 @@
 
 #include "ir/kinds.h"
 #include "ir/text/printer.h"
+#include "support/printable.h"
 #include "tir/schedule/blocks.h"
 
 namespace relaxc {
@@ -35,7 +36,9 @@ class Drawer {
     allocations(*tree.root()->block, "");
     children(tree.root()->children, "");
     size_t column = 0;
-    for (const Line& line : lines_) {
+    for (Line& line : lines_) {
+      // Names of buffers may come from a model.
+      line = {printable(line.text, std::string::npos), printable(line.note, std::string::npos)};
       if (!line.note.empty()) column = std::max(column, width(line.text));
     }
     std::string out;
