@@ -161,7 +161,11 @@ Type infer_concat(const OpCall& op) {
   int64_t axis = concat_axis(op, shape.size());
   constexpr size_t kMostSummands = 1000;  // trees of expressions are walked by recursion
   size_t summands = 0;
-  for (const Type& item : items) summands += as_int((*known_shape(item))[static_cast<size_t>(axis)]) ? 0 : 1;
+  for (const Type& item : items) {
+    const std::vector<Expr>& other = *known_shape(item);
+    if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
+    summands += as_int(other[static_cast<size_t>(axis)]) ? 0 : 1;
+  }
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
@@ -170,7 +174,6 @@ Type infer_concat(const OpCall& op) {
   }
   for (size_t i = 1; i < items.size(); ++i) {
     const std::vector<Expr>& other = *known_shape(items[i]);
-    if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
     if (*tensor_dtype(items[i]) != *tensor_dtype(items[0]))
       op.fail("tensors have different dtypes: {} and {}", to_string(*tensor_dtype(items[0])),
               to_string(*tensor_dtype(items[i])));
