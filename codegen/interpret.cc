@@ -50,9 +50,11 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
     if (!program) continue;
     auto known = num_inputs.find(name);
     size_t inputs = known == num_inputs.end() ? (*program)->params.size() : known->second;
-    programs_.emplace(kernel_symbol(name),
-                      std::make_unique<Program>(
-                          Program{.name = name, .function = *program, .options = options, .num_inputs = inputs}));
+    InterpretOptions own = options;
+    own.check_unwritten = options.check_unwritten && !(*program)->attrs.get_bool("tir.is_scheduled", false);
+    programs_.emplace(
+        kernel_symbol(name),
+        std::make_unique<Program>(Program{.name = name, .function = *program, .options = own, .num_inputs = inputs}));
   }
 }
 InterpretedKernels::~InterpretedKernels() = default;

@@ -138,6 +138,9 @@ class RangeVerifier {
     if (const Let* node = e.as<Let>()) {
       expr(node->value);
       define(node->var, node->value);
+      expr(node->body);
+      values_.erase(node->var.get());
+      return;
     }
     visit_children(e, [&](const NodeRef& child, Slot slot) {
       if (is_expr_kind(child.kind()) && !is_binding(slot.role)) expr(cast_handle<Expr>(child));

@@ -105,6 +105,7 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
   frame.lane = 0;
   frame.steps_left = options.max_steps;
   frame.check_regions = options.check_regions;
+  frame.check_unwritten = options.check_unwritten;
   frame.depth = 0;
   frame.leave = Frame::Leave::kNo;
   frame.running = nullptr;

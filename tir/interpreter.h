@@ -20,6 +20,9 @@ struct InterpretOptions {
   bool reverse_parallel_loops = false;  // parallel loops run from the last iteration: shows a forbidden dependence
   int vscale = 2;                       // T.vscale(): with twice the shortest vectors their length matters
   bool check_regions = false;           // a block that accesses what its `reads` and `writes` leave out is an error
+  // A read of an element that was never written is an error. Not for scheduled programs: they may compute whole tiles
+  // and vectors of which they store a part, so that what they read beyond it does not matter.
+  bool check_unwritten = true;
 };
 
 // One flag per byte of a buffer: 1 where something has been written.

@@ -54,6 +54,7 @@ struct Frame {
   enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
   bool reverse_parallel_loops = false;
   bool check_regions = false;
+  bool check_unwritten = true;            // InterpretOptions
   bool result_unused = false;             // the side of a select that is not taken may read what was never written
   int64_t depth = 0;                      // of running blocks
   const RunningBlock* running = nullptr;  // only with check_regions; null in blocks that declare nothing

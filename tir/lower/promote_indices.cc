@@ -104,7 +104,9 @@ class Promoter final : public Rewriter {
     if (!dtype.is_integral()) return expr(e);  // not a valid program
     if (is_promoted(e)) return promoted_.at(e.get());
     DType result = kInt64.with_lanes(dtype.lanes);
-    if (!widens(e)) return cast_to(expr(e), result, e.span());
+    // What follows asks for vectors of neighbours by their Ramp, which a cast around it would hide.
+    bool is_vector = cannot_wrap(dtype) && (e.is<Ramp>() || e.is<Broadcast>());
+    if (!is_vector && !widens(e)) return cast_to(expr(e), result, e.span());
     if (const Binary* node = e.as<Binary>()) return binary(node->op, wide(node->a), wide(node->b), e.span());
     if (const Select* node = e.as<Select>())
       return select(expr(node->condition), wide(node->a), wide(node->b), e.span());
