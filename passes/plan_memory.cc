@@ -8,6 +8,8 @@
 // slots, as register allocators do; offsets are sums of slot sizes). The arena's size is the formula kept in the
 // function's attribute "arena_bytes".
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 
 #include "ir/text/printer.h"
@@ -20,7 +22,7 @@ namespace {
 constexpr int64_t kAlignment = 64;
 
 // Sizes by number, and which are known not to exceed which: a network has many tensors and few sizes, and to compare
-// two that are symbolic is dear.
+// two that are symbolic is dear. Most claims about two of them are false for some dims already, and need no proof.
 class Sizes {
  public:
   explicit Sizes(const Analyzer& facts) : facts_(facts) {}
@@ -31,14 +33,44 @@ class Sizes {
     }
     alike.push_back(sizes_.size());
     sizes_.push_back(bytes);
+    samples_.push_back(sample(bytes));
     return sizes_.size() - 1;
   }
   const Expr& bytes(size_t size) const { return sizes_[size]; }
-  bool at_most(size_t a, size_t b) { return a == b || proven(at_most_, sizes_[a] <= sizes_[b], {a, b}); }
-  bool less(size_t a, size_t b) { return a != b && proven(less_, sizes_[a] < sizes_[b], {a, b}); }
+  bool at_most(size_t a, size_t b) {
+    return a == b || (!any_sample(a, b, std::greater<>()) && proven(at_most_, sizes_[a] <= sizes_[b], {a, b}));
+  }
+  bool less(size_t a, size_t b) {
+    return a != b && !any_sample(a, b, std::greater_equal<>()) && proven(less_, sizes_[a] < sizes_[b], {a, b});
+  }
 
  private:
   using Pair = std::pair<size_t, size_t>;
+  // The sizes of all dims small, all large, and of every other dim small or large.
+  static constexpr size_t kSamples = 4;
+  using Samples = std::array<std::optional<int64_t>, kSamples>;
+  Samples sample(const Expr& bytes) {
+    Samples result;
+    std::vector<VarRef> dims = free_vars(bytes);
+    for (const VarRef& dim : dims) order_.try_emplace(dim.get(), static_cast<int64_t>(order_.size()));
+    for (size_t k = 0; k < kSamples; ++k) {
+      VarMap values;
+      for (const VarRef& dim : dims) {
+        int64_t i = order_.at(dim.get());
+        bool is_large = (i % 2 == 0 ? k & 1 : k & 2) != 0;
+        values.emplace(dim.get(), int_imm(is_large ? 1000 + i : 1));
+      }
+      result[k] = as_int(simplify(substitute(bytes, values)));
+    }
+    return result;
+  }
+  template <class Compare>
+  bool any_sample(size_t a, size_t b, Compare compare) const {
+    for (size_t k = 0; k < kSamples; ++k) {
+      if (samples_[a][k] && samples_[b][k] && compare(*samples_[a][k], *samples_[b][k])) return true;
+    }
+    return false;
+  }
   bool proven(std::map<Pair, bool>& known, const Expr& claim, Pair pair) {
     auto [it, is_new] = known.try_emplace(pair);
     if (is_new) it->second = facts_.can_prove(claim);
@@ -46,6 +78,8 @@ class Sizes {
   }
   const Analyzer& facts_;
   std::vector<Expr> sizes_;
+  std::vector<Samples> samples_;
+  std::unordered_map<const NodeHeader*, int64_t> order_;  // of the dims, as the sizes name them
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash_;
   std::map<Pair, bool> at_most_, less_;
 };
