@@ -249,8 +249,10 @@ constexpr int64_t kFar = int64_t{1} << 40;
 // A bound as a position from the start; a negative one counts from the end.
 Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
   if (auto known = as_int(bound)) {
-    int64_t near = std::clamp(*known, -kFar, kFar);
-    return near < 0 ? dim + near : int_imm(near);
+    // No dim is compared with the number, of which nothing could be proven: the end, or before the start.
+    if (*known >= kFar) return dim;
+    if (*known <= -kFar) return int_imm(-1);
+    return *known < 0 ? dim + *known : int_imm(*known);
   }
   if (n.least_value(bound) >= 0) return bound;
   // Both sides are computed, and the largest int64 plus a dim has no value.
