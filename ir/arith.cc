@@ -4,7 +4,7 @@
 //   0 <= R < D: R // D = 0, R % D = R; -D <= R < 0: R // D = -1, R % D = R + D
 //   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
 //   R = g*X + Y, D = g*E, 0 <= Y < g: R // D = X // E, R % D = g*(X % E) + Y
-// and to sums: c*(x // c) + x % c = x.
+// and to sums: c*(x // c) + x % c = x; x + -x % c = c*((x + c-1) // c), which is x rounded up.
 // Above 600 lines: bounds, proofs and rewriting call each other and read the same facts.
 #include "ir/arith.h"
 
@@ -231,7 +231,7 @@ class Simplifier {
 
   // True, false, or not known.
   std::optional<bool> decide(BinaryOp op, const Poly& a, const Poly& b) const {
-    Poly difference = b.plus(a, -1);  // b - a
+    Poly difference = recombine(b.plus(a, -1));
     if (difference.overflowed()) return std::nullopt;
     auto at_least = [&](const Poly& p, int64_t least) { return non_negative(p.plus(Poly::constant(-least))); };
     Poly reversed = difference.scaled(-1);
@@ -414,11 +414,7 @@ class Simplifier {
           // What the matching quotient term must be: rest * c * (x // c).
           Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
           if (wanted.terms().empty() || wanted.overflowed()) continue;
-          bool present = std::all_of(wanted.terms().begin(), wanted.terms().end(), [&](const Term& w) {
-            return std::any_of(sum.terms().begin(), sum.terms().end(),
-                               [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
-          });
-          if (!present) continue;
+          if (!contains(sum, wanted)) continue;
           Poly dividend = rest.times(stored(mod->a));
           Poly single;
           single.add(term.atoms, term.factor);
@@ -428,7 +424,57 @@ class Simplifier {
         if (again) break;
       }
     }
+    return round_up(std::move(sum));
+  }
+
+  // A number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k) / c) +
+  // k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
+  Poly round_up(Poly sum) const {
+    for (bool again = true; again && !sum.overflowed();) {
+      again = false;
+      for (const Term& term : sum.terms()) {
+        auto rounded = rounded_up(sum, term);
+        if (!rounded) continue;
+        sum = *rounded;
+        again = true;
+        break;
+      }
+    }
     return sum;
+  }
+  std::optional<Poly> rounded_up(const Poly& sum, const Term& term) const {
+    for (size_t i = 0; i < term.atoms.size(); ++i) {
+      const Binary* mod = term.atoms[i].as<Binary>();
+      auto divisor = mod && mod->op == BinaryOp::kFloorMod ? as_int(mod->b) : std::nullopt;
+      if (!divisor || *divisor < 2 || holds_data(mod->a)) continue;
+      Poly rest;  // what the remainder is multiplied by
+      Monomial others = term.atoms;
+      others.erase(others.begin() + static_cast<long>(i));
+      rest.add(others, term.factor);
+      Poly x = stored(mod->a).scaled(-1);
+      for (int sign = 1; sign >= (*divisor == 2 ? -1 : 1); sign -= 2, x = x.scaled(-1)) {
+        Poly wanted = rest.times(x.plus(Poly::constant(-x.constant_part())));
+        if (wanted.terms().empty() || wanted.overflowed() || !contains(sum, wanted)) continue;
+        Poly up = ceil_division(x, *divisor, dtype_of(mod->a));
+        Poly multiple = up.scaled(*divisor).plus(Poly::constant(-x.constant_part()));
+        Poly remainder;
+        remainder.add(term.atoms, term.factor);
+        return sum.plus(remainder, -1).plus(wanted, -1).plus(rest.times(multiple));
+      }
+    }
+    return std::nullopt;
+  }
+  // Of the two forms, the one whose dividend has a positive term first.
+  Poly ceil_division(const Poly& x, int64_t divisor, DType dtype) const {
+    Poly by = Poly::constant(divisor);
+    if (x.terms()[0].factor < 0) return division(x.scaled(-1), by, dtype).quotient.scaled(-1);
+    return division(x.plus(Poly::constant(divisor - 1)), by, dtype).quotient;
+  }
+  static bool contains(const Poly& sum, const Poly& part) {
+    return std::all_of(part.terms().begin(), part.terms().end(), [&](const Term& w) {
+      return std::any_of(sum.terms().begin(), sum.terms().end(),
+                         [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
+    });
   }
 
   Division opaque(const Poly& a, const Poly& b, DType dtype) const {
@@ -536,9 +582,9 @@ class Simplifier {
       if (auto digits = by_digits(rest, *divisor, dtype)) return *digits;
     }
     // (x // a) // b = x // (a*b); the remainder keeps its form.
-    if (const Term* term = rest.as_term(); term && term->factor == 1 && term->atoms.size() == 1 && divisor) {
+    if (const Term* term = rest.as_term(); term && term->atoms.size() == 1 && divisor) {
       const Binary* node = term->atoms[0].as<Binary>();
-      if (node && node->op == BinaryOp::kFloorDiv) {
+      if (node && node->op == BinaryOp::kFloorDiv && term->factor == 1) {
         auto inner = as_int(node->b);
         auto product = inner && *inner > 0 ? checked_mul(*inner, *divisor) : std::nullopt;
         if (product) {
@@ -546,11 +592,11 @@ class Simplifier {
           return {division(poly(node->a), Poly::constant(*product), dtype).quotient, kept.remainder};
         }
       }
-      if (node && node->op == BinaryOp::kFloorMod) {  // (x % (a*b)) % b = x % b
+      if (node && node->op == BinaryOp::kFloorMod) {  // (c * (x % (a*b))) % b = (c * x) % b
         auto inner = as_int(node->b);
         if (inner && *inner % *divisor == 0) {
           Division kept = opaque(rest, b, dtype);
-          return {kept.quotient, division(poly(node->a), b, dtype).remainder};
+          return {kept.quotient, division(poly(node->a).scaled(term->factor), b, dtype).remainder};
         }
       }
     }
@@ -622,7 +668,7 @@ class Simplifier {
     Poly a = poly(node.a), b = poly(node.b);
     DType dtype = dtype_of(node.a);
     bool data = holds_data(a) || holds_data(b);
-    Poly difference = a.plus(b, -1);
+    Poly difference = recombine(a.plus(b, -1));
     if (a.overflowed() || b.overflowed() || difference.overflowed() || data) {
       return reuse(e, fold(node.op, expr(node.a), expr(node.b)));
     }

@@ -182,6 +182,37 @@ TEST_CASE("quotients are compared by their dividends", "[arith]") {
   }
 }
 
+// Networks pad an image to whole windows by -size % window, and exporters write that with remainders of remainders.
+TEST_CASE("a size and what it lacks to a multiple are one quotient", "[arith]") {
+  VarRef n = make_dim("n");
+  auto mod = [](const Expr& a, int64_t b) { return floor_mod(a, int_imm(b)); };
+  auto over = [](const Expr& a, int64_t b) { return floor_div(a, int_imm(b)); };
+  Analyzer facts;
+  facts.bind(n, Interval{.min = 0});
+  Expr padded = n + mod(mod(n, 7) * -1, 7);
+  CHECK(print_expr(facts.simplify(over(padded, 7))) == "(n + 6) // 7");
+  CHECK(print_expr(facts.simplify(n - mod(n, 7))) == "n // 7 * 7");
+  CHECK(print_expr(facts.simplify(n + mod(n, 2))) == "(n + 1) // 2 * 2");
+  // Any number of stages costs no more than their number.
+  auto stages = [&](int count) {
+    Expr size = n;
+    for (int i = 0; i < count; ++i) size = facts.simplify(over(size + mod(size, 2) + 1, 2));
+    return print_expr(size).size();
+  };
+  CHECK(stages(24) - stages(16) == stages(16) - stages(8));
+  std::vector<Variable> vars = {{make_dim("x"), -9, 12}, {make_dim("y"), -2, 3}};
+  Generator generator(5);
+  for (int round = 0; round < 2000; ++round) {
+    auto number = [&](int64_t low, int64_t high) { return generator.pick(low, high); };
+    Expr x = number(0, 1) ? Expr(vars[0].var) : vars[0].var * number(-3, 3) + vars[1].var;
+    int64_t c = number(1, 7), factor = number(-3, 3);
+    Expr rest = number(0, 2) ? int_imm(factor) : vars[1].var * factor;
+    Expr lacks =
+        mod(number(0, 1) ? mod(x, c * number(1, 3)) * number(-2, 2) + number(-4, 4) : x * -1 + number(-4, 4), c);
+    check_expression(x * rest + lacks * rest + number(-5, 5), Analyzer(), vars, [](const Values&) { return true; });
+  }
+}
+
 TEST_CASE("division by a sum", "[arith]") {
   std::vector<Variable> vars = {{make_dim("i"), 0, 6}, {make_dim("j"), 0, 5}, {make_dim("h"), 0, 4}};
   const Expr &i = vars[0].var, &j = vars[1].var, &h = vars[2].var;
