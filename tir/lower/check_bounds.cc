@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "support/diagnostic.h"
+#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
 #include "tir/windows.h"
@@ -290,7 +291,8 @@ class BoundsChecker {
 }  // namespace
 
 PrimFuncRef check_bounds(const PrimFuncRef& function) {
-  return with_body(function, BoundsChecker(facts_of_params(function), function.span()).stmt(function->body));
+  Stmt body = BoundsChecker(facts_of_params(function), function.span()).stmt(function->body);
+  return with_distinct_lets(with_body(function, body));  // what is tested stands in an assert, too
 }
 
 }  // namespace relaxc
