@@ -15,6 +15,20 @@
 
 using namespace relaxc;
 
+// Whether a program accesses a buffer with a dim of 0: no region of it holds the access, which the verifier warns of.
+bool accesses_empty_buffer(const IRModule& module) {
+  bool found = false;
+  auto look = [&](const Buffer& buffer) {
+    for (const Expr& dim : buffer_type(buffer).shape) found = found || is_int(dim, 0);
+  };
+  for (const auto& [name, function] : module.functions) {
+    walk(
+        function, [&](const BufferLoad& load) { look(load.buffer); },
+        [&](const BufferStore& store) { look(store.buffer); });
+  }
+  return found;
+}
+
 TEST_CASE("random modules print and read back", "[text]") {
   const OpTable ops = make_op_table();
   PrintOptions whole;
@@ -34,9 +48,10 @@ TEST_CASE("random modules print and read back", "[text]") {
     std::string text = print_module(module, whole), name = fmt::format("seed_{}.py", seed), problem;
     Diagnostics verified, parsed;
     verify(module, ops, verified);
+    const bool excused = accesses_empty_buffer(module);
     for (const Diagnostic& diagnostic : verified.all()) {
-      // Warnings of regions: those drawn of a dim of 0 hold nothing, and so not what a block reads.
-      if (diagnostic.severity == Severity::kError) problem += "invalid: " + to_string(diagnostic) + "\n";
+      if (excused && diagnostic.message.find("[T11]") != std::string::npos) continue;
+      problem += "invalid: " + to_string(diagnostic) + "\n";
     }
     IRModule again = parse_module(text, name, ops, parsed);
     for (const Diagnostic& diagnostic : parsed.all()) problem += to_string(diagnostic) + "\n";
