@@ -48,7 +48,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   }
 }
 
-// What the loader compares with the CPU (vm/cpu.h).
+// Notes the CPU that the code needs, which the loader compares with the one it runs on (vm/cpu.h).
 void note_cpu(vm::Executable& executable, const Target& target) {
   executable.metadata[vm::kArchitectureKey] = codegen::architecture(target);
   executable.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target), ","));

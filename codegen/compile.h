@@ -29,13 +29,13 @@ struct CompileSettings {
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;   // these are errors
   bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
-  // What a gather does with an index out of range; a scatter always refuses it.
+  // A gather treats an index out of range like this; a scatter always refuses it.
   OutOfRange gather = OutOfRange::kError;
   // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
   // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
   bool check_bounds = false;
-  // Kernels run in the tensor-program interpreter (codegen/interpret.h) as the passes leave them, which may be any from
-  // "legalize" to "default"; what the virtual machine needs besides is added. There is no machine code to write then.
+  // Kernels run in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them, and
+  // `passes` may end anywhere from "legalize" to "default". There is no machine code, so write() refuses.
   std::optional<InterpretOptions> interpret = {};
   RunnerOptions runner;
 };

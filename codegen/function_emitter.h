@@ -90,8 +90,8 @@ class FunctionEmitter {
   bool is_non_negative(const Expr& node);
   // An integer expression as int64.
   Value int64(const Expr& node);
-  // The same for an index. What is the same in all copies of the unrolled loops around is computed by the first copy
-  // alone: LLVM would find that out, but from as many times the code.
+  // The same for an index. Copies of an unrolled loop's body often index with equal subexpressions: the first copy
+  // computes these, the others use its values. LLVM would find that, too, but only after reading every copy.
   Value offset(const Expr& index);
   struct OffsetParts {
     std::optional<Expr> shared, own;  // their sum is the index
@@ -136,7 +136,7 @@ class FunctionEmitter {
     Value value;
   };
   std::vector<std::unordered_map<const NodeHeader*, Emitted>> emitted_;
-  // What unrolled loops share, by index. One layer per region that is entered conditionally or more than once.
+  // Offsets that copies of unrolled loops share. One layer per region that is entered conditionally or more than once.
   struct SharedOffset {
     Expr index;
     OffsetParts parts;

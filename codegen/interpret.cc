@@ -127,7 +127,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   }
 }
 
-// What is known of memory that overlaps [begin, begin + bytes) holds no more.
+// Drops the records of all memory that overlaps [begin, begin + bytes): something else lives there now.
 void InterpretedKernels::forget(Memory& memory, const char* begin, int64_t bytes) {
   std::erase_if(memory, [&](const auto& item) {
     const char* end = item.first + item.second.written.size();

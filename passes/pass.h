@@ -17,7 +17,7 @@ namespace relaxc {
 // leaves everything as it is when there is none.
 using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 
-// What a gather does with an index out of range: an error of the run that names it, or the nearest element instead.
+// A gather that meets an index out of range ends the run with an error that names it, or takes the nearest element.
 enum class OutOfRange : uint8_t { kError, kClamp };
 
 struct PassContext {
