@@ -1,5 +1,6 @@
 // Programs that no operator of networks is lowered to, as a user may write them: blocks that meet at elements, that
-// write what others read before, that see windows of buffers.
+// write what others read before, that see windows of buffers, that divide and shift beneath the guard which makes this
+// legal.
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
@@ -241,6 +242,85 @@ def read_twice(x: T.handle, z: T.handle):
         with T.block("Z"):
             vi = T.axis.spatial(n, i)
             Z[vi] = B[vi] - B[n - 1 - vi] * T.float32(2)
+
+@T.prim_func(private=True)
+def divided_where_possible(x: T.handle, d: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n, m), "int32")
+    D = T.match_buffer(d, (m,), "int32")
+    Z = T.match_buffer(z, (n, m), "int32")
+    Q = T.alloc_buffer((n, m), "int32")
+    R = T.alloc_buffer((n, m), "int32")
+    for i, j in T.grid(n, m):
+        with T.block("Q"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Q[vi, vj] = T.if_then_else(D[vj] != 0, T.truncdiv(X[vi, vj], D[vj]) + T.truncmod(X[vi, vj], D[vj]), 7)
+    for i, j in T.grid(n, m):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            R[vi, vj] = 1
+            if 0 < D[vj]:
+                if Q[vi, vj] != 0:
+                    r: T.int32 = X[vi, vj] // Q[vi, vj] + T.shift_left(X[vi, vj], D[vj])
+                    R[vi, vj] = r + X[vi, vj] % D[vj]
+    for i, j in T.grid(n, m):
+        with T.block("Z"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Z[vi, vj] = T.if_then_else(2 <= vj, X[vi, vj - 2] % (Q[vi, vj - 2] * Q[vi, vj - 2] + 1), R[vi, vj])
+
+@T.prim_func(private=True)
+def divided_by_dims(x: T.handle, y: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n,))
+    Y = T.match_buffer(y, (m,))
+    Z = T.match_buffer(z, (n,))
+    B = T.alloc_buffer((m,))
+    C = T.alloc_buffer((n,))
+    for i in range(m):
+        with T.block("B"):
+            vi = T.axis.spatial(m, i)
+            B[vi] = Y[vi] * T.float32(2)
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[vi] = T.if_then_else(0 < m, T.if_then_else(vi < n // m, B[vi % m], T.float32(1)), T.float32(3))
+    for i in range(n):
+        with T.block("Z"):
+            vi = T.axis.spatial(n, i)
+            Z[vi] = C[vi]
+            if 3 < m:
+                if (m * 2) % (m - 3) + 1 < vi:
+                    Z[vi] = C[vi] - X[vi // (m - 3)]
+
+@T.prim_func(private=True)
+def quotients_of_concatenated(x: T.handle, y: T.handle, d: T.handle, z: T.handle):
+    n = T.int64()
+    m = T.int64()
+    X = T.match_buffer(x, (n,), "int32")
+    Y = T.match_buffer(y, (m,), "int32")
+    D = T.match_buffer(d, (n + m,), "int32")
+    Z = T.match_buffer(z, (n + m,), "int32")
+    P = T.alloc_buffer((n + m,), "int32")
+    Q = T.alloc_buffer((n,), "int32")
+    R = T.alloc_buffer((m,), "int32")
+    for i in range(n + m):
+        with T.block("P"):
+            vi = T.axis.spatial(n + m, i)
+            P[vi] = D[vi] * D[vi] + 1
+    for i in range(n):
+        with T.block("Q"):
+            vi = T.axis.spatial(n, i)
+            Q[vi] = T.truncmod(X[vi], P[vi])
+    for i in range(m):
+        with T.block("R"):
+            vi = T.axis.spatial(m, i)
+            R[vi] = T.truncdiv(Y[vi], P[vi + n])
+    for i in range(n + m):
+        with T.block("Z"):
+            vi = T.axis.spatial(n + m, i)
+            Z[vi] = T.if_then_else(vi < n, Q[vi], R[vi - n])
 )";
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Conditions that a loop's iterations agree on leave it: `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch
 // on c around two loops, in each of which c is known. Border rows of a padded image are such, after their pixels.
+#include "ir/undefined.h"
 #include "tir/lower/instantiate.h"
 #include "tir/lower/linear.h"
 #include "tir/lower/lower.h"
@@ -15,7 +16,7 @@ constexpr int64_t kMostNewStores = 2048;
 // The conjuncts of each condition in a loop that nothing inside it changes.
 class InvariantFinder {
  public:
-  explicit InvariantFinder(const For& loop) {
+  InvariantFinder(const For& loop, const Analyzer& facts) : facts_(facts) {
     inside_.insert(loop.var.get());
     walk(
         loop.body, [&](const For& inner) { inside_.insert(inner.var.get()); },
@@ -38,14 +39,8 @@ class InvariantFinder {
   bool is_invariant(const Expr& condition) const {
     bool plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_);
     // What could fail where the loop would not have run stays in it.
-    walk(
-        condition, [&](const BufferLoad&) { plain = false; }, [&](const Call&) { plain = false; },
-        [&](const Binary& node) {
-          bool divides = node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod ||
-                         node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod;
-          plain = plain && (!divides || as_int(node.b).value_or(0) > 0);
-        });
-    return plain && !condition.is<IntImm>();
+    walk(condition, [&](const BufferLoad&) { plain = false; }, [&](const Call&) { plain = false; });
+    return plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }
 
   void look(const Expr& condition) {
@@ -61,6 +56,7 @@ class InvariantFinder {
     if (mixed_) common_.clear();
   }
 
+  const Analyzer& facts_;
   std::unordered_set<const NodeHeader*> inside_;
   std::vector<Expr> common_, nodes_;
   bool mixed_ = false;
@@ -73,7 +69,7 @@ class Hoister final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     const For* loop = s.as<For>();
     if (!loop || (loop->kind != ForKind::kSerial && loop->kind != ForKind::kUnrolled)) return Rewriter::stmt(s);
-    InvariantFinder found(*loop);
+    InvariantFinder found(*loop, facts_);
     int64_t size = code_size(loop->body);
     if (found.common().empty() || size > budget_) return Rewriter::stmt(s);
     budget_ -= size;

@@ -4,10 +4,10 @@
 // only what makes the program smaller is bound.
 //
 // What an expression needs decides how far it moves. Scalar integers without loads are index arithmetic: they leave
-// loops and branches, but not a parallel loop, which would have to be handed the value, and not to where a divisor may
-// be 0. All else (vectors, floats, loads) stays among statements with no loop or branch between them, so that vectors
-// live no longer than LLVM has them live; a load does not cross a store to its buffer. What one side of a condition
-// alone evaluates stays in it.
+// loops and branches, but not a parallel loop, which would have to be handed the value, and not to where they may be
+// undefined. All else (vectors, floats, loads) stays among statements with no loop or branch between them, so that
+// vectors live no longer than LLVM has them live; a load does not cross a store to its buffer. What one side of a
+// condition alone evaluates stays in it.
 //
 // Equal expressions are found by numbering values (Alpern, Wegman, Zadeck: Detecting equality of variables in programs,
 // 1988), operands first; which of them to bind is decided from the largest down.
@@ -16,6 +16,7 @@
 #include <map>
 
 #include "ir/intrinsics.h"
+#include "ir/undefined.h"
 #include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
 
@@ -84,7 +85,7 @@ class Merger {
     uint64_t version = 0;   // of a load: stores to its buffer before it
     bool is_index = false;  // scalar integers and bools without loads
     bool can_merge = false;
-    std::vector<Id> divisors = {};  // that are not constants
+    std::vector<Id> partial = {};  // those in it that some divisors or counts leave undefined
     Uses uses = {};
     std::optional<VarRef> var = {};
     std::optional<Expr> result = {};
@@ -193,16 +194,13 @@ class Merger {
       const Value& inner = values_[value.children.back().id];
       value.size = std::min(value.size + inner.size, kMostNodes);
       value.is_index = value.is_index && (inner.is_index || is_plain_leaf(inner.expr) || inner.expr.is<OpRef>());
-      value.divisors.insert(value.divisors.end(), inner.divisors.begin(), inner.divisors.end());
+      value.partial.insert(value.partial.end(), inner.partial.begin(), inner.partial.end());
     });
     guarded_ = was_guarded;
     const PrimType* type = e.type().as<PrimType>();
     value.is_index = value.is_index && type && dtype_of(e).lanes == 1 && !dtype_of(e).is_float();
-    if (const Binary* node = e.as<Binary>(); node && value.is_index && divides(node->op)) {
-      if (as_int(node->b).value_or(0) == 0) value.divisors.push_back(value.children[1].id);
-    }
-    std::sort(value.divisors.begin(), value.divisors.end());
-    value.divisors.erase(std::unique(value.divisors.begin(), value.divisors.end()), value.divisors.end());
+    std::sort(value.partial.begin(), value.partial.end());
+    value.partial.erase(std::unique(value.partial.begin(), value.partial.end()), value.partial.end());
     if (const BufferLoad* load = e.as<BufferLoad>()) {
       ++value.size;
       value.version = versions_[memory_.noalias ? load->buffer.get() : nullptr];
@@ -216,9 +214,6 @@ class Merger {
     return find_or_add(std::move(value), *mark);
   }
 
-  static bool divides(BinaryOp op) {
-    return op == BinaryOp::kDiv || op == BinaryOp::kTruncMod || op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
-  }
   static bool is_plain_leaf(const Expr& e) {
     return e.is<IntImm>() || (e.is<Var>() && e.type().is<PrimType>() && dtype_of(e).lanes == 1);
   }
@@ -230,8 +225,11 @@ class Merger {
   }
 
   Id add(Value value) {
+    Id id = static_cast<Id>(values_.size());
+    const Binary* node = value.expr.as<Binary>();
+    if (node && value.is_index && doubtful_operand(*node, Analyzer())) value.partial.push_back(id);
     values_.push_back(std::move(value));
-    return static_cast<Id>(values_.size() - 1);
+    return id;
   }
   Id find_or_add(Value value, uint64_t mark) {
     DType dtype = value.expr.type().is<PrimType>() ? dtype_of(value.expr) : DType::void_();
@@ -295,9 +293,8 @@ class Merger {
   bool has_sides(const Expr& e) const { return sides_ == Sides::kMerge && op_name(e) == "tir.if_then_else"; }
   bool is_safe(const Value& value) {
     if (!value.is_index || value.uses.run) return true;
-    return std::all_of(value.divisors.begin(), value.divisors.end(), [&](Id divisor) {
-      const Expr& e = values_[divisor].expr;
-      return facts(value.uses.place.scope).can_prove(e >= int_imm(1, dtype_of(e)));
+    return std::none_of(value.partial.begin(), value.partial.end(), [&](Id id) {
+      return doubtful_operand(*values_[id].expr.as<Binary>(), facts(value.uses.place.scope)).has_value();
     });
   }
   const Analyzer& facts(size_t scope) {

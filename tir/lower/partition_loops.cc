@@ -2,6 +2,7 @@
 // c * var + rest(inner loops) >= 0 the interior is where the smallest rest still does.
 #include <algorithm>
 
+#include "ir/undefined.h"
 #include "tir/lower/instantiate.h"
 #include "tir/lower/linear.h"
 #include "tir/lower/lower.h"
@@ -72,8 +73,14 @@ class CutFinder {
     if (branch || choice) {
       for (const Expr& conjunct : scheduling::conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
     }
+    bool in_condition = true;  // the first operand of a branch; a call's is what it calls
     visit_children(node, [&](const NodeRef& child, Slot) {
-      if (!is_type_kind(child.kind())) visit(child);
+      if (is_type_kind(child.kind())) return;
+      bool is_side = (branch || choice) && !in_condition;
+      if (!child.is<OpRef>()) in_condition = false;
+      guards_ += is_side;
+      visit(child);
+      guards_ -= is_side;
     });
   }
 
@@ -81,7 +88,8 @@ class CutFinder {
     for (const Cut& known : cuts_) {
       if (same_node(known.condition, condition)) return;
     }
-    bool opaque = mentions(condition, unknown_);
+    // Parts of it come in front of the guards around it.
+    bool opaque = mentions(condition, unknown_) || (guards_ > 0 && may_be_undefined(condition, facts_));
     walk(condition, [&](const BufferLoad&) { opaque = true; });
     std::optional<Expr> value = slack(condition);
     if (opaque || !value) return;
@@ -118,6 +126,8 @@ class CutFinder {
     } else {
       cut.end = facts_.simplify((floor_div(rest, -*scale) + 1) * unit);
     }
+    // The loop may not run where its ends have no value.
+    if (may_be_undefined(cut.first, facts_) || may_be_undefined(cut.end, facts_)) return;
     if (!digit || (cut.is_tail() && cut.in_inner_loop)) cuts_.push_back(std::move(cut));
   }
 
@@ -177,6 +187,7 @@ class CutFinder {
 
   const For& loop_;
   Analyzer facts_;
+  int guards_ = 0;  // of branches in the loop around what is visited
   RunningVars running_;
   std::unordered_set<const NodeHeader*> unknown_;
   std::vector<Cut> cuts_;

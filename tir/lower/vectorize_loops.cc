@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ir/intrinsics.h"
+#include "ir/undefined.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
 
@@ -131,13 +132,13 @@ class LaneRewriter {
     auto size = own_.find(buffer.get());
     const Ramp* lanes = position.as<Ramp>();
     return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
-           facts_.can_prove(lanes->base >= int_imm(0, dtype_of(lanes->base))) &&
+           !may_be_undefined(position, facts_) && facts_.can_prove(lanes->base >= int_imm(0, dtype_of(lanes->base))) &&
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
   Expr expr(const Expr& e) {
     if (mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
-    if (!varies(e) && !(mask_ && holds_load(e))) return e;
+    if (!varies(e) && !(mask_ && needs_mask(e))) return e;
     if (e.is<Var>()) {
       if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
       return wide_.at(e.get());
@@ -145,6 +146,7 @@ class LaneRewriter {
     if (const Binary* node = e.as<Binary>()) {
       if (auto mask = first_lanes(*node)) return *mask;
       Expr a = expr(node->a), b = expr(node->b);
+      if (mask_ && is_doubtful(*node)) b = select(*mask_, widen(b), harmless(node->op, dtype_of(b)));
       return binary(node->op, match_lanes(a, b), match_lanes(b, a), e.span());
     }
     if (const Not* node = e.as<Not>()) return not_(expr(node->value), e.span());
@@ -193,6 +195,20 @@ class LaneRewriter {
     bool counts = ramp && is_int(ramp->stride, 1) && facts_.can_prove(ramp->base >= int_imm(0, dtype_of(ramp->base)));
     if (!counts || !facts_.can_prove(node.b >= int_imm(0, dtype_of(node.b)))) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
+  }
+  // The lanes that do not run divide by 1 and shift by no bits.
+  Expr harmless(BinaryOp op, DType dtype) const {
+    bool shifts = op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
+    return broadcast(int_imm(shifts ? 0 : 1, dtype.element()), lanes_);
+  }
+  // What varies has no facts: those about the variable leave its last lane out.
+  bool is_doubtful(const Binary& node) const {
+    return doubtful_operand(node, varies(node.b) ? Analyzer() : facts_).has_value();
+  }
+  bool needs_mask(const Expr& e) const {
+    bool found = holds_load(e);
+    walk(e, [&](const Binary& node) { found = found || is_doubtful(node); });
+    return found;
   }
   static bool holds_load(const Expr& e) {
     bool found = false;

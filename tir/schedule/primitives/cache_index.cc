@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/undefined.h"
 #include "tir/schedule/move.h"
 
 namespace relaxc {
@@ -30,7 +31,8 @@ Blocks Schedule::cache_index(BlockRV block_rv, std::string storage_scope, int64_
         plain = plain && std::any_of(outer.begin(), outer.end(), [&](const VarRef& v) { return same_node(v, node); });
       return plain;
     });
-    if (!plain) return;
+    // Here the index is computed for all values of the axes, in the block perhaps beneath a guard.
+    if (!plain || may_be_undefined(e, tree.facts)) return;
     auto known = std::find_if(found.begin(), found.end(), [&](const Index& i) { return structural_equal(i.value, e); });
     if (known != found.end()) {
       ++known->uses;

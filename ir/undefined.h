@@ -1,0 +1,17 @@
+// Operations that some operands leave undefined: an integer division by zero, and a shift by as many bits as the number
+// has, or more. The interpreter reports them, and machine code gives some value (codegen/README.md). A step that takes
+// such an operation out of the guard in front of it keeps the guard in another form, or gives the operation other
+// operands where the guard does not hold.
+#pragma once
+#include <optional>
+
+#include "ir/arith.h"
+
+namespace relaxc {
+
+// The divisor or count of such an operation, where the facts do not prove that it is in range.
+std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts);
+// Whether the value of `e` may be undefined although all of its loads are in range.
+bool may_be_undefined(const Expr& e, const Analyzer& facts);
+
+}  // namespace relaxc
