@@ -70,6 +70,9 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
     step.refuse({block},
                 fmt::format("the map takes {} axes, block '{}' has {}", map->rank(), block->block->name, axes.size()));
   if (map) mapped = (*map)(vars);
+  bool in_init = false;
+  if (block->block->init)
+    walk(*block->block->init, [&](const BufferLoad& load) { in_init = in_init || same_node(load.buffer, buffer); });
   std::vector<IterVar> used;
   for (const IterVar& axis : axes) {
     auto uses = [&](const Expr& e) { return mentions(e, axis.var); };
@@ -79,6 +82,10 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
     if (!is_int(axis.domain.min, 0)) step.refuse({block}, fmt::format("axis '{}' does not start at 0", axis.var->name));
     if (!reads && axis.kind != IterKind::kSpatial)
       step.refuse({block}, fmt::format("axis '{}' is not spatial", axis.var->name));
+    if (in_init && axis.kind == IterKind::kReduce)
+      step.refuse({block}, fmt::format("the init reads '{}', so that its place in the copy cannot depend on the reduce "
+                                       "axis '{}'",
+                                       buffer->name, axis.var->name));
     used.push_back(axis);
   }
   if (!map) {
