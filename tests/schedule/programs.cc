@@ -367,45 +367,78 @@ std::vector<ProgramRow> all_rows() {
   return rows;
 }
 
-std::vector<std::map<std::string, int64_t>> some_sizes(const std::vector<std::string>& dims) {
-  if (dims.empty()) return {{}};
-  std::vector<std::map<std::string, int64_t>> sizes(3);
-  int64_t number = 1;
-  for (const std::string& dim : dims) {
-    sizes[0][dim] = 1;
-    sizes[1][dim] = 5 + number;
-    sizes[2][dim] = 16 + 3 * (number++ % 2);
-  }
-  return sizes;
-}
+using Sizes = std::map<std::string, int64_t>;
 
 // Such as the windows of an image that is smaller than one.
-bool has_negative_dims(const PrimFuncRef& program) {
+bool has_negative_dims(const PrimFuncRef& program, const Sizes& sizes) {
+  VarMap dims;
+  for (const VarRef& dim : symbolic_dims(program)) {
+    if (auto size = sizes.find(dim->name); size != sizes.end()) dims.emplace(dim.get(), int_imm(size->second));
+  }
   bool found = false;
   walk(static_cast<const Expr&>(program), [&](const Ref<Var>& var) {
     const BufferType* type = var.type().as<BufferType>();
     for (const Expr& dim : type ? type->shape : std::vector<Expr>()) {
-      auto known = as_int(simplify(dim));
+      auto known = as_int(simplify(substitute(dim, dims)));
       found = found || (known && *known < 0);
     }
   });
   return found;
 }
 
+// All dims 1; two of several sizes; and each dim 0 once beside others.
+std::vector<Sizes> some_sizes(const PrimFuncRef& program) {
+  std::vector<Sizes> sizes(3);
+  int64_t number = 1;
+  std::vector<VarRef> dims = symbolic_dims(program);
+  if (dims.empty()) return {{}};
+  for (const VarRef& dim : dims) {
+    sizes[0][dim->name] = 1;
+    sizes[1][dim->name] = 5 + number;
+    sizes[2][dim->name] = 16 + 3 * (number++ % 2);
+  }
+  for (const VarRef& dim : dims) {
+    Sizes with_empty = sizes[1];
+    with_empty[dim->name] = 0;
+    if (!has_negative_dims(program, with_empty)) sizes.push_back(with_empty);
+  }
+  return sizes;
+}
+
+// The written program with these numbers in place of dims.
+PrimFuncRef with_sizes(const PrimFuncRef& program, const Sizes& sizes) {
+  VarMap numbers;
+  for (const VarRef& dim : symbolic_dims(program)) {
+    if (auto size = sizes.find(dim->name); size != sizes.end()) numbers.emplace(dim.get(), int_imm(size->second));
+  }
+  return cast<PrimFunc>(Substitution(numbers)(static_cast<const Expr&>(program)));
+}
+
 }  // namespace
 
 std::vector<TestProgram> empty_programs() {
   std::vector<TestProgram> result;
+  auto add = [&](const std::string& name, const PrimFuncRef& program) {
+    if (!has_negative_dims(program, {})) result.push_back({name, program, some_sizes(program)});
+  };
   for (const ProgramRow& row : all_rows()) {
     Dims variables{true};
     row.build(variables);
     for (const auto& [empty, var] : variables.vars) {
-      Dims mixed{true, empty};
-      PrimFuncRef program = row.build(mixed);
-      std::vector<std::string> others;
-      for (const auto& [name, other] : mixed.vars) others.push_back(name);
-      if (!has_negative_dims(program))
-        result.push_back({fmt::format("{}_empty_{}", row.name, empty), program, some_sizes(others)});
+      Dims fixed{false, empty}, mixed{true, empty};
+      add(fmt::format("{}_empty_{}", row.name, empty), row.build(fixed));
+      if (variables.vars.size() > 1) add(fmt::format("{}_empty_{}_symbolic", row.name, empty), row.build(mixed));
+    }
+  }
+  for (const auto& [name, function] : written_programs().functions) {
+    PrimFuncRef program = cast<PrimFunc>(function);
+    std::vector<VarRef> dims = symbolic_dims(program);
+    for (const VarRef& empty : dims) {
+      Sizes sizes;
+      for (const VarRef& dim : dims) sizes[dim->name] = same_node(dim, empty) ? 0 : 8;
+      add(fmt::format("{}_empty_{}", name, empty->name), with_sizes(program, sizes));
+      if (dims.size() > 1)
+        add(fmt::format("{}_empty_{}_symbolic", name, empty->name), with_sizes(program, {{empty->name, 0}}));
     }
   }
   return result;
@@ -413,27 +446,19 @@ std::vector<TestProgram> empty_programs() {
 
 std::vector<TestProgram> schedule_programs() {
   std::vector<TestProgram> result;
-  auto add_symbolic = [&](const std::string& name, const PrimFuncRef& program, const std::vector<std::string>& dims) {
-    if (!dims.empty()) result.push_back({name + "_symbolic", program, some_sizes(dims)});
+  auto add = [&](const std::string& name, const PrimFuncRef& fixed, const PrimFuncRef& symbolic) {
+    result.push_back({name, fixed, {{}}});
+    if (!symbolic_dims(symbolic).empty()) result.push_back({name + "_symbolic", symbolic, some_sizes(symbolic)});
   };
   for (const ProgramRow& row : all_rows()) {
     Dims numbers{false}, variables{true};
-    result.push_back({row.name, row.build(numbers), {{}}});
-    PrimFuncRef symbolic = row.build(variables);
-    std::vector<std::string> dims;
-    for (const auto& [name, var] : variables.vars) dims.push_back(name);
-    add_symbolic(row.name, symbolic, dims);
+    add(row.name, row.build(numbers), row.build(variables));
   }
   for (const auto& [name, function] : written_programs().functions) {
-    PrimFuncRef symbolic = cast<PrimFunc>(function);
-    VarMap numbers;
-    std::vector<std::string> dims;
-    for (const VarRef& dim : symbolic_dims(symbolic)) {
-      numbers.emplace(dim.get(), int_imm(dims.empty() ? 11 : 8));
-      dims.push_back(dim->name);
-    }
-    result.push_back({name, cast<PrimFunc>(Substitution(numbers)(static_cast<const Expr&>(symbolic))), {{}}});
-    add_symbolic(name, symbolic, dims);
+    PrimFuncRef program = cast<PrimFunc>(function);
+    Sizes sizes;
+    for (const VarRef& dim : symbolic_dims(program)) sizes.emplace(dim->name, sizes.empty() ? 11 : 8);
+    add(name, with_sizes(program, sizes), program);
   }
   return result;
 }

@@ -12,11 +12,11 @@ namespace relaxc::test {
 struct TestProgram {
   std::string name;
   PrimFuncRef function;
-  // Dims by name; empty for static programs. Several, all from one schedule.
+  // Dims by name; empty for static programs. Several, some with a dim of 0, all from one schedule.
   std::vector<std::map<std::string, int64_t>> sizes;
 };
 std::vector<TestProgram> schedule_programs();
-// The same with one dim that is known to be 0 beside variables, for each dim.
+// The same with one dim that is known to be 0, beside numbers and beside variables, for each dim.
 std::vector<TestProgram> empty_programs();
 
 // The dims of a program: numbers, or variables; one of them may be 0.

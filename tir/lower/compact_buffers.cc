@@ -496,6 +496,9 @@ class Compactor {
         // A small constant above it is better memory than a size that the machine has to find.
         int64_t most = scheduling::constant_above(extent, program_.facts);
         if (most <= kLargestGuess) extent = int_imm(most, dtype);
+        // The ends of a loop that never runs may cross.
+        if (!program_.facts.can_prove(extent >= int_imm(0, dtype)))
+          extent = program_.facts.simplify(max(extent, int_imm(0, dtype)));
       }
       bool whole = has_strides || !only(region->min, outside) || !only(extent, params_) ||
                    (!as_int(extent) && !program_.facts.can_prove(extent <= shape[d]));

@@ -57,7 +57,7 @@ class Flattener final : public Rewriter {
       size = int_imm(1);
       for (size_t d = 0; d < type->shape.size(); ++d)
         size = size + (cast_to(type->shape[d], kInt64) - 1) * cast_to(type->strides[d], kInt64);
-      if (!as_int(simplify(size))) size = max(size, int_imm(0));  // of dims that may be 0
+      size = max(simplify(size), int_imm(0));  // of dims that are 0
     }
     if (type->elem_offset) size = size + cast_to(*type->elem_offset, kInt64);
     BufferType flat = *type;

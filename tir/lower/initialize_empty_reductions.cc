@@ -55,6 +55,7 @@ class InitNest {
         first_.erase(node->var.get());
       }
     } else if (auto block = try_cast<Block>(stmt)) {
+      if (!(*block)->init) return find_in(**block);
       if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
     }
     return result;
@@ -64,6 +65,25 @@ class InitNest {
   const std::vector<Ref<Block>>& without_init() const { return without_init_; }
 
  private:
+  // Whether it is about memory that is only there while the block runs.
+  static bool uses_own(const Stmt& init, const Block& block) {
+    std::unordered_set<const NodeHeader*> own;
+    for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
+    for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
+    return mentions_any(init, own);
+  }
+  // Inside of a block without a sum of its own, at the place of its axes.
+  std::vector<Stmt> find_in(const Block& block) {
+    VarMap axes;
+    for (const IterVar& axis : block.iter_vars) axes.emplace(axis.var.get(), axis.value);
+    std::vector<Stmt> result = find(substitute(block.body, axes));
+    std::erase_if(result, [&](const Stmt& init) { return uses_own(init, block); });
+    for (const Expr& condition : scheduling::conjuncts(block.predicate)) {
+      if (mentions_any(condition, dropped_)) continue;
+      for (Stmt& init : result) init = make(IfThenElse{condition, init, std::nullopt});
+    }
+    return result;
+  }
   void drop(const For& loop) {
     dropped_.insert(loop.var.get());
     first_.emplace(loop.var.get(), substitute(loop.min, first_));
@@ -103,9 +123,13 @@ class InitNest {
         whole.emplace_back(var, axis.domain.extent);
       } else {
         axes.emplace(axis.var.get(), axis.value);
+        // One value of a part of a loop that was cut, which never runs, may lie outside.
+        bool is_alone = free_vars(axis.value).empty() && !is_int(axis.value, 0);
+        Expr inside = is_alone ? simplify(axis.value < axis.domain.min + axis.domain.extent) : bool_imm(true);
+        if (!is_int(inside, 1)) conditions.push_back(inside);
       }
     }
-    if (!reduces || !block.match_buffers.empty() || !block.alloc_buffers.empty()) return std::nullopt;
+    if (!reduces || uses_own(*block.init, block)) return std::nullopt;
     if (!is_known) without_init_.push_back(node);
     if (!is_known) return std::nullopt;
     // A fused loop may also be empty for want of elements (a part of a partitioned loop).

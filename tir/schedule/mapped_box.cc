@@ -57,13 +57,15 @@ std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vec
     tree.facts.bind(box.vars.back(), int_imm(0, dtype_of(sum.extent)), sum.extent);
   }
   box.origins = find_origins(*found, box.vars, shape.size(), tree.facts);
-  // One to one, and as many positions as coordinates: all of them are images.
+  // One to one, and as many positions as coordinates: all of them are images. Where a dim is 0, there are as many, too,
+  // but the other dims still have to fit each other: inits and windows know only some of them.
   auto count = [](const std::vector<Expr>& extents) {
     Expr result = int_imm(1);
     for (const Expr& extent : extents) result = result * cast_to(extent, kInt64);
     return result;
   };
-  if (tree.facts.can_prove_equal(count(shape), count(box.extents))) return box;
+  Expr positions_count = tree.facts.simplify(count(shape));
+  if (!is_int(positions_count, 0) && tree.facts.can_prove_equal(positions_count, count(box.extents))) return box;
   for (size_t i = 0; i < shape.size(); ++i) {
     Expr inside = tree.facts.simplify(box.origins[i] < shape[i]);
     if (!tree.facts.can_prove(inside)) box.conditions.push_back(inside);

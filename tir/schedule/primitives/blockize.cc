@@ -22,9 +22,81 @@ Expr sum_of(const std::vector<IterDigit>& digits, const Expr& base) {
   return result;
 }
 
-}  // namespace
-
-namespace {
+// The init of the block's elements in one tile: a nest of the loops inside that drive spatial axes alone. Fused loops,
+// which reduce, too, do not run where the sum is empty; the axes that they drive get loops of their own. `positions`:
+// of the block's axes, over the tile's; the conditions are those inside of the tile.
+Stmt init_of_tile(TreeNode* inner, const std::vector<TreeNode*>& inside, const std::vector<IterVar>& tile_axes,
+                  const VarMap& positions, const std::vector<Expr>& conditions,
+                  const std::vector<VarRef>& outer_reduce_axes) {
+  Tree& tree = *inner->tree;
+  std::vector<TreeNode*> reduce_loops, spatial_loops;
+  for (TreeNode* loop : inside) {
+    bool reduces = std::any_of(tile_axes.begin(), tile_axes.end(), [&](const IterVar& axis) {
+      return axis.kind == IterKind::kReduce && mentions(axis.value, loop->loop->var);
+    });
+    (reduces ? reduce_loops : spatial_loops).push_back(loop);
+  }
+  std::vector<std::pair<VarRef, Expr>> nest;
+  VarMap vars, axes, placed;
+  auto add_loop = [&](const VarRef& of, const Expr& extent) {
+    nest.emplace_back(make_var(of->name + "_init", of.type()), extent);
+    tree.facts.bind(nest.back().first, int_imm(0, dtype_of(of)), extent);
+    return nest.back().first;
+  };
+  std::vector<TreeNode*> left_out = reduce_loops;
+  for (TreeNode* loop : spatial_loops) {
+    bool drives = false, is_used = false;
+    for (const IterVar& axis : tile_axes) {
+      drives = drives || mentions(axis.value, loop->loop->var);
+      is_used = is_used || (mentions(axis.value, loop->loop->var) && !mentions_any(axis.value, reduce_loops));
+    }
+    if (drives && !is_used) left_out.push_back(loop);
+    if (is_used) vars.emplace(loop->loop->var.get(), add_loop(loop->loop->var, substitute(loop->loop->extent, vars)));
+  }
+  Block init{.name = tree.fresh_block_name(inner->block->name + "_init"),
+             .iter_vars = {},
+             .predicate = std::nullopt,
+             .reads = {},
+             .writes = {},
+             .annotations = {},
+             .alloc_buffers = {},
+             .match_buffers = {},
+             .init = std::nullopt,
+             .body = substitute(*inner->block->init, positions)};
+  for (const IterVar& axis : tile_axes) {
+    if (axis.kind != IterKind::kSpatial) continue;
+    bool by_itself = mentions_any(axis.value, reduce_loops);
+    Expr value = by_itself ? Expr(add_loop(axis.var, axis.domain.extent)) : substitute(axis.value, vars);
+    VarRef var = make_var(axis.var->name, axis.var.type());
+    axes.emplace(axis.var.get(), var);
+    placed.emplace(axis.var.get(), value);
+    init.iter_vars.push_back({var, axis.domain, axis.kind, value});
+  }
+  init.body = substitute(init.body, axes);
+  VarMap known = vars;
+  for (TreeNode* loop : spatial_loops) known.try_emplace(loop->loop->var.get(), loop->loop->min);
+  std::vector<Expr> kept;
+  for (const Expr& condition : conditions) {
+    bool reduces = mentions_any(condition, left_out);
+    for (const VarRef& axis : outer_reduce_axes) reduces = reduces || mentions(condition, axis);
+    // Loops of one iteration that no axis knows any more stand still.
+    if (!reduces) kept.push_back(substitute(condition, known));
+  }
+  // A condition on fused loops, which has no place here, bounded the elements, too.
+  bool lost = kept.size() < conditions.size();
+  for (const IterVar& axis : lost ? inner->block->iter_vars : std::vector<IterVar>()) {
+    if (axis.kind != IterKind::kSpatial) continue;
+    Expr at = substitute(positions.at(axis.var.get()), placed);
+    Expr in_domain = tree.facts.simplify(at < axis.domain.min + axis.domain.extent);
+    if (!tree.facts.can_prove(in_domain)) kept.push_back(in_domain);
+  }
+  init.predicate = conjunction(kept);
+  TreeNode* node = tree.new_block(init);
+  refresh_regions(node);
+  Stmt result = tree.stmt(*node);
+  for (size_t i = nest.size(); i-- > 0;) result = loop(nest[i].first, nest[i].second, result);
+  return result;
+}
 
 // Blocks side by side in one block, whose axes are the loops around them.
 TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
@@ -144,7 +216,7 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
     for (const IterDigit& digit : low) extent = extent + (digit.extent - int_imm(1, dtype)) * digit.scale;
     extent = tree.facts.simplify(extent);
     Expr inner_value = sum_of(low, zero), outer_value = tree.facts.simplify(sum_of(high, sum.base));
-    Expr quotient = tree.facts.simplify(floor_div(outer_value, extent));
+    Expr quotient = is_int(outer_value, 0) ? zero : tree.facts.simplify(floor_div(outer_value, extent));
     if (!tree.facts.can_prove_equal(quotient * extent, outer_value))
       step.refuse({inner, top}, fmt::format("axis '{}' does not divide into tiles of {}",
                                             inner->block->iter_vars[a].var->name, print_expr(extent)));
@@ -214,15 +286,19 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   for (size_t a = 0; a < values.size(); ++a) {
     const IterVar& axis = inner->block->iter_vars[a];
     Expr one = int_imm(1, dtype_of(axis.var)), end = axis.domain.min + axis.domain.extent;
-    Expr tiles = tree.facts.can_prove_equal(parts[a].extent, end)
-                     ? one
-                     : tree.facts.simplify(floor_div(end + parts[a].extent - one, parts[a].extent));
+    Expr tiles = one;
+    if (!tree.facts.can_prove_equal(parts[a].extent, end) && !is_int(parts[a].outer, 0)) {
+      // A quotient by a dim would be undefined where the dim is 0; the loops' ends say the same.
+      auto bounds = as_int(parts[a].extent) ? std::nullopt : bounds_over(parts[a].outer, running(loops), tree.facts);
+      tiles = tree.facts.simplify(bounds ? bounds->max + one : floor_div(end + parts[a].extent - one, parts[a].extent));
+    }
     Expr outer_at = outer_vars[a];
     if (is_int(tiles, 1) && !preserve_unit_iters) {
       outer_at = int_imm(0, dtype_of(axis.var));
       fixed.emplace(outer_vars[a].get(), outer_at);
     } else {
       outer.iter_vars.push_back({outer_vars[a], {int_imm(0, dtype_of(axis.var)), tiles}, axis.kind, parts[a].outer});
+      tree.facts.bind(outer_vars[a], int_imm(0, dtype_of(axis.var)), tiles);
     }
     Expr at = outer_at * parts[a].extent;
     if (is_int(parts[a].extent, 1) && !preserve_unit_iters) {
@@ -235,50 +311,13 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
   }
   for (Expr& condition : inner_conditions) condition = substitute(condition, fixed);
 
-  // The init moves to the outer block, in a nest of the spatial loops inside.
+  // The init moves to the outer block.
   if (inner->block->init) {
-    VarMap vars, axes;
-    std::vector<std::pair<VarRef, Expr>> nest;
-    std::vector<TreeNode*> reduce_loops;
-    for (TreeNode* loop : inside) {
-      bool spatial = false;
-      for (const IterVar& axis : inner_axes)
-        spatial = spatial || (axis.kind == IterKind::kSpatial && mentions(axis.value, loop->loop->var));
-      if (!spatial) {
-        reduce_loops.push_back(loop);
-        continue;
-      }
-      VarRef var = make_var(loop->loop->var->name + "_init", loop->loop->var.type());
-      nest.emplace_back(var, substitute(loop->loop->extent, vars));
-      vars.emplace(loop->loop->var.get(), var);
+    std::vector<VarRef> outer_reduces;
+    for (const IterVar& axis : outer.iter_vars) {
+      if (axis.kind == IterKind::kReduce) outer_reduces.push_back(axis.var);
     }
-    Block init{.name = tree.fresh_block_name(inner->block->name + "_init"),
-               .iter_vars = {},
-               .predicate = std::nullopt,
-               .reads = {},
-               .writes = {},
-               .annotations = {},
-               .alloc_buffers = {},
-               .match_buffers = {},
-               .init = std::nullopt,
-               .body = substitute(*inner->block->init, positions)};
-    for (const IterVar& axis : inner_axes) {
-      if (axis.kind != IterKind::kSpatial) continue;
-      VarRef var = make_var(axis.var->name, axis.var.type());
-      axes.emplace(axis.var.get(), var);
-      init.iter_vars.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
-    }
-    init.body = substitute(init.body, axes);
-    std::vector<Expr> kept;
-    for (const Expr& condition : inner_conditions) {
-      if (!mentions_any(condition, reduce_loops)) kept.push_back(substitute(condition, vars));
-    }
-    init.predicate = conjunction(kept);
-    TreeNode* init_node = tree.new_block(init);
-    refresh_regions(init_node);
-    Stmt stmt = tree.stmt(*init_node);
-    for (size_t i = nest.size(); i-- > 0;) stmt = loop(nest[i].first, nest[i].second, stmt);
-    outer.init = stmt;
+    outer.init = init_of_tile(inner, inside, inner_axes, positions, inner_conditions, outer_reduces);
   }
 
   Block& content = *inner->block;

@@ -17,6 +17,15 @@ LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
     if (loop.kind != loops[0]->loop->kind)
       step.refuse({loops[i]},
                   fmt::format("loops '{}' and '{}' are of different kinds", loops[0]->loop->var->name, loop.var->name));
+    for (TreeNode* block : is_int(loop.extent, 0) ? blocks_below(loops[i]) : std::vector<TreeNode*>()) {
+      for (const IterVar& axis : block->block->iter_vars) {
+        if (loops.size() > 1 && axis.kind == IterKind::kReduce && mentions(axis.value, loop.var))
+          step.refuse({loops[i], block},
+                      fmt::format("loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, "
+                                  "it would hide of which elements",
+                                  loop.var->name, block->block->name));
+      }
+    }
     if (i == 0) continue;
     if (loops[i]->parent != loops[i - 1] || loops[i - 1]->children.size() != 1)
       step.refuse({loops[i - 1], loops[i]}, fmt::format("loop '{}' is not the only statement in loop '{}'",
@@ -41,6 +50,10 @@ LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
   Expr rest = fused->loop->var;
   for (size_t i = loops.size(); i-- > 0;) {
     const For& loop = *loops[i]->loop;
+    if (is_int(total, 0)) {  // no value of any variable matters, but that they depend on the loop does
+      values.emplace(loop.var.get(), cast_to(rest, dtype_of(loop.var)));
+      continue;
+    }
     Expr extent = cast_to(loop.extent, dtype_of(rest));
     bool drops = !preserve_unit_iters && is_int(extent, 1);
     Expr value = i == 0 ? rest : floor_mod(rest, extent);

@@ -129,7 +129,8 @@ void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
   std::vector<TreeNode*> old = loops_above(block), loops;
   for (size_t a = 0; a < extents.size(); ++a) {
     for (TreeNode* loop : old) {
-      if (same_node(content.iter_vars[a].value, loop->loop->var)) loops.push_back(loop);
+      bool is_taken = std::find(loops.begin(), loops.end(), loop) != loops.end();
+      if (!is_taken && same_node(content.iter_vars[a].value, loop->loop->var)) loops.push_back(loop);
     }
   }
   bool stay = loops.size() == extents.size() && old.size() == extents.size();

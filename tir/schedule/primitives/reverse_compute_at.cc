@@ -49,6 +49,9 @@ Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std:
   }
   bool reduces = false;
   for (TreeNode* loop : nest) {
+    if (is_int(loop->loop->extent, 0))
+      return fmt::format("loop '{}' never runs, and the init of block '{}' would not, either", loop->loop->var->name,
+                         block->block->name);
     bool moves[2] = {false, false};
     for (size_t a = 0; a < values.size(); ++a)
       moves[block->block->iter_vars[a].kind == IterKind::kReduce] |= mentions(values[a], loop->loop->var);

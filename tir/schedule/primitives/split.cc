@@ -44,9 +44,11 @@ Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters,
   if (open) {
     Expr one = int_imm(1, dtype);
     extents[*open] = tree.facts.simplify(floor_div(old.extent + product - one, product));
-    if (is_int(extents[*open], 0)) extents[*open] = one;
     product = product * extents[*open];
   }
+  // What never runs has no iterations with a condition instead: a sum over it is its init, and lowering looks for that
+  // at loops that may be empty.
+  if (is_int(old.extent, 0)) extents[open.value_or(0)] = int_imm(0, dtype);
   // Too few iterations would drop some.
   if (!open && !tree.facts.can_prove(product >= old.extent))
     step.refuse({node},
