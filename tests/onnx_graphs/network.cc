@@ -234,8 +234,12 @@ void resize(G& g, const char* name) {
     shape[2] = g.draw(1, 9), shape[3] = g.draw(1, 9);
     inputs.push_back(g.dims(shape));
   } else {
-    Tensor scales =
-        Tensor::of<float>({4}, kFloat32, {1, 1, g.one_of<float>({0.5f, 1, 2, 1.5f}), g.one_of<float>({0.5f, 1, 2, 3})});
+    // With align_corners, a size that is no whole number counts as it is (official case
+    // resize_downsample_scales_linear_align_corners); ONNX Runtime rounds it down.
+    bool whole = coordinates == "align_corners";
+    float height = whole ? g.one_of<float>({1, 2}) : g.one_of<float>({0.5f, 1, 2, 1.5f});
+    float width = whole ? g.one_of<float>({1, 2, 3}) : g.one_of<float>({0.5f, 1, 2, 3});
+    Tensor scales = Tensor::of<float>({4}, kFloat32, {1, 1, height, width});
     for (size_t i : {2, 3})
       shape[i] = map_dim(shape[i], [&](int64_t size) {
         return static_cast<int64_t>(static_cast<double>(size) * scales.as_double(static_cast<int64_t>(i)));
