@@ -7,6 +7,7 @@
 
 #include "passes/graph.h"
 #include "passes/index_facts.h"
+#include "tir/lower/lower.h"
 
 namespace relaxc {
 
@@ -98,7 +99,8 @@ class DimChecker final : public GraphRewriter {
   // A call of a tensor program, by call_tir or with its destinations.
   struct KernelCall {
     std::string name;
-    PrimFuncRef program;
+    PrimFuncRef program;         // with its dims and scalars in int64, as the caller has them
+    std::vector<DType> written;  // the types of scalar_arguments(program) as they were written
     std::vector<Expr> tensors;
     std::vector<Type> outputs;
     VarMap dims;  // the program's variables in the caller's terms
@@ -111,13 +113,19 @@ class DimChecker final : public GraphRewriter {
     std::optional<PrimFuncRef> program;
     if (target) program = try_cast<PrimFunc>(*target);
     if (!program) return std::nullopt;
-    if (call_tir)
-      return KernelCall{name->name, *program, call_tir->tensors, call_tir->outputs, bind_scalars(*program, *call_tir)};
-    KernelCall result{name->name, *program, node->args, {}, {}};
+    KernelCall result{name->name, promote_indices(*program), {}, {}, {}, {}};
+    for (const VarRef& var : scalar_arguments(*program)) result.written.push_back(dtype_of(var));
+    if (call_tir) {
+      result.tensors = call_tir->tensors;
+      result.outputs = call_tir->outputs;
+      result.dims = bind_scalars(result.program, *call_tir);
+      return result;
+    }
+    result.tensors = node->args;
     if (node->args.empty() || !node->args.back().is<ShapeExpr>()) return result;
     result.tensors.pop_back();
     const std::vector<Expr>& scalars = node->args.back().as<ShapeExpr>()->values;
-    std::vector<VarRef> vars = scalar_arguments(*program);
+    std::vector<VarRef> vars = scalar_arguments(result.program);
     for (size_t i = 0; i < std::min(vars.size(), scalars.size()); ++i) result.dims.emplace(vars[i].get(), scalars[i]);
     return result;
   }
@@ -151,12 +159,13 @@ class DimChecker final : public GraphRewriter {
         changed = true;
       }
     }
-    for (const VarRef& var : scalar_arguments(call.program)) {
-      auto dim = call.dims.find(var.get());
-      DType dtype = dtype_of(var);
+    std::vector<VarRef> scalars = scalar_arguments(call.program);
+    for (size_t i = 0; i < scalars.size(); ++i) {
+      auto dim = call.dims.find(scalars[i].get());
+      DType dtype = call.written[i];
       if (dim == call.dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
       require(fits(cast_to(dim->second, kInt64), dtype), builder,
-              fmt::format("{}_of_{}_fits_{}", var->name, call.name, to_string(dtype)));
+              fmt::format("{}_of_{}_fits_{}", scalars[i]->name, call.name, to_string(dtype)));
     }
     if (!changed) return value;
     Call copy = *value.as<Call>();

@@ -197,7 +197,7 @@ class Runner {
       IRModule legal = through(module, "legalize", target);
       IRModule scheduled = through(module, "kernels", target);
       // The same kernels as users write them, who count in int32 as often as not.
-      IRModule from_int32 = through(counted_in(legal, kInt32), "kernels", target);
+      IRModule from_int32 = through(counted_in(legal, kInt32), "check_dims,kernels", target);
       CompileSettings settings;
       settings.target = target;
       settings.jobs = 1;
