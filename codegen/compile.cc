@@ -142,14 +142,15 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // What runs is safe whatever passes were asked for.
+  // What runs is safe, and legalize gets what it expects, whatever passes were asked for.
   std::vector<const Pass*> passes = parse_passes(settings.passes);
-  const Pass* check = find_pass("check_dims");
-  if (std::find(passes.begin(), passes.end(), check) == passes.end()) passes.insert(passes.begin(), check);
+  for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
+    if (std::find(passes.begin(), passes.end(), needed) == passes.end()) passes.insert(passes.begin(), needed);
+  }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
-    const Pass* least[] = {find_pass("spread_tuples"), find_pass("legalize"), find_pass("destination_passing")};
+    const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
     RunnerOptions runner;
     runner.verify_each = settings.runner.verify_each;
     result.lowered_ = run_passes(std::move(result.lowered_), least, context, runner);

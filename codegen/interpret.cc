@@ -11,9 +11,8 @@ namespace relaxc::codegen {
 struct InterpretedKernels::Program {
   std::string name;
   PrimFuncRef function;
-  InterpretOptions options;
+  std::unique_ptr<Interpreter> interpreter;
   size_t num_inputs;  // the buffers from there on are fresh memory when the kernel is called
-  std::unique_ptr<Interpreter> interpreter = nullptr;  // made at the first call
 };
 
 namespace {
@@ -52,9 +51,9 @@ InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOp
     size_t inputs = known == num_inputs.end() ? (*program)->params.size() : known->second;
     InterpretOptions own = options;
     own.check_unwritten = options.check_unwritten && !(*program)->attrs.get_bool("tir.is_scheduled", false);
-    programs_.emplace(
-        kernel_symbol(name),
-        std::make_unique<Program>(Program{.name = name, .function = *program, .options = own, .num_inputs = inputs}));
+    auto interpreter = std::make_unique<Interpreter>(*program, own);
+    programs_.emplace(kernel_symbol(name),
+                      std::make_unique<Program>(Program{name, *program, std::move(interpreter), inputs}));
   }
 }
 InterpretedKernels::~InterpretedKernels() = default;
@@ -118,7 +117,6 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
     std::fill_n(static_cast<char*>(tensors[i].raw()), tensors[i].bytes(), '\xff');
     written[i] = &fresh[i];
   }
-  if (!program.interpreter) program.interpreter = std::make_unique<Interpreter>(function, program.options);
   program.interpreter->run(tensors, scalars, written);
   for (size_t i = program.num_inputs; i < tensors.size(); ++i) {
     if (std::find(fresh[i].begin(), fresh[i].end(), 0) == fresh[i].end()) continue;

@@ -15,7 +15,8 @@ namespace relaxc::codegen {
 
 class InterpretedKernels final : public vm::RunWatcher {
  public:
-  // The module as lower_to_bytecode() takes it, but with tensor programs of any form.
+  // The module as lower_to_bytecode() takes it, but with tensor programs of any form. What the interpreter does not
+  // know in one of them is a CompileError (kUnsupported).
   InterpretedKernels(const IRModule& module, const InterpretOptions& options);
   ~InterpretedKernels() override;
 
