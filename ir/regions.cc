@@ -159,4 +159,12 @@ Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init) {
   return result;
 }
 
+bool covers_rows(const std::vector<Expr>& indices, const std::vector<Expr>& shape, const Analyzer& facts) {
+  const Ramp* lanes = indices.size() < 2 || indices.size() != shape.size() ? nullptr : indices.back().as<Ramp>();
+  if (!lanes || lanes->lanes < 1) return false;
+  std::optional<int64_t> row = as_int(shape.back());
+  return row && *row > 0 && lanes->lanes % *row == 0 && is_int(lanes->stride, 1) &&
+         facts.can_prove_equal(lanes->base, int_imm(0, dtype_of(lanes->base)));
+}
+
 }  // namespace relaxc

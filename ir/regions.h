@@ -1,5 +1,6 @@
 // Which elements of which buffers a statement touches.
 #pragma once
+#include "ir/arith.h"
 #include "ir/visit.h"
 
 namespace relaxc {
@@ -14,5 +15,9 @@ struct Accesses {
 // buffer allocated inside does not count; nor does the read of an accumulator by its own update (a buffer that is
 // written and has an init).
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init = std::nullopt);
+
+// Whether a vector access covers whole rows of a dense buffer, from the start of one: the only one whose lanes may run
+// over the end of the last dim. Instructions take tiles of rows so: 64 lanes of B[0, 0:64] of an int8[16, 4].
+bool covers_rows(const std::vector<Expr>& indices, const std::vector<Expr>& shape, const Analyzer& facts);
 
 }  // namespace relaxc

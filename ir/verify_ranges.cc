@@ -7,6 +7,7 @@
 
 #include "ir/arith.h"
 #include "ir/fields.h"
+#include "ir/regions.h"
 #include "ir/text/printer.h"
 #include "ir/verify_internal.h"
 
@@ -165,15 +166,22 @@ class RangeVerifier {
               const Span& span) {
     const BufferType* type = buffer.type().as<BufferType>();
     if (wanted_ == Ranges::kAxes || predicate || !type) return;
+    bool rows = covers_rows(indices, type->shape, facts_);
     for (size_t d = 0; d < indices.size() && d < type->shape.size(); ++d) {
-      // The first lane of a vector: later ones may run into the next row.
-      const Ramp* lanes = indices[d].as<Ramp>();
-      const Expr& index = lanes ? lanes->base : indices[d];
-      auto witness = find(index, {int_imm(0, dtype_of(type->shape[d])), type->shape[d]});
-      if (!witness) continue;
-      diagnostics_.warning(span ? span : place_, "buffer '{}': index {} of dim {} is {}, out of range {} [T21]",
-                           buffer->name, print(index), d, *witness, print({int_imm(0), type->shape[d]}));
-      return;
+      std::vector<Expr> lanes{indices[d]};  // the first and the last of a vector
+      if (const Ramp* ramp = indices[d].as<Ramp>()) {
+        lanes = {ramp->base};
+        if (ramp->lanes > 1 && !rows)
+          lanes.push_back(ramp->base + ramp->stride * int_imm(ramp->lanes - 1, dtype_of(ramp->stride)));
+      }
+      for (const Expr& index : lanes) {
+        auto witness = find(index, {int_imm(0, dtype_of(type->shape[d])), type->shape[d]});
+        if (!witness) continue;
+        std::string value = print(index) == *witness ? "" : fmt::format(" {},", *witness);
+        diagnostics_.warning(span ? span : place_, "buffer '{}': index {} of dim {} is{} out of range {} [T21]",
+                             buffer->name, print(index), d, value, print({int_imm(0), type->shape[d]}));
+        return;
+      }
     }
   }
 

@@ -465,6 +465,11 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
     code->b = expr(node.args[2]);
     return code;
   }
+  if (name == "tir.get_active_lane_mask") {  // lane i: args[0] + i < args[1]
+    int lanes = dtype_of(whole).lanes;
+    Expr first = cast_to(node.args[0], kInt64), end = cast_to(node.args[1], kInt64);
+    return expr(lanes == 1 ? first < end : ramp(first, int_imm(1), lanes) < broadcast(end, lanes));
+  }
   const Intrinsic* row = find_intrinsic(name);
   if (!row) {
     fail_unsupported(whole.span(), "interpreter: call of {}", name.empty() ? kind_name(node.callee.kind()) : name);

@@ -145,6 +145,7 @@ struct Access {
   Buffer buffer;
   int slot;
   std::vector<CodePtr> indices;
+  int index_lanes;    // of the last index
   CodePtr predicate;  // null: all lanes
   DType dtype;        // the buffer's element
   Span span;

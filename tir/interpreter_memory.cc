@@ -86,9 +86,10 @@ Place Access::place(Frame& frame) const {
   int64_t flat = state.offset;
   for (size_t d = 0; d < indices.size(); ++d) {
     int64_t index = indices[d]->as_int(frame);
-    // Later lanes may run over the end of the last dim, into what follows in memory.
-    bool runs_on = lane > 0 && d > 0 && d + 1 == indices.size() && index >= 0;
-    if ((index < 0 || index >= state.shape[d]) && !runs_on) {
+    // As covers_rows() in ir/regions.h says.
+    bool covers_rows = d > 0 && d + 1 == indices.size() && index == frame.lane && state.shape[d] > 0 &&
+                       index_lanes % state.shape[d] == 0;
+    if ((index < 0 || index >= state.shape[d]) && !covers_rows) {
       fail(span, "buffer '{}': index {} of dim {} is out of range [0, {})", buffer->name, index, d, state.shape[d]);
     }
     flat += index * state.strides[d];
@@ -146,7 +147,8 @@ Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<E
   }
   if (type.dtype.is_handle() || (type.dtype.bits % 8 != 0 && !type.dtype.is_small_float()))
     fail_unsupported(span, "interpreter: buffer '{}' of {}", buffer->name, to_string(type.dtype));
-  Access access{buffer, compiler.buffer_slot(buffer, span), {}, nullptr, type.dtype, span, false};
+  int index_lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
+  Access access{buffer, compiler.buffer_slot(buffer, span), {}, index_lanes, nullptr, type.dtype, span, false};
   for (const Expr& index : indices) access.indices.push_back(compiler.expr(index));
   if (predicate) access.predicate = compiler.expr(*predicate);
   return access;

@@ -30,8 +30,6 @@ class FixedLength final : public Rewriter {
     Call copy = *node;
     for (Expr& arg : copy.args) arg = Rewriter::operator()(arg);
     int lanes = fixed(DType::kScalable - type->dtype.lanes);
-    if (op_name(e) == "tir.get_active_lane_mask")
-      return steps(copy.args[0], int_imm(1, dtype_of(copy.args[0])), lanes) < repeated(copy.args[1], lanes);
     return make(std::move(copy), prim_type(type->dtype.with_lanes(lanes)), e.span());
   }
   VarRef var(const VarRef& v) override {

@@ -163,6 +163,77 @@ TEST_CASE("indices that data decides, behind a condition, and in vectors as writ
   check_alarm(module_of(loop, "int64", true), {indices}, {"buffer 'A': index 4 of dim 0 is out of range [0, 4)"});
 }
 
+TEST_CASE("each lane of a vector stays in its row, unless it covers whole rows", "[bounds]") {
+  // A buffer of 4 rows of 8 beside the 32 elements of A and C.
+  auto text = [](const std::string& access) {
+    return module_of(
+        "        B = T.alloc_buffer((4, 8), \"float32\")\n"
+        "        for i, j in T.grid(4, 8):\n            B[i, j] = A[i * 8 + j]\n"
+        "        for i in range(32):\n            C[i] = T.float32(0)\n"
+        "        for r in range(1):\n            " +
+            access + "\n",
+        "float32", false, 32);
+  };
+  std::vector<Tensor> inputs = {counting(32, kFloat32)};
+  for (const char* access : {"C[0:6] = B[r, 3:9]", "B[r, 3:9] = C[0:6]", "C[0:4] = B[r, T.Ramp(2, 2, 4)]",
+                             "C[0:8] = B[r + 1, T.Ramp(1, 1, 8)]"})
+    for (Alarm alarm : {Alarm::kInterpret, Alarm::kCheckBounds}) {
+      std::string error = alarm_of(text(access), alarm, inputs);
+      INFO(access << "\n" << error);
+      CHECK(error.find("buffer 'B': index 8 of dim 1 is out of range [0, 8) (bounds.py:11") != std::string::npos);
+    }
+  for (const char* access : {"C[0:16] = B[r, 0:16]", "C[0:8] = B[r + 3, 0:8]", "C[0:4] = B[r, T.Ramp(1, 2, 4)]"})
+    for (Alarm alarm : kAlarms) CHECK(alarm_of(text(access), alarm, inputs) == "no error");
+  check_alarm(text("C[0:16] = B[r + 3, 0:16]"), inputs, {"B", "out"});
+}
+
+TEST_CASE("lanes that a mask leaves out touch nothing", "[bounds]") {
+  // Four at a time, the last of them masked; from `first` on, which may be too far.
+  auto text = [](const std::string& dim) {
+    std::string mask = "T.get_active_lane_mask(\"boolx4\", i * 4, T.int64(" + dim + "))";
+    return module_of(
+        "        for i in T.serial((n + 3) // 4):\n"
+        "            v = A.vload([T.Ramp(i * 4, 1, 4)], predicate=" +
+            mask +
+            ")\n"
+            "            C.vstore([T.Ramp(i * 4, 1, 4)], v, predicate=" +
+            mask + ")\n",
+        "float32", true);
+  };
+  for (int64_t n : {1, 4, 6}) {
+    Tensor x = counting(n, kFloat32);
+    for (Alarm alarm : kAlarms) CHECK(same_contents(run(text(std::to_string(n)), alarm, {x})[0], x));
+    if (n % 4 != 0) check_alarm(text(std::to_string(n + 1)), {x}, {fmt::format("index {} of dim 0 is out of", n)});
+  }
+}
+
+TEST_CASE("what the interpreter does not know is refused before anything runs", "[bounds]") {
+  std::string body = replaced(kCopy, {{"loop", "T.serial"}, {"write", "vi"}, {"read", "vi"}});
+  std::string text =
+      module_of(std::regex_replace(body, std::regex("A\\[vi\\]"), "T.hypot(A[vi], A[vi])"), "float32", true);
+  try {
+    run(text, Alarm::kInterpret, {counting(12, kFloat32)});
+    FAIL("no error");
+  } catch (const CompileError& error) {
+    CHECK(error.kind() == ErrorKind::kUnsupported);
+  }
+}
+
+// Operators of tuples get them as one value in both.
+TEST_CASE("the interpreter takes tuple values", "[bounds]") {
+  std::string text = R"(
+@R.function
+def main(x: R.Tensor((4, 6), "float32")):
+    t = ((x, x), x)
+    u = t[0]
+    r = R.concat(u, axis=-1)
+    return r
+)";
+  Tensor x = Tensor::empty({4, 6}, kFloat32);
+  for (int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i));
+  for (Alarm alarm : kAlarms) CHECK(run(text, alarm, {x})[0].shape() == std::vector<int64_t>{4, 12});
+}
+
 TEST_CASE("an axis outside of its domain, alone and in nested blocks", "[bounds]") {
   // The value comes from data: nothing is provable.
   std::string body = R"(        for i in range(n):

@@ -5,6 +5,7 @@
 // and that axes stay in their domains, once tested, proves most of the accesses inside.
 #include <algorithm>
 
+#include "ir/regions.h"
 #include "support/diagnostic.h"
 #include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
@@ -36,6 +37,8 @@ Expr lane_of(const Expr& e, int lane) {
   if (const Select* node = e.as<Select>()) return select(of(node->condition), of(node->a), of(node->b));
   if (const Call* node = as_call(e, "tir.if_then_else"))
     return if_then_else(of(node->args[0]), of(node->args[1]), of(node->args[2]));
+  if (const Call* node = as_call(e, "tir.get_active_lane_mask"))
+    return as_int64(node->args[0]) + lane < as_int64(node->args[1]);
   const BufferLoad* node = e.as<BufferLoad>();
   if (!node || buffer_type(node->buffer).dtype.lanes > 1 || dtype.is_scalable())
     fail_unsupported(e.span(), "bounds cannot be checked where a lane of {} decides; write it as a loop",
@@ -207,6 +210,8 @@ class BoundsChecker {
         std::any_of(guards.begin(), guards.end(), [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
     if (lanes == 1 && !guarded_by_lane) {
       element(buffer, indices, guards);
+    } else if (covers_rows(indices, buffer_type(buffer).shape, facts_)) {
+      rows(buffer, indices, lanes, guards);
     } else if (ramp && !guarded_by_lane) {  // the first and the last lane
       DType dtype = dtype_of(ramp->base);
       Expr last = int_imm(std::abs(ramp->lanes), dtype);
@@ -214,7 +219,7 @@ class BoundsChecker {
       for (const Expr& lane : {int_imm(0, dtype), last - 1}) {
         std::vector<Expr> at = indices;
         at.back() = ramp->base + ramp->stride * lane;
-        element(buffer, at, guards, is_int(lane, 0) ? Lane::kFirst : Lane::kLater);
+        element(buffer, at, guards);
       }
     } else {
       for (const Expr& guard : guards) lanes = std::max(lanes, static_cast<int>(dtype_of(guard).lanes));
@@ -225,31 +230,32 @@ class BoundsChecker {
         std::vector<Expr> at = indices, conditions = guards;
         if (!at.empty()) at.back() = lane_of(at.back(), lane);
         for (Expr& condition : conditions) condition = lane_of(condition, lane);
-        element(buffer, at, conditions, lane == 0 ? Lane::kFirst : Lane::kLater);
+        element(buffer, at, conditions);
       }
     }
     place_ = outer;
   }
 
-  // Later lanes may run over the end of the last of several dims, into the next row.
-  enum class Lane : uint8_t { kFirst, kLater };
-
-  void element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards,
-               Lane lane = Lane::kFirst) {
+  void element(const Buffer& buffer, const std::vector<Expr>& indices, const std::vector<Expr>& guards) {
     const std::vector<Expr>& shape = buffer_type(buffer).shape;
-    Expr row = int_imm(0);
     for (size_t d = 0; d < indices.size() && d < shape.size(); ++d) {
-      Expr index = as_int64(indices[d]), extent = as_int64(shape[d]);
-      Expr end = extent;
-      if (lane == Lane::kLater && d > 0 && d + 1 == shape.size()) {
-        Expr rows = int_imm(1);
-        for (size_t leading = 0; leading < d; ++leading) rows = rows * as_int64(shape[leading]);
-        end = facts_.simplify((rows - row) * extent);
-      }
-      in_range(index, int_imm(0), end, guards,
+      in_range(as_int64(indices[d]), int_imm(0), as_int64(shape[d]), guards,
                fmt::format("buffer '{}': index {{}} of dim {} is out of range [{{}}, {{}})", buffer->name, d));
-      row = row * extent + index;
     }
+  }
+  // Of a vector that covers_rows(): the first lane, and that so many elements follow it.
+  void rows(const Buffer& buffer, std::vector<Expr> indices, int lanes, const std::vector<Expr>& guards) {
+    const std::vector<Expr>& shape = buffer_type(buffer).shape;
+    indices.back() = int_imm(0);
+    element(buffer, indices, guards);
+    Expr last = int_imm(lanes - 1), size = int_imm(1);
+    for (size_t d = shape.size(); d-- > 0;) {
+      last = last + as_int64(indices[d]) * size;
+      size = size * as_int64(shape[d]);
+    }
+    in_range(last, int_imm(0), size, guards,
+             fmt::format("buffer '{}': the last lane, element {{}} of the buffer, is out of range [{{}}, {{}})",
+                         buffer->name));
   }
 
   // Adds a check that begin <= value < end where the guards hold, unless that is proven.
