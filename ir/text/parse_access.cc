@@ -154,9 +154,12 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
       }
       auto count = as_int(range.extent);
       int64_t stride = item.children[2] ? constant_int(*item.children[2]) : 1;
-      if (!count || stride == 0 || *count % stride != 0 || *count / stride < 1 || *count / stride > 4096)
-        fail(item, "expected a slice of a constant number of elements");
-      int64_t lanes = *count / stride;
+      if (!count || stride == 0 || *count == 0 || (*count > 0) != (stride > 0))
+        fail(item, "expected a slice of a constant number of elements, from 1");
+      constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
+      int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
+      int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // what begins before the end counts
+      if (lanes > 4096) fail(item, "a slice of {} elements, the limit is 4096", lanes);
       index = lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(item));
     } else {
       index = scalar(item);
