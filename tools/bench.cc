@@ -24,6 +24,7 @@ double now_ms() {
 }
 
 int run(const BenchOptions& options) {
+  check_output(options.json, options.model);
   double start = now_ms();
   Program program = load_program(options.model, options.compiler.get(options.model));
   double compile_s = (now_ms() - start) / 1000;

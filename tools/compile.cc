@@ -92,6 +92,7 @@ std::string emit(const CompileOptions& options, const CompileSettings& settings)
 }
 
 int run(const CompileOptions& options) {
+  check_output(options.output, options.model);
   CompileSettings settings = options.compiler.get(options.model);
   if (!options.emit.empty()) {
     std::string text = emit(options, settings);

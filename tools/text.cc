@@ -19,6 +19,7 @@ struct TextOptions {
 };
 
 std::string canonical(const TextOptions& options) {
+  check_output(options.constants, options.file);
   PrintOptions print;
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   print.constants_file = options.constants;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -33,6 +34,12 @@ std::vector<std::string> split_commas(const std::string& text) {
 }
 
 }  // namespace
+
+void check_output(const std::string& output, const std::string& input) {
+  std::error_code ignored;  // one of them may not exist
+  if (std::filesystem::is_regular_file(input, ignored) && std::filesystem::equivalent(output, input, ignored))
+    throw CLI::ValidationError(fmt::format("'{}' is the input and would be replaced; name another output", output));
+}
 
 void write_text(const std::string& path, std::string_view text) {
   if (path == "-") return print_text(text);

@@ -26,6 +26,8 @@ void print_message(fmt::format_string<Args...> format, Args&&... args) {
 }
 // A module, code or figures as they are, for programs to read.
 inline void print_text(std::string_view text) { vm::print_to(stdout, text); }
+// A mistake on the command line (ValidationError) where the output would replace the file that is read.
+void check_output(const std::string& output, const std::string& input);
 // To the file; "-" is standard output.
 void write_text(const std::string& path, std::string_view text);
 // Lines for a person, on standard error. When they cannot be written there is nobody to tell.

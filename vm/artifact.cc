@@ -100,6 +100,10 @@ void end_section(HashedFile& file, SectionRow& row, std::vector<SectionRow>& tab
 
 void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable,
                     const MappedFiles& sources) {
+  for (const auto& source : sources) {
+    if (source->is_at(path))
+      throw_runtime_error("'{}' holds weights of the model; give the artifact another name", path);
+  }
   HashedFile file(path);
   file.write(elf.data(), elf.size());
 

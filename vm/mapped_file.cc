@@ -71,6 +71,11 @@ MappedFile::~MappedFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
+bool MappedFile::is_at(const std::string& path) const {
+  struct stat status{};
+  return stat(path.c_str(), &status) == 0 && status.st_dev == device_ && status.st_ino == inode_;
+}
+
 void MappedFile::check_unchanged() const {
   struct stat status{};
   int result = descriptor_ >= 0 ? fstat(descriptor_, &status) : stat(path_.c_str(), &status);

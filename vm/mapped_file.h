@@ -26,6 +26,8 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   // Open as long as the mapping lives; -1 after map().
   int descriptor() const { return descriptor_; }
+  // Whether the path names it now.
+  bool is_at(const std::string& path) const;
   // Throws RuntimeError when the file has another size or time of modification than when it was mapped. A file that
   // was replaced or deleted is unchanged: the mapping still has the old content. One system call.
   void check_unchanged() const;

@@ -121,6 +121,33 @@ TEST_CASE("pipes, devices and links stay what they are", "[tools]") {
   }
 }
 
+TEST_CASE("no output replaces what it is made from", "[tools]") {
+  Folder folder;
+  for (std::vector<std::string> writer : kWriters) {
+    INFO(writer[0] << " " << writer[2]);
+    std::string model = folder.file("model.onnx"), link = folder.file("link");
+    fs::copy_file(kModel, model, fs::copy_options::overwrite_existing);
+    fs::remove(link);
+    fs::create_symlink("model.onnx", link);
+    writer[1] = model;
+    for (const std::string& output : {model, link}) {
+      Outcome outcome = run_with(writer, output);
+      CHECK(outcome.exit_code == 2);
+      CHECK(has(outcome.err, "is the input"));
+      CHECK((read_file(model) == read_file(kModel)));  // not printed
+    }
+  }
+  // Nor a file beside it.
+  fs::path models = RELAXC_SOURCE_DIR "/tests/hostile/models";
+  std::string weights = folder.file("weights.bin");
+  fs::copy(models / "external_ok.onnx", folder.path);
+  fs::copy(models / "weights.bin", folder.path);
+  Outcome outcome = run_with({"compile", folder.file("external_ok.onnx"), "-o", "{}"}, weights);
+  CHECK(outcome.exit_code == 1);
+  CHECK(has(outcome.err, "holds weights of the model"));
+  CHECK((read_file(weights) == read_file((models / "weights.bin").string())));
+}
+
 TEST_CASE("a write that fails is an error, and the old file stays", "[tools]") {
   Folder folder;
   for (const auto& writer : kWriters) {
