@@ -50,6 +50,34 @@ std::string cpu_names(const Info& info) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// What compiled code takes for granted, because the calling convention and the C library's functions do.
+struct Baseline {
+  llvm::Triple::ArchType architecture;
+  std::vector<const char*> has, has_not;
+};
+const Baseline kBaselines[] = {
+    {llvm::Triple::x86_64,
+     {"64bit", "x87", "cmov", "cx8", "fxsr", "sse2"},
+     {"soft-float", "16bit-mode", "32bit-mode", "retpoline-external-thunk"}},
+    {llvm::Triple::aarch64, {"fp-armv8", "neon"}, {}},
+};
+
+void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType architecture, std::string_view text) {
+  for (const Baseline& baseline : kBaselines) {
+    if (baseline.architecture != architecture) continue;
+    std::vector<std::string> problems;
+    for (const char* feature : baseline.has) {
+      if (!info.checkFeatures(fmt::format("+{}", feature))) problems.push_back(fmt::format("+{}", feature));
+    }
+    for (const char* feature : baseline.has_not) {
+      if (info.checkFeatures(fmt::format("+{}", feature))) problems.push_back(fmt::format("-{}", feature));
+    }
+    if (!problems.empty())
+      fail_target(text, fmt::format("compiled code needs {}, as every 64-bit program of {} does",
+                                    fmt::join(problems, ", "), llvm::Triple::getArchTypeName(architecture).str()));
+  }
+}
+
 // Checks the names and derives the numbers from LLVM's description of the processor.
 Target complete(Target target, std::string_view text) {
   std::string error;
@@ -75,6 +103,7 @@ Target complete(Target target, std::string_view text) {
   std::unique_ptr<llvm::MCSubtargetInfo> info(
       llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
   llvm::Triple triple(target.triple);
+  check_baseline(*info, triple.getArch(), text);
   target.num_vector_registers = 32;
   target.vector_bits = 128;
   target.has_fma = target.has_float16_conversion = true;
