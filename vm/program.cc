@@ -5,6 +5,7 @@
 
 #include "support/diagnostic.h"
 #include "support/guard.h"
+#include "support/printable.h"
 #include "vm/artifact.h"
 #include "vm/error.h"
 #include "vm/interpreter.h"
@@ -34,7 +35,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
                                      : nullptr;
     if (!function) {
       diagnostics.error(
-          span, "kernel '{}' is missing; {}", kernel.symbol,
+          span, "kernel '{}' is missing; {}", printable(kernel.symbol),
           own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel");
     }
     image->kernels.push_back(std::move(function));
@@ -45,7 +46,8 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     } else if (const vm::BuiltinFunction* function = options.registry.find_function(name)) {
       image->builtins.push_back(*function);
     } else {
-      diagnostics.error(span, "function '{}' is missing; add it to the registry with Registry::add_function", name);
+      diagnostics.error(span, "function '{}' is missing; add it to the registry with Registry::add_function",
+                        printable(name));
     }
   }
   diagnostics.throw_if_errors();
