@@ -321,6 +321,21 @@ def quotients_of_concatenated(x: T.handle, y: T.handle, d: T.handle, z: T.handle
         with T.block("Z"):
             vi = T.axis.spatial(n + m, i)
             Z[vi] = T.if_then_else(vi < n, Q[vi], R[vi - n])
+
+@T.prim_func(private=True)
+def beside_the_axes(x: T.handle, w: T.handle, z: T.handle):
+    m = T.int64()
+    n = T.int64()
+    k = T.int64()
+    X = T.match_buffer(x, (m, n))
+    W = T.match_buffer(w, (n, k))
+    Z = T.match_buffer(z, (m, k))
+    for i, j, l in T.grid(m, k, n):
+        with T.block("Z"):
+            vi, vj, vl = T.axis.remap("SSR", [i, j, l])
+            with T.init():
+                Z[vi, vj] = T.float32(0)
+            Z[vi, vj] = Z[vi, vj] + X[vi, vl] * W[vl, j]
 )";
 
 }  // namespace

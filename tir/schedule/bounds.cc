@@ -216,7 +216,7 @@ std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, 
     // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
     if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
     result.back() = below_conditions(result.back(), range, conjuncts(block->block->predicate), vars, facts);
-    RunningVars domains;
+    RunningVars domains = vars;  // which a block may name beside its axes
     for (const IterVar& axis : block->block->iter_vars) domains.emplace(axis.var.get(), axis.domain);
     Range most = range_over(region.ranges[d], dim, domains, facts);
     if (!covers(most, result.back(), facts)) result.back() = intersection(most, result.back(), facts);

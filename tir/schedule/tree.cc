@@ -84,6 +84,50 @@ std::vector<TreeNode*> Tree::import(const Stmt& stmt) {
   return {node};
 }
 
+namespace {
+
+// Notes which blocks use variables of loops around them in their bodies; whether there are any.
+bool find_outer_vars(TreeNode* root) {
+  std::unordered_set<const NodeHeader*> loop_vars;
+  bool found = false;
+  auto visit = [&](auto& self, TreeNode* node) -> void {
+    if (node->is_loop()) loop_vars.insert(node->loop->var.get());
+    if (node->is_block()) {
+      node->uses_outer_vars = false;
+      auto look = [&](const NodeRef& inside) {
+        walk(inside, [&](const Ref<Var>& var) {
+          node->uses_outer_vars = node->uses_outer_vars || loop_vars.contains(var.get());
+        });
+      };
+      look(node->block->body);
+      if (node->block->init) look(*node->block->init);
+      found = found || node->uses_outer_vars;
+    }
+    for (TreeNode* child : node->children) self(self, child);
+  };
+  visit(visit, root);
+  return found;
+}
+
+// A block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, names the axis instead:
+// primitives change the values of axes only.
+void name_axes(TreeNode* node) {
+  if (node->is_block()) {
+    VarMap axes;
+    for (const IterVar& axis : node->block->iter_vars) {
+      for (const TreeNode* loop : loops_above(node)) {
+        if (same_node(axis.value, loop->loop->var) && dtype_of(axis.value) == dtype_of(axis.var))
+          axes.emplace(axis.value.get(), axis.var);
+      }
+    }
+    substitute_content(*node->block, axes);
+    for (TreeNode* child : node->children) substitute_below(child, axes);
+  }
+  for (TreeNode* child : node->children) name_axes(child);
+}
+
+}  // namespace
+
 Tree::Tree(const PrimFuncRef& function)
     : attrs(function->attrs), params_(function->params), result_(function->result), span_(function.span()) {
   for (const VarRef& param : params_) facts.assume_dims(param.type());
@@ -97,21 +141,10 @@ Tree::Tree(const PrimFuncRef& function)
     root_ = new_block(*root_block({}, no_op()).as<Block>());
     import_body(root_, function->body);
   }
-  std::unordered_set<const NodeHeader*> loop_vars;
-  auto visit = [&](auto& self, TreeNode* node) -> void {
-    if (node->is_loop()) loop_vars.insert(node->loop->var.get());
-    if (node->is_block()) {
-      auto look = [&](const NodeRef& inside) {
-        walk(inside, [&](const Ref<Var>& var) {
-          node->uses_outer_vars = node->uses_outer_vars || loop_vars.contains(var.get());
-        });
-      };
-      look(node->block->body);
-      if (node->block->init) look(*node->block->init);
-    }
-    for (TreeNode* child : node->children) self(self, child);
-  };
-  visit(visit, root_);
+  if (find_outer_vars(root_)) {
+    name_axes(root_);
+    find_outer_vars(root_);
+  }
 }
 
 Stmt Tree::stmt(const std::vector<TreeNode*>& nodes) const {
