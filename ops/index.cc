@@ -178,11 +178,11 @@ PrimFuncRef lower_gather_nd(const OpCall& op) {
   return b.finish({b.compute("T_gather_nd", op.dtype(0), *known_shape(type), [&](Axes i) {
     std::vector<Expr> source(i.begin(), i.begin() + batch);
     for (int64_t k = 0; k < length; ++k) {
-      std::vector<Expr> at_index(i.begin(), i.begin() + index_rank - 1);
+      std::vector<Expr> at_index(i.begin(), i.begin() + (index_rank - 1));
       at_index.push_back(int_imm(k));
       source.push_back(clamped(load(inputs[1], at_index), op.shape(0)[batch + k]));
     }
-    source.insert(source.end(), i.begin() + index_rank - 1, i.end());
+    source.insert(source.end(), i.begin() + (index_rank - 1), i.end());
     std::vector<Expr> indexed(op.shape(0).begin() + batch, op.shape(0).begin() + batch + length);
     return load_clamped(inputs[0], source, indexed);
   })});
@@ -272,11 +272,11 @@ PrimFuncRef lower_scatter_nd(const OpCall& op) {
   return scatter(op, op.attrs<ScatterNdAttrs>().reduction, indexed, [&](Axes i, const Buffer& indices) {
     std::vector<Expr> target;
     for (int64_t k = 0; k < length; ++k) {
-      std::vector<Expr> at_index(i.begin(), i.begin() + index_rank - 1);
+      std::vector<Expr> at_index(i.begin(), i.begin() + (index_rank - 1));
       at_index.push_back(int_imm(k));
       target.push_back(from_end(load(indices, at_index), op.shape(0)[k]));
     }
-    target.insert(target.end(), i.begin() + index_rank - 1, i.end());
+    target.insert(target.end(), i.begin() + (index_rank - 1), i.end());
     return target;
   });
 }
