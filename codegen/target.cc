@@ -57,7 +57,7 @@ struct Baseline {
 };
 const Baseline kBaselines[] = {
     {llvm::Triple::x86_64,
-     {"64bit", "x87", "cmov", "cx8", "fxsr", "sse2"},
+     {"64bit", "64bit-mode", "x87", "cmov", "cx8", "fxsr", "sse2"},
      {"soft-float", "16bit-mode", "32bit-mode", "retpoline-external-thunk"}},
     {llvm::Triple::aarch64, {"fp-armv8", "neon"}, {}},
 };

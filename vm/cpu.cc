@@ -22,7 +22,7 @@ namespace {
 // Where x86's CPUID tells of a feature, and which registers' state the system must save for it (Intel's Software
 // Developer's Manual, volume 2, CPUID, and volume 1, chapter 13; AMD's manual, volume 3, appendix D).
 enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
-enum State : uint8_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6 };  // bits of XCR0
+enum State : uint32_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kApx = 1 << 19 };  // bits of XCR0
 struct X86Feature {
   std::string_view name;
   uint32_t leaf, subleaf;
@@ -73,6 +73,15 @@ constexpr X86Feature kX86[] = {
     {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
     {"avx512fp16", 7, 0, kEdx, 23, kZmm},
     {"avx512bf16", 7, 1, kEax, 5, kZmm},
+    // One bit for all of APX.
+    {"egpr", 7, 1, kEdx, 21, kApx},
+    {"push2pop2", 7, 1, kEdx, 21, kApx},
+    {"ppx", 7, 1, kEdx, 21, kApx},
+    {"ndd", 7, 1, kEdx, 21, kApx},
+    {"ccmp", 7, 1, kEdx, 21, kApx},
+    {"nf", 7, 1, kEdx, 21, kApx},
+    {"cf", 7, 1, kEdx, 21, kApx},
+    {"zu", 7, 1, kEdx, 21, kApx},
 };
 
 // Bits of AT_HWCAP and AT_HWCAP2 (Linux, Documentation/arch/arm64/elf_hwcaps.rst).

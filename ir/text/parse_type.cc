@@ -107,7 +107,6 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   }
   const Syntax* offset = arg(call, first + 4, "elem_offset");
   if (offset && offset->text != "None") type.elem_offset = dim(*offset, kInt32);
-  if (type.elem_offset && is_int(*type.elem_offset, 0)) type.elem_offset.reset();  // as TVM takes it when none is given
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);

@@ -328,6 +328,15 @@ class Module:
   }
 }
 
+TEST_CASE("an offset of 0 says nothing about a tensor", "[bounds]") {
+  std::string text = module_of(replaced(kCopy, {{"loop", "T.serial"}, {"write", "vi"}, {"read", "vi"}}), "int32", true);
+  text =
+      std::regex_replace(text, std::regex("\"int32\"\\)\n"), "\"int32\", elem_offset=0, align=128, offset_factor=1)\n");
+  REQUIRE(text.find("elem_offset=0") != std::string::npos);
+  Tensor x = counting(12, kInt32);
+  for (Alarm alarm : kAlarms) CHECK(same_contents(run(text, alarm, {x})[0], x));
+}
+
 TEST_CASE("an interpreted module has no artifact", "[bounds]") {
   Diagnostics diagnostics;
   IRModule module =

@@ -72,6 +72,16 @@ TEST_CASE("unknown targets are named, with what is accepted", "[codegen]") {
   CHECK(message_of("").find("accepted") != std::string::npos);
 }
 
+TEST_CASE("targets below the baseline of their architecture are refused", "[codegen]") {
+  for (const char* name :
+       {"cpu=x86-64,-sse", "cpu=x86-64,-sse2", "cpu=x86-64,+soft-float", "cpu=x86-64-v4,-x87", "cpu=x86-64,-cx8",
+        "cpu=x86-64,-64bit", "cpu=x86-64-v3,-64bit-mode", "cpu=x86-64,+32bit-mode", "cpu=i386", "cpu=pentium",
+        "triple=aarch64-linux-gnu,-neon", "triple=aarch64-linux-gnu,-fp-armv8"}) {
+    INFO(name);
+    CHECK(message_of(name).find("compiled code needs") != std::string::npos);
+  }
+}
+
 TEST_CASE("each target compiles", "[codegen]") {
   for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "cpu=znver4", "triple=aarch64-linux-gnu"}) {
     Target target = parse_target(name);

@@ -30,7 +30,8 @@ Analyzer facts_of_params(const PrimFuncRef& function) {
 
 PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
   for (const Buffer& buffer : buffer_params(function)) {
-    if (!buffer_type(buffer).strides.empty() || buffer_type(buffer).elem_offset)
+    const BufferType& type = buffer_type(buffer);
+    if (!type.strides.empty() || (type.elem_offset && !is_int(*type.elem_offset, 0)))
       fail_unsupported(buffer.span(), "param '{}' has strides or an offset; tensors that kernels get are dense",
                        buffer->name);
   }
