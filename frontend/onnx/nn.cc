@@ -1,326 +1,11 @@
-// Convolutions, pools, normalizations and products.
-#include <algorithm>
-#include <cmath>
-
-#include "frontend/onnx/node.h"
+// Normalizations and products.
+#include "frontend/onnx/convolution.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-std::string per_rank(const char* prefix, size_t spatial, const char* suffix = "") {
-  return fmt::format("{}{}d{}", prefix, spatial, suffix);
-}
-
-// What convolutions and pools share. `kernel` is the window, dims of the weight or kernel_shape.
-struct Window {
-  size_t spatial = 0;
-  std::vector<Expr> kernel;
-  Ints strides, dilations;
-  std::vector<Expr> pads;  // all begins, then all ends
-  std::string auto_pad;
-  bool is_same() const { return auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER"; }
-  Expr reach(size_t d) const { return simplify((kernel[d] - 1) * dilations[d] + 1); }
-};
-Ints spatial_ints(Node& n, const char* name, size_t count, int64_t otherwise) {
-  Ints values = n.attr_ints(name).value_or(Ints(count, otherwise));
-  if (values.size() != count) n.fail("{} has {} numbers, expected {}", name, values.size(), count);
-  return values;
-}
-std::vector<Expr> as_exprs(const Ints& values) {
-  std::vector<Expr> result;
-  for (int64_t value : values) result.push_back(int_imm(value));
-  return result;
-}
-// All of them, where all are constants from `least` on.
-std::optional<Ints> as_ints(const std::vector<Expr>& values, int64_t least) {
-  Ints result;
-  for (const Expr& value : values) {
-    auto known = as_int(value);
-    if (!known || *known < least) return std::nullopt;
-    result.push_back(*known);
-  }
-  return result;
-}
-Window read_window(Node& n, std::vector<Expr> kernel) {
-  Window w;
-  int64_t rank = n.rank(0);
-  if (rank < 3) n.fail("input has rank {}, expected at least 3", rank);
-  w.spatial = static_cast<size_t>(rank - 2);
-  w.kernel = std::move(kernel);
-  if (w.kernel.size() != w.spatial) n.fail("kernel_shape has {} numbers, expected {}", w.kernel.size(), w.spatial);
-  w.strides = spatial_ints(n, "strides", w.spatial, 1);
-  w.dilations = spatial_ints(n, "dilations", w.spatial, 1);
-  Ints pads = spatial_ints(n, "pads", 2 * w.spatial, 0);
-  w.auto_pad = n.attr_string("auto_pad", "NOTSET");
-  auto positive = [&](const char* name, const char* verb, const Ints& values) {
-    if (std::any_of(values.begin(), values.end(), [](int64_t v) { return v < 1 || v > (int64_t{1} << 31); }))
-      n.fail("{} {} [{}], expected numbers from 1 on", name, verb, fmt::join(values, ", "));
-  };
-  positive("strides", "are", w.strides);
-  positive("dilations", "are", w.dilations);
-  for (const Expr& extent : w.kernel) {
-    if (auto known = as_int(extent)) positive("kernel_shape", "has", {*known});
-  }
-  for (int64_t pad : pads) {
-    if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}]", fmt::join(pads, ", "));
-  }
-  if (w.auto_pad == "VALID") pads.assign(2 * w.spatial, 0);
-  w.pads = as_exprs(pads);
-  return w;
-}
-Window read_pool_window(Node& n) {
-  auto kernel = n.attr_ints("kernel_shape");
-  if (!kernel) n.fail("attribute 'kernel_shape' is missing");
-  return read_window(n, as_exprs(*kernel));
-}
-// The outputs of a window with SAME_* pads along spatial dim d.
-Expr same_count(Node& n, const Window& w, size_t d) { return n.simplify(ceil_div(n.shape(0)[d + 2], w.strides[d])); }
-// SAME_*: as many outputs as ceil(size / stride); the odd element goes to the named side.
-void resolve_same_pads(Node& n, Window& w) {
-  if (w.auto_pad == "NOTSET" || w.auto_pad == "VALID" || w.auto_pad.empty()) return;
-  if (!w.is_same()) n.fail("auto_pad is '{}'", w.auto_pad);
-  for (size_t d = 0; d < w.spatial; ++d) {
-    Expr reach = w.reach(d), size = n.shape(0)[d + 2];
-    Expr total = reach - 1;  // with a stride of 1, and where there is nothing to add
-    if (w.strides[d] > 1 && !is_int(reach, 1)) {
-      total = (same_count(n, w, d) - 1) * w.strides[d] + reach - size;
-      // The last window begins less than a stride before the end.
-      auto known = as_int(reach);
-      if (as_int(size) || !known || *known < w.strides[d]) total = max(total, int_imm(0));
-    }
-    total = n.simplify(total);
-    Expr small = floor_div(total, 2);
-    w.pads[d] = n.simplify(w.auto_pad == "SAME_UPPER" ? small : total - small);
-    w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
-  }
-}
-// The tensor with `before` and `after` elements around its spatial dims; negative counts crop.
-Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Expr& fill) {
-  std::vector<Expr> width(4, int_imm(0));
-  size_t spatial = pads.size() / 2;
-  for (size_t d = 0; d < spatial; ++d) {
-    width.push_back(pads[d]);
-    width.push_back(pads[spatial + d]);
-  }
-  return n.op("dyn.pad", {x, shape_expr(width), fill});
-}
-// Pads that crop, or that only the run knows, are a step before the operator, which then has none.
-Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
-  if (as_ints(w.pads, 0)) return x;
-  Expr result = pad_spatial(n, x, w.pads, fill);
-  w.pads.assign(2 * w.spatial, int_imm(0));
-  return result;
-}
-// The result with SAME_* dims as they are known, whatever the pads' formulas became.
-Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
-  std::vector<Expr> dims = n.shape_of(result);
-  bool differs = false;
-  for (size_t d = 0; w.is_same() && d < w.spatial; ++d) {
-    Expr count = same_count(n, w, d);
-    differs = differs || !n.provably_equal(dims[d + 2], count);
-    dims[d + 2] = count;
-  }
-  return differs ? n.builder().match_cast(result, tensor_type(dims, n.dtype_of_tensor(result)), "same") : result;
-}
-
-Expr with_bias(Node& n, const Expr& x, const Expr& bias) {
-  if (n.shape_of(bias).size() != 1) n.fail("bias has rank {}, expected 1", n.shape_of(bias).size());
-  std::vector<Expr> shape = {n.shape_of(bias)[0]};
-  n.require_equal(shape[0], n.shape_of(x)[1], "length of the bias and output channels");
-  for (size_t d = 2; d < n.shape_of(x).size(); ++d) shape.push_back(int_imm(1));
-  return n.add(x, n.reshape(bias, shape));
-}
-
-// The weight, with kernel_shape in place of dims that it leaves open.
-Expr weight_tensor(Node& n, const Expr& weight) {
-  std::vector<Expr> dims = n.shape_of(weight);
-  if (static_cast<int64_t>(dims.size()) != n.rank(0)) n.fail("weight has rank {}, expected {}", dims.size(), n.rank(0));
-  auto kernel = n.attr_ints("kernel_shape");
-  if (!kernel) return weight;
-  bool learns = false;
-  std::vector<Expr> given(dims.begin() + std::min<int64_t>(2, n.rank(0)), dims.end());
-  auto known = as_ints(given, INT64_MIN);
-  if (kernel->size() != given.size() || (known && *known != *kernel))
-    n.fail("kernel_shape is [{}], but the weight has [{}]", fmt::join(*kernel, ", "),
-           known ? fmt::format("{}", fmt::join(*known, ", ")) : fmt::format("{} spatial dims", given.size()));
-  for (size_t d = 2; d < dims.size(); ++d) {
-    learns = learns || !as_int(dims[d]);
-    n.require_equal(dims[d], int_imm((*kernel)[d - 2]), "kernel_shape and the weight");
-    dims[d] = int_imm((*kernel)[d - 2]);
-  }
-  return learns ? n.builder().match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
-}
-std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
-  const std::vector<Expr>& dims = n.shape_of(weight);
-  return {dims.begin() + std::min<int64_t>(2, static_cast<int64_t>(dims.size())), dims.end()};
-}
-
-Attrs conv_attrs(const Window& w, int64_t groups) {
-  Attrs attrs;
-  attrs.set("strides", w.strides);
-  attrs.set("padding", as_ints(w.pads, 0).value());
-  attrs.set("dilation", w.dilations);
-  attrs.set("groups", groups);
-  return attrs;
-}
-int64_t read_groups(Node& n, const Window& w) {
-  int64_t groups = n.attr_int("group", 1);
-  if (groups < 1) n.fail("group is {}, expected at least 1", groups);
-  if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-  return groups;
-}
-
-Expr convolve(Node& n, const Expr& x, const Expr& given_weight, std::optional<DType> out_dtype) {
-  Expr weight = weight_tensor(n, given_weight);
-  Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n, w);
-  resolve_same_pads(n, w);
-  Expr source = padded(n, x, w, n.like(0, x));
-  Attrs attrs = conv_attrs(w, groups);
-  if (out_dtype) attrs.set("out_dtype", *out_dtype);
-  return with_same_dims(n, n.op(per_rank("nn.conv", w.spatial).c_str(), {source, weight}, attrs), w);
-}
-Outputs conv(Node& n) {
-  Expr result = convolve(n, n.tensor(0), n.tensor(1), std::nullopt);
-  if (n.has(2)) result = with_bias(n, result, n.tensor(2));
-  return {n.of(result)};
-}
-
-// The pads that give a transposed convolution the size asked for; negative ones are more than the windows cover.
-void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<Ints> output_shape) {
-  if (output_shape && output_shape->size() == w.spatial + 2)
-    output_shape->erase(output_shape->begin(), output_shape->begin() + 2);
-  if (output_shape && output_shape->size() != w.spatial) n.fail("output_shape has {} numbers", output_shape->size());
-  for (size_t d = 0; d < w.spatial; ++d) {
-    Expr total = output_shape ? (n.shape(0)[d + 2] - 1) * w.strides[d] + w.reach(d) + (extra[d] - (*output_shape)[d])
-                              : w.reach(d) + (extra[d] - w.strides[d]);
-    // ConvTranspose gives SAME_UPPER the larger half at the end.
-    Expr cut = n.simplify(max(total, int_imm(0))), small = floor_div(cut, 2);
-    w.pads[d] = n.simplify(w.auto_pad == "SAME_UPPER" ? small : cut - small);
-    w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
-  }
-}
-Outputs conv_transpose(Node& n) {
-  Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
-  Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n, w);
-  Ints extra = spatial_ints(n, "output_padding", w.spatial, 0);
-  auto output_shape = n.attr_ints("output_shape");
-  if (output_shape || w.is_same()) resolve_output_pads(n, w, extra, output_shape);
-  // The pads cut the result: negative ones add to it, which output_padding does at the end.
-  std::vector<Expr> cuts(2 * w.spatial, int_imm(0));
-  for (size_t d = 0; d < w.spatial; ++d) {
-    Expr &begin = w.pads[d], &end = w.pads[w.spatial + d];
-    if (auto known = as_int(end); known && *known < 0 && as_ints({begin}, 0)) {
-      extra[d] -= *known;
-      end = int_imm(0);
-    }
-    if (as_ints({begin, end}, 0)) continue;
-    cuts[d] = n.simplify(int_imm(0) - begin);
-    cuts[w.spatial + d] = n.simplify(int_imm(0) - end);
-    begin = end = int_imm(0);
-  }
-  Attrs attrs = conv_attrs(w, groups);
-  attrs.set("output_padding", extra);
-  Expr result = n.op(per_rank("nn.conv", w.spatial, "_transpose").c_str(), {x, weight}, attrs);
-  bool is_cut = std::any_of(cuts.begin(), cuts.end(), [](const Expr& cut) { return !is_int(cut, 0); });
-  if (is_cut) result = pad_spatial(n, result, cuts, n.like(0, result));
-  if (n.has(2)) result = with_bias(n, result, n.tensor(2));
-  return {n.of(result)};
-}
-
-// ---- Pools ----------------------------------------------------------------------------------------------------------
-
-Attrs pool_attrs(Node& n, const Window& w) {
-  Attrs attrs;
-  attrs.set("pool_size", as_ints(w.kernel, 1).value());
-  attrs.set("strides", w.strides);
-  attrs.set("padding", as_ints(w.pads, 0).value());
-  attrs.set("dilation", w.dilations);
-  attrs.set("ceil_mode", n.attr_int("ceil_mode", 0) != 0);
-  return attrs;
-}
-Expr least_of(DType dtype) {
-  Tensor tensor = Tensor::empty({}, dtype);
-  if (dtype.is_float()) tensor.set_double(0, -INFINITY);
-  if (dtype.is_int()) tensor.set_int(0, INT64_MIN >> (64 - dtype.bits));
-  if (dtype.is_uint()) tensor.set_int(0, 0);
-  return constant(tensor);
-}
-// Positions in a tensor that pad_spatial made as positions in the one of `dims` that it was made from. One in the
-// padding is the first of a window without a larger element, so the nearest element of the tensor is the first of that
-// window.
-Expr without_pads(Node& n, const Expr& positions, const std::vector<Expr>& dims, const std::vector<Expr>& padded_dims,
-                  const std::vector<Expr>& pads, bool column_major) {
-  auto scalar = [&](const Expr& value) { return n.op("scalar_to_tensor", {n.simplify(value)}); };
-  size_t spatial = dims.size() - 2;
-  Expr rest = positions, result = n.scalar(0, kInt64), stride = int_imm(1);
-  for (size_t k = 0; k < spatial; ++k) {
-    size_t d = column_major ? k : spatial - 1 - k;
-    Expr extent = scalar(padded_dims[d + 2]);
-    Expr at = n.op("maximum", {n.sub(n.op("floor_mod", {rest, extent}), scalar(pads[d])), n.scalar(0, kInt64)});
-    result = n.add(n.mul(at, scalar(stride)), result);
-    rest = n.op("floor_divide", {rest, extent});
-    stride = stride * dims[d + 2];
-  }
-  return n.add(n.mul(rest, scalar(stride)), result);
-}
-Outputs max_pool(Node& n) {
-  Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
-  int64_t order = n.attr_int("storage_order", 0);
-  std::vector<Expr> pads = w.pads;
-  bool known_pads = as_ints(pads, 0).has_value();
-  Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
-  Attrs attrs = pool_attrs(n, w);
-  if (!n.wants(1)) {
-    if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-    return {n.of(with_same_dims(n, n.op(per_rank("nn.max_pool", w.spatial).c_str(), {x}, attrs), w))};
-  }
-  attrs.set("storage_order", order);
-  Expr both = n.op("nn.max_pool_with_indices", {x}, attrs);
-  Expr values = n.builder().emit(tuple_get(both, 0)), positions = n.builder().emit(tuple_get(both, 1));
-  if (!known_pads) positions = without_pads(n, positions, n.shape(0), n.shape_of(x), pads, order == 1);
-  return {n.of(with_same_dims(n, values, w)), n.of(with_same_dims(n, positions, w))};
-}
-Outputs average_pool(Node& n) {
-  Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
-  if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-  bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_ints(w.pads, 0).has_value();
-  Expr x = n.tensor(0);
-  DType dtype = n.dtype(0);
-  std::vector<Expr> image = {int_imm(1), int_imm(1)};
-  for (size_t d = 0; d < w.spatial; ++d) image.push_back(n.shape(0)[d + 2]);
-  Window unpadded = w;
-  Expr source = padded(n, x, w, n.like(0, x));
-  Attrs attrs = pool_attrs(n, w);
-  attrs.set("count_include_pad", counts_pads || !known_pads);
-  auto average = [&](const Expr& data) {
-    return with_same_dims(n, n.op(per_rank("nn.avg_pool", w.spatial).c_str(), {data}, attrs), w);
-  };
-  if (known_pads || counts_pads) return {n.of(average(source))};
-  // What part of each window lies inside of the image.
-  Expr ones = n.op("full", {shape_expr(image), n.scalar(1, dtype)});
-  return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.scalar(0, dtype)))))};
-}
-Outputs lp_pool(Node& n) {
-  Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
-  Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
-  Attrs attrs = pool_attrs(n, w);
-  attrs.set("p", n.attr_int("p", 2));
-  return {n.of(with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w))};
-}
-Outputs global_pool(Node& n) {
-  Expr x = n.tensor(0);
-  Ints axes;
-  for (int64_t d = 2; d < n.rank(0); ++d) axes.push_back(d);
-  return {n.of(n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", x, axes, true))};
-}
 
 // ---- Normalizations -------------------------------------------------------------------------------------------------
 
@@ -368,6 +53,12 @@ std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& over) {
     auto begin = dims.end() - static_cast<int64_t>(over.dims.size());
     if (!std::all_of(dims.begin(), begin, [](const Expr& dim) { return is_int(dim, 1); })) return std::nullopt;
     value = n.reshape(value, {begin, dims.end()});
+  }
+  const std::vector<Expr> given = n.shape_of(value);
+  for (size_t d = 0; d < given.size(); ++d) {
+    const Expr& dim = over.dims[over.dims.size() - given.size() + d];
+    if (!is_int(given[d], 1))
+      n.require_equal(given[d], dim, i == 1 ? "dims of the scale and the data" : "dims of the bias and the data");
   }
   return n.broadcast_to(value, over.dims);
 }
@@ -545,7 +236,7 @@ Outputs conv_integer(Node& n) {
     }
     weight = n.sub(weight, zero);
   }
-  return {n.of(convolve(n, centered(n, 0, 2), weight, std::nullopt))};
+  return {n.of(convolve(n, centered(n, 0, 2), weight))};
 }
 
 Outputs dropout(Node& n) {
@@ -572,13 +263,6 @@ Outputs dropout(Node& n) {
 
 std::vector<ConverterRow> nn_converters() {
   return {
-      {"Conv", 1, 2, 3, conv},
-      {"ConvTranspose", 1, 2, 3, conv_transpose},
-      {"MaxPool", 1, 1, 1, max_pool},
-      {"AveragePool", 1, 1, 1, average_pool},
-      {"LpPool", 2, 1, 1, lp_pool},
-      {"GlobalAveragePool", 1, 1, 1, global_pool},
-      {"GlobalMaxPool", 1, 1, 1, global_pool},
       {"BatchNormalization", 1, 5, 5, batch_norm},
       {"LayerNormalization", 1, 2, 3, layer_norm},  // also written below opset 17 by exporters
       {"RMSNormalization", 23, 2, 2, rms_norm},

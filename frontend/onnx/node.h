@@ -47,6 +47,7 @@ class Node {
   DType dtype(size_t i) const;
   // Elements known without running: symbolic or constant integers.
   const Contents* contents(size_t i) const;
+  // Those that are constants; a list of length 0 is known whatever gives it.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // The tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);
@@ -90,6 +91,8 @@ class Node {
   int64_t least_value(const Expr& e) const;
   // Requires a == b when the model runs; an error now when they are constants that differ.
   void require_equal(const Expr& a, const Expr& b, const char* what);
+  // The same of a <= b.
+  void require_at_most(const Expr& a, const Expr& b, const char* what);
   // Numpy broadcasting of shapes; symbolic dims that meet are required to be equal.
   std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
@@ -138,12 +141,14 @@ struct ConverterRow {
   int least_inputs, most_inputs;
   Converter convert;
   const char* domain = "";
+  uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
 };
 
 std::vector<ConverterRow> math_converters();
 std::vector<ConverterRow> tensor_converters();
 std::vector<ConverterRow> index_converters();
 std::vector<ConverterRow> shape_converters();
+std::vector<ConverterRow> convolution_converters();
 std::vector<ConverterRow> nn_converters();
 std::vector<ConverterRow> reduction_converters();
 std::vector<ConverterRow> loss_converters();

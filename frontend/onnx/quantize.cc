@@ -1,5 +1,5 @@
 // Quantization: values as scale * (integer - zero point).
-#include "frontend/onnx/node.h"
+#include "frontend/onnx/convolution.h"
 
 namespace relaxc::onnx_import {
 
@@ -76,16 +76,8 @@ Outputs qlinear_matmul(Node& n) {
 Outputs qlinear_conv(Node& n) {
   int64_t rank = n.rank(0);
   Expr x = n.sub(n.cast(n.tensor(0), kInt32), n.cast(aligned(n, n.tensor(2), 1, rank), kInt32));
-  Expr w = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), 0, rank), kInt32));
-  std::vector<int64_t> ones(static_cast<size_t>(rank - 2), 1), none(static_cast<size_t>(2 * (rank - 2)), 0);
-  if (n.attr_string("auto_pad", "NOTSET") != "NOTSET") n.unsupported("attribute 'auto_pad'");
-  n.ignore({"kernel_shape"});
-  Attrs attrs;
-  attrs.set("strides", n.attr_ints("strides").value_or(ones));
-  attrs.set("dilation", n.attr_ints("dilations").value_or(ones));
-  attrs.set("padding", n.attr_ints("pads").value_or(none));
-  attrs.set("groups", n.attr_int("group", 1));
-  Expr sum = n.op(fmt::format("nn.conv{}d", rank - 2).c_str(), {x, w}, attrs);
+  Expr w = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), 0, n.rank(3)), kInt32));
+  Expr sum = convolve(n, x, w);
   auto per_channel = [&](const Expr& v) { return aligned(n, v, 1, rank); };
   if (n.has(8)) sum = n.add(sum, per_channel(n.tensor(8)));
   Expr scale = n.mul(per_channel(n.tensor(1)), per_channel(n.tensor(4)));

@@ -12,9 +12,9 @@ namespace {
 
 std::vector<ConverterRow> all_rows() {
   std::vector<ConverterRow> rows;
-  for (auto* group :
-       {math_converters, tensor_converters, index_converters, shape_converters, nn_converters, reduction_converters,
-        loss_converters, quantize_converters, sequence_converters, control_converters, recurrent_converters}) {
+  for (auto* group : {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters,
+                      nn_converters, reduction_converters, loss_converters, quantize_converters, sequence_converters,
+                      control_converters, recurrent_converters}) {
     for (const ConverterRow& row : group()) rows.push_back(row);
   }
   return rows;
