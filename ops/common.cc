@@ -1,4 +1,5 @@
 #include "ops/common.h"
+#include "support/checked_math.h"
 
 namespace relaxc {
 
@@ -104,6 +105,16 @@ std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, 
   return attrs;
 }
 
+Expr size_product(const OpCall& op, const Expr& a, const Expr& b) {
+  auto x = as_int(a), y = as_int(b);
+  if (x && y && !checked_mul(*x, *y)) op.fail("a size of {} * {} overflows", *x, *y);
+  return simplify(a * b);
+}
+Expr size_sum(const OpCall& op, const Expr& a, const Expr& b) {
+  auto x = as_int(a), y = as_int(b);
+  if (x && y && !checked_add(*x, *y)) op.fail("a size of {} + {} overflows", *x, *y);
+  return simplify(a + b);
+}
 Expr product(const std::vector<Expr>& dims) {
   Expr result = int_imm(1);
   for (const Expr& dim : dims) result = result * dim;

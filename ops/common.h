@@ -57,6 +57,9 @@ std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view nam
 std::vector<OpAttr> with_own(std::vector<OpAttr> attrs, std::string_view name);  // not an attribute of Relax's
 std::vector<OpAttr> with_like(std::vector<OpAttr> attrs, std::string_view name, const char* other);
 
+// a * b and a + b of sizes, simplified; an error where numbers overflow. What only the run knows fails there.
+Expr size_product(const OpCall& op, const Expr& a, const Expr& b);
+Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
 // The product of the dims.
 Expr product(const std::vector<Expr>& dims);
 // The row-major position of `indices` in `shape`, and back.

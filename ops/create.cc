@@ -4,6 +4,7 @@
 
 #include "ops/common.h"
 #include "ops/ops.h"
+#include "support/checked_math.h"
 
 namespace relaxc {
 
@@ -130,6 +131,9 @@ Expr arange_count(const OpCall& op) {
   }
   if (is_int(step_value, 0)) op.fail("step is 0");
   auto wide = [&](size_t i) { return cast_to(bounds[i], kInt64); };
+  auto first = as_int(start_value), last = as_int(end_value);
+  if (first && last && !checked_sub(*last, *first))
+    op.fail("{} to {} are more elements than can be counted", *first, *last);
   auto step = as_int(step_value);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(wide(2) > int_imm(0), int_imm(1), int_imm(-1));
   Expr count = floor_div(wide(1) - wide(0) + wide(2) - sign, wide(2));
@@ -175,6 +179,11 @@ void complete_eye(Call& call) {
   if (call.args.size() == 1) call.args.push_back(call.args[0]);
   if (call.args.size() == 2) call.args.push_back(int_imm(0));
 }
+// A diagonal that far away has left every matrix; sums of its number with positions do not overflow.
+Expr near_diagonal(const Expr& k) {
+  constexpr int64_t kFar = int64_t{1} << 40;
+  return simplify(max(min(cast_to(k, kInt64), int_imm(kFar)), int_imm(-kFar)));
+}
 Type infer_triangle(const OpCall& op) {
   if (op.rank(0) < 2) op.fail("expected at least two axes, got {}", op.rank(0));
   if (op.size() > 1) require_scalar(op, 1);
@@ -191,7 +200,7 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
           [=](const OpCall& op) {
             ComputeBuilder b;
             Buffer x = b.inputs_of(op)[0];
-            Expr k = op.size() > 1 ? cast_to(op.arg(1), kInt64) : int_imm(0);
+            Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
             return b.finish({b.compute("T_trilu", op.dtype(0), op.shape(0), [&](Axes i) {
               Expr row = i[i.size() - 2], column = i[i.size() - 1];
               return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
@@ -213,7 +222,7 @@ Type infer_eye(const OpCall& op) {
 PrimFuncRef lower_eye(const OpCall& op) {
   DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(kFloat32);
   Type type = infer_eye(op);
-  Expr k = op.size() > 2 ? cast_to(op.arg(2), kInt64) : int_imm(0);
+  Expr k = op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0);
   return filled("T_eye", *known_shape(type), dtype,
                 [&](Axes i) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); });
 }

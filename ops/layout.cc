@@ -327,7 +327,7 @@ Type infer_tile(const OpCall& op) {
   size_t added = result.size() - op.shape(0).size();
   for (size_t d = 0; d < result.size(); ++d) {
     op.require_at_most(int_imm(0), result[d], fmt::format("repeats[{}] is negative", d));
-    if (d >= added) result[d] = simplify(op.shape(0)[d - added] * result[d]);
+    if (d >= added) result[d] = size_product(op, op.shape(0)[d - added], result[d]);
   }
   return tensor_type(std::move(result), op.dtype(0));
 }
@@ -345,10 +345,11 @@ PrimFuncRef lower_tile(const OpCall& op) {
 Type infer_repeat(const OpCall& op) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
   if (attrs.repeats < 1) op.fail("repeats is {}, expected at least 1", attrs.repeats);
-  if (!attrs.axis) return tensor_type({simplify(product(op.shape(0)) * attrs.repeats)}, op.dtype(0));
+  if (!attrs.axis)
+    return tensor_type({size_product(op, simplify(product(op.shape(0))), int_imm(attrs.repeats))}, op.dtype(0));
   std::vector<Expr> shape = op.shape(0);
   int64_t axis = normalize_axis(op, *attrs.axis, op.rank(0));
-  shape[axis] = shape[axis] * attrs.repeats;
+  shape[axis] = size_product(op, shape[axis], int_imm(attrs.repeats));
   return tensor_type(std::move(shape), op.dtype(0));
 }
 PrimFuncRef lower_repeat(const OpCall& op) {

@@ -194,6 +194,7 @@ OpRow arg_reduction(std::string name, std::string doc, BinaryOp better, BinaryOp
     if (attrs.axis) axes = {*attrs.axis};
     Reduction result = plan(op, axes, attrs.keepdims);
     if (result.is_empty()) op.fail("the reduced axis is empty");
+    for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
     return result;
   };
   OpRow row;

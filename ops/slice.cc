@@ -205,7 +205,7 @@ Type infer_pad(const OpCall& op) {
   analyzer.assume_dims(op.arg(0).type());
   std::vector<Expr> result;
   for (size_t d = 0; d < shape.size(); ++d) {
-    Expr dim = analyzer.simplify(shape[d] + width[2 * d] + width[2 * d + 1]);
+    Expr dim = analyzer.simplify(size_sum(op, size_sum(op, shape[d], width[2 * d]), width[2 * d + 1]));
     auto before = as_int(width[2 * d]), after = as_int(width[2 * d + 1]);
     op.require_at_most(int_imm(0), dim, fmt::format("pads crop axis {} to less than nothing", d));
     bool grows = before && after && *before >= 0 && *after >= 0;

@@ -133,11 +133,16 @@ Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const E
                   int64_t dilation) {
   auto known_kernel = as_int(kernel), known_extent = as_int(extent);
   // (extent + slack) / stride with the constants gathered, so that "same" convolutions give back the extent itself.
-  if (!known_kernel) return floor_div(extent + (padding + stride - 1) - (kernel - 1) * dilation, stride);
+  std::string_view too_large = "the window is larger than the padded input";
+  if (!known_kernel) {
+    op.require_at_most((kernel - 1) * dilation + 1, extent + padding, too_large);
+    return floor_div(extent + (padding + stride - 1) - (kernel - 1) * dilation, stride);
+  }
   int64_t window = dilation * (*known_kernel - 1) + 1;
   if (*known_kernel < 1) op.fail("the window has extent {}, expected at least 1", *known_kernel);
   if (known_extent && *known_extent + padding < window)
     op.fail("the window of {} is larger than the padded input of {}", window, *known_extent + padding);
+  if (!known_extent && window > padding) op.require_at_most(int_imm(window - padding), extent, too_large);
   return floor_div(extent + (padding - window + stride), stride);
 }
 
