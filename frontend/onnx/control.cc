@@ -1,6 +1,6 @@
 // Control flow: If as a branch of the graph (or one side of it, when the condition is known), Loop and Scan unrolled
 // when their trip count is known.
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/declared.h"
 #include "frontend/onnx/join.h"
 
 namespace relaxc::onnx_import {
@@ -21,6 +21,7 @@ Expr branch(Node& n, const onnx::GraphProto& graph) {
   body.place = outer.place + n.span().origin->node + "/";
   body.add_initializers(graph);
   body.add_nodes(graph.node());
+  check_values(body, graph);
   std::vector<Expr> results;
   for (const Value& value : body.outputs_of(graph)) {
     if (value->poisoned) throw CompileError({});  // reported where it failed
@@ -219,8 +220,9 @@ Outputs scan_node(Node& n) {
 std::vector<ConverterRow> control_converters() {
   return {
       {"If", 1, 1, 1, if_node},
-      {"Loop", 1, 2, kAny, loop_node},
-      {"Scan", 8, 1, kAny, scan_node},
+      {"Loop", 1, 2, kAny, loop_node, "", 0b11},
+      {"Scan", 8, 1, kAny, scan_node, "", 0b1},
+      {"Scan", 9, 1, kAny, scan_node},
   };
 }
 

@@ -1,5 +1,7 @@
 #include "frontend/onnx/graph_importer.h"
 
+#include "frontend/onnx/declared.h"
+
 #include <algorithm>
 #include <cmath>
 #include <queue>
@@ -239,7 +241,14 @@ std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<o
       if (--waiting[static_cast<size_t>(consumer)] == 0) ready.push(consumer);
     }
   }
-  if (result.size() == static_cast<size_t>(nodes.size())) return result;
+  if (result.size() == static_cast<size_t>(nodes.size())) {
+    auto late = std::adjacent_find(result.begin(), result.end(), std::greater<>());
+    if (late != result.end())
+      context_.warn(span_of(nodes[late[1]], late[1]),
+                    fmt::format("reads what the later node '{}' gives", span_of(nodes[late[0]], late[0]).origin->node),
+                    "the nodes are sorted");
+    return result;
+  }
   // What is left waits for a cycle. Walk backwards along unfinished producers until a node repeats.
   int at = 0;
   while (waiting[static_cast<size_t>(at)] == 0) ++at;
@@ -305,6 +314,21 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
   }
 }
 
+// Inputs with empty names are given, too: absent at the end, and a fault where the operator cannot do without.
+static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, const std::vector<Value>& inputs,
+                         const Span& span) {
+  int given = node.input_size(), last = static_cast<int>(inputs.size());
+  if (given < row.least_inputs || last > row.most_inputs)
+    fail(span, "{} inputs, expected {}{}", given, row.least_inputs,
+         row.most_inputs == row.least_inputs ? ""
+         : row.most_inputs == kAny           ? " or more"
+                                             : fmt::format(" to {}", row.most_inputs));
+  for (int i = 0; i < row.least_inputs; ++i) {
+    bool is_absent = i >= last || !inputs[static_cast<size_t>(i)];
+    if (is_absent && !(row.may_be_empty >> i & 1)) fail(span, "input {} is required, but has an empty name", i);
+  }
+}
+
 void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   Span span = span_of(node, index);
   Span outer = builder_.span();
@@ -332,21 +356,16 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
     auto warn_of_attribute = [&](const std::string& name) {
-      context_.warn(ErrorKind::kUnsupported, span,
-                    fmt::format("attribute '{}' is not known for {} at opset {} and is ignored", printable(name),
-                                span.origin->op_type, version));
+      context_.warn(
+          span,
+          fmt::format("attribute '{}' is not known for {} at opset {}", printable(name), span.origin->op_type, version),
+          "it is ignored");
     };
     for (const auto& attribute : node.attribute()) {
       if (poisoned && !is_known_attribute(attribute.name())) warn_of_attribute(attribute.name());
     }
     if (!poisoned) {
-      int count = static_cast<int>(inputs.size());
-      if (count < row->least_inputs || count > row->most_inputs) {
-        fail(span, "{} inputs, expected {}{}", count, row->least_inputs,
-             row->most_inputs == row->least_inputs ? ""
-             : row->most_inputs == kAny            ? " or more"
-                                                   : fmt::format(" to {}", row->most_inputs));
-      }
+      check_inputs(node, *row, inputs, span);
       Node view(*this, node, version, inputs, span);
       Outputs outputs;
       if (auto folded = fold_contents(view)) {
@@ -440,8 +459,8 @@ std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, co
   }
   body.add_initializers(graph);
   body.add_nodes(graph.node());
-  std::vector<Value> outputs = body.outputs_of(graph);
-  return outputs;
+  check_values(body, graph);
+  return body.outputs_of(graph);
 }
 
 }  // namespace relaxc::onnx_import

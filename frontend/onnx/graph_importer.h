@@ -19,10 +19,11 @@ struct ModelContext {
   int64_t depth = 0;
   const Builder* main_builder = nullptr;  // the one with a dataflow block
 
-  // A warning, or an error of that kind when the import is strict.
-  void warn(ErrorKind kind, const Span& span, std::string message) {
+  // A contradiction in the model and what the import makes of it: a warning, or an error when the import is strict.
+  void warn(const Span& span, const std::string& message, std::string_view consequence) {
     Severity severity = options.strict ? Severity::kError : Severity::kWarning;
-    diagnostics.add({severity, kind, span, std::move(message), {}});
+    std::string text = options.strict ? message : fmt::format("{}; {}", message, consequence);
+    diagnostics.add({severity, ErrorKind::kInvalid, span, std::move(text), {}});
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/declared.h"
 #include "support/checked_math.h"
 #include "support/printable.h"
 
@@ -76,40 +76,6 @@ Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const 
   return tensor_type(std::move(dims), dtype, span);
 }
 
-// The declared shape of an output against the inferred one, which holds.
-void check_output_shape(ModelContext& context, const onnx::TensorShapeProto& declared, const std::vector<Expr>& shape,
-                        const Span& span) {
-  auto differs = [&](std::string message) {
-    context.warn(ErrorKind::kInvalid, span, fmt::format("{}; the computed shape holds", message));
-  };
-  if (declared.dim_size() != static_cast<int>(shape.size())) {
-    // Exporters write an empty shape where they do not know it.
-    if (declared.dim_size() == 0) return;
-    return differs(
-        fmt::format("declared with rank {}, but the graph computes rank {}", declared.dim_size(), shape.size()));
-  }
-  for (int d = 0; d < declared.dim_size(); ++d) {
-    const auto& dim = declared.dim(d);
-    auto known = as_int(shape[static_cast<size_t>(d)]);
-    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value() &&
-        context.options.dims.empty())
-      differs(fmt::format("dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known));
-  }
-}
-
-// The declared type of an output against what was inferred.
-void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span) {
-  if (!output.has_type() || !output.type().has_tensor_type()) return;
-  const auto& declared = output.type().tensor_type();
-  auto dtype = tensor_dtype(type);
-  if (declared.elem_type() != 0 && dtype) {
-    DType wanted = dtype_of_element_type(declared.elem_type(), span);
-    if (wanted != *dtype) fail(span, "declared as {}, but the graph computes {}", to_string(wanted), to_string(*dtype));
-  }
-  const std::vector<Expr>* shape = known_shape(type);
-  if (declared.has_shape() && shape) check_output_shape(context, declared.shape(), *shape, span);
-}
-
 Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
   Attrs attrs;
   attrs.set("global_symbol", "main");
@@ -160,6 +126,7 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   builder.begin_dataflow();
   importer.add_initializers(graph);
   importer.add_nodes(graph.node());
+  check_values(importer, graph);
 
   std::vector<Expr> results;
   for (const auto& output : graph.output()) {

@@ -27,7 +27,7 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
   ImportLimits limits;
   // Hears what contradicts itself in a model that can be compiled all the same: an attribute that its operator does not
-  // have is ignored, and of a graph output's shape the inferred one holds.
+  // have is ignored, of declared types the inferred ones hold, and nodes in a wrong order are sorted.
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors
   // Gets the files, the model's and those of its external data, in which constants lie.
