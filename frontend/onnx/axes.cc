@@ -1,5 +1,7 @@
 #include "frontend/onnx/axes.h"
 
+#include <algorithm>
+
 #include "frontend/onnx/graph_importer.h"
 
 namespace relaxc::onnx_import {
@@ -29,17 +31,39 @@ std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank) {
   return axes;
 }
 
+std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank) {
+  std::vector<int64_t> result;
+  for (int64_t axis : axes) {
+    int64_t at = n.axis(axis, rank, "axes");
+    if (std::find(result.begin(), result.end(), at) != result.end()) n.fail("axes name {} twice", at);
+    result.push_back(at);
+  }
+  return result;
+}
+std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank) {
+  if (auto known = n.constant_ints(input)) {
+    std::vector<Expr> axes;
+    for (int64_t axis : distinct_axes(n, *known, rank)) axes.push_back(int_imm(axis));
+    return axes;
+  }
+  std::vector<Expr> axes = read_axes(n, input, rank);
+  if (axes.size() > 1) require_distinct(n, named_axes(n, axes, rank), axes.size());
+  return axes;
+}
+
 std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank) {
   std::vector<Expr> named;
-  Expr total = int_imm(0);
   for (int64_t d = 0; d < rank; ++d) {
     Expr any = bool_imm(false);
     for (const Expr& axis : axes) any = any || equal(axis, int_imm(d));
     named.push_back(bounded(n, select(any, int_imm(1), int_imm(0)), "named", {0, 1}));
-    total = total + named.back();
   }
-  n.require_equal(total, int_imm(static_cast<int64_t>(axes.size())), "number of different axes");
   return named;
+}
+void require_distinct(Node& n, const std::vector<Expr>& named, size_t count) {
+  Expr total = int_imm(0);
+  for (const Expr& is_named : named) total = total + is_named;
+  n.require_equal(total, int_imm(static_cast<int64_t>(count)), "number of different axes");
 }
 
 std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all) {

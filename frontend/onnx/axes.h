@@ -8,10 +8,18 @@ namespace relaxc::onnx_import {
 // The axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
 std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
 
-// 1 for each of `rank` axes that the scalars name, else 0. The run fails when an axis is named twice.
+// Constant axes in [0, rank); an error for one out of range and for one named twice.
+std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& axes, int64_t rank);
+// The same of operand `input`, as scalars; an error now where they are constants, else of the run.
+std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank);
+
+// 1 for each of `rank` axes that the scalars name, else 0.
 std::vector<Expr> named_axes(Node& n, const std::vector<Expr>& axes, int64_t rank);
 
-// The same where even the number of axes in operand `input` is the run's. With none, all are named or none, as said.
+// The run fails where `count` axes named fewer than `count`.
+void require_distinct(Node& n, const std::vector<Expr>& named, size_t count);
+
+// 1 or 0 where even the number of axes in operand `input` is the run's. With none, all are named or none, as said.
 std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all);
 
 // The dims of those axes that are not named, `count` of them.

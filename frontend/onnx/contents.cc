@@ -192,7 +192,7 @@ Folded fold_gather(Node& node, const Contents& x) {
   if (x.scalar || !indices || !index || (axis != 0 && axis != -1)) return std::nullopt;
   Contents result{x.dtype, index->scalar, {}};
   for (int64_t i : *indices) {
-    if (i < -n || i >= n) node.fail("index {} is out of range for {} elements", i, n);
+    if (i < -n || i >= n) return std::nullopt;  // the operator decides: an error, or with --gather=clamp the last one
     result.elements.push_back(x.elements[static_cast<size_t>(i < 0 ? i + n : i)]);
   }
   return result;
@@ -322,7 +322,8 @@ Folded fold_contents(Node& node) {
   if (in.empty() || !node.has(0)) return std::nullopt;
   bool has_table = std::any_of(in.begin(), in.end(), [](const Contents* c) { return !c->table.empty(); });
   Folded result = move_contents(node, *in[0]);
-  if (!result && !has_table) result = fold_with(node, in);
+  bool has_gaps = in.size() < node.inputs();
+  if (!result && !has_table && !has_gaps) result = fold_with(node, in);
   if (!result || result->elements.size() > kMostElements) return std::nullopt;
   // The converter knows what the attribute means, where this function did not look at it.
   std::vector<std::string> unread = node.unread_attributes();

@@ -44,7 +44,8 @@ Folded fold_reshape(Node& node, const Contents& x) {
     if (dim != -1) rest = std::min(rest * dim, size + 1);
   }
   auto open = std::find(shape->begin(), shape->end(), -1);
-  if (open != shape->end() && rest > 0) *open = size / rest;
+  if (open != shape->end() && rest == 0) return std::nullopt;  // the converter says why
+  if (open != shape->end()) *open = size / rest;
   if (std::count(shape->begin(), shape->end(), -1) > 0 || size_of(*shape) != size) return std::nullopt;
   return with_dims(x, *shape, x.elements);
 }

@@ -77,6 +77,12 @@ const Contents* Node::contents(size_t i) const {
   const Value& known = value(i);
   return known->contents ? &*known->contents : nullptr;
 }
+// A list of integers that has no elements in any run.
+static bool is_list_of_none(const Type& type) {
+  const std::vector<Expr>* dims = known_shape(type);
+  auto dtype = tensor_dtype(type);
+  return dims && dims->size() == 1 && is_int(dims->front(), 0) && dtype && dtype->is_integral();
+}
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
   if (const Contents* known = contents(i)) {
     std::vector<int64_t> result;
@@ -89,6 +95,7 @@ std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
   }
   const Value& x = value(i);
   const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
+  if (x->tensor && !constant && is_list_of_none(x->tensor->type())) return std::vector<int64_t>{};
   if (!constant || constant->data.size() > 4096 || !constant->data.dtype().is_integral()) return std::nullopt;
   std::vector<int64_t> result;
   for (int64_t k = 0; k < constant->data.size(); ++k) result.push_back(constant->data.as_int(k));
@@ -281,6 +288,7 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
   if (x && y) fail("{}: {} and {}", what, *x, *y);
   graph_.require_equal(simplify(a), simplify(b), what);
 }
+void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   std::vector<Expr> result;
   size_t rank = std::max(a.size(), b.size());

@@ -80,13 +80,15 @@ Outputs reduce(Node& n) {
     axes = n.constant_ints(1);
     if (!axes) {
       auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
-      if (count && *count > rank) n.fail("{} axes for rank {}", *count, rank);
-      std::optional<size_t> left;
-      if (count) left = static_cast<size_t>(rank - *count);
+      if (count && *count > rank && !keepdims) n.fail("{} axes for rank {}", *count, rank);
       std::vector<Expr> named =
           count ? named_axes(n, read_axes(n, 1, rank), rank) : named_axes_of_any_number(n, 1, rank, !noop);
-      if (count != 0) return {n.of(reduce_with(n, x, over_run_time_axes(n, x, named, left), keepdims))};
-      axes.emplace();
+      std::optional<size_t> left;
+      if (count && !keepdims) {
+        require_distinct(n, named, static_cast<size_t>(*count));  // the result's rank counts each
+        left = static_cast<size_t>(rank - *count);
+      }
+      return {n.of(reduce_with(n, x, over_run_time_axes(n, x, named, left), keepdims))};
     }
   } else if (!axes_input) {
     axes = n.attr_ints("axes");

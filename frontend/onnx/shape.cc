@@ -60,7 +60,7 @@ Outputs range(Node& n) {
   attrs.set("dtype", dtype);
   if (dtype.is_integral()) {
     Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
-    if (is_int(step, 0)) n.fail("the step is 0");
+    n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
     return {n.of(n.op("arange", {start, end, step}, attrs))};
   }
   for (size_t i = 0; i < 3; ++i) {
@@ -72,7 +72,9 @@ Outputs range(Node& n) {
   Expr count = int_imm(0);
   if (a && b && s) {
     double exact = std::ceil((b->as_double(0) - a->as_double(0)) / s->as_double(0));
-    if (!(std::abs(exact) < 1e12)) n.fail("the step is {}", s->as_double(0));
+    if (!(std::abs(exact) < 1e12))
+      n.fail("start is {}, limit {} and delta {}: {} elements", a->as_double(0), b->as_double(0), s->as_double(0),
+             exact);
     count = int_imm(std::max<int64_t>(0, static_cast<int64_t>(exact)));
   } else {
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});

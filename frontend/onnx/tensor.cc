@@ -38,6 +38,8 @@ Outputs transpose(Node& n) {
   return {n.of(n.transpose(n.tensor(0), *perm))};
 }
 
+// As in ONNX Runtime: any size would do for the -1.
+constexpr const char* kNothingBesideOpen = "a dim of 0 beside a -1";
 // The dims that a Reshape's shape operand asks for: 0 copies (unless allowzero), -1 is what is left.
 std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted,
                                   bool zero_copies) {
@@ -59,7 +61,10 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
       }
     } else if (n.least_value(dim) < 0) {
       runtime = true;
+      n.require_at_most(int_imm(-1), dim, "dims of the shape below -1");
       if (zero_copies && d < from.size()) dim = select(equal(dim, int_imm(0)), from[d], dim);
+      if (zero_copies && d >= from.size())
+        n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 behind the last dim of the input");
     }
     result.push_back(dim);
   }
@@ -69,6 +74,9 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     Expr others = int_imm(1);
     for (const Expr& dim : result)
       others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
+    Expr opens = bool_imm(inferred.has_value());
+    for (const Expr& dim : result) opens = opens || equal(dim, int_imm(-1));
+    n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
     for (Expr& dim : result) {
       if (!as_int(dim) && n.least_value(dim) < 0)
         dim = select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim);
@@ -78,7 +86,10 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     return result;
   }
   if (inferred) {
-    // Dims that occur on both sides cancel, also where they might be zero.
+    for (size_t d = 0; d < result.size(); ++d) {
+      if (d != *inferred) n.require_at_most(int_imm(1), result[d], kNothingBesideOpen);
+    }
+    // Dims that occur on both sides cancel.
     std::vector<Expr> left = from;
     Expr divisor = int_imm(1);
     for (size_t d = 0; d < result.size(); ++d) {
@@ -94,7 +105,6 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     Expr dividend = n.simplify(product(left, 0, left.size()));
     divisor = n.simplify(divisor);
     auto a = as_int(dividend), b = as_int(divisor);
-    if (b && *b == 0) n.fail("shape has a -1 beside a dim of 0");
     if (a && b && *a % *b != 0) n.fail("{} elements do not divide by the shape's other dims, {}", *a, *b);
     result[*inferred] = n.simplify(floor_div(dividend, divisor));
   }
@@ -134,6 +144,7 @@ Outputs squeeze_at_run_time(Node& n, const Expr& x) {
   std::vector<Expr> axes = read_axes(n, 1, n.rank(0));
   if (axes.size() > shape.size()) n.fail("{} axes for rank {}", axes.size(), shape.size());
   std::vector<Expr> named = named_axes(n, axes, n.rank(0));
+  require_distinct(n, named, axes.size());
   for (size_t d = 0; d < shape.size(); ++d)
     n.require_equal(select(equal(named[d], int_imm(1)), shape[d], int_imm(1)), int_imm(1), "size of a squeezed axis");
   return {n.of(n.reshape(x, dims_not_named(n, shape, named, shape.size() - axes.size())))};
@@ -177,15 +188,11 @@ Outputs unsqueeze(Node& n) {
     auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
     if (!count) n.unsupported("a number of axes that is only known at run time");
     int64_t rank = n.rank(0) + *count;
-    return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, read_axes(n, 1, rank), rank))))};
+    return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank))))};
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
   std::vector<bool> added(static_cast<size_t>(rank));
-  for (int64_t axis : *axes) {
-    size_t at = static_cast<size_t>(n.axis(axis, rank, "axes"));
-    if (added[at]) n.fail("axes name {} twice", at);
-    added[at] = true;
-  }
+  for (int64_t axis : distinct_axes(n, *axes, rank)) added[static_cast<size_t>(axis)] = true;
   std::vector<Expr> result;
   size_t next = 0;
   for (bool is_new : added) result.push_back(is_new ? int_imm(1) : shape[next++]);
@@ -265,7 +272,7 @@ struct SlicedAxis {
 // negative step a start before the first element is the first one (numpy: nothing is left), and the largest int32 or
 // int64 as the end is open: exporters write it in both directions.
 SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
-  if (is_int(step, 0)) n.fail("a step is 0");
+  n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a step of 0");
   Expr first = position_of(n, start, dim), last = position_of(n, end, dim);
   Expr stride = n.simplify(max(min(step, int_imm(kFar)), int_imm(-kFar)));
   Expr is_open = equal(end, int_imm(INT64_MAX)) || equal(end, int_imm(INT32_MAX));
@@ -295,11 +302,11 @@ Outputs slice(Node& n) {
     ends = n.ints(2);
     if (n.has(3)) {
       axes = n.constant_ints(3);
-      if (!axes) runtime_axes = read_axes(n, 3, rank);
+      if (!axes) runtime_axes = distinct_axes(n, 3, rank);
     }
     if (n.has(4)) steps = n.ints(4);
   }
-  if (steps.empty()) steps.assign(starts.size(), int_imm(1));
+  if (n.opset() < 10 || !n.has(4)) steps.assign(starts.size(), int_imm(1));
   if (starts.size() != ends.size() || starts.size() != steps.size())
     n.fail("{} starts, {} ends and {} steps", starts.size(), ends.size(), steps.size());
   if (!axes && runtime_axes.empty()) {
@@ -315,10 +322,9 @@ Outputs slice(Node& n) {
   std::vector<int64_t> sliced;
   if (axes) {
     if (axes->size() != starts.size()) n.fail("{} axes and {} starts", axes->size(), starts.size());
-    for (size_t k = 0; k < axes->size(); ++k) {
-      sliced.push_back(n.axis((*axes)[k], rank, "axes"));
-      add(slice_axis(n, shape[static_cast<size_t>(sliced.back())], starts[k], ends[k], steps[k]));
-    }
+    sliced = distinct_axes(n, *axes, rank);
+    for (size_t k = 0; k < sliced.size(); ++k)
+      add(slice_axis(n, shape[static_cast<size_t>(sliced[k])], starts[k], ends[k], steps[k]));
   } else {
     // Axes read at run time: each axis picks the bounds that name it.
     if (runtime_axes.size() != starts.size()) n.fail("{} axes and {} starts", runtime_axes.size(), starts.size());
@@ -367,14 +373,7 @@ Outputs pad(Node& n) {
   } else {
     pads = n.ints(1);
     if (n.has(2)) fill = n.reshape(n.tensor(2), {});
-    if (n.has(3)) {
-      axes.clear();
-      if (auto given = n.constant_ints(3)) {
-        for (int64_t axis : *given) axes.push_back(int_imm(n.axis(axis, static_cast<int64_t>(rank), "axes")));
-      } else {
-        axes = read_axes(n, 3, static_cast<int64_t>(rank));
-      }
-    }
+    if (n.has(3)) axes = distinct_axes(n, 3, static_cast<int64_t>(rank));
   }
   if (pads.size() != 2 * axes.size()) n.fail("{} pads for {} axes", pads.size(), axes.size());
   std::vector<Expr> width(2 * rank, int_imm(0));

@@ -42,10 +42,10 @@ class ModelMaker {
     int most = std::min(op.most_inputs, op.least_inputs + 3);
     int inputs = op.least_inputs + below(most - op.least_inputs + 1);
     for (int i = 0; i < inputs; ++i) {
-      bool absent = i > 0 && below(12) == 0;
+      bool absent = folds_ ? below(4) == 0 : i > 0 && below(12) == 0;
       std::string name = absent ? "" : "x" + std::to_string(i);
       node += bytes(1, name);
-      if (!absent) graph += below(3) ? graph_input(name) : initializer(name);
+      if (!absent) graph += !folds_ && below(3) ? graph_input(name) : initializer(name);
     }
     for (int i = below(8) ? 0 : 2; i >= 0; --i) node += bytes(2, "y" + std::to_string(i));
     for (int i = below(3); i > 0; --i) node += bytes(5, attribute());
@@ -76,7 +76,7 @@ class ModelMaker {
     int type = dtype();
     std::string dims;
     int64_t count = 1;
-    for (int d = below(4); d > 0; --d) {
+    for (int d = below(folds_ ? 2 : 4); d > 0; --d) {
       int64_t size = dim();
       dims += number(1, size);
       count *= size;
@@ -84,6 +84,7 @@ class ModelMaker {
     std::string data;
     for (; count > 0; --count) {
       int64_t whole = below(8) - 2;
+      if (below(16) == 0) whole = one_of({INT64_MAX, INT64_MIN, int64_t{INT32_MAX}});
       float real = static_cast<float>(whole) / 2;
       char raw[8];
       std::memcpy(raw, &whole, 8);
@@ -122,6 +123,7 @@ class ModelMaker {
   std::mt19937_64 random_;
   int common_ = any_dtype();
   bool is_mixed_ = below(4) == 0;
+  bool folds_ = below(4) == 0;  // all operands are what shape arithmetic is made of, or absent
 };
 
 // Empty: accepted, or refused as it should be.

@@ -137,6 +137,7 @@ TEST_CASE("an axis named twice, and a declared shape that the axes contradict", 
   Tensor x = numbers({3, 4, 5, 6});
   for (const char* op : {"ReduceSum", "Unsqueeze", "Squeeze"}) {
     Form form{op, 13, "x axes", {}, {}};
+    if (op == std::string("ReduceSum")) form.keepdims = 0;  // else the rank does not depend on the axes
     CHECK(contains(model_of(form, "3,1,4", 2, std::nullopt).error({numbers(kShape), int64s({1, 1})}),
                    "number_of_different_axes' of node 'y'"));
   }
