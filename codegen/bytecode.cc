@@ -308,12 +308,15 @@ class FunctionLowering {
     return slot;
   }
 
+  static constexpr size_t kLongestName = 40;  // of an expression in an error
+
   Slot compute(const Expr& expr) {
     if (const Binary* node = expr.as<Binary>()) {
       std::optional<SlotOp> op = slot_op(node->op);
       if (!op) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
       Scalar a = scalar(node->a), b = scalar(node->b);
-      Slot slot = code_.new_slot(print_expr(expr));
+      std::string text = print_expr(expr);
+      Slot slot = code_.new_slot(text.size() > kLongestName ? "" : text);
       code_.emit(Opcode::kSlotOp, {slot, *op, a, b});
       return slot;
     }
@@ -409,8 +412,19 @@ class FunctionLowering {
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
 
+  // "node 'conv_1' (Conv)".
+  static std::optional<std::string> place_of(const Binding& binding) {
+    for (const Span& span : {binding.value.span(), binding.var.span()}) {
+      if (span && !span.origin->node.empty())
+        return fmt::format("node '{}' ({})", span.origin->node, span.origin->op_type);
+    }
+    return std::nullopt;
+  }
+
   void lower(const Binding& binding) {
     check_supported(binding.var);
+    std::optional<std::string> place = place_of(binding);
+    code_.set_place(place ? std::optional(executable_.string(*place)) : std::nullopt);
     const Expr& value = binding.value;
     if (binding.cast) return lower_cast(binding);
     if (const If* branch = value.as<If>()) return lower_if(binding, *branch);
@@ -432,6 +446,13 @@ class FunctionLowering {
     bind(binding, reg(value));
   }
 
+  // A test that a node asks for: two numbers, both of which are known.
+  bool is_check(const Binding& binding) const {
+    const ShapeExpr* values = binding.value.as<ShapeExpr>();
+    const std::vector<Expr>* dims = known_shape(*binding.cast);
+    if (!values || !dims || dims->size() != 1 || values->values.size() != 1 || !place_of(binding)) return false;
+    return !dims->front().is<Var>() || slots_.contains(dims->front().get());
+  }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) {
       Slot slot = code_.new_slot(binding.var->name);
@@ -445,8 +466,7 @@ class FunctionLowering {
     }
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
-    if (binding.var.span() && !binding.var.span().origin->node.empty())
-      context = fmt::format("{} of node '{}'", context, binding.var.span().origin->node);
+    if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}";
     std::vector<Part> parts;
     take_apart({value, *binding.cast, context}, parts);
     match(parts);
@@ -569,11 +589,7 @@ class FunctionLowering {
   void check_indices(const Binding& binding, const Call& node) {
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
     std::string context = node.attrs.get_string("what", "indices");
-    if (span && !span.origin->node.empty()) {
-      context = fmt::format("node '{}' ({}): {}", span.origin->node, span.origin->op_type, context);
-    } else if (span && span.line > 0) {
-      context = fmt::format("line {}: {}", span.line, context);
-    }
+    if (!place_of(binding) && span && span.line > 0) context = fmt::format("line {}: {}", span.line, context);
     Reg indices = reg(node.args[0]);
     code_.emit(Opcode::kCheckIndices, {indices, scalars(written_shape(node.args[1])), executable_.string(context)});
     bind(binding, indices);

@@ -35,6 +35,16 @@ DType OpCall::dtype(size_t i) const {
   return *dtype;
 }
 
+std::string name_of_check(std::string_view what) {
+  std::string name;
+  for (char c : what) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return name;
+}
+std::string what_of_check(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
 void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) const {
   if (structural_equal(a, b)) return;
   auto difference = as_int(simplify(cast_to(a, kInt64) - cast_to(b, kInt64)));
@@ -43,7 +53,7 @@ void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) 
     return known ? std::to_string(*known) : debug_print(dim);
   };
   if (difference && *difference != 0) fail("{}: {} and {}", what, shown(a), shown(b));
-  if (!difference && checks) checks->push_back({a, b});
+  if (!difference && checks) checks->push_back({a, b, std::string(what)});
 }
 void OpCall::require_at_most(const Expr& a, const Expr& b, std::string_view what) const {
   require_equal(simplify(min(a, b)), a, what);

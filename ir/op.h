@@ -55,7 +55,11 @@ constexpr AttrKind attr_kind() {
 // Two dims of one call that must be equal for it to have a meaning, and are not known to be.
 struct DimCheck {
   Expr a, b;
+  std::string what = "check";  // "k is larger than axis 1"
 };
+// The reason as the name of the match_cast that tests it, and back: "k_is_larger_than_axis_1".
+std::string name_of_check(std::string_view what);
+std::string what_of_check(std::string name);
 
 // What infer and legalize see of a call. `args` are leaf values.
 struct OpCall {

@@ -326,7 +326,7 @@ Type infer_tile(const OpCall& op) {
   std::vector<Expr> result = tile_repeats(op);
   size_t added = result.size() - op.shape(0).size();
   for (size_t d = 0; d < result.size(); ++d) {
-    op.require_at_most(int_imm(0), result[d], fmt::format("repeats[{}] is negative", d));
+    op.require_at_most(int_imm(0), result[d], fmt::format("repeats of axis {} are negative", d));
     if (d >= added) result[d] = size_product(op, op.shape(0)[d - added], result[d]);
   }
   return tensor_type(std::move(result), op.dtype(0));

@@ -50,11 +50,10 @@ class DimChecker final : public GraphRewriter {
  private:
   bool proven(const Expr& a, const Expr& b) const { return facts_.back().can_prove_equal(a, b); }
 
-  // `name` is what an error at run time shows.
-  void require(const DimCheck& check, Builder& builder, const std::string& name = "check") {
+  void require(const DimCheck& check, Builder& builder) {
     if (proven(check.a, check.b)) return;
     const Expr a = facts_.back().simplify(check.a), b = facts_.back().simplify(check.b);
-    builder.match_cast(shape_expr({a}), shape_type({b}), name);
+    builder.match_cast(shape_expr({a}), shape_type({b}), name_of_check(check.what));
     learn(a, b);
   }
   // A scalar whose type says what it equals.
@@ -164,8 +163,9 @@ class DimChecker final : public GraphRewriter {
       auto dim = call.dims.find(scalars[i].get());
       DType dtype = call.written[i];
       if (dim == call.dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
-      require(fits(cast_to(dim->second, kInt64), dtype), builder,
-              fmt::format("{}_of_{}_fits_{}", scalars[i]->name, call.name, to_string(dtype)));
+      DimCheck check = fits(cast_to(dim->second, kInt64), dtype);
+      check.what = fmt::format("{} of {} fits {}", scalars[i]->name, call.name, to_string(dtype));
+      require(check, builder);
     }
     if (!changed) return value;
     Call copy = *value.as<Call>();

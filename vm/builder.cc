@@ -87,6 +87,11 @@ void FunctionBuilder::emit(Opcode op, std::vector<Operand> operands) {
   instructions_.push_back(make_instruction(op, std::move(operands)));
 }
 
+void FunctionBuilder::set_place(std::optional<StringIndex> place) {
+  Word string = place ? place->value : -1;
+  if (string != (places_.empty() ? -1 : places_.back().second)) places_.emplace_back(instructions_.size(), string);
+}
+
 void FunctionBuilder::finish() {
   size_t slot = static_cast<size_t>(index_.value);
   CHECK(!parent_.defined_[slot], "function {} is defined twice", function_.name);
@@ -95,6 +100,9 @@ void FunctionBuilder::finish() {
   for (const Instruction& instruction : instructions_) {
     offsets.push_back(static_cast<Word>(sizing.size()));
     encode(instruction, sizing);
+  }
+  for (auto [position, string] : places_) {
+    if (position < offsets.size()) function_.places.insert(function_.places.end(), {offsets[position], string});
   }
   function_.code_begin = static_cast<int64_t>(parent_.executable_.code.size());
   for (Instruction& instruction : instructions_) {

@@ -13,6 +13,7 @@
 //   Executable executable = builder.finish();
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ class FunctionBuilder {
   // The label stands for the next instruction.
   void bind(Label label);
   void emit(Opcode op, std::vector<Operand> operands);
+  // What errors of the instructions from here on name; absent: nothing.
+  void set_place(std::optional<StringIndex> place);
   // Resolves the labels and hands the code to the parent. Once.
   void finish();
 
@@ -66,7 +69,8 @@ class FunctionBuilder {
   FunctionIndex index_;
   Function function_;
   std::vector<Instruction> instructions_;
-  std::vector<size_t> labels_;  // the instruction's position; SIZE_MAX until bound
+  std::vector<std::pair<size_t, Word>> places_;  // the first instruction's position, the string or -1
+  std::vector<size_t> labels_;                   // the instruction's position; SIZE_MAX until bound
 };
 
 }  // namespace relaxc::vm

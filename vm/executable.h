@@ -39,6 +39,8 @@ struct Function {
   std::vector<std::string> slot_names;  // one per slot; the symbolic expression it holds, "" for a temporary
   int64_t code_begin = 0;               // words of Executable::code
   int64_t code_end = 0;
+  // Pairs of a word offset in the code and a string, "node 'conv_1' (Conv)", or -1: what errors from there on name.
+  std::vector<Word> places;
   friend bool operator==(const Function&, const Function&) = default;
 };
 

@@ -44,6 +44,13 @@ struct Interpreter::Frame {
   std::string dim_text(size_t dim, std::string_view name) const {
     return name.empty() ? fmt::format("dim {}", dim) : fmt::format("dim {} ({})", dim, name);
   }
+  // "node 'conv_1' (Conv): ", or nothing where no node is known.
+  std::string place_of(const Word* at) const {
+    Word string = -1;
+    for (size_t i = 0; i + 1 < function->places.size() && code + function->places[i] <= at; i += 2)
+      string = function->places[i + 1];
+    return string == -1 ? "" : this->string(string) + ": ";
+  }
   // The context of the last match_shape up to `here` that binds the slot; only for messages.
   std::optional<Word> binder(Word slot, const Word* here) const {
     std::optional<Word> found;
@@ -153,8 +160,28 @@ void Interpreter::count_step() {
   }
 }
 
+namespace {
+// An error whose message names its place already.
+struct PlacedError : RuntimeError {
+  using RuntimeError::RuntimeError;
+};
+}  // namespace
+
 Value Interpreter::loop(Frame& frame) {
   const Word* pc = frame.code;
+  try {
+    return run_code(frame, pc);
+  } catch (const PlacedError&) {
+    throw;
+  } catch (const RuntimeError& error) {
+    std::string place = frame.place_of(pc);
+    if (place.empty()) throw;
+    throw PlacedError(place + error.what());
+  }
+}
+
+// `pc` is the instruction that runs, also after an exception.
+Value Interpreter::run_code(Frame& frame, const Word*& pc) {
   // A list is its count and its elements; these step over it.
   auto after_singles = [](const Word* list) { return list + 1 + list[0]; };
   auto after_pairs = [](const Word* list) { return list + 1 + 2 * list[0]; };
@@ -327,6 +354,13 @@ int64_t Interpreter::integer_element(const Frame& frame, Word slot, const Tensor
   return tensor.as_int(index);
 }
 
+// A context that has places for both numbers is the whole message.
+static bool is_sentence(const std::string& context) { return context.find("{}") != std::string::npos; }
+[[noreturn]] static void throw_as_sentence(const std::string& context, int64_t actual, int64_t expected) {
+  const int64_t values[] = {actual, expected};
+  throw RuntimeError(with_values(context, values));
+}
+
 void Interpreter::match_shape(Frame& frame, const Word* w) {
   const Value& value = frame.reg(w[0]);
   const Shape& shape = value.kind() == ValueKind::kTensor ? value.tensor().shape() : value.shape();
@@ -347,6 +381,7 @@ void Interpreter::match_shape(Frame& frame, const Word* w) {
         if (shape[i] != frame.slots[static_cast<size_t>(operand)]) slot_mismatch(frame, w, i, shape[i], operand);
         break;
       case MatchAction::kCheckImm:
+        if (shape[i] != operand && is_sentence(context)) throw_as_sentence(context, shape[i], operand);
         if (shape[i] != operand) throw_runtime_error("{}: dim {} is {}, expected {}", context, i, shape[i], operand);
         break;
       case MatchAction::kSkip:
@@ -358,6 +393,8 @@ void Interpreter::match_shape(Frame& frame, const Word* w) {
 // "input 'w': dim 0 (k) is 5, but k is 4 (bound by input 'x')".
 void Interpreter::slot_mismatch(const Frame& frame, const Word* w, size_t dim, int64_t actual, Word slot) const {
   Word context = w[2 + 2 * w[1]];
+  if (is_sentence(frame.string(context)))
+    throw_as_sentence(frame.string(context), actual, frame.slots[static_cast<size_t>(slot)]);
   std::string name = frame.slot_name(slot);
   if (name.empty()) name = fmt::format("s{}", slot);
   std::string message = fmt::format("{}: {} is {}, but {} is {}", frame.string(context), frame.dim_text(dim, name),

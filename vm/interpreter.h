@@ -54,6 +54,7 @@ class Interpreter {
   std::unique_ptr<Frame> enter(FunctionIndex index);
   Value execute(std::unique_ptr<Frame> frame);
   Value loop(Frame& frame);
+  Value run_code(Frame& frame, const Word*& pc);
   void count_step();
   // One per instruction; `w` are its operand words.
   void slot_op(Frame& frame, const Word* w);

@@ -14,7 +14,7 @@ static_assert(std::endian::native == std::endian::little, "artifacts are little-
 namespace {
 
 // Opens the program bytes; the last byte is the version of this layout and of the instruction set.
-constexpr uint64_t kProgramMagic = 0x02'4347'5250'4c52'76ull;
+constexpr uint64_t kProgramMagic = 0x03'4347'5250'4c52'76ull;
 
 int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
 
@@ -154,6 +154,7 @@ void write(ByteWriter& out, const Function& function) {
   write(out, function.slot_names);
   out.integer(function.code_begin);
   out.integer(function.code_end);
+  out.words(function.places);
 }
 
 Function read_function(ByteReader& in, size_t code_words) {
@@ -165,6 +166,7 @@ Function read_function(ByteReader& in, size_t code_words) {
   function.slot_names = read_strings(in);
   function.code_begin = in.integer();
   function.code_end = in.integer();
+  function.places = in.words();
   if (function.code_begin < 0 || function.code_begin > function.code_end ||
       function.code_end > static_cast<int64_t>(code_words)) {
     fail({}, "program section is damaged: function '{}' has words {} to {} of {}", function.name, function.code_begin,
@@ -265,7 +267,7 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
   }
   Executable executable;
   executable.code = in.words();
-  for (size_t left = in.count(56); left > 0; --left) {
+  for (size_t left = in.count(64); left > 0; --left) {
     executable.functions.push_back(read_function(in, executable.code.size()));
   }
   for (size_t left = in.count(33); left > 0; --left) executable.kernels.push_back(read_kernel(in));

@@ -80,6 +80,12 @@ class FunctionVerifier {
       report("{} registers, expected {} to {}", function_.num_registers, num_inputs, kMaxRegisters);
       return false;
     }
+    for (size_t i = 0; i < function_.places.size(); i += 2) {
+      bool is_pair = i + 1 < function_.places.size();
+      if (is_pair && function_.places[i + 1] != -1)
+        check_index(function_.places[i + 1], executable_.strings.size(), "place");
+      if (!is_pair) report("{} words of places, expected pairs", function_.places.size());
+    }
     if (num_slots() > kMaxRegisters) {
       report("{} slots, expected at most {}", num_slots(), kMaxRegisters);
       return false;

@@ -68,7 +68,7 @@ class GraphImporter {
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
   Expr tensor_of(const Value& value, const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
-  void require_equal(const Expr& a, const Expr& b, std::string what);
+  void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
   // Attribute references inside of a function body.
   const onnx::NodeProto* function_call = nullptr;

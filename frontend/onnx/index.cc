@@ -38,7 +38,7 @@ Outputs scatter_nd(Node& n) {
 Outputs one_hot(Node& n) {
   Expr indices = n.tensor(0), values = n.tensor(2);
   if (n.rank(2) != 1) n.fail("values have rank {}, expected 1", n.rank(2));
-  n.require_equal(n.dim(2, 0), int_imm(2), "number of values, off and on");
+  n.require_equal(n.dim(2, 0), int_imm(2), "number of values");
   if (n.dtype(0).is_float()) indices = n.cast(indices, kInt64);
   auto pick = [&](int64_t i) { return n.reshape(n.slice(values, 0, int_imm(i), int_imm(i + 1)), {}); };
   Expr depth = n.scalar_int(1), off = pick(0), on = pick(1);

@@ -41,6 +41,7 @@ Executable with_code(const std::vector<Instruction>& instructions) {
   main.inputs.push_back(tensor_info("x", {{-1, "n"}}));
   main.num_registers = 4;
   main.slot_names = {"n", "m", "", ""};
+  main.places = {0, 0};
   for (const Instruction& instruction : instructions) encode(instruction, executable.code);
   main.code_end = static_cast<int64_t>(executable.code.size());
   executable.functions.push_back(main);

@@ -155,6 +155,27 @@ TEST_CASE("errors of shape arithmetic and allocation", "[vm]") {
   CHECK(error_with(SlotOp::kFloorMod, -7, 4) == "no error");
 }
 
+TEST_CASE("an error names the place of its instruction", "[vm]") {
+  const std::vector<std::string> places = {"", "node 'a' (Tile): ", "node 'b' (Pad): ", ""};
+  for (size_t failing = 0; failing < places.size(); ++failing) {
+    Program program = one_function([&](ExecutableBuilder& builder, FunctionBuilder& main) {
+      Slot k = main.new_slot("k");
+      Reg out = main.new_register();
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (i == 1) main.set_place(builder.string("node 'a' (Tile)"));
+        if (i == 2) main.set_place(builder.string("node 'b' (Pad)"));
+        if (i == 3) main.set_place({});
+        main.emit(Opcode::kSlotOp, {k, SlotOp::kFloorDiv, 1, i == failing ? 0 : 1});
+      }
+      main.emit(Opcode::kValueFromSlot, {out, k});
+      main.emit(Opcode::kRet, {out});
+    });
+    Session session(program, {.threads = 1});
+    CHECK(error_of([&] { session.run_values({}); }) ==
+          places[failing] + "symbolic value k: floordiv of 1 and 0 divides by zero");
+  }
+}
+
 TEST_CASE("values, tuples and builtins", "[vm]") {
   Program program = one_function([](ExecutableBuilder& builder, FunctionBuilder& main) {
     Reg x = main.add_input(tensor_info("x", {{2, ""}, {-1, "n"}}));
