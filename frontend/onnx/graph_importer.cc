@@ -162,14 +162,13 @@ Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
   return *expr;
 }
 
-void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string what) {
+void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view what) {
   for (const auto& [x, y] : required_equal_) {
     if (structural_equal(x, a) && structural_equal(y, b)) return;
   }
   required_equal_.emplace_back(a, b);
   // Two shape values that must match when the model runs.
-  std::replace(what.begin(), what.end(), ' ', '_');  // the name of the check is a variable's
-  builder_.match_cast(shape_expr({a}), shape_type({b}), what);
+  builder_.match_cast(shape_expr({a}), shape_type({b}), name_of_check(what));
 }
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
@@ -323,9 +322,11 @@ static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, c
          row.most_inputs == row.least_inputs ? ""
          : row.most_inputs == kAny           ? " or more"
                                              : fmt::format(" to {}", row.most_inputs));
-  for (int i = 0; i < row.least_inputs; ++i) {
+  bool all = row.most_inputs == kAny;
+  for (int i = 0; i < (all ? given : row.least_inputs); ++i) {
     bool is_absent = i >= last || !inputs[static_cast<size_t>(i)];
-    if (is_absent && !(row.may_be_empty >> i & 1)) fail(span, "input {} is required, but has an empty name", i);
+    bool may_be_absent = i < row.least_inputs && (row.may_be_empty >> i & 1);
+    if (is_absent && !may_be_absent) fail(span, "input {} is required, but has an empty name", i);
   }
 }
 

@@ -1,5 +1,6 @@
 // Reductions, scans, arg-reductions and the softmax family.
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "frontend/onnx/axes.h"
@@ -134,6 +135,12 @@ Outputs cumsum(Node& n) {
   return {n.of(result)};
 }
 
+// x and a last element along the axis that no other is less than, so that there is a largest one.
+Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
+  std::vector<Expr> width(2 * n.shape_of(x).size(), int_imm(0));
+  width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);
+  return n.op("dyn.pad", {x, shape_expr(width), n.like(-INFINITY, x)});
+}
 // Before opset 13 the axes from `axis` on count as one.
 Outputs softmax(Node& n) {
   Expr x = n.tensor(0);
@@ -157,7 +164,7 @@ Outputs softmax(Node& n) {
     attrs.set("axis", axis);
     // Nothing is the largest of no elements, and there is nothing to mark.
     if (is_int(depth, 0)) return {n.of(n.tensor(0))};
-    Expr best = n.op("argmax", {x}, attrs);
+    Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, attrs);
     result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
   } else {
     result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, one_attr("axis", axis));

@@ -39,7 +39,7 @@ Outputs transpose(Node& n) {
 }
 
 // As in ONNX Runtime: any size would do for the -1.
-constexpr const char* kNothingBesideOpen = "a dim of 0 beside a -1";
+constexpr const char* kNothingBesideOpen = "a dim of 0 beside one to infer";
 // The dims that a Reshape's shape operand asks for: 0 copies (unless allowzero), -1 is what is left.
 std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted,
                                   bool zero_copies) {
