@@ -49,12 +49,16 @@ Outputs at(Node& n) {
 }
 Outputs length(Node& n) { return {int_value(n, static_cast<int64_t>(items_of(n, 0).size()))}; }
 
+void check_length(Node& n, int64_t length) {
+  if (length > 10000) n.unsupported("a sequence of {} tensors", length);
+}
 // A scalar split is the length of each part, a list gives each part's; without one the parts have length 1.
 Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
   bool keepdims = n.attr_int("keepdims", 1) != 0;
   auto dim = as_int(n.shape(0)[static_cast<size_t>(axis)]);
+  if (n.has(1) && n.rank(1) > 1) n.fail("the split has rank {}, expected 0 or 1", n.rank(1));
   bool listed = n.has(1) && n.rank(1) == 1;
   if (!dim && !listed) n.unsupported("a split of a symbolic dim into a sequence; make it constant with --dim");
   std::vector<Expr> lengths;
@@ -62,17 +66,18 @@ Outputs split_to_sequence(Node& n) {
     keepdims = true;
     std::vector<Expr> given = n.ints(1);
     if (!listed) {
-      auto part = as_int(given[0]);
+      auto part = as_int(given.at(0));
       if (!part) n.unsupported("a split length that is known at run time only");
       if (*part < 1) n.fail("the split length is {}", *part);
+      check_length(n, (*dim - 1) / *part + 1);
       for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
     } else {
       lengths = given;
     }
   } else {
+    check_length(n, *dim);
     lengths.assign(static_cast<size_t>(*dim), int_imm(1));
   }
-  if (lengths.size() > 10000) n.unsupported("a sequence of {} tensors", lengths.size());
   std::vector<Value> items;
   Expr begin = int_imm(0);
   for (const Expr& part : lengths) {
