@@ -43,6 +43,11 @@ class Node {
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
   // A dim of an input, whose rank is the model's word: an error when it has fewer.
   Expr dim(size_t i, size_t d) const { return dim_of(i, d, shape(i)); }
+  // How many elements a list has; a scalar counts as one.
+  Expr length_of(const std::vector<Expr>& dims) const {
+    if (dims.size() > 1) fail("a list has rank {}, expected 0 or 1", dims.size());
+    return dims.empty() ? int_imm(1) : dims[0];
+  }
   Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
   // Elements known without running: symbolic or constant integers.

@@ -80,7 +80,7 @@ Outputs reduce(Node& n) {
   if (axes_input && n.has(1)) {
     axes = n.constant_ints(1);
     if (!axes) {
-      auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
+      auto count = as_int(n.length_of(n.shape(1)));
       if (count && *count > rank && !keepdims) n.fail("{} axes for rank {}", *count, rank);
       std::vector<Expr> named =
           count ? named_axes(n, read_axes(n, 1, rank), rank) : named_axes_of_any_number(n, 1, rank, !noop);

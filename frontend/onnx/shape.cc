@@ -156,7 +156,7 @@ Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes,
 ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0), lengths;
   ResizePlan plan{dims, {}, {}};
-  auto count = as_int(n.shape_of(scales).empty() ? int_imm(1) : n.shape_of(scales)[0]);
+  auto count = as_int(n.length_of(n.shape_of(scales)));
   if (!count) n.unsupported("a number of scales that is only known at run time");
   if (*count != static_cast<int64_t>(axes.size())) n.fail("{} scales for {} axes", *count, axes.size());
   const Constant* known = scales.as<Constant>();

@@ -185,7 +185,7 @@ Outputs unsqueeze(Node& n) {
   if (!axes) {
     if (n.opset() < 13) n.fail("attribute 'axes' is missing");
     // Their number is that of the tensor's elements; the rank that they count in follows from it.
-    auto count = as_int(n.shape(1).empty() ? int_imm(1) : n.shape(1)[0]);
+    auto count = as_int(n.length_of(n.shape(1)));
     if (!count) n.unsupported("a number of axes that is only known at run time");
     int64_t rank = n.rank(0) + *count;
     return {n.of(n.reshape(x, dims_between_ones(n, shape, named_axes(n, distinct_axes(n, 1, rank), rank))))};
@@ -397,7 +397,7 @@ Outputs tile(Node& n) {
   size_t rank = n.shape(0).size();
   if (n.opset() < 6) {
     auto known = n.constant_ints(2);
-    if (as_int(n.shape(2).empty() ? int_imm(1) : n.shape(2)[0]) != 1) n.fail("the axis is not one number");
+    if (as_int(n.length_of(n.shape(2))) != 1) n.fail("the axis is not one number");
     std::vector<Expr> axes = known ? std::vector<Expr>{int_imm(n.axis(known->at(0), static_cast<int64_t>(rank)))}
                                    : read_axes(n, 2, static_cast<int64_t>(rank));
     for (size_t d = 0; d < rank; ++d) {
