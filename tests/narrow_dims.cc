@@ -91,6 +91,8 @@ class Narrower final : public Rewriter {
     return result;
   }
   Expr narrow(const Expr& e) {
+    if (const Ramp* node = e.as<Ramp>(); node && is_wide(node->base))
+      return ramp(narrow(node->base), narrow(node->stride), node->lanes, e.span());
     if (!is_wide(e)) return expr(e);  // done already
     if (counts(e)) return counts_.at(e.get());
     if (!fits(e)) return cast_to(expr(e), dtype_);

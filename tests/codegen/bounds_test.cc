@@ -156,6 +156,15 @@ TEST_CASE("indices that data decides, behind a condition, and in vectors as writ
   std::string wrong = "                C[vi] = T.if_then_else(A[vi] < n + 5, A[A[vi]], T.int64(-1))\n";
   check_alarm(module_of(head + wrong, "int64", true), {indices},
               {"buffer 'A': index 7 of dim 0 is out of range [0, 4)"});
+  std::string vectors =
+      "        for i in range(3):\n            with T.block(\"b\"):\n                vi = T.axis.spatial(3, i)\n"
+      "                C[T.Ramp(vi * 4, 1, 4)] = A[T.Ramp(vi * 4 + $offset, 1, 4)]\n";
+  check_alarm(module_of(replaced(vectors, {{"offset", "2"}}), "float32", false), {counting(12, kFloat32)},
+              {"buffer 'A': index 1", "of dim 0 is out of range [0, 12)", "bounds.py:8"});
+  for (Alarm alarm : kAlarms) {
+    Tensor x = counting(12, kFloat32);
+    CHECK(same_contents(run(module_of(replaced(vectors, {{"offset", "0"}}), "float32", false), alarm, {x})[0], x));
+  }
   std::string loop =
       "        i = T.alloc_buffer((1,), \"int64\")\n        with T.block(\"b\"):\n            i[0] = T.int64(0)\n"
       "            while A[i[0]] != T.int64(99):\n                C[i[0]] = A[i[0]]\n                i[0] = i[0] + "
@@ -262,9 +271,16 @@ TEST_CASE("an axis outside of its domain, alone and in nested blocks", "[bounds]
                 vi = T.axis.spatial(n, A[i])
                 C[vi] = A[vi]
 )";
-  // Of the block, or, where lowering has left none, of the access.
-  check_alarm(module_of(open, "int64", true), {Tensor::of<int64_t>({4}, kInt64, {3, 1, 7, 0})},
-              {" 7", "[0, 4)", "bounds.py:"});
+  for (Alarm alarm : kAlarms) {
+    std::string error =
+        alarm_of(module_of(open, "int64", true), alarm, {Tensor::of<int64_t>({4}, kInt64, {3, 1, 7, 0})});
+    INFO("level " << static_cast<int>(alarm) << "\n" << error);
+    // Lowering without checks leaves no blocks, and so no axes, only the access.
+    bool has_axes = alarm != Alarm::kInterpretLowered;
+    CHECK(error.find(has_axes ? "block 'b': axis 'vi' is 7, outside of its domain [0, 4)"
+                              : "buffer 'A': index 7 of dim 0 is out of range [0, 4)") != std::string::npos);
+    CHECK(error.find(has_axes ? "bounds.py:9" : "bounds.py:11") != std::string::npos);
+  }
 }
 
 TEST_CASE("elements that nobody has written are told when they are read", "[bounds]") {

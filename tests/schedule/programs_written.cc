@@ -1,6 +1,6 @@
 // Programs that no operator of networks is lowered to, as a user may write them: blocks that meet at elements, that
-// write what others read before, that see windows of buffers, that divide and shift beneath the guard which makes this
-// legal.
+// write what others read before, that see windows of buffers, that store vectors, that divide and shift beneath the
+// guard which makes this legal.
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
@@ -336,6 +336,39 @@ def beside_the_axes(x: T.handle, w: T.handle, z: T.handle):
             with T.init():
                 Z[vi, vj] = T.float32(0)
             Z[vi, vj] = Z[vi, vj] + X[vi, vl] * W[vl, j]
+
+@T.prim_func(private=True)
+def written_in_vectors(x: T.handle, w: T.handle, z: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (4 * n,))
+    W = T.match_buffer(w, (n,))
+    Z = T.match_buffer(z, (4 * n,))
+    B = T.alloc_buffer((4 * n,))
+    C = T.alloc_buffer((4 * n,))
+    D = T.alloc_buffer((4 * n,))
+    S = T.alloc_buffer((4 * n,))
+    for i in range(4 * n):
+        with T.block("B"):
+            vi = T.axis.spatial(4 * n, i)
+            B[vi] = X[vi] * T.float32(2)
+    for i in range(n):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            C[T.Ramp(vi * 4, 1, 4)] = B[T.Ramp(vi * 4, 1, 4)] - X[T.Ramp(vi * 4 + 3, -1, 4)]
+    for i in range(n):
+        with T.block("D"):
+            vi = T.axis.spatial(n, i)
+            D[vi * 4:vi * 4 + 4] = C[vi * 4:vi * 4 + 4] + T.Broadcast(W[vi], 4)
+    for i, k in T.grid(n, T.int64(6)):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi * 4:vi * 4 + 4] = T.Broadcast(T.float32(0), 4)
+            S[vi * 4:vi * 4 + 4] = S[vi * 4:vi * 4 + 4] + C[vi * 4:vi * 4 + 4] * T.Broadcast(T.Cast("float32", vk), 4)
+    for i in range(4 * n):
+        with T.block("Z"):
+            vi = T.axis.spatial(4 * n, i)
+            Z[vi] = D[vi] - S[vi] * T.float32(0.5)
 )";
 
 }  // namespace

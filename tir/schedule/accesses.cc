@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/regions.h"
+#include "tir/schedule/nests.h"
 
 namespace relaxc::scheduling {
 
@@ -14,8 +15,7 @@ size_t count_regions(const std::vector<BufferRegion>& regions, const Buffer& buf
 }
 
 bool is_plain(const std::vector<Expr>& indices, const std::optional<Expr>& predicate) {
-  return !predicate &&
-         std::all_of(indices.begin(), indices.end(), [](const Expr& index) { return dtype_of(index).lanes == 1; });
+  return !predicate && is_element(indices);
 }
 
 bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {

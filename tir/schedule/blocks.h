@@ -43,7 +43,7 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
 // Statements beside the blocks of the scope, among which nothing may be moved.
 Refusal has_other_statements(const TreeNode* scope);
 
-// A block's only statement, out[indices] = value; null when it has another form, or windows.
+// A block's only statement, out[indices] = value; null when it has another form, handles vectors, or has windows.
 const BufferStore* single_store(const TreeNode* block);
 // What the body accesses as reads and writes again, and of the blocks around it.
 void refresh_regions(TreeNode* block);

@@ -117,6 +117,17 @@ std::vector<Ref<BufferLoad>> loads_of(const Expr& value) {
   return result;
 }
 
+bool is_element(const std::vector<Expr>& indices) {
+  return std::all_of(indices.begin(), indices.end(), [](const Expr& index) { return dtype_of(index).lanes == 1; });
+}
+
+const BufferStore* single_store(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  bool scalar = store && !store->predicate && is_element(store->indices);
+  if (scalar) walk(block.body, [&](const BufferLoad& load) { scalar = scalar && is_element(load.indices); });
+  return scalar ? store : nullptr;
+}
+
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
   return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
                     [](const Expr& index, const IterVar& axis) { return same_node(index, axis.var); });

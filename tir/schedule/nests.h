@@ -15,11 +15,10 @@ std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 PrimFuncRef without_empty_nests(const PrimFuncRef& function);
 
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
-// The body when it is a single store without a mask, else null.
-inline const BufferStore* single_store(const Block& block) {
-  const BufferStore* store = block.body.as<BufferStore>();
-  return store && !store->predicate ? store : nullptr;
-}
+// Whether each index is one number: an element is meant, not a vector of neighbours.
+bool is_element(const std::vector<Expr>& indices);
+// The body when it is a single store of an element, without a mask and from loads of elements, else null.
+const BufferStore* single_store(const Block& block);
 std::vector<Ref<BufferLoad>> loads_of(const Expr& value);
 // The buffer is accessed at the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);

@@ -1,4 +1,5 @@
 #include "tir/schedule/move.h"
+#include "tir/schedule/nests.h"
 
 namespace relaxc {
 
@@ -13,7 +14,8 @@ void Schedule::compute_inline(BlockRV block_rv) {
   step.require(not_complete(block), block);
   step.require(inputs_change(block), block);
   const BufferStore* store = single_store(block);
-  if (!store || block->block->init) step.refuse({block}, fmt::format("block '{}' is not a single store", name));
+  if (!store || block->block->init)
+    step.refuse({block}, fmt::format("block '{}' is not a single store of an element", name));
   if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", name));
   // Where each axis stands among the indices.
   std::vector<std::optional<size_t>> dims(block->block->iter_vars.size());
@@ -45,7 +47,9 @@ void Schedule::compute_inline(BlockRV block_rv) {
     auto count = [&](const Stmt& stmt) {
       walk(
           stmt, [&](const Ref<Var>& var) { mentioned += same_node(var, buffer); },
-          [&](const BufferLoad& load) { loaded += same_node(load.buffer, buffer) && !load.predicate; });
+          [&](const BufferLoad& load) {
+            loaded += same_node(load.buffer, buffer) && !load.predicate && is_element(load.indices);
+          });
     };
     count(user->block->body);
     if (user->block->init) count(*user->block->init);

@@ -47,7 +47,8 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
   const BufferStore* store = single_store(block);
-  if (!store || block->block->init) step.refuse({block}, fmt::format("block '{}' is not a single store", name));
+  if (!store || block->block->init)
+    step.refuse({block}, fmt::format("block '{}' is not a single store of an element", name));
 
   // The producer: the only one whose result the block alone reads.
   TreeNode* producer = nullptr;

@@ -2,6 +2,7 @@
 
 #include "tir/schedule/combiner.h"
 #include "tir/schedule/move.h"
+#include "tir/schedule/nests.h"
 
 namespace relaxc {
 
@@ -32,6 +33,9 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
                                      content.name));
   auto rank = static_cast<int64_t>(combiner->parts.front().store->indices.size());
   for (const Combiner::Part& part : combiner->parts) {
+    if (!is_element(part.store->indices))
+      step.refuse({block}, fmt::format("block '{}' reduces vectors of '{}'; write their lanes as a loop",
+                                       block->block->name, part.store->buffer->name));
     if (static_cast<int64_t>(part.store->indices.size()) != rank)
       step.refuse({block}, fmt::format("the buffers that block '{}' writes differ in rank", content.name));
   }

@@ -38,6 +38,7 @@ int lanes_of(const Block& block, const Target& target) {
   walk(
       block.body, [&](const Ref<BufferLoad>& e) { see(e); }, [&](const Ref<Cast>& e) { see(e); },
       [&](const BufferStore& store) { see(store.value); }, [&](const For&) { vectorizable = false; },
+      [&](const Ramp&) { vectorizable = false; }, [&](const Broadcast&) { vectorizable = false; },
       [&](const While&) { vectorizable = false; },
       [&](const Call& call) {
         const OpRef* op = call.callee.as<OpRef>();
@@ -52,9 +53,9 @@ std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>&
   Expr position = int_imm(0);
   for (size_t d = 0; d < indices.size(); ++d) {
     walk(indices[d], [&](const BufferLoad&) { plain = false; });
+    if (!plain || dtype_of(indices[d]).lanes != 1) return std::nullopt;
     position = position * cast_to(buffer_type(buffer).shape[d], kInt64) + cast_to(indices[d], kInt64);
   }
-  if (!plain) return std::nullopt;
   Expr stepped = substitute(position, {{axis.get(), static_cast<const Expr&>(axis) + 1}});
   Expr stride = facts.simplify(stepped - position);
   if (scheduling::mentions(stride, axis)) return std::nullopt;

@@ -18,10 +18,11 @@ struct ColumnTile {
 };
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 
-// Elements of a full vector of the widest dtype that the block handles; 1 when it handles what has no vector form.
+// Elements of a full vector of the widest dtype that the block handles; 1 when it handles what has no vector form, or
+// vectors already.
 int lanes_of(const Block& block, const Target& target);
 // The change of the access's row-major position when the variable grows by one; nullopt when that is not constant in
-// it.
+// it, or of a vector.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
 
