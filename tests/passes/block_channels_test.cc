@@ -25,7 +25,7 @@ class Network {
  public:
   explicit Network(uint32_t seed) : random_(seed) {
     Image image{"x", pick({3, 4, 16, 24, 33}), pick({6, 9, 16}), pick({7, 15, 28})};
-    input_ = {2, image.channels, image.height, image.width};
+    input_ = {seed % 6 == 5 ? 0 : 2, image.channels, image.height, image.width};
     image = convolution(image);
     images_.push_back(image);
     for (int step = 0; step < 9; ++step) images_.push_back(next(images_[below(images_.size())]));

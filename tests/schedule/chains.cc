@@ -335,7 +335,7 @@ std::string compare(const Data& expected, const Data& got) {
     if (same_contents(a, b)) continue;
     for (int64_t i = 0; i < a.size(); ++i) {
       double x = a.as_double(i), y = b.as_double(i);
-      bool equal = x == y || std::abs(x - y) <= 1e-4 * (1 + std::abs(x));
+      bool equal = x == y || (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= 1e-4 * (1 + std::abs(x));
       if (!equal) return fmt::format("tensor {}, element {}: expected {}, got {}", t, i, x, y);
     }
   }

@@ -223,7 +223,7 @@ class ProgramMaker {
       std::vector<VarRef> reduced;
       for (int64_t d = random_.below(3); d >= 0; --d) {
         DType dtype = random_.of(kDimDTypes);
-        Expr extent = random_.chance(50) ? int_imm(random_.below(6) + 1, dtype) : cast_to(random_.of(dims_), dtype);
+        Expr extent = random_.chance(50) ? int_imm(random_.below(7), dtype) : cast_to(random_.of(dims_), dtype);
         loops.push_back(make_var("i", prim_type(dtype)));
         VarRef axis = make_var("vi", prim_type(dtype));
         IterKind kind = random_.of(kKinds);

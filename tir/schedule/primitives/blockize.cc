@@ -66,11 +66,16 @@ Stmt init_of_tile(TreeNode* inner, const std::vector<TreeNode*>& inside, const s
   for (const IterVar& axis : tile_axes) {
     if (axis.kind != IterKind::kSpatial) continue;
     bool by_itself = mentions_any(axis.value, reduce_loops);
-    Expr value = by_itself ? Expr(add_loop(axis.var, axis.domain.extent)) : substitute(axis.value, vars);
+    Range domain = axis.domain;
+    for (const IterVar& whole : inner->block->iter_vars) {
+      // The only tile: how far fused loops reach, by a quotient of what may be 0, does not matter.
+      if (by_itself && same_node(positions.at(whole.var.get()), axis.var)) domain = whole.domain;
+    }
+    Expr value = by_itself ? domain.min + add_loop(axis.var, domain.extent) : substitute(axis.value, vars);
     VarRef var = make_var(axis.var->name, axis.var.type());
     axes.emplace(axis.var.get(), var);
     placed.emplace(axis.var.get(), value);
-    init.iter_vars.push_back({var, axis.domain, axis.kind, value});
+    init.iter_vars.push_back({var, domain, axis.kind, value});
   }
   init.body = substitute(init.body, axes);
   VarMap known = vars;
@@ -255,8 +260,10 @@ BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
       if (!compare || compare->op != BinaryOp::kLT) continue;
       if (!tree.facts.can_prove_equal(end - values[a], compare->b - compare->a)) continue;
       inner_conditions.push_back(position < end);
-      // Tiles that begin behind the end are none.
-      Expr begins = parts[a].outer * parts[a].extent < end;
+      // Tiles that begin behind the end are none, but the first one of an empty sum is its init.
+      bool sums = inner->block->init && inner->block->iter_vars[a].kind == IterKind::kReduce &&
+                  !tree.facts.can_prove(end >= int_imm(1, dtype_of(end)));
+      Expr begins = parts[a].outer * parts[a].extent < (sums ? max(end, int_imm(1, dtype_of(end))) : end);
       if (!tree.facts.can_prove(begins)) outer_conditions.push_back(tree.facts.simplify(begins));
       is_bound = true;
     }
