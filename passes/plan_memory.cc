@@ -5,8 +5,8 @@
 //
 // Lifetimes run from the allocation to the last use of the tensor or of a view of it. Tensors that do not live at the
 // same time share a slot of the arena when their sizes can be compared for all values of the dims (Linear scan over
-// slots, as register allocators do; offsets are sums of slot sizes). The arena's size is the formula kept in the
-// function's attribute "arena_bytes".
+// slots, as register allocators do; offsets are sums of slot sizes, and a long sum is a variable to which the next
+// offset adds). The arena's size is the formula kept in the function's attribute "arena_bytes".
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -20,6 +20,15 @@ namespace relaxc {
 namespace {
 
 constexpr int64_t kAlignment = 64;
+
+// Sums that mention more dims than that get a variable of their own: each later offset would repeat them.
+constexpr int kMostDimsOfOffset = 16;
+
+bool is_long(const Expr& sum) {
+  int dims = 0;
+  walk(sum, [&](const Var&) { ++dims; });
+  return dims > kMostDimsOfOffset;
+}
 
 // Sizes by number, and which are known not to exceed which: a network has many tensors and few sizes, and to compare
 // two that are symbolic is dear. Most claims about two of them are false for some dims already, and need no proof.
@@ -200,18 +209,34 @@ class Planner {
     }
   }
 
-  FunctionRef rebuild() {
-    std::vector<Expr> offsets;
-    Expr total = int_imm(0);
+  // The offset of each slot and last the size of all; appends the bindings of those that are long.
+  std::vector<Expr> offsets(std::vector<Binding>& bindings) const {
+    std::vector<Expr> result = {int_imm(0)};
     for (const Slot& slot : slots_) {
-      offsets.push_back(facts_.simplify(total));
-      total = total + sizes_.bytes(slot.size);
+      Expr next = facts_.simplify(result.back() + sizes_.bytes(slot.size));
+      if (is_long(next)) {
+        VarRef var = make_var("offset", next.type(), function_.span());
+        bindings.push_back({next, std::nullopt, var});
+        next = var;
+      }
+      result.push_back(next);
     }
-    total = facts_.simplify(total);
+    return result;
+  }
+
+  Expr arena_bytes() const {
+    Expr total = int_imm(0);
+    for (const Slot& slot : slots_) total = total + sizes_.bytes(slot.size);
+    return facts_.simplify(total);
+  }
+
+  FunctionRef rebuild() {
+    std::vector<Binding> result;
+    std::vector<Expr> offset_of = offsets(result);
     VarRef storage = make_var("arena", object_type(), function_.span());
-    std::vector<Binding> result = {
-        {call(op_ref("relax.memory.alloc_storage"), {shape_expr({total})}, {}, object_type(), function_.span()),
-         std::nullopt, storage}};
+    result.push_back({call(op_ref("relax.memory.alloc_storage"), {shape_expr({offset_of.back()})}, {}, object_type(),
+                           function_.span()),
+                      std::nullopt, storage});
     std::unordered_map<const NodeHeader*, const Temporary*> planned;
     for (const Temporary& temporary : temporaries_) planned.emplace(temporary.var.get(), &temporary);
     for (const Binding& binding : bindings_) {
@@ -222,13 +247,13 @@ class Planner {
       }
       const Call& alloc = *binding.value.as<Call>();
       Expr view = call(op_ref("relax.memory.alloc_tensor"),
-                       {storage, shape_expr({offsets[it->second->slot]}), alloc.args[0], alloc.args[1]}, {},
+                       {storage, shape_expr({offset_of[it->second->slot]}), alloc.args[0], alloc.args[1]}, {},
                        binding.var.type(), binding.value.span());
       result.push_back({view, std::nullopt, binding.var});
     }
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set("arena_bytes", print_expr(total));
+    copy.attrs.set("arena_bytes", print_expr(arena_bytes()));
     return make_function(std::move(copy), function_.span());
   }
 
