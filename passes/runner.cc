@@ -64,7 +64,7 @@ IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassCo
     }
     times.emplace_back(pass,
                        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    if (options.verify_each) {
+    if (options.verify_each && changed(before, module)) {  // `before` was verified
       Diagnostics diagnostics;
       verify(module, context.ops, diagnostics);
       if (diagnostics.has_errors()) {
