@@ -7,6 +7,8 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
 #include <atomic>
@@ -40,6 +42,22 @@ constexpr const char* kPipelines[] = {
     "sroa,gvn,instcombine<no-verify-fixpoint>,dse,loop-mssa(licm),simplifycfg,adce,instcombine<no-verify-fixpoint>)",
 };
 
+// LLVM's loop strength reduction makes an induction variable for each address that advances with a loop. It searches
+// many formulas for each, and took half of the time of code generation where a register tile is copied for each number
+// of rows that may be left. So it runs here, initialize_llvm() takes it out of the code generators, and the large loops
+// of functions with many of them stay as they are: a few additions are free beside so many multiplications.
+struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
+  llvm::PreservedAnalyses run(llvm::Loop& loop, llvm::LoopAnalysisManager& analyses,
+                              llvm::LoopStandardAnalysisResults& results, llvm::LPMUpdater& updater) {
+    constexpr int kMostInstructions = 32, kMostLoops = 12;
+    int instructions = 0, loops = 0;
+    for (const llvm::BasicBlock* block : loop.blocks()) instructions += static_cast<int>(block->size());
+    for (const llvm::Loop* other : results.LI.getLoopsInPreorder()) loops += other->isInnermost();
+    if (instructions > kMostInstructions && loops > kMostLoops) return llvm::PreservedAnalyses::all();
+    return llvm::LoopStrengthReducePass().run(loop, analyses, results, updater);
+  }
+};
+
 // What a thread reuses for all its modules: making these costs more than compiling a small kernel.
 class Worker {
  public:
@@ -54,6 +72,7 @@ class Worker {
     if (*pipeline) {
       llvm::Error error = builder_.parsePassPipeline(passes_, pipeline);
       CHECK(!error, "pipeline '{}': {}", pipeline, llvm::toString(std::move(error)));
+      passes_.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::createFunctionToLoopPassAdaptor(ReduceLoops())));
     }
   }
 

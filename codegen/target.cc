@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
@@ -130,6 +131,14 @@ Target complete(Target target, std::string_view text) {
   throw InternalError(fmt::format("internal error: LLVM: {}", reason));
 }
 
+// An option of LLVM's command line that no interface sets.
+void set_llvm_option(const char* name, const char* value) {
+  auto option = llvm::cl::getRegisteredOptions().find(name);
+  CHECK(option != llvm::cl::getRegisteredOptions().end(), "this LLVM has no option '{}'", name);
+  if (option->second->getNumOccurrences() > 0) return;  // the host has set it
+  CHECK(!option->second->addOccurrence(0, name, value), "LLVM's option '{}' does not take '{}'", name, value);
+}
+
 }  // namespace
 
 void initialize_llvm() {
@@ -141,6 +150,7 @@ void initialize_llvm() {
     llvm::InitializeAllAsmParsers();
     llvm::InitializeAllAsmPrinters();
     llvm::install_fatal_error_handler(on_llvm_failure);
+    set_llvm_option("disable-lsr", "true");  // llvm_compile.cc runs it where it pays
   });
 }
 
