@@ -123,9 +123,7 @@ class Resize {
     std::vector<int64_t> axes = normalize_axes(op_, attrs_.axes, op_.rank(0));
     return b.finish({b.compute("T_resize", dtype, op_.shape(1), [&](Axes i) {
       if (attrs_.method == "nearest") return nearest(axes, i);
-      std::vector<Expr> source = i;
-      Expr value = cast_to(weighted(axes, 0, i, source, sum_dtype), dtype);
-      return extrapolated(axes, i, value);
+      return extrapolated(axes, i, cast_to(weighted(axes, i, sum_dtype), dtype));
     })});
   }
 
@@ -206,17 +204,31 @@ class Resize {
     return extrapolated(axes, i, load(inputs_[0], source));
   }
 
-  Expr weighted(const std::vector<int64_t>& axes, size_t k, Axes i, std::vector<Expr>& source, DType dtype) const {
+  // The sum over the taps of all axes. Weights are variables: each product of taps would repeat those of its axes.
+  Expr weighted(const std::vector<int64_t>& axes, Axes i, DType dtype) const {
+    std::vector<std::vector<Tap>> taps;
+    std::vector<std::pair<VarRef, Expr>> weights;
+    for (int64_t axis : axes) {
+      Expr x = coordinate(axis, i[axis]);
+      taps.push_back(attrs_.method == "linear" ? linear_taps(x) : cubic_taps(x, attrs_.cubic_alpha));
+      if (attrs_.exclude_outside) normalize(taps.back(), op_.shape(0)[axis]);
+      for (Tap& tap : taps.back()) {
+        weights.emplace_back(make_var("weight", prim_type(dtype)), cast_to(tap.weight, dtype));
+        tap.weight = weights.back().first;
+      }
+    }
+    std::vector<Expr> source = i;
+    Expr result = products(axes, taps, 0, source, dtype);
+    for (size_t w = weights.size(); w-- > 0;) result = let(weights[w].first, weights[w].second, result);
+    return result;
+  }
+  Expr products(const std::vector<int64_t>& axes, const std::vector<std::vector<Tap>>& taps, size_t k,
+                std::vector<Expr>& source, DType dtype) const {
     if (k == axes.size()) return cast_to(load(inputs_[0], source), dtype);
-    int64_t axis = axes[k];
-    const Expr& dim = op_.shape(0)[axis];
-    Expr x = coordinate(axis, i[axis]);
-    std::vector<Tap> taps = attrs_.method == "linear" ? linear_taps(x) : cubic_taps(x, attrs_.cubic_alpha);
-    if (attrs_.exclude_outside) normalize(taps, dim);
     std::optional<Expr> sum;
-    for (const Tap& tap : taps) {
-      source[axis] = clamp_index(tap.position, dim);
-      Expr term = mul(cast_to(tap.weight, dtype), weighted(axes, k + 1, i, source, dtype));
+    for (const Tap& tap : taps[k]) {
+      source[axes[k]] = clamp_index(tap.position, op_.shape(0)[axes[k]]);
+      Expr term = mul(tap.weight, products(axes, taps, k + 1, source, dtype));
       sum = sum ? add(*sum, term) : term;
     }
     return *sum;
