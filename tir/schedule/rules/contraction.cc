@@ -4,6 +4,7 @@
 
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "tir/schedule/rules/lanes.h"
 
 namespace relaxc {
 
@@ -304,7 +305,7 @@ class ContractionSchedule {
     if (is_panel_used_once() || !depth || block_->iter_vars.back().kind != IterKind::kReduce) return;
     constexpr int64_t kLong = 2048;
     bool is_wide = tile_.panels > 1 || tile_.vectors > 2;
-    for (int step : {is_wide && (*depth < kLong || !num_rows_) ? 4 : 8, 4, 2}) {
+    for (int step : {copies_tails() ? 4 : is_wide && *depth < kLong ? 4 : 8, 4, 2}) {
       if (*depth % step != 0 || *depth == step) continue;
       steps_ = sch_.split(reduce_.back(), {std::nullopt, step});
       reduce_.back() = steps_[0];
@@ -312,6 +313,9 @@ class ContractionSchedule {
       return;
     }
   }
+  // The tile is written once for every number of rows that the last one may have: the less of it is unrolled, the
+  // better.
+  bool copies_tails() const { return tile_.has_rows && !num_rows_; }
   // One that reads a panel once waits for memory.
   bool is_panel_used_once() const { return !tile_.has_rows || (num_rows_ && *num_rows_ <= tile_.rows); }
 
@@ -325,14 +329,23 @@ class ContractionSchedule {
     sch_.reorder(order);
     if (!steps_.empty()) sch_.unroll(steps_[1]);
     if (!panels_.empty()) sch_.unroll(panels_[1]);
-    if (tile_.has_rows && !num_rows_) sch_.annotate(rows_[0], "exact_tails", true);
+    if (copies_tails()) sch_.annotate(rows_[0], "exact_tails", true);
   }
 
   // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
   // the sum of parts, takes it from there.
   void take_result() {
     if (behind_.size() != 1) behind_ = {sch_.cache_write(anchor_, 0, "local")};
-    const BlockRV taker = parts_.empty() ? behind_[0] : sum_;
+    if (parts_.empty() && copies_tails() && is_long(*cast<Block>(sch_.get(behind_[0])))) {
+      take(sch_.cache_write(anchor_, 0, "local"), true);
+      take(behind_[0], false);
+    } else {
+      take(parts_.empty() ? behind_[0] : sum_, true);
+    }
+    keep_in_registers(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
+  }
+  // All rows of the tile at once, or in a loop.
+  void take(const BlockRV& taker, bool at_once) {
     sch_.reverse_compute_at(taker, outer_.back(), true);
     Loops inner = sch_.get_loops(taker);
     inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer_.size()));
@@ -355,9 +368,8 @@ class ContractionSchedule {
       if (tile_.has_rows) inside.push_back(row_loop);
       inside.insert(inside.end(), vectors.begin(), vectors.end());
       if (inside.size() > 1) sch_.reorder(inside);
-      keep_in_registers(tile_.has_rows ? &row_loop : nullptr, vectors[1], vectors[2]);
+      keep_in_registers(tile_.has_rows && at_once ? &row_loop : nullptr, vectors[1], vectors[2]);
     }
-    keep_in_registers(tile_.has_rows ? &rows_[1] : nullptr, columns_[1], columns_[2]);
   }
   void keep_in_registers(const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
     if (row) sch_.unroll(*row);

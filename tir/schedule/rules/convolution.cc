@@ -4,6 +4,7 @@
 
 #include "ir/arith.h"
 #include "support/diagnostic.h"
+#include "tir/schedule/rules/lanes.h"
 
 namespace relaxc {
 
@@ -109,6 +110,20 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Anchor& conv) {
   sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + 3)));
 }
 
+// Moves a block that reads the tile's sums behind them: all of them at once, or in loops over the pixels.
+void take_sums(Schedule& sch, const BlockRV& taker, const LoopRV& tile, bool at_once) {
+  sch.reverse_compute_at(taker, tile, true);
+  Loops all = sch.get_loops(taker);
+  Loops inner(all.begin() + 4, all.end());
+  sch.reorder(Loops{inner[0], inner[2], inner[3], inner[1], inner[4]});
+  if (at_once) {
+    sch.unroll(inner[2]);
+    sch.unroll(inner[3]);
+  }
+  sch.unroll(inner[1]);
+  sch.vectorize(inner[4]);
+}
+
 void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target) {
   Anchor conv = find_anchor(sch, rv, target);
   ConvolutionTile tile =
@@ -153,14 +168,15 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
     sch.vectorize(sch.get_loops(padding[0]).back());
   }
 
-  // The tile's sums live in registers; the last block behind takes them from there.
+  // The tile's sums live in registers; the last block behind takes them from there. Of a symbolic line there is a copy
+  // for each number of pixels that may be left, in which a long block takes them one by one, from memory.
   if (behind.empty()) behind = {sch.cache_write(rv, 0, "local")};
-  sch.reverse_compute_at(behind[0], x[0], true);
-  Loops all = sch.get_loops(behind[0]);
-  Loops inner(all.begin() + 4, all.end());
-  sch.reorder(Loops{inner[0], inner[2], inner[3], inner[1], inner[4]});
-  for (size_t d : {2, 3, 1}) sch.unroll(inner[d]);
-  sch.vectorize(inner[4]);
+  if (!conv.extent(3) && is_long(*cast<Block>(sch.get(behind[0])))) {
+    take_sums(sch, sch.cache_write(rv, 0, "local"), x[0], true);
+    take_sums(sch, behind[0], x[0], false);
+  } else {
+    take_sums(sch, behind[0], x[0], true);
+  }
   for (const LoopRV& loop : {y[1], x[1], filters[1]}) sch.unroll(loop);
   // Not for others: pixels that neighbours share would be kept in registers that the sums need.
   if (conv.depthwise) sch.unroll(window.back());

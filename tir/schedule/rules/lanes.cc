@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/intrinsics.h"
 #include "support/checked_math.h"
 
 namespace relaxc {
@@ -14,6 +15,20 @@ bool is_small(const std::vector<Expr>& extents, int64_t work) {
     work = *product;
   }
   return work < 16384;  // about 2 us of simple elements on one core
+}
+
+bool is_long(const Block& block) {
+  constexpr std::string_view kInstructions[] = {
+      "tir.abs",   "tir.bitwise_not", "tir.ceil",      "tir.copysign", "tir.floor", "tir.fma",  "tir.isfinite",
+      "tir.isinf", "tir.isnan",       "tir.nearbyint", "tir.round",    "tir.rsqrt", "tir.sqrt", "tir.trunc"};
+  bool result = false;
+  walk(block.body, [&](const Ref<Call>& node) {
+    const std::string& name = op_name(node);
+    bool is_instruction =
+        std::find(std::begin(kInstructions), std::end(kInstructions), name) != std::end(kInstructions);
+    result = result || (find_intrinsic(name) && !is_instruction);
+  });
+  return result;
 }
 
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes) {

@@ -10,6 +10,9 @@ namespace relaxc {
 // Known to be less work than it costs to wake a thread. `work`: of an iteration, in simple operations.
 bool is_small(const std::vector<Expr>& extents, int64_t work = 1);
 
+// Computes exp, erf or the like, which become tens of instructions for each vector.
+bool is_long(const Block& block);
+
 // The columns of a register tile: vectors of so many lanes side by side. Widths that divide the extent come first, wide
 // before narrow: a narrower vector beats a tail. nullopt: an extent not known.
 struct ColumnTile {
