@@ -21,10 +21,26 @@ std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts) 
   return in_range ? std::nullopt : std::optional(node.b);
 }
 
+Expr defined_operand(const Binary& node, const Expr& operand, const Analyzer& facts) {
+  bool shifts = node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight;
+  DType dtype = dtype_of(operand);
+  Expr instead = int_imm(shifts ? 0 : 1, dtype), zero = int_imm(0, dtype);
+  if (shifts) return select(operand >= zero && operand < int_imm(dtype.bits, dtype), operand, instead);
+  return facts.can_prove(operand >= zero) ? max(operand, instead) : select(equal(operand, zero), instead, operand);
+}
+
 bool may_be_undefined(const Expr& e, const Analyzer& facts) {
   bool found = false;
   walk(e, [&](const Binary& node) { found = found || doubtful_operand(node, facts); });
   return found;
+}
+
+Expr with_defined_operands(const Expr& e, const Analyzer& facts) {
+  return rewrite(e, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+    if (!doubtful_operand(*node, facts)) return std::nullopt;
+    Expr a = with_defined_operands(node->a, facts), b = with_defined_operands(node->b, facts);
+    return binary(node->op, a, defined_operand(*node, b, facts), node.span());
+  });
 }
 
 }  // namespace relaxc

@@ -39,6 +39,7 @@ struct Cut {
   Expr first, end;            // the interior, before clamping to the loop
   bool in_inner_loop;         // stands in a loop inside
   std::optional<VarRef> row;  // the only loop inside that the slack knows, with which it falls by one
+  bool needs_run;             // its ends may be undefined where the loop does not run
 
   // Of a tile that may be the last: the condition says how many of its iterations there are.
   bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
@@ -59,9 +60,12 @@ class CutFinder {
       visit(inner->min);
       visit(inner->extent);
       running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
+      bool may_not_run = !facts_.can_prove(inner->extent > int_imm(0, dtype_of(inner->extent)));
       Analyzer outside = facts_;
       facts_.bind(inner->var, inner->min, inner->extent);
+      guards_ += may_not_run;
       visit(inner->body);
+      guards_ -= may_not_run;
       facts_ = std::move(outside);
       running_.erase(inner->var.get());
       return;
@@ -88,8 +92,7 @@ class CutFinder {
     for (const Cut& known : cuts_) {
       if (same_node(known.condition, condition)) return;
     }
-    // Parts of it come in front of the guards around it.
-    bool opaque = mentions(condition, unknown_) || (guards_ > 0 && may_be_undefined(condition, facts_));
+    bool opaque = mentions(condition, unknown_);
     walk(condition, [&](const BufferLoad&) { opaque = true; });
     std::optional<Expr> value = slack(condition);
     if (opaque || !value) return;
@@ -120,14 +123,21 @@ class CutFinder {
             loop_.min,
             loop_.min + loop_.extent,
             !running_.empty(),
-            only_row(*value)};
+            only_row(*value),
+            false};
     if (*scale > 0) {
       cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale) * unit);
     } else {
       cut.end = facts_.simplify((floor_div(rest, -*scale) + 1) * unit);
     }
-    // The loop may not run where its ends have no value.
-    if (may_be_undefined(cut.first, facts_) || may_be_undefined(cut.end, facts_)) return;
+    // A loop that runs evaluates the condition itself, unless something inside keeps it from that: any ends are right
+    // then.
+    cut.needs_run = may_be_undefined(cut.first, facts_) || may_be_undefined(cut.end, facts_);
+    if (cut.needs_run && guards_ > 0) {
+      cut.first = with_defined_operands(cut.first, facts_);
+      cut.end = with_defined_operands(cut.end, facts_);
+      cut.needs_run = false;
+    }
     if (!digit || (cut.is_tail() && cut.in_inner_loop)) cuts_.push_back(std::move(cut));
   }
 
@@ -187,7 +197,7 @@ class CutFinder {
 
   const For& loop_;
   Analyzer facts_;
-  int guards_ = 0;  // of branches in the loop around what is visited
+  int guards_ = 0;  // branches, and loops that may not run, in the loop around what is visited
   RunningVars running_;
   std::unordered_set<const NodeHeader*> unknown_;
   std::vector<Cut> cuts_;
@@ -288,6 +298,17 @@ class Partitioner {
     inside.bind(loop.var, loop.min, loop.extent);
     std::vector<Cut> cuts = CutFinder(loop, inside).find();
     if (cuts.empty()) return whole(s);
+    bool needs_run = std::any_of(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.needs_run; });
+    Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
+    if (!needs_run || facts_.can_prove(runs)) return cut_at(s, std::move(cuts));
+    Analyzer outside = facts_;
+    facts_.assume(runs);
+    Stmt result = cut_at(s, std::move(cuts));
+    facts_ = std::move(outside);
+    return make(IfThenElse{runs, result, std::nullopt}, s.span());
+  }
+  Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
+    const For& loop = *s.as<For>();
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
     const AttrValue* wish = loop.annotations.find(kExactTails);
     if (wish && wish->as<bool>() && *wish->as<bool>()) {

@@ -146,7 +146,7 @@ class LaneRewriter {
     if (const Binary* node = e.as<Binary>()) {
       if (auto mask = first_lanes(*node)) return *mask;
       Expr a = expr(node->a), b = expr(node->b);
-      if (mask_ && is_doubtful(*node)) b = select(*mask_, widen(b), harmless(node->op, dtype_of(b)));
+      if (mask_ && is_doubtful(*node)) b = harmless(*node, b);
       return binary(node->op, match_lanes(a, b), match_lanes(b, a), e.span());
     }
     if (const Not* node = e.as<Not>()) return not_(expr(node->value), e.span());
@@ -196,10 +196,12 @@ class LaneRewriter {
     if (!counts || !facts_.can_prove(node.b >= int_imm(0, dtype_of(node.b)))) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
-  // The lanes that do not run divide by 1 and shift by no bits.
-  Expr harmless(BinaryOp op, DType dtype) const {
-    bool shifts = op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
-    return broadcast(int_imm(shifts ? 0 : 1, dtype.element()), lanes_);
+  // The divisor or count of a node that is doubtful: lanes that do not run divide by 1 and shift by no bits. One that
+  // all lanes share may have its value where that is defined, so that an address stays a number.
+  Expr harmless(const Binary& node, const Expr& b) const {
+    if (dtype_of(b).lanes == 1) return defined_operand(node, b, facts_);
+    bool shifts = node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight;
+    return select(*mask_, widen(b), broadcast(int_imm(shifts ? 0 : 1, dtype_of(b).element()), lanes_));
   }
   // What varies has no facts: those about the variable leave its last lane out.
   bool is_doubtful(const Binary& node) const {
