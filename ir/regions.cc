@@ -1,7 +1,6 @@
 #include "ir/regions.h"
 
 #include "ir/arith.h"
-#include "ir/undefined.h"
 
 namespace relaxc {
 
@@ -17,12 +16,6 @@ class AccessCollector {
         auto first = as_int(loop->min), count = as_int(loop->extent);
         if (first && count && *count > 0) constant_loops_.bind(loop->var, loop->min, loop->extent);
       }
-      if (const IfThenElse* branch = node.as<IfThenElse>()) {
-        find_guarded(branch->then_body);
-        if (branch->else_body) find_guarded(*branch->else_body);
-      }
-      const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), "tir.if_then_else") : nullptr;
-      for (size_t side = 1; choice && side < choice->args.size(); ++side) find_guarded(choice->args[side]);
       visit_children(node, [&](const NodeRef& child, Slot slot) {
         if (child.is<Var>() && slot.role != Role::kField) bound_.insert(child.get());
       });
@@ -30,17 +23,10 @@ class AccessCollector {
     });
   }
 
-  // `access`: the load or store.
-  void add(std::vector<BufferRegion>& regions, const NodeRef& access, const Buffer& buffer,
-           const std::vector<Expr>& indices) {
+  void add(std::vector<BufferRegion>& regions, const Buffer& buffer, const std::vector<Expr>& indices) {
     if (bound_.contains(buffer.get())) return;
-    dims_.assume_dims(buffer.type());
     std::vector<Range> ranges;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      // A region is computed in front of the guard.
-      bool unknown = guarded_.contains(access.get()) && may_be_undefined(indices[d], dims_);
-      ranges.push_back(unknown ? whole(buffer, d) : range_of(buffer, d, indices[d]));
-    }
+    for (size_t d = 0; d < indices.size(); ++d) ranges.push_back(range_of(buffer, d, indices[d]));
     for (BufferRegion& region : regions) {
       if (!same_node(region.buffer, buffer)) continue;
       for (size_t d = 0; d < ranges.size(); ++d)
@@ -67,12 +53,6 @@ class AccessCollector {
     Expr extent = *ends > 0 ? cast_to(b.min - a.min, dtype) + b.extent : a.extent;
     if (*starts < 0) extent = extent + int_imm(-*starts, dtype);
     return Range{min, relaxc::simplify(extent)};
-  }
-  void find_guarded(const NodeRef& side) {
-    walk_nodes(side, [&](const NodeRef& node) {
-      if (node.is<BufferLoad>() || node.is<BufferStore>()) guarded_.insert(node.get());
-      return true;
-    });
   }
   bool mentions_bound(const Expr& index) const {
     bool found = false;
@@ -125,8 +105,7 @@ class AccessCollector {
     return whole(buffer, d);
   }
 
-  std::unordered_set<const NodeHeader*> bound_, guarded_;
-  Analyzer dims_;
+  std::unordered_set<const NodeHeader*> bound_;
   std::vector<std::pair<VarRef, Range>> loops_;
   Analyzer constant_loops_;
 };
@@ -138,8 +117,8 @@ Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init) {
   AccessCollector collector(init ? seq({*init, body}) : body);
   auto collect = [&](const Stmt& stmt) {
     walk(
-        stmt, [&](const Ref<BufferLoad>& load) { collector.add(result.reads, load, load->buffer, load->indices); },
-        [&](const Ref<BufferStore>& store) { collector.add(result.writes, store, store->buffer, store->indices); });
+        stmt, [&](const BufferLoad& load) { collector.add(result.reads, load.buffer, load.indices); },
+        [&](const BufferStore& store) { collector.add(result.writes, store.buffer, store.indices); });
   };
   if (init) collect(*init);
   collect(body);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/intrinsics.h"
+#include "ir/undefined.h"
 #include "tir/interpreter_internal.h"
 #include "vm/error.h"
 
@@ -422,8 +423,8 @@ StepPtr Compiler::block_step(const Block& block, const Span& span) {
       for (const BufferRegion& region : list) {
         BlockStep::Region code{buffer_slot(region.buffer, span), is_write, {}, {}};
         for (const Range& range : region.ranges) {
-          code.mins.push_back(expr(range.min));
-          code.extents.push_back(expr(range.extent));
+          code.mins.push_back(expr(with_defined_operands(range.min, Analyzer())));
+          code.extents.push_back(expr(with_defined_operands(range.extent, Analyzer())));
         }
         step->regions.push_back(std::move(code));
       }

@@ -134,8 +134,7 @@ class CutFinder {
     // then.
     cut.needs_run = may_be_undefined(cut.first, facts_) || may_be_undefined(cut.end, facts_);
     if (cut.needs_run && guards_ > 0) {
-      cut.first = with_defined_operands(cut.first, facts_);
-      cut.end = with_defined_operands(cut.end, facts_);
+      for (Expr* part : {&cut.best, &cut.first, &cut.end}) *part = with_defined_operands(*part, facts_);
       cut.needs_run = false;
     }
     if (!digit || (cut.is_tail() && cut.in_inner_loop)) cuts_.push_back(std::move(cut));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/undefined.h"
 #include "tir/schedule/reduction_order.h"
 
 namespace relaxc::scheduling {
@@ -29,6 +30,11 @@ std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& a
   auto factor = as_int(facts.simplify(substitute(index, {{var.get(), var + one}}) - index));
   if (!factor || *factor < 1) return std::nullopt;
   return Linear{*only, *factor, rest};
+}
+
+// As it is evaluated in front of the guards that the accesses in it may stand beneath.
+Range defined(const Range& range, const Analyzer& facts) {
+  return {with_defined_operands(range.min, facts), with_defined_operands(range.extent, facts)};
 }
 
 }  // namespace
@@ -101,6 +107,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
         is_whole = true;
       }
     }
+    range = defined(range, tree.facts);
     if (is_int(range.extent, 1) && !preserve_unit_loops) {
       axis.value = range.min;
     } else {
@@ -160,7 +167,8 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
   for (size_t d = 0; d < region.size(); ++d) {
     DType dtype = tree.index_dtype();
     Expr dim = cast_to(shape[d], dtype);
-    Expr min = cast_to(region[d].min, dtype), extent = cast_to(region[d].extent, dtype);
+    Range range = defined(region[d], tree.facts);
+    Expr min = cast_to(range.min, dtype), extent = cast_to(range.extent, dtype);
     loops.push_back(tree.new_loop(fmt::format("ax{}", d), extent));
     VarRef axis = make_var(fmt::format("v{}", d), prim_type(dtype));
     Expr value = tree.facts.simplify(min + loops.back()->loop->var);
