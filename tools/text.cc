@@ -20,7 +20,8 @@ struct TextOptions {
 
 std::string canonical(const TextOptions& options) {
   check_output(options.constants, options.file);
-  if (options.constants == "-") throw CLI::ValidationError("--constants takes a file; the text goes to standard output");
+  if (options.constants == "-")
+    throw CLI::ValidationError("--constants takes a file; the text goes to standard output");
   PrintOptions print;
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   print.constants_file = options.constants;

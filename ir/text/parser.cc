@@ -54,12 +54,9 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.tvm_call_packed", "T.call_packed"},
     {"T.unrolled", "T.unroll"},
 };
-constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {{"gvar", "func"},
-                                                                             {"out_ty", "out_sinfo"},
-                                                                             {"sinfo", "struct_info"},
-                                                                             {"ty", "struct_info"},
-                                                                             {"ty_args", "sinfo_args"},
-                                                                             {"type_args", "sinfo_args"}};
+constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
+    {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
+    {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
 }  // namespace
 
