@@ -6,14 +6,14 @@
 
 namespace relaxc::onnx_import {
 
-namespace {
-
-// A scalar under a name, with what is known of it.
 Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds) {
   Expr result = n.named(value, hint);
   if (auto var = try_cast<Var>(result)) n.graph().context().analyzer.bind(*var, bounds);
   return result;
 }
+
+namespace {
+
 // The tensor of axes in operand `input`, tested.
 Expr checked_axes(Node& n, size_t input, int64_t rank) {
   Attrs attrs;

@@ -5,6 +5,9 @@
 
 namespace relaxc::onnx_import {
 
+// A scalar under a name, so that kernels do not repeat a long expression in each index, and what is known of it.
+Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds);
+
 // The axes in operand `input` as scalars in [0, rank). The run fails for one outside of [-rank, rank).
 std::vector<Expr> read_axes(Node& n, size_t input, int64_t rank);
 

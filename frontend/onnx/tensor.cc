@@ -62,7 +62,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     } else if (n.least_value(dim) < 0) {
       runtime = true;
       n.require_at_most(int_imm(-1), dim, "dims of the shape below -1");
-      if (zero_copies && d < from.size()) dim = select(equal(dim, int_imm(0)), from[d], dim);
+      if (zero_copies && d < from.size()) dim = bounded(n, select(equal(dim, int_imm(0)), from[d], dim), "dim", {-1});
       if (zero_copies && d >= from.size())
         n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 behind the last dim of the input");
     }
@@ -79,7 +79,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
     n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
     for (Expr& dim : result) {
       if (!as_int(dim) && n.least_value(dim) < 0)
-        dim = select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim);
+        dim = bounded(n, select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim), "dim", {0});
     }
     if (inferred) result[*inferred] = floor_div(total, max(others, int_imm(1)));
     for (Expr& dim : result) dim = n.simplify(dim);
