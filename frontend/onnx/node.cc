@@ -121,15 +121,14 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   const std::vector<Expr>& dims = shape_of(expr);
   DType dtype = dtype_of_tensor(expr);
   if (!dtype.is_integral() && !dtype.is_bool()) fail("expected integers, got {}", to_string(dtype));
-  auto length = as_int(simplify([&] {
-    Expr size = int_imm(1);
-    for (const Expr& dim : dims) size = size * dim;
-    return size;
-  }()));
+  if (dims.size() > 1) fail("a shape-like input has rank {}, expected 1", dims.size());
+  auto length = dims.empty() ? 1 : as_int(simplify(dims[0]));
   if (!length) unsupported("a shape-like input of unknown length");
-  if (*length > 256) unsupported("a shape-like input of {} elements", *length);
   std::vector<Expr> result;
   const Constant* constant = expr.as<Constant>();
+  constexpr int64_t kMostRead = 32;  // of a run: the largest rank of a result
+  if (!constant && *length > kMostRead)
+    unsupported("a shape-like input of {} elements, more than {}", *length, kMostRead);
   for (int64_t k = 0; k < *length; ++k) {
     if (constant) {
       result.push_back(int_imm(constant->data.as_int(k)));

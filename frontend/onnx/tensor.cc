@@ -76,6 +76,7 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
       others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
     Expr opens = bool_imm(inferred.has_value());
     for (const Expr& dim : result) opens = opens || equal(dim, int_imm(-1));
+    others = bounded(n, others, "others", {0});
     n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
     for (Expr& dim : result) {
       if (!as_int(dim) && n.least_value(dim) < 0)

@@ -305,7 +305,7 @@ class ContractionSchedule {
     if (is_panel_used_once() || !depth || block_->iter_vars.back().kind != IterKind::kReduce) return;
     constexpr int64_t kLong = 2048;
     bool is_wide = tile_.panels > 1 || tile_.vectors > 2;
-    for (int step : {copies_tails() ? 4 : is_wide && *depth < kLong ? 4 : 8, 4, 2}) {
+    for (int step : {copies_tails() || (is_wide && *depth < kLong) ? 4 : 8, 4, 2}) {
       if (*depth % step != 0 || *depth == step) continue;
       steps_ = sch_.split(reduce_.back(), {std::nullopt, step});
       reduce_.back() = steps_[0];
