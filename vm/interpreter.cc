@@ -47,7 +47,7 @@ struct Interpreter::Frame {
   // "node 'conv_1' (Conv): ", or nothing where no node is known.
   std::string place_of(const Word* at) const {
     Word string = -1;
-    for (size_t i = 0; i + 1 < function->places.size() && code + function->places[i] <= at; i += 2)
+    for (size_t i = 0; i + 1 < function->places.size() && function->places[i] <= at - code; i += 2)
       string = function->places[i + 1];
     return string == -1 ? "" : this->string(string) + ": ";
   }
