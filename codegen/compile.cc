@@ -142,7 +142,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // What runs is safe, and legalize gets what it expects, whatever passes were asked for.
+  // Without check_dims a run is not safe, and without spread_tuples legalize refuses tuple values: both always run.
   std::vector<const Pass*> passes = parse_passes(settings.passes);
   for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
     if (std::find(passes.begin(), passes.end(), needed) == passes.end()) passes.insert(passes.begin(), needed);

@@ -51,7 +51,7 @@ std::string cpu_names(const Info& info) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// What compiled code takes for granted, because the calling convention and the C library's functions do.
+// Features that any compiled code needs: the calling convention and the C library's functions use them.
 struct Baseline {
   llvm::Triple::ArchType architecture;
   std::vector<const char*> has, has_not;

@@ -13,7 +13,7 @@ std::string per_rank(const char* prefix, size_t spatial, const char* suffix = ""
   return fmt::format("{}{}d{}", prefix, spatial, suffix);
 }
 
-// What convolutions and pools share. `kernel` is the window, dims of the weight or kernel_shape.
+// The window of a convolution or a pool. `kernel` has its extents: dims of the weight, or kernel_shape.
 struct Window {
   size_t spatial = 0;
   std::vector<Expr> kernel;
