@@ -4,12 +4,17 @@
 
 namespace relaxc {
 
+namespace {
+
+bool shifts(const Binary& node) { return node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight; }
+
+}  // namespace
+
 std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts) {
   DType dtype = dtype_of(node.b);
   bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod || node.op == BinaryOp::kFloorDiv ||
                  node.op == BinaryOp::kFloorMod;
-  bool shifts = node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight;
-  if (!dtype.is_integral() || (!divides && !shifts)) return std::nullopt;
+  if (!dtype.is_integral() || (!divides && !shifts(node))) return std::nullopt;
   bool in_range = false;
   if (auto number = as_int(node.b)) {
     in_range = divides ? *number != 0 : *number >= 0 && *number < dtype.bits;
@@ -21,11 +26,12 @@ std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts) 
   return in_range ? std::nullopt : std::optional(node.b);
 }
 
+Expr harmless_operand(const Binary& node, DType dtype) { return int_imm(shifts(node) ? 0 : 1, dtype); }
+
 Expr defined_operand(const Binary& node, const Expr& operand, const Analyzer& facts) {
-  bool shifts = node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight;
   DType dtype = dtype_of(operand);
-  Expr instead = int_imm(shifts ? 0 : 1, dtype), zero = int_imm(0, dtype);
-  if (shifts) return select(operand >= zero && operand < int_imm(dtype.bits, dtype), operand, instead);
+  Expr instead = harmless_operand(node, dtype), zero = int_imm(0, dtype);
+  if (shifts(node)) return select(operand >= zero && operand < int_imm(dtype.bits, dtype), operand, instead);
   return facts.can_prove(operand >= zero) ? max(operand, instead) : select(equal(operand, zero), instead, operand);
 }
 

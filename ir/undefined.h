@@ -11,7 +11,9 @@ namespace relaxc {
 
 // The divisor or count of such an operation, where the facts do not prove that it is in range.
 std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts);
-// `operand` of such a node, with a harmless number in the place of those that leave it undefined.
+// A number that leaves no such operation undefined: it divides by 1, and shifts by no bits.
+Expr harmless_operand(const Binary& node, DType dtype);
+// `operand` of such a node, with harmless_operand() in the place of those that leave it undefined.
 Expr defined_operand(const Binary& node, const Expr& operand, const Analyzer& facts);
 // Whether the value of `e` may be undefined although all of its loads are in range.
 bool may_be_undefined(const Expr& e, const Analyzer& facts);

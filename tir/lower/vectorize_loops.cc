@@ -200,8 +200,7 @@ class LaneRewriter {
   // all lanes share may have its value where that is defined, so that an address stays a number.
   Expr harmless(const Binary& node, const Expr& b) const {
     if (dtype_of(b).lanes == 1) return defined_operand(node, b, facts_);
-    bool shifts = node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight;
-    return select(*mask_, widen(b), broadcast(int_imm(shifts ? 0 : 1, dtype_of(b).element()), lanes_));
+    return select(*mask_, widen(b), broadcast(harmless_operand(node, dtype_of(b).element()), lanes_));
   }
   // What varies has no facts: those about the variable leave its last lane out.
   bool is_doubtful(const Binary& node) const {
