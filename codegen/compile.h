@@ -12,7 +12,7 @@
 #include "codegen/llvm_compile.h"
 #include "ir/module.h"
 #include "passes/runner.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 #include "vm/program.h"
 
 namespace relaxc {

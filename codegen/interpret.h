@@ -1,14 +1,14 @@
 // Kernels that the tensor-program interpreter runs instead of machine code, in any form between legalize and
 // lower_kernels. What the interpreter calls an error ends the run: an index out of range, an axis outside of its
 // domain, a read of an element that nobody has written, in this kernel (unless it is scheduled: check_unwritten in
-// tir/interpreter.h) or in the one that made the tensor.
+// tir/interpret/interpreter.h) or in the one that made the tensor.
 #pragma once
 #include <map>
 #include <mutex>
 #include <thread>
 
 #include "codegen/llvm_compile.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 #include "vm/program.h"
 
 namespace relaxc::codegen {

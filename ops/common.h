@@ -29,6 +29,11 @@ Type infer_like_first(const OpCall& op);
 // A row that nothing lowers yet: compiling says so.
 OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
                   std::function<Type(const OpCall&)> infer);
+// The attributes of operators that work along one axis.
+struct AxisAttrs {
+  int64_t axis = 0;
+  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttrs::axis)); }
+};
 // Attributes by name, for rows without a struct.
 inline OpAttr int_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInt}; }
 inline OpAttr float_attr(const char* name, AttrValue otherwise) {

@@ -19,10 +19,6 @@ struct TakeAttrs {
     return std::tuple(field("axis", &TakeAttrs::axis), field("mode", &TakeAttrs::mode));
   }
 };
-struct AxisAttrs {
-  int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttrs::axis)); }
-};
 struct GatherNdAttrs {
   int64_t batch_dims = 0;
   static constexpr auto fields() { return std::tuple(field("batch_dims", &GatherNdAttrs::batch_dims)); }

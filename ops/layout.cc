@@ -19,10 +19,6 @@ struct AxisListAttrs {
   std::optional<std::vector<int64_t>> axis;
   static constexpr auto fields() { return std::tuple(field("axis", &AxisListAttrs::axis)); }
 };
-struct AxisAttrs {
-  int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttrs::axis)); }
-};
 struct ConcatAttrs {
   std::optional<int64_t> axis = 0;  // None: tensors of rank 1
   static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttrs::axis)); }

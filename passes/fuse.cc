@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "passes/graph.h"
+#include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/nests.h"
 
 namespace relaxc {
 

@@ -10,7 +10,7 @@
 #include "ops/window.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
-#include "tir/schedule/rules/lanes.h"
+#include "tir/rules/lanes.h"
 
 namespace relaxc {
 

@@ -6,11 +6,11 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/nests.h"
 #include "tir/compute.h"
-#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/nests.h"
-#include "tir/schedule/rules/builtin_rules.h"
+#include "tir/program.h"
+#include "tir/rules/builtin_rules.h"
 
 namespace relaxc {
 

@@ -4,7 +4,7 @@
 
 #include "ops/window.h"
 #include "tir/compute.h"
-#include "tir/schedule/rules/lanes.h"
+#include "tir/rules/lanes.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {

@@ -5,22 +5,16 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Attrs one_attr(const char* name, AttrValue value) {
-  Attrs attrs;
-  attrs.set(name, std::move(value));
-  return attrs;
-}
-
 Outputs gather(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, one_attr("axis", axis)))};
+  return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, {{"axis", axis}}))};
 }
 Outputs gather_elements(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, one_attr("axis", axis)))};
+  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, {{"axis", axis}}))};
 }
 Outputs gather_nd(Node& n) {
-  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, one_attr("batch_dims", n.attr_int("batch_dims", 0))))};
+  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, {{"batch_dims", n.attr_int("batch_dims", 0)}}))};
 }
 Outputs scatter_elements(Node& n) {
   Attrs attrs;
@@ -32,7 +26,7 @@ Outputs scatter_elements(Node& n) {
 Outputs scatter_nd(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)},
-                    one_attr("reduction", reduction == "none" ? "update" : reduction)))};
+                    {{"reduction", reduction == "none" ? "update" : reduction}}))};
 }
 
 Outputs one_hot(Node& n) {
@@ -43,7 +37,7 @@ Outputs one_hot(Node& n) {
   auto pick = [&](int64_t i) { return n.reshape(n.slice(values, 0, int_imm(i), int_imm(i + 1)), {}); };
   Expr depth = n.scalar_int(1), off = pick(0), on = pick(1);
   int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0) + 1);
-  return {n.of(n.op("dyn.one_hot", {indices, on, off, depth}, one_attr("axis", axis)))};
+  return {n.of(n.op("dyn.one_hot", {indices, on, off, depth}, {{"axis", axis}}))};
 }
 
 Outputs topk(Node& n) {
@@ -101,7 +95,7 @@ Outputs compress(Node& n) {
   }
   Expr found = positions(n, condition);
   Expr indices = n.reshape(found, {n.shape_of(found)[1]});
-  return {n.of(n.op("take", {x, indices}, one_attr("axis", axis)))};
+  return {n.of(n.op("take", {x, indices}, {{"axis", axis}}))};
 }
 
 }  // namespace

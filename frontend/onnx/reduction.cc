@@ -9,12 +9,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Attrs one_attr(const char* name, AttrValue value) {
-  Attrs attrs;
-  attrs.set(name, std::move(value));
-  return attrs;
-}
-
 // How a node reduces: over constant axes, or over those that the run names.
 struct Reducer {
   std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
@@ -23,9 +17,8 @@ struct Reducer {
 };
 
 Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
-  return {
-      [&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
-      [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, one_attr("axis", axes)); }};
+  return {[&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
+          [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, {{"axis", axes}}); }};
 }
 // The operators dyn.sum and its kin reduce to a shape, whose dims the run finds from the axes.
 // `named` has 1 for each such axis, `left` the number of the others.
@@ -167,7 +160,7 @@ Outputs softmax(Node& n) {
     Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, attrs);
     result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
   } else {
-    result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, one_attr("axis", axis));
+    result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, {{"axis", axis}});
   }
   return {n.of(reshaped ? n.reshape(result, shape) : result)};
 }

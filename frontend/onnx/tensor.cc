@@ -9,11 +9,6 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Attrs one_attr(const char* name, AttrValue value) {
-  Attrs attrs;
-  attrs.set(name, std::move(value));
-  return attrs;
-}
 Expr product(const std::vector<Expr>& dims, size_t begin, size_t end) {
   Expr result = int_imm(1);
   for (size_t d = begin; d < end; ++d) result = result * dims[d];
@@ -355,7 +350,7 @@ Outputs slice(Node& n) {
   for (int64_t axis : sliced) axes_of_slice.push_back(int_imm(axis));
   return {
       n.of(n.op("strided_slice", {x, shape_expr(axes_of_slice), shape_expr(begin), shape_expr(end), shape_expr(stride)},
-                one_attr("assume_inbound", true)))};
+                {{"assume_inbound", true}}))};
 }
 
 Outputs pad(Node& n) {

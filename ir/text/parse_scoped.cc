@@ -154,7 +154,7 @@ std::string Parser::thread_tag(const Syntax& at) {
                                           "vthread.y",   "vthread.z",   "cthread"};
   bool exact = std::find(known.begin(), known.end(), tag) != known.end();
   std::optional<std::string> near = exact ? std::nullopt : nearest(tag, known);
-  if (near) fail_with_hint(at, fmt::format("unknown thread axis '{}'", tag), quoted(*near));
+  if (near) fail_with_hint(at, fmt::format("unknown thread axis '{}'", tag), string_literal(*near));
   return tag;
 }
 

@@ -284,7 +284,8 @@ Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::ve
     for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
     for (const Builtin& builtin : builtins()) known.emplace_back(builtin.name);
     std::optional<std::string> near = nearest(name, known);
-    if (near && *near != name) fail_with_hint(*named, fmt::format("unknown operator '{}'", name), quoted(*near));
+    if (near && *near != name)
+      fail_with_hint(*named, fmt::format("unknown operator '{}'", name), string_literal(*near));
   }
   Call payload{op_ref(name), {}, {}, {}};
   for (const Syntax* arg : args) payload.args.push_back(call_argument(*arg));

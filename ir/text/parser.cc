@@ -493,7 +493,7 @@ DType Parser::dtype(const Syntax& at) {
   std::vector<std::string> known = {"float32", "float16", "float64", "bfloat16", "int8",   "int16", "int32",
                                     "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool",  "handle"};
   std::optional<std::string> near = nearest(text, known);
-  fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? quoted(*near) : "");
+  fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? string_literal(*near) : "");
 }
 
 // The attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and what they compute; those

@@ -37,7 +37,7 @@ bool is_type_argument(std::string_view keyword);
 // "math.inf", "R.device(...)", "a lambda": what stands there, for messages.
 std::string spelling(const Syntax& at);
 // The nearest of the candidates, when near enough to be meant.
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {

@@ -96,7 +96,7 @@ std::string Printer::dictionary(const Attrs& attrs) {
   return attribute(later);
 }
 
-std::string quoted(std::string_view text) { return to_string(AttrValue(std::string(text))); }
+std::string string_literal(std::string_view text) { return to_string(AttrValue(std::string(text))); }
 
 std::string float_text(double value, DType dtype) {
   if (std::isnan(value)) return "nan";
@@ -150,7 +150,7 @@ std::string Printer::tuple_of(const std::vector<std::string>& items) {
 std::string Printer::dim(const Expr& dim) {
   if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
   std::string text = expr(dim);  // what is in quotes has no escapes: a cast's dtype gets the other kind around it
-  return text.find('"') == std::string::npos ? quoted(text) : fmt::format("'{}'", text);
+  return text.find('"') == std::string::npos ? string_literal(text) : fmt::format("'{}'", text);
 }
 std::string Printer::shape(const std::vector<Expr>& dims) {
   std::vector<std::string> items;
@@ -214,11 +214,11 @@ std::string Printer::region(const BufferRegion& region) {
 std::string Printer::buffer_args(const BufferType& type) {
   BufferType defaults;
   std::string text = shape(type.shape);
-  if (type.dtype != kFloat32) text += ", " + quoted(to_string(type.dtype));
+  if (type.dtype != kFloat32) text += ", " + string_literal(to_string(type.dtype));
   if (type.data) text += ", data=" + expr(*type.data);
   if (!type.strides.empty()) text += ", strides=" + shape(type.strides);
   if (type.elem_offset) text += ", elem_offset=" + expr(*type.elem_offset);
-  if (type.scope != defaults.scope) text += ", scope=" + quoted(type.scope);
+  if (type.scope != defaults.scope) text += ", scope=" + string_literal(type.scope);
   if (type.data_alignment != defaults.data_alignment) text += fmt::format(", align={}", type.data_alignment);
   if (type.offset_factor != defaults.offset_factor) text += fmt::format(", offset_factor={}", type.offset_factor);
   if (type.auto_broadcast) text += ", buffer_type=\"auto\"";
@@ -237,7 +237,7 @@ std::string element(const Tensor& data, int64_t i) {
   if (dtype.is_uint()) return fmt::format("{}", static_cast<uint64_t>(data.as_int(i)));
   if (dtype.is_int()) return fmt::format("{}", data.as_int(i));
   std::string text = float_text(data.as_double(i), dtype);
-  return text.find_first_of("0123456789") == std::string::npos ? "float(" + quoted(text) + ")" : text;
+  return text.find_first_of("0123456789") == std::string::npos ? "float(" + string_literal(text) + ")" : text;
 }
 
 std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
@@ -273,7 +273,7 @@ std::string Printer::constant(const Tensor& data) {
     elided_.push_back(data);
     return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_.size() - 1);
   }
-  std::string dtype = quoted(to_string(data.dtype()));
+  std::string dtype = string_literal(to_string(data.dtype()));
   DTypeCode code = data.dtype().code;
   bool raw = has_odd_nan(data) || data.dtype().lanes > 1 || code == DTypeCode::kHandle;
   if (raw) {
@@ -307,7 +307,7 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
     const DType* dtype = value.as<DType>();
     DeviceMesh devices;
     items.push_back(fmt::format("{}={}", key,
-                                dtype                       ? quoted(to_string(*dtype))
+                                dtype                       ? string_literal(to_string(*dtype))
                                 : from_attr(value, devices) ? mesh(devices)
                                                             : to_string(value)));
   }
@@ -352,20 +352,22 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     int count = static_cast<int>(node.args.size());
     std::optional<DType> natural = natural_dtype(*builtin, node.args);
     bool fits = count >= builtin->least && (builtin->most < 0 || count <= builtin->most);
-    if (fits && builtin->result == Builtin::Result::kStatedFirst) items.insert(items.begin(), quoted(to_string(dtype)));
-    if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(quoted(to_string(dtype)));
+    if (fits && builtin->result == Builtin::Result::kStatedFirst)
+      items.insert(items.begin(), string_literal(to_string(dtype)));
+    if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(string_literal(to_string(dtype)));
     if (fits && (!natural || *natural == dtype))
       return fmt::format("T.{}({})", spelling(*builtin), fmt::join(items, ", "));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
   bool later = options_.dialect == Dialect::kTvm26 && full.starts_with("tir.");
-  items.insert(items.begin(), {quoted(to_string(dtype)), quoted(later ? "tirx" + full.substr(3) : full)});
+  items.insert(items.begin(),
+               {string_literal(to_string(dtype)), string_literal(later ? "tirx" + full.substr(3) : full)});
   return fmt::format("T.call_intrin({})", fmt::join(items, ", "));
 }
 
 std::string Printer::call(const Expr& expr_, const Call& node) {
   if (const ExternFunc* callee = node.callee.as<ExternFunc>())
-    return fmt::format("R.call_packed({})", arguments(node, 0, {quoted(callee->symbol)}));
+    return fmt::format("R.call_packed({})", arguments(node, 0, {string_literal(callee->symbol)}));
   const OpRef* op = node.callee.as<OpRef>();
   if (!op) return fmt::format("{}({})", expr(node.callee, kAtomLevel), arguments(node, 0));
   bool scalar = expr_.type().is<PrimType>();
@@ -376,13 +378,13 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   if (op->name == "relax.hint_on_device" && node.args.size() == 1 && node.attrs.size() == 3) {
     return fmt::format("R.hint_on_device({}, R.device({}, {}), {})", expr(node.args[0]),
                        node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
-                       quoted(node.attrs.get_string("memory_scope", "global")));
+                       string_literal(node.attrs.get_string("memory_scope", "global")));
   }
   size_t first = 0;
   std::vector<std::string> items;
   if (!node.args.empty()) {
     if (const ExternFunc* callee = node.args[0].as<ExternFunc>()) {
-      items.push_back(quoted(callee->symbol));
+      items.push_back(string_literal(callee->symbol));
       first = 1;
     }
   }
@@ -421,15 +423,16 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const FloatImm& node) {
         std::string text = float_text(node.value, dtype_of(e));
         bool special = text.find_first_of("0123456789") == std::string::npos;
-        return fmt::format("T.{}({})", to_string(dtype_of(e)), special ? quoted(text) : text);
+        return fmt::format("T.{}({})", to_string(dtype_of(e)), special ? string_literal(text) : text);
       },
       [&](const StringImm& node) {
-        return default_int_ == kInt64 ? fmt::format("R.str({})", quoted(node.value)) : quoted(node.value);
+        return default_int_ == kInt64 ? fmt::format("R.str({})", string_literal(node.value))
+                                      : string_literal(node.value);
       },
-      [&](const DTypeImm& node) { return fmt::format("R.dtype({})", quoted(to_string(node.value))); },
+      [&](const DTypeImm& node) { return fmt::format("R.dtype({})", string_literal(to_string(node.value))); },
       [&](const Var&) { return name(cast<Var>(e)); },  //
       [&](const GlobalVar& node) { return "cls." + node.name; },
-      [&](const OpRef& node) { return fmt::format("I.Op({})", quoted(node.name)); },
+      [&](const OpRef& node) { return fmt::format("I.Op({})", string_literal(node.name)); },
       [&](const ExternFunc& node) { return extern_func(e, node); },
       [&](const Constant& node) {
         if (!e.type().is<DTensorType>()) return constant(node.data);
@@ -440,7 +443,9 @@ std::string Printer::expr(const Expr& e, int level) {
         std::string text = "not " + expr(node.value, kNotLevel);
         return level > kNotLevel ? "(" + text + ")" : text;
       },
-      [&](const Cast& node) { return fmt::format("T.Cast({}, {})", quoted(to_string(dtype_of(e))), expr(node.value)); },
+      [&](const Cast& node) {
+        return fmt::format("T.Cast({}, {})", string_literal(to_string(dtype_of(e))), expr(node.value));
+      },
       [&](const Select& node) {
         return fmt::format("T.Select({}, {}, {})", expr(node.condition), expr(node.a), expr(node.b));
       },
@@ -469,7 +474,7 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const BufferLoad& node) {
         if (!node.predicate) return access(node.buffer, node.indices);
         return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
-                           quoted(to_string(dtype_of(e))), expr(*node.predicate));
+                           string_literal(to_string(dtype_of(e))), expr(*node.predicate));
       },
       [&](const Call& node) { return call(e, node); },
       [&](const Tuple& node) {
@@ -486,7 +491,7 @@ std::string Printer::expr(const Expr& e, int level) {
 
 std::string Printer::extern_func(const Expr& e, const ExternFunc& node) {
   bool plain = structural_equal(e.type(), relaxc::extern_func(node.symbol).type());
-  return fmt::format("R.ExternFunc({}{})", quoted(node.symbol), plain ? "" : ", " + type(e.type()));
+  return fmt::format("R.ExternFunc({}{})", string_literal(node.symbol), plain ? "" : ", " + type(e.type()));
 }
 
 // ---- Types
@@ -503,10 +508,10 @@ std::string Printer::mesh(const DeviceMesh& mesh) {
 
 std::string Printer::dtensor_type(const DTensorType& node) {
   const TensorType& tensor = *node.tensor.as<TensorType>();
-  std::string placement = quoted(node.placement);
+  std::string placement = string_literal(node.placement);
   if (known_shape(node.tensor) && tensor.dtype)
-    return fmt::format("R.DTensor({}, {}, {}, {})", shape(*known_shape(node.tensor)), quoted(to_string(*tensor.dtype)),
-                       mesh(node.mesh), placement);
+    return fmt::format("R.DTensor({}, {}, {}, {})", shape(*known_shape(node.tensor)),
+                       string_literal(to_string(*tensor.dtype)), mesh(node.mesh), placement);
   // The tensor's arguments, then mesh and placement.
   std::string text = tensor_type(tensor);
   size_t open = text.find('(');
@@ -516,7 +521,8 @@ std::string Printer::dtensor_type(const DTensorType& node) {
 
 std::string global_info(const GlobalInfo& info) {
   if (const VDevice* device = std::get_if<VDevice>(&info))
-    return fmt::format("I.vdevice({}, {}, {})", to_string(device->target), device->id, quoted(device->memory_scope));
+    return fmt::format("I.vdevice({}, {}, {})", to_string(device->target), device->id,
+                       string_literal(device->memory_scope));
   const DeviceMesh* mesh = std::get_if<DeviceMesh>(&info);
   if (!mesh) return "I.dummy_global_info()";
   bool consecutive = !mesh->devices.empty();
@@ -537,15 +543,15 @@ std::string Printer::tensor_type(const TensorType& node) {
       items.push_back(expr(*node.shape));
     }
   }
-  if (node.dtype) items.push_back("dtype=" + quoted(to_string(*node.dtype)));
+  if (node.dtype) items.push_back("dtype=" + string_literal(to_string(*node.dtype)));
   if (!node.shape && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
-  if (!node.vdevice.empty()) items.push_back("vdevice=" + quoted(node.vdevice));
+  if (!node.vdevice.empty()) items.push_back("vdevice=" + string_literal(node.vdevice));
   return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", fmt::join(items, ", "));
 }
 
 std::string Printer::func_type(const FuncType& node) {
   if (!node.params) {
-    std::string derive = node.derive_func.empty() ? "" : ", derive_func=" + quoted(node.derive_func);
+    std::string derive = node.derive_func.empty() ? "" : ", derive_func=" + string_literal(node.derive_func);
     if (node.result.is<ObjectType>() && !node.pure && derive.empty()) return "R.Callable";
     std::string ret = derive.empty() ? fmt::format("ret={}, ", type(node.result)) : "";
     return fmt::format("R.Callable({}purity={}{})", ret, node.pure ? "True" : "False", derive);
@@ -567,11 +573,11 @@ std::string Printer::type(const Type& t) {
       [&](const PrimType& node) {
         if (default_int_ == kInt64 && options_.dialect == Dialect::kTvm23)
           return node.value ? fmt::format("R.Prim(value={})", dim(*node.value))
-                            : fmt::format("R.Prim({})", quoted(to_string(node.dtype)));
+                            : fmt::format("R.Prim({})", string_literal(to_string(node.dtype)));
         if (node.value) return fmt::format("R.Prim(value={})", dim(*node.value));
         if (!node.pointee) return scalar_type_name(node.dtype);
-        return fmt::format("T.handle({}, {})", quoted(to_string(*node.pointee)),
-                           quoted(node.scope.empty() ? "global" : node.scope));
+        return fmt::format("T.handle({}, {})", string_literal(to_string(*node.pointee)),
+                           string_literal(node.scope.empty() ? "global" : node.scope));
       },
       [&](const ShapeType& node) -> std::string {
         if (!node.values) return node.ndim < 0 ? "R.Shape" : fmt::format("R.Shape(ndim={})", node.ndim);
@@ -584,7 +590,7 @@ std::string Printer::type(const Type& t) {
         BufferType plain = node;
         plain.dtype = kFloat32;  // printed below: in annotations the dtype always stands
         std::string rest = buffer_args(plain), dims = shape(node.shape);
-        return fmt::format("T.Buffer({}, {}{})", dims, quoted(to_string(node.dtype)), rest.substr(dims.size()));
+        return fmt::format("T.Buffer({}, {}{})", dims, string_literal(to_string(node.dtype)), rest.substr(dims.size()));
       },
       [&](const TupleType& node) -> std::string {
         if (node.items.empty()) return "R.Tuple";

@@ -188,7 +188,7 @@ void Printer::module(const IRModule& module) {
     for (const auto& [key, infos] : module.global_infos) {
       std::vector<std::string> items;
       for (const GlobalInfo& info : infos) items.push_back(global_info(info));
-      entries.push_back(fmt::format("{}: [{}]", text::quoted(key), fmt::join(items, ", ")));
+      entries.push_back(fmt::format("{}: [{}]", text::string_literal(key), fmt::join(items, ", ")));
     }
     line(fmt::format("I.module_global_infos({{{}}})", fmt::join(entries, ", ")));
     empty = false;

@@ -72,11 +72,13 @@ void Printer::assertion(const Assert& node) {
   bool later = options_.dialect == Dialect::kTvm26;
   bool plain = node.kind.empty() && node.values.empty();
   if (plain && node.message.empty()) return line(text);
-  if (plain && node.message.size() == 1 && !later) return line(fmt::format("{}, {}", text, quoted(node.message[0])));
+  if (plain && node.message.size() == 1 && !later)
+    return line(fmt::format("{}, {}", text, string_literal(node.message[0])));
   std::vector<std::string> parts;
-  for (const std::string& part : node.message) parts.push_back(quoted(part));
+  for (const std::string& part : node.message) parts.push_back(string_literal(part));
   for (const Expr& value : node.values) parts.push_back(expr(value));
-  std::string kind = node.kind.empty() && !later ? "None" : quoted(node.kind.empty() ? "RuntimeError" : node.kind);
+  std::string kind =
+      node.kind.empty() && !later ? "None" : string_literal(node.kind.empty() ? "RuntimeError" : node.kind);
   line(fmt::format("{}, ({}, [{}])", text, kind, fmt::join(parts, ", ")));
 }
 
@@ -90,10 +92,11 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
   if (const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr) {
     std::string values = tensor_items(contents->data);
     return line(fmt::format("{} = T.allocate_const({}, {}, [{}]{})", names_.define(node.buffer), values,
-                            quoted(to_string(type.dtype)), list(type.shape), notes));
+                            string_literal(to_string(type.dtype)), list(type.shape), notes));
   }
   if (pointer) {
-    std::string args = fmt::format("[{}], {}, {}", list(type.shape), quoted(to_string(type.dtype)), quoted(type.scope));
+    std::string args = fmt::format("[{}], {}, {}", list(type.shape), string_literal(to_string(type.dtype)),
+                                   string_literal(type.scope));
     return line(fmt::format("{} = T.allocate({}{})", names_.define(node.buffer), args, notes));
   }
   std::string args = buffer_args(type);
@@ -136,7 +139,7 @@ void Printer::stmt(const Stmt& s, Place place) {
       },
       [&](const For& node) {
         if (node.kind != ForKind::kLaunchThread) return for_loop(s);
-        std::string head = fmt::format("T.launch_thread({}, {})", quoted(node.thread), expr(node.extent));
+        std::string head = fmt::format("T.launch_thread({}, {})", string_literal(node.thread), expr(node.extent));
         Scope scope(*this);
         held(head, names_.define(node.var), node.body, place);
       },
@@ -170,8 +173,8 @@ void Printer::stmt(const Stmt& s, Place place) {
       [&](const AllocBuffer& node) { alloc_buffer(node); }, [&](const Evaluate& node) { evaluate(node); },
       [&](const Assert& node) { assertion(node); },
       [&](const AttrStmt& node) {
-        held(fmt::format("T.attr({}, {}, {})", expr(node.node), quoted(node.key), expr(node.value)), "", node.body,
-             place);
+        held(fmt::format("T.attr({}, {}, {})", expr(node.node), string_literal(node.key), expr(node.value)), "",
+             node.body, place);
       },
       [&](const Block& node) { block(node); });
 }
@@ -209,7 +212,7 @@ void Printer::for_loop(const Stmt& stmt) {
   bool short_form = starts_at_zero(loop) && !(loop.step && is_plain(loop));
   std::string args = short_form ? expr(loop.extent) : fmt::format("{}, {}", expr(loop.min), expr(range_end(range)));
   if (loop.step) args += (is_plain(loop) ? ", " : ", step=") + expr(*loop.step);
-  if (loop.kind == ForKind::kThreadBinding) args += ", thread=" + quoted(loop.thread);
+  if (loop.kind == ForKind::kThreadBinding) args += ", thread=" + string_literal(loop.thread);
   if (!loop.annotations.empty()) args += ", annotations=" + attribute(loop.annotations);
   std::string var = names_.define(loop.var);
   if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
@@ -239,7 +242,8 @@ void Printer::block_axes(const Block& node) {
         vars.push_back(names_.define(node.iter_vars[i].var));
         loops.push_back(values[i]);
       }
-      line(fmt::format("{} = T.axis.remap({}, [{}])", fmt::join(vars, ", "), quoted(letters), fmt::join(loops, ", ")));
+      line(fmt::format("{} = T.axis.remap({}, [{}])", fmt::join(vars, ", "), string_literal(letters),
+                       fmt::join(loops, ", ")));
       continue;
     }
     const IterVar& axis = node.iter_vars[i];
@@ -276,7 +280,7 @@ void Printer::block_body(const Block& node) {
 }
 
 void Printer::block(const Block& node) {
-  line(fmt::format("with {}({}):{}", spelled("T.block"), quoted(node.name), mark(&node)));
+  line(fmt::format("with {}({}):{}", spelled("T.block"), string_literal(node.name), mark(&node)));
   Indent indent(*this);
   Scope scope(*this);
   block_axes(node);

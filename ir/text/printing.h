@@ -26,7 +26,7 @@ enum Precedence : int {
   kAtomLevel,
 };
 Precedence precedence(BinaryOp op);
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 // "0.5", "inf", "nan": reads back to the same value of the dtype; infinities and NaN without quotes.
 std::string float_text(double value, DType dtype);
 // "T.int64".

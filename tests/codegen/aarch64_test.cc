@@ -8,8 +8,8 @@
 #include "codegen/target.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/chains.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/tensor_intrin.h"
 
 #include "tests/catch.h"
 

@@ -8,7 +8,7 @@
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tir/dot_intrinsics.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 #include "tir/lower/lower.h"
 
 #include "tests/catch.h"

@@ -8,7 +8,7 @@
 #include "support/diagnostic.h"
 #include "tests/ops/samples.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/rules/default.h"
+#include "tir/rules/default.h"
 
 #include "tests/catch.h"  // last
 

@@ -6,7 +6,7 @@
 
 #include "ops/ops.h"
 #include "tests/catch.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 
 namespace relaxc::test {
 

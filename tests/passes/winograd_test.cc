@@ -4,7 +4,7 @@
 
 #include "tests/differential/differential.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/rules/winograd.h"
+#include "tir/rules/winograd.h"
 
 #include "tests/catch.h"  // last
 

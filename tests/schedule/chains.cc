@@ -11,7 +11,7 @@
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/narrow_dims.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 #include "tir/lower/lower.h"
 #include "tir/scalable.h"
 #include "tir/schedule/script.h"

@@ -8,8 +8,8 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/rules/contraction.h"
-#include "tir/schedule/rules/convolution.h"
+#include "tir/rules/contraction.h"
+#include "tir/rules/convolution.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"

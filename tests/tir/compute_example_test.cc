@@ -4,7 +4,7 @@
 #include <sstream>
 
 #include "tir/compute.h"
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 
 #include "tests/catch.h"
 

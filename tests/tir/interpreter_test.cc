@@ -1,4 +1,4 @@
-#include "tir/interpreter.h"
+#include "tir/interpret/interpreter.h"
 
 #include <cmath>
 

@@ -2,8 +2,8 @@
 #include <map>
 #include <unordered_set>
 
+#include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
-#include "tir/windows.h"
 
 namespace relaxc {
 

@@ -7,10 +7,10 @@
 
 #include "ir/regions.h"
 #include "support/diagnostic.h"
-#include "tir/lower/instantiate.h"
+#include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
+#include "tir/program.h"
 #include "tir/scalable.h"
-#include "tir/windows.h"
 
 namespace relaxc {
 

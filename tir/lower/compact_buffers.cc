@@ -9,15 +9,13 @@
 #include <algorithm>
 
 #include "ir/intrinsics.h"
-#include "tir/lower/linear.h"
+#include "tir/analysis/bounds.h"
+#include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/bounds.h"
 
 namespace relaxc {
 
 namespace {
-
-using scheduling::RunningVars;
 
 // What stands around an access: a loop, a condition that holds, or (neither) a `while`.
 struct Frame {
@@ -184,7 +182,7 @@ class Coverage {
       const Frame& frame = write_.path[i];
       if (!frame.loop && !frame.condition) return false;
       if (frame.condition) {
-        for (Expr& c : scheduling::conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
+        for (Expr& c : conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
       }
     }
     std::vector<Expr> open;  // each is judged beside all of the others
@@ -237,7 +235,7 @@ class Coverage {
       if (row) return false;
       row = index;
     }
-    auto window = row ? scheduling::bounds_over(*row, running, facts_) : std::nullopt;
+    auto window = row ? bounds_over(*row, running, facts_) : std::nullopt;
     auto reach = slack(is_new);  // >= 0 for new rows
     if (!window || !reach || mentions(window->min, inside)) return false;
     auto step = coefficient(window->min, t, facts_);
@@ -486,15 +484,14 @@ class Compactor {
       }
       for (const Access& access : memory.accesses) {
         Expr index = cast_to(access.indices[d], dtype);
-        Range own =
-            scheduling::range_over({index, int_imm(1, dtype)}, shape[d], running(access, outer), program_.facts);
-        region = region ? scheduling::hull(*region, own, shape[d], program_.facts) : own;
+        Range own = range_over({index, int_imm(1, dtype)}, shape[d], running(access, outer), program_.facts);
+        region = region ? hull(*region, own, shape[d], program_.facts) : own;
       }
       Range all{int_imm(0, dtype), shape[d]};
       Expr extent = program_.facts.simplify(region->extent);
       if (!as_int(extent)) {
         // A small constant above it is better memory than a size that the machine has to find.
-        int64_t most = scheduling::constant_above(extent, program_.facts);
+        int64_t most = constant_above(extent, program_.facts);
         if (most <= kLargestGuess) extent = int_imm(most, dtype);
         // The ends of a loop that never runs may cross.
         if (!program_.facts.can_prove(extent >= int_imm(0, dtype)))
@@ -552,9 +549,8 @@ class Compactor {
         if (!fits) break;
         step = own;
         Expr offset = program_.facts.simplify(index - cast_to(var, dtype) * *own);
-        Range range =
-            scheduling::range_over({offset, int_imm(1, dtype)}, shape[d], running(access, at + 1), program_.facts);
-        rest = rest ? scheduling::hull(*rest, range, shape[d], program_.facts) : range;
+        Range range = range_over({offset, int_imm(1, dtype)}, shape[d], running(access, at + 1), program_.facts);
+        rest = rest ? hull(*rest, range, shape[d], program_.facts) : range;
       }
       if (fits && rest && program_.facts.can_prove(rest->extent <= int_imm(*step, dtype_of(rest->extent)))) return true;
     }

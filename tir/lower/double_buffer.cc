@@ -2,13 +2,11 @@
 // copied while this one's is used, so that its loads do not wait for the end of the arithmetic. The producing block
 // asks for it by {"double_buffer_scope": 0}, the position among its writes.
 #include "support/diagnostic.h"
-#include "tir/lower/instantiate.h"
+#include "tir/edit/tree.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/tree.h"
+#include "tir/program.h"
 
 namespace relaxc {
-
-using scheduling::mentions;
 
 namespace {
 

@@ -5,29 +5,6 @@
 
 namespace relaxc {
 
-std::vector<VarRef> symbolic_dims(const PrimFuncRef& function) {
-  std::vector<VarRef> result;
-  size_t listed_dims = static_cast<size_t>(std::max<int64_t>(0, function->attrs.get_int("num_dims", 0)));
-  for (size_t i = 0; i < function->params.size(); ++i) {
-    const VarRef& param = function->params[i];
-    if (i + listed_dims >= function->params.size() && param.type().is<PrimType>()) result.push_back(param);
-  }
-  if (!result.empty()) return result;
-  for (const VarRef& var : scalar_arguments(function)) {
-    bool listed = false;
-    for (const VarRef& param : function->params) listed = listed || same_node(param, var);
-    if (!listed) result.push_back(var);
-  }
-  return result;
-}
-
-Analyzer facts_of_params(const PrimFuncRef& function) {
-  Analyzer facts;
-  for (const VarRef& param : function->params) facts.assume_dims(param.type());
-  for (const VarRef& dim : symbolic_dims(function)) facts.bind(dim, Interval{.min = 0});
-  return facts;
-}
-
 PrimFuncRef explicit_scalars(const PrimFuncRef& function) {
   for (const Buffer& buffer : buffer_params(function)) {
     const BufferType& type = buffer_type(buffer);

@@ -1,10 +1,10 @@
 // Conditions that a loop's iterations agree on leave it: `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch
 // on c around two loops, in each of which c is known. Border rows of a padded image are such, after their pixels.
 #include "ir/undefined.h"
-#include "tir/lower/instantiate.h"
-#include "tir/lower/linear.h"
+#include "tir/analysis/linear.h"
+#include "tir/edit/tree.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/tree.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -45,7 +45,7 @@ class InvariantFinder {
 
   void look(const Expr& condition) {
     std::vector<Expr> found;
-    for (const Expr& conjunct : scheduling::conjuncts(condition)) {
+    for (const Expr& conjunct : conjuncts(condition)) {
       if (is_invariant(conjunct)) found.push_back(conjunct);
     }
     if (found.empty() || mixed_) return;

@@ -1,7 +1,7 @@
 #include "ir/arith.h"
-#include "tir/lower/instantiate.h"
+#include "tir/edit/tree.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/tree.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -78,7 +78,7 @@ class InitNest {
     for (const IterVar& axis : block.iter_vars) axes.emplace(axis.var.get(), axis.value);
     std::vector<Stmt> result = find(substitute(block.body, axes));
     std::erase_if(result, [&](const Stmt& init) { return uses_own(init, block); });
-    for (const Expr& condition : scheduling::conjuncts(block.predicate)) {
+    for (const Expr& condition : conjuncts(block.predicate)) {
       if (mentions_any(condition, dropped_)) continue;
       for (Stmt& init : result) init = make(IfThenElse{condition, init, std::nullopt});
     }
@@ -140,7 +140,7 @@ class InitNest {
     }
     Stmt init = instantiate(*block.init, axes);
     for (const auto& [var, extent] : whole) init = loop(var, extent, init);
-    for (const Expr& condition : scheduling::conjuncts(block.predicate)) {
+    for (const Expr& condition : conjuncts(block.predicate)) {
       if (!mentions_any(condition, dropped_)) conditions.push_back(condition);
     }
     for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});

@@ -4,13 +4,6 @@
 
 namespace relaxc {
 
-PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body) {
-  if (same_node(body, function->body)) return function;
-  PrimFunc copy = *function;
-  copy.body = body;
-  return make_prim_func(std::move(copy), function.span());
-}
-
 PrimFuncRef simplify_program(const PrimFuncRef& function) {
   return with_body(function, simplify(function->body, facts_of_params(function)));
 }

@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/module.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -21,10 +22,6 @@ void check_lowerable(const PrimFuncRef& function);
 // Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments();
 // the attribute `num_dims` says how many. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function);
-// The dims of buffer params, before and after explicit_scalars(): variables that are never negative.
-std::vector<VarRef> symbolic_dims(const PrimFuncRef& function);
-// That much is known of the params.
-Analyzer facts_of_params(const PrimFuncRef& function);
 // A reduction whose domain is empty at run time still has its result: init runs once for each spatial point. Loops over
 // reduce axes whose extent may be 0 get a branch for that case.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function);
@@ -71,9 +68,6 @@ PrimFuncRef share_storage(const PrimFuncRef& function);
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
-
-// The function with another body; itself where that is the same.
-PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body);
 
 struct LoweringOptions {
   bool check_bounds = false;

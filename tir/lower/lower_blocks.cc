@@ -1,6 +1,6 @@
 #include "support/diagnostic.h"
+#include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
-#include "tir/windows.h"
 
 namespace relaxc {
 

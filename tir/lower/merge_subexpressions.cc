@@ -17,8 +17,8 @@
 
 #include "ir/intrinsics.h"
 #include "ir/undefined.h"
-#include "tir/lower/instantiate.h"
 #include "tir/lower/lower.h"
+#include "tir/program.h"
 
 namespace relaxc {
 

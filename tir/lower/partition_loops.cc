@@ -3,17 +3,15 @@
 #include <algorithm>
 
 #include "ir/undefined.h"
-#include "tir/lower/instantiate.h"
-#include "tir/lower/linear.h"
+#include "tir/analysis/bounds.h"
+#include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/row_by_row.h"
-#include "tir/schedule/bounds.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
 namespace {
-
-using scheduling::RunningVars;
 
 // Stores that cutting may add to a function; an unrolled register tile has a hundred.
 constexpr int64_t kMostNewStores = 4096;
@@ -75,7 +73,7 @@ class CutFinder {
     const IfThenElse* branch = node.as<IfThenElse>();
     const Call* choice = node.is<Call>() ? as_call(cast_handle<Expr>(node), "tir.if_then_else") : nullptr;
     if (branch || choice) {
-      for (const Expr& conjunct : scheduling::conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
+      for (const Expr& conjunct : conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
     }
     bool in_condition = true;  // the first operand of a branch; a call's is what it calls
     visit_children(node, [&](const NodeRef& child, Slot) {
@@ -104,7 +102,7 @@ class CutFinder {
       if (!digit) return;
       scale = coefficient(*value, var, facts_);
     }
-    auto bounds = scale && *scale != 0 ? scheduling::bounds_over(*value, running_, facts_) : std::nullopt;
+    auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;
     if (!bounds || coefficient(bounds->min, var, facts_) != scale || coefficient(bounds->max, var, facts_) != scale)
       return;
     Expr own = var * *scale;
@@ -432,8 +430,7 @@ class Partitioner {
       });
     }
     For copy = loop;
-    copy.body =
-        make(IfThenElse{*scheduling::conjunction(inside), Replacer(all_hold(cuts)).stmt(loop.body), rest}, s.span());
+    copy.body = make(IfThenElse{*conjunction(inside), Replacer(all_hold(cuts)).stmt(loop.body), rest}, s.span());
     Analyzer outside = facts_;
     facts_.bind(loop.var, loop.min, loop.extent);
     copy.body = again(copy.body);

@@ -8,9 +8,9 @@
 #include <unordered_set>
 
 #include "support/diagnostic.h"
-#include "tir/lower/linear.h"
+#include "tir/analysis/bounds.h"
+#include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/bounds.h"
 
 namespace relaxc {
 
@@ -108,7 +108,7 @@ class Prefetcher final : public Rewriter {
   std::optional<Lines> lines_of(const For& loop, const std::string& name, bool stores = false) {
     std::optional<Buffer> buffer;
     std::vector<Range> region;
-    scheduling::RunningVars running;
+    RunningVars running;
     bool is_stored = false, is_known = true;
     auto visit = [&](const Buffer& accessed, const std::vector<Expr>& indices, bool store) {
       if (accessed->name != name || (buffer && !same_node(*buffer, accessed))) return;
@@ -117,11 +117,11 @@ class Prefetcher final : public Rewriter {
       is_known = is_known && !touched.empty();
       if (!is_known) return;
       for (size_t d = 0; d < shape.size(); ++d) {
-        Range own = scheduling::range_over(touched[d], shape[d], running, facts_);
+        Range own = range_over(touched[d], shape[d], running, facts_);
         if (!buffer) {
           region.push_back(own);
         } else {
-          region[d] = scheduling::hull(region[d], own, shape[d], facts_);
+          region[d] = hull(region[d], own, shape[d], facts_);
         }
       }
       buffer = accessed;
@@ -141,7 +141,7 @@ class Prefetcher final : public Rewriter {
     const BufferType& type = buffer_type(*buffer);
     Lines lines{*buffer, {}, {}, std::max<int64_t>(1, kLineBytes / type.dtype.bytes()), is_stored};
     for (const Range& range : region) {
-      int64_t extent = scheduling::constant_above(range.extent, facts_);
+      int64_t extent = constant_above(range.extent, facts_);
       if (extent < 1 || extent > kNoBound) return std::nullopt;
       lines.start.push_back(cast_to(range.min, kInt64));
       lines.extents.push_back(extent);
@@ -253,7 +253,7 @@ class Prefetcher final : public Rewriter {
   }
 
   int64_t iterations(const For& loop) const {
-    int64_t most = scheduling::constant_above(loop.extent, facts_);
+    int64_t most = constant_above(loop.extent, facts_);
     return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
   // The loops from here to the innermost one on the way where most iterations run; unrolled and vectorized loops are
@@ -302,7 +302,7 @@ class Prefetcher final : public Rewriter {
       total *= iterations(*loop);
       Expr done = cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64);
       // More iterations than guessed ask for the last lines again, which are there.
-      if (scheduling::constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
+      if (constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
     int64_t each = (lines.count() + total - 1) / total;

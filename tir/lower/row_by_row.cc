@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
-#include "tir/lower/linear.h"
+#include "tir/analysis/linear.h"
 
 namespace relaxc {
 

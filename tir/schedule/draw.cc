@@ -5,7 +5,7 @@
 #include "ir/kinds.h"
 #include "ir/text/printer.h"
 #include "support/printable.h"
-#include "tir/schedule/blocks.h"
+#include "tir/edit/blocks.h"
 
 namespace relaxc {
 

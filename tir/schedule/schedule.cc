@@ -4,9 +4,9 @@
 
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
-#include "tir/lower/instantiate.h"
-#include "tir/schedule/facts.h"
-#include "tir/schedule/step.h"
+#include "tir/edit/facts.h"
+#include "tir/edit/step.h"
+#include "tir/program.h"
 
 namespace relaxc {
 

@@ -12,10 +12,10 @@
 #pragma once
 #include <random>
 
+#include "tir/edit/tree.h"
+#include "tir/intrin/tensor_intrin.h"
 #include "tir/schedule/primitives.h"
-#include "tir/schedule/tensor_intrin.h"
 #include "tir/schedule/trace.h"
-#include "tir/schedule/tree.h"
 
 namespace relaxc {
 

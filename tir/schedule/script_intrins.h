@@ -3,7 +3,7 @@
 #pragma once
 #include "ir/text/syntax.h"
 #include "support/diagnostic.h"
-#include "tir/schedule/tensor_intrin.h"
+#include "tir/intrin/tensor_intrin.h"
 
 namespace relaxc {
 

@@ -1,0 +1,368 @@
+#include "tir/analysis/combiner.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+
+#include "ir/visit.h"
+#include "tir/analysis/conditions.h"
+#include "tir/compute.h"
+
+namespace relaxc {
+
+namespace {
+
+bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
+}
+
+}  // namespace
+
+bool is_element(const Expr& e, const BufferStore& store) {
+  const BufferLoad* load = e.as<BufferLoad>();
+  return load && same_node(load->buffer, store.buffer) && !load->predicate &&
+         same_indices(load->indices, store.indices);
+}
+
+namespace {
+
+using Part = Combiner::Part;
+using Values = std::unordered_map<const NodeHeader*, Expr>;  // of variables that the body binds
+
+// out = op(out, value), and the value that changes nothing.
+struct Operator {
+  BinaryOp op;
+  Expr (*identity)(DType);
+};
+constexpr Operator kOperators[] = {
+    {BinaryOp::kAdd, zero}, {BinaryOp::kMul, one}, {BinaryOp::kMax, lowest}, {BinaryOp::kMin, highest}};
+
+bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
+  return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return mentions(node, part.store->buffer); });
+}
+
+bool find_operators(std::vector<Part>& parts) {
+  for (Part& part : parts) {
+    const Binary* node = part.store->value.as<Binary>();
+    auto known = std::find_if(std::begin(kOperators), std::end(kOperators),
+                              [&](const Operator& row) { return node && row.op == node->op; });
+    if (known == std::end(kOperators)) return false;
+    if (!is_element(node->a, *part.store) && !is_element(node->b, *part.store)) return false;
+    part.op = node->op;
+    part.value = is_element(node->a, *part.store) ? node->b : node->a;
+    if (mentions_parts(part.value, parts)) return false;
+  }
+  return true;
+}
+
+// Choices see their elements by comparisons only, so numbers stand for them: of three elements a buffer never tells
+// more than three values apart.
+constexpr int kRanks = 3;
+constexpr size_t kMostParts = 3;
+using Tuple = std::array<int, kMostParts>;
+struct Moment {
+  const Tuple &before, &value;  // what the buffers held before the iteration, and what it brings
+  Tuple now;
+};
+using Term = std::function<int(const Moment&)>;  // empty: of another form
+
+Term both(Term a, Term b, int (*op)(int, int)) {
+  if (!a || !b) return {};
+  return [a = std::move(a), b = std::move(b), op](const Moment& at) { return op(a(at), b(at)); };
+}
+Term either(Term condition, Term a, Term b) {
+  if (!condition || !a || !b) return {};
+  return [condition = std::move(condition), a = std::move(a), b = std::move(b)](const Moment& at) {
+    return condition(at) ? a(at) : b(at);
+  };
+}
+
+struct Branches {
+  Expr condition, a, b;
+};
+std::optional<Branches> branches_of(const Expr& e) {
+  if (const Select* node = e.as<Select>()) return Branches{node->condition, node->a, node->b};
+  if (const Call* call = as_call(e, "tir.if_then_else")) return Branches{call->args[0], call->args[1], call->args[2]};
+  return std::nullopt;
+}
+
+// Reads the body of a choice: finds each part's value, and what the body does as a function of ranks.
+class Choice {
+ public:
+  Choice(std::vector<Part>& parts, Values bound) : parts_(parts), bound_(std::move(bound)), found_(parts.size()) {}
+
+  bool read() {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
+      for (size_t other = 0; other < i; ++other) {
+        if (structural_equal(*found_[other], *found_[i])) return false;  // which one a comparison means is open
+      }
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      parts_[i].value = *found_[i];
+      parts_[i].op.reset();
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      terms_.push_back(value(parts_[i].store->value, i));
+      if (!terms_.back()) return false;
+    }
+    return true;
+  }
+
+  // Compares all elements of three ranks in every way.
+  void find_laws(Combiner& combiner) const {
+    std::vector<Tuple> all{Tuple{}};
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      size_t count = all.size();
+      for (int rank = 1; rank < kRanks; ++rank) {
+        for (size_t n = 0; n < count; ++n) all.push_back(all[n]), all.back()[i] = rank;
+      }
+    }
+    for (const Tuple& a : all) {
+      // The init comes before each group.
+      combiner.regroups = combiner.regroups && combine(a, a) == a;
+      for (const Tuple& b : all) {
+        Tuple ab = combine(a, b);
+        combiner.commutes = combiner.commutes && ab == combine(b, a);
+        combiner.regroups = combiner.regroups && combine(ab, a) == ab;
+        for (const Tuple& c : all) combiner.regroups = combiner.regroups && combine(ab, c) == combine(a, combine(b, c));
+      }
+    }
+  }
+
+ private:
+  Tuple combine(const Tuple& before, const Tuple& value) const {
+    Moment at{before, value, before};
+    for (size_t i = 0; i < terms_.size(); ++i) at.now[i] = terms_[i](at);
+    return at.now;
+  }
+
+  // The expression that a variable stands for, when it depends on what the buffers hold.
+  const Expr* bound(const Expr& e) const {
+    auto it = bound_.find(e.get());
+    return it == bound_.end() ? nullptr : &it->second;
+  }
+  bool depends(const Expr& e) const {
+    bool result = mentions_parts(e, parts_);
+    walk(e, [&](const Ref<Var>& var) { result = result || bound_.contains(var.get()); });
+    return result;
+  }
+
+  bool find_value(const Expr& e, size_t part) {
+    if (is_element(e, *parts_[part].store)) return true;
+    if (const Expr* stands_for = bound(e)) return find_value(*stands_for, part);
+    if (auto node = branches_of(e)) return find_value(node->a, part) && find_value(node->b, part);
+    if (depends(e)) {
+      const Binary* node = e.as<Binary>();
+      bool picks = node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin);
+      return picks && find_value(node->a, part) && find_value(node->b, part);
+    }
+    if (!found_[part]) found_[part] = e;
+    return structural_equal(*found_[part], e);
+  }
+
+  // Which buffer's elements these are.
+  std::optional<size_t> part_of(const Expr& e) const {
+    if (const Expr* stands_for = bound(e)) return part_of(*stands_for);
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (is_element(e, *parts_[i].store) || structural_equal(e, parts_[i].value)) return i;
+    }
+    if (auto node = branches_of(e)) return part_of(node->a);
+    return std::nullopt;
+  }
+
+  // Variables keep what was there before the first store.
+  Term value(const Expr& e, size_t part, bool is_bound = false) const {
+    if (is_element(e, *parts_[part].store))
+      return is_bound ? Term([part](const Moment& at) { return at.before[part]; })
+                      : Term([part](const Moment& at) { return at.now[part]; });
+    if (const Expr* stands_for = bound(e)) return value(*stands_for, part, true);
+    if (auto node = branches_of(e))
+      return either(truth(node->condition, is_bound), value(node->a, part, is_bound), value(node->b, part, is_bound));
+    if (structural_equal(e, parts_[part].value)) return [part](const Moment& at) { return at.value[part]; };
+    const Binary* node = e.as<Binary>();
+    if (!node || (node->op != BinaryOp::kMax && node->op != BinaryOp::kMin)) return {};
+    return both(
+        value(node->a, part, is_bound), value(node->b, part, is_bound),
+        node->op == BinaryOp::kMax ? [](int a, int b) { return std::max(a, b); }
+                                   : [](int a, int b) { return std::min(a, b); });
+  }
+
+  Term truth(const Expr& e, bool is_bound) const {
+    if (const Expr* stands_for = bound(e)) return truth(*stands_for, true);
+    if (const Not* node = e.as<Not>()) {
+      Term inner = truth(node->value, is_bound);
+      return both(inner, inner, [](int a, int) { return a == 0 ? 1 : 0; });
+    }
+    const Binary* node = e.as<Binary>();
+    if (!node) return {};
+    if (node->op == BinaryOp::kAnd)
+      return both(truth(node->a, is_bound), truth(node->b, is_bound), [](int a, int b) { return a & b; });
+    if (node->op == BinaryOp::kOr)
+      return both(truth(node->a, is_bound), truth(node->b, is_bound), [](int a, int b) { return a | b; });
+    auto comparison = comparison_of(node->op);
+    std::optional<size_t> part = part_of(node->a);
+    if (!comparison || !part) return {};
+    return both(value(node->a, *part, is_bound), value(node->b, *part, is_bound), comparison);
+  }
+  static int (*comparison_of(BinaryOp op))(int, int) {
+    switch (op) {
+      case BinaryOp::kLT:
+        return [](int a, int b) { return a < b ? 1 : 0; };
+      case BinaryOp::kLE:
+        return [](int a, int b) { return a <= b ? 1 : 0; };
+      case BinaryOp::kGT:
+        return [](int a, int b) { return a > b ? 1 : 0; };
+      case BinaryOp::kGE:
+        return [](int a, int b) { return a >= b ? 1 : 0; };
+      case BinaryOp::kEQ:
+        return [](int a, int b) { return a == b ? 1 : 0; };
+      case BinaryOp::kNE:
+        return [](int a, int b) { return a != b ? 1 : 0; };
+      default:  // no comparison
+        return nullptr;
+    }
+  }
+
+  std::vector<Part>& parts_;
+  Values bound_;
+  std::vector<std::optional<Expr>> found_;
+  std::vector<Term> terms_;
+};
+
+// The statements of a choice with other elements and values, and new variables.
+class Retargeted final : public Rewriter {
+ public:
+  Retargeted(const std::vector<Part>& parts, const std::vector<Ref<BufferLoad>>& elements,
+             const std::vector<Expr>& values)
+      : parts_(parts), elements_(elements), values_(values) {}
+
+  Expr expr(const Expr& e) override {
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      if (is_element(e, *parts_[i].store)) return elements_[i];
+      if (structural_equal(e, parts_[i].value)) return values_[i];
+    }
+    return Rewriter::expr(e);
+  }
+  Stmt stmt(const Stmt& s) override {
+    if (const Bind* node = s.as<Bind>()) {
+      VarRef fresh = make_var(node->var->name, node->var.type());
+      Expr value = (*this)(node->value);
+      renamed_.emplace(node->var.get(), fresh);
+      return make(Bind{fresh, value}, s.span());
+    }
+    for (size_t i = 0; i < parts_.size(); ++i) {
+      const BufferStore* node = s.as<BufferStore>();
+      if (node && same_node(s, parts_[i].store))
+        return store(elements_[i]->buffer, (*this)(node->value), elements_[i]->indices);
+    }
+    return Rewriter::stmt(s);
+  }
+
+ private:
+  const std::vector<Part>& parts_;
+  const std::vector<Ref<BufferLoad>>& elements_;
+  const std::vector<Expr>& values_;
+};
+
+// Casts of a choice, as of a position counted in int64 that a buffer keeps in int32, become casts of its branches; what
+// is there is not cast forth and back again.
+Stmt with_casts_inside(const Stmt& s, const std::function<bool(const Expr&)>& is_choice) {
+  auto cast_branch = [](const Expr& e, DType to) {
+    const Cast* cast = e.as<Cast>();
+    DType wide = dtype_of(e);
+    bool returns =
+        cast && dtype_of(cast->value) == to && to.is_integral() && wide.is_integral() && wide.bits >= to.bits;
+    return returns ? cast->value : cast_to(e, to);
+  };
+  return rewrite(s, [&](const Ref<Cast>& cast) -> std::optional<Expr> {
+    const Select* node = cast->value.as<Select>();
+    if (!node || !is_choice(cast->value)) return std::nullopt;
+    DType to = dtype_of(cast);
+    return select(node->condition, cast_branch(node->a, to), cast_branch(node->b, to));
+  });
+}
+
+std::vector<Stmt> list_of(const Stmt& s) {
+  const Seq* list = s.as<Seq>();
+  return list ? list->stmts : std::vector<Stmt>{s};
+}
+
+}  // namespace
+
+Expr Combiner::identity(size_t part) const {
+  const BufferType& type = buffer_type(parts[part].store->buffer);
+  for (const Operator& row : kOperators) {
+    if (row.op == parts[part].op) return row.identity(type.dtype);
+  }
+  CHECK(false, "a choice has no identity");
+}
+
+Stmt Combiner::body(const std::vector<Ref<BufferLoad>>& elements, const std::vector<Expr>& values) const {
+  if (is_choice()) return Retargeted(parts, elements, values).stmt(seq(choice_steps));
+  std::vector<Stmt> stores;
+  for (size_t i = 0; i < parts.size(); ++i)
+    stores.push_back(store(elements[i]->buffer, binary(*parts[i].op, elements[i], values[i]), elements[i]->indices));
+  return seq(stores);
+}
+
+std::optional<Combiner> find_combiner(const Block& block) {
+  if (!block.init || !block.match_buffers.empty()) return std::nullopt;
+  Combiner result;
+  Stmt body = block.body;
+  if (const IfThenElse* branch = body.as<IfThenElse>(); branch && !branch->else_body) {
+    result.condition = branch->condition;
+    body = branch->then_body;
+  }
+  // Variables that depend on what the buffers hold stay; others are put in place.
+  Values bound;
+  VarMap inputs;
+  auto depends = [&](const Expr& e) {
+    bool found = std::any_of(block.writes.begin(), block.writes.end(),
+                             [&](const BufferRegion& region) { return mentions(e, region.buffer); });
+    walk(e, [&](const Ref<Var>& var) { found = found || bound.contains(var.get()); });
+    return found;
+  };
+  for (const Stmt& each : list_of(body)) {
+    Stmt s = with_casts_inside(substitute(each, inputs), depends);
+    if (const Bind* node = s.as<Bind>()) {
+      if (!result.parts.empty()) return std::nullopt;
+      if (!depends(node->value)) {
+        inputs.emplace(node->var.get(), node->value);
+        continue;
+      }
+      bound.emplace(node->var.get(), node->value);
+    } else if (auto stored = try_cast<BufferStore>(s); stored && !(*stored)->predicate) {
+      for (const Part& part : result.parts) {
+        if (same_node(part.store->buffer, (*stored)->buffer)) return std::nullopt;
+      }
+      result.parts.push_back({*stored, (*stored)->value, std::nullopt, (*stored)->value});
+    } else {
+      return std::nullopt;
+    }
+    result.choice_steps.push_back(s);
+  }
+  std::vector<Stmt> inits = list_of(*block.init);
+  if (result.parts.empty() || inits.size() != result.parts.size()) return std::nullopt;
+  for (Part& part : result.parts) {
+    auto init = std::find_if(inits.begin(), inits.end(), [&](const Stmt& s) {
+      const BufferStore* node = s.as<BufferStore>();
+      return node && same_node(node->buffer, part.store->buffer) && same_indices(node->indices, part.store->indices);
+    });
+    if (init == inits.end()) return std::nullopt;
+    part.init = init->as<BufferStore>()->value;
+  }
+  for (const Part& part : result.parts) {
+    if (mentions_parts(part.init, result.parts)) return std::nullopt;
+  }
+  if (result.condition && mentions_parts(*result.condition, result.parts)) return std::nullopt;
+  if (bound.empty() && find_operators(result.parts)) return result;
+  if (result.parts.size() > kMostParts) return std::nullopt;
+  Choice choice(result.parts, std::move(bound));
+  if (!choice.read()) return std::nullopt;
+  choice.find_laws(result);
+  return result;
+}
+
+}  // namespace relaxc

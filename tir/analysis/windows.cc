@@ -1,0 +1,205 @@
+#include "tir/analysis/windows.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/text/printer.h"
+#include "ir/visit.h"
+#include "tir/scalable.h"
+#include "vm/memory.h"
+
+namespace relaxc {
+
+std::vector<Expr> strides_of(const BufferType& type) {
+  std::vector<Expr> strides;
+  for (const Expr& stride : type.strides) strides.push_back(index_in_dtype(stride, kInt64));
+  if (!strides.empty()) return strides;
+  Expr step = int_imm(1);
+  for (size_t d = type.shape.size(); d-- > 0; step = step * index_in_dtype(type.shape[d], kInt64))
+    strides.insert(strides.begin(), step);
+  return strides;
+}
+
+namespace {
+
+// The position of the window's first element in its source's memory, as int64.
+Expr window_start(const MatchBuffer& window) {
+  std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
+  const std::optional<Expr>& own = buffer_type(window.source.buffer).elem_offset;
+  Expr start = own ? index_in_dtype(*own, kInt64) : int_imm(0);
+  for (size_t d = 0; d < strides.size(); ++d)
+    start = start + index_in_dtype(window.source.ranges[d].min, kInt64) * strides[d];
+  return start;
+}
+
+VarMap numbers_of(const MatchBuffer& window) {
+  const BufferType& type = buffer_type(window.buffer);
+  const BufferType& source = buffer_type(window.source.buffer);
+  const std::vector<Range>& ranges = window.source.ranges;
+  std::vector<Expr> strides = strides_of(source);
+  Expr offset = window_start(window);
+  VarMap result;
+  auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
+    if (same_node(var, number)) result.emplace(var.get(), simplify(value));
+  };
+  for (const VarRef& var : window.defines) {
+    size_t leading = ranges.size() - type.shape.size();
+    for (size_t d = 0; d < type.shape.size(); ++d) {
+      is(var, type.shape[d], ranges[leading + d].extent);
+      if (d < type.strides.size()) is(var, type.strides[d], strides[leading + d]);
+    }
+    if (type.elem_offset) is(var, *type.elem_offset, offset);
+  }
+  return result;
+}
+
+}  // namespace
+
+VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
+  VarMap result;
+  for (const MatchBuffer& window : windows) result.merge(numbers_of(window));
+  return result;
+}
+
+namespace {
+
+// Whether all lanes of the index are within the dim.
+bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
+  const Ramp* lanes = index.as<Ramp>();
+  if (!lanes) return true;
+  DType dtype = dtype_of(lanes->base);
+  Expr count = lanes->lanes < 0 ? vscale(dtype) * int_imm(-lanes->lanes, dtype) : int_imm(lanes->lanes, dtype);
+  Expr end = lanes->base + lanes->stride * (count - int_imm(1, dtype)) + int_imm(1, dtype);
+  Expr limit = index_in_dtype(dim, dtype);
+  return facts.can_prove(end <= limit) || facts.can_prove_equal(end, limit);
+}
+
+// Whether what the body does with the buffer depends on where rows lie.
+bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& facts) {
+  bool found = false;
+  auto look = [&](const Buffer& accessed, const std::vector<Expr>& indices) {
+    if (!same_node(accessed, buffer)) return;
+    const std::vector<Expr>& shape = buffer_type(buffer).shape;
+    for (size_t d = 0; d < indices.size(); ++d) found = found || !stays_within(indices[d], shape[d], facts);
+  };
+  walk(
+      body, [&](const BufferLoad& load) { look(load.buffer, load.indices); },
+      [&](const BufferStore& store) { look(store.buffer, store.indices); },
+      [&](const Call& call) {
+        const OpRef* op = call.callee.as<OpRef>();
+        bool takes_address = op && op->name == "tir.address_of";
+        const BufferLoad* load = takes_address && !call.args.empty() ? call.args[0].as<BufferLoad>() : nullptr;
+        found = found || (load && same_node(load->buffer, buffer));
+      });
+  return found;
+}
+
+bool holds(const std::vector<Buffer>& buffers, const Buffer& buffer) {
+  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& other) { return same_node(other, buffer); });
+}
+
+bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
+  bool found = false;
+  walk(
+      function->body, [&](const Block& block) { found = found || holds(block.alloc_buffers, buffer); },
+      [&](const AllocBuffer& alloc) { found = found || same_node(alloc.buffer, buffer); });
+  return found;
+}
+
+// Of another number than one that says nothing.
+bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
+
+}  // namespace
+
+bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_align(type); }
+
+namespace {
+
+// The window's start, axes of one iteration as numbers.
+Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
+  Expr start = window_start(window);
+  VarMap still;
+  for (const VarRef& var : free_vars(start)) {
+    Interval bounds = facts.bounds(var);
+    if (bounds.min == bounds.max) still.emplace(var.get(), int_imm(bounds.min, dtype_of(var)));
+  }
+  return facts.simplify(substitute(start, still));
+}
+
+// As int64, a variable that a window defines as what it is.
+Expr resolved(const Expr& number, const VarMap& numbers) {
+  auto it = numbers.find(number.get());
+  return it == numbers.end() ? index_in_dtype(number, kInt64) : it->second;
+}
+
+// What the first element's position in memory and its address are known to be multiples of.
+struct Divisors {
+  int64_t elements, bytes;
+};
+Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, const Analyzer& facts) {
+  const Buffer& buffer = window.source.buffer;
+  const BufferType& source = buffer_type(buffer);
+  int64_t size = std::max<int64_t>(source.dtype.element().bytes(), 1);
+  int64_t step = facts.known_divisor(start_in(window, facts));
+  auto address = [&](int64_t base) { return std::gcd(base, step % base * size); };
+  if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
+  // Memory that the host brings is aligned to its elements (vm/kernel_abi.h).
+  if (holds(buffer_params(function), buffer)) return {step, size};
+  // A window itself: what it asked for.
+  return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
+          address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
+}
+
+std::string number(const Expr& e) {
+  auto value = as_int(e);
+  return value ? fmt::format("{}", *value) : print_expr(e);
+}
+
+std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRef& function, const VarMap& numbers,
+                                     const Analyzer& facts) {
+  const BufferType &type = buffer_type(window.buffer), &source = buffer_type(window.source.buffer);
+  const std::string &name = window.buffer->name, &there = window.source.buffer->name;
+  bool plain = type.scope == "global" && source.scope == "local";
+  if (type.scope != source.scope && !plain)
+    return fmt::format("'{}' asks for memory of scope '{}', that of '{}' is '{}'", name, type.scope, there,
+                       source.scope);
+  if (type.elem_offset && !facts.can_prove_equal(start_in(window, facts), resolved(*type.elem_offset, numbers)))
+    return fmt::format("'{}' asks to begin at element {}; it begins in '{}' at {}", name, number(*type.elem_offset),
+                       there, number(start_in(window, facts)));
+  if (!asks_place(type)) return std::nullopt;
+  Divisors known = divisors_of(window, function, facts);
+  auto says = [&](int64_t wanted, int64_t found, const char* unit) {
+    return fmt::format("'{}' asks to begin at a multiple of {} {}; where it begins in '{}', {}, is one of {} only",
+                       name, wanted, unit, there, number(start_in(window, facts)), found);
+  };
+  if (type.offset_factor > 1 && known.elements % type.offset_factor != 0)
+    return says(type.offset_factor, known.elements, "elements (offset_factor)");
+  if (asks_align(type) && (type.data_alignment < 1 || known.bytes % type.data_alignment != 0))
+    return says(type.data_alignment, known.bytes, "bytes (align)");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const PrimFuncRef& function,
+                                  const VarMap& numbers, const Analyzer& facts) {
+  if (auto why = misplaced(window, function, numbers, facts)) return why;
+  const BufferType& type = buffer_type(window.buffer);
+  std::vector<Expr> wanted = strides_of(type), there = strides_of(buffer_type(window.source.buffer));
+  bool asks = !type.strides.empty();
+  for (size_t d = 0; asks && d < wanted.size(); ++d) wanted[d] = resolved(type.strides[d], numbers);
+  if (!asks && !relies_on_memory(body, window.buffer, facts)) return std::nullopt;
+  size_t leading = there.size() - wanted.size();
+  for (size_t d = 0; d < wanted.size(); ++d) {
+    if (is_int(window.source.ranges[leading + d].extent, 1)) continue;
+    if (facts.can_prove_equal(there[leading + d], wanted[d])) continue;
+    return fmt::format(
+        "'{}' {} neighbours in its dim {} to lie {} elements apart, those of '{}' lie {} apart: lay them out so "
+        "(transform_layout, cache_read), or declare strides",
+        window.buffer->name, asks ? "asks for" : "is used in vectors or by address, which needs", d, number(wanted[d]),
+        window.source.buffer->name, number(there[leading + d]));
+  }
+  return std::nullopt;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,125 @@
+#include "tir/edit/accesses.h"
+
+#include <algorithm>
+
+#include "ir/regions.h"
+#include "tir/analysis/nests.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+size_t count_regions(const std::vector<BufferRegion>& regions, const Buffer& buffer) {
+  return static_cast<size_t>(
+      std::count_if(regions.begin(), regions.end(), [&](const auto& r) { return same_node(r.buffer, buffer); }));
+}
+
+bool is_plain(const std::vector<Expr>& indices, const std::optional<Expr>& predicate) {
+  return !predicate && is_element(indices);
+}
+
+bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
+  size_t mentioned = 0, plain = 0;
+  walk(
+      stmt, [&](const Ref<Var>& var) { mentioned += same_node(var, buffer); },
+      [&](const BufferLoad& load) {
+        plain += same_node(load.buffer, buffer) && is_plain(load.indices, load.predicate);
+      },
+      [&](const BufferStore& store) {
+        plain += same_node(store.buffer, buffer) && is_plain(store.indices, store.predicate);
+      },
+      [&](const Block& block) { plain += count_regions(block.reads, buffer) + count_regions(block.writes, buffer); });
+  return mentioned != plain;
+}
+
+template <class T>
+std::vector<Ref<T>> collect(const TreeNode* block, const Buffer& buffer) {
+  std::vector<Ref<T>> result;
+  auto look = [&](const Stmt& stmt) {
+    walk(stmt, [&](const Ref<T>& access) {
+      if (same_node(access->buffer, buffer)) result.push_back(access);
+    });
+  };
+  look(block->block->body);
+  if (block->block->init) look(*block->block->init);
+  return result;
+}
+
+}  // namespace
+
+Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
+  bool other = below->kind == TreeKind::kLeaf && uses_otherwise(*below->leaf, buffer);
+  if (below->is_block()) {
+    const Block& block = *below->block;
+    if (below->is_leaf_block()) other = uses_otherwise(block.body, buffer);
+    if (block.init) other = other || uses_otherwise(*block.init, buffer);
+    bool accesses = read_of(below, buffer) || write_of(below, buffer);
+    other = other || (accesses && !block.match_buffers.empty());
+    if (other)
+      return fmt::format("block '{}' uses '{}' in another way than loading and storing elements", block.name,
+                         buffer->name);
+  }
+  if (other) return fmt::format("a statement uses '{}' in another way than loading and storing elements", buffer->name);
+  for (const TreeNode* child : below->children) {
+    if (Refusal refusal = other_uses(child, buffer)) return refusal;
+  }
+  return std::nullopt;
+}
+
+std::vector<Ref<BufferLoad>> loads_of(const TreeNode* block, const Buffer& buffer) {
+  return collect<BufferLoad>(block, buffer);
+}
+std::vector<Ref<BufferStore>> stores_of(const TreeNode* block, const Buffer& buffer) {
+  return collect<BufferStore>(block, buffer);
+}
+
+void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite& with) {
+  auto in_stmt = [&](const Stmt& stmt) {
+    return relaxc::rewrite(
+        stmt,
+        [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+          return same_node(load->buffer, buffer) ? std::optional(with.load(*load)) : std::nullopt;
+        },
+        [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
+          return same_node(store->buffer, buffer) ? std::optional(with.store(*store)) : std::nullopt;
+        },
+        [&](const Ref<Block>& block) -> std::optional<Stmt> {
+          if (!find_region(block->reads, buffer) && !find_region(block->writes, buffer)) return std::nullopt;
+          Block copy = *block;
+          Accesses accesses = find_accesses(copy.body, copy.init);
+          copy.reads = std::move(accesses.reads);
+          copy.writes = std::move(accesses.writes);
+          return make(std::move(copy), block.span());
+        });
+  };
+  auto visit = [&](auto& self, TreeNode* node) -> void {
+    for (TreeNode* child : node->children) self(self, child);
+    if (node->kind == TreeKind::kLeaf) node->leaf = in_stmt(*node->leaf);
+    if (!node->is_block()) return;
+    Block& block = *node->block;
+    if (node->is_leaf_block()) block.body = in_stmt(block.body);
+    if (block.init) block.init = in_stmt(*block.init);
+    if (read_of(node, buffer) || write_of(node, buffer)) refresh_regions(node);
+  };
+  visit(visit, below);
+  refresh_regions_above(below);
+}
+
+Buffer with_buffer_type(const Buffer& buffer, BufferType type) {
+  return make_var(buffer->name, make(std::move(type)), buffer.span());
+}
+
+Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector<Expr>& shape,
+                    const std::string& storage_scope) {
+  return make_buffer(name, buffer_type(of).dtype, shape, storage_scope);
+}
+
+void replace_definition(Tree& tree, const Buffer& from, const Buffer& to) {
+  TreeNode* home = allocating_block(tree, from);
+  if (!home) return tree.replace_param(from, to);
+  for (Buffer& own : home->block->alloc_buffers) {
+    if (same_node(own, from)) own = to;
+  }
+}
+
+}  // namespace relaxc::scheduling

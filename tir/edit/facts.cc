@@ -1,0 +1,118 @@
+#include "tir/edit/facts.h"
+
+#include <algorithm>
+
+#include "tir/edit/affine.h"
+#include "tir/edit/blocks.h"
+#include "tir/edit/reduction_order.h"
+#include "tir/edit/written.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+// Domains that depend on loops (of `for j in range(i + 1)`) become those over all of their iterations: loops change,
+// domains stay.
+void widen_domains(TreeNode* block) {
+  std::vector<TreeNode*> loops = loops_above(block);
+  for (IterVar& axis : block->block->iter_vars) {
+    Range& domain = axis.domain;
+    if (!mentions_any(domain.min, loops) && !mentions_any(domain.extent, loops)) continue;
+    const Analyzer& facts = block->tree->facts;
+    auto first = bounds_over(domain.min, running(loops), facts);
+    auto end = bounds_over(domain.min + domain.extent, running(loops), facts);
+    if (first && end) domain = {first->min, facts.simplify(end->max - first->min)};
+  }
+}
+
+bool is_partial(const TreeNode* block) {
+  if (block->block->predicate) return true;
+  const Analyzer& facts = block->tree->facts;
+  std::vector<TreeNode*> loops = loops_above(block);
+  // Of a nest that is no box (a triangle) the axes go through their domains, but not through all of their pairs.
+  for (const TreeNode* at : loops) {
+    if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
+  }
+  RunningVars vars = running(loops);
+  for (const IterVar& axis : block->block->iter_vars) {
+    auto bounds = bounds_over(axis.value, vars, facts);
+    const Range& domain = axis.domain;
+    bool whole = bounds && facts.can_prove_equal(bounds->min, domain.min) &&
+                 facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), domain.min + domain.extent);
+    if (!whole) return true;
+  }
+  return false;
+}
+
+// A block that reads what a block behind it in the same loop made carries values over iterations, and so does one that
+// reads more than the iteration has made so far.
+void find_carried_between_blocks(Tree& tree) {
+  for (TreeNode* reader : tree.blocks()) {
+    TreeNode* scope = scope_of(reader);
+    for (const BufferRegion& read : reader->block->reads) {
+      for (TreeNode* writer : writers(scope, read.buffer)) {
+        if (writer == reader) continue;
+        TreeNode* shared = common_ancestor({writer, reader});
+        if (shared->is_block()) continue;
+        // The update of a sum reads what the init made and what it added itself.
+        bool covered =
+            precedes(writer, reader) && writes_all({writer}, read.buffer, shared, region_at(reader, read, shared));
+        if (!covered) writer->carried = reader->carried = true;
+      }
+    }
+  }
+}
+
+// Whether iterations of the block's spatial axes may store to the same element, or one reads what another stores. What
+// reduce axes do is a matter of their order (reduction_order.h).
+bool shares_elements(const TreeNode* block) {
+  Tree& tree = *block->tree;
+  std::vector<TreeNode*> axes;
+  VarMap loops_of_axes;
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (axis.kind == IterKind::kReduce || is_int(axis.domain.extent, 1)) continue;
+    axes.push_back(tree.new_loop(axis.var->name, axis.domain.extent));
+    loops_of_axes.emplace(axis.var.get(), axis.domain.min + axes.back()->loop->var);
+  }
+  for (const BufferRegion& write : block->block->writes) {
+    std::vector<TreeNode*> loops = axes;
+    std::vector<Expr> elements;
+    // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
+    auto has_axes = [&](const Range& range) {
+      return std::any_of(block->block->iter_vars.begin(), block->block->iter_vars.end(), [&](const IterVar& axis) {
+        return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
+      });
+    };
+    for (const Range& range : write.ranges) {
+      if (!has_axes(range)) continue;
+      elements.push_back(substitute(range.min, loops_of_axes));
+      if (is_int(range.extent, 1)) continue;
+      loops.push_back(tree.new_loop("element", range.extent));
+      elements.back() = elements.back() + cast_to(loops.back()->loop->var, dtype_of(elements.back()));
+    }
+    std::optional<IterMap> map = find_iter_map(elements, loops, tree.facts);
+    if (!map || !is_injective(*map, {}, tree.facts)) return true;
+    const BufferRegion* read = read_of(block, write.buffer);
+    for (size_t d = 0; read && d < write.ranges.size(); ++d) {
+      if (has_axes(write.ranges[d]) && !covers(write.ranges[d], read->ranges[d], tree.facts)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void find_facts(Tree& tree) {
+  for (TreeNode* block : tree.blocks()) {
+    widen_domains(block);
+    block->partial = is_partial(block);
+    block->in_order = block->is_leaf_block() && needs_order(*block->block);
+  }
+  find_carried_between_blocks(tree);
+  for (TreeNode* block : tree.blocks()) {
+    block->meets_itself = block != tree.root() && shares_elements(block);
+    block->carried = block->carried || block->meets_itself;
+  }
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,81 @@
+#include "tir/edit/mapped_box.h"
+
+#include <algorithm>
+
+namespace relaxc::scheduling {
+
+namespace {
+
+// Each source from the digits of it that the coordinates hold.
+std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& vars, size_t rank,
+                               const Analyzer& facts) {
+  std::vector<Expr> result(map.sources.size(), int_imm(0));
+  for (size_t s = map.sources.size(); s-- > 0;) {
+    DType dtype = dtype_of(map.sources[s].value);
+    Expr total = int_imm(0, dtype);
+    std::vector<Expr> seen;
+    auto take = [&](const std::vector<IterDigit>& digits, const Expr& from) {
+      for (size_t i = 0; i < digits.size(); ++i) {
+        const IterDigit& digit = digits[i];
+        bool again =
+            std::any_of(seen.begin(), seen.end(), [&](const Expr& e) { return structural_equal(e, digit.lower); });
+        if (digit.source != s || again || is_int(digit.extent, 1)) continue;
+        seen.push_back(digit.lower);
+        Expr value = floor_div(cast_to(from, dtype), digit.scale);
+        if (i > 0) value = floor_mod(value, digit.extent);
+        total = total + value * digit.lower;
+      }
+    };
+    for (size_t d = 0; d < map.sums.size(); ++d) take(map.sums[d].digits, vars[d]);
+    for (size_t later = std::max(s + 1, rank); later < map.sources.size(); ++later)
+      take(map.sources[later].parts, result[later]);
+    result[s] = facts.simplify(total);
+  }
+  result.resize(rank, int_imm(0));
+  return result;
+}
+
+}  // namespace
+
+std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vector<Expr>& shape, std::string* why) {
+  std::vector<TreeNode*> loops;
+  std::vector<Expr> positions;
+  for (const Expr& extent : shape) {
+    loops.push_back(tree.new_loop("i", extent));
+    positions.push_back(loops.back()->loop->var);
+  }
+  std::optional<IterMap> found = find_iter_map(map(positions), loops, tree.facts, why);
+  if (!found || !is_injective(*found, {}, tree.facts, why)) return std::nullopt;
+  MappedBox box;
+  for (const IterSum& sum : found->sums) {
+    if (!is_int(tree.facts.simplify(sum.base), 0)) {
+      if (why) *why = fmt::format("result {} of the map does not start at 0", box.extents.size());
+      return std::nullopt;
+    }
+    box.extents.push_back(sum.extent);
+    box.vars.push_back(make_var(fmt::format("v{}", box.vars.size()), prim_type(dtype_of(sum.extent))));
+    tree.facts.bind(box.vars.back(), int_imm(0, dtype_of(sum.extent)), sum.extent);
+  }
+  box.origins = find_origins(*found, box.vars, shape.size(), tree.facts);
+  // One to one, and as many positions as coordinates: all of them are images. Where a dim is 0, there are as many, too,
+  // but the other dims still have to fit each other: inits and windows know only some of them.
+  auto count = [](const std::vector<Expr>& extents) {
+    Expr result = int_imm(1);
+    for (const Expr& extent : extents) result = result * cast_to(extent, kInt64);
+    return result;
+  };
+  Expr positions_count = tree.facts.simplify(count(shape));
+  if (!is_int(positions_count, 0) && tree.facts.can_prove_equal(positions_count, count(box.extents))) return box;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    Expr inside = tree.facts.simplify(box.origins[i] < shape[i]);
+    if (!tree.facts.can_prove(inside)) box.conditions.push_back(inside);
+  }
+  std::vector<Expr> images = map(box.origins);
+  for (size_t d = 0; d < images.size(); ++d) {
+    if (!tree.facts.can_prove_equal(images[d], box.vars[d]))
+      box.conditions.push_back(equal(tree.facts.simplify(images[d]), box.vars[d]));
+  }
+  return box;
+}
+
+}  // namespace relaxc::scheduling

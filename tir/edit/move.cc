@@ -1,0 +1,263 @@
+#include "tir/edit/move.h"
+
+#include <algorithm>
+
+#include "ir/undefined.h"
+#include "tir/edit/reduction_order.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+// index = factor * axis + rest for the only axis in it.
+struct Linear {
+  size_t axis;
+  int64_t factor;
+  Expr rest;
+};
+std::optional<Linear> as_linear(const Expr& index, const std::vector<IterVar>& axes, const Analyzer& facts) {
+  std::optional<size_t> only;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    if (!mentions(index, axes[a].var)) continue;
+    if (only) return std::nullopt;
+    only = a;
+  }
+  if (!only) return std::nullopt;
+  const VarRef& var = axes[*only].var;
+  Expr zero = int_imm(0, dtype_of(var)), one = int_imm(1, dtype_of(var));
+  if (same_node(index, var)) return Linear{*only, 1, zero};
+  Expr rest = facts.simplify(substitute(index, {{var.get(), zero}}));
+  auto factor = as_int(facts.simplify(substitute(index, {{var.get(), var + one}}) - index));
+  if (!factor || *factor < 1) return std::nullopt;
+  return Linear{*only, *factor, rest};
+}
+
+// As it is evaluated in front of the guards that the accesses in it may stand beneath.
+Range defined(const Range& range, const Analyzer& facts) {
+  return {with_defined_operands(range.min, facts), with_defined_operands(range.extent, facts)};
+}
+
+}  // namespace
+
+AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
+                      bool* exact) {
+  const Analyzer& facts = block->tree->facts;
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  AxisRanges result(axes.size());
+  for (size_t d = 0; d < region.size(); ++d) {
+    bool uses_axis = false;
+    for (const IterVar& axis : axes) uses_axis = uses_axis || mentions(region[d].min, axis.var);
+    if (!uses_axis) continue;
+    std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
+    // A tile that is cut at the buffer's end has no one size.
+    bool one_size = std::none_of(axes.begin(), axes.end(),
+                                 [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
+    if (!linear || !one_size || result[linear->axis]) {
+      if (exact) *exact = false;
+      continue;
+    }
+    DType dtype = dtype_of(axes[linear->axis].var);
+    auto same_dtype = [&](const Expr& e) { return cast_to(e, dtype); };
+    Expr low = same_dtype(needed[d].min) - same_dtype(linear->rest);
+    Expr last = low + same_dtype(needed[d].extent) - int_imm(1, dtype);
+    Expr size = same_dtype(region[d].extent);
+    if (exact && (linear->factor != 1 || !is_int(size, 1))) *exact = *exact && is_int(size, linear->factor);
+    // Touches: factor * axis + size > low and factor * axis <= last.
+    Expr first = floor_div(low - size + int_imm(linear->factor, dtype), linear->factor);
+    Expr end = floor_div(last, linear->factor);
+    first = facts.simplify(first);
+    result[linear->axis] = Range{first, facts.simplify(end - first + int_imm(1, dtype))};
+  }
+  return result;
+}
+
+void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
+                bool preserve_unit_loops) {
+  tree.remove(block);
+  Block& content = *block->block;
+  content.predicate.reset();
+  block->affine.reset();
+  std::vector<TreeNode*> loops;
+  std::vector<Expr> conditions;
+  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
+    IterVar& axis = content.iter_vars[a];
+    Range range = axis.domain;
+    bool is_whole = !ranges[a].has_value();
+    if (ranges[a]) {
+      // What reaches over the domain on both sides is the domain.
+      Expr extent = ranges[a]->extent;
+      if (!tree.facts.can_prove(extent >= axis.domain.extent)) {
+        range = *ranges[a];
+        if (!as_int(range.extent)) {
+          // A constant above, where there is one, makes a loop of known extent.
+          int64_t most = constant_above(range.extent, tree.facts);
+          bool depends = false;
+          for (TreeNode* at = loop; at && at->is_loop(); at = at->parent)
+            depends = depends || mentions(range.extent, at->loop->var);
+          if (depends && most < (int64_t{1} << 31)) {
+            Expr end = tree.facts.simplify(range.min + range.extent);
+            range.extent = int_imm(most, dtype_of(range.extent));
+            const Binary* either = end.as<Binary>();
+            bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
+            if (two) conditions.push_back(axis.var < either->a);
+            conditions.push_back(axis.var < (two ? either->b : end));
+          }
+        }
+      } else {
+        is_whole = true;
+      }
+    }
+    range = defined(range, tree.facts);
+    if (is_int(range.extent, 1) && !preserve_unit_loops) {
+      axis.value = range.min;
+    } else {
+      loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), cast_to(range.extent, dtype_of(axis.var))));
+      axis.value = tree.facts.simplify(range.min + loops.back()->loop->var);
+    }
+    if (is_whole) continue;
+    conditions.push_back(axis.var >= axis.domain.min);
+    conditions.push_back(axis.var < axis.domain.min + axis.domain.extent);
+  }
+  // Proofs are about the axes' values, not the axes, of which the domain is known.
+  VarMap values;
+  for (const IterVar& axis : content.iter_vars) values.emplace(axis.var.get(), axis.value);
+  tree.insert(loop, position, block);
+  Analyzer facts = tree.facts;
+  for (const Expr& condition : conditions) {
+    Expr own = facts.simplify(substitute(condition, values));
+    restrict_block(block, own);
+    facts.assume(own);
+  }
+  tree.wrap(block, loops);
+}
+
+std::vector<Range> whole_buffer(const Buffer& buffer) {
+  std::vector<Range> result;
+  for (const Expr& dim : buffer_type(buffer).shape) result.push_back({int_imm(0, dtype_of(dim)), dim});
+  return result;
+}
+
+namespace {
+
+// Whether all iterations of the loops around a copy of the region, up to its scope, copy less than the buffer: it is
+// smaller and stands still, or moves with axes of an outer block.
+bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
+  bool whole = true, moves_with_loops = false, moves_with_axes = false;
+  for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
+  auto look = [&](auto& self, const TreeNode* node) -> void {
+    for (const Range& range : region) {
+      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->loop->var);
+      for (const IterVar& axis : node->is_block() ? node->block->iter_vars : std::vector<IterVar>())
+        moves_with_axes = moves_with_axes || mentions(range.min, axis.var);
+    }
+    for (const TreeNode* child : node->children) self(self, child);
+  };
+  look(look, tree.root());
+  return !whole && (moves_with_axes || !moves_with_loops);
+}
+
+}  // namespace
+
+TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
+                    const std::vector<Range>& region) {
+  std::vector<TreeNode*> loops;
+  std::vector<IterVar> axes;
+  std::vector<Expr> position, conditions;
+  const std::vector<Expr>& shape = buffer_type(from).shape;
+  for (size_t d = 0; d < region.size(); ++d) {
+    DType dtype = tree.index_dtype();
+    Expr dim = cast_to(shape[d], dtype);
+    Range range = defined(region[d], tree.facts);
+    Expr min = cast_to(range.min, dtype), extent = cast_to(range.extent, dtype);
+    loops.push_back(tree.new_loop(fmt::format("ax{}", d), extent));
+    VarRef axis = make_var(fmt::format("v{}", d), prim_type(dtype));
+    Expr value = tree.facts.simplify(min + loops.back()->loop->var);
+    axes.push_back({axis, {int_imm(0, dtype), dim}, IterKind::kSpatial, value});
+    position.push_back(axis);
+    conditions.push_back(value >= int_imm(0, dtype));
+    conditions.push_back(value < dim);
+  }
+  auto point = [&](const Buffer& buffer) {
+    std::vector<Range> ranges;
+    for (const Expr& at : position) ranges.push_back({at, int_imm(1, dtype_of(at))});
+    return std::vector<BufferRegion>{{buffer, ranges}};
+  };
+  TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
+                                    .iter_vars = axes,
+                                    .predicate = std::nullopt,
+                                    .reads = point(from),
+                                    .writes = point(to),
+                                    .annotations = {},
+                                    .alloc_buffers = {},
+                                    .match_buffers = {},
+                                    .init = std::nullopt,
+                                    .body = store(to, load(from, position), position)});
+  for (const Expr& condition : conditions) restrict_block(block, condition);
+  block->partial = is_part(tree, from, region);
+  return tree.wrap(block, loops);
+}
+
+TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
+                     const std::optional<Stmt>& init) {
+  TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
+                                    .iter_vars = std::move(axes),
+                                    .predicate = std::nullopt,
+                                    .reads = {},
+                                    .writes = {},
+                                    .annotations = {},
+                                    .alloc_buffers = {},
+                                    .match_buffers = {},
+                                    .init = init,
+                                    .body = body});
+  refresh_regions(block);
+  return block;
+}
+
+TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
+                       const std::function<Stmt(const std::vector<Expr>&)>& body) {
+  std::vector<TreeNode*> loops;
+  std::vector<IterVar> axes;
+  std::vector<Expr> position;
+  for (const Expr& extent : extents) {
+    loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
+    VarRef axis = make_var(fmt::format("v{}", axes.size()), prim_type(dtype_of(extent)));
+    axes.push_back({axis, {int_imm(0, dtype_of(extent)), extent}, IterKind::kSpatial, loops.back()->loop->var});
+    position.push_back(axis);
+  }
+  return tree.wrap(leaf_block(tree, name, axes, body(position)), loops);
+}
+
+TreeNode* top_of_own_loops(TreeNode* block) {
+  TreeNode* top = block;
+  while (top->parent && top->parent->is_loop() && top->parent->children.size() == 1) top = top->parent;
+  return top;
+}
+
+Refusal not_movable(const TreeNode* block) {
+  if (!block->parent) return "the root block cannot be moved";
+  if (block->partial)
+    return fmt::format("block '{}' runs under a condition of its own, or not over all of its axes' domains",
+                       block->block->name);
+  if (block->uses_outer_vars)
+    return fmt::format("block '{}' uses variables of loops around it directly", block->block->name);
+  if (block->carried)
+    return fmt::format("block '{}' takes what an earlier iteration made, or makes it", block->block->name);
+  if (block->in_order && !comes_in_order(block))
+    return fmt::format(
+        "the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
+        block->block->name);
+  return has_other_statements(scope_of(block));
+}
+
+Refusal inputs_change(const TreeNode* block) {
+  for (const BufferRegion& read : block->block->reads) {
+    for (const TreeNode* writer : writers(scope_of(block), read.buffer)) {
+      if (writer != block && !precedes(writer, block))
+        return fmt::format("block '{}' writes '{}' after block '{}' has read it", writer->block->name,
+                           read.buffer->name, block->block->name);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,107 @@
+#include "tir/edit/reduction_order.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/visit.h"
+#include "tir/analysis/combiner.h"
+#include "tir/edit/affine.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+class Body {
+ public:
+  explicit Body(const Block& block) {
+    for (const BufferRegion& write : block.writes) written_.push_back(write.buffer);
+  }
+
+  bool any_order(const Stmt& s) {
+    if (const Seq* list = s.as<Seq>()) {
+      return std::all_of(list->stmts.begin(), list->stmts.end(), [&](const Stmt& each) { return any_order(each); });
+    }
+    if (const For* loop = s.as<For>()) return !uses(loop->min) && !uses(loop->extent) && any_order(loop->body);
+    if (const IfThenElse* branch = s.as<IfThenElse>())
+      return !uses(branch->condition) && !branch->else_body && any_order(branch->then_body);
+    const BufferStore* store = s.as<BufferStore>();
+    if (!store || store->predicate || !stored_.insert(store->buffer.get()).second) return false;
+    if (std::any_of(store->indices.begin(), store->indices.end(), [&](const Expr& e) { return uses(e); })) return false;
+    op_.reset();
+    return combines(store->value, *store);
+  }
+
+ private:
+  bool uses(const Expr& e) const {
+    return std::any_of(written_.begin(), written_.end(), [&](const Buffer& buffer) { return mentions(e, buffer); });
+  }
+  // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
+  // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
+  bool combines(const Expr& value, const BufferStore& store) {
+    if (is_element(value, store)) return true;
+    if (const Cast* cast = value.as<Cast>()) return combines(cast->value, store) && keeps_order(*cast, dtype_of(value));
+    if (const Select* either = value.as<Select>())
+      return !uses(either->condition) && combines(either->a, store) && combines(either->b, store);
+    if (const Call* call = as_call(value, "tir.if_then_else"))
+      return !uses(call->args[0]) && combines(call->args[1], store) && combines(call->args[2], store);
+    const Binary* node = value.as<Binary>();
+    if (!node) return false;
+    bool subtracts = node->op == BinaryOp::kSub;
+    BinaryOp op = subtracts ? BinaryOp::kAdd : node->op;
+    constexpr BinaryOp kInAnyOrder[] = {BinaryOp::kAdd, BinaryOp::kMul, BinaryOp::kMin,
+                                        BinaryOp::kMax, BinaryOp::kAnd, BinaryOp::kOr};
+    bool known = std::find(std::begin(kInAnyOrder), std::end(kInAnyOrder), op) != std::end(kInAnyOrder);
+    if (!known || op_.value_or(op) != op) return false;
+    op_ = op;
+    return (combines(node->a, store) && !uses(node->b)) || (!subtracts && combines(node->b, store) && !uses(node->a));
+  }
+  // What is cast back after each step is the same in every order, too: rounded (sums of floats count as that) or, of
+  // sums and products of integers, cut off.
+  bool keeps_order(const Cast& cast, DType to) const {
+    DType from = dtype_of(cast.value);
+    if (to.is_float()) return true;
+    bool sums = !op_ || op_ == BinaryOp::kAdd || op_ == BinaryOp::kMul;
+    if (to.is_bool() != from.is_bool()) return false;  // what is not 0 is true
+    return !from.is_float() && (sums || to.bits >= from.bits);
+  }
+
+  std::vector<Buffer> written_;
+  std::unordered_set<const NodeHeader*> stored_;
+  std::optional<BinaryOp> op_;  // of the store looked at
+};
+
+}  // namespace
+
+bool needs_order(const Block& block) {
+  bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                             [](const IterVar& axis) { return axis.kind != IterKind::kSpatial; });
+  if (!reduces || Body(block).any_order(block.body)) return false;
+  std::optional<Combiner> combiner = find_combiner(block);
+  return !combiner || !combiner->commutes || !combiner->regroups;
+}
+
+bool comes_in_order(const TreeNode* block) {
+  std::vector<Expr> values;
+  for (const IterVar& axis : block->block->iter_vars) values.push_back(axis.value);
+  return comes_in_order(block, values, loops_above(block));
+}
+
+bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops) {
+  std::vector<Expr> values;
+  for (size_t a = 0; a < axis_values.size(); ++a) {
+    if (block->block->iter_vars[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
+  }
+  auto map = find_iter_map(values, loops, block->tree->facts);
+  if (!map) return false;
+  std::vector<size_t> order;
+  for (const IterSum& sum : map->sums) {
+    for (const IterDigit& digit : sum.digits) {
+      if (!is_int(digit.extent, 1)) order.push_back(digit.source);
+    }
+  }
+  // Loops are the first sources; a sum of them with a place of its own tells nothing about their order.
+  return std::all_of(order.begin(), order.end(), [&](size_t source) { return source < loops.size(); }) &&
+         std::is_sorted(order.begin(), order.end());
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,415 @@
+#include "tir/edit/tree.h"
+
+#include <algorithm>
+
+#include "tir/compute.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+bool holds_blocks(const Stmt& stmt) {
+  bool found = false;
+  walk(stmt, [&](const Block&) { found = true; }, [&](const BufferStore&) { return false; });
+  return found;
+}
+
+}  // namespace
+
+size_t TreeNode::position() const {
+  auto it = std::find(parent->children.begin(), parent->children.end(), this);
+  return static_cast<size_t>(it - parent->children.begin());
+}
+
+// ---- From and to statements
+
+TreeNode* Tree::new_node(TreeKind kind, const Span& span) {
+  nodes_.push_back(std::make_unique<TreeNode>(TreeNode{.tree = this, .kind = kind, .span = span}));
+  return nodes_.back().get();
+}
+
+TreeNode* Tree::new_loop(For loop, const Span& span) {
+  TreeNode* node = new_node(TreeKind::kLoop, span);
+  facts.bind(loop.var, loop.min, loop.extent);
+  node->loop = std::move(loop);
+  return node;
+}
+
+TreeNode* Tree::new_loop(std::string name, const Expr& extent, ForKind kind) {
+  VarRef var = make_var(std::move(name), prim_type(dtype_of(extent)));
+  return new_loop(For{.var = var,
+                      .min = int_imm(0, dtype_of(extent)),
+                      .extent = extent,
+                      .kind = kind,
+                      .thread = {},
+                      .annotations = {},
+                      .body = no_op()});
+}
+
+TreeNode* Tree::new_block(Block block, const Span& span) {
+  TreeNode* node = new_node(TreeKind::kBlock, span);
+  for (const IterVar& axis : block.iter_vars) facts.bind(axis.var, axis.domain.min, axis.domain.extent);
+  node->block = std::move(block);
+  return node;
+}
+
+void Tree::import_body(TreeNode* into, const Stmt& body) {
+  for (TreeNode* child : import(body)) append(into, child);
+}
+
+std::vector<TreeNode*> Tree::import(const Stmt& stmt) {
+  if (const Seq* list = stmt.as<Seq>()) {
+    std::vector<TreeNode*> result;
+    for (const Stmt& item : list->stmts) {
+      for (TreeNode* node : import(item)) result.push_back(node);
+    }
+    return result;
+  }
+  if (const For* loop = stmt.as<For>(); loop && !loop->step && holds_blocks(loop->body)) {
+    TreeNode* node = new_loop(*loop, stmt.span());
+    node->loop->body = no_op();
+    import_body(node, loop->body);
+    return {node};
+  }
+  if (const Block* block = stmt.as<Block>()) {
+    TreeNode* node = new_block(*block, stmt.span());
+    if (holds_blocks(block->body)) {
+      node->block->body = no_op();
+      import_body(node, block->body);
+    }
+    return {node};
+  }
+  TreeNode* node = new_node(TreeKind::kLeaf, stmt.span());
+  node->leaf = stmt;
+  return {node};
+}
+
+namespace {
+
+// Notes which blocks use variables of loops around them in their bodies; whether there are any.
+bool find_outer_vars(TreeNode* root) {
+  std::unordered_set<const NodeHeader*> loop_vars;
+  bool found = false;
+  auto visit = [&](auto& self, TreeNode* node) -> void {
+    if (node->is_loop()) loop_vars.insert(node->loop->var.get());
+    if (node->is_block()) {
+      node->uses_outer_vars = false;
+      auto look = [&](const NodeRef& inside) {
+        walk(inside, [&](const Ref<Var>& var) {
+          node->uses_outer_vars = node->uses_outer_vars || loop_vars.contains(var.get());
+        });
+      };
+      look(node->block->body);
+      if (node->block->init) look(*node->block->init);
+      found = found || node->uses_outer_vars;
+    }
+    for (TreeNode* child : node->children) self(self, child);
+  };
+  visit(visit, root);
+  return found;
+}
+
+// A block that names a loop variable beside an axis with that value, `W[vl, j]` where vj is j, names the axis instead:
+// primitives change the values of axes only.
+void name_axes(TreeNode* node) {
+  if (node->is_block()) {
+    VarMap axes;
+    for (const IterVar& axis : node->block->iter_vars) {
+      for (const TreeNode* loop : loops_above(node)) {
+        if (same_node(axis.value, loop->loop->var) && dtype_of(axis.value) == dtype_of(axis.var))
+          axes.emplace(axis.value.get(), axis.var);
+      }
+    }
+    substitute_content(*node->block, axes);
+    for (TreeNode* child : node->children) substitute_below(child, axes);
+  }
+  for (TreeNode* child : node->children) name_axes(child);
+}
+
+}  // namespace
+
+Tree::Tree(const PrimFuncRef& function)
+    : attrs(function->attrs), params_(function->params), result_(function->result), span_(function.span()) {
+  for (const VarRef& param : params_) facts.assume_dims(param.type());
+  const Block* block = function->body.as<Block>();
+  bool has_root = block && block->iter_vars.empty() && !block->init && !block->predicate;
+  if (has_root) {
+    root_ = new_block(*block, function->body.span());
+    root_->block->body = no_op();
+    import_body(root_, block->body);
+  } else {
+    root_ = new_block(*root_block({}, no_op()).as<Block>());
+    import_body(root_, function->body);
+  }
+  if (find_outer_vars(root_)) {
+    name_axes(root_);
+    find_outer_vars(root_);
+  }
+}
+
+Stmt Tree::stmt(const std::vector<TreeNode*>& nodes) const {
+  std::vector<Stmt> stmts;
+  stmts.reserve(nodes.size());
+  for (const TreeNode* node : nodes) stmts.push_back(stmt(*node));
+  return seq(std::move(stmts));
+}
+
+Stmt Tree::stmt(const TreeNode& node) const {
+  if (node.kind == TreeKind::kLeaf) return *node.leaf;
+  if (node.is_loop()) {
+    For loop = *node.loop;
+    loop.body = stmt(node.children);
+    return make(std::move(loop), node.span);
+  }
+  Block block = *node.block;
+  if (!node.children.empty()) block.body = stmt(node.children);
+  return make(std::move(block), node.span);
+}
+
+PrimFuncRef Tree::function() const {
+  return make_prim_func({.params = params_, .body = stmt(*root_), .attrs = attrs, .result = result_}, span_);
+}
+
+bool Tree::is_param(const Buffer& buffer) const {
+  return std::any_of(params_.begin(), params_.end(), [&](const VarRef& param) { return same_node(param, buffer); });
+}
+
+void Tree::replace_param(const Buffer& from, const Buffer& to) {
+  for (VarRef& param : params_) {
+    if (same_node(param, from)) param = to;
+  }
+  facts.assume_dims(to.type());
+}
+
+DType Tree::index_dtype() const {
+  const TreeNode* at = root_;
+  while (!at->children.empty() && !at->is_loop()) at = at->children.front();
+  return at->is_loop() ? dtype_of(at->loop->var) : kInt64;
+}
+
+// ---- Edits
+
+void Tree::insert(TreeNode* parent, size_t position, TreeNode* child) {
+  CHECK(!child->parent, "the node stands elsewhere");
+  parent->children.insert(parent->children.begin() + static_cast<long>(position), child);
+  child->parent = parent;
+}
+
+void Tree::detach(TreeNode* node) {
+  if (!node->parent) return;
+  std::vector<TreeNode*>& siblings = node->parent->children;
+  siblings.erase(siblings.begin() + static_cast<long>(node->position()));
+  node->parent = nullptr;
+}
+
+void Tree::remove(TreeNode* node) {
+  TreeNode* parent = node->parent;
+  detach(node);
+  while (parent && parent != root_ && parent->children.empty() &&
+         (parent->is_loop() || parent->block->iter_vars.empty())) {
+    TreeNode* empty = parent;
+    parent = parent->parent;
+    detach(empty);
+  }
+}
+
+void Tree::replace(TreeNode* node, TreeNode* with) {
+  CHECK(!with->parent, "the node stands elsewhere");
+  TreeNode* parent = node->parent;
+  parent->children[node->position()] = with;
+  with->parent = parent;
+  node->parent = nullptr;
+}
+
+TreeNode* Tree::wrap(TreeNode* body, const std::vector<TreeNode*>& loops) {
+  if (loops.empty()) return body;
+  if (body->parent) replace(body, loops.front());
+  for (size_t i = 1; i < loops.size(); ++i) append(loops[i - 1], loops[i]);
+  append(loops.back(), body);
+  return loops.front();
+}
+
+// ---- Search
+
+std::vector<TreeNode*> Tree::blocks() const {
+  std::vector<TreeNode*> result;
+  auto visit = [&](auto& self, TreeNode* node) -> void {
+    if (node->is_block() && node != root_) result.push_back(node);
+    for (TreeNode* child : node->children) self(self, child);
+  };
+  visit(visit, root_);
+  return result;
+}
+
+TreeNode* Tree::find_block(std::string_view name) const {
+  if (name == root_->block->name) return root_;
+  TreeNode* found = nullptr;
+  for (TreeNode* block : blocks()) {
+    if (block->block->name != name) continue;
+    if (found) return nullptr;
+    found = block;
+  }
+  return found;
+}
+
+std::string Tree::fresh_block_name(const std::string& wish) const {
+  std::unordered_set<std::string_view> taken;
+  for (const TreeNode* block : blocks()) taken.insert(block->block->name);
+  if (!taken.contains(wish)) return wish;
+  for (int i = 1;; ++i) {
+    std::string name = fmt::format("{}_{}", wish, i);
+    if (!taken.contains(name)) return name;
+  }
+}
+
+TreeNode* scope_of(const TreeNode* node) {
+  TreeNode* at = node->parent;
+  while (at && !at->is_block()) at = at->parent;
+  return at;
+}
+
+std::vector<TreeNode*> loops_above(const TreeNode* node) {
+  std::vector<TreeNode*> result;
+  for (TreeNode* at = node->parent; at && at->is_loop(); at = at->parent) result.push_back(at);
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+std::vector<TreeNode*> blocks_below(const TreeNode* node) {
+  std::vector<TreeNode*> result;
+  auto visit = [&](auto& self, TreeNode* at) -> void {
+    if (at->is_block()) {
+      result.push_back(at);
+      return;
+    }
+    for (TreeNode* child : at->children) self(self, child);
+  };
+  visit(visit, const_cast<TreeNode*>(node));
+  return result;
+}
+
+bool is_ancestor(const TreeNode* above, const TreeNode* below) {
+  for (; below; below = below->parent) {
+    if (below == above) return true;
+  }
+  return false;
+}
+
+TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes) {
+  TreeNode* result = nodes.front();
+  for (TreeNode* node : nodes) {
+    while (!is_ancestor(result, node)) result = result->parent;
+  }
+  return result;
+}
+
+TreeNode* child_towards(const TreeNode* above, TreeNode* below) {
+  while (below->parent != above) below = below->parent;
+  return below;
+}
+
+bool precedes(const TreeNode* a, const TreeNode* b) {
+  TreeNode* shared = common_ancestor({const_cast<TreeNode*>(a), const_cast<TreeNode*>(b)});
+  if (shared == a || shared == b) return shared == a && a != b;
+  return child_towards(shared, const_cast<TreeNode*>(a))->position() <
+         child_towards(shared, const_cast<TreeNode*>(b))->position();
+}
+
+bool is_alive(const TreeNode* node) {
+  while (node->parent) node = node->parent;
+  return node == node->tree->root();
+}
+
+bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops) {
+  bool found = false;
+  walk(node, [&](const Ref<Var>& at) {
+    for (const TreeNode* loop : loops) found = found || same_node(at, loop->loop->var);
+  });
+  return found;
+}
+
+// ---- Variables and predicates
+
+void substitute_content(Block& block, const VarMap& map) {
+  Block content = block;
+  content.iter_vars.clear();
+  content.predicate.reset();
+  Stmt done = substitute(Stmt(make(std::move(content))), map);
+  content = *done.as<Block>();
+  content.iter_vars = std::move(block.iter_vars);
+  content.predicate = std::move(block.predicate);
+  block = std::move(content);
+}
+
+void substitute_below(TreeNode* node, const VarMap& map) {
+  if (node->kind == TreeKind::kLeaf) {
+    node->leaf = substitute(*node->leaf, map);
+    return;
+  }
+  if (node->is_loop()) {
+    Expr min = substitute(node->loop->min, map), extent = substitute(node->loop->extent, map);
+    if (!same_node(min, node->loop->min) || !same_node(extent, node->loop->extent)) {
+      node->loop->min = min;
+      node->loop->extent = extent;
+      node->tree->facts.bind(node->loop->var, min, extent);
+    }
+  } else {
+    Block& block = *node->block;
+    node->affine.reset();
+    // Simplified, or splitting and fusing by turns would double them each time.
+    auto replaced = [&](const Expr& e) {
+      Expr result = substitute(e, map);
+      return same_node(result, e) ? e : node->tree->facts.simplify(result);
+    };
+    for (IterVar& axis : block.iter_vars) axis.value = replaced(axis.value);
+    if (block.predicate) {
+      std::vector<Expr> conditions = conjuncts(block.predicate);
+      for (Expr& condition : conditions) condition = replaced(condition);
+      std::erase_if(conditions, [](const Expr& condition) { return is_int(condition, 1); });
+      block.predicate = conjunction(conditions);
+    }
+    if (!node->uses_outer_vars) return;
+    substitute_content(block, map);
+  }
+  for (TreeNode* child : node->children) substitute_below(child, map);
+}
+
+void restrict_block(TreeNode* block, const Expr& condition) {
+  if (block->tree->facts.can_prove(condition)) return;
+  std::vector<Expr> all = conjuncts(block->block->predicate);
+  for (const Expr& known : all) {
+    if (structural_equal(known, condition)) return;
+  }
+  all.push_back(condition);
+  block->block->predicate = conjunction(all);
+}
+
+TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
+  // Variables bound inside become new ones by the machinery that copies functions.
+  PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
+  std::vector<TreeNode*> nodes = tree.import(copy->body);
+  CHECK(nodes.size() == 1, "a copy of one node is one node");
+  std::vector<const TreeNode*> from{node}, to{nodes[0]};
+  for (size_t i = 0; i < from.size(); ++i) {
+    const_cast<TreeNode*>(to[i])->uses_outer_vars = from[i]->uses_outer_vars;
+    const_cast<TreeNode*>(to[i])->carried = from[i]->carried;
+    const_cast<TreeNode*>(to[i])->meets_itself = from[i]->meets_itself;
+    const_cast<TreeNode*>(to[i])->in_order = from[i]->in_order;
+    const_cast<TreeNode*>(to[i])->partial = from[i]->partial;
+    for (size_t c = 0; c < from[i]->children.size(); ++c) {
+      from.push_back(from[i]->children[c]);
+      to.push_back(to[i]->children[c]);
+    }
+  }
+  std::unordered_set<std::string> taken;
+  for (const TreeNode* block : tree.blocks()) taken.insert(block->block->name);
+  for (const TreeNode* at : to) {
+    if (!at->is_block()) continue;
+    Block& block = *const_cast<TreeNode*>(at)->block;
+    std::string base = block.name;
+    for (int i = 1; !taken.insert(block.name).second; ++i) block.name = fmt::format("{}_{}", base, i);
+  }
+  return nodes[0];
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,223 @@
+#include "tir/intrin/match_intrin.h"
+
+#include "ir/regions.h"
+#include "ir/text/printer.h"
+#include "tir/edit/blocks.h"
+#include "tir/scalable.h"
+
+namespace relaxc::scheduling {
+
+namespace {
+
+struct NoMatch {
+  std::string why;
+};
+
+class Matcher {
+ public:
+  explicit Matcher(const Analyzer& facts) : facts_(facts) {}
+
+  // `found` is the program's, `wanted` the description's.
+  void stmt(const Stmt& found, const Stmt& wanted) {
+    if (const Block* a = found.as<Block>()) return block(*a, wanted);
+    if (const Seq* a = found.as<Seq>()) {
+      const Seq* b = wanted.as<Seq>();
+      if (!b || a->stmts.size() != b->stmts.size()) differ(found, wanted);
+      for (size_t i = 0; i < a->stmts.size(); ++i) stmt(a->stmts[i], b->stmts[i]);
+      return;
+    }
+    if (const For* a = found.as<For>()) {
+      const For* b = wanted.as<For>();
+      // A loop that runs once is none.
+      if (is_int(a->extent, 1) && !(b && is_int(b->extent, 1)))
+        return stmt(substitute(a->body, {{a->var.get(), a->min}}), wanted);
+      if (!b) differ(found, wanted);
+      index(a->extent, b->extent, "the extent of a loop");
+      define(a->var, b->var);
+      return stmt(a->body, b->body);
+    }
+    if (const BufferStore* a = found.as<BufferStore>()) {
+      const BufferStore* b = wanted.as<BufferStore>();
+      if (!b || a->predicate || b->predicate) differ(found, wanted);
+      access(a->buffer, a->indices, b->buffer, b->indices);
+      return expr(a->value, b->value);
+    }
+    differ(found, wanted);
+  }
+
+  // The place in the program of what the description calls [0, shape).
+  BufferRegion region_of(const Buffer& wanted) const {
+    auto it = places_.find(wanted.get());
+    if (it == places_.end()) throw NoMatch{fmt::format("the description does not use '{}'", wanted->name)};
+    const auto& [buffer, base] = it->second;
+    BufferRegion result{buffer, {}};
+    const std::vector<Expr>& shape = buffer_type(wanted).shape;
+    size_t leading = base.size() - shape.size();
+    for (size_t d = 0; d < base.size(); ++d) {
+      DType dtype = dtype_of(base[d]);
+      result.ranges.push_back({base[d], d < leading ? int_imm(1, dtype) : index_in_dtype(shape[d - leading], dtype)});
+    }
+    return result;
+  }
+
+ private:
+  [[noreturn]] static void differ(const NodeRef& found, const NodeRef& wanted) {
+    auto text = [](const NodeRef& node) {
+      return is_stmt_kind(node.kind()) ? print_stmt(cast_handle<Stmt>(node)) : print_expr(cast_handle<Expr>(node));
+    };
+    throw NoMatch{fmt::format("found\n{}\nexpected\n{}", text(found), text(wanted))};
+  }
+  void define(const VarRef& found, const VarRef& wanted) {
+    vars_.insert_or_assign(wanted.get(), found);
+    inner_.push_back(found);
+  }
+  void block(const Block& whole, const Stmt& wanted_stmt) {
+    const Block* wanted = wanted_stmt.as<Block>();
+    // Axes that stand still are no part of what is described.
+    Block found = whole;
+    VarMap still;
+    std::erase_if(found.iter_vars, [&](const IterVar& axis) {
+      bool drops = wanted && whole.iter_vars.size() > wanted->iter_vars.size() && is_int(axis.domain.extent, 1);
+      if (drops) still.emplace(axis.var.get(), axis.domain.min);
+      return drops;
+    });
+    if (!still.empty()) found.body = substitute(found.body, still);
+    if (!still.empty() && found.init) found.init = substitute(*found.init, still);
+    if (!wanted || found.iter_vars.size() != wanted->iter_vars.size())
+      throw NoMatch{fmt::format("block '{}' has {} axes, the description has {}", found.name, found.iter_vars.size(),
+                                wanted ? fmt::format("{}", wanted->iter_vars.size()) : "no block there")};
+    if (found.predicate)
+      throw NoMatch{
+          fmt::format("block '{}' runs under the condition {}: its extents must be multiples of the "
+                      "intrinsic's",
+                      found.name, print_expr(*found.predicate))};
+    if (found.init.has_value() != wanted->init.has_value())
+      throw NoMatch{fmt::format("block '{}' {} an init (decompose_reduction takes it out)", found.name,
+                                found.init ? "has" : "has not")};
+    for (size_t i = 0; i < found.iter_vars.size(); ++i) {
+      const IterVar &a = found.iter_vars[i], &b = wanted->iter_vars[i];
+      if (a.kind != b.kind) throw NoMatch{fmt::format("axis '{}' is of another kind", a.var->name)};
+      index(a.domain.extent, b.domain.extent, "the domain of an axis");
+      index(a.value, b.value, "the value of an axis");
+    }
+    for (size_t i = 0; i < found.iter_vars.size(); ++i) define(found.iter_vars[i].var, wanted->iter_vars[i].var);
+    if (found.init) stmt(*found.init, *wanted->init);
+    stmt(found.body, wanted->body);
+  }
+  Expr mapped(const Expr& wanted) const {
+    VarMap map;
+    walk(wanted, [&](const Ref<Var>& var) {
+      if (auto it = vars_.find(var.get()); it != vars_.end()) map.emplace(var.get(), it->second);
+    });
+    return substitute(wanted, map);
+  }
+  void index(const Expr& found, const Expr& wanted, const char* what) const {
+    Expr expected = index_in_dtype(mapped(wanted), dtype_of(found));
+    if (!facts_.can_prove_equal(found, expected))
+      throw NoMatch{fmt::format("{} is {}, the description has {}", what, print_expr(found), print_expr(wanted))};
+  }
+  void access(const Buffer& found, const std::vector<Expr>& indices, const Buffer& wanted,
+              const std::vector<Expr>& wanted_indices) {
+    if (buffer_type(found).dtype != buffer_type(wanted).dtype)
+      throw NoMatch{fmt::format("buffer '{}' is {}, the description's '{}' {}", found->name,
+                                to_string(buffer_type(found).dtype), wanted->name,
+                                to_string(buffer_type(wanted).dtype))};
+    if (indices.size() < wanted_indices.size())
+      throw NoMatch{fmt::format("buffer '{}' has fewer dims than '{}'", found->name, wanted->name)};
+    size_t leading = indices.size() - wanted_indices.size();
+    std::vector<Expr> base;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Expr start = indices[d];
+      if (d >= leading) start = start - index_in_dtype(mapped(wanted_indices[d - leading]), dtype_of(start));
+      start = facts_.simplify(start);
+      for (const VarRef& var : inner_) {
+        if (mentions(start, var))
+          throw NoMatch{fmt::format("index {} of '{}', {}, moves differently than the description's", d, found->name,
+                                    print_expr(indices[d]))};
+      }
+      base.push_back(start);
+    }
+    auto [it, is_new] = places_.try_emplace(wanted.get(), found, base);
+    if (is_new) return;
+    if (!same_node(it->second.first, found))
+      throw NoMatch{fmt::format("'{}' stands for '{}' and '{}'", wanted->name, it->second.first->name, found->name)};
+    for (size_t d = 0; d < base.size(); ++d) {
+      if (!facts_.can_prove_equal(it->second.second[d], base[d]))
+        throw NoMatch{fmt::format("'{}' is accessed at different places", found->name)};
+    }
+  }
+  void expr(const Expr& found, const Expr& wanted) {
+    if (found.kind() != wanted.kind() && !found.is<Var>()) differ(found, wanted);
+    if (const BufferLoad* a = found.as<BufferLoad>()) {
+      const BufferLoad* b = wanted.as<BufferLoad>();
+      if (a->predicate || b->predicate) differ(found, wanted);
+      return access(a->buffer, a->indices, b->buffer, b->indices);
+    }
+    if (dtype_of(found) != dtype_of(wanted) && !found.is<Var>()) differ(found, wanted);
+    if (const Binary* a = found.as<Binary>()) {
+      const Binary* b = wanted.as<Binary>();
+      if (a->op != b->op) differ(found, wanted);
+      expr(a->a, b->a);
+      return expr(a->b, b->b);
+    }
+    if (const Cast* a = found.as<Cast>()) return expr(a->value, wanted.as<Cast>()->value);
+    if (const Call* a = found.as<Call>()) {
+      const Call* b = wanted.as<Call>();
+      if (op_name(found) != op_name(wanted) || a->args.size() != b->args.size()) differ(found, wanted);
+      for (size_t i = 0; i < a->args.size(); ++i) expr(a->args[i], b->args[i]);
+      return;
+    }
+    if (!structural_equal(found, mapped(wanted))) differ(found, wanted);
+  }
+
+  const Analyzer& facts_;
+  std::unordered_map<const NodeHeader*, Expr> vars_;
+  std::vector<VarRef> inner_;
+  std::unordered_map<const NodeHeader*, std::pair<Buffer, std::vector<Expr>>> places_;
+};
+
+bool are_apart(const BufferRegion& a, const BufferRegion& b, const Analyzer& facts) {
+  if (!same_node(a.buffer, b.buffer)) return true;
+  auto ends_before = [&](const Range& first, const Range& second) {
+    return facts.can_prove(first.min + first.extent <= index_in_dtype(second.min, dtype_of(first.min)));
+  };
+  for (size_t d = 0; d < a.ranges.size(); ++d) {
+    if (ends_before(a.ranges[d], b.ranges[d]) || ends_before(b.ranges[d], a.ranges[d])) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<IntrinMatch> match_intrin(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  try {
+    Stmt wanted = intrin.description->body;
+    const Block* root = wanted.as<Block>();
+    if (root && root->iter_vars.empty()) wanted = root->body;
+    Stmt found = block.tree->stmt(block).as<Block>()->body;
+    Matcher matcher(block.tree->facts);
+    matcher.stmt(found, wanted);
+    IntrinMatch result;
+    Accesses accesses = find_accesses(wanted);
+    std::vector<Buffer> params = buffer_params(intrin.description);
+    for (const Buffer& param : params) result.regions.push_back(matcher.region_of(param));
+    for (size_t i = 0; i < params.size(); ++i) {
+      const BufferRegion& region = result.regions[i];
+      if (find_region(accesses.reads, params[i])) result.reads.push_back(region);
+      if (!find_region(accesses.writes, params[i])) continue;
+      result.writes.push_back(region);
+      // An implementation may write before it has read all.
+      for (size_t other = 0; other < params.size(); ++other) {
+        if (other != i && !are_apart(region, result.regions[other], block.tree->facts))
+          throw NoMatch{fmt::format("'{}' and '{}' are parts of '{}' that may overlap", params[other]->name,
+                                    params[i]->name, region.buffer->name)};
+      }
+    }
+    return result;
+  } catch (const NoMatch& failure) {
+    if (why) *why = failure.why;
+    return std::nullopt;
+  }
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include "tir/edit/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+// The region is taken as said from now on. The map gives, from the block's axes, a position or (begin, end) per dim.
+void Schedule::annotate_buffer_access(BlockRV block_rv, int64_t buffer_index, std::string buf_type,
+                                      IndexMap gen_new_ranges) {
+  Step step(*this, PrimitiveId::k_annotate_buffer_access, block_rv, buffer_index, buf_type, gen_new_ranges);
+  TreeNode* block = step.block(block_rv);
+  if (buf_type != "read" && buf_type != "write")
+    step.refuse({block}, fmt::format("buf_type is '{}', expected 'read' or 'write'", buf_type));
+  bool is_read = buf_type == "read";
+  Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), is_read ? AccessKind::kRead : AccessKind::kWrite);
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  if (gen_new_ranges.rank() != axes.size())
+    step.refuse({block}, fmt::format("the map takes {} axes, block '{}' has {}", gen_new_ranges.rank(),
+                                     block->block->name, axes.size()));
+  size_t rank = buffer_type(buffer).shape.size(), results = gen_new_ranges.map->results.size();
+  if (results != rank && results != 2 * rank)
+    step.refuse({block}, fmt::format("the map gives {} numbers, '{}' has {} dims", results, buffer->name, rank));
+  std::vector<Expr> vars;
+  for (const IterVar& axis : axes) vars.push_back(axis.var);
+  std::vector<Expr> ends = gen_new_ranges(vars);
+  std::vector<Range> ranges;
+  for (size_t d = 0; d < rank; ++d) {
+    if (results == rank) {
+      ranges.push_back({ends[d], int_imm(1, dtype_of(ends[d]))});
+      continue;
+    }
+    const Expr &begin = ends[2 * d], &end = ends[2 * d + 1];
+    ranges.push_back({begin, block->tree->facts.simplify(end - begin)});
+  }
+  auto& regions = is_read ? block->block->reads : block->block->writes;
+  regions[static_cast<size_t>(buffer_index)].ranges = ranges;
+  const char* key = is_read ? "explicit_read_region" : "explicit_write_region";
+  AttrList marked;
+  if (const AttrValue* before = block->block->annotations.find(key)) marked = *before->as<AttrList>();
+  if (std::find(marked.begin(), marked.end(), AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
+  block->block->annotations.set(key, marked);
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

@@ -1,0 +1,62 @@
+#include <algorithm>
+
+#include "tir/edit/accesses.h"
+#include "tir/edit/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope,
+                             Blocks consumer_blocks) {
+  Step step(*this, PrimitiveId::k_cache_read, block_rv, read_buffer_index, storage_scope, consumer_blocks);
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  TreeNode* scope = scope_of(block);
+  if (!scope) step.refuse({block}, "the root block has no place outside");
+  step.require(has_other_statements(scope), scope);
+  Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
+  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks);
+  if (consumers.empty()) consumers = readers(scope, buffer);
+  if (consumers.empty()) step.refuse({block}, fmt::format("no block reads '{}'", buffer->name));
+  std::vector<TreeNode*> involved = consumers;
+  for (TreeNode* consumer : consumers) {
+    if (!read_of(consumer, buffer) || scope_of(consumer) != scope)
+      step.refuse({consumer},
+                  fmt::format("block '{}' does not read '{}' in the same scope", consumer->block->name, buffer->name));
+    for (TreeNode* writer : writers(scope, buffer)) {
+      if (writer == consumer || !precedes(writer, consumer))
+        step.refuse({writer, consumer}, fmt::format("block '{}' writes '{}', which '{}' reads before or at once",
+                                                    writer->block->name, buffer->name, consumer->block->name));
+      involved.push_back(writer);
+    }
+  }
+  // Before the first consumer, as far out as the producers allow.
+  TreeNode* place = involved.size() > consumers.size() ? common_ancestor(involved) : scope;
+  TreeNode* before = nullptr;
+  for (TreeNode* consumer : consumers) {
+    TreeNode* child = child_towards(place, consumer);
+    if (!before || child->position() < before->position()) before = child;
+  }
+  for (TreeNode* writer : involved) {
+    bool writes = write_of(writer, buffer) != nullptr;
+    if (writes && child_towards(place, writer)->position() >= before->position())
+      step.refuse({writer, before},
+                  fmt::format("no place is behind '{}', which writes '{}', and before all of its readers; name "
+                              "the readers meant in consumer_blocks",
+                              writer->block->name, buffer->name));
+  }
+  Buffer cache =
+      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
+  std::vector<Range> region =
+      place->is_loop() ? *region_at(consumers, buffer, AccessKind::kRead, place) : whole_buffer(buffer);
+  TreeNode* nest = copy_nest(tree, cache->name, buffer, cache, region);
+  tree.insert(place, before->position(), nest);
+  scope->block->alloc_buffers.push_back(cache);
+  for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
+  TreeNode* copy = blocks_below(nest)[0];
+  refresh_regions_above(copy);
+  return step.block_result(copy);
+}
+
+}  // namespace relaxc

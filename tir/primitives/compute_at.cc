@@ -1,0 +1,83 @@
+#include <algorithm>
+
+#include "tir/edit/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
+  Step step(*this, PrimitiveId::k_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
+  TreeNode* block = step.block(block_rv);
+  // A sampled location may be nowhere else, or in the other block's statement.
+  TreeNode* sampled = step.node(loop_rv.var);
+  if (sampled == block->tree->root()) return step.done();
+  if (sampled == block && !same_node(loop_rv.var, block_rv.var)) {
+    compute_inline(block_rv);
+    return step.done();
+  }
+  TreeNode* loop = step.loop(loop_rv);
+  step.require(not_movable(block), block);
+  step.require(not_complete_or_reduction(block), block);
+  step.require(inputs_change(block), block);
+  if (scope_of(block) != scope_of(loop))
+    step.refuse({block, loop}, fmt::format("block '{}' and loop '{}' are in different blocks", block->block->name,
+                                           loop->loop->var->name));
+  if (is_ancestor(loop, block))
+    step.refuse({block, loop},
+                fmt::format("block '{}' is in loop '{}' already", block->block->name, loop->loop->var->name));
+  if (is_output(block))
+    step.refuse({block},
+                fmt::format("block '{}' writes an output, which is needed outside of the loop", block->block->name));
+  std::vector<TreeNode*> consumers = consumers_of(block);
+  if (consumers.empty()) step.refuse({block}, fmt::format("block '{}' has no consumers", block->block->name));
+  size_t first = loop->children.size();
+  for (TreeNode* consumer : consumers) {
+    if (!is_ancestor(loop, consumer))
+      step.refuse({consumer, loop},
+                  fmt::format("consumer '{}' is not in loop '{}'", consumer->block->name, loop->loop->var->name));
+    if (consumer->carried)
+      step.refuse({consumer}, fmt::format("consumer '{}' takes what an earlier iteration made", consumer->block->name));
+    first = std::min(first, child_towards(loop, consumer)->position());
+  }
+  size_t position = first;
+  if (index < -2) step.refuse({loop}, fmt::format("position {}; -1 is the last possible, -2 the first", index));
+  if (index == -2) position = 0;
+  if (index >= 0) {
+    if (static_cast<size_t>(index) > first)
+      step.refuse({loop}, fmt::format("position {} is behind a consumer, which is at {}", index, first));
+    position = static_cast<size_t>(index);
+  }
+  AxisRanges ranges(block->block->iter_vars.size());
+  for (const BufferRegion& write : block->block->writes) {
+    auto needed = region_at(consumers, write.buffer, AccessKind::kRead, loop);
+    if (!needed) continue;
+    AxisRanges asked = solve_axes(block, write.ranges, *needed);
+    for (size_t a = 0; a < ranges.size(); ++a) {
+      // Several results: the axes for all of them.
+      bool first_buffer = &write == &block->block->writes[0];
+      if (first_buffer) {
+        ranges[a] = asked[a];
+      } else if (ranges[a] && asked[a]) {
+        ranges[a] = hull(*ranges[a], *asked[a], block->block->iter_vars[a].domain.extent, block->tree->facts);
+      } else {
+        ranges[a].reset();
+      }
+    }
+  }
+  // Of an axis of few values all are made: fewer at a border would cost conditions.
+  constexpr int64_t kFewValues = 8;
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    const Range& domain = block->block->iter_vars[a].domain;
+    auto values = as_int(domain.extent);
+    if (!ranges[a] || !values || *values > kFewValues || as_int(ranges[a]->extent)) continue;
+    const Analyzer& facts = block->tree->facts;
+    if (facts.can_prove_equal(ranges[a]->min, domain.min) && constant_above(ranges[a]->extent, facts) >= *values)
+      ranges[a].reset();
+  }
+  move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

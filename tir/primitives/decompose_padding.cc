@@ -1,0 +1,67 @@
+#include <algorithm>
+
+#include "tir/edit/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::decompose_padding(BlockRV block_rv, LoopRV loop_rv) {
+  Step step(*this, PrimitiveId::k_decompose_padding, block_rv, loop_rv);
+  TreeNode* block = step.block(block_rv);
+  TreeNode* loop = step.loop(loop_rv);
+  Tree& tree = *block->tree;
+  const std::string& name = block->block->name;
+  step.require(not_movable(block), block);
+  step.require(not_complete(block), block);
+  if (!is_ancestor(loop, block) || scope_of(loop) != scope_of(block))
+    step.refuse({block, loop}, fmt::format("loop '{}' is not around block '{}'", loop->loop->var->name, name));
+  for (TreeNode* other : blocks_below(loop)) {
+    if (other->carried)
+      step.refuse({other}, fmt::format("block '{}' takes what an earlier iteration made", other->block->name));
+  }
+  const BufferStore* store = single_store(block);
+  const Call* choice = store ? as_call(store->value, "tir.if_then_else") : nullptr;
+  const Select* selection = store ? store->value.as<Select>() : nullptr;
+  std::optional<Expr> condition, inside, pad;
+  if (choice) condition = choice->args[0], inside = choice->args[1], pad = choice->args[2];
+  if (selection) condition = selection->condition, inside = selection->a, pad = selection->b;
+  if (!pad || !(pad->is<IntImm>() || pad->is<FloatImm>()) || block->block->init)
+    step.refuse({block}, fmt::format("block '{}' does not store a value under a condition and else a constant", name));
+  bool loads = false;
+  walk(*condition, [&](const BufferLoad&) { loads = true; });
+  if (loads) step.refuse({block}, fmt::format("the condition in block '{}' depends on data", name));
+
+  // The pad value goes to all elements of the loop's iterations first.
+  std::vector<TreeNode*> fill_loops;
+  VarMap vars, axis_vars, values;
+  for (TreeNode* at : loops_above(block)) {
+    if (!is_ancestor(loop, at)) continue;
+    const For& old = *at->loop;
+    fill_loops.push_back(tree.new_loop(old.var->name + "_pad", substitute(old.extent, vars), old.kind));
+    fill_loops.back()->loop->thread = old.thread;
+    vars.emplace(old.var.get(), tree.facts.simplify(substitute(old.min, vars) + fill_loops.back()->loop->var));
+  }
+  std::vector<IterVar> axes;
+  for (const IterVar& axis : block->block->iter_vars) {
+    VarRef var = make_var(axis.var->name, axis.var.type());
+    axis_vars.emplace(axis.var.get(), var);
+    values.emplace(axis.var.get(), axis.value);
+    axes.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
+  }
+  std::vector<Expr> at;
+  for (const Expr& index : store->indices) at.push_back(substitute(index, axis_vars));
+  TreeNode* fill = leaf_block(tree, name + "_pad_const", axes, relaxc::store(store->buffer, *pad, at));
+  if (block->block->predicate) fill->block->predicate = substitute(*block->block->predicate, vars);
+  tree.insert(loop->parent, loop->position(), tree.wrap(fill, fill_loops));
+
+  Stmt copy = relaxc::store(store->buffer, *inside, store->indices);
+  for (const Expr& one : conjuncts(condition)) restrict_block(block, tree.facts.simplify(substitute(one, values)));
+  block->block->body = copy;
+  block->partial = true;
+  refresh_regions(block);
+  refresh_regions_above(block);
+  return step.block_result(fill);
+}
+
+}  // namespace relaxc

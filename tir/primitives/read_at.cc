@@ -1,0 +1,41 @@
+#include "tir/edit/accesses.h"
+#include "tir/edit/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+BlockRV Schedule::read_at(LoopRV loop_rv, BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope) {
+  Step step(*this, PrimitiveId::k_read_at, loop_rv, block_rv, read_buffer_index, storage_scope);
+  TreeNode* loop = step.loop(loop_rv);
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  TreeNode* scope = scope_of(block);
+  if (!is_ancestor(loop, block) || scope_of(loop) != scope)
+    step.refuse({block, loop},
+                fmt::format("block '{}' is not in loop '{}'", block->block->name, loop->loop->var->name));
+  step.require(has_other_statements(scope), scope);
+  Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
+  if (!read_of(block, buffer))
+    step.refuse({block}, fmt::format("block '{}' does not read '{}'", block->block->name, buffer->name));
+  TreeNode* child = child_towards(loop, block);
+  for (TreeNode* other : blocks_below(loop)) {
+    bool before = child_towards(loop, other)->position() < child->position();
+    if (write_of(other, buffer) && !before)
+      step.refuse({other, block},
+                  fmt::format("block '{}' writes '{}' in the same iteration", other->block->name, buffer->name));
+  }
+  std::vector<Range> region = region_at(block, *read_of(block, buffer), loop);
+  Buffer cache =
+      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
+  TreeNode* nest = copy_nest(tree, cache->name, buffer, cache, region);
+  tree.insert(loop, child->position(), nest);
+  scope->block->alloc_buffers.push_back(cache);
+  replace_buffer(block, buffer, cache);
+  TreeNode* copy = blocks_below(nest)[0];
+  copy->block->annotations.set("auto_copy", 1);
+  refresh_regions_above(copy);
+  return step.block_result(copy);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,197 @@
+#include <algorithm>
+
+#include "ir/text/printer.h"
+#include "tir/analysis/linear.h"
+#include "tir/edit/accesses.h"
+#include "tir/edit/move.h"
+#include "tir/edit/regions.h"
+#include "tir/edit/written.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// A window of the buffer that an iteration makes, which slides along one dim with one of the loops.
+struct Slide {
+  TreeNode* loop;
+  size_t dim, axis;  // of the buffer; of the block
+  Expr begin, extent;
+  int64_t step;
+};
+
+class SlideFinder {
+ public:
+  // `shared`: the loops around the block and its consumers, outermost first.
+  SlideFinder(TreeNode* block, const BufferRegion& write, const std::vector<TreeNode*>& shared)
+      : block_(block), write_(write), shared_(shared), facts_(block->tree->facts) {
+    for (TreeNode* loop : loops_above(block)) {
+      if (std::find(shared.begin(), shared.end(), loop) == shared.end()) inner_.push_back(loop);
+    }
+  }
+
+  // By loops, outermost first. Empty: `why` says what is in the way of the last candidate.
+  std::vector<Slide> find(std::string& why) const {
+    std::vector<Slide> result;
+    for (TreeNode* loop : shared_) {
+      for (size_t dim = 0; dim < write_.ranges.size(); ++dim) {
+        auto slide = along(loop, dim, why);
+        if (!slide) continue;
+        result.push_back(*slide);
+        break;
+      }
+    }
+    return result;
+  }
+
+ private:
+  std::optional<Slide> along(TreeNode* loop, size_t dim, std::string& why) const {
+    const std::vector<IterVar>& axes = block_->block->iter_vars;
+    auto axis = std::find_if(axes.begin(), axes.end(),
+                             [&](const IterVar& a) { return same_node(a.var, write_.ranges[dim].min); });
+    const std::string &name = loop->loop->var->name, &buffer = write_.buffer->name;
+    if (axis == axes.end() || !mentions(axis->value, loop->loop->var)) return std::nullopt;
+    auto no = [&](std::string text) {
+      why = std::move(text);
+      return std::nullopt;
+    };
+    if (loop->loop->kind != ForKind::kSerial && loop->loop->kind != ForKind::kUnrolled)
+      return no(fmt::format("the iterations of loop '{}' do not come one after the other", name));
+    // [begin, begin + extent) while the block's own loops run, whether that is in the axis' domain or not.
+    auto window = bounds_over(axis->value, running(inner_), facts_);
+    if (!window)
+      return no(fmt::format("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
+    Expr extent = facts_.simplify(window->max - window->min + int_imm(1, dtype_of(window->min)));
+    auto step = coefficient(window->min, loop->loop->var, facts_);
+    bool slides = step && *step > 0 && !mentions_any(extent, shared_);
+    Expr begin_less = step ? facts_.simplify(window->min - loop->loop->var * *step) : window->min;
+    slides = slides && !mentions(begin_less, loop->loop->var);
+    if (!slides)
+      return no(fmt::format("what is made of dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
+    if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
+      return no(fmt::format("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
+                            buffer, *step, print_expr(extent)));
+    // Until it comes back to the same rows, nothing else may move.
+    auto inside = std::find(shared_.begin(), shared_.end(), loop) + 1;
+    std::vector<TreeNode*> within(inside, shared_.end());
+    if (mentions_any(begin_less, within))
+      return no(fmt::format("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
+    for (const IterVar& other : axes) {
+      if (&other != &*axis && mentions(other.value, loop->loop->var))
+        return no(fmt::format("loop '{}' drives axis '{}', too", name, other.var->name));
+    }
+    within.insert(within.end(), inner_.begin(), inner_.end());
+    for (const TreeNode* other : within) {
+      if (mentions(other->loop->extent, loop->loop->var) || mentions(other->loop->min, loop->loop->var))
+        return no(fmt::format("the range of loop '{}' depends on loop '{}'", other->loop->var->name, name));
+    }
+    // Conditions must leave out the same rows in each iteration.
+    for (const Expr& condition : conjuncts(block_->block->predicate)) {
+      bool cuts_window = std::any_of(inner_.begin(), inner_.end(), [&](const TreeNode* inner) {
+        return mentions(condition, inner->loop->var) && mentions(axis->value, inner->loop->var);
+      });
+      if (cuts_window && !mentions(condition, loop->loop->var))
+        return no(fmt::format("a condition leaves out rows that loops inside of '{}' seem to make", name));
+      if (!mentions(condition, loop->loop->var)) continue;
+      auto gap = slack(condition);
+      auto factor = gap ? coefficient(*gap, loop->loop->var, facts_) : std::nullopt;
+      bool about_row = factor && *factor % *step == 0;
+      if (about_row) {
+        Expr rest = facts_.simplify(*gap - axis->value * (*factor / *step));
+        about_row = !mentions(rest, loop->loop->var) && !mentions_any(rest, inner_);
+      }
+      if (!about_row)
+        return no(fmt::format("a condition of the block says more about loop '{}' than which rows there are", name));
+    }
+    return Slide{loop, dim, static_cast<size_t>(axis - axes.begin()), window->min, extent, *step};
+  }
+
+  TreeNode* block_;
+  const BufferRegion& write_;
+  const std::vector<TreeNode*>& shared_;
+  std::vector<TreeNode*> inner_;
+  const Analyzer& facts_;
+};
+
+}  // namespace
+
+// The outermost window that slides is the ring; along the others, too, only what is new is made. An iteration needs
+// what the one before has left there, which then stands at the same place modulo the window's size.
+void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
+  Step step(*this, PrimitiveId::k_rolling_buffer, block_rv, write_buffer_index);
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  const std::string& name = block->block->name;
+  step.require(not_movable(block), block);
+  step.require(not_complete_or_reduction(block), block);
+  TreeNode* scope = scope_of(block);
+  Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
+  const BufferRegion* write = write_of(block, buffer);
+  if (!write) step.refuse({block}, fmt::format("block '{}' does not write '{}'", name, buffer->name));
+  if (allocating_block(tree, buffer) != scope)
+    step.refuse({block}, fmt::format("'{}' is not memory of the scope: it is seen outside", buffer->name));
+  step.require(other_uses(scope, buffer), block);
+  std::vector<TreeNode*> users = readers(scope, buffer);
+  std::erase(users, block);
+  if (users.empty()) step.refuse({block}, fmt::format("nothing reads '{}'", buffer->name));
+  users.push_back(block);
+  TreeNode* inner = common_ancestor(users);
+  if (!inner->is_loop())
+    step.refuse({block}, fmt::format("block '{}' and the readers of '{}' share no loop (compute_at makes one)", name,
+                                     buffer->name));
+  users.pop_back();
+  for (TreeNode* user : users) {
+    if (!precedes(block, user))
+      step.refuse({user, block}, fmt::format("block '{}' reads '{}' before", user->block->name, buffer->name));
+  }
+  std::vector<TreeNode*> shared = loops_above(inner);
+  shared.push_back(inner);
+  for (TreeNode* loop : shared) {
+    if (loop->loop->kind == ForKind::kVectorized)
+      step.refuse({loop, block}, fmt::format("the lanes of loop '{}' run at once, in one ring", loop->loop->var->name));
+  }
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (axis.kind != IterKind::kSpatial && mentions_any(axis.value, shared))
+      step.refuse({block}, fmt::format("axis '{}' moves with a loop that readers of '{}' share: results are not final",
+                                       axis.var->name, buffer->name));
+  }
+  std::string why = fmt::format("no index of '{}' is an axis that moves with a shared loop", buffer->name);
+  std::vector<Slide> slides = SlideFinder(block, *write, shared).find(why);
+  if (slides.empty()) step.refuse({block, inner}, why);
+  const Slide& ring = slides[0];
+  Range window{ring.begin, ring.extent};
+  if (!written_at({block}, buffer, inner))
+    step.refuse({block, inner}, fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box",
+                                            inner->loop->var->name, buffer->name));
+  auto read = region_at(users, buffer, AccessKind::kRead, inner);
+  if (!covers(window, (*read)[ring.dim], tree.facts))
+    step.refuse({block, inner},
+                fmt::format("an iteration is not known to read only the rows of '{}' that it makes", buffer->name));
+
+  BufferType type = buffer_type(buffer);
+  type.shape[ring.dim] = cast_to(ring.extent, dtype_of(type.shape[ring.dim]));
+  Buffer small = with_buffer_type(buffer, type);
+  auto around = [&](std::vector<Expr> indices) {
+    Expr& index = indices[ring.dim];
+    index = floor_mod(index, cast_to(ring.extent, dtype_of(index)));
+    return indices;
+  };
+  rewrite_accesses(scope, buffer,
+                   {[&](const BufferLoad& l) { return load(small, around(l.indices)); },
+                    [&](const BufferStore& s) { return store(small, s.value, around(s.indices)); }});
+  replace_definition(tree, buffer, small);
+  for (const Slide& slide : slides) {
+    const For& loop = *slide.loop->loop;
+    const Expr& row = block->block->iter_vars[slide.axis].value;
+    Expr overlap = slide.extent - int_imm(slide.step, dtype_of(slide.extent));
+    Expr is_new = tree.facts.simplify(row - slide.begin >= cast_to(overlap, dtype_of(row)));
+    restrict_block(block, equal(loop.var, loop.min) || is_new);
+  }
+  block->partial = block->carried = true;
+  for (TreeNode* user : users) user->carried = true;
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

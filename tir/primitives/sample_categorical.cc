@@ -1,0 +1,36 @@
+#include <cmath>
+
+#include "tir/edit/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+// The decision is the number's position.
+Expr Schedule::sample_categorical(Ints candidates, Doubles probs) {
+  Step step(*this, PrimitiveId::k_sample_categorical, candidates, probs);
+  if (candidates.empty() || candidates.size() != probs.size())
+    step.refuse({}, fmt::format("there are {} candidates and {} probabilities", candidates.size(), probs.size()));
+  double total = 0;
+  bool positive = true;
+  for (double p : probs) {
+    total += p;
+    positive = positive && p >= 0;
+  }
+  if (!positive || std::abs(total - 1) > 1e-4)
+    step.refuse({}, fmt::format("the probabilities are not from 0 on, or their sum, {}, is not 1", total));
+  int64_t chosen = 0;
+  if (!step.decision().is_none()) {
+    if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))
+      step.refuse({}, fmt::format("decision {} is no position among {} candidates", to_string(step.decision()),
+                                  candidates.size()));
+  } else {
+    // Not the library's distribution, whose numbers differ between libraries.
+    double at = static_cast<double>(step.random()() >> 11) * 0x1p-53 * total;
+    while (chosen + 1 < static_cast<int64_t>(probs.size()) && at >= probs[static_cast<size_t>(chosen)])
+      at -= probs[static_cast<size_t>(chosen++)];
+  }
+  return step.number_results({candidates[static_cast<size_t>(chosen)]}, chosen)[0];
+}
+
+}  // namespace relaxc

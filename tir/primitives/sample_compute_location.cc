@@ -1,0 +1,46 @@
+#include "tir/edit/move.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// The loops around all consumers, if the block may go there.
+std::vector<TreeNode*> places(TreeNode* block) {
+  if (not_movable(block) || not_complete_or_reduction(block) || inputs_change(block) || is_output(block)) return {};
+  std::vector<TreeNode*> consumers = consumers_of(block), result;
+  if (consumers.empty()) return {};
+  for (const TreeNode* consumer : consumers) {
+    if (consumer->carried) return {};
+  }
+  TreeNode* shared = common_ancestor(consumers);
+  if (shared->is_block() && shared != consumers[0]) return {};
+  for (TreeNode* at = shared; at; at = at->parent) {
+    if (at->is_block() && at != consumers[0]) break;
+    if (at->is_loop() && !is_ancestor(at, block)) result.insert(result.begin(), at);
+  }
+  return result;
+}
+
+}  // namespace
+
+// The decision is the loop's number from the outermost on; -1: the block stays where it is (compute_at does nothing);
+// -2: it is inlined, for which the block itself stands.
+LoopRV Schedule::sample_compute_location(BlockRV block_rv) {
+  Step step(*this, PrimitiveId::k_sample_compute_location, block_rv);
+  TreeNode* block = step.block(block_rv);
+  if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", block->block->name));
+  std::vector<TreeNode*> loops = places(block);
+  auto count = static_cast<int64_t>(loops.size());
+  int64_t chosen = -1;
+  if (step.decision().is_none()) {
+    chosen = static_cast<int64_t>(step.random()() % (loops.size() + 1)) - 1;
+  } else if (!from_attr(step.decision(), chosen) || chosen < -2 || chosen >= count) {
+    step.refuse({block}, fmt::format("decision {} is no place among {} loops", to_string(step.decision()), count));
+  }
+  if (chosen == -2) return step.sampled_loop(block, chosen);
+  return step.sampled_loop(chosen < 0 ? block->tree->root() : loops[static_cast<size_t>(chosen)], chosen);
+}
+
+}  // namespace relaxc

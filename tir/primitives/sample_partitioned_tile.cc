@@ -1,0 +1,47 @@
+#include "tir/edit/tiles.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+constexpr int64_t kFewIterations = 16;  // at most in the innermost factor where the extent is not known
+}
+
+Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t partition_pos, int64_t innerpart_factor) {
+  Step step(*this, PrimitiveId::k_sample_partitioned_tile, loop_rv, n, partition_pos, innerpart_factor);
+  TreeNode* loop = step.loop(loop_rv);
+  if (n < 1 || n > kMostFactors || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
+    step.refuse({loop},
+                fmt::format("position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor));
+  auto extent = as_int(loop->loop->extent);
+  bool known = extent && *extent > 0, is_split = partition_pos > 0 && partition_pos < n;
+  if (known && is_split && *extent % innerpart_factor != 0)
+    step.refuse({loop}, fmt::format("the extent of loop '{}', {}, is no multiple of the inner part's factor {}",
+                                    loop->loop->var->name, *extent, innerpart_factor));
+  Ints tile;
+  if (!step.decision().is_none()) {
+    step.require(decided_tile(step.decision(), n, known, tile), loop);
+    if (known) {
+      tile = fit_tile(tile, *extent);
+    } else {
+      tile[0] = 0;
+    }
+    int64_t inner = 1;
+    for (int64_t i = partition_pos; i < n; ++i) inner *= tile[static_cast<size_t>(i)];
+    if (is_split && inner % innerpart_factor != 0)
+      step.refuse({loop}, fmt::format("the factors decided make an inner part of {}, no multiple of {}", inner,
+                                      innerpart_factor));
+  } else if (is_split) {
+    tile = known ? random_tile(*extent / innerpart_factor, partition_pos, *extent, step.random())
+                 : random_inner_tile(partition_pos, kFewIterations, step.random());
+    Ints inner = random_tile(innerpart_factor, n - partition_pos, innerpart_factor, step.random());
+    tile.insert(tile.end(), inner.begin(), inner.end());
+  } else {
+    tile =
+        known ? random_tile(*extent, n, *extent, step.random()) : random_inner_tile(n, kFewIterations, step.random());
+  }
+  return step.number_results(tile, tile);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,34 @@
+#include "tir/edit/tiles.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+Exprs Schedule::sample_perfect_tile(LoopRV loop_rv, int64_t n, int64_t max_innermost_factor) {
+  Step step(*this, PrimitiveId::k_sample_perfect_tile, loop_rv, n, max_innermost_factor);
+  TreeNode* loop = step.loop(loop_rv);
+  if (n < 1 || n > kMostFactors) step.refuse({loop}, fmt::format("{} factors, expected 1 to {}", n, kMostFactors));
+  if (max_innermost_factor < 1)
+    step.refuse({loop}, fmt::format("max_innermost_factor {} is not positive", max_innermost_factor));
+  auto extent = as_int(loop->loop->extent);
+  bool known = extent && *extent > 0;
+  Ints tile;
+  if (!step.decision().is_none()) {
+    step.require(decided_tile(step.decision(), n, known, tile), loop);
+    if (n > 1 && tile.back() > max_innermost_factor)
+      step.refuse({loop}, fmt::format("the last factor decided, {}, is above max_innermost_factor {}", tile.back(),
+                                      max_innermost_factor));
+    if (known) {
+      tile = fit_tile(tile, *extent);
+    } else {
+      tile[0] = 0;
+    }
+  } else if (known) {
+    tile = random_tile(*extent, n, n == 1 ? *extent : max_innermost_factor, step.random());
+  } else {
+    tile = random_inner_tile(n, max_innermost_factor, step.random());
+  }
+  return step.number_results(tile, tile);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,113 @@
+#include "tir/analysis/windows.h"
+#include "tir/edit/move.h"
+#include "tir/intrin/match_intrin.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+namespace {
+
+// The params of the description or the implementation as windows of what was found.
+std::vector<MatchBuffer> windows_on(const IntrinMatch& match, const PrimFuncRef& program) {
+  std::vector<MatchBuffer> result;
+  std::unordered_set<const NodeHeader*> defined;
+  for (const Buffer& param : buffer_params(program)) {
+    MatchBuffer window{match.regions[result.size()], param, {}};
+    const BufferType& type = buffer_type(param);
+    auto define = [&](const Expr& e) {
+      if (e.is<Var>() && defined.insert(e.get()).second) window.defines.push_back(cast<Var>(e));
+    };
+    for (const Expr& stride : type.strides) define(stride);
+    if (type.elem_offset) define(*type.elem_offset);
+    result.push_back(std::move(window));
+  }
+  return result;
+}
+
+// The match, whose memory is also laid out as both programs of the intrinsic ask.
+std::optional<IntrinMatch> match_with_memory(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  std::optional<IntrinMatch> match = match_intrin(block, intrin, why);
+  if (!match) return std::nullopt;
+  PrimFuncRef function = block.tree->function();
+  for (const PrimFuncRef& program : {intrin.description, intrin.implementation}) {
+    std::vector<MatchBuffer> windows = windows_on(*match, program);
+    VarMap numbers = window_numbers(windows);
+    for (const MatchBuffer& window : windows) {
+      std::optional<std::string> misfits = misfit(window, program->body, function, numbers, block.tree->facts);
+      if (!misfits) continue;
+      *why = *misfits;
+      return std::nullopt;
+    }
+  }
+  return match;
+}
+
+struct Found {
+  IntrinMatch match;
+  PrimFuncRef implementation;
+};
+// In the first layout that matches; `why` is about the intrinsic's own.
+std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intrin, std::string* why) {
+  if (auto match = match_with_memory(block, intrin, why)) return Found{*match, intrin.implementation};
+  std::string ignored;
+  for (const TensorIntrin& other : intrin.other_layouts) {
+    if (auto found = find_layout(block, other, &ignored)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters) {
+  Step step(*this, PrimitiveId::k_tensorize, block_or_loop, tensor_intrin, preserve_unit_iters);
+  TreeNode* node = step.place(block_or_loop);
+  const TensorIntrin* intrin = step.intrins().find(tensor_intrin);
+  if (!intrin)
+    step.refuse({node}, fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin,
+                                    fmt::join(step.intrins().names(), ", ")));
+  // A loop becomes a block on a copy first, so that a failure leaves the program as it was.
+  if (node->is_loop()) {
+    Schedule trial(node->tree->function(), {.show_program = false});
+    std::vector<TreeNode*> path{trial.tree("").root()};
+    for (size_t i = 0; i < path.size(); ++i) {
+      TreeNode* at = path[i];
+      if (at->is_loop() && same_node(at->loop->var, node->loop->var)) {
+        VarRef var = make_dim("l");
+        trial.nodes_.emplace(var.get(), at);
+        BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
+        std::string why;
+        if (!find_layout(*trial.nodes_.at(block.var.get()), *intrin, &why))
+          step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+      }
+      path.insert(path.end(), at->children.begin(), at->children.end());
+    }
+  }
+  TreeNode* block = node;
+  if (node->is_loop())
+    block = step.node(
+        blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
+  std::string why;
+  std::optional<Found> found = find_layout(*block, *intrin, &why);
+  if (!found) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+  // The implementation on windows of the buffers.
+  PrimFuncRef implementation = with_fresh_variables(found->implementation);
+  Block& content = *block->block;
+  content.match_buffers = windows_on(found->match, implementation);
+  Stmt body = implementation->body;
+  if (const Block* root = body.as<Block>(); root && root->iter_vars.empty()) {
+    content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+    body = root->body;
+  }
+  std::vector<TreeNode*> children = block->children;
+  for (TreeNode* child : children) block->tree->detach(child);
+  content.body = body;
+  content.reads.clear();
+  content.writes.clear();
+  for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
+  for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
+  refresh_regions_above(block);
+  step.done();
+}
+
+}  // namespace relaxc

@@ -1,0 +1,32 @@
+#include "tir/edit/accesses.h"
+#include "tir/edit/step.h"
+
+namespace relaxc {
+
+using namespace scheduling;
+
+// Values are converted at each store and load; what the narrower dtype cannot hold is lost, hence the name.
+void Schedule::unsafe_set_dtype(BlockRV block_rv, BufferArg buffer_index, DType dtype) {
+  Step step(*this, PrimitiveId::k_unsafe_set_dtype, block_rv, buffer_index, to_string(dtype));
+  TreeNode* block = step.block(block_rv);
+  Tree& tree = *block->tree;
+  if (dtype.lanes != 1 || dtype.is_handle())
+    step.refuse({block}, fmt::format("a buffer's elements are numbers, not {}", to_string(dtype)));
+  Buffer buffer = step.buffer(block, buffer_index, AccessKind::kWrite);
+  if (!write_of(block, buffer))
+    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
+  if (!allocating_block(tree, buffer))
+    step.refuse({block}, fmt::format("'{}' is not allocated in the program, its dtype is given", buffer->name));
+  step.require(other_uses(tree.root(), buffer), block);
+  BufferType type = buffer_type(buffer);
+  DType old = type.dtype;
+  type.dtype = dtype;
+  Buffer to = with_buffer_type(buffer, type);
+  rewrite_accesses(tree.root(), buffer,
+                   {[&](const BufferLoad& e) { return cast_to(load(to, e.indices), old); },
+                    [&](const BufferStore& s) { return store(to, cast_to(s.value, dtype), s.indices); }});
+  replace_definition(tree, buffer, to);
+  step.done();
+}
+
+}  // namespace relaxc

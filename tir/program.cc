@@ -1,0 +1,94 @@
+#include "tir/program.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace relaxc {
+
+namespace {
+
+class Instantiator final : public Rewriter {
+ public:
+  Instantiator(const Stmt& root, const VarMap& axes) : axes_(axes) {
+    walk_nodes(root, [&](const NodeRef& node) {
+      visit_children(node, [&](const NodeRef& child, Slot slot) {
+        if (slot.role != Role::kField && child.is<Var>()) bound_.insert(child.get());
+      });
+      return true;
+    });
+  }
+  Expr expr(const Expr& node) override {
+    if (auto it = axes_.find(node.get()); it != axes_.end()) return it->second;
+    return Rewriter::expr(node);
+  }
+  VarRef var(const VarRef& node) override {
+    auto it = renamed_.find(node.get());
+    if (it != renamed_.end()) return it->second;
+    if (!bound_.contains(node.get())) return Rewriter::var(node);
+    VarRef fresh = make_var(node->name, type(node.type()), node.span());
+    renamed_.emplace(node.get(), fresh);
+    return fresh;
+  }
+
+ private:
+  const VarMap& axes_;
+  std::unordered_set<const NodeHeader*> bound_;
+};
+
+class LetSeparator final : public Rewriter {
+ public:
+  Expr expr(const Expr& node) override {
+    const Let* let = node.as<Let>();
+    if (!let || defined_.insert(let->var.get()).second) return Rewriter::expr(node);
+    Expr value = (*this)(let->value);
+    VarRef fresh = make_var(let->var->name, let->var.type(), let->var.span());
+    auto [entry, is_new] = renamed_.try_emplace(let->var.get(), fresh);
+    VarRef before = std::exchange(entry->second, fresh);
+    Expr body = (*this)(let->body);
+    renamed_.insert_or_assign(let->var.get(), before);
+    return relaxc::let(fresh, value, body, node.span());
+  }
+
+ private:
+  std::unordered_set<const NodeHeader*> defined_;
+};
+
+}  // namespace
+
+PrimFuncRef with_distinct_lets(const PrimFuncRef& function) {
+  return with_body(function, LetSeparator().stmt(function->body));
+}
+
+PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body) {
+  if (same_node(body, function->body)) return function;
+  PrimFunc copy = *function;
+  copy.body = body;
+  return make_prim_func(std::move(copy), function.span());
+}
+
+std::vector<VarRef> symbolic_dims(const PrimFuncRef& function) {
+  std::vector<VarRef> result;
+  size_t listed_dims = static_cast<size_t>(std::max<int64_t>(0, function->attrs.get_int("num_dims", 0)));
+  for (size_t i = 0; i < function->params.size(); ++i) {
+    const VarRef& param = function->params[i];
+    if (i + listed_dims >= function->params.size() && param.type().is<PrimType>()) result.push_back(param);
+  }
+  if (!result.empty()) return result;
+  for (const VarRef& var : scalar_arguments(function)) {
+    bool listed = false;
+    for (const VarRef& param : function->params) listed = listed || same_node(param, var);
+    if (!listed) result.push_back(var);
+  }
+  return result;
+}
+
+Analyzer facts_of_params(const PrimFuncRef& function) {
+  Analyzer facts;
+  for (const VarRef& param : function->params) facts.assume_dims(param.type());
+  for (const VarRef& dim : symbolic_dims(function)) facts.bind(dim, Interval{.min = 0});
+  return facts;
+}
+
+Stmt instantiate(const Stmt& stmt, const VarMap& axes) { return Instantiator(stmt, axes).stmt(stmt); }
+
+}  // namespace relaxc

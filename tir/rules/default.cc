@@ -1,0 +1,93 @@
+#include "tir/rules/default.h"
+
+#include <algorithm>
+
+#include "support/diagnostic.h"
+#include "tir/analysis/nests.h"
+#include "tir/rules/contraction.h"
+#include "tir/rules/elementwise.h"
+#include "tir/rules/reduction.h"
+
+namespace relaxc {
+
+namespace {
+
+bool reduces(const Block& block) { return axes_of(block, IterKind::kReduce).size() > 0; }
+
+// Cheap enough to be computed at each of several uses: loads, casts and selects, no arithmetic on data to speak of.
+// Index arithmetic costs nothing, but its size is bounded too: each of a chain of x + x doubles it.
+bool is_cheap(const Expr& value) {
+  int work = 0, size = 0;
+  walk_nodes(value, [&](const NodeRef&) { return ++size <= 100; });
+  if (size > 100) return false;
+  walk(
+      value, [&](const Ref<Call>& call) { work += op_name(call) == "tir.if_then_else" ? 1 : 10; },
+      [&](const Binary& op) { work += dtype_of(op.a).is_float() ? 2 : 0; }, [&](const BufferLoad&) { work += 1; });
+  return work <= 5;
+}
+
+bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
+  Ref<Block> block = cast<Block>(sch.get(rv));
+  const BufferStore* store = single_store(*block);
+  if (reduces(*block) || !store || !is_at(store->indices, block->iter_vars)) return false;
+  if (sch.tree("").is_param(store->buffer)) return false;
+  Blocks readers = sch.get_consumers(rv);
+  bool cheap = is_cheap(store->value);
+  return std::all_of(readers.begin(), readers.end(), [&](const BlockRV& reader_rv) {
+    Ref<Block> reader = cast<Block>(sch.get(reader_rv));
+    int loads = 0;
+    bool loops = false, axis_by_axis = true;
+    walk(
+        reader->body, [&](const For&) { loops = true; }, [&](const While&) { loops = true; },
+        [&](const BufferLoad& load) {
+          if (!same_node(load.buffer, store->buffer)) return;
+          ++loads;
+          for (const Expr& index : load.indices) axis_by_axis = axis_by_axis && (index.is<Var>() || index.is<IntImm>());
+        });
+    // Loops of their own may read an element any number of times; a product reads each many times and wants its
+    // operands in the layout that they have; a window (pooling) reads an element for several outputs.
+    if (loops || is_contraction(*reader)) return false;
+    return cheap || (readers.size() == 1 && loads == 1 && (axis_by_axis || !reduces(*reader)));
+  });
+}
+
+void schedule_program(Schedule& sch, const Target& target) {
+  PrimFuncRef program = sch.function();
+  if (!find_nests(program)) fail(program.span(), "the program is not one of plain nests");
+  BlockRV root = sch.get_block("root");
+  // Steps that are refused leave a program that means the same; what else can be done with it is.
+  auto attempt = [](const auto& steps) {
+    try {
+      steps();
+    } catch (const CompileError&) {
+    }
+  };
+  for (const BlockRV& block : sch.get_child_blocks(root)) {
+    if (is_worth_inlining(sch, block)) attempt([&] { sch.compute_inline(block); });
+  }
+  Blocks blocks = sch.get_child_blocks(root);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (!reduces(*cast<Block>(sch.get(blocks[i])))) {
+      attempt([&] { schedule_elementwise(sch, blocks[i], target); });
+      continue;
+    }
+    std::optional<BlockRV> epilogue;
+    if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
+    // What follows a product in panels would be taken into its tiles.
+    bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
+    auto panels = ends_with_it ? prepare_panels(sch, blocks[i], target) : std::nullopt;
+    attempt([&] {
+      if (panels) return schedule_contraction(sch, blocks[i], *panels);
+      schedule_reduction(sch, blocks[i], epilogue, target);
+    });
+    if (epilogue) ++i;
+  }
+}
+
+}  // namespace
+
+ScheduleRule default_rule(const Target& target) {
+  return {"default", "", "", {}, [target](Schedule& sch) { schedule_program(sch, target); }};
+}
+
+}  // namespace relaxc

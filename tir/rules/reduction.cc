@@ -1,0 +1,231 @@
+#include "tir/rules/reduction.h"
+
+#include <algorithm>
+
+#include "tir/compute.h"
+#include "tir/rules/lanes.h"
+
+namespace relaxc {
+
+namespace {
+
+struct RegisterTile {
+  std::optional<size_t> row_axis, column_axis;  // positions among the spatial axes
+  int64_t rows = 1, lanes = 1, vectors = 1;     // columns = lanes * vectors
+};
+
+bool mentions_axis(const Ref<BufferLoad>& load, const IterVar& axis) {
+  return std::any_of(load->indices.begin(), load->indices.end(),
+                     [&](const Expr& index) { return mentions(index, axis.var); });
+}
+
+// The stride between the lanes of a tile of that many columns, wherever on the axis the tile stands; blocked layouts
+// have one although the axis as a whole has none.
+std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
+  VarRef tile = make_dim("tile"), lane = make_dim("lane");
+  Analyzer facts = outer;
+  facts.bind(tile, Interval{0});
+  facts.bind(lane, int_imm(0), int_imm(columns - 1));
+  std::vector<Expr> indices = load->indices;
+  for (Expr& index : indices)
+    index = facts.simplify(substitute(index, {{axis.get(), static_cast<const Expr&>(tile) * columns + lane}}));
+  return access_stride(load->buffer, indices, lane, facts);
+}
+
+void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads,
+                 const Target& target) {
+  for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
+    if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
+    bool reused = std::any_of(loads.begin(), loads.end(), [&](const Ref<BufferLoad>& load) {
+      return mentions_axis(load, nest.axes[*tile.column_axis]) && !mentions_axis(load, nest.axes[d]);
+    });
+    if (reused) tile.row_axis = d;
+  }
+  if (!tile.row_axis) return;
+  // Accumulators fill the registers but for the vectors of the operands.
+  int64_t fit = (target.num_vector_registers - tile.vectors - 2) / tile.vectors;
+  auto extent = as_int(nest.axes[*tile.row_axis].domain.extent);
+  tile.rows = std::min<int64_t>(fit, extent ? 14 : 8);
+  if (!extent) return;
+  tile.rows = std::clamp<int64_t>(*extent, 1, tile.rows);  // also of an empty axis
+  // The fewest rows beyond the end.
+  int64_t most = tile.rows, least_waste = most;
+  for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
+    int64_t waste = (rows - *extent % rows) % rows;
+    if (waste >= least_waste) continue;
+    least_waste = waste;
+    tile.rows = rows;
+  }
+}
+
+RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
+  RegisterTile best;
+  int lanes = lanes_of(*nest.block, target);
+  if (lanes == 1) return best;
+  std::vector<Ref<BufferLoad>> loads = loads_of(reduction.value);
+  int64_t best_score = 0;
+  for (size_t d = 0; d < nest.num_spatial; ++d) {
+    auto known = as_int(nest.axes[d].domain.extent);
+    if (known && *known < 4) continue;
+    ColumnTile tile = choose_column_tile(known, lanes);
+    bool contiguous = true, reads_vectors = false;
+    for (const Ref<BufferLoad>& load : loads) {
+      auto stride = lane_stride(load, nest.axes[d].var, tile.columns(), facts);
+      contiguous = contiguous && stride && (is_int(*stride, 1) || is_int(*stride, 0));
+      reads_vectors = reads_vectors || (stride && is_int(*stride, 1));
+    }
+    if (!contiguous || !reads_vectors) continue;
+    // Full vectors first, several of them next, then the axis that the output is contiguous in.
+    int64_t score = tile.lanes * 8 + tile.vectors * 2 + (d + 1 == nest.num_spatial ? 1 : 0);
+    if (score <= best_score) continue;
+    best_score = score;
+    best = {std::nullopt, d, 1, tile.lanes, tile.vectors};
+  }
+  if (best.column_axis) choose_rows(best, nest, loads, target);
+  return best;
+}
+
+// The vector of partial results; 1: there is none.
+int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
+  int64_t lanes = lanes_of(*nest.block, target) * 2;
+  if (lanes < 8 || nest.num_reduced() == 0) return 1;
+  const IterVar& axis = nest.axes.back();
+  while (lanes > as_int(axis.domain.extent).value_or(lanes)) lanes /= 2;
+  for (const Ref<BufferLoad>& load : loads_of(reduction.value)) {
+    auto stride = access_stride(load->buffer, load->indices, axis.var, facts);
+    if (!stride || (!is_int(*stride, 1) && !is_int(*stride, 0))) return 1;
+  }
+  return lanes < 8 ? 1 : lanes;
+}
+
+bool is_parallel(const Nest& nest) {
+  int64_t work = 1;
+  for (size_t d = nest.num_spatial; d < nest.axes.size(); ++d)
+    work *= std::min<int64_t>(as_int(nest.axes[d].domain.extent).value_or(64), 1 << 16);
+  return !is_small(nest.spatial_extents(), work);
+}
+
+// Loops, in order:  other axes, column tiles and row tiles, shared by threads;  the reduction;  the tile. Neighbouring
+// row tiles share columns.
+void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
+                   const RegisterTile& tile) {
+  Loops shared, rows, columns, inside,
+      reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
+  for (size_t d = 0; d < nest.num_spatial; ++d) {
+    LoopRV loop = nest.loops[d];
+    if (d == tile.row_axis) {
+      rows = sch.split(loop, {std::nullopt, tile.rows});
+      continue;
+    }
+    if (d == tile.column_axis) {
+      columns = sch.split(loop, {std::nullopt, tile.vectors, tile.lanes});
+      loop = columns[0];
+    }
+    shared.push_back(loop);
+  }
+  if (nest.num_spatial == 0) shared = {sch.add_unit_loop(reduce[0])};
+  if (!rows.empty()) {
+    shared.push_back(rows[0]);
+    inside.push_back(rows[1]);
+  }
+  if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
+  Loops order = shared;
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.insert(order.end(), inside.begin(), inside.end());
+  sch.reorder(order);
+
+  // The results live in registers; the last block takes them from there.
+  BlockRV last = epilogue ? *epilogue : sch.cache_write(rv, 0, "local");
+  sch.reverse_compute_at(last, shared.back(), true);
+  Loops own = sch.get_loops(last), own_order;
+  own.erase(own.begin(), own.begin() + static_cast<long>(shared.size()));
+  Loops tail;
+  for (size_t d = 0; d < own.size(); ++d) {
+    if (d == tile.column_axis) tail = sch.split(own[d], {tile.vectors, tile.lanes});
+    if (d != tile.column_axis && d != tile.row_axis) own_order.push_back(own[d]);
+  }
+  if (tile.row_axis) own_order.push_back(own[*tile.row_axis]);
+  own_order.insert(own_order.end(), tail.begin(), tail.end());
+  if (own_order.size() > 1) sch.reorder(own_order);
+  if (tile.row_axis) {
+    sch.unroll(rows[1]);
+    sch.unroll(own[*tile.row_axis]);
+  }
+  if (tile.column_axis) {
+    for (const LoopRV& loop : {columns[1], tail[0]}) sch.unroll(loop);
+    for (const LoopRV& loop : {columns[2], tail[1]}) sch.vectorize(loop);
+  }
+  sch.decompose_reduction(rv, reduce[0]);
+  share_out(sch, shared, is_parallel(nest));
+}
+
+void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
+                    int64_t lanes) {
+  if (nest.num_spatial == 0) sch.add_unit_loop(nest.loops[0]);
+  // Partial results in so many lanes, then in half as many ...; the block itself adds up the last four.
+  Blocks partial;
+  LoopRV loop = nest.loops.back();
+  for (int64_t width = lanes; width >= 4; width /= 2) {
+    Factor outer = width == lanes ? Factor(std::nullopt) : Factor(2);
+    partial.push_back(sch.rfactor(sch.split(loop, {outer, width})[1], -1));
+    loop = sch.get_loops(rv).back();
+  }
+  Loops shared = sch.get_loops(rv);
+  shared.pop_back();
+  for (size_t i = partial.size(); i-- > 0;) {
+    sch.compute_at(partial[i], shared.back(), true);
+    sch.set_scope(partial[i], 0, "local");
+    Loops loops = sch.get_loops(partial[i]);
+    loops.erase(loops.begin(), loops.begin() + static_cast<long>(shared.size()));
+    std::rotate(loops.begin(), loops.begin() + 1, loops.end());
+    sch.reorder(loops);
+    sch.vectorize(loops.back());
+    size_t num_reduced = i == 0 ? nest.num_reduced() : 1;
+    LoopRV first = loops[loops.size() - 1 - num_reduced];
+    if (i > 0) sch.unroll(first);
+    sch.decompose_reduction(partial[i], first);
+  }
+  sch.decompose_reduction(rv, loop);
+  sch.unroll(loop);
+  if (epilogue) sch.reverse_compute_at(*epilogue, shared.back());
+  share_out(sch, shared, is_parallel(nest));
+}
+
+}  // namespace
+
+bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_rv) {
+  Ref<Block> block = cast<Block>(sch.get(rv)), epilogue = cast<Block>(sch.get(epilogue_rv));
+  std::optional<Reduction> reduction = match_reduction(*block);
+  const BufferStore* store = single_store(*epilogue);
+  std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
+  if (!reduction || !store || !is_at(store->indices, epilogue->iter_vars)) return false;
+  if (sch.tree("").is_param(reduction->out) || sch.get_consumers(rv).size() != 1) return false;
+  bool fits = axes.size() == epilogue->iter_vars.size(), reads = false;
+  for (size_t d = 0; fits && d < axes.size(); ++d)
+    fits = structural_equal(axes[d].domain.extent, epilogue->iter_vars[d].domain.extent);
+  walk(store->value, [&](const BufferLoad& load) {
+    if (same_node(load.buffer, store->buffer)) fits = false;
+    if (!same_node(load.buffer, reduction->out)) return;
+    reads = true;
+    fits = fits && is_at(load.indices, epilogue->iter_vars);
+  });
+  return reads && fits;
+}
+
+void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
+                        const Target& target) {
+  Nest nest = in_order(sch, rv);
+  std::optional<Reduction> reduction = match_reduction(*nest.block);
+  if (!reduction) {
+    if (nest.block->init) sch.decompose_reduction(rv, nest.loops[nest.num_spatial]);
+    return share_out(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
+                     is_parallel(nest));
+  }
+  const Analyzer& facts = sch.tree("").facts;
+  RegisterTile tile = choose_tile(nest, *reduction, target, facts);
+  int64_t lanes = tile.lanes == 1 ? choose_reduce_lanes(nest, *reduction, target, facts) : 1;
+  if (lanes > 1) return schedule_lanes(sch, nest, rv, epilogue, lanes);
+  schedule_tile(sch, nest, rv, epilogue, tile);
+}
+
+}  // namespace relaxc
