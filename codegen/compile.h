@@ -1,4 +1,4 @@
-// The front door of the compiler:
+// <relaxc/relaxc.h>: the front door of the compiler.
 //
 //   relaxc::CompiledModule model = relaxc::compile_file("model.onnx");
 //   relaxc::Session session(model.load());

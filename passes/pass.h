@@ -1,4 +1,4 @@
-// What a pass is: a free function from module to module, and one table row {name, doc, function}. The runner alone
+// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The runner alone
 // verifies, times, dumps and bisects; passes contain none of it.
 #pragma once
 #include <functional>

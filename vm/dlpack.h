@@ -1,5 +1,5 @@
-/* The DLPack ABI (version 0.8): the structs by which frameworks exchange tensors. Written from the published layout;
- * the include guard is the one of the public header, so that a host may include either. */
+/* <relaxc/dlpack.h>: the DLPack ABI (version 0.8): the structs by which frameworks exchange tensors. Written from the
+ * published layout; the include guard is the one of the public header, so that a host may include either. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 #include <stdint.h>

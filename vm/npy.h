@@ -1,4 +1,4 @@
-// NumPy's .npy files, versions 1 to 3: the tensors of test data, examples and the command line.
+// <relaxc/npy.h>: NumPy's .npy files, versions 1 to 3: the tensors of test data, examples and the command line.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// The front door for running a compiled model:
+// <relaxc/runtime.h>: the front door for running a compiled model.
 //
 //   relaxc::Program program = relaxc::Program::load("model.so");
 //   relaxc::Session session(program, {.threads = 4});

@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "codegen/compile.h"
-#include "vm/dlpack.h"
+#include <relaxc/dlpack.h>
+#include <relaxc/relaxc.h>
 
 // The host's memory as a DLPack tensor: nothing is copied, and the host keeps what it owns.
 relaxc::Tensor borrow(std::vector<float>& values, std::vector<int64_t>& shape) {

@@ -1,7 +1,7 @@
 // Runs an artifact with the runtime library alone: no compiler, no LLVM, no protobuf. Usage: serve ARTIFACT
 #include <fmt/format.h>
 
-#include "vm/program.h"
+#include <relaxc/runtime.h>
 
 int main(int argc, char** argv) try {
   if (argc != 2) return fmt::print(stderr, "usage: serve ARTIFACT\n"), 2;

@@ -1,4 +1,4 @@
-// The text form of modules: TVMScript in the dialect of TVM up to 0.23, printed without Python. What prints parses back
+// <relaxc/printer.h>: the text form of modules: TVMScript in the dialect of TVM up to 0.23, printed without Python. What prints parses back
 // (ir/text/parser.h) to a structurally equal module, unless constants are elided. The bytes depend on the module alone:
 // not on addresses, the locale or the order of construction.
 //

@@ -1,4 +1,4 @@
-// Transforms tensor programs step by step. Each step is a primitive of primitives.h; it checks what it needs and either
+// <relaxc/schedule.h>: transforms tensor programs step by step. Each step is a primitive of primitives.h; it checks what it needs and either
 // does its work or leaves everything as it was and throws a CompileError that shows the program with the place marked.
 //
 //   Schedule sch(module);
