@@ -32,8 +32,8 @@ struct For {
   VarRef var;
   Expr min, extent;
   ForKind kind = ForKind::kSerial;
-  std::string thread;  // thread_binding and launch_thread: "blockIdx.x"
-  Attrs annotations;
+  std::string thread = {};  // thread_binding and launch_thread: "blockIdx.x"
+  Attrs annotations = {};
   Stmt body;
   std::optional<Expr> step = {};
   static constexpr auto fields() {
@@ -147,13 +147,13 @@ struct MatchBuffer {
 // spatial point when the domain of the reduce axes is empty. (TVM's Block and BlockRealize in one.)
 struct Block {
   std::string name;
-  std::vector<IterVar> iter_vars;
-  std::optional<Expr> predicate;  // over the surrounding loops' variables; absent: true
-  std::vector<BufferRegion> reads, writes;
-  Attrs annotations;
-  std::vector<Buffer> alloc_buffers;
-  std::vector<MatchBuffer> match_buffers;
-  std::optional<Stmt> init;
+  std::vector<IterVar> iter_vars = {};
+  std::optional<Expr> predicate = {};  // over the surrounding loops' variables; absent: true
+  std::vector<BufferRegion> reads = {}, writes = {};
+  Attrs annotations = {};
+  std::vector<Buffer> alloc_buffers = {};
+  std::vector<MatchBuffer> match_buffers = {};
+  std::optional<Stmt> init = {};
   Stmt body;
   static constexpr auto fields() {
     return std::tuple(field("name", &Block::name), field("iter_vars", &Block::iter_vars),

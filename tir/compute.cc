@@ -88,12 +88,8 @@ void ComputeBuilder::block(std::string name, std::vector<Expr> spatial, std::vec
   Accesses accesses = find_accesses(built.body, built.init);
   Stmt stmt = make(Block{.name = std::move(name),
                          .iter_vars = std::move(iter_vars),
-                         .predicate = std::nullopt,
                          .reads = std::move(accesses.reads),
                          .writes = std::move(accesses.writes),
-                         .annotations = {},
-                         .alloc_buffers = {},
-                         .match_buffers = {},
                          .init = built.init,
                          .body = built.body});
   for (size_t i = loop_vars.size(); i-- > 0;) stmt = loop(loop_vars[i], extents[i], stmt);
@@ -105,16 +101,7 @@ void ComputeBuilder::extern_block(std::string name, Stmt body) {
 }
 
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
-  return make(Block{.name = "root",
-                    .iter_vars = {},
-                    .predicate = std::nullopt,
-                    .reads = {},
-                    .writes = {},
-                    .annotations = {},
-                    .alloc_buffers = std::move(intermediates),
-                    .match_buffers = {},
-                    .init = std::nullopt,
-                    .body = std::move(body)});
+  return make(Block{.name = "root", .alloc_buffers = std::move(intermediates), .body = std::move(body)});
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {

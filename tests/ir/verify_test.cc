@@ -104,13 +104,7 @@ TEST_CASE("verify: rules of tensor programs", "[verify]") {
   auto block = [&](std::string name, std::vector<IterVar> axes, Stmt body) {
     return make(Block{.name = std::move(name),
                       .iter_vars = std::move(axes),
-                      .predicate = std::nullopt,
-                      .reads = {},
                       .writes = {{a, {{zero, four}}}},
-                      .annotations = {},
-                      .alloc_buffers = {},
-                      .match_buffers = {},
-                      .init = std::nullopt,
                       .body = std::move(body)});
   };
   VarRef axis = make_dim("v"), narrow = make_var("v", prim_type(kInt32));

@@ -236,12 +236,6 @@ TEST_CASE("interpreter: loops of all kinds, while, if, predicate", "[interpreter
   Stmt block = make(Block{.name = "b",
                           .iter_vars = {{v, {int_imm(0), int_imm(4)}, IterKind::kSpatial, i - 1}},
                           .predicate = i > int_imm(0),
-                          .reads = {},
-                          .writes = {},
-                          .annotations = {},
-                          .alloc_buffers = {},
-                          .match_buffers = {},
-                          .init = {},
                           .body = store(x, cast_to(v * 10, kInt32), {v})});
   Tensor data = Tensor::of<int32_t>({4}, kInt32, {-1, -1, -1, -1});
   std::vector<Tensor> one = {data};
@@ -260,13 +254,8 @@ TEST_CASE("interpreter: blocks stay in their regions", "[interpreter]") {
     Expr unit = int_imm(1);
     Stmt block = make(Block{.name = "b",
                             .iter_vars = {{v, {int_imm(0), int_imm(4)}, IterKind::kSpatial, i}},
-                            .predicate = {},
                             .reads = {{x, {{read_from, unit}}}},
                             .writes = {{y, {{written_from, unit}}}},
-                            .annotations = {},
-                            .alloc_buffers = {},
-                            .match_buffers = {},
-                            .init = {},
                             .body = store(y, load(x, {v}), {v})});
     return make_prim_func({{x, y}, loop(i, int_imm(4), block), {}});
   };
