@@ -229,70 +229,91 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
   }
 }
 
-bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts, std::string* why) {
-  auto same = [&](const Expr& a, const Expr& b) {
-    auto x = as_int(a), y = as_int(b);
-    if (x && y) return *x == *y;
-    return structural_equal(a, b) || facts.can_prove_equal(a, b);
-  };
-  auto at_least = [&](const Expr& a, const Expr& b) {
-    auto x = as_int(a), y = as_int(b);
-    return x && y ? *x >= *y : same(a, b) || facts.can_prove(a >= b);
-  };
-  // Whether a condition keeps the sum of these digits below the limit: the tail of a split inside of a larger tile.
-  auto stays_below = [&](std::span<const IterDigit> digits, const Expr& limit) {
-    Expr sum = int_imm(0, dtype_of(limit));
-    for (const IterDigit& digit : digits) sum = sum + digit.value * digit.scale;
-    return std::any_of(conditions.begin(), conditions.end(), [&](const Expr& condition) {
-      const Binary* compare = condition.as<Binary>();
-      return compare && compare->op == BinaryOp::kLT && dtype_of(compare->a) == dtype_of(sum) &&
-             facts.can_prove_equal(compare->b - compare->a, limit - sum);
-    });
-  };
-  // Within a sum no two combinations of digits meet.
-  for (const IterSum& sum : map.sums) {
-    Expr reach = int_imm(1, dtype_of(sum.base));  // the digits so far span [0, reach)
-    for (size_t i = sum.digits.size(); i-- > 0;) {
-      const IterDigit& digit = sum.digits[i];
-      if (is_int(digit.extent, 1)) continue;
-      if (!at_least(digit.scale, reach) && !stays_below(std::span(sum.digits).subspan(i + 1), digit.scale)) {
-        if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit.value));
-        return false;
-      }
-      reach = facts.simplify(digit.scale * digit.extent);
-    }
+namespace {
+
+// Comparisons of extents; literals are compared without asking for a proof.
+bool same_value(const Expr& a, const Expr& b, const Analyzer& facts) {
+  auto x = as_int(a), y = as_int(b);
+  if (x && y) return *x == *y;
+  return structural_equal(a, b) || facts.can_prove_equal(a, b);
+}
+bool at_least(const Expr& a, const Expr& b, const Analyzer& facts) {
+  auto x = as_int(a), y = as_int(b);
+  return x && y ? *x >= *y : same_value(a, b, facts) || facts.can_prove(a >= b);
+}
+
+// Whether a condition keeps the sum of these digits below the limit: the tail of a split inside of a larger tile.
+bool stays_below(std::span<const IterDigit> digits, const Expr& limit, const std::vector<Expr>& conditions,
+                 const Analyzer& facts) {
+  Expr sum = int_imm(0, dtype_of(limit));
+  for (const IterDigit& digit : digits) sum = sum + digit.value * digit.scale;
+  return std::any_of(conditions.begin(), conditions.end(), [&](const Expr& condition) {
+    const Binary* compare = condition.as<Binary>();
+    return compare && compare->op == BinaryOp::kLT && dtype_of(compare->a) == dtype_of(sum) &&
+           facts.can_prove_equal(compare->b - compare->a, limit - sum);
+  });
+}
+
+// A digit of the sum with which two combinations of digits may meet; null: there is none.
+const IterDigit* ambiguous_digit(const IterSum& sum, const std::vector<Expr>& conditions, const Analyzer& facts) {
+  Expr reach = int_imm(1, dtype_of(sum.base));  // the digits so far span [0, reach)
+  for (size_t i = sum.digits.size(); i-- > 0;) {
+    const IterDigit& digit = sum.digits[i];
+    if (is_int(digit.extent, 1)) continue;
+    auto lower = std::span(sum.digits).subspan(i + 1);
+    if (!at_least(digit.scale, reach, facts) && !stays_below(lower, digit.scale, conditions, facts)) return &digit;
+    reach = facts.simplify(digit.scale * digit.extent);
   }
-  // All digits of each source are there.
+  return nullptr;
+}
+
+// Whether the digits are all of the source's.
+bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
+  Expr expected = int_imm(1, dtype_of(source.value));
+  while (!digits.empty()) {
+    auto next = std::find_if(digits.begin(), digits.end(),
+                             [&](const IterDigit* d) { return same_value(d->lower, expected, facts); });
+    if (next == digits.end()) return false;
+    const IterDigit* digit = *next;
+    digits.erase(next);
+    expected = digit->highest ? source.extent : facts.simplify(digit->lower * digit->extent);
+    // The same digit used twice hides nothing.
+    std::erase_if(digits, [&](const IterDigit* d) {
+      return same_value(d->lower, digit->lower, facts) && same_value(d->extent, digit->extent, facts);
+    });
+  }
+  return at_least(expected, source.extent, facts);
+}
+
+// A source of which digits are missing; null: there is none.
+const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   std::vector<std::vector<const IterDigit*>> used(map.sources.size());
   for (const IterSum& sum : map.sums) {
     for (const IterDigit& digit : sum.digits) used[digit.source].push_back(&digit);
   }
   for (size_t s = map.sources.size(); s-- > 0;) {
     const IterSource& source = map.sources[s];
-    if (!source.parts.empty() && !used[s].empty()) {
-      for (const IterDigit& part : source.parts) used[part.source].push_back(&part);
-    }
     if (!source.parts.empty() && used[s].empty()) continue;
-    Expr expected = int_imm(1, dtype_of(source.value));
-    std::vector<const IterDigit*> rest = used[s];
-    while (!rest.empty()) {
-      auto next = std::find_if(rest.begin(), rest.end(), [&](const IterDigit* d) { return same(d->lower, expected); });
-      if (next == rest.end()) break;
-      const IterDigit* digit = *next;
-      rest.erase(next);
-      expected = digit->highest ? source.extent : facts.simplify(digit->lower * digit->extent);
-      // The same digit used twice hides nothing.
-      std::erase_if(rest,
-                    [&](const IterDigit* d) { return same(d->lower, digit->lower) && same(d->extent, digit->extent); });
-    }
-    if (!rest.empty() || !at_least(expected, source.extent)) {
-      if (why)
-        *why = fmt::format("iterations of '{}' repeat the same axis values",
-                           source.value.is<Var>() ? source.value.as<Var>()->name : print_expr(source.value));
-      return false;
-    }
+    for (const IterDigit& part : source.parts) used[part.source].push_back(&part);
+    if (!are_all_digits(source, used[s], facts)) return &source;
   }
-  return true;
+  return nullptr;
+}
+
+}  // namespace
+
+bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const Analyzer& facts, std::string* why) {
+  for (const IterSum& sum : map.sums) {
+    const IterDigit* digit = ambiguous_digit(sum, conditions, facts);
+    if (!digit) continue;
+    if (why) *why = fmt::format("different iterations of '{}' give the same value", print_expr(digit->value));
+    return false;
+  }
+  const IterSource* source = incomplete_source(map, facts);
+  if (source && why)
+    *why = fmt::format("iterations of '{}' repeat the same axis values",
+                       source->value.is<Var>() ? source->value.as<Var>()->name : print_expr(source->value));
+  return !source;
 }
 
 }  // namespace relaxc
