@@ -384,55 +384,70 @@ class Interpreter {
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "there is no primitive '{}'", callee.text);
-    AttrList arguments;
-    AttrValue decision;
-    std::vector<std::optional<AttrValue>> given(primitive->params.size());
+    return run_step(at, *primitive, by_position(at, *primitive, positional), std::move(maps), targets);
+  }
+
+  using Given = std::vector<std::optional<AttrValue>>;  // by parameter; absent: not given
+  using Maps = std::map<size_t, const Syntax*>;         // lambda *index, by parameter
+
+  Given by_position(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional) const {
+    Given given(primitive.params.size());
     size_t next = 0;
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!primitive->params[i].is_variadic()) {
+      if (!primitive.params[i].is_variadic()) {
         if (next < positional.size()) given[i] = positional[next++];
         continue;
       }
-      AttrList loops(positional.begin() + static_cast<long>(next), positional.end());
+      given[i] = AttrList(positional.begin() + static_cast<long>(next), positional.end());
       next = positional.size();
-      given[i] = loops;
     }
     if (next < positional.size())
-      fail(span(at), "{} takes {} arguments, got {}", primitive->name, given.size(), positional.size());
-    for (const Syntax::Keyword& keyword : at.keywords) {
-      if (keyword.name == "decision" && std::string_view(primitive->name).starts_with("sample_")) {
-        decision = value(*keyword.value, {});
-        continue;
-      }
-      auto param = std::find_if(primitive->params.begin(), primitive->params.end(),
-                                [&](const scheduling::Param& p) { return p.name == keyword.name; });
-      if (param == primitive->params.end()) {
-        std::vector<std::string> known;
-        for (const scheduling::Param& p : primitive->params) known.push_back(p.name);
-        fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive->name, keyword.name,
-             fmt::join(known, ", "));
-      }
-      auto position = static_cast<size_t>(param - primitive->params.begin());
-      const AttrList* loops = param->is_variadic() ? given[position]->as<AttrList>() : nullptr;
-      if (loops ? !loops->empty() : given[position].has_value())
-        fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive->name, param->name);
-      if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
-      given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
+      fail(span(at), "{} takes {} arguments, got {}", primitive.name, given.size(), positional.size());
+    return given;
+  }
+
+  void take_keyword(const scheduling::Primitive& primitive, const Syntax::Keyword& keyword, Given& given, Maps& maps) {
+    auto param = std::find_if(primitive.params.begin(), primitive.params.end(),
+                              [&](const scheduling::Param& p) { return p.name == keyword.name; });
+    if (param == primitive.params.end()) {
+      std::vector<std::string> known;
+      for (const scheduling::Param& p : primitive.params) known.push_back(p.name);
+      fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name,
+           fmt::join(known, ", "));
     }
+    auto position = static_cast<size_t>(param - primitive.params.begin());
+    const AttrList* loops = param->is_variadic() ? given[position]->as<AttrList>() : nullptr;
+    if (loops ? !loops->empty() : given[position].has_value())
+      fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive.name, param->name);
+    if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
+    given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
+  }
+
+  AttrValue run_step(const Syntax& at, const scheduling::Primitive& primitive, Given given, Maps maps,
+                     const std::vector<std::string>& targets) {
+    AttrValue decision;
+    for (const Syntax::Keyword& keyword : at.keywords) {
+      if (keyword.name == "decision" && std::string_view(primitive.name).starts_with("sample_")) {
+        decision = value(*keyword.value, {});
+      } else {
+        take_keyword(primitive, keyword, given, maps);
+      }
+    }
+    AttrList arguments;
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!given[i]) given[i] = primitive->params[i].otherwise;
-      if (!given[i]) fail(span(at), "{}: argument '{}' is missing", primitive->name, primitive->params[i].name);
+      if (!given[i]) given[i] = primitive.params[i].otherwise;
+      if (!given[i]) fail(span(at), "{}: argument '{}' is missing", primitive.name, primitive.params[i].name);
       arguments.push_back(*given[i]);
     }
     std::vector<VarRef> results;
     at_line(at, [&] {
       for (const auto& [position, map] : maps)
-        arguments[position] = lambda(*map, schedule_.map_rank(*primitive, arguments));
+        arguments[position] = lambda(*map, schedule_.map_rank(primitive, arguments));
       schedule_.name_results(targets);
-      results = schedule_.apply(*primitive, arguments, decision);
+      results = schedule_.apply(primitive, arguments, decision);
     });
     schedule_.name_results({});
-    bool is_list = std::string_view(primitive->result).ends_with('s');
+    bool is_list = std::string_view(primitive.result).ends_with('s');
     if (!is_list) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
     AttrList list;
     for (const VarRef& var : results) list.push_back(Expr(var));
