@@ -128,6 +128,11 @@ const BufferStore* single_store(const Block& block) {
   return scalar ? store : nullptr;
 }
 
+bool is_zero(const Expr& value) {
+  const FloatImm* real = value.as<FloatImm>();
+  return is_int(value, 0) || (real && real->value == 0);
+}
+
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes) {
   return std::equal(indices.begin(), indices.end(), axes.begin(), axes.end(),
                     [](const Expr& index, const IterVar& axis) { return same_node(index, axis.var); });

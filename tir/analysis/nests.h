@@ -23,6 +23,8 @@ std::vector<Ref<BufferLoad>> loads_of(const Expr& value);
 // The buffer is accessed at the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 
+bool is_zero(const Expr& value);  // as a literal, whole or real
+
 // `out[axes] = op(out[axes], value)` with `out[axes] = init`.
 struct Reduction {
   Buffer out;

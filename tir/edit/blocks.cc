@@ -96,6 +96,32 @@ bool is_output(const TreeNode* block) {
   return false;
 }
 
+const IterVar* axis_named(const TreeNode* block, const Expr& e) {
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (same_node(axis.var, e)) return &axis;
+  }
+  return nullptr;
+}
+
+Drives drives(const TreeNode* loop, const std::vector<IterVar>& axes) {
+  Drives result;
+  for (const IterVar& axis : axes) {
+    if (mentions(axis.value, loop->loop->var))
+      (axis.kind == IterKind::kSpatial ? result.spatial : result.reduce) = true;
+  }
+  return result;
+}
+
+std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop) {
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (axis.kind == IterKind::kSpatial) continue;
+    for (TreeNode* at = loop; at && at->is_loop(); at = at->parent) {
+      if (mentions(axis.value, at->loop->var)) return DrivenAxis{at, &axis};
+    }
+  }
+  return std::nullopt;
+}
+
 // ---- Conditions
 
 Refusal not_spatial(const TreeNode* block) {
@@ -195,13 +221,19 @@ Refusal not_reorderable(TreeNode* block, const TreeNode* outermost) {
   // In another order a loop that drives both would meet later reduce iterations of an element before the first, which
   // has the init.
   for (const TreeNode* loop : block->block->init ? loops_above(block) : std::vector<TreeNode*>()) {
-    bool drives[2] = {false, false};
-    for (const IterVar& axis : block->block->iter_vars)
-      drives[axis.kind == IterKind::kReduce] |= mentions(axis.value, loop->loop->var);
-    if (drives[0] && drives[1])
+    Drives driven = drives(loop, block->block->iter_vars);
+    if (driven.spatial && driven.reduce)
       return fmt::format("loop '{}' drives spatial and reduce axes of block '{}'", loop->loop->var->name,
                          name_of(block));
   }
+  return std::nullopt;
+}
+
+Refusal not_replaceable(const TreeNode* loop) {
+  const For& content = *loop->loop;
+  if (!is_int(content.min, 0)) return fmt::format("loop '{}' does not start at 0", content.var->name);
+  if (binds_thread(content.kind) || !content.annotations.empty())
+    return fmt::format("loop '{}' is bound to threads or annotated", content.var->name);
   return std::nullopt;
 }
 

@@ -25,6 +25,21 @@ bool is_output(const TreeNode* block);
 // The block whose memory the buffer is; null for params.
 TreeNode* allocating_block(const Tree& tree, const Buffer& buffer);
 
+// The axis that the expression names; null: it is something else.
+const IterVar* axis_named(const TreeNode* block, const Expr& e);
+// Whether values of spatial axes depend on the loop, and values of others.
+struct Drives {
+  bool spatial = false, reduce = false;
+};
+Drives drives(const TreeNode* loop, const std::vector<IterVar>& axes);
+// The loop, or one around it in the scope, that drives an axis that is not spatial: the block's results are not final
+// in an iteration of the loop.
+struct DrivenAxis {
+  TreeNode* loop;
+  const IterVar* axis;
+};
+std::optional<DrivenAxis> find_unfinished(const TreeNode* block, TreeNode* loop);
+
 // Each says which condition failed; nullopt: none.
 using Refusal = std::optional<std::string>;
 // Axes are spatial and reads leave alone what the block writes.
@@ -40,6 +55,8 @@ Refusal not_parallel(const TreeNode* loop);
 // The loops of these blocks may change places: axes spatial or reduce, values of axes one to one with iterations,
 // nothing carried from one iteration to the next. Loops outside of `outermost` may repeat elements.
 Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
+// The loop starts at 0, is not bound to threads and has no annotations, so that others can take its place.
+Refusal not_replaceable(const TreeNode* loop);
 // Statements beside the blocks of the scope, among which nothing may be moved.
 Refusal has_other_statements(const TreeNode* scope);
 

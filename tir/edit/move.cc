@@ -184,13 +184,8 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
   };
   TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
                                     .iter_vars = axes,
-                                    .predicate = std::nullopt,
                                     .reads = point(from),
                                     .writes = point(to),
-                                    .annotations = {},
-                                    .alloc_buffers = {},
-                                    .match_buffers = {},
-                                    .init = std::nullopt,
                                     .body = store(to, load(from, position), position)});
   for (const Expr& condition : conditions) restrict_block(block, condition);
   block->partial = is_part(tree, from, region);
@@ -199,16 +194,8 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
 
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
                      const std::optional<Stmt>& init) {
-  TreeNode* block = tree.new_block({.name = tree.fresh_block_name(name),
-                                    .iter_vars = std::move(axes),
-                                    .predicate = std::nullopt,
-                                    .reads = {},
-                                    .writes = {},
-                                    .annotations = {},
-                                    .alloc_buffers = {},
-                                    .match_buffers = {},
-                                    .init = init,
-                                    .body = body});
+  TreeNode* block =
+      tree.new_block({.name = tree.fresh_block_name(name), .iter_vars = std::move(axes), .init = init, .body = body});
   refresh_regions(block);
   return block;
 }
@@ -219,18 +206,39 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
   std::vector<IterVar> axes;
   std::vector<Expr> position;
   for (const Expr& extent : extents) {
-    loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
     VarRef axis = make_var(fmt::format("v{}", axes.size()), prim_type(dtype_of(extent)));
-    axes.push_back({axis, {int_imm(0, dtype_of(extent)), extent}, IterKind::kSpatial, loops.back()->loop->var});
+    axes.push_back(add_loop_with_axis(tree, loops, axis, extent));
     position.push_back(axis);
   }
   return tree.wrap(leaf_block(tree, name, axes, body(position)), loops);
 }
 
-TreeNode* top_of_own_loops(TreeNode* block) {
-  TreeNode* top = block;
+IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
+                           IterKind kind) {
+  loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
+  return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->loop->var};
+}
+
+TreeNode* top_of_own_loops(TreeNode* node) {
+  TreeNode* top = node;
   while (top->parent && top->parent->is_loop() && top->parent->children.size() == 1) top = top->parent;
   return top;
+}
+
+void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops) {
+  Tree& tree = *block->tree;
+  TreeNode* top = top_of_own_loops(block);
+  TreeNode* parent = top->parent;
+  size_t position = top->position();
+  tree.detach(block);
+  if (top != block) tree.detach(top);
+  tree.insert(parent, position, tree.wrap(block, loops));
+}
+
+IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {
+  VarRef var = make_var(axis.var->name, axis.var.type());
+  axes.emplace(axis.var.get(), var);
+  return {var, axis.domain, axis.kind, substitute(axis.value, loops)};
 }
 
 Refusal not_movable(const TreeNode* block) {
@@ -257,6 +265,14 @@ Refusal inputs_change(const TreeNode* block) {
                            read.buffer->name, block->block->name);
     }
   }
+  return std::nullopt;
+}
+
+Refusal not_a_destination(const TreeNode* loop, const TreeNode* block) {
+  const std::string &name = block->block->name, &loop_name = loop->loop->var->name;
+  if (scope_of(block) != scope_of(loop))
+    return fmt::format("block '{}' and loop '{}' are in different blocks", name, loop_name);
+  if (is_ancestor(loop, block)) return fmt::format("block '{}' is in loop '{}' already", name, loop_name);
   return std::nullopt;
 }
 

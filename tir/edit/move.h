@@ -24,12 +24,21 @@ TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> a
 // A nest around a block that does the statement for each position in [0, extents).
 TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
                        const std::function<Stmt(const std::vector<Expr>& position)>& body);
-// The outermost of the loops around the block that hold nothing else; the block itself if there are none.
-TreeNode* top_of_own_loops(TreeNode* block);
+// A new loop over [0, extent), named by its position among `loops`, and the axis that it drives.
+IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
+                           IterKind kind = IterKind::kSpatial);
+// The outermost of the loops around the block (or loop) that hold nothing else; the node itself if there are none.
+TreeNode* top_of_own_loops(TreeNode* node);
+// Other loops take the place of those that hold nothing but the block.
+void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops);
+// The axis with a new variable, its value over other loops; `axes` gets the variable.
+IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 
 // Conditions that moves share.
 Refusal not_movable(const TreeNode* block);  // partial domains, statements beside blocks
 // Writes that come after the block to what it reads: at a later place it would read other values.
 Refusal inputs_change(const TreeNode* block);
+// The loop is in another scope, or around the block already.
+Refusal not_a_destination(const TreeNode* loop, const TreeNode* block);
 
 }  // namespace relaxc::scheduling

@@ -87,8 +87,9 @@ class Step {
 
   // Throws: "split: <condition>", and the program with the places marked.
   [[noreturn]] void refuse(const std::vector<TreeNode*>& at, const std::string& condition);
-  void require(const Refusal& refusal, TreeNode* at) {
-    if (refusal) refuse({at}, *refusal);
+  void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
+  void require(const Refusal& refusal, const std::vector<TreeNode*>& at) {
+    if (refusal) refuse(at, *refusal);
   }
 
   // Each ends the step: results get variables and the step is recorded.

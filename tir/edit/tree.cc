@@ -37,13 +37,8 @@ TreeNode* Tree::new_loop(For loop, const Span& span) {
 
 TreeNode* Tree::new_loop(std::string name, const Expr& extent, ForKind kind) {
   VarRef var = make_var(std::move(name), prim_type(dtype_of(extent)));
-  return new_loop(For{.var = var,
-                      .min = int_imm(0, dtype_of(extent)),
-                      .extent = extent,
-                      .kind = kind,
-                      .thread = {},
-                      .annotations = {},
-                      .body = no_op()});
+  return new_loop(
+      For{.var = var, .min = int_imm(0, dtype_of(extent)), .extent = extent, .kind = kind, .body = no_op()});
 }
 
 TreeNode* Tree::new_block(Block block, const Span& span) {
@@ -221,6 +216,12 @@ void Tree::replace(TreeNode* node, TreeNode* with) {
   node->parent = nullptr;
 }
 
+void Tree::remove_with_buffer(TreeNode* block, const Buffer& buffer) {
+  TreeNode* scope = scope_of(block);
+  remove(block);
+  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+}
+
 TreeNode* Tree::wrap(TreeNode* body, const std::vector<TreeNode*>& loops) {
   if (loops.empty()) return body;
   if (body->parent) replace(body, loops.front());
@@ -372,6 +373,16 @@ void substitute_below(TreeNode* node, const VarMap& map) {
     substitute_content(block, map);
   }
   for (TreeNode* child : node->children) substitute_below(child, map);
+}
+
+void move_body(TreeNode* from, TreeNode* to, const VarMap& map) {
+  Tree& tree = *from->tree;
+  const std::vector<TreeNode*> body = from->children;
+  for (TreeNode* child : body) {
+    tree.detach(child);
+    substitute_below(child, map);
+    tree.append(to, child);
+  }
 }
 
 void restrict_block(TreeNode* block, const Expr& condition) {

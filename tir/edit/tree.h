@@ -75,6 +75,8 @@ class Tree {
   void append(TreeNode* parent, TreeNode* child) { insert(parent, parent->children.size(), child); }
   // Takes the node out, and loops (and blocks without axes that are not the root) that then hold nothing.
   void remove(TreeNode* node);
+  // The same for a block, and for the memory of its scope that nothing else uses.
+  void remove_with_buffer(TreeNode* block, const Buffer& buffer);
   // Takes the node out; its parent stays as it is.
   void detach(TreeNode* node);
   // `with` stands where `node` stood; node is taken out.
@@ -121,6 +123,8 @@ bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
 void substitute_content(Block& block, const VarMap& map);
 // Variables replaced in loops and blocks of the subtree (in bodies of blocks where they occur there).
 void substitute_below(TreeNode* node, const VarMap& map);
+// All that one loop or block holds goes behind what the other holds, variables replaced.
+void move_body(TreeNode* from, TreeNode* to, const VarMap& map);
 // The block runs only where the condition holds, too. Nothing when it always does.
 void restrict_block(TreeNode* block, const Expr& condition);
 // A copy of a leaf block, or of a subtree, with new variables and fresh block names.

@@ -6,6 +6,63 @@ namespace relaxc {
 
 using namespace scheduling;
 
+namespace {
+
+// Among the loop's children, before all of the consumers.
+size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::vector<TreeNode*>& consumers,
+                       int64_t index) {
+  if (consumers.empty()) step.refuse({block}, fmt::format("block '{}' has no consumers", block->block->name));
+  size_t first = loop->children.size();
+  for (TreeNode* consumer : consumers) {
+    const std::string& name = consumer->block->name;
+    if (!is_ancestor(loop, consumer))
+      step.refuse({consumer, loop}, fmt::format("consumer '{}' is not in loop '{}'", name, loop->loop->var->name));
+    if (consumer->carried)
+      step.refuse({consumer}, fmt::format("consumer '{}' takes what an earlier iteration made", name));
+    first = std::min(first, child_towards(loop, consumer)->position());
+  }
+  if (index < -2) step.refuse({loop}, fmt::format("position {}; -1 is the last possible, -2 the first", index));
+  if (index < 0) return index == -2 ? 0 : first;
+  if (static_cast<size_t>(index) > first)
+    step.refuse({loop}, fmt::format("position {} is behind a consumer, which is at {}", index, first));
+  return static_cast<size_t>(index);
+}
+
+// What the consumers need in an iteration of the loop.
+AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std::vector<TreeNode*>& consumers) {
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const Analyzer& facts = block->tree->facts;
+  AxisRanges ranges(axes.size());
+  for (const BufferRegion& write : block->block->writes) {
+    auto needed = region_at(consumers, write.buffer, AccessKind::kRead, loop);
+    if (!needed) continue;
+    AxisRanges asked = solve_axes(block, write.ranges, *needed);
+    bool is_first_buffer = &write == &block->block->writes[0];
+    for (size_t a = 0; a < ranges.size(); ++a) {
+      // Several results: the axes for all of them.
+      if (is_first_buffer) {
+        ranges[a] = asked[a];
+      } else if (ranges[a] && asked[a]) {
+        ranges[a] = hull(*ranges[a], *asked[a], axes[a].domain.extent, facts);
+      } else {
+        ranges[a].reset();
+      }
+    }
+  }
+  // Of an axis of few values all are made: fewer at a border would cost conditions.
+  constexpr int64_t kFewValues = 8;
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    const Range& domain = axes[a].domain;
+    auto values = as_int(domain.extent);
+    if (!ranges[a] || !values || *values > kFewValues || as_int(ranges[a]->extent)) continue;
+    if (facts.can_prove_equal(ranges[a]->min, domain.min) && constant_above(ranges[a]->extent, facts) >= *values)
+      ranges[a].reset();
+  }
+  return ranges;
+}
+
+}  // namespace
+
 void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
   Step step(*this, PrimitiveId::k_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
   TreeNode* block = step.block(block_rv);
@@ -20,62 +77,13 @@ void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_l
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(inputs_change(block), block);
-  if (scope_of(block) != scope_of(loop))
-    step.refuse({block, loop}, fmt::format("block '{}' and loop '{}' are in different blocks", block->block->name,
-                                           loop->loop->var->name));
-  if (is_ancestor(loop, block))
-    step.refuse({block, loop},
-                fmt::format("block '{}' is in loop '{}' already", block->block->name, loop->loop->var->name));
+  step.require(not_a_destination(loop, block), {block, loop});
   if (is_output(block))
     step.refuse({block},
                 fmt::format("block '{}' writes an output, which is needed outside of the loop", block->block->name));
   std::vector<TreeNode*> consumers = consumers_of(block);
-  if (consumers.empty()) step.refuse({block}, fmt::format("block '{}' has no consumers", block->block->name));
-  size_t first = loop->children.size();
-  for (TreeNode* consumer : consumers) {
-    if (!is_ancestor(loop, consumer))
-      step.refuse({consumer, loop},
-                  fmt::format("consumer '{}' is not in loop '{}'", consumer->block->name, loop->loop->var->name));
-    if (consumer->carried)
-      step.refuse({consumer}, fmt::format("consumer '{}' takes what an earlier iteration made", consumer->block->name));
-    first = std::min(first, child_towards(loop, consumer)->position());
-  }
-  size_t position = first;
-  if (index < -2) step.refuse({loop}, fmt::format("position {}; -1 is the last possible, -2 the first", index));
-  if (index == -2) position = 0;
-  if (index >= 0) {
-    if (static_cast<size_t>(index) > first)
-      step.refuse({loop}, fmt::format("position {} is behind a consumer, which is at {}", index, first));
-    position = static_cast<size_t>(index);
-  }
-  AxisRanges ranges(block->block->iter_vars.size());
-  for (const BufferRegion& write : block->block->writes) {
-    auto needed = region_at(consumers, write.buffer, AccessKind::kRead, loop);
-    if (!needed) continue;
-    AxisRanges asked = solve_axes(block, write.ranges, *needed);
-    for (size_t a = 0; a < ranges.size(); ++a) {
-      // Several results: the axes for all of them.
-      bool first_buffer = &write == &block->block->writes[0];
-      if (first_buffer) {
-        ranges[a] = asked[a];
-      } else if (ranges[a] && asked[a]) {
-        ranges[a] = hull(*ranges[a], *asked[a], block->block->iter_vars[a].domain.extent, block->tree->facts);
-      } else {
-        ranges[a].reset();
-      }
-    }
-  }
-  // Of an axis of few values all are made: fewer at a border would cost conditions.
-  constexpr int64_t kFewValues = 8;
-  for (size_t a = 0; a < ranges.size(); ++a) {
-    const Range& domain = block->block->iter_vars[a].domain;
-    auto values = as_int(domain.extent);
-    if (!ranges[a] || !values || *values > kFewValues || as_int(ranges[a]->extent)) continue;
-    const Analyzer& facts = block->tree->facts;
-    if (facts.can_prove_equal(ranges[a]->min, domain.min) && constant_above(ranges[a]->extent, facts) >= *values)
-      ranges[a].reset();
-  }
-  move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
+  size_t position = position_before(step, block, loop, consumers, index);
+  move_block(*block->tree, block, loop, position, ranges_needed(block, loop, consumers), preserve_unit_loops);
   refresh_regions_above(block);
   step.done();
 }

@@ -7,63 +7,59 @@ namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
-  Step step(*this, PrimitiveId::k_decompose_reduction, block_rv, loop_rv);
-  TreeNode* block = step.block(block_rv);
-  TreeNode* loop = step.loop(loop_rv);
-  Tree& tree = *block->tree;
-  step.require(not_reduction(block, loop), block);
+namespace {
+
+// The loops around a reduction, divided where its init is to stand.
+struct InitLoops {
+  std::vector<TreeNode*> outside, inside;
+  std::vector<TreeNode*> spatial;   // inside, to be made again for the init
+  std::vector<TreeNode*> left_out;  // the others inside
+};
+
+InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
+  const std::string& loop_name = loop->loop->var->name;
   std::vector<TreeNode*> above = loops_above(block);
   auto at = std::find(above.begin(), above.end(), loop);
   if (at == above.end())
-    step.refuse({block, loop},
-                fmt::format("loop '{}' is not around block '{}'", loop->loop->var->name, block->block->name));
-  std::vector<TreeNode*> outside(above.begin(), at), inside(at, above.end());
+    step.refuse({block, loop}, fmt::format("loop '{}' is not around block '{}'", loop_name, block->block->name));
+  InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
   // Elements that others take over in later iterations (rolling_buffer) would get no init there.
   for (TreeNode* other : block->carried ? blocks_below(loop) : std::vector<TreeNode*>()) {
     if (other != block)
-      step.refuse({block, other, loop}, fmt::format("block '{}' takes what an iteration of loop '{}' made",
-                                                    other->block->name, loop->loop->var->name));
+      step.refuse({block, other, loop},
+                  fmt::format("block '{}' takes what an iteration of loop '{}' made", other->block->name, loop_name));
   }
   // Iterations that repeat an update would need the init each time.
   std::string why;
-  if (!has_affine_bindings(block, inside, &why)) step.refuse({block}, why);
-
-  // Loops inside that drive spatial axes are made again for the init; the others are left out.
-  std::vector<TreeNode*> left_out, init_loops;
-  VarMap vars;
-  for (TreeNode* inner : above) {
-    bool spatial = false, reduce = false;
-    for (const IterVar& axis : block->block->iter_vars) {
-      if (mentions(axis.value, inner->loop->var)) (axis.kind == IterKind::kSpatial ? spatial : reduce) = true;
-    }
-    bool is_outside = std::find(outside.begin(), outside.end(), inner) != outside.end();
-    if (reduce && is_outside)
-      step.refuse({block, inner}, fmt::format("loop '{}', outside of '{}', drives a reduce axis",
-                                              inner->loop->var->name, loop->loop->var->name));
-    if (reduce && spatial)
+  if (!has_affine_bindings(block, result.inside, &why)) step.refuse({block}, why);
+  for (TreeNode* outer : result.outside) {
+    if (drives(outer, block->block->iter_vars).reduce)
+      step.refuse({block, outer},
+                  fmt::format("loop '{}', outside of '{}', drives a reduce axis", outer->loop->var->name, loop_name));
+  }
+  for (TreeNode* inner : result.inside) {
+    Drives driven = drives(inner, block->block->iter_vars);
+    if (driven.spatial && driven.reduce)
       step.refuse({block, inner}, fmt::format("loop '{}' drives spatial and reduce axes", inner->loop->var->name));
-    if (is_outside) continue;
-    if (!spatial) left_out.push_back(inner);
-    if (!spatial) continue;
-    ForKind kind = binds_thread(inner->loop->kind) ? ForKind::kSerial : inner->loop->kind;
-    init_loops.push_back(tree.new_loop(inner->loop->var->name + "_init", substitute(inner->loop->extent, vars), kind));
-    vars.emplace(inner->loop->var.get(), init_loops.back()->loop->var);
+    (driven.spatial ? result.spatial : result.left_out).push_back(inner);
   }
-  // Of the parts of a partitioned reduce loop only the first one has the init.
-  if (not_reduction(block)) {
-    VarMap begins;
-    for (const TreeNode* inner : left_out) begins.emplace(inner->loop->var.get(), inner->loop->min);
-    for (const IterVar& axis : block->block->iter_vars) {
-      bool is_first = axis.kind == IterKind::kSpatial ||
-                      tree.facts.can_prove_equal(substitute(axis.value, begins), axis.domain.min);
-      if (!is_first)
-        step.refuse({block, loop}, fmt::format("loop '{}' is not known to begin with the first iteration of axis '{}', "
-                                               "which has the init",
-                                               loop->loop->var->name, axis.var->name));
-    }
+  return result;
+}
+
+// A reduce axis that is not known to begin with its first value when the loops do.
+const IterVar* axis_begun_before(const TreeNode* block, const std::vector<TreeNode*>& loops) {
+  VarMap begins;
+  for (const TreeNode* loop : loops) begins.emplace(loop->loop->var.get(), loop->loop->min);
+  for (const IterVar& axis : block->block->iter_vars) {
+    bool is_first = axis.kind == IterKind::kSpatial ||
+                    block->tree->facts.can_prove_equal(substitute(axis.value, begins), axis.domain.min);
+    if (!is_first) return &axis;
   }
-  // A block around it that several iterations enter would init each time.
+  return nullptr;
+}
+
+// A block around it that several iterations enter would init each time.
+void require_entered_once(Step& step, TreeNode* block) {
   for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
     for (const IterVar& outer : scope->block->iter_vars) {
       for (const IterVar& axis : block->block->iter_vars) {
@@ -73,50 +69,72 @@ BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
       }
     }
   }
-  std::vector<Expr> conditions;
+}
+
+// The block's conditions that are about elements, not about which of their iterations there are.
+std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoops& loops) {
+  std::vector<Expr> result;
   for (const Expr& condition : conjuncts(block->block->predicate)) {
-    if (!mentions_any(condition, left_out)) {
-      conditions.push_back(substitute(condition, vars));
-      continue;
+    if (!mentions_any(condition, loops.left_out)) {
+      result.push_back(condition);
+    } else if (mentions_any(condition, loops.outside) || mentions_any(condition, loops.spatial)) {
+      step.refuse({block}, "a condition of the block ties spatial and reduce loops together");
     }
-    bool mixed = mentions_any(condition, outside);
-    for (const TreeNode* inner : inside) {
-      bool is_left_out = std::find(left_out.begin(), left_out.end(), inner) != left_out.end();
-      mixed = mixed || (!is_left_out && mentions(condition, inner->loop->var));
-    }
-    if (mixed) step.refuse({block}, "a condition of the block ties spatial and reduce loops together");
   }
-  VarMap axes;
+  return result;
+}
+
+// The init in spatial loops of its own.
+TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops, std::vector<Expr> conditions) {
+  Tree& tree = *block->tree;
+  std::vector<TreeNode*> loops;
+  VarMap vars, axes;
+  for (const TreeNode* at : spatial_loops) {
+    const For& old = *at->loop;
+    ForKind kind = binds_thread(old.kind) ? ForKind::kSerial : old.kind;
+    loops.push_back(tree.new_loop(old.var->name + "_init", substitute(old.extent, vars), kind));
+    vars.emplace(old.var.get(), loops.back()->loop->var);
+  }
+  for (Expr& condition : conditions) condition = substitute(condition, vars);
   Block init{.name = tree.fresh_block_name(block->block->name + "_init"),
-             .iter_vars = {},
              .predicate = conjunction(conditions),
-             .reads = {},
              .writes = block->block->writes,
-             .annotations = {},
-             .alloc_buffers = {},
-             .match_buffers = {},
-             .init = std::nullopt,
-             .body = *block->block->init};
+             .body = no_op()};
   for (const IterVar& axis : block->block->iter_vars) {
-    if (axis.kind != IterKind::kSpatial) continue;
-    VarRef var = make_var(axis.var->name, axis.var.type());
-    axes.emplace(axis.var.get(), var);
-    init.iter_vars.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
+    if (axis.kind == IterKind::kSpatial) init.iter_vars.push_back(fresh_axis(axis, vars, axes));
   }
-  init.body = substitute(init.body, axes);
+  init.body = substitute(*block->block->init, axes);
   for (BufferRegion& write : init.writes) {
     for (Range& range : write.ranges) range = {substitute(range.min, axes), substitute(range.extent, axes)};
   }
-  TreeNode* init_block = tree.import(make(std::move(init)))[0];
-  init_block->partial = block->partial;
-  refresh_regions(init_block);
-  TreeNode* nest = tree.wrap(init_block, init_loops);
-  tree.insert(loop->parent, loop->position(), nest);
+  TreeNode* node = tree.import(make(std::move(init)))[0];
+  node->partial = block->partial;
+  refresh_regions(node);
+  return tree.wrap(node, loops);
+}
+
+}  // namespace
+
+BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
+  Step step(*this, PrimitiveId::k_decompose_reduction, block_rv, loop_rv);
+  TreeNode* block = step.block(block_rv);
+  TreeNode* loop = step.loop(loop_rv);
+  step.require(not_reduction(block, loop), block);
+  InitLoops loops = find_init_loops(step, block, loop);
+  // Of the parts of a partitioned reduce loop only the first one has the init.
+  const IterVar* begun = not_reduction(block) ? axis_begun_before(block, loops.left_out) : nullptr;
+  if (begun)
+    step.refuse({block, loop}, fmt::format("loop '{}' is not known to begin with the first iteration of axis '{}', "
+                                           "which has the init",
+                                           loop->loop->var->name, begun->var->name));
+  require_entered_once(step, block);
+  TreeNode* nest = nest_of_init(block, loops.spatial, conditions_of_init(step, block, loops));
+  block->tree->insert(loop->parent, loop->position(), nest);
   block->block->init.reset();
-  block->block->name = tree.fresh_block_name(block->block->name + "_update");
+  block->block->name = block->tree->fresh_block_name(block->block->name + "_update");
   refresh_regions(block);
   refresh_regions_above(block);
-  return step.block_result(init_block);
+  return step.block_result(blocks_below(nest)[0]);
 }
 
 }  // namespace relaxc

@@ -4,28 +4,31 @@ namespace relaxc {
 
 using namespace scheduling;
 
-LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_fuse, loop_rvs, preserve_unit_iters);
-  std::vector<TreeNode*> loops = step.loops(loop_rvs);
-  if (loops.empty()) step.refuse({}, "there are no loops");
-  Tree& tree = *loops[0]->tree;
+namespace {
+
+// Among others the loop would hide of which elements a block is the init alone.
+void require_runs(Step& step, TreeNode* loop) {
+  if (!is_int(loop->loop->extent, 0)) return;
+  for (TreeNode* block : blocks_below(loop)) {
+    for (const IterVar& axis : block->block->iter_vars) {
+      if (axis.kind == IterKind::kReduce && mentions(axis.value, loop->loop->var))
+        step.refuse({loop, block},
+                    fmt::format("loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, "
+                                "it would hide of which elements",
+                                loop->loop->var->name, block->block->name));
+    }
+  }
+}
+
+void require_fusable(Step& step, const std::vector<TreeNode*>& loops) {
+  const For& first = *loops[0]->loop;
   for (size_t i = 0; i < loops.size(); ++i) {
     const For& loop = *loops[i]->loop;
-    if (!is_int(loop.min, 0)) step.refuse({loops[i]}, fmt::format("loop '{}' does not start at 0", loop.var->name));
-    if (binds_thread(loop.kind) || !loop.annotations.empty())
-      step.refuse({loops[i]}, fmt::format("loop '{}' is bound to threads or annotated", loop.var->name));
-    if (loop.kind != loops[0]->loop->kind)
+    step.require(not_replaceable(loops[i]), loops[i]);
+    if (loop.kind != first.kind)
       step.refuse({loops[i]},
-                  fmt::format("loops '{}' and '{}' are of different kinds", loops[0]->loop->var->name, loop.var->name));
-    for (TreeNode* block : is_int(loop.extent, 0) ? blocks_below(loops[i]) : std::vector<TreeNode*>()) {
-      for (const IterVar& axis : block->block->iter_vars) {
-        if (loops.size() > 1 && axis.kind == IterKind::kReduce && mentions(axis.value, loop.var))
-          step.refuse({loops[i], block},
-                      fmt::format("loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, "
-                                  "it would hide of which elements",
-                                  loop.var->name, block->block->name));
-      }
-    }
+                  fmt::format("loops '{}' and '{}' are of different kinds", first.var->name, loop.var->name));
+    if (loops.size() > 1) require_runs(step, loops[i]);
     if (i == 0) continue;
     if (loops[i]->parent != loops[i - 1] || loops[i - 1]->children.size() != 1)
       step.refuse({loops[i - 1], loops[i]}, fmt::format("loop '{}' is not the only statement in loop '{}'",
@@ -36,6 +39,11 @@ LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
                                                       loops[o]->loop->var->name));
     }
   }
+}
+
+// A loop over as many iterations as all of these have.
+TreeNode* fused_loop(const std::vector<TreeNode*>& loops) {
+  Tree& tree = *loops[0]->tree;
   std::string name;
   Expr total = int_imm(1, dtype_of(loops[0]->loop->var));
   for (const TreeNode* loop : loops) {
@@ -43,30 +51,43 @@ LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
     if (name.size() > 40) name = "fused";
     total = total * cast_to(loop->loop->extent, dtype_of(total));
   }
-  total = tree.facts.simplify(total);
-  TreeNode* fused = tree.new_loop(name + "_fused", total, loops[0]->loop->kind);
+  TreeNode* fused = tree.new_loop(name + "_fused", tree.facts.simplify(total), loops[0]->loop->kind);
   fused->span = loops[0]->span;
+  return fused;
+}
+
+// The old variables in terms of the new one, as digits in mixed radix.
+VarMap values_in(const For& fused, const std::vector<TreeNode*>& loops, bool preserve_unit_iters) {
+  const Analyzer& facts = loops[0]->tree->facts;
+  bool never_runs = is_int(fused.extent, 0);
   VarMap values;
-  Expr rest = fused->loop->var;
+  Expr rest = fused.var;
   for (size_t i = loops.size(); i-- > 0;) {
     const For& loop = *loops[i]->loop;
-    if (is_int(total, 0)) {  // no value of any variable matters, but that they depend on the loop does
-      values.emplace(loop.var.get(), cast_to(rest, dtype_of(loop.var)));
+    DType dtype = dtype_of(loop.var);
+    if (never_runs) {  // no value of any variable matters, but that they depend on the loop does
+      values.emplace(loop.var.get(), cast_to(rest, dtype));
       continue;
     }
     Expr extent = cast_to(loop.extent, dtype_of(rest));
     bool drops = !preserve_unit_iters && is_int(extent, 1);
     Expr value = i == 0 ? rest : floor_mod(rest, extent);
-    values.emplace(loop.var.get(),
-                   drops ? int_imm(0, dtype_of(loop.var)) : cast_to(tree.facts.simplify(value), dtype_of(loop.var)));
+    values.emplace(loop.var.get(), drops ? int_imm(0, dtype) : cast_to(facts.simplify(value), dtype));
     rest = floor_div(rest, extent);
   }
-  std::vector<TreeNode*> body = loops.back()->children;
-  for (TreeNode* child : body) {
-    tree.detach(child);
-    substitute_below(child, values);
-    tree.append(fused, child);
-  }
+  return values;
+}
+
+}  // namespace
+
+LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
+  Step step(*this, PrimitiveId::k_fuse, loop_rvs, preserve_unit_iters);
+  std::vector<TreeNode*> loops = step.loops(loop_rvs);
+  if (loops.empty()) step.refuse({}, "there are no loops");
+  require_fusable(step, loops);
+  Tree& tree = *loops[0]->tree;
+  TreeNode* fused = fused_loop(loops);
+  move_body(loops.back(), fused, values_in(*fused->loop, loops, preserve_unit_iters));
   tree.replace(loops[0], fused);
   for (size_t i = 1; i < loops.size(); ++i) tree.detach(loops[i]);
   return step.loop_result(fused);

@@ -1,68 +1,60 @@
 #include <algorithm>
 
+#include "tir/analysis/nests.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-// Only what is exact for every sum (in real numbers): D = C + e, C a sum. TVM fuses any expression, whose value may
-// then differ (a clip of each partial sum is not the clip of the sum).
-void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv) {
-  Step step(*this, PrimitiveId::k_fuse_reduction_epilogue, reduction_rv, epilogue_rv);
-  TreeNode* sum = step.block(reduction_rv);
-  TreeNode* epilogue = step.block(epilogue_rv);
-  Tree& tree = *sum->tree;
-  TreeNode* scope = scope_of(sum);
-  const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
-  if (sum == epilogue) step.refuse({sum}, fmt::format("block '{}' cannot be its own epilogue", sum_name));
-  step.require(not_movable(sum), sum);
-  step.require(not_movable(epilogue), epilogue);
-  if (scope != scope_of(epilogue)) step.refuse({sum, epilogue}, "the blocks are in different blocks");
-  step.require(not_reduction(sum), sum);
-  step.require(not_complete(epilogue), epilogue);
-  const BufferStore *update = single_store(sum), *store = single_store(epilogue);
-  const BufferStore* init = sum->block->init->as<BufferStore>();
-  const Binary *add = update ? update->value.as<Binary>() : nullptr,
-               *more = store ? store->value.as<Binary>() : nullptr;
-  if (!add || !init || add->op != BinaryOp::kAdd) step.refuse({sum}, fmt::format("block '{}' is no sum", sum_name));
-  auto is_load = [&](const Expr& e) {
-    const BufferLoad* load = e.as<BufferLoad>();
-    return load && same_node(load->buffer, update->buffer);
-  };
-  if (is_load(add->a) == is_load(add->b)) step.refuse({sum}, fmt::format("block '{}' is no sum", sum_name));
-  const Expr value = is_load(add->a) ? add->b : add->a;
-  bool adds = more && more->op == BinaryOp::kAdd && is_load(more->a) != is_load(more->b);
-  Expr summand = adds ? (is_load(more->a) ? more->b : more->a) : init->value;
-  if (!adds || mentions(summand, update->buffer) || mentions(value, update->buffer))
-    step.refuse({epilogue}, fmt::format("block '{}' does not add something to '{}'", name, update->buffer->name));
-  const BufferLoad& read = *(is_load(more->a) ? more->a : more->b).as<BufferLoad>();
+namespace {
 
-  // Each axis of the epilogue is one of the sum's, over the same domain.
+// element + other, or other + element, where the element is loaded from the buffer and the other operand is not.
+struct Addition {
+  BufferLoad element;
+  Expr other;
+};
+std::optional<Addition> match_addition(const Expr& value, const Buffer& buffer) {
+  const Binary* add = value.as<Binary>();
+  if (!add || add->op != BinaryOp::kAdd) return std::nullopt;
+  auto is_element = [&](const Expr& e) {
+    const BufferLoad* load = e.as<BufferLoad>();
+    return load && same_node(load->buffer, buffer);
+  };
+  if (is_element(add->a) == is_element(add->b)) return std::nullopt;
+  bool first = is_element(add->a);
+  return Addition{*(first ? add->a : add->b).as<BufferLoad>(), first ? add->b : add->a};
+}
+
+// Each axis of the epilogue as the axis of the sum that runs over the same indices of the sum's buffer.
+VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const BufferStore& update,
+                           const BufferLoad& read) {
+  const Analyzer& facts = sum->tree->facts;
   VarMap axes;
-  for (size_t d = 0; d < update->indices.size(); ++d) {
-    auto axis_of = [&](const TreeNode* block, const Expr& index) -> const IterVar* {
-      for (const IterVar& axis : block->block->iter_vars) {
-        if (same_node(axis.var, index)) return &axis;
-      }
-      return nullptr;
-    };
-    const IterVar *a = axis_of(sum, update->indices[d]), *b = axis_of(epilogue, read.indices[d]);
-    bool alike = a && b && !axes.contains(b->var.get()) && tree.facts.can_prove_equal(a->domain.min, b->domain.min) &&
-                 tree.facts.can_prove_equal(a->domain.extent, b->domain.extent);
+  for (size_t d = 0; d < update.indices.size(); ++d) {
+    const IterVar *a = axis_named(sum, update.indices[d]), *b = axis_named(epilogue, read.indices[d]);
+    bool alike = a && b && !axes.contains(b->var.get()) && facts.can_prove_equal(a->domain.min, b->domain.min) &&
+                 facts.can_prove_equal(a->domain.extent, b->domain.extent);
     if (!alike)
       step.refuse({epilogue, sum},
-                  fmt::format("dim {} of '{}' is not the same axis of both blocks", d, update->buffer->name));
+                  fmt::format("dim {} of '{}' is not the same axis of both blocks", d, update.buffer->name));
     axes.emplace(b->var.get(), a->var);
   }
   for (const IterVar& axis : epilogue->block->iter_vars) {
     if (!axes.contains(axis.var.get()))
-      step.refuse({epilogue}, fmt::format("axis '{}' is no axis of block '{}'", axis.var->name, sum_name));
+      step.refuse({epilogue}, fmt::format("axis '{}' is no axis of block '{}'", axis.var->name, sum->block->name));
   }
-  std::vector<TreeNode*> users = readers(scope, update->buffer);
+  return axes;
+}
+
+// Nothing else uses what the sum makes, nor are the epilogue's operands made or its results read in between.
+void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, const Buffer& buffer) {
+  const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
+  TreeNode* scope = scope_of(sum);
+  std::vector<TreeNode*> users = readers(scope, buffer);
   std::erase(users, sum);
   if (users.size() != 1 || is_output(sum))
-    step.refuse({sum}, fmt::format("'{}' is used by others than block '{}', too", update->buffer->name, name));
+    step.refuse({sum}, fmt::format("'{}' is used by others than block '{}', too", buffer->name, name));
   for (const BufferRegion& other : epilogue->block->reads) {
     for (TreeNode* writer : writers(scope, other.buffer)) {
       if (writer != sum && !precedes(writer, sum))
@@ -70,23 +62,48 @@ void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv
                                                other.buffer->name, sum_name));
     }
   }
-  for (TreeNode* reader : readers(scope, store->buffer)) {
+  const Buffer& to = single_store(epilogue)->buffer;
+  for (TreeNode* reader : readers(scope, to)) {
     if (!precedes(epilogue, reader))
-      step.refuse({reader, epilogue},
-                  fmt::format("block '{}' reads '{}' before", reader->block->name, store->buffer->name));
+      step.refuse({reader, epilogue}, fmt::format("block '{}' reads '{}' before", reader->block->name, to->name));
   }
+}
 
-  const Buffer buffer = update->buffer, to = store->buffer;
+}  // namespace
+
+// Only what is exact for every sum (in real numbers): D = C + e, C a sum. TVM fuses any expression, whose value may
+// then differ (a clip of each partial sum is not the clip of the sum).
+void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv) {
+  Step step(*this, PrimitiveId::k_fuse_reduction_epilogue, reduction_rv, epilogue_rv);
+  TreeNode* sum = step.block(reduction_rv);
+  TreeNode* epilogue = step.block(epilogue_rv);
+  const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
+  if (sum == epilogue) step.refuse({sum}, fmt::format("block '{}' cannot be its own epilogue", sum_name));
+  step.require(not_movable(sum), sum);
+  step.require(not_movable(epilogue), epilogue);
+  if (scope_of(sum) != scope_of(epilogue)) step.refuse({sum, epilogue}, "the blocks are in different blocks");
+  step.require(not_reduction(sum), sum);
+  step.require(not_complete(epilogue), epilogue);
+  const BufferStore *update = single_store(sum), *store = single_store(epilogue);
+  const BufferStore* init = sum->block->init->as<BufferStore>();
+  std::optional<Addition> add = update ? match_addition(update->value, update->buffer) : std::nullopt;
+  if (!add || !init) step.refuse({sum}, fmt::format("block '{}' is no sum", sum_name));
+  const Buffer buffer = update->buffer;
+  std::optional<Addition> more = store ? match_addition(store->value, buffer) : std::nullopt;
+  if (!more || mentions(more->other, buffer) || mentions(add->other, buffer))
+    step.refuse({epilogue}, fmt::format("block '{}' does not add something to '{}'", name, buffer->name));
+  VarMap axes = match_epilogue_axes(step, sum, epilogue, *update, more->element);
+  require_nothing_between(step, sum, epilogue, buffer);
+
   std::vector<Expr> at;
   for (const Expr& index : store->indices) at.push_back(substitute(index, axes));
-  Expr begin = substitute(summand, axes);
-  bool from_zero = is_int(init->value, 0) || (init->value.is<FloatImm>() && init->value.as<FloatImm>()->value == 0);
-  if (!from_zero) begin = init->value + begin;
-  sum->block->body = relaxc::store(to, binary(BinaryOp::kAdd, load(to, at), value), at);
+  Expr begin = substitute(more->other, axes);
+  if (!is_zero(init->value)) begin = init->value + begin;
+  const Buffer to = store->buffer;
+  sum->block->body = relaxc::store(to, binary(BinaryOp::kAdd, load(to, at), add->other), at);
   sum->block->init = relaxc::store(to, begin, at);
   refresh_regions(sum);
-  tree.remove(epilogue);
-  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+  sum->tree->remove_with_buffer(epilogue, buffer);
   refresh_regions_above(sum);
   step.done();
 }

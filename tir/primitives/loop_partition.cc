@@ -4,32 +4,37 @@ namespace relaxc {
 
 using namespace scheduling;
 
-// What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes and is named after
-// its loop, "C_i0" in the first part of loop "i" (so TVM, which has blocks around the parts, too).
-Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_loop_partition, loop_rv, factors, preserve_unit_iters);
-  TreeNode* node = step.loop(loop_rv);
-  const For old = *node->loop;
-  Tree& tree = *node->tree;
-  const Analyzer& facts = tree.facts;
-  DType dtype = dtype_of(old.var);
-  if (!is_int(old.min, 0)) step.refuse({node}, fmt::format("loop '{}' does not start at 0", old.var->name));
-  if (binds_thread(old.kind) || !old.annotations.empty())
-    step.refuse({node}, fmt::format("loop '{}' is bound to threads or annotated", old.var->name));
-  if (factors.empty()) step.refuse({node}, "there are no factors");
-  for (TreeNode* block : blocks_below(node)) {
-    bool has_elements = !block->block->init;
+namespace {
+
+// Each part would begin reductions anew.
+void require_no_init_in_parts(Step& step, TreeNode* loop) {
+  const VarRef& var = loop->loop->var;
+  for (TreeNode* block : blocks_below(loop)) {
+    if (!block->block->init) continue;
+    bool has_elements = false;
     for (const IterVar& axis : block->block->iter_vars) {
-      if (axis.kind == IterKind::kReduce && block->block->init && mentions(axis.value, old.var))
-        step.refuse({node, block}, fmt::format("the loop drives reduce axis '{}' of block '{}', whose init belongs to "
+      if (axis.kind == IterKind::kReduce && mentions(axis.value, var))
+        step.refuse({loop, block}, fmt::format("the loop drives reduce axis '{}' of block '{}', whose init belongs to "
                                                "the first iteration; decompose the reduction before",
                                                axis.var->name, block->block->name));
-      has_elements = has_elements || mentions(axis.value, old.var);
+      has_elements = has_elements || mentions(axis.value, var);
     }
     if (!has_elements)
-      step.refuse({node, block}, fmt::format("each part would set the same elements of block '{}' to its init anew",
+      step.refuse({loop, block}, fmt::format("each part would set the same elements of block '{}' to its init anew",
                                              block->block->name));
   }
+}
+
+Expr not_negative(const Expr& e, const Analyzer& facts) {
+  Expr zero = int_imm(0, dtype_of(e));
+  return facts.can_prove(e >= zero) ? e : max(e, zero);
+}
+
+// How many iterations each part takes, of as many as there are.
+std::vector<Expr> sizes_of_parts(Step& step, TreeNode* node, const Factors& factors) {
+  const For& old = *node->loop;
+  const Analyzer& facts = node->tree->facts;
+  DType dtype = dtype_of(old.var);
   Expr zero = int_imm(0, dtype), sum = zero;
   std::optional<size_t> open;
   std::vector<Expr> sizes;
@@ -42,43 +47,56 @@ Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_un
     sizes.push_back(size);
     sum = sum + size;
   }
-  auto not_negative = [&](const Expr& e) { return facts.can_prove(e >= zero) ? e : max(e, zero); };
   Expr left_over = facts.simplify(old.extent - sum);
-  if (auto known = as_int(left_over); known && *known < (open ? 1 : 0))
-    step.refuse({node},
-                *known < 0 ? fmt::format("the parts take {} iterations more than loop '{}' has", -*known, old.var->name)
-                           : fmt::format("the parts leave nothing of loop '{}' for the one left open", old.var->name));
-  Expr rest = not_negative(left_over);
+  auto known = as_int(left_over);
+  if (known && *known < 0)
+    step.refuse({node}, fmt::format("the parts take {} iterations more than loop '{}' has", -*known, old.var->name));
+  if (known && *known == 0 && open)
+    step.refuse({node}, fmt::format("the parts leave nothing of loop '{}' for the one left open", old.var->name));
+  Expr rest = not_negative(left_over, facts);
   if (open) sizes[*open] = rest;
   if (!open && !is_int(rest, 0)) sizes.push_back(rest);
+  return sizes;
+}
 
-  Expr begin = zero;
-  std::vector<std::pair<Expr, Expr>> parts;  // begin, number of iterations
+// The iterations in order: where each part begins, and how many it has where there may be fewer in all.
+std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, const Analyzer& facts) {
+  std::vector<Range> parts;
+  Expr begin = int_imm(0, dtype_of(loop.var));
   for (const Expr& size : sizes) {
-    Expr left = old.extent - begin;
-    Expr count = facts.can_prove(size <= left) ? size : not_negative(min(size, left));
-    count = facts.simplify(count);
-    parts.emplace_back(begin, count);
+    Expr left = loop.extent - begin;
+    Expr count = facts.can_prove(size <= left) ? size : not_negative(min(size, left), facts);
+    parts.push_back({begin, facts.simplify(count)});
     begin = facts.simplify(begin + size);
   }
+  return parts;
+}
+
+}  // namespace
+
+// What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes and is named after
+// its loop, "C_i0" in the first part of loop "i" (so TVM, which has blocks around the parts, too).
+Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_unit_iters) {
+  Step step(*this, PrimitiveId::k_loop_partition, loop_rv, factors, preserve_unit_iters);
+  TreeNode* node = step.loop(loop_rv);
+  const For old = *node->loop;
+  Tree& tree = *node->tree;
+  step.require(not_replaceable(node), node);
+  if (factors.empty()) step.refuse({node}, "there are no factors");
+  require_no_init_in_parts(step, node);
+  std::vector<Range> parts = find_parts(old, sizes_of_parts(step, node, factors), tree.facts);
   std::vector<TreeNode*> loops;
   std::vector<std::string> names;
   for (TreeNode* block : blocks_below(node)) names.push_back(block->block->name);
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [from, count] = parts[i];
     TreeNode* part = i + 1 == parts.size() ? node : copy_subtree(tree, node);
-    VarRef was = part->loop->var;
-    loops.push_back(tree.new_loop(fmt::format("{}{}", old.var->name, i), count, old.kind));
-    TreeNode* loop = loops.back();
+    TreeNode* loop = tree.new_loop(fmt::format("{}{}", old.var->name, i), count, old.kind);
+    loops.push_back(loop);
     bool is_unit = !preserve_unit_iters && is_int(count, 1);
-    Expr position = is_unit ? from : facts.simplify(from + loop->loop->var);
-    std::vector<TreeNode*> body = part->children;
-    for (TreeNode* child : body) {
-      tree.detach(child);
-      substitute_below(child, {{was.get(), position}});
-      for (TreeNode* block : blocks_below(child)) block->partial = true;
-      tree.append(loop, child);
-    }
+    Expr position = is_unit ? from : tree.facts.simplify(from + loop->loop->var);
+    move_body(part, loop, {{part->loop->var.get(), position}});
+    for (TreeNode* block : blocks_below(loop)) block->partial = true;
     // Names are made for what stands in the program.
     tree.insert(node->parent, node->position(), loop);
     for (size_t b = 0; TreeNode * block : blocks_below(loop))

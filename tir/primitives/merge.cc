@@ -11,7 +11,7 @@ namespace {
 
 // Why an iteration of the merged nests would meet what the other has not made, or has made too much of. `vars`: the
 // second nest's variables as the first's.
-Refusal not_mergeable(const TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
+Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
   const std::string &one = a->block->name, &two = b->block->name;
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
@@ -22,14 +22,9 @@ Refusal not_mergeable(const TreeNode* first, TreeNode* a, const TreeNode* second
     if (a->partial || a->carried || b->carried)
       return fmt::format("block '{}' may not have made all of '{}' in an iteration", one, read.buffer->name);
     if (Refusal refusal = not_complete_or_reduction(a)) return refusal;
-    for (const IterVar& axis : a->block->iter_vars) {
-      if (axis.kind == IterKind::kSpatial) continue;
-      for (const TreeNode* at = first; at && at->is_loop(); at = at->parent) {
-        if (mentions(axis.value, at->loop->var))
-          return fmt::format("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
-                             at->loop->var->name, axis.var->name, one);
-      }
-    }
+    if (auto driven = find_unfinished(a, first))
+      return fmt::format("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
+                         driven->loop->loop->var->name, driven->axis->var->name, one);
     std::vector<Range> needed = region_at(b, read, second);
     for (Range& range : needed) range = {substitute(range.min, vars), substitute(range.extent, vars)};
     if (!writes_all({a}, read.buffer, first, needed))
@@ -37,6 +32,77 @@ Refusal not_mergeable(const TreeNode* first, TreeNode* a, const TreeNode* second
                          read.buffer->name);
   }
   return std::nullopt;
+}
+
+using LoopNest = std::vector<TreeNode*>;  // outermost first
+
+// The second nest's variables as the first's.
+VarMap vars_of_nest(const LoopNest& second, const LoopNest& first) {
+  VarMap vars;
+  for (size_t i = 0; i < first.size(); ++i) vars.emplace(second[i]->loop->var.get(), first[i]->loop->var);
+  return vars;
+}
+
+// The loops from below `above` to this one, which hold one another alone.
+LoopNest nest_down_to(Step& step, TreeNode* loop, const TreeNode* above, TreeNode* first_loop) {
+  LoopNest nest;
+  for (TreeNode* at = loop; at != above; at = at->parent) {
+    if (!at->is_loop()) step.refuse({first_loop, loop}, "the loops are in different blocks");
+    nest.insert(nest.begin(), at);
+  }
+  return nest;
+}
+
+void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first) {
+  const Analyzer& facts = first[0]->tree->facts;
+  for (size_t i = 0; i < nest.size(); ++i) {
+    const For& content = *nest[i]->loop;
+    if (i + 1 < nest.size() && nest[i]->children.size() != 1)
+      step.refuse({nest[i]}, fmt::format("loop '{}' holds more than the next loop", content.var->name));
+    if (not_replaceable(nest[i]))
+      step.refuse({nest[i]},
+                  fmt::format("loop '{}' is bound to threads, annotated, or does not start at 0", content.var->name));
+    bool alike = nest.size() == first.size() && content.kind == first[i]->loop->kind &&
+                 dtype_of(content.var) == dtype_of(first[i]->loop->var) &&
+                 facts.can_prove_equal(content.extent, first[i]->loop->extent);
+    if (!alike)
+      step.refuse({first[0], nest[0]}, fmt::format("the nests down to '{}' and '{}' are not of the same loops",
+                                                   first.back()->loop->var->name, nest.back()->loop->var->name));
+  }
+}
+
+std::vector<LoopNest> find_nests_below(Step& step, const std::vector<TreeNode*>& loops, const TreeNode* above) {
+  std::vector<LoopNest> nests;
+  for (TreeNode* loop : loops) {
+    LoopNest nest = nest_down_to(step, loop, above, loops[0]);
+    require_same_loops(step, nest, nests.empty() ? nest : nests[0]);
+    nests.push_back(nest);
+  }
+  return nests;
+}
+
+// A nest moves up to the first, past what stands between.
+void require_independent_between(Step& step, const std::vector<LoopNest>& nests, TreeNode* top) {
+  const std::vector<TreeNode*>& children = top->parent->children;
+  for (size_t p = nests[0][0]->position() + 1; p < top->position(); ++p) {
+    bool is_merged = std::any_of(nests.begin(), nests.end(), [&](const LoopNest& n) { return n[0] == children[p]; });
+    if (is_merged) continue;
+    for (TreeNode* between : blocks_below(children[p])) {
+      for (TreeNode* block : blocks_below(top)) {
+        if (depend(between, block))
+          step.refuse({between, block}, fmt::format("block '{}', between the loops, and '{}' depend on each other",
+                                                    between->block->name, block->block->name));
+      }
+    }
+  }
+}
+
+void require_mergeable(Step& step, const LoopNest& first, const LoopNest& second) {
+  VarMap vars = vars_of_nest(second, first);
+  for (TreeNode* a : blocks_below(first[0])) {
+    for (TreeNode* b : blocks_below(second[0]))
+      step.require(not_mergeable(first.back(), a, second.back(), b, vars), {a, b});
+  }
 }
 
 }  // namespace
@@ -53,71 +119,17 @@ LoopRV Schedule::merge(Variadic loop_rvs) {
     }
   }
   std::sort(loops.begin(), loops.end(), [](const TreeNode* a, const TreeNode* b) { return precedes(a, b); });
-  Tree& tree = *loops[0]->tree;
   TreeNode* above = common_ancestor(loops);
   step.require(has_other_statements(above->is_block() ? above : scope_of(above)), above);
-  std::vector<std::vector<TreeNode*>> nests;
-  for (TreeNode* loop : loops) {
-    std::vector<TreeNode*> nest;
-    for (TreeNode* at = loop; at != above; at = at->parent) {
-      if (!at->is_loop()) step.refuse({loops[0], loop}, "the loops are in different blocks");
-      nest.insert(nest.begin(), at);
-    }
-    for (size_t i = 0; i < nest.size(); ++i) {
-      const For& content = *nest[i]->loop;
-      if (i + 1 < nest.size() && nest[i]->children.size() != 1)
-        step.refuse({nest[i]}, fmt::format("loop '{}' holds more than the next loop", content.var->name));
-      if (binds_thread(content.kind) || !content.annotations.empty() || !is_int(content.min, 0))
-        step.refuse({nest[i]},
-                    fmt::format("loop '{}' is bound to threads, annotated, or does not start at 0", content.var->name));
-      if (nests.empty()) continue;
-      const std::vector<TreeNode*>& first = nests[0];
-      bool alike = nest.size() == first.size() && content.kind == first[i]->loop->kind &&
-                   dtype_of(content.var) == dtype_of(first[i]->loop->var) &&
-                   tree.facts.can_prove_equal(content.extent, first[i]->loop->extent);
-      if (!alike)
-        step.refuse({first[0], nest[0]}, fmt::format("the nests down to '{}' and '{}' are not of the same loops",
-                                                     first.back()->loop->var->name, nest.back()->loop->var->name));
-    }
-    nests.push_back(nest);
-  }
+  std::vector<LoopNest> nests = find_nests_below(step, loops, above);
   for (size_t second = 1; second < nests.size(); ++second) {
-    TreeNode* top = nests[second][0];
-    // It moves up, past what stands between.
-    for (size_t p = nests[0][0]->position() + 1; p < top->position(); ++p) {
-      bool merged = std::any_of(nests.begin(), nests.end(), [&](const auto& n) { return n[0] == above->children[p]; });
-      if (merged) continue;
-      for (TreeNode* between : blocks_below(above->children[p])) {
-        for (TreeNode* block : blocks_below(top)) {
-          if (depend(between, block))
-            step.refuse({between, block}, fmt::format("block '{}', between the loops, and '{}' depend on each other",
-                                                      between->block->name, block->block->name));
-        }
-      }
-    }
-    for (size_t first = 0; first < second; ++first) {
-      VarMap vars;
-      for (size_t i = 0; i < nests[0].size(); ++i)
-        vars.emplace(nests[second][i]->loop->var.get(), nests[first][i]->loop->var);
-      for (TreeNode* a : blocks_below(nests[first][0])) {
-        for (TreeNode* b : blocks_below(top)) {
-          if (Refusal why = not_mergeable(nests[first].back(), a, nests[second].back(), b, vars))
-            step.refuse({a, b}, *why);
-        }
-      }
-    }
+    require_independent_between(step, nests, nests[second][0]);
+    for (size_t first = 0; first < second; ++first) require_mergeable(step, nests[first], nests[second]);
   }
   TreeNode* merged = nests[0].back();
   for (size_t n = 1; n < nests.size(); ++n) {
-    VarMap vars;
-    for (size_t i = 0; i < nests[0].size(); ++i) vars.emplace(nests[n][i]->loop->var.get(), nests[0][i]->loop->var);
-    std::vector<TreeNode*> body = nests[n].back()->children;
-    for (TreeNode* child : body) {
-      tree.detach(child);
-      substitute_below(child, vars);
-      tree.append(merged, child);
-    }
-    tree.remove(nests[n].back());
+    move_body(nests[n].back(), merged, vars_of_nest(nests[n], nests[0]));
+    above->tree->remove(nests[n].back());
   }
   return step.loop_result(merged);
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "tir/analysis/nests.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
 
@@ -18,125 +19,153 @@ bool find_factors(const Expr& e, std::vector<BufferLoad>& loads) {
   return node->op == BinaryOp::kMul && find_factors(node->a, loads) && find_factors(node->b, loads);
 }
 
-}  // namespace
-
-// Elements beyond the operands are 0, and so are the products and what they add.
-void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
-  Step step(*this, PrimitiveId::k_pad_einsum, block_rv, padding);
-  TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
-  Block& content = *block->block;
-  step.require(not_movable(block), block);
-  step.require(not_reduction(block), block);
-  step.require(not_reorderable(block), block);
-  const BufferStore* update = single_store(block);
-  const BufferStore* init = content.init->as<BufferStore>();
-  const Binary* add = update ? update->value.as<Binary>() : nullptr;
+// result[indices] += product of factors, from 0.
+struct Einsum {
+  TreeNode* block;
+  Buffer result;
+  std::vector<Expr> indices;
   std::vector<BufferLoad> factors;
-  bool is_einsum = add && add->op == BinaryOp::kAdd && init && add->a.is<BufferLoad>() &&
-                   same_node(add->a.as<BufferLoad>()->buffer, update->buffer) && find_factors(add->b, factors) &&
-                   (is_int(init->value, 0) || (init->value.is<FloatImm>() && init->value.as<FloatImm>()->value == 0));
-  if (!is_einsum) step.refuse({block}, fmt::format("block '{}' is no sum of products from 0", content.name));
-  if (padding.size() != content.iter_vars.size())
-    step.refuse({block}, fmt::format("there are {} paddings for {} axes", padding.size(), content.iter_vars.size()));
-  for (int64_t multiple : padding) {
-    if (multiple < 1) step.refuse({block}, fmt::format("padding {} is not positive", multiple));
-  }
-  auto axis_of = [&](const Expr& index) {
-    auto it = std::find_if(content.iter_vars.begin(), content.iter_vars.end(),
-                           [&](const IterVar& axis) { return same_node(axis.var, index); });
-    return static_cast<size_t>(it - content.iter_vars.begin());
-  };
-  auto check = [&](const Buffer& buffer, const std::vector<Expr>& indices) {
-    for (size_t d = 0; d < indices.size(); ++d) {
-      size_t a = axis_of(indices[d]);
-      if (a == content.iter_vars.size() || !is_int(content.iter_vars[a].domain.min, 0) ||
-          !tree.facts.can_prove_equal(content.iter_vars[a].domain.extent, buffer_type(buffer).shape[d]))
-        step.refuse({block}, fmt::format("index {} of '{}' is not an axis over the whole dim", d, buffer->name));
-    }
-  };
-  TreeNode* scope = scope_of(block);
-  TreeNode* top = top_of_own_loops(block);
-  if (top->parent != scope)
-    step.refuse({block, top->parent}, fmt::format("block '{}' shares loops with others", content.name));
-  check(update->buffer, update->indices);
-  for (size_t i = 0; i < factors.size(); ++i) {
-    check(factors[i].buffer, factors[i].indices);
-    for (size_t before = 0; before < i; ++before) {
-      if (same_node(factors[i].buffer, factors[before].buffer))
-        step.refuse({block}, fmt::format("'{}' is two factors", factors[i].buffer->name));
-    }
-    for (TreeNode* writer : writers(scope, factors[i].buffer)) {
-      if (!precedes(writer, top))
-        step.refuse({writer, block},
-                    fmt::format("block '{}' writes '{}' after", writer->block->name, factors[i].buffer->name));
-    }
-  }
+};
 
-  std::vector<Expr> extents;
-  for (size_t a = 0; a < padding.size(); ++a) {
-    const Expr& extent = content.iter_vars[a].domain.extent;
-    Expr up = floor_div(extent + (padding[a] - 1), padding[a]) * padding[a];
-    bool divides = tree.facts.can_prove_equal(up, extent);
-    extents.push_back(divides ? extent : tree.facts.simplify(up));
-    auto is_index = [&](const std::vector<Expr>& indices) {
-      return std::any_of(indices.begin(), indices.end(), [&](const Expr& index) { return axis_of(index) == a; });
-    };
-    bool is_seen = is_index(update->indices) ||
-                   std::any_of(factors.begin(), factors.end(), [&](const auto& f) { return is_index(f.indices); });
-    if (!divides && !is_seen)
-      step.refuse({block}, fmt::format("axis '{}' is no index: more of its iterations would add products again",
-                                       content.iter_vars[a].var->name));
+std::optional<Einsum> match_einsum(TreeNode* block) {
+  const BufferStore* update = single_store(block);
+  const BufferStore* init = block->block->init->as<BufferStore>();
+  const Binary* add = update ? update->value.as<Binary>() : nullptr;
+  if (!add || add->op != BinaryOp::kAdd || !init || !is_zero(init->value)) return std::nullopt;
+  const BufferLoad* element = add->a.as<BufferLoad>();
+  std::vector<BufferLoad> factors;
+  if (!element || !same_node(element->buffer, update->buffer) || !find_factors(add->b, factors)) return std::nullopt;
+  return Einsum{block, update->buffer, update->indices, factors};
+}
+
+Refusal not_paddings(const Block& block, const Ints& padding) {
+  if (padding.size() != block.iter_vars.size())
+    return fmt::format("there are {} paddings for {} axes", padding.size(), block.iter_vars.size());
+  for (int64_t multiple : padding) {
+    if (multiple < 1) return fmt::format("padding {} is not positive", multiple);
   }
-  auto padded_shape = [&](const Buffer& buffer, const std::vector<Expr>& indices, bool* changes) {
-    std::vector<Expr> shape;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      shape.push_back(extents[axis_of(indices[d])]);
-      *changes = *changes || !same_node(shape[d], content.iter_vars[axis_of(indices[d])].domain.extent);
+  return std::nullopt;
+}
+
+Refusal not_over_whole_dims(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices) {
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const IterVar* axis = axis_named(block, indices[d]);
+    if (!axis || !is_int(axis->domain.min, 0) ||
+        !block->tree->facts.can_prove_equal(axis->domain.extent, buffer_type(buffer).shape[d]))
+      return fmt::format("index {} of '{}' is not an axis over the whole dim", d, buffer->name);
+  }
+  return std::nullopt;
+}
+
+// Copies of the operands, made before the block, must be what it would read.
+void require_copyable_operands(Step& step, const Einsum& einsum) {
+  TreeNode* block = einsum.block;
+  TreeNode* top = top_of_own_loops(block);
+  step.require(not_over_whole_dims(block, einsum.result, einsum.indices), block);
+  for (size_t i = 0; i < einsum.factors.size(); ++i) {
+    const Buffer& buffer = einsum.factors[i].buffer;
+    step.require(not_over_whole_dims(block, buffer, einsum.factors[i].indices), block);
+    for (size_t before = 0; before < i; ++before) {
+      if (same_node(buffer, einsum.factors[before].buffer))
+        step.refuse({block}, fmt::format("'{}' is two factors", buffer->name));
     }
-    return cache_buffer(buffer->name + "_pad", buffer, shape, buffer_type(buffer).scope);
-  };
-  const Buffer result = update->buffer;
-  const std::vector<Expr> result_at = update->indices;
-  for (const BufferLoad& factor : factors) {
-    bool changes = false;
-    Buffer to = padded_shape(factor.buffer, factor.indices, &changes);
-    if (!changes) continue;
-    TreeNode* nest = compute_nest(tree, to->name, buffer_type(to).shape, [&](const std::vector<Expr>& at) {
+    for (TreeNode* writer : writers(scope_of(block), buffer)) {
+      if (!precedes(writer, top))
+        step.refuse({writer, block}, fmt::format("block '{}' writes '{}' after", writer->block->name, buffer->name));
+    }
+  }
+}
+
+// The extent of each axis, rounded up; the same node where nothing changes.
+std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& padding) {
+  std::vector<Expr> extents;
+  const Analyzer& facts = einsum.block->tree->facts;
+  for (size_t a = 0; a < padding.size(); ++a) {
+    const IterVar& axis = einsum.block->block->iter_vars[a];
+    const Expr& extent = axis.domain.extent;
+    Expr up = floor_div(extent + (padding[a] - 1), padding[a]) * padding[a];
+    bool divides = facts.can_prove_equal(up, extent);
+    extents.push_back(divides ? extent : facts.simplify(up));
+    auto is_index = [&](const std::vector<Expr>& indices) {
+      return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return same_node(e, axis.var); });
+    };
+    bool is_seen = is_index(einsum.indices) || std::any_of(einsum.factors.begin(), einsum.factors.end(),
+                                                           [&](const auto& f) { return is_index(f.indices); });
+    if (!divides && !is_seen)
+      step.refuse({einsum.block}, fmt::format("axis '{}' is no index: more of its iterations would add products again",
+                                              axis.var->name));
+  }
+  return extents;
+}
+
+// The buffer over the larger axes; nullopt: it is as large already.
+std::optional<Buffer> padded(const TreeNode* block, const Buffer& buffer, const std::vector<Expr>& indices,
+                             const std::vector<Expr>& extents) {
+  std::vector<Expr> shape;
+  bool changes = false;
+  for (const Expr& index : indices) {
+    const IterVar* axis = axis_named(block, index);
+    shape.push_back(extents[static_cast<size_t>(axis - block->block->iter_vars.data())]);
+    changes = changes || !same_node(shape.back(), axis->domain.extent);
+  }
+  if (!changes) return std::nullopt;
+  return cache_buffer(buffer->name + "_pad", buffer, shape, buffer_type(buffer).scope);
+}
+
+// The block uses the larger buffer instead; the nest copies between the two.
+void use_padded(TreeNode* block, const Buffer& from, const Buffer& to, TreeNode* nest, size_t position) {
+  TreeNode* scope = scope_of(block);
+  block->tree->insert(scope, position, nest);
+  scope->block->alloc_buffers.push_back(to);
+  replace_buffer(block, from, to);
+}
+
+void pad_buffers(const Einsum& einsum, const std::vector<Expr>& extents) {
+  TreeNode* block = einsum.block;
+  TreeNode* top = top_of_own_loops(block);
+  Tree& tree = *block->tree;
+  for (const BufferLoad& factor : einsum.factors) {
+    std::optional<Buffer> to = padded(block, factor.buffer, factor.indices, extents);
+    if (!to) continue;
+    const std::vector<Expr>&old = buffer_type(factor.buffer).shape, &shape = buffer_type(*to).shape;
+    TreeNode* nest = compute_nest(tree, (*to)->name, shape, [&](const std::vector<Expr>& at) {
       std::vector<Expr> conditions;
       for (size_t d = 0; d < at.size(); ++d) {
-        const Expr& dim = buffer_type(factor.buffer).shape[d];
-        if (!tree.facts.can_prove_equal(dim, buffer_type(to).shape[d])) conditions.push_back(at[d] < dim);
+        if (!tree.facts.can_prove_equal(old[d], shape[d])) conditions.push_back(at[d] < old[d]);
       }
-      Expr zero = scalar_imm(0, buffer_type(to).dtype);
-      return store(to, if_then_else(*conjunction(conditions), load(factor.buffer, at), zero), at);
+      Expr zero = scalar_imm(0, buffer_type(*to).dtype);
+      return store(*to, if_then_else(*conjunction(conditions), load(factor.buffer, at), zero), at);
     });
-    tree.insert(scope, top->position(), nest);
-    scope->block->alloc_buffers.push_back(to);
-    replace_buffer(block, factor.buffer, to);
+    use_padded(block, factor.buffer, *to, nest, top->position());
   }
-  bool changes = false;
-  Buffer to = padded_shape(result, result_at, &changes);
-  if (changes) {
-    std::vector<Expr> shape = buffer_type(result).shape;
-    TreeNode* nest = compute_nest(tree, to->name, shape,
-                                  [&](const std::vector<Expr>& at) { return store(result, load(to, at), at); });
-    tree.insert(scope, top->position() + 1, nest);
-    scope->block->alloc_buffers.push_back(to);
-    replace_buffer(block, result, to);
-  }
-  // Loops that are the axes stay, with other extents.
-  std::vector<TreeNode*> old = loops_above(block), loops;
-  for (size_t a = 0; a < extents.size(); ++a) {
-    for (TreeNode* loop : old) {
-      bool is_taken = std::find(loops.begin(), loops.end(), loop) != loops.end();
-      if (!is_taken && same_node(content.iter_vars[a].value, loop->loop->var)) loops.push_back(loop);
+  std::optional<Buffer> to = padded(block, einsum.result, einsum.indices, extents);
+  if (!to) return;
+  TreeNode* nest = compute_nest(tree, (*to)->name, buffer_type(einsum.result).shape,
+                                [&](const std::vector<Expr>& at) { return store(einsum.result, load(*to, at), at); });
+  use_padded(block, einsum.result, *to, nest, top->position() + 1);
+}
+
+// The loops that are the axes, in the order of these; empty when other loops than these are around the block.
+std::vector<TreeNode*> loops_that_are_axes(const TreeNode* block) {
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  std::vector<TreeNode*> all = loops_above(block), result;
+  for (const IterVar& axis : axes) {
+    for (TreeNode* loop : all) {
+      bool is_taken = std::find(result.begin(), result.end(), loop) != result.end();
+      if (!is_taken && same_node(axis.value, loop->loop->var)) result.push_back(loop);
     }
   }
-  bool stay = loops.size() == extents.size() && old.size() == extents.size();
-  if (!stay) loops.clear();
+  bool are_all = result.size() == axes.size() && all.size() == axes.size();
+  return are_all ? result : std::vector<TreeNode*>();
+}
+
+// Loops that are the axes stay, with other extents.
+void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
+  Tree& tree = *block->tree;
+  std::vector<TreeNode*> loops = loops_that_are_axes(block);
+  bool stay = loops.size() == extents.size();
   for (size_t a = 0; a < extents.size(); ++a) {
-    IterVar& axis = content.iter_vars[a];
+    IterVar& axis = block->block->iter_vars[a];
     if (!stay) loops.push_back(tree.new_loop(fmt::format("ax{}", a), extents[a]));
     For& loop = *loops[a]->loop;
     loop.extent = extents[a];
@@ -145,14 +174,30 @@ void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
     axis.value = loop.var;
     tree.facts.bind(axis.var, axis.domain.min, axis.domain.extent);
   }
-  content.predicate.reset();
+  block->block->predicate.reset();
   block->affine.reset();
-  if (!stay) {
-    size_t position = top->position();
-    tree.detach(block);
-    if (top != block) tree.detach(top);
-    tree.insert(scope, position, tree.wrap(block, loops));
-  }
+  if (!stay) replace_own_loops(block, loops);
+}
+
+}  // namespace
+
+// Elements beyond the operands are 0, and so are the products and what they add.
+void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
+  Step step(*this, PrimitiveId::k_pad_einsum, block_rv, padding);
+  TreeNode* block = step.block(block_rv);
+  const std::string& name = block->block->name;
+  step.require(not_movable(block), block);
+  step.require(not_reduction(block), block);
+  step.require(not_reorderable(block), block);
+  std::optional<Einsum> einsum = match_einsum(block);
+  if (!einsum) step.refuse({block}, fmt::format("block '{}' is no sum of products from 0", name));
+  step.require(not_paddings(*block->block, padding), block);
+  TreeNode* shared = top_of_own_loops(block)->parent;
+  if (shared != scope_of(block)) step.refuse({block, shared}, fmt::format("block '{}' shares loops with others", name));
+  require_copyable_operands(step, *einsum);
+  std::vector<Expr> extents = padded_extents(step, *einsum, padding);
+  pad_buffers(*einsum, extents);
+  extend_loops(block, extents);
   refresh_regions(block);
   refresh_regions_above(block);
   step.done();

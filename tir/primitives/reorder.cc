@@ -6,79 +6,94 @@ namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::reorder(Variadic loop_rvs) {
-  Step step(*this, PrimitiveId::k_reorder, loop_rvs);
-  std::vector<TreeNode*> loops = step.loops(loop_rvs);
-  if (loops.empty()) step.refuse({}, "there are no loops");
-  for (size_t i = 0; i < loops.size(); ++i) {
-    if (std::count(loops.begin(), loops.end(), loops[i]) > 1)
-      step.refuse({loops[i]}, fmt::format("loop '{}' is listed twice", loops[i]->loop->var->name));
-  }
-  // The chain from the outermost to the innermost of them.
-  TreeNode* outer = loops[0];
-  TreeNode* inner = loops[0];
+namespace {
+
+const std::string& loop_name(const TreeNode* loop) { return loop->loop->var->name; }
+
+// The loops from the outermost to the innermost of these, between which nothing else stands.
+std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loops) {
+  TreeNode *outer = loops[0], *inner = loops[0];
   for (TreeNode* loop : loops) {
     if (is_ancestor(loop, outer)) {
       outer = loop;
     } else if (is_ancestor(inner, loop)) {
       inner = loop;
     } else if (!(is_ancestor(outer, loop) && is_ancestor(loop, inner))) {
-      step.refuse({outer, loop}, fmt::format("loops '{}' and '{}' are not in one chain", outer->loop->var->name,
-                                             loop->loop->var->name));
+      step.refuse({outer, loop},
+                  fmt::format("loops '{}' and '{}' are not in one chain", loop_name(outer), loop_name(loop)));
     }
   }
   std::vector<TreeNode*> chain;
   for (TreeNode* at = inner;; at = at->parent) {
     if (!at->is_loop())
-      step.refuse({outer, inner, at}, fmt::format("loops '{}' and '{}' are in different blocks", outer->loop->var->name,
-                                                  inner->loop->var->name));
+      step.refuse({outer, inner, at},
+                  fmt::format("loops '{}' and '{}' are in different blocks", loop_name(outer), loop_name(inner)));
     chain.insert(chain.begin(), at);
     if (at == outer) break;
   }
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->children.size() != 1)
-      step.refuse({chain[i]},
-                  fmt::format("loop '{}' holds more than the next loop of the chain", chain[i]->loop->var->name));
+      step.refuse({chain[i]}, fmt::format("loop '{}' holds more than the next loop of the chain", loop_name(chain[i])));
   }
-  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
+  return chain;
+}
 
-  // Loops of the chain that are not listed stay where they are.
+// Loops of the chain that are not listed stay where they are.
+std::vector<TreeNode*> new_order(const std::vector<TreeNode*>& chain, const std::vector<TreeNode*>& listed) {
   std::vector<TreeNode*> order;
-  size_t next = 0;
+  auto next = listed.begin();
   for (TreeNode* at : chain) {
-    bool listed = std::find(loops.begin(), loops.end(), at) != loops.end();
-    order.push_back(listed ? loops[next++] : at);
+    bool is_listed = std::find(listed.begin(), listed.end(), at) != listed.end();
+    order.push_back(is_listed ? *next++ : at);
   }
+  return order;
+}
+
+void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     for (size_t later = i + 1; later < order.size(); ++later) {
       const For& loop = *order[i]->loop;
       if (mentions(loop.extent, order[later]->loop->var) || mentions(loop.min, order[later]->loop->var))
         step.refuse({order[i], order[later]}, fmt::format("the range of loop '{}' depends on loop '{}'", loop.var->name,
-                                                          order[later]->loop->var->name));
+                                                          loop_name(order[later])));
     }
   }
-  for (const TreeNode* block : blocks_below(outer)) {
-    if (!block->in_order) continue;
-    std::vector<const TreeNode*> before, after;
-    for (size_t i = 0; i < chain.size(); ++i) {
-      auto drives_reduce = [&](const TreeNode* loop) {
-        return std::any_of(block->block->iter_vars.begin(), block->block->iter_vars.end(), [&](const IterVar& axis) {
-          return axis.kind != IterKind::kSpatial && mentions(axis.value, loop->loop->var);
-        });
-      };
-      if (drives_reduce(chain[i])) before.push_back(chain[i]);
-      if (drives_reduce(order[i])) after.push_back(order[i]);
-    }
-    if (before != after)
-      step.refuse({outer}, fmt::format("the result of block '{}' depends on the order of its reduce loops (of equal "
-                                       "elements the first counts, or the like)",
-                                       block->block->name));
+}
+
+// The block's reduce loops would come in another order, and its result depends on that.
+Refusal reduces_otherwise(const TreeNode* block, std::vector<TreeNode*> before, std::vector<TreeNode*> after) {
+  if (!block->in_order) return std::nullopt;
+  for (auto* loops : {&before, &after})
+    std::erase_if(*loops, [&](const TreeNode* loop) { return !drives(loop, block->block->iter_vars).reduce; });
+  if (before == after) return std::nullopt;
+  return fmt::format(
+      "the result of block '{}' depends on the order of its reduce loops (of equal elements the first "
+      "counts, or the like)",
+      block->block->name);
+}
+
+}  // namespace
+
+void Schedule::reorder(Variadic loop_rvs) {
+  Step step(*this, PrimitiveId::k_reorder, loop_rvs);
+  std::vector<TreeNode*> loops = step.loops(loop_rvs);
+  if (loops.empty()) step.refuse({}, "there are no loops");
+  for (TreeNode* loop : loops) {
+    if (std::count(loops.begin(), loops.end(), loop) > 1)
+      step.refuse({loop}, fmt::format("loop '{}' is listed twice", loop_name(loop)));
   }
+  std::vector<TreeNode*> chain = find_chain(step, loops);
+  TreeNode* outer = chain.front();
+  for (TreeNode* block : blocks_below(outer)) step.require(not_reorderable(block, outer), block);
+  std::vector<TreeNode*> order = new_order(chain, loops);
+  require_independent_ranges(step, order);
+  for (const TreeNode* block : blocks_below(outer)) step.require(reduces_otherwise(block, chain, order), outer);
+
   // Only the loops themselves move: each position of the chain gets the content of another.
   Tree& tree = *outer->tree;
   TreeNode* parent = outer->parent;
   size_t position = outer->position();
-  std::vector<TreeNode*> body = inner->children;
+  std::vector<TreeNode*> body = chain.back()->children;
   for (TreeNode* child : body) tree.detach(child);
   for (TreeNode* at : chain) tree.detach(at);
   tree.insert(parent, position, order.front());

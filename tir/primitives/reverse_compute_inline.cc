@@ -37,107 +37,128 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
   return map_box(*block->tree, map, extents, nullptr);
 }
 
+// The producer whose result the block alone reads, the last of several; null: there is none.
+TreeNode* inlinable_producer(const TreeNode* block) {
+  TreeNode* producer = nullptr;
+  for (TreeNode* candidate : producers_of(block)) {
+    const BufferStore* made = single_store(candidate);
+    if (!made || not_complete(candidate) || candidate->block->init || candidate->partial || is_output(candidate))
+      continue;
+    if (readers(scope_of(block), made->buffer).size() != 1) continue;
+    if (!producer || precedes(producer, candidate)) producer = candidate;
+  }
+  return producer;
+}
+
+// By axis, the dim of the buffer that it is the index of; absent for axes of extent 1. nullopt: an index is something
+// else, or there are several.
+using AxisDims = std::vector<std::optional<size_t>>;
+std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Expr& value, const Buffer& buffer) {
+  const std::vector<IterVar>& axes = block->block->iter_vars;
+  AxisDims dims(axes.size());
+  bool plain = true;
+  walk(value, [&](const BufferLoad& load) {
+    if (!same_node(load.buffer, buffer)) return;
+    plain = plain && !load.predicate;
+    for (size_t d = 0; d < load.indices.size(); ++d) {
+      const IterVar* axis = axis_named(block, load.indices[d]);
+      plain = plain && (axis || is_int(buffer_type(buffer).shape[d], 1));
+      if (!axis) continue;
+      std::optional<size_t>& dim = dims[static_cast<size_t>(axis - axes.data())];
+      plain = plain && (!dim || *dim == d);
+      dim = d;
+    }
+  });
+  for (size_t a = 0; a < dims.size(); ++a) plain = plain && (dims[a] || is_int(axes[a].domain.extent, 1));
+  return plain ? std::optional(dims) : std::nullopt;
+}
+
+// The block's axes in terms of the producer's, and the conditions under which there is such an iteration of the block.
+struct InverseAxes {
+  VarMap axes;
+  std::vector<Expr> conditions;  // over the producer's loops
+};
+
+// `dims` absent: the element that the producer makes is an image in the box.
+InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, const std::optional<AxisDims>& dims,
+                             const std::optional<MappedBox>& box) {
+  const Analyzer& facts = block->tree->facts;
+  const std::vector<Expr>& made_at = single_store(producer)->indices;
+  InverseAxes result;
+  VarMap values, coordinates;
+  for (const IterVar& axis : producer->block->iter_vars) values.emplace(axis.var.get(), axis.value);
+  auto require = [&](const Expr& condition) {
+    if (!facts.can_prove(condition)) result.conditions.push_back(facts.simplify(substitute(condition, values)));
+  };
+  for (size_t d = 0; box && d < made_at.size(); ++d) {
+    Expr at = cast_to(made_at[d], dtype_of(box->vars[d]));
+    coordinates.emplace(box->vars[d].get(), at);
+    require(at < box->extents[d]);
+  }
+  for (const Expr& condition : box ? box->conditions : std::vector<Expr>()) require(substitute(condition, coordinates));
+  for (size_t a = 0; a < block->block->iter_vars.size(); ++a) {
+    const IterVar& axis = block->block->iter_vars[a];
+    Expr at = axis.domain.min;
+    if (box) at = substitute(box->origins[a], coordinates);
+    if (!box && (*dims)[a]) at = made_at[*(*dims)[a]];
+    at = facts.simplify(cast_to(at, dtype_of(axis.var)));
+    result.axes.emplace(axis.var.get(), at);
+    require(at >= axis.domain.min);
+    require(at < axis.domain.min + axis.domain.extent);
+  }
+  return result;
+}
+
+// The producer stores what the block would have.
+void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& axes) {
+  const BufferStore inner = *single_store(producer);
+  // The value stands where the buffer was loaded, in the producer's axes.
+  Expr value = rewrite(substitute(store.value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
+    return same_node(load->buffer, inner.buffer) ? std::optional(inner.value) : std::nullopt;
+  });
+  std::vector<Expr> indices;
+  for (const Expr& index : store.indices) indices.push_back(substitute(index, axes));
+  producer->block->body = relaxc::store(store.buffer, value, indices);
+  refresh_regions(producer);
+}
+
 }  // namespace
 
 void Schedule::reverse_compute_inline(BlockRV block_rv) {
   Step step(*this, PrimitiveId::k_reverse_compute_inline, block_rv);
   TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
   const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
   const BufferStore* store = single_store(block);
   if (!store || block->block->init)
     step.refuse({block}, fmt::format("block '{}' is not a single store of an element", name));
-
-  // The producer: the only one whose result the block alone reads.
-  TreeNode* producer = nullptr;
-  Buffer buffer = store->buffer;
-  for (TreeNode* candidate : producers_of(block)) {
-    const BufferStore* made = single_store(candidate);
-    if (!made || not_complete(candidate) || candidate->block->init || candidate->partial || is_output(candidate))
-      continue;
-    if (readers(scope_of(block), made->buffer).size() != 1) continue;
-    bool later = producer && precedes(producer, candidate);
-    if (producer && !later) continue;
-    producer = candidate;
-    buffer = made->buffer;
-  }
+  TreeNode* producer = inlinable_producer(block);
   if (!producer)
     step.refuse({block},
                 fmt::format("block '{}' has no producer that is a single store, complete, and read by it alone", name));
+  const std::string& producer_name = producer->block->name;
   for (TreeNode* other : producers_of(block)) {
     if (other != producer && !precedes(other, producer))
       step.refuse({other, block}, fmt::format("block '{}' also reads what '{}' makes after '{}'", name,
-                                              other->block->name, producer->block->name));
+                                              other->block->name, producer_name));
   }
-  // Each axis is an index of the buffer.
-  std::vector<std::optional<size_t>> dims(block->block->iter_vars.size());
-  bool plain = true;
-  walk(store->value, [&](const BufferLoad& load) {
-    if (!same_node(load.buffer, buffer)) return;
-    plain = plain && !load.predicate;
-    for (size_t d = 0; d < load.indices.size(); ++d) {
-      bool found = false;
-      for (size_t a = 0; a < dims.size(); ++a) {
-        if (!same_node(load.indices[d], block->block->iter_vars[a].var)) continue;
-        found = true;
-        plain = plain && (!dims[a] || *dims[a] == d);
-        dims[a] = d;
-      }
-      plain = plain && (found || is_int(buffer_type(buffer).shape[d], 1));
-    }
-  });
-  for (size_t a = 0; a < dims.size(); ++a)
-    plain = plain && (dims[a] || is_int(block->block->iter_vars[a].domain.extent, 1));
+  const Buffer buffer = single_store(producer)->buffer;
+  std::optional<AxisDims> dims = dims_of_axes(block, store->value, buffer);
   std::optional<MappedBox> box;
-  if (!plain) box = read_place(block, store->value, buffer);
-  if (!plain && !box)
+  if (!dims) box = read_place(block, store->value, buffer);
+  if (!dims && !box)
     step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at one place, a one to one function "
                                      "of its axes",
                                      name, buffer->name));
   if (!writes_all({producer}, buffer, nullptr, region_at(block, *read_of(block, buffer), nullptr)))
     step.refuse({block, producer}, fmt::format("block '{}' is not known to read only what '{}' writes of '{}'", name,
-                                               producer->block->name, buffer->name));
-
-  const BufferStore inner = *single_store(producer);
-  VarMap axes, values;
-  for (const IterVar& axis : producer->block->iter_vars) values.emplace(axis.var.get(), axis.value);
-  std::vector<Expr> conditions;
-  auto require = [&](const Expr& condition) {
-    if (!tree.facts.can_prove(condition)) conditions.push_back(tree.facts.simplify(substitute(condition, values)));
-  };
-  VarMap coordinates;
-  for (size_t d = 0; box && d < inner.indices.size(); ++d) {
-    Expr at = cast_to(inner.indices[d], dtype_of(box->vars[d]));
-    coordinates.emplace(box->vars[d].get(), at);
-    require(at < box->extents[d]);
-  }
-  if (box) {
-    for (const Expr& condition : box->conditions) require(substitute(condition, coordinates));
-  }
-  for (size_t a = 0; a < dims.size(); ++a) {
-    const IterVar& axis = block->block->iter_vars[a];
-    Expr at = box ? substitute(box->origins[a], coordinates) : dims[a] ? inner.indices[*dims[a]] : axis.domain.min;
-    at = tree.facts.simplify(cast_to(at, dtype_of(axis.var)));
-    axes.emplace(axis.var.get(), at);
-    require(at >= axis.domain.min);
-    require(at < axis.domain.min + axis.domain.extent);
-  }
-  // The value stands where the buffer was loaded, in the producer's axes.
-  Expr value = rewrite(substitute(store->value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-    return same_node(load->buffer, buffer) ? std::optional(inner.value) : std::nullopt;
-  });
-  std::vector<Expr> indices;
-  for (const Expr& index : store->indices) indices.push_back(substitute(index, axes));
-  Buffer target = store->buffer;
-  producer->block->body = relaxc::store(target, value, indices);
-  refresh_regions(producer);
-  for (const Expr& condition : conditions) restrict_block(producer, condition);
-  producer->partial = !conditions.empty();
-  TreeNode* scope = scope_of(block);
-  tree.remove(block);
-  std::erase_if(scope->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, buffer); });
+                                               producer_name, buffer->name));
+  InverseAxes inverse = axes_in_producer(block, producer, dims, box);
+  store_inlined(producer, *store, inverse.axes);
+  for (const Expr& condition : inverse.conditions) restrict_block(producer, condition);
+  producer->partial = !inverse.conditions.empty();
+  block->tree->remove_with_buffer(block, buffer);
   refresh_regions_above(producer);
   step.done();
 }

@@ -114,33 +114,17 @@ class SlideFinder {
   const Analyzer& facts_;
 };
 
-}  // namespace
-
-// The outermost window that slides is the ring; along the others, too, only what is new is made. An iteration needs
-// what the one before has left there, which then stands at the same place modulo the window's size.
-void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
-  Step step(*this, PrimitiveId::k_rolling_buffer, block_rv, write_buffer_index);
-  TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
+// The loops around the block and its readers, outermost first; refuses when there are none, or a ring in them would be
+// written otherwise than one iteration after the other.
+std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& buffer,
+                                    const std::vector<TreeNode*>& users) {
   const std::string& name = block->block->name;
-  step.require(not_movable(block), block);
-  step.require(not_complete_or_reduction(block), block);
-  TreeNode* scope = scope_of(block);
-  Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
-  const BufferRegion* write = write_of(block, buffer);
-  if (!write) step.refuse({block}, fmt::format("block '{}' does not write '{}'", name, buffer->name));
-  if (allocating_block(tree, buffer) != scope)
-    step.refuse({block}, fmt::format("'{}' is not memory of the scope: it is seen outside", buffer->name));
-  step.require(other_uses(scope, buffer), block);
-  std::vector<TreeNode*> users = readers(scope, buffer);
-  std::erase(users, block);
-  if (users.empty()) step.refuse({block}, fmt::format("nothing reads '{}'", buffer->name));
-  users.push_back(block);
-  TreeNode* inner = common_ancestor(users);
+  std::vector<TreeNode*> involved = users;
+  involved.push_back(block);
+  TreeNode* inner = common_ancestor(involved);
   if (!inner->is_loop())
     step.refuse({block}, fmt::format("block '{}' and the readers of '{}' share no loop (compute_at makes one)", name,
                                      buffer->name));
-  users.pop_back();
   for (TreeNode* user : users) {
     if (!precedes(block, user))
       step.refuse({user, block}, fmt::format("block '{}' reads '{}' before", user->block->name, buffer->name));
@@ -151,24 +135,46 @@ void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
     if (loop->loop->kind == ForKind::kVectorized)
       step.refuse({loop, block}, fmt::format("the lanes of loop '{}' run at once, in one ring", loop->loop->var->name));
   }
-  for (const IterVar& axis : block->block->iter_vars) {
-    if (axis.kind != IterKind::kSpatial && mentions_any(axis.value, shared))
-      step.refuse({block}, fmt::format("axis '{}' moves with a loop that readers of '{}' share: results are not final",
-                                       axis.var->name, buffer->name));
-  }
+  if (auto driven = find_unfinished(block, inner))
+    step.refuse({block}, fmt::format("axis '{}' moves with a loop that readers of '{}' share: results are not final",
+                                     driven->axis->var->name, buffer->name));
+  return shared;
+}
+
+// The blocks that read the buffer, which is memory of the scope that can be accessed otherwise.
+std::vector<TreeNode*> readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
+  TreeNode* scope = scope_of(block);
+  if (!write_of(block, buffer))
+    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
+  if (allocating_block(*block->tree, buffer) != scope)
+    step.refuse({block}, fmt::format("'{}' is not memory of the scope: it is seen outside", buffer->name));
+  step.require(other_uses(scope, buffer), block);
+  std::vector<TreeNode*> users = readers(scope, buffer);
+  std::erase(users, block);
+  if (users.empty()) step.refuse({block}, fmt::format("nothing reads '{}'", buffer->name));
+  return users;
+}
+
+// Where the windows slide; the first one is the ring.
+std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<TreeNode*>& shared,
+                               const std::vector<TreeNode*>& users) {
+  TreeNode* inner = shared.back();
   std::string why = fmt::format("no index of '{}' is an axis that moves with a shared loop", buffer->name);
-  std::vector<Slide> slides = SlideFinder(block, *write, shared).find(why);
+  std::vector<Slide> slides = SlideFinder(block, *write_of(block, buffer), shared).find(why);
   if (slides.empty()) step.refuse({block, inner}, why);
-  const Slide& ring = slides[0];
-  Range window{ring.begin, ring.extent};
   if (!written_at({block}, buffer, inner))
     step.refuse({block, inner}, fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box",
                                             inner->loop->var->name, buffer->name));
   auto read = region_at(users, buffer, AccessKind::kRead, inner);
-  if (!covers(window, (*read)[ring.dim], tree.facts))
+  Range window{slides[0].begin, slides[0].extent};
+  if (!covers(window, (*read)[slides[0].dim], block->tree->facts))
     step.refuse({block, inner},
                 fmt::format("an iteration is not known to read only the rows of '{}' that it makes", buffer->name));
+  return slides;
+}
 
+// The buffer becomes as large as the window; what comes later goes to the places of what came first.
+void fold_buffer(TreeNode* block, const Buffer& buffer, const Slide& ring) {
   BufferType type = buffer_type(buffer);
   type.shape[ring.dim] = cast_to(ring.extent, dtype_of(type.shape[ring.dim]));
   Buffer small = with_buffer_type(buffer, type);
@@ -177,17 +183,36 @@ void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
     index = floor_mod(index, cast_to(ring.extent, dtype_of(index)));
     return indices;
   };
-  rewrite_accesses(scope, buffer,
+  rewrite_accesses(scope_of(block), buffer,
                    {[&](const BufferLoad& l) { return load(small, around(l.indices)); },
                     [&](const BufferStore& s) { return store(small, s.value, around(s.indices)); }});
-  replace_definition(tree, buffer, small);
-  for (const Slide& slide : slides) {
-    const For& loop = *slide.loop->loop;
-    const Expr& row = block->block->iter_vars[slide.axis].value;
-    Expr overlap = slide.extent - int_imm(slide.step, dtype_of(slide.extent));
-    Expr is_new = tree.facts.simplify(row - slide.begin >= cast_to(overlap, dtype_of(row)));
-    restrict_block(block, equal(loop.var, loop.min) || is_new);
-  }
+  replace_definition(*block->tree, buffer, small);
+}
+
+// The block makes all rows of the window in the loop's first iteration, and later those that are new.
+void make_new_rows_only(TreeNode* block, const Slide& slide) {
+  const For& loop = *slide.loop->loop;
+  const Expr& row = block->block->iter_vars[slide.axis].value;
+  Expr overlap = slide.extent - int_imm(slide.step, dtype_of(slide.extent));
+  Expr is_new = block->tree->facts.simplify(row - slide.begin >= cast_to(overlap, dtype_of(row)));
+  restrict_block(block, equal(loop.var, loop.min) || is_new);
+}
+
+}  // namespace
+
+// The outermost window that slides is the ring; along the others, too, only what is new is made. An iteration needs
+// what the one before has left there, which then stands at the same place modulo the window's size.
+void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
+  Step step(*this, PrimitiveId::k_rolling_buffer, block_rv, write_buffer_index);
+  TreeNode* block = step.block(block_rv);
+  step.require(not_movable(block), block);
+  step.require(not_complete_or_reduction(block), block);
+  const Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
+  std::vector<TreeNode*> users = readers_of_ring(step, block, buffer);
+  std::vector<TreeNode*> shared = shared_loops(step, block, buffer, users);
+  std::vector<Slide> slides = find_slides(step, block, buffer, shared, users);
+  fold_buffer(block, buffer, slides[0]);
+  for (const Slide& slide : slides) make_new_rows_only(block, slide);
   block->partial = block->carried = true;
   for (TreeNode* user : users) user->carried = true;
   refresh_regions_above(block);

@@ -8,71 +8,92 @@ namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
-  Step step(*this, PrimitiveId::k_transform_block_layout, block_rv, index_map);
-  TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
-  Block& content = *block->block;
-  step.require(not_movable(block), block);
-  step.require(not_reorderable(block), block);
+namespace {
+
+Refusal not_transformable(const TreeNode* block, const IndexMap& index_map) {
+  const Block& content = *block->block;
   if (block->in_order)
-    step.refuse({block},
-                fmt::format("the result of block '{}' depends on the order of its reduce loops", content.name));
-  if (!block->is_leaf_block()) step.refuse({block}, fmt::format("block '{}' holds blocks", content.name));
+    return fmt::format("the result of block '{}' depends on the order of its reduce loops", content.name);
+  if (!block->is_leaf_block()) return fmt::format("block '{}' holds blocks", content.name);
   if (index_map.rank() != content.iter_vars.size())
-    step.refuse({block}, fmt::format("the map takes {} axes, block '{}' has {}", index_map.rank(), content.name,
-                                     content.iter_vars.size()));
+    return fmt::format("the map takes {} axes, block '{}' has {}", index_map.rank(), content.name,
+                       content.iter_vars.size());
+  return std::nullopt;
+}
+
+// The loops around the block can be made anew for other axes.
+void require_own_plain_loops(Step& step, TreeNode* block) {
   TreeNode* top = top_of_own_loops(block);
   for (TreeNode* loop : loops_above(block)) {
+    const For& content = *loop->loop;
     if (!is_ancestor(top, loop))
       step.refuse({loop, block},
-                  fmt::format("loop '{}' holds more than block '{}'", loop->loop->var->name, content.name));
-    if (loop->loop->kind != ForKind::kSerial || !loop->loop->annotations.empty())
-      step.refuse({loop}, fmt::format("loop '{}' is not serial or annotated; it is made anew", loop->loop->var->name));
+                  fmt::format("loop '{}' holds more than block '{}'", content.var->name, block->block->name));
+    if (content.kind != ForKind::kSerial || !content.annotations.empty())
+      step.refuse({loop}, fmt::format("loop '{}' is not serial or annotated; it is made anew", content.var->name));
   }
-  std::vector<Expr> vars, extents;
-  for (const IterVar& axis : content.iter_vars) {
+}
+
+// The axes' box under a map that reaches all of its results, each once.
+MappedBox map_axes(Step& step, TreeNode* block, const IndexMap& index_map) {
+  std::vector<Expr> extents;
+  for (const IterVar& axis : block->block->iter_vars) {
     if (!is_int(axis.domain.min, 0)) step.refuse({block}, fmt::format("axis '{}' does not start at 0", axis.var->name));
-    vars.push_back(axis.var);
     extents.push_back(axis.domain.extent);
   }
   std::string why;
-  std::optional<MappedBox> box = map_box(tree, index_map, extents, &why);
+  std::optional<MappedBox> box = map_box(*block->tree, index_map, extents, &why);
   if (box && !box->conditions.empty()) {
     why = fmt::format("it reaches only results with {}; choose numbers that divide the axes' extents",
                       print_expr(box->conditions[0]));
     box.reset();
   }
   if (!box) step.refuse({block}, fmt::format("the map is not known to be one to one and onto: {}", why));
+  return *box;
+}
+
+// The kind of the axes that the map's result depends on; spatial when there are none.
+IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t position) {
+  std::optional<IterKind> kind;
+  for (const IterVar& axis : block->block->iter_vars) {
+    if (!mentions(image, axis.var)) continue;
+    if (kind.value_or(axis.kind) != axis.kind)
+      step.refuse({block}, fmt::format("result {} of the map mixes spatial and reduce axes", position));
+    kind = axis.kind;
+  }
+  return kind.value_or(IterKind::kSpatial);
+}
+
+}  // namespace
+
+void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
+  Step step(*this, PrimitiveId::k_transform_block_layout, block_rv, index_map);
+  TreeNode* block = step.block(block_rv);
+  Block& content = *block->block;
+  step.require(not_movable(block), block);
+  step.require(not_reorderable(block), block);
+  step.require(not_transformable(block, index_map), block);
+  require_own_plain_loops(step, block);
+  MappedBox box = map_axes(step, block, index_map);
+  std::vector<Expr> vars;
+  VarMap origins;
+  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
+    vars.push_back(content.iter_vars[a].var);
+    origins.emplace(vars[a].get(), box.origins[a]);
+  }
   std::vector<Expr> images = index_map(vars);
   std::vector<IterVar> axes;
   std::vector<TreeNode*> loops;
   for (size_t d = 0; d < images.size(); ++d) {
-    std::optional<IterKind> kind;
-    for (const IterVar& axis : content.iter_vars) {
-      if (!mentions(images[d], axis.var)) continue;
-      if (kind.value_or(axis.kind) != axis.kind)
-        step.refuse({block}, fmt::format("result {} of the map mixes spatial and reduce axes", d));
-      kind = axis.kind;
-    }
-    loops.push_back(tree.new_loop(fmt::format("ax{}", d), box->extents[d]));
-    axes.push_back({box->vars[d],
-                    {int_imm(0, dtype_of(box->vars[d])), box->extents[d]},
-                    kind.value_or(IterKind::kSpatial),
-                    loops.back()->loop->var});
+    IterKind kind = kind_of_image(step, block, images[d], d);
+    axes.push_back(add_loop_with_axis(*block->tree, loops, box.vars[d], box.extents[d], kind));
   }
-  VarMap origins;
-  for (size_t a = 0; a < vars.size(); ++a) origins.emplace(vars[a].get(), box->origins[a]);
   substitute_content(content, origins);
   content.iter_vars = axes;
   content.predicate.reset();
   block->affine.reset();
   refresh_regions(block);
-  TreeNode* parent = top->parent;
-  size_t position = top->position();
-  tree.detach(block);
-  if (top != block) tree.detach(top);
-  tree.insert(parent, position, tree.wrap(block, loops));
+  replace_own_loops(block, loops);
   refresh_regions_above(block);
   step.done();
 }

@@ -46,6 +46,132 @@ bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
   return plain && top_of_own_loops(block)->parent->is_block();
 }
 
+// The shape that holds all images of a map whose inverse is not known; refuses when they do not fill it.
+std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
+  const Analyzer& facts = block->tree->facts;
+  RunningVars vars;
+  std::vector<Expr> positions, shape;
+  Expr before = int_imm(1), after = int_imm(1);
+  for (const Expr& dim : buffer_type(buffer).shape) {
+    VarRef var = make_var("i", prim_type(dtype_of(dim)));
+    positions.push_back(var);
+    vars.emplace(var.get(), Range{int_imm(0, dtype_of(dim)), dim});
+    before = before * cast_to(dim, kInt64);
+  }
+  for (const Expr& e : index_map(positions)) {
+    auto bounds = bounds_over(e, vars, facts);
+    if (!bounds) step.refuse({block}, fmt::format("the map's result {} has no known bounds", shape.size()));
+    shape.push_back(facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
+    after = after * cast_to(shape.back(), kInt64);
+  }
+  if (!facts.can_prove_equal(before, after))
+    step.refuse({block}, fmt::format("the map leaves gaps in '{}', and its inverse is not known", buffer->name));
+  return shape;
+}
+
+// The buffer's layout is the program's to choose, and the map is one for it.
+void require_transformable(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
+  const Tree& tree = *block->tree;
+  const BufferType& type = buffer_type(buffer);
+  const std::string& name = buffer->name;
+  if (!allocating_block(tree, buffer) && !tree.is_param(buffer))
+    step.refuse({block}, fmt::format("'{}' is neither a param nor allocated by a block", name));
+  if (!type.strides.empty() || type.elem_offset || type.data)
+    step.refuse({block}, fmt::format("'{}' is strided or a view, its layout is given", name));
+  if (index_map.rank() != type.shape.size())
+    step.refuse({block},
+                fmt::format("the map takes {} positions, '{}' has {} dims", index_map.rank(), name, type.shape.size()));
+  step.require(other_uses(tree.root(), buffer), block);
+}
+
+// The value of the padding at a new position.
+using PadValue = std::function<Expr(const std::vector<Expr>&)>;
+PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value, DType dtype, size_t new_rank) {
+  const Expr* given = pad_value.as<Expr>();
+  const Lambda* lambda = given ? given->as<Lambda>() : nullptr;
+  if (lambda && (lambda->params.size() != new_rank || lambda->results.size() != 1))
+    step.refuse({block}, "pad_value does not take the new positions to one value");
+  double number = 0;
+  if (!given && !from_attr(pad_value, number))
+    step.refuse({block}, fmt::format("pad_value {} is no number", to_string(pad_value)));
+  Expr constant = given ? *given : scalar_imm(number, dtype);
+  if (!lambda) return [=](const std::vector<Expr>&) { return cast_to(constant, dtype); };
+  return [=](const std::vector<Expr>& at) {
+    VarMap positions;
+    for (size_t d = 0; d < at.size(); ++d)
+      positions.emplace(lambda->params[d].get(), cast_to(at[d], dtype_of(lambda->params[d])));
+    return cast_to(substitute(lambda->results[0], positions), dtype);
+  };
+}
+
+// The only block that writes the buffer, if it can write the padding, too; null: there is none.
+TreeNode* maker_of_all(const Tree& tree, const Buffer& buffer) {
+  std::vector<TreeNode*> makers;
+  for (TreeNode* block : tree.blocks()) {
+    if (block->is_leaf_block() && write_of(block, buffer)) makers.push_back(block);
+  }
+  return makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape) ? makers[0] : nullptr;
+}
+
+// The block runs over the new positions, those of the padding included.
+void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, const PadValue& pad) {
+  VarMap origins;
+  for (size_t d = 0; d < box.origins.size(); ++d) origins.emplace(maker->block->iter_vars[d].var.get(), box.origins[d]);
+  std::vector<Expr> at(box.vars.begin(), box.vars.end());
+  Expr value = substitute(single_store(maker)->value, origins);
+  std::vector<TreeNode*> loops;
+  std::vector<IterVar> axes;
+  for (size_t d = 0; d < at.size(); ++d)
+    axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
+  maker->block->iter_vars = axes;
+  maker->block->body = store(to, if_then_else(*conjunction(box.conditions), value, pad(at)), at);
+  maker->affine.reset();
+  replace_own_loops(maker, loops);
+  refresh_regions(maker);
+}
+
+// The first child of the place that may use the buffer.
+size_t position_of_first_use(const TreeNode* place, const Buffer& buffer) {
+  auto uses = [&](const TreeNode* node) {
+    std::vector<TreeNode*> below = blocks_below(node);
+    return node->kind == TreeKind::kLeaf || std::any_of(below.begin(), below.end(), [&](const TreeNode* b) {
+             return read_of(b, buffer) || write_of(b, buffer);
+           });
+  };
+  auto first = std::find_if(place->children.begin(), place->children.end(), uses);
+  return static_cast<size_t>(first - place->children.begin());
+}
+
+// A nest that writes the padding on its own.
+TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const PadValue& pad) {
+  TreeNode* nest = compute_nest(tree, to->name + "_pad", box.extents,
+                                [&](const std::vector<Expr>& at) { return store(to, pad(at), at); });
+  TreeNode* filler = blocks_below(nest)[0];
+  VarMap values;
+  for (size_t d = 0; d < box.vars.size(); ++d) values.emplace(box.vars[d].get(), filler->block->iter_vars[d].value);
+  filler->block->predicate = not_(substitute(*conjunction(box.conditions), values));
+  filler->partial = true;
+  return nest;
+}
+
+void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexMap& index_map) {
+  auto moved = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> result;
+    for (const Expr& index : index_map(indices)) result.push_back(tree.facts.simplify(index));
+    return result;
+  };
+  rewrite_accesses(tree.root(), from,
+                   {[&](const BufferLoad& e) { return load(to, moved(e.indices)); },
+                    [&](const BufferStore& s) { return store(to, s.value, moved(s.indices)); }});
+  replace_definition(tree, from, to);
+}
+
+bool is_written(const Tree& tree, const Buffer& buffer) {
+  std::vector<TreeNode*> blocks = tree.blocks();
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [&](const TreeNode* b) { return b->is_leaf_block() && write_of(b, buffer); });
+}
+
 }  // namespace
 
 void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap index_map, AttrValue pad_value,
@@ -54,136 +180,41 @@ void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap
             assume_injective_transform);
   TreeNode* block = step.block(block_rv);
   Tree& tree = *block->tree;
-  Buffer buffer = step.buffer(block, buffer_arg, AccessKind::kRead);
-  const BufferType& old = buffer_type(buffer);
+  const Buffer buffer = step.buffer(block, buffer_arg, AccessKind::kRead);
   const std::string& name = buffer->name;
-  TreeNode* home = allocating_block(tree, buffer);
-  if (!home && !tree.is_param(buffer))
-    step.refuse({block}, fmt::format("'{}' is neither a param nor allocated by a block", name));
-  if (!old.strides.empty() || old.elem_offset || old.data)
-    step.refuse({block}, fmt::format("'{}' is strided or a view, its layout is given", name));
-  if (index_map.rank() != old.shape.size())
-    step.refuse({block},
-                fmt::format("the map takes {} positions, '{}' has {} dims", index_map.rank(), name, old.shape.size()));
-  step.require(other_uses(tree.root(), buffer), block);
+  require_transformable(step, block, buffer, index_map);
   if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
 
   std::string why;
-  std::optional<MappedBox> box = map_box(tree, index_map, old.shape, &why);
+  BufferType type = buffer_type(buffer);
+  type.axis_separators.clear();
+  std::optional<MappedBox> box = map_box(tree, index_map, type.shape, &why);
   if (!box && !assume_injective_transform)
     step.refuse({block}, fmt::format("the map is not known to be one to one on '{}': {}", name, why));
-  BufferType type = old;
-  type.axis_separators.clear();
-  type.shape.clear();
-  if (box) {
-    type.shape = box->extents;
-  } else {
-    RunningVars vars;
-    std::vector<Expr> positions;
-    Expr before = int_imm(1), after = int_imm(1);
-    for (const Expr& dim : old.shape) {
-      VarRef var = make_var("i", prim_type(dtype_of(dim)));
-      positions.push_back(var);
-      vars.emplace(var.get(), Range{int_imm(0, dtype_of(dim)), dim});
-      before = before * cast_to(dim, kInt64);
-    }
-    for (const Expr& e : index_map(positions)) {
-      auto bounds = bounds_over(e, vars, tree.facts);
-      if (!bounds) step.refuse({block}, fmt::format("the map's result {} has no known bounds", type.shape.size()));
-      type.shape.push_back(tree.facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
-      after = after * cast_to(type.shape.back(), kInt64);
-    }
-    if (!tree.facts.can_prove_equal(before, after))
-      step.refuse({block}, fmt::format("the map leaves gaps in '{}', and its inverse is not known", name));
-  }
+  type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, index_map);
+  TreeNode* home = allocating_block(tree, buffer);
   if (std::optional<std::string> dim = home ? std::nullopt : lost_dim(tree, buffer, type.shape))
     step.refuse({block}, fmt::format("param '{}' would no longer say what '{}' is", name, *dim));
   bool padded = box && !box->conditions.empty();
   if (padded && !home && pad_value.is_none())
     step.refuse({block},
                 fmt::format("param '{}' would get padding, which callers see; say by pad_value what it holds", name));
-  std::function<Expr(const std::vector<Expr>&)> pad;
-  if (padded && !pad_value.is_none()) {
-    const Expr* given = pad_value.as<Expr>();
-    const Lambda* lambda = given ? given->as<Lambda>() : nullptr;
-    if (lambda && (lambda->params.size() != type.shape.size() || lambda->results.size() != 1))
-      step.refuse({block}, "pad_value does not take the new positions to one value");
-    double number = 0;
-    if (!given && !from_attr(pad_value, number))
-      step.refuse({block}, fmt::format("pad_value {} is no number", to_string(pad_value)));
-    pad = [=, dtype = old.dtype](const std::vector<Expr>& at) {
-      if (lambda) {
-        VarMap positions;
-        for (size_t d = 0; d < at.size(); ++d)
-          positions.emplace(lambda->params[d].get(), cast_to(at[d], dtype_of(lambda->params[d])));
-        return cast_to(substitute(lambda->results[0], positions), dtype);
-      }
-      return given ? cast_to(*given, dtype) : scalar_imm(number, dtype);
-    };
-  }
-  std::vector<TreeNode*> makers;
-  for (TreeNode* other : tree.blocks()) {
-    if (other->is_leaf_block() && write_of(other, buffer)) makers.push_back(other);
-  }
-  bool at_once = pad && makers.size() == 1 && fills_whole(makers[0], old.shape);
-
+  PadValue pad;
+  if (padded && !pad_value.is_none()) pad = find_pad_value(step, block, pad_value, type.dtype, type.shape.size());
+  TreeNode* maker = pad ? maker_of_all(tree, buffer) : nullptr;
+  bool fill_before = pad && !maker && is_written(tree, buffer);
   // Where padding is written on its own: before all that use the buffer.
   TreeNode* place = home ? home : tree.root();
-  size_t position = 0;
-  auto uses = [&](const TreeNode* node) {
-    std::vector<TreeNode*> below = blocks_below(node);
-    return node->kind == TreeKind::kLeaf || std::any_of(below.begin(), below.end(), [&](const TreeNode* b) {
-             return read_of(b, buffer) || write_of(b, buffer);
-           });
-  };
-  while (position < place->children.size() && !uses(place->children[position])) ++position;
+  size_t position = position_of_first_use(place, buffer);
 
   Buffer to = with_buffer_type(buffer, type);
-  auto moved = [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> result;
-    for (const Expr& index : index_map(indices)) result.push_back(tree.facts.simplify(index));
-    return result;
-  };
-  if (at_once) {
-    TreeNode* maker = makers[0];
-    VarMap origins;
-    for (size_t d = 0; d < box->origins.size(); ++d)
-      origins.emplace(maker->block->iter_vars[d].var.get(), box->origins[d]);
-    std::vector<Expr> at(box->vars.begin(), box->vars.end());
-    Expr value = substitute(single_store(maker)->value, origins);
-    std::vector<TreeNode*> loops;
-    std::vector<IterVar> axes;
-    for (size_t d = 0; d < at.size(); ++d) {
-      loops.push_back(tree.new_loop(fmt::format("ax{}", d), type.shape[d]));
-      axes.push_back(
-          {box->vars[d], {int_imm(0, dtype_of(at[d])), type.shape[d]}, IterKind::kSpatial, loops.back()->loop->var});
-    }
-    TreeNode* top = top_of_own_loops(maker);
-    maker->block->iter_vars = axes;
-    maker->block->body = store(to, if_then_else(*conjunction(box->conditions), value, pad(at)), at);
-    maker->affine.reset();
-    TreeNode* parent = top->parent;
-    size_t child = top->position();
-    tree.detach(maker);
-    if (top != maker) tree.detach(top);
-    tree.insert(parent, child, tree.wrap(maker, loops));
-    refresh_regions(maker);
-  }
-  rewrite_accesses(tree.root(), buffer,
-                   {[&](const BufferLoad& e) { return load(to, moved(e.indices)); },
-                    [&](const BufferStore& s) { return store(to, s.value, moved(s.indices)); }});
-  replace_definition(tree, buffer, to);
-  if (at_once) refresh_regions_above(makers[0]);
-  if (pad && !at_once && !makers.empty()) {
-    TreeNode* nest = compute_nest(tree, name + "_pad", type.shape,
-                                  [&](const std::vector<Expr>& at) { return store(to, pad(at), at); });
-    TreeNode* filler = blocks_below(nest)[0];
-    VarMap values;
-    for (size_t d = 0; d < box->vars.size(); ++d) values.emplace(box->vars[d].get(), filler->block->iter_vars[d].value);
-    filler->block->predicate = not_(substitute(*conjunction(box->conditions), values));
-    filler->partial = true;
+  if (maker) fill_with_padding(maker, to, *box, pad);
+  map_accesses(tree, buffer, to, index_map);
+  if (maker) refresh_regions_above(maker);
+  if (fill_before) {
+    TreeNode* nest = padding_nest(tree, to, *box, pad);
     tree.insert(place, position, nest);
-    refresh_regions_above(filler);
+    refresh_regions_above(blocks_below(nest)[0]);
   }
   step.done();
 }
