@@ -22,6 +22,8 @@ Buffer with_buffer_type(const Buffer& buffer, BufferType type);
 // A dense buffer of its own for copies of what the other holds.
 Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector<Expr>& shape,
                     const std::string& storage_scope);
+// The same with the shape of the other, named after both.
+Buffer cache_of(const Buffer& buffer, const std::string& storage_scope);
 // `to` is allocated where `from` was, or is the param that it was.
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to);
 

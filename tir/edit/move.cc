@@ -158,8 +158,9 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
 
 }  // namespace
 
-TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
-                    const std::vector<Range>& region) {
+TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, const Buffer& from, const Buffer& to,
+                      const std::vector<Range>& region) {
+  Tree& tree = *parent->tree;
   std::vector<TreeNode*> loops;
   std::vector<IterVar> axes;
   std::vector<Expr> position, conditions;
@@ -189,7 +190,8 @@ TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, con
                                     .body = store(to, load(from, position), position)});
   for (const Expr& condition : conditions) restrict_block(block, condition);
   block->partial = is_part(tree, from, region);
-  return tree.wrap(block, loops);
+  tree.insert(parent, place, tree.wrap(block, loops));
+  return block;
 }
 
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,

@@ -14,9 +14,10 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
 // restricted to the axes' domains.
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops);
-// A nest that copies the region of one buffer to the same positions of another.
-TreeNode* copy_nest(Tree& tree, const std::string& name, const Buffer& from, const Buffer& to,
-                    const std::vector<Range>& region);
+// A block that copies the region of one buffer to the same positions of another, in loops of its own that become child
+// `position` of `parent`.
+TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name, const Buffer& from, const Buffer& to,
+                      const std::vector<Range>& region);
 std::vector<Range> whole_buffer(const Buffer& buffer);
 // A block that holds no other, its regions found.
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,

@@ -42,45 +42,34 @@ std::variant<std::vector<Expr>, std::string> only_place(const TreeNode* block, c
   return places[0];
 }
 
-}  // namespace
-
-TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
-                        const std::string& storage_scope, const IndexMap* map) {
-  Tree& tree = *block->tree;
-  TreeNode* scope = scope_of(block);
+void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
+  const std::string& name = block->block->name;
   bool reads = kind == AccessKind::kRead;
-  if (!scope) step.refuse({block}, "the root block has no place outside");
-  if (!block->is_leaf_block()) step.refuse({block}, fmt::format("block '{}' holds blocks", block->block->name));
+  if (!scope_of(block)) step.refuse({block}, "the root block has no place outside");
+  if (!block->is_leaf_block()) step.refuse({block}, fmt::format("block '{}' holds blocks", name));
   step.require(not_movable(block), block);
   if (!reads) step.require(not_complete_or_reduction(block), block);
   if (reads && write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' writes '{}', which it reads", block->block->name, buffer->name));
+    step.refuse({block}, fmt::format("block '{}' writes '{}', which it reads", name, buffer->name));
   if (!reads && !block->block->init && !loads_of(block, buffer).empty())
-    step.refuse({block}, fmt::format("block '{}' takes what '{}' held before", block->block->name, buffer->name));
+    step.refuse({block}, fmt::format("block '{}' takes what '{}' held before", name, buffer->name));
   step.require(other_uses(block, buffer), block);
-  auto place = only_place(block, buffer);
-  if (const std::string* why = std::get_if<std::string>(&place)) step.refuse({block}, *why);
-  const std::vector<Expr>& indices = std::get<std::vector<Expr>>(place);
+}
 
-  // Axes that the place, or the place in the copy, depends on.
-  const std::vector<IterVar>& axes = block->block->iter_vars;
-  std::vector<Expr> vars, mapped;
-  for (const IterVar& axis : axes) vars.push_back(axis.var);
-  if (map && map->rank() != axes.size())
-    step.refuse({block},
-                fmt::format("the map takes {} axes, block '{}' has {}", map->rank(), block->block->name, axes.size()));
-  if (map) mapped = (*map)(vars);
+// The axes that the place, or the place in the copy, depends on.
+std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind,
+                                  const std::vector<Expr>& place, const std::vector<Expr>& mapped) {
   bool in_init = false;
   if (block->block->init)
     walk(*block->block->init, [&](const BufferLoad& load) { in_init = in_init || same_node(load.buffer, buffer); });
   std::vector<IterVar> used;
-  for (const IterVar& axis : axes) {
+  for (const IterVar& axis : block->block->iter_vars) {
     auto uses = [&](const Expr& e) { return mentions(e, axis.var); };
     bool in_map = std::any_of(mapped.begin(), mapped.end(), uses);
-    bool in_place = std::any_of(indices.begin(), indices.end(), uses);
+    bool in_place = std::any_of(place.begin(), place.end(), uses);
     if (!in_map && !in_place) continue;
     if (!is_int(axis.domain.min, 0)) step.refuse({block}, fmt::format("axis '{}' does not start at 0", axis.var->name));
-    if (!reads && axis.kind != IterKind::kSpatial)
+    if (kind == AccessKind::kWrite && axis.kind != IterKind::kSpatial)
       step.refuse({block}, fmt::format("axis '{}' is not spatial", axis.var->name));
     if (in_init && axis.kind == IterKind::kReduce)
       step.refuse({block}, fmt::format("the init reads '{}', so that its place in the copy cannot depend on the reduce "
@@ -88,36 +77,49 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
                                        buffer->name, axis.var->name));
     used.push_back(axis);
   }
-  if (!map) {
-    for (const IterVar& axis : used) mapped.push_back(axis.var);
-  }
+  return used;
+}
+
+// The shape that holds the places in the copy, no two of which are the same.
+std::vector<Expr> shape_of_copy(Step& step, TreeNode* block, const std::vector<IterVar>& axes,
+                                const std::vector<Expr>& mapped) {
+  const Analyzer& facts = block->tree->facts;
   VarMap to_loops;
   std::vector<TreeNode*> loops;
-  std::vector<Expr> values, extents, shape;
-  for (const IterVar& axis : used) {
-    loops.push_back(tree.new_loop(axis.var->name, axis.domain.extent));
+  std::vector<Expr> values, shape;
+  for (const IterVar& axis : axes) {
+    loops.push_back(block->tree->new_loop(axis.var->name, axis.domain.extent));
     to_loops.emplace(axis.var.get(), loops.back()->loop->var);
-    extents.push_back(axis.domain.extent);
   }
   for (const Expr& e : mapped) values.push_back(substitute(e, to_loops));
   std::string why;
-  std::optional<IterMap> found = find_iter_map(values, loops, tree.facts, &why);
-  if (!found || !is_injective(*found, {}, tree.facts, &why))
+  std::optional<IterMap> found = find_iter_map(values, loops, facts, &why);
+  if (!found || !is_injective(*found, {}, facts, &why))
     step.refuse({block}, fmt::format("the map is not known to be one to one: {}", why));
   for (const IterSum& sum : found->sums) {
-    if (!is_int(tree.facts.simplify(sum.base), 0)) step.refuse({block}, "the map's results do not start at 0");
+    if (!is_int(facts.simplify(sum.base), 0)) step.refuse({block}, "the map's results do not start at 0");
     shape.push_back(sum.extent);
   }
-  // The copy reads for all of the axes' domains; the block may do so under a condition.
-  for (size_t d = 0; reads && d < indices.size(); ++d) {
-    const Expr& dim = buffer_type(buffer).shape[d];
-    Expr zero = int_imm(0, dtype_of(indices[d]));
-    if (!tree.facts.can_prove(indices[d] >= zero) ||
-        !tree.facts.can_prove(indices[d] < cast_to(dim, dtype_of(indices[d]))))
+  return shape;
+}
+
+// The copy reads for all of the axes' domains; the block may do so under a condition.
+void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<Expr>& place) {
+  const Analyzer& facts = block->tree->facts;
+  for (size_t d = 0; d < place.size(); ++d) {
+    DType dtype = dtype_of(place[d]);
+    Expr dim = cast_to(buffer_type(buffer).shape[d], dtype);
+    if (!facts.can_prove(place[d] >= int_imm(0, dtype)) || !facts.can_prove(place[d] < dim))
       step.refuse({block}, fmt::format("index {} of '{}' is not known to be in its range for all values of the axes", d,
                                        buffer->name));
   }
+}
+
+// Other blocks that share the buffer are where the copy can stand between them and the block.
+void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
+  TreeNode* scope = scope_of(block);
   TreeNode* own = child_towards(scope, block);
+  bool reads = kind == AccessKind::kRead;
   for (bool write : {false, true}) {
     for (TreeNode* other : write ? writers(scope, buffer) : readers(scope, buffer)) {
       if (other == block || (reads && !write)) continue;
@@ -128,17 +130,44 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
                                                 other->block->name, block->block->name, buffer->name));
     }
   }
+}
 
-  Buffer cache = cache_buffer(name, buffer, shape, storage_scope);
-  TreeNode* nest = compute_nest(tree, name, extents, [&](const std::vector<Expr>& position) {
+}  // namespace
+
+TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
+                        const std::string& storage_scope, const IndexMap* map) {
+  bool reads = kind == AccessKind::kRead;
+  require_one_place(step, block, buffer, kind);
+  auto found = only_place(block, buffer);
+  if (const std::string* why = std::get_if<std::string>(&found)) step.refuse({block}, *why);
+  const std::vector<Expr>& place = std::get<std::vector<Expr>>(found);
+
+  const std::vector<IterVar>& all = block->block->iter_vars;
+  std::vector<Expr> vars, mapped, extents;
+  for (const IterVar& axis : all) vars.push_back(axis.var);
+  if (map && map->rank() != all.size())
+    step.refuse({block},
+                fmt::format("the map takes {} axes, block '{}' has {}", map->rank(), block->block->name, all.size()));
+  if (map) mapped = (*map)(vars);
+  std::vector<IterVar> axes = axes_of_copy(step, block, buffer, kind, place, mapped);
+  for (const IterVar& axis : axes) {
+    if (!map) mapped.push_back(axis.var);
+    extents.push_back(axis.domain.extent);
+  }
+  Buffer cache = cache_buffer(name, buffer, shape_of_copy(step, block, axes, mapped), storage_scope);
+  if (reads) require_in_range(step, block, buffer, place);
+  require_place_between(step, block, buffer, kind);
+
+  TreeNode* scope = scope_of(block);
+  TreeNode* nest = compute_nest(*block->tree, name, extents, [&](const std::vector<Expr>& position) {
     VarMap here;
-    for (size_t a = 0; a < used.size(); ++a) here.emplace(used[a].var.get(), position[a]);
+    for (size_t a = 0; a < axes.size(); ++a) here.emplace(axes[a].var.get(), position[a]);
     std::vector<Expr> at, in_cache;
-    for (const Expr& e : indices) at.push_back(substitute(e, here));
+    for (const Expr& e : place) at.push_back(substitute(e, here));
     for (const Expr& e : mapped) in_cache.push_back(substitute(e, here));
     return reads ? store(cache, load(buffer, at), in_cache) : store(buffer, load(cache, in_cache), at);
   });
-  tree.insert(scope, own->position() + (reads ? 0 : 1), nest);
+  block->tree->insert(scope, child_towards(scope, block)->position() + (reads ? 0 : 1), nest);
   scope->block->alloc_buffers.push_back(cache);
   rewrite_accesses(block, buffer,
                    {[&](const BufferLoad&) { return load(cache, mapped); },

@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "tir/edit/affine.h"
+#include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 
 namespace {
 
 using Box = std::vector<Range>;
-struct Counter {
-  VarRef var;
-  Range range;
-};
+using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
   bool found = false;
@@ -48,87 +46,118 @@ Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
   return {range.min, facts.simplify((facts.can_prove(limit <= own) ? limit : min(own, limit)) - range.min)};
 }
 
-// The box that [position, position + extent) in each dim fills while the counters run. Conditions that only keep the
-// lower digits of a position below a limit are taken into account, and removed.
-std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, const Analyzer& known,
-                          std::vector<Expr>& conditions) {
+// Whether counters that move the place, and its extents, depend on no counter.
+bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
   for (const Counter& counter : counters) {
     bool used = std::any_of(at.begin(), at.end(), [&](const Range& range) { return mentions(range.min, counter.var); });
     if (used && (mentions_counter(counter.range.min, counters) || mentions_counter(counter.range.extent, counters)))
-      return std::nullopt;
+      return false;
   }
+  return std::none_of(at.begin(), at.end(),
+                      [&](const Range& range) { return mentions_counter(range.extent, counters); });
+}
+
+// The box when each position is a counter of its own or stands still.
+std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>& counters, const Analyzer& facts) {
   Box result;
   std::unordered_set<const NodeHeader*> seen;
   for (const Range& range : at) {
-    if (mentions_counter(range.extent, counters)) return std::nullopt;
     if (!mentions_counter(range.min, counters)) {
       result.push_back(range);
       continue;
     }
-    for (const Counter& counter : counters) {
-      if (!same_node(range.min, counter.var) || !seen.insert(counter.var.get()).second) continue;
-      DType dtype = dtype_of(counter.var);
-      Expr count = cast_to(counter.range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
-      result.push_back({cast_to(counter.range.min, dtype), known.simplify(count)});
-    }
+    auto counter = std::find_if(counters.begin(), counters.end(),
+                                [&](const Counter& each) { return same_node(range.min, each.var); });
+    if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
+    DType dtype = dtype_of(counter->var);
+    Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
+    result.push_back({cast_to(counter->range.min, dtype), facts.simplify(count)});
   }
-  if (result.size() == at.size() && conditions.empty()) return result;
+  return result;
+}
 
-  // Each counter gets a variable that counts from 0.
+// Positions as digits of variables that count from 0, one for each counter, and the way back.
+struct Digits {
+  IterMap map;
+  Analyzer facts;
+  VarMap back;
+};
+std::optional<Digits> digits_of(const Box& at, const std::vector<Counter>& counters, const Analyzer& known) {
   Analyzer facts = known;
   VarMap from_zero, back;
-  std::vector<TreeNode> nodes;
+  std::vector<LoopRange> loops;
   for (const Counter& counter : counters) {
     DType dtype = dtype_of(counter.var);
     VarRef var = make_var(counter.var->name, counter.var.type());
-    Expr extent = cast_to(counter.range.extent, dtype);
-    facts.bind(var, int_imm(0, dtype), extent);
+    Expr zero = int_imm(0, dtype), extent = cast_to(counter.range.extent, dtype);
+    facts.bind(var, zero, extent);
     from_zero.emplace(counter.var.get(), var + cast_to(counter.range.min, dtype));
     back.emplace(var.get(), counter.var - cast_to(counter.range.min, dtype));
-    nodes.push_back({.tree = nullptr, .kind = TreeKind::kLoop});
-    nodes.back().loop = *cast<For>(loop(var, extent, no_op()));
+    loops.push_back({var, {zero, extent}});
   }
-  std::vector<TreeNode*> loops;
-  for (TreeNode& node : nodes) loops.push_back(&node);
   std::vector<Expr> values;
   for (const Range& range : at) values.push_back(facts.simplify(substitute(range.min, from_zero)));
-  std::optional<IterMap> map = find_iter_map(values, loops, facts);
+  std::optional<IterMap> map = relaxc::find_iter_map(values, loops, facts);
   if (!map) return std::nullopt;
+  return Digits{std::move(*map), std::move(facts), std::move(back)};
+}
 
-  std::vector<std::vector<const IterDigit*>> used(map->sources.size());
-  for (const IterSum& sum : map->sums) {
+bool all_run_freely(const IterMap& map, const Analyzer& facts) {
+  std::vector<std::vector<const IterDigit*>> used(map.sources.size());
+  for (const IterSum& sum : map.sums) {
     for (const IterDigit& digit : sum.digits) {
       if (!is_int(digit.extent, 1)) used[digit.source].push_back(&digit);
     }
   }
-  for (size_t s = map->sources.size(); s-- > 0;) {
-    if (!run_freely(map->sources[s], used[s], facts)) return std::nullopt;
+  for (size_t s = map.sources.size(); s-- > 0;) {
+    if (!run_freely(map.sources[s], used[s], facts)) return false;
     if (used[s].empty()) continue;
-    for (const IterDigit& part : map->sources[s].parts) used[part.source].push_back(&part);
+    for (const IterDigit& part : map.sources[s].parts) used[part.source].push_back(&part);
   }
-  result.clear();
+  return true;
+}
+
+// The range that [position, position + extent) fills while the digits of the position run.
+std::optional<Range> filled_by_digits(const IterSum& sum, const Expr& extent, const Digits& digits,
+                                      const std::vector<Counter>& counters, std::vector<Expr>& conditions) {
+  const Analyzer& facts = digits.facts;
+  DType dtype = dtype_of(sum.base);
+  Expr base = facts.simplify(sum.base), reach = cast_to(extent, dtype), lower = int_imm(0, dtype);
+  for (size_t i = sum.digits.size(); i-- > 0;) {
+    const IterDigit& digit = sum.digits[i];
+    if (is_int(digit.extent, 1)) continue;
+    if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
+    reach = facts.simplify((digit.extent - int_imm(1, dtype)) * digit.scale + reach);
+    lower = lower + substitute(digit.value, digits.back) * digit.scale;
+    if (!is_int(extent, 1)) continue;
+    std::erase_if(conditions, [&](const Expr& condition) {
+      const Binary* compare = condition.as<Binary>();
+      if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype) return false;
+      Expr limit = facts.simplify(compare->b - compare->a + lower);
+      if (mentions_counter(limit, counters)) return false;
+      // As an end, base + limit, it has the form in which users of regions look for it.
+      reach = cut({base, reach}, base + limit, facts).extent;
+      return true;
+    });
+  }
+  return Range{base, reach};
+}
+
+// The box that [position, position + extent) in each dim fills while the counters run. Conditions that only keep the
+// lower digits of a position below a limit are taken into account, and removed.
+std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, const Analyzer& known,
+                          std::vector<Expr>& conditions) {
+  if (!ranges_stand_still(at, counters)) return std::nullopt;
+  if (conditions.empty()) {
+    if (auto box = filled_by_counters(at, counters, known)) return box;
+  }
+  std::optional<Digits> digits = digits_of(at, counters, known);
+  if (!digits || !all_run_freely(digits->map, digits->facts)) return std::nullopt;
+  Box result;
   for (size_t d = 0; d < at.size(); ++d) {
-    const IterSum& sum = map->sums[d];
-    DType dtype = dtype_of(sum.base);
-    Expr base = facts.simplify(sum.base), reach = cast_to(at[d].extent, dtype), digits = int_imm(0, dtype);
-    for (size_t i = sum.digits.size(); i-- > 0;) {
-      const IterDigit& digit = sum.digits[i];
-      if (is_int(digit.extent, 1)) continue;
-      if (!facts.can_prove(digit.scale <= reach)) return std::nullopt;
-      reach = facts.simplify((digit.extent - int_imm(1, dtype)) * digit.scale + reach);
-      digits = digits + substitute(digit.value, back) * digit.scale;
-      if (!is_int(at[d].extent, 1)) continue;
-      std::erase_if(conditions, [&](const Expr& condition) {
-        const Binary* compare = condition.as<Binary>();
-        if (!compare || compare->op != BinaryOp::kLT || dtype_of(compare->a) != dtype) return false;
-        Expr limit = facts.simplify(compare->b - compare->a + digits);
-        if (mentions_counter(limit, counters)) return false;
-        // As an end, base + limit, it has the form in which users of regions look for it.
-        reach = cut({base, reach}, base + limit, facts).extent;
-        return true;
-      });
-    }
-    result.push_back({base, reach});
+    auto range = filled_by_digits(digits->map.sums[d], at[d].extent, *digits, counters, conditions);
+    if (!range) return std::nullopt;
+    result.push_back(*range);
   }
   return result;
 }
@@ -197,7 +226,7 @@ class Writes {
     std::vector<Counter> loops;
     for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
       loops.push_back({at->loop->var, {at->loop->min, at->loop->extent}});
-    const BufferRegion* declared = find_write(block);
+    const BufferRegion* declared = write_of(block, buffer_);
     if (!declared) return true;
     std::optional<Box> values = axis_values(block, loops, declared->ranges);
     if (!values) return false;
@@ -209,7 +238,7 @@ class Writes {
     Writes inner(buffer_, facts_);
     for (const TreeNode* child : block->children) {
       for (const TreeNode* each : blocks_below(child)) {
-        if (find_write(each) && !inner.add(each, nullptr)) return false;
+        if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
       }
     }
     return inner.box_ && add(*inner.box_, axes);
@@ -217,12 +246,6 @@ class Writes {
   const std::optional<Box>& box() const { return box_; }
 
  private:
-  const BufferRegion* find_write(const TreeNode* block) const {
-    for (const BufferRegion& write : block->block->writes) {
-      if (same_node(write.buffer, buffer_)) return &write;
-    }
-    return nullptr;
-  }
   bool add(const Box& at, const std::vector<Counter>& counters) {
     std::vector<Expr> always;
     std::optional<Box> box = filled(at, counters, facts_, always);

@@ -28,16 +28,13 @@ Blocks Schedule::cache_inplace(BlockRV block_rv, BufferArg read_buffer_index, st
   std::vector<Range> read = region_at(block, *read_of(block, buffer), nullptr);
   for (size_t d = 0; d < region.size(); ++d)
     region[d] = hull(written[d], read[d], buffer_type(buffer).shape[d], tree.facts);
-  Buffer cache =
-      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
-  TreeNode* before = copy_nest(tree, cache->name, buffer, cache, region);
-  tree.insert(scope, own->position(), before);
-  TreeNode* after = copy_nest(tree, cache->name, cache, buffer, written);
-  tree.insert(scope, own->position() + 1, after);
+  Buffer cache = cache_of(buffer, storage_scope);
+  TreeNode* before = insert_copy(scope, own->position(), cache->name, buffer, cache, region);
+  TreeNode* after = insert_copy(scope, own->position() + 1, cache->name, cache, buffer, written);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
   refresh_regions_above(block);
-  return step.block_results({blocks_below(before)[0], blocks_below(after)[0]});
+  return step.block_results({before, after});
 }
 
 }  // namespace relaxc

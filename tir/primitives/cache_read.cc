@@ -11,7 +11,6 @@ BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std:
                              Blocks consumer_blocks) {
   Step step(*this, PrimitiveId::k_cache_read, block_rv, read_buffer_index, storage_scope, consumer_blocks);
   TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!scope) step.refuse({block}, "the root block has no place outside");
   step.require(has_other_statements(scope), scope);
@@ -46,15 +45,12 @@ BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std:
                               "the readers meant in consumer_blocks",
                               writer->block->name, buffer->name));
   }
-  Buffer cache =
-      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
+  Buffer cache = cache_of(buffer, storage_scope);
   std::vector<Range> region =
       place->is_loop() ? *region_at(consumers, buffer, AccessKind::kRead, place) : whole_buffer(buffer);
-  TreeNode* nest = copy_nest(tree, cache->name, buffer, cache, region);
-  tree.insert(place, before->position(), nest);
+  TreeNode* copy = insert_copy(place, before->position(), cache->name, buffer, cache, region);
   scope->block->alloc_buffers.push_back(cache);
   for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
-  TreeNode* copy = blocks_below(nest)[0];
   refresh_regions_above(copy);
   return step.block_result(copy);
 }

@@ -36,13 +36,9 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
   involved.insert(involved.end(), readers_of_buffer.begin(), readers_of_buffer.end());
   TreeNode* place = involved.size() > 1 ? common_ancestor(involved) : scope;
   // Copied once per iteration, a result must be final in it.
-  for (const IterVar& axis : block->block->iter_vars) {
-    for (const TreeNode* at = place; at && at->is_loop(); at = at->parent) {
-      if (axis.kind == IterKind::kReduce && mentions(axis.value, at->loop->var))
-        step.refuse({block, place}, fmt::format("loop '{}', which readers of '{}' share, drives the reduce axis '{}'",
-                                                at->loop->var->name, buffer->name, axis.var->name));
-    }
-  }
+  if (auto driven = find_unfinished(block, place))
+    step.refuse({block, place}, fmt::format("loop '{}', which readers of '{}' share, drives the reduce axis '{}'",
+                                            driven->loop->loop->var->name, buffer->name, driven->axis->var->name));
   for (TreeNode* reader : readers_of_buffer) {
     bool takes_cache = std::find(consumers.begin(), consumers.end(), reader) != consumers.end();
     if (!takes_cache && child_towards(place, reader)->position() <= child_towards(place, block)->position())
@@ -60,14 +56,12 @@ BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, st
   if (!is_only_writer && !writes_all({block}, buffer, place, region))
     step.refuse({block},
                 fmt::format("block '{}' is not known to write all of a box of '{}'", block->block->name, buffer->name));
-  Buffer cache =
-      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
-  TreeNode* nest = copy_nest(tree, cache->name, cache, buffer, region);
-  tree.insert(place, child_towards(place, block)->position() + 1, nest);
+  Buffer cache = cache_of(buffer, storage_scope);
+  size_t behind = child_towards(place, block)->position() + 1;
+  TreeNode* copy = insert_copy(place, behind, cache->name, cache, buffer, region);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
   for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
-  TreeNode* copy = blocks_below(nest)[0];
   refresh_regions_above(copy);
   return step.block_result(copy);
 }

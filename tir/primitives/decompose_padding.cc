@@ -44,10 +44,8 @@ BlockRV Schedule::decompose_padding(BlockRV block_rv, LoopRV loop_rv) {
   }
   std::vector<IterVar> axes;
   for (const IterVar& axis : block->block->iter_vars) {
-    VarRef var = make_var(axis.var->name, axis.var.type());
-    axis_vars.emplace(axis.var.get(), var);
     values.emplace(axis.var.get(), axis.value);
-    axes.push_back({var, axis.domain, axis.kind, substitute(axis.value, vars)});
+    axes.push_back(fresh_axis(axis, vars, axis_vars));
   }
   std::vector<Expr> at;
   for (const Expr& index : store->indices) at.push_back(substitute(index, axis_vars));

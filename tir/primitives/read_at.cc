@@ -9,7 +9,6 @@ BlockRV Schedule::read_at(LoopRV loop_rv, BlockRV block_rv, BufferArg read_buffe
   Step step(*this, PrimitiveId::k_read_at, loop_rv, block_rv, read_buffer_index, storage_scope);
   TreeNode* loop = step.loop(loop_rv);
   TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!is_ancestor(loop, block) || scope_of(loop) != scope)
     step.refuse({block, loop},
@@ -26,13 +25,10 @@ BlockRV Schedule::read_at(LoopRV loop_rv, BlockRV block_rv, BufferArg read_buffe
                   fmt::format("block '{}' writes '{}' in the same iteration", other->block->name, buffer->name));
   }
   std::vector<Range> region = region_at(block, *read_of(block, buffer), loop);
-  Buffer cache =
-      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
-  TreeNode* nest = copy_nest(tree, cache->name, buffer, cache, region);
-  tree.insert(loop, child->position(), nest);
+  Buffer cache = cache_of(buffer, storage_scope);
+  TreeNode* copy = insert_copy(loop, child->position(), cache->name, buffer, cache, region);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
-  TreeNode* copy = blocks_below(nest)[0];
   copy->block->annotations.set("auto_copy", 1);
   refresh_regions_above(copy);
   return step.block_result(copy);

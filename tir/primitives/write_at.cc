@@ -42,7 +42,6 @@ BlockRV Schedule::write_at(LoopRV loop_rv, BlockRV block_rv, BufferArg write_buf
   Step step(*this, PrimitiveId::k_write_at, loop_rv, block_rv, write_buffer_index, storage_scope);
   TreeNode* loop = step.loop(loop_rv);
   TreeNode* block = step.block(block_rv);
-  Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!is_ancestor(loop, block) || scope_of(loop) != scope)
     step.refuse({block, loop},
@@ -53,14 +52,10 @@ BlockRV Schedule::write_at(LoopRV loop_rv, BlockRV block_rv, BufferArg write_buf
   Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
   if (!write_of(block, buffer))
     step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
-  for (const IterVar& axis : block->block->iter_vars) {
-    for (const TreeNode* at = loop; at->is_loop(); at = at->parent) {
-      if (axis.kind != IterKind::kSpatial && mentions(axis.value, at->loop->var))
-        step.refuse({block, at == loop ? loop : block},
-                    fmt::format("loop '{}' drives axis '{}', results are not final in an iteration",
-                                at->loop->var->name, axis.var->name));
-    }
-  }
+  if (auto driven = find_unfinished(block, loop))
+    step.refuse({block, driven->loop == loop ? loop : block},
+                fmt::format("loop '{}' drives axis '{}', results are not final in an iteration",
+                            driven->loop->loop->var->name, driven->axis->var->name));
   step.require(not_a_box(block, buffer, loop), block);
   TreeNode* child = child_towards(loop, block);
   for (TreeNode* other : blocks_below(child)) {
@@ -69,13 +64,10 @@ BlockRV Schedule::write_at(LoopRV loop_rv, BlockRV block_rv, BufferArg write_buf
                   fmt::format("block '{}', in the same loops, uses '{}', too", other->block->name, buffer->name));
   }
   std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, loop);
-  Buffer cache =
-      cache_buffer(fmt::format("{}_{}", buffer->name, storage_scope), buffer, buffer_type(buffer).shape, storage_scope);
-  TreeNode* nest = copy_nest(tree, cache->name, cache, buffer, region);
-  tree.insert(loop, child->position() + 1, nest);
+  Buffer cache = cache_of(buffer, storage_scope);
+  TreeNode* copy = insert_copy(loop, child->position() + 1, cache->name, cache, buffer, region);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
-  TreeNode* copy = blocks_below(nest)[0];
   copy->block->annotations.set("auto_copy", 1);
   refresh_regions_above(copy);
   return step.block_result(copy);
