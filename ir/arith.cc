@@ -103,6 +103,8 @@ class Simplifier {
     return other(e);
   }
 
+  Poly difference(const Expr& a, const Expr& b) const { return recombine(poly(a).plus(poly(b), -1)); }
+
   // The sum of an expression in canonical form already: its atoms are taken as they stand, which ends the recursion of
   // proofs through facts.
   static Poly stored(const Expr& e) {
@@ -828,14 +830,14 @@ Interval Analyzer::bounds(const Expr& e) const {
 
 bool Analyzer::can_prove(const Expr& condition) const { return is_int(simplify(condition), 1); }
 
-bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) const {
-  if (structural_equal(a, b)) return true;
-  if (!is_index(a) || dtype_of(a) != dtype_of(b)) return structural_equal(simplify(a), simplify(b));
-  Simplifier simplifier(*this);
-  Poly difference = simplifier.poly(a).plus(simplifier.poly(b), -1);
-  if (difference.overflowed()) return false;
-  if (difference.terms().empty() || non_negative_.empty()) return difference.terms().empty();
-  return can_prove(binary(BinaryOp::kLE, a, b)) && can_prove(binary(BinaryOp::kLE, b, a));
+Verdict Analyzer::decide_equal(const Expr& a, const Expr& b) const {
+  auto proven_if = [](bool proven) { return proven ? Verdict::kProven : Verdict::kPossible; };
+  if (structural_equal(a, b)) return Verdict::kProven;
+  if (!is_index(a) || dtype_of(a) != dtype_of(b)) return proven_if(structural_equal(simplify(a), simplify(b)));
+  Poly difference = Simplifier(*this).difference(a, b);
+  if (auto known = difference.as_constant()) return *known == 0 ? Verdict::kProven : Verdict::kContradicted;
+  if (difference.overflowed() || non_negative_.empty()) return Verdict::kPossible;
+  return proven_if(can_prove(binary(BinaryOp::kLE, a, b)) && can_prove(binary(BinaryOp::kLE, b, a)));
 }
 
 int64_t Analyzer::known_divisor(const Expr& e) const {

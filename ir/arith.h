@@ -16,6 +16,9 @@ struct Interval {
   int64_t max = std::numeric_limits<int64_t>::max();
 };
 
+// Whether a claim holds for all values of its variables, for some as far as is known, or for none.
+enum class Verdict : uint8_t { kProven, kPossible, kContradicted };
+
 class Analyzer {
  public:
   // var is in [min, min + extent). A constant extent gives bounds; a symbolic one is kept as `var < min + extent`.
@@ -37,7 +40,8 @@ class Analyzer {
   Interval bounds(const Expr& expr) const;
   // Whether the condition (a bool expression) holds for all values of the variables in their bounds. false: not proven.
   bool can_prove(const Expr& condition) const;
-  bool can_prove_equal(const Expr& a, const Expr& b) const;
+  Verdict decide_equal(const Expr& a, const Expr& b) const;
+  bool can_prove_equal(const Expr& a, const Expr& b) const { return decide_equal(a, b) == Verdict::kProven; }
   // The largest constant known to divide the expression; 0 for the constant 0.
   int64_t known_divisor(const Expr& expr) const;
 

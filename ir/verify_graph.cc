@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "ir/arith.h"
 #include "ir/builder.h"
+#include "ir/kernel_call.h"
 #include "ir/text/printer.h"
 #include "ir/verify_internal.h"
 
@@ -9,89 +9,7 @@ namespace relaxc {
 
 namespace {
 
-bool dims_may_agree(const Expr& a, const Expr& b) {
-  if (structural_equal(a, b)) return true;
-  auto difference = as_int(simplify(cast_to(a, kInt64) - cast_to(b, kInt64)));
-  return !difference || *difference == 0;
-}
-
-bool functions_may_agree(const FuncType& wanted, const FuncType& given);
-
-// The dims that stand bare in `pattern`, in terms of `type`.
-void bind_dims(const Type& pattern, const Type& type, VarMap& dims) {
-  const TupleType* items = pattern.as<TupleType>();
-  const TupleType* others = type.as<TupleType>();
-  if (items && others && items->items.size() == others->items.size()) {
-    for (size_t i = 0; i < items->items.size(); ++i) bind_dims(items->items[i], others->items[i], dims);
-  }
-  const std::vector<Expr>* wanted = known_shape(pattern);
-  const std::vector<Expr>* given = known_shape(type);
-  if (!wanted || !given || wanted->size() != given->size()) return;
-  for (size_t d = 0; d < wanted->size(); ++d) {
-    if ((*wanted)[d].is<Var>()) dims.emplace((*wanted)[d].get(), (*given)[d]);
-  }
-}
-
-// Whether a value of type `given` may stand where `wanted` is declared: nothing known contradicts.
-bool may_agree(const Type& wanted, const Type& given) {
-  if (wanted.is<ObjectType>() || given.is<ObjectType>()) return true;
-  if (wanted.kind() != given.kind()) return false;
-  if (const PrimType* type = wanted.as<PrimType>()) {
-    const PrimType& other = *given.as<PrimType>();
-    return type->dtype == other.dtype && (!type->value || !other.value || dims_may_agree(*type->value, *other.value));
-  }
-  if (const TupleType* type = wanted.as<TupleType>()) {
-    const TupleType& other = *given.as<TupleType>();
-    if (type->items.size() != other.items.size()) return false;
-    for (size_t i = 0; i < other.items.size(); ++i) {
-      if (!may_agree(type->items[i], other.items[i])) return false;
-    }
-    return true;
-  }
-  if (const FuncType* type = wanted.as<FuncType>()) return functions_may_agree(*type, *given.as<FuncType>());
-  if (const DTensorType* type = wanted.as<DTensorType>()) {
-    const DTensorType& other = *given.as<DTensorType>();
-    return type->mesh == other.mesh && type->placement == other.placement && may_agree(type->tensor, other.tensor);
-  }
-  auto x = tensor_dtype(wanted), y = tensor_dtype(given);
-  if (x && y && *x != *y) return false;
-  int64_t rank = known_rank(wanted), other_rank = known_rank(given);
-  if (rank >= 0 && other_rank >= 0 && rank != other_rank) return false;
-  const std::vector<Expr>* dims = known_shape(wanted);
-  const std::vector<Expr>* others = known_shape(given);
-  if (!dims || !others) return true;
-  for (size_t d = 0; d < dims->size(); ++d) {
-    if (!dims_may_agree((*dims)[d], (*others)[d])) return false;
-  }
-  return true;
-}
-
-// The dims of each are its own; only what does not depend on them is compared.
-bool functions_may_agree(const FuncType& wanted, const FuncType& given) {
-  if (wanted.pure && !given.pure) return false;
-  if (!wanted.params || !given.params) return true;
-  if (wanted.params->size() != given.params->size()) return false;
-  VarMap dims;
-  for (size_t i = 0; i < wanted.params->size(); ++i) {
-    bind_dims((*given.params)[i], (*wanted.params)[i], dims);
-    if (!may_agree(substitute((*given.params)[i], dims), (*wanted.params)[i])) return false;
-  }
-  return may_agree(wanted.result, substitute(given.result, dims));
-}
-
-// What each device holds of a distributed tensor: its shape is the program's affair.
-Type without_shape(const DTensorType& type) {
-  TensorType local = *type.tensor.as<TensorType>();
-  local.shape.reset();
-  return make(std::move(local));
-}
-
-// A kernel called in destination-passing form: it writes to memory made for it.
-bool is_kernel_call(const Expr& call) {
-  const Call* node = call.as<Call>();
-  const TupleType* nothing = call.type().as<TupleType>();
-  return nothing && nothing->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-}
+bool contradicts(const Type& wanted, const Type& given) { return fits(wanted, given) == Verdict::kContradicted; }
 
 class GraphVerifier {
  public:
@@ -110,7 +28,7 @@ class GraphVerifier {
     for (const VarRef& param : function->params) use_type(param.type(), param.span());
     use_type(function->result, function.span());
     sequence(function->body);
-    if (!may_agree(function->result, function->body.type()))
+    if (contradicts(function->result, function->body.type()))
       error(function.span(), "the function returns {}, declared is {} [G14]", print_type(function->body.type()),
             print_type(function->result));
     place_ = outer_place;
@@ -189,29 +107,24 @@ class GraphVerifier {
     size_t start = order_.size();
     for (const Binding& b : block.bindings) binding(b, block.dataflow);
     if (!block.dataflow) return;
-    for (const VarRef& output : block.outputs) {
-      bool bound = std::any_of(block.bindings.begin(), block.bindings.end(),
-                               [&](const Binding& b) { return same_node(b.var, output); });
-      if (!bound) error(output.span(), "output '{}' is not bound in its dataflow block [G4]", output->name);
-    }
     // Only outputs stay, and scalars, which are dims from here on.
-    std::vector<const NodeHeader*> kept;
-    for (size_t i = start; i < order_.size(); ++i) {
-      const NodeHeader* var = order_[i];
-      bool stays = std::any_of(block.outputs.begin(), block.outputs.end(),
-                               [&](const VarRef& output) { return output.get() == var; });
-      bool is_tensor = std::any_of(block.bindings.begin(), block.bindings.end(), [&](const Binding& b) {
-        return b.var.get() == var && !b.var.type().is<PrimType>();
-      });
-      if (stays || !is_tensor) {
-        kept.push_back(var);
-      } else {
-        scope_.erase(var);
-        hidden_.insert(var);
-      }
+    std::unordered_set<const NodeHeader*> hides;
+    for (const Binding& b : block.bindings) hides.insert(b.var.get());
+    for (const VarRef& output : block.outputs) {
+      if (!hides.contains(output.get()))
+        error(output.span(), "output '{}' is not bound in its dataflow block [G4]", output->name);
     }
-    order_.resize(start);
-    order_.insert(order_.end(), kept.begin(), kept.end());
+    for (const VarRef& output : block.outputs) hides.erase(output.get());
+    for (const Binding& b : block.bindings) {
+      if (b.var.type().is<PrimType>()) hides.erase(b.var.get());
+    }
+    auto kept_end = std::stable_partition(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
+                                          [&](const NodeHeader* var) { return !hides.contains(var); });
+    for (auto var = kept_end; var != order_.end(); ++var) {
+      scope_.erase(*var);
+      hidden_.insert(*var);
+    }
+    order_.erase(kept_end, order_.end());
   }
 
   void binding(const Binding& b, bool dataflow) {
@@ -231,19 +144,20 @@ class GraphVerifier {
       if (b.value.is<Call>() && sound) {
         effects(b.value, dataflow, span);
         call_type(b, span);
-      } else if (!b.cast && !may_agree(b.var.type(), b.value.type())) {
+      } else if (!b.cast && contradicts(b.var.type(), b.value.type())) {
         error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
               print_type(b.value.type()));
       }
     }
     const PrimType* scalar = b.var.type().as<PrimType>();
-    if (scalar && scalar->value && b.value.type().is<PrimType>() && !dims_may_agree(*scalar->value, b.value))
+    if (scalar && scalar->value && b.value.type().is<PrimType>() &&
+        equal_dims(*scalar->value, b.value) == Verdict::kContradicted)
       error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
             print_expr(b.value));
     if (b.cast) {
       bind_dims(*b.cast);
       use_type(*b.cast, span);
-      if (!may_agree(b.var.type(), *b.cast))
+      if (contradicts(b.var.type(), *b.cast))
         error(span, "'{}' is declared {}, cast is to {} [G11]", b.var->name, print_type(b.var.type()),
               print_type(*b.cast));
     }
@@ -267,7 +181,7 @@ class GraphVerifier {
     for (const Expr* branch : {&node.then_branch, &node.else_branch}) {
       Scope scope(*this);
       sequence(*branch);
-      if (!may_agree(b.var.type(), branch->type()))
+      if (contradicts(b.var.type(), branch->type()))
         error(span, "a branch gives {}, declared is {} [G13]", print_type(branch->type()), print_type(b.var.type()));
     }
   }
@@ -315,7 +229,7 @@ class GraphVerifier {
     if (node.callee.is<OpRef>()) {
       pure = pure || !ops_.find(name);  // infer reports it
     } else if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
-      pure = pure || is_kernel_call(call);
+      pure = pure || as_kernel_call(call, module_);
       name = callee->symbol;
     } else if (const GlobalVar* global = node.callee.as<GlobalVar>()) {
       const Expr* target = module_.find(global->name);
@@ -336,19 +250,18 @@ class GraphVerifier {
   void call_type(const Binding& b, const Span& span) {
     const Call& node = *b.value.as<Call>();
     const std::string& op = op_name(b.value);
-    if (op.starts_with("relax.call_tir") || op == "relax.call_dps_packed") call_tir(node, op, span);
-    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
-      const Expr* target = module_.find(callee->name);
-      if (!target) return;  // reported
-      if (auto program = try_cast<PrimFunc>(*target)) return kernel_call(callee->name, *program, node, span);
+    if (auto kernel = as_kernel_call(b.value, module_)) {
+      kernel_call(*kernel, op, span);
+      if (kernel->has_destinations && kernel->callee.is<GlobalVar>()) return;  // its value is nothing
     }
+    if (node.callee.is<GlobalVar>() && !module_.find(node.callee.as<GlobalVar>()->name)) return;  // reported
     if (const FuncType* type = node.callee.type().as<FuncType>(); type && type->params) arguments(*type, node, span);
     const OpRow* row = op.empty() ? nullptr : ops_.find(op);
     if (row && !is_normal(*row, node)) error(span, "the call of {} is not in normal form [G10]", op);
     if (b.cast) return;
     try {
       Type inferred = infer_call_type(node, span, ops_);
-      if (!may_agree(b.var.type(), inferred))
+      if (contradicts(b.var.type(), inferred))
         error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
               print_type(inferred));
     } catch (const CompileError& failure) {
@@ -367,123 +280,42 @@ class GraphVerifier {
     for (size_t i = 0; i < node.args.size(); ++i) relaxc::bind_dims((*type.params)[i], node.args[i].type(), dims);
     for (size_t i = 0; i < node.args.size(); ++i) {
       Type wanted = substitute((*type.params)[i], dims);
-      if (!may_agree(wanted, node.args[i].type()))
+      if (contradicts(wanted, node.args[i].type()))
         error(span, "argument {} is {}, expected {} [G10]", i, print_type(node.args[i].type()), print_type(wanted));
     }
   }
 
-  // Parameters that nothing matches may stand for any tensors.
-  static bool takes_raw_handles(const PrimFuncRef& program) {
-    return std::any_of(program->params.begin(), program->params.end(), [](const VarRef& param) {
-      const PrimType* scalar = param.type().as<PrimType>();
-      return scalar && scalar->dtype.is_handle();
-    });
+  // The program that is called by name; an external function is known to the run only.
+  std::optional<PrimFuncRef> program_of(const KernelCall& call, const std::string& op, const Span& span) {
+    bool may_be_external = call.has_destinations || op == "relax.call_dps_packed";
+    if (!call.callee.is<GlobalVar>()) {
+      if (!may_be_external || !call.callee.is<ExternFunc>())
+        error(span, "{} calls a {}, expected a function by name [G9]", op, kind_name(call.callee.kind()));
+      return std::nullopt;
+    }
+    std::optional<PrimFuncRef> program = called_program(call, module_);
+    if (!program && !may_be_external && module_.find(call.name()))
+      error(span, "'{}' is no tensor program [G9]", call.name());
+    return program;
   }
 
-  // Tensors, then the values of scalar_arguments() as a shape.
-  void kernel_call(const std::string& name, const PrimFuncRef& program, const Call& node, const Span& span) {
-    if (takes_raw_handles(program)) return;
-    size_t tensors = node.args.size(), scalars = 0;
-    if (!node.args.empty() && node.args.back().is<ShapeExpr>()) {
-      --tensors;
-      scalars = node.args.back().as<ShapeExpr>()->values.size();
+  void kernel_call(const KernelCall& call, const std::string& op, const Span& span) {
+    std::optional<PrimFuncRef> program = program_of(call, op, span);
+    if (!program) return;
+    for (size_t i = 0; i < call.in_place.size(); ++i) {
+      if (call.in_place[i] < 0) continue;
+      const Type& input = call.tensors[static_cast<size_t>(call.in_place[i])].type();
+      if (contradicts(input, call.outputs[i]))
+        error(span, "output {} of '{}' is {}, written in place of {} [G9]", i, call.name(), print_type(call.outputs[i]),
+              print_type(input));
     }
-    size_t wanted = buffer_params(program).size(), wanted_scalars = scalar_arguments(program).size();
-    if (tensors != wanted) error(span, "'{}' takes {} tensors, got {} [G9]", name, wanted, tensors);
-    if (scalars != wanted_scalars) error(span, "'{}' takes {} scalars, got {} [G9]", name, wanted_scalars, scalars);
-  }
-
-  void call_tir(const Call& node, const std::string& op, const Span& span) {
-    if (node.args.size() < 2 || node.type_args.empty()) return;  // infer reports it
-    bool packed = op == "relax.call_dps_packed";
-    if (!node.args[0].is<GlobalVar>()) {
-      if (!packed || !node.args[0].is<ExternFunc>())
-        error(span, "{} calls a {}, expected a function by name [G9]", op, kind_name(node.args[0].kind()));
-      return;
-    }
-    const std::string& name = node.args[0].as<GlobalVar>()->name;
-    const Expr* target = module_.find(name);
-    if (!target) return;
-    auto program = try_cast<PrimFunc>(*target);
-    if (!program) {
-      if (!packed) error(span, "'{}' is no tensor program [G9]", name);
-      return;
-    }
-    std::vector<Type> types;
-    const TupleType* inputs = node.args[1].type().as<TupleType>();
-    if (!inputs) return;
-    types = inputs->items;
-    size_t given_scalars = std::erase_if(types, [](const Type& type) { return type.is<PrimType>(); });
-    std::vector<Type> outputs = node.type_args;
-    if (outputs.size() == 1 && outputs[0].is<TupleType>())
-      outputs = std::vector<Type>(outputs[0].as<TupleType>()->items);
-    // What is written in place is an input already.
-    std::vector<int64_t> in_place;
-    const AttrValue* indices = node.attrs.find("inplace_indices");
-    if (indices && from_attr(*indices, in_place) && in_place.size() == outputs.size()) {
-      for (size_t i = outputs.size(); i-- > 0;) {
-        int64_t index = in_place[i];
-        if (index < 0 || index >= static_cast<int64_t>(types.size())) continue;
-        if (!may_agree(types[static_cast<size_t>(index)], outputs[i]))
-          error(span, "output {} of '{}' is {}, written in place of {} [G9]", i, name, print_type(outputs[i]),
-                print_type(types[static_cast<size_t>(index)]));
-        outputs.erase(outputs.begin() + static_cast<std::ptrdiff_t>(i));
-      }
-    }
-    for (Type& type : types) {
-      if (const DTensorType* spread = type.as<DTensorType>()) type = without_shape(*spread);
-    }
-    for (Type& type : outputs) {
-      if (const DTensorType* spread = type.as<DTensorType>()) type = without_shape(*spread);
-    }
-    if (takes_raw_handles(*program)) return;
-    std::vector<Buffer> buffers = buffer_params(*program);
-    if (buffers.size() != types.size() + outputs.size())
-      return error(span, "'{}' has {} buffers, got {} inputs and {} outputs [G9]", name, buffers.size(), types.size(),
-                   outputs.size());
-    size_t input_count = types.size();
-    types.insert(types.end(), outputs.begin(), outputs.end());
-    size_t wanted_scalars = (*program)->params.size() - buffers.size();
-    const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
-    given_scalars += scalars ? scalars->values.size() : 0;
-    if (wanted_scalars != given_scalars)
-      error(span, "'{}' takes {} scalars in tir_vars, got {} [G9]", name, wanted_scalars, given_scalars);
-    VarMap dims;  // the program's dims in the caller's terms
-    for (size_t i = 0, k = 0; i < (*program)->params.size(); ++i) {
-      const VarRef& param = (*program)->params[i];
-      if (param.type().is<PrimType>() && scalars && k < scalars->values.size())
-        dims.emplace(param.get(), cast_to(scalars->values[k++], dtype_of(static_cast<const Expr&>(param))));
-    }
-    struct DimPlace {
-      Expr wanted, given;
-      std::string place;
-    };
-    std::vector<DimPlace> places;
-    for (size_t i = 0; i < types.size(); ++i) {
-      const BufferType& buffer = buffer_type(buffers[i]);
-      const char* role = i < input_count ? "input" : "output";
-      size_t number = i < input_count ? i : i - input_count;
-      auto dtype = tensor_dtype(types[i]);
-      if (dtype && *dtype != buffer.dtype)
-        error(span, "{} {} of '{}' is {}, expected {} [G9]", role, number, name, to_string(*dtype),
-              to_string(buffer.dtype));
-      int64_t rank = known_rank(types[i]);
-      if (rank >= 0 && rank != static_cast<int64_t>(buffer.shape.size())) {
-        error(span, "{} {} of '{}' has rank {}, expected {} [G9]", role, number, name, rank, buffer.shape.size());
-        continue;
-      }
-      const std::vector<Expr>* shape = known_shape(types[i]);
-      for (size_t d = 0; shape && d < shape->size(); ++d) {
-        const Expr& wanted = buffer.shape[d];
-        if (wanted.is<Var>()) dims.emplace(wanted.get(), cast_to((*shape)[d], dtype_of(wanted)));
-        places.push_back({wanted, (*shape)[d], fmt::format("dim {} of {} {}", d, role, number)});
-      }
-    }
-    // Compound dims once all bare ones are known.
-    for (const auto& [wanted, given, place] : places) {
-      Expr expected = simplify(cast_to(substitute(wanted, dims), kInt64));
-      if (!dims_may_agree(expected, given))
-        error(span, "{} of '{}' is {}, expected {} [G9]", place, name, print_expr(given), print_expr(expected));
+    KernelMatch match = match_kernel(call, *program);
+    for (const std::string& contradiction : match.contradictions) error(span, "{} [G9]", contradiction);
+    for (const KernelDim& dim : unproven_dims(match)) {
+      if (dim.verdict != Verdict::kContradicted) continue;
+      error(span, "dim {} of {} {} of '{}' is {}, expected {} [G9]", dim.dim,
+            dim.operand->is_output ? "output" : "input", dim.operand->number, call.name(), print_expr(dim.given),
+            print_expr(dim.wanted));
     }
   }
 

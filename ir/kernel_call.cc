@@ -1,0 +1,244 @@
+#include "ir/kernel_call.h"
+
+#include <algorithm>
+
+namespace relaxc {
+
+namespace {
+
+// Where gradients are not asked for, call_tir_with_grad is call_tir.
+constexpr std::string_view kKernelOps[] = {"relax.call_tir", "relax.call_tir_inplace", "relax.call_tir_with_grad",
+                                           "relax.call_dps_packed"};
+
+bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
+
+// The arguments of the first form's inputs: tensors, and scalars among them.
+std::vector<Expr> items_of(const Expr& inputs) {
+  if (const Tuple* written = inputs.as<Tuple>()) return written->items;
+  std::vector<Expr> items;
+  const size_t size = inputs.type().as<TupleType>()->items.size();
+  for (size_t i = 0; i < size; ++i) items.push_back(tuple_get(inputs, static_cast<int64_t>(i)));
+  return items;
+}
+
+std::vector<Type> outputs_of(const Call& node) {
+  const TupleType* several = node.type_args.size() == 1 ? node.type_args[0].as<TupleType>() : nullptr;
+  return several ? several->items : node.type_args;
+}
+
+// For each output the position among the tensors; the attribute counts scalars too.
+std::vector<int64_t> in_place_of(const Call& node, const std::vector<Expr>& inputs) {
+  std::vector<int64_t> result;
+  const AttrValue* positions = node.attrs.find("inplace_indices");
+  if (!positions || !from_attr(*positions, result)) return {};
+  for (int64_t& position : result) {
+    bool is_tensor = position >= 0 && position < static_cast<int64_t>(inputs.size()) &&
+                     !is_scalar(inputs[static_cast<size_t>(position)]);
+    position = is_tensor ? position - std::count_if(inputs.begin(), inputs.begin() + position, is_scalar) : -1;
+  }
+  return result;
+}
+
+std::optional<KernelCall> with_outputs(const Call& node) {
+  bool whole = node.args.size() >= 2 && node.args[1].type().is<TupleType>() && !node.type_args.empty();
+  if (!whole) return std::nullopt;
+  KernelCall result{.callee = node.args[0], .outputs = outputs_of(node)};
+  std::vector<Expr> inputs = items_of(node.args[1]);
+  std::partition_copy(inputs.begin(), inputs.end(), std::back_inserter(result.scalars),
+                      std::back_inserter(result.tensors), is_scalar);
+  const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
+  if (scalars) result.scalars.insert(result.scalars.end(), scalars->values.begin(), scalars->values.end());
+  result.in_place = in_place_of(node, inputs);
+  if (result.in_place.size() != result.outputs.size()) result.in_place.clear();
+  return result;
+}
+
+KernelCall with_destinations(const Call& node) {
+  KernelCall result{.callee = node.callee, .has_destinations = true, .tensors = node.args};
+  const ShapeExpr* scalars = node.args.empty() ? nullptr : node.args.back().as<ShapeExpr>();
+  if (!scalars) return result;
+  result.tensors.pop_back();
+  result.scalars = scalars->values;
+  return result;
+}
+
+// Parameters that nothing matches may stand for any tensors.
+bool takes_raw_handles(const PrimFuncRef& program) {
+  return std::any_of(program->params.begin(), program->params.end(), [](const VarRef& param) {
+    const PrimType* scalar = param.type().as<PrimType>();
+    return scalar && scalar->dtype.is_handle();
+  });
+}
+
+// What each device holds of a distributed tensor: its shape is the program's affair.
+Type local_type(const Type& type) {
+  const DTensorType* spread = type.as<DTensorType>();
+  if (!spread) return type;
+  TensorType local = *spread->tensor.as<TensorType>();
+  local.shape.reset();
+  return make(std::move(local));
+}
+
+class KernelMatcher {
+ public:
+  KernelMatcher(const KernelCall& call, const PrimFuncRef& program) : call_(call), program_(program) {}
+
+  KernelMatch run() {
+    if (!pair_operands()) return std::move(match_);
+    bind_scalars();
+    for (const KernelOperand& operand : match_.operands) match_operand(operand);
+    return std::move(match_);
+  }
+
+ private:
+  template <class... Args>
+  void contradict(fmt::format_string<Args...> format, Args&&... args) {
+    match_.contradictions.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  // What is written in place is an input already.
+  bool is_new(size_t output) const { return call_.in_place.empty() || call_.in_place[output] < 0; }
+
+  bool pair_operands() {
+    std::vector<Buffer> params = buffer_params(program_);
+    std::vector<KernelOperand> operands;
+    auto add = [&](const Type& type, bool is_output, size_t number) {
+      if (operands.size() < params.size())
+        operands.push_back({params[operands.size()], local_type(type), is_output, number});
+      return size_t{1};
+    };
+    size_t inputs = 0, outputs = 0;
+    for (; inputs < call_.tensors.size(); ++inputs) add(call_.tensors[inputs].type(), false, inputs);
+    for (size_t i = 0; i < call_.outputs.size(); ++i) outputs += is_new(i) ? add(call_.outputs[i], true, i) : 0;
+    if (inputs + outputs == params.size()) {
+      match_.operands = std::move(operands);
+      return true;
+    }
+    if (call_.has_destinations) {
+      contradict("'{}' takes {} tensors, got {}", call_.name(), params.size(), inputs);
+    } else {
+      contradict("'{}' has {} buffers, got {} inputs and {} outputs", call_.name(), params.size(), inputs, outputs);
+    }
+    return false;
+  }
+
+  // The scalar params; where the call has destinations, the dims of the buffers after them.
+  void bind_scalars() {
+    std::vector<VarRef> vars = scalar_arguments(program_);
+    auto is_param = [](const VarRef& param) { return is_scalar(param); };
+    if (!call_.has_destinations)
+      vars.erase(vars.begin() + std::count_if(program_->params.begin(), program_->params.end(), is_param), vars.end());
+    if (vars.size() != call_.scalars.size())
+      contradict("'{}' takes {} scalars{}, got {}", call_.name(), vars.size(),
+                 call_.has_destinations ? "" : " in tir_vars", call_.scalars.size());
+    for (size_t i = 0; i < std::min(vars.size(), call_.scalars.size()); ++i)
+      match_.dims.emplace(vars[i].get(), call_.scalars[i]);
+  }
+
+  void match_operand(const KernelOperand& operand) {
+    const BufferType& buffer = buffer_type(operand.param);
+    const char* role = operand.is_output ? "output" : "input";
+    auto dtype = tensor_dtype(operand.type);
+    if (dtype && *dtype != buffer.dtype)
+      contradict("{} {} of '{}' is {}, expected {}", role, operand.number, call_.name(), to_string(*dtype),
+                 to_string(buffer.dtype));
+    int64_t rank = known_rank(operand.type);
+    // A lowered program has flat buffers.
+    bool is_flat = call_.has_destinations && buffer.shape.size() == 1;
+    if (rank >= 0 && rank != static_cast<int64_t>(buffer.shape.size()) && !is_flat)
+      contradict("{} {} of '{}' has rank {}, expected {}", role, operand.number, call_.name(), rank,
+                 buffer.shape.size());
+    bind_dims(shape_type(buffer.shape), operand.type, match_.dims);
+  }
+
+  const KernelCall& call_;
+  const PrimFuncRef& program_;
+  KernelMatch match_;
+};
+
+}  // namespace
+
+const std::string& KernelCall::name() const {
+  const GlobalVar* global = callee.as<GlobalVar>();
+  return global ? global->name : callee.as<ExternFunc>()->symbol;
+}
+
+bool calls_kernel(std::string_view op) {
+  return std::find(std::begin(kKernelOps), std::end(kKernelOps), op) != std::end(kKernelOps);
+}
+
+std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& module) {
+  const Call* node = value.as<Call>();
+  if (!node) return std::nullopt;
+  if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
+  bool is_kernel = false;
+  if (const GlobalVar* global = node->callee.as<GlobalVar>()) {
+    const Expr* function = module.find(global->name);
+    is_kernel = function && function->is<PrimFunc>();
+  } else if (node->callee.is<ExternFunc>()) {
+    const TupleType* nothing = value.type().as<TupleType>();
+    is_kernel = nothing && nothing->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
+  }
+  return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
+}
+
+std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module) {
+  const GlobalVar* global = call.callee.as<GlobalVar>();
+  const Expr* function = global ? module.find(global->name) : nullptr;
+  return function ? try_cast<PrimFunc>(*function) : std::nullopt;
+}
+
+Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
+  Call copy = *kernel_call.as<Call>();
+  bool has_outputs = copy.callee.is<OpRef>();
+  std::vector<Expr> items = has_outputs ? items_of(copy.args[1]) : std::move(copy.args);
+  size_t next = 0;
+  for (Expr& item : items) {
+    bool is_tensor = has_outputs ? !is_scalar(item) : next < tensors.size();
+    if (is_tensor) item = tensors.at(next++);
+  }
+  if (has_outputs) {
+    copy.args[1] = tuple(std::move(items));
+  } else {
+    copy.args = std::move(items);
+  }
+  return make(std::move(copy), kernel_call.type(), kernel_call.span());
+}
+
+Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::vector<Expr> scalars,
+                            const Span& span) {
+  tensors.push_back(shape_expr(std::move(scalars)));
+  return call(callee, std::move(tensors), {}, tuple_type({}), span);
+}
+
+KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program) {
+  return takes_raw_handles(program) ? KernelMatch() : KernelMatcher(call, program).run();
+}
+
+std::vector<KernelDim> unproven_dims(const KernelMatch& match) {
+  VarMap typed;  // a program may count in other integers than the graph
+  for (const KernelOperand& operand : match.operands) {
+    for (const VarRef& var : free_vars(operand.param.type())) {
+      auto value = match.dims.find(var.get());
+      if (value != match.dims.end()) typed.emplace(var.get(), cast_to(value->second, dtype_of(var)));
+    }
+  }
+  std::vector<KernelDim> result;
+  for (const KernelOperand& operand : match.operands) {
+    const std::vector<Expr>& shape = buffer_type(operand.param).shape;
+    const std::vector<Expr>* given = known_shape(operand.type);
+    if (!given || given->size() != shape.size()) continue;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      std::vector<VarRef> vars = free_vars(shape[d]);
+      if (!std::all_of(vars.begin(), vars.end(), [&](const VarRef& var) { return typed.contains(var.get()); }))
+        continue;
+      Expr wanted = cast_to(substitute(shape[d], typed), kInt64);
+      Verdict verdict = equal_dims(wanted, (*given)[d]);
+      if (verdict != Verdict::kProven)
+        result.push_back({&operand, d, simplify(wanted), cast_to((*given)[d], kInt64), verdict});
+    }
+  }
+  return result;
+}
+
+}  // namespace relaxc

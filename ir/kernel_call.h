@@ -1,0 +1,64 @@
+// A call of a kernel, taken apart and matched against the kernel's parameters. A kernel is a tensor program or a C
+// function; it writes its results to memory that it is given. Its calls have two forms:
+//
+//   R.call_tir(f, (inputs...), types of the outputs, scalars) and its kin: the value is the outputs, which are new
+//   tensors but for those that R.call_tir_inplace writes over an input.
+//   f(inputs..., outputs..., R.shape([scalars])): the destinations stand among the arguments and there is no value. The
+//   scalars are the values of scalar_arguments(f). passes/destination_passing.cc makes this form of the other.
+//
+// The first is Relax's (Lai et al., "Relax: Composable Abstractions for End-to-End Dynamic Machine Learning", 2023),
+// the second destination-passing style.
+#pragma once
+#include "ir/type_relation.h"
+
+namespace relaxc {
+
+struct KernelCall {
+  Expr callee;                     // a GlobalVar or an ExternFunc, if the call is sound
+  bool has_destinations = false;   // the second form
+  std::vector<Expr> tensors = {};  // the inputs, and the outputs where the call has destinations
+  std::vector<Expr> scalars = {};
+  std::vector<Type> outputs = {};      // none where the call has destinations
+  std::vector<int64_t> in_place = {};  // for each output the tensor that it is written over, or -1; empty: all are new
+
+  const std::string& name() const;  // of the callee
+};
+// Whether the operator is one of the first form.
+bool calls_kernel(std::string_view op);
+// nullopt: `value` calls no kernel, or is one of the first form that lacks an argument. The items of a tuple value that
+// stands for the inputs are TupleGetItems.
+std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& module);
+// The tensor program that is called, if it is one.
+std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module);
+
+// The same call on other tensors, as many as it had.
+Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors);
+// The call of the second form.
+Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::vector<Expr> scalars, const Span& span);
+
+// A buffer parameter and what the call hands it.
+struct KernelOperand {
+  Buffer param;
+  Type type;  // of the argument, or of the output that the call makes
+  bool is_output = false;
+  size_t number = 0;  // its place in KernelCall::tensors or outputs
+};
+struct KernelMatch {
+  std::vector<KernelOperand> operands;      // one per buffer parameter; none where the numbers of tensors differ
+  VarMap dims;                              // the program's dims and scalar params, in the caller's terms
+  std::vector<std::string> contradictions;  // numbers, dtypes and ranks that cannot be right, in words
+};
+// Of a program with raw handles, which may stand for anything, nothing is matched.
+KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program);
+
+// What the program and the call say of one dim, in int64 and the caller's terms, where it is not proven to be the same.
+// Dims that the program makes of variables that nothing binds are left out.
+struct KernelDim {
+  const KernelOperand* operand;
+  size_t dim;
+  Expr wanted, given;
+  Verdict verdict;
+};
+std::vector<KernelDim> unproven_dims(const KernelMatch& match);
+
+}  // namespace relaxc
