@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "ir/arith.h"
-#include "passes/graph.h"
+#include "ir/kernel_call.h"
+#include "ir/sequence.h"
+#include "support/diagnostic.h"
 #include "vm/error.h"
 
 namespace relaxc::codegen {
@@ -24,17 +25,19 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
   for (const auto& [name, function] : module.functions) {
     auto graph = try_cast<Function>(function);
     if (!graph) continue;
-    for_each_binding(*graph, [&](const Binding& binding) {
+    for_each_binding((*graph)->body, [&](const Binding& binding) {
       bool allocates =
           as_call(binding.value, "relax.builtin.alloc_tensor") || as_call(binding.value, "relax.memory.alloc_tensor");
       if (allocates) fresh.insert(binding.var.get());
-      const Call* call = binding.value.as<Call>();
-      const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
-      if (!call) return;
-      auto first = std::find_if(call->args.begin(), call->args.end(),
-                                [&](const Expr& arg) { return fresh.contains(arg.get()); });
-      if (callee) result.emplace(callee->name, static_cast<size_t>(first - call->args.begin()));
-      for (const Expr& arg : call->args) fresh.erase(arg.get());
+      if (auto kernel = as_kernel_call(binding.value, module); kernel && kernel->callee.is<GlobalVar>()) {
+        const std::vector<Expr>& tensors = kernel->tensors;
+        auto first = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const Expr& tensor) { return fresh.contains(tensor.get()); });
+        result.emplace(kernel->name(), static_cast<size_t>(first - tensors.begin()));
+      }
+      if (const Call* call = binding.value.as<Call>()) {
+        for (const Expr& arg : call->args) fresh.erase(arg.get());
+      }
     });
   }
   return result;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/sequence.h"
+
 namespace relaxc {
 
 bool is_leaf(const Expr& expr) {
@@ -56,27 +58,7 @@ void Builder::end_dataflow(std::vector<VarRef> outputs) {
 }
 
 Expr with_dataflow_outputs(const Expr& seq) {
-  SeqExpr payload = *cast<SeqExpr>(seq).operator->();
-  std::erase_if(payload.blocks, [](const BindingBlock& block) { return block.bindings.empty(); });
-  std::unordered_set<const NodeHeader*> used_later;
-  auto use = [&](const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) used_later.insert(var.get());
-  };
-  use(payload.body);
-  for (size_t i = payload.blocks.size(); i-- > 0;) {
-    BindingBlock& block = payload.blocks[i];
-    block.outputs.clear();
-    if (block.dataflow) {
-      for (const Binding& binding : block.bindings) {
-        if (used_later.contains(binding.var.get())) block.outputs.push_back(binding.var);
-      }
-    }
-    for (const Binding& binding : block.bindings) {
-      use(binding.value);
-      if (binding.cast) use(*binding.cast);
-    }
-  }
-  return with_type(seq_expr(std::move(payload.blocks), payload.body, seq.span()), seq.type());
+  return rewrite_blocks(seq, [](const BindingBlock& block, const VarSet&) { return block.bindings; });
 }
 
 Expr Builder::finish(const Expr& body) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/arith.h"
+#include "ir/type_relation.h"
 #include "ir/visit.h"
 #include "vm/builtins.h"
 
@@ -46,14 +46,13 @@ std::string what_of_check(std::string name) {
 }
 
 void OpCall::require_equal(const Expr& a, const Expr& b, std::string_view what) const {
-  if (structural_equal(a, b)) return;
-  auto difference = as_int(simplify(cast_to(a, kInt64) - cast_to(b, kInt64)));
+  Verdict verdict = equal_dims(a, b);
   auto shown = [](const Expr& dim) {
     auto known = as_int(dim);
     return known ? std::to_string(*known) : debug_print(dim);
   };
-  if (difference && *difference != 0) fail("{}: {} and {}", what, shown(a), shown(b));
-  if (!difference && checks) checks->push_back({a, b, std::string(what)});
+  if (verdict == Verdict::kContradicted) fail("{}: {} and {}", what, shown(a), shown(b));
+  if (verdict == Verdict::kPossible && checks) checks->push_back({a, b, std::string(what)});
 }
 void OpCall::require_at_most(const Expr& a, const Expr& b, std::string_view what) const {
   require_equal(simplify(min(a, b)), a, what);
@@ -416,14 +415,7 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     fail(span, "expected {} arguments, got {}", type->params->size(), call.args.size());
   // Dims of the callee's params take the caller's values.
   VarMap dims;
-  for (size_t i = 0; i < call.args.size(); ++i) {
-    const std::vector<Expr>* wanted = known_shape((*type->params)[i]);
-    const std::vector<Expr>* given = known_shape(call.args[i].type());
-    if (!wanted || !given || wanted->size() != given->size()) continue;
-    for (size_t d = 0; d < wanted->size(); ++d) {
-      if ((*wanted)[d].is<Var>()) dims.emplace((*wanted)[d].get(), (*given)[d]);
-    }
-  }
+  for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
   std::unordered_set<const NodeHeader*> own;

@@ -67,7 +67,8 @@ Verdict fits_distributed(const DTensorType& wanted, const DTensorType& given, co
 }  // namespace
 
 Verdict equal_dims(const Expr& a, const Expr& b, const Analyzer& facts) {
-  return same_node(a, b) ? Verdict::kProven : facts.decide_equal(cast_to(a, kInt64), cast_to(b, kInt64));
+  bool comparable = dtype_of(a) == dtype_of(b);
+  return comparable ? facts.decide_equal(a, b) : facts.decide_equal(cast_to(a, kInt64), cast_to(b, kInt64));
 }
 
 Verdict equal_shapes(const Type& a, const Type& b, const Analyzer& facts) {

@@ -55,8 +55,8 @@ class ChannelBlocker final : public GraphRewriter {
     return plain;
   }
 
-  void enter_branch() override { outside_.push_back(blocked_); }
-  void leave_branch() override {
+  void enter_scope() override { outside_.push_back(blocked_); }
+  void leave_scope() override {
     blocked_ = std::move(outside_.back());
     outside_.pop_back();
   }

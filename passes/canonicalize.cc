@@ -30,13 +30,7 @@ struct Site {
     return dtype && dtype->is_integral();
   }
   bool same_type(const Expr& other) const {
-    const std::vector<Expr>* a = known_shape(value.type());
-    const std::vector<Expr>* b = known_shape(other.type());
-    if (!a || !b || a->size() != b->size() || tensor_dtype(value.type()) != tensor_dtype(other.type())) return false;
-    for (size_t d = 0; d < a->size(); ++d) {
-      if (!Analyzer().can_prove_equal((*a)[d], (*b)[d])) return false;
-    }
-    return true;
+    return known_shape(value.type()) && fits(value.type(), other.type()) == Verdict::kProven;
   }
 };
 

@@ -27,7 +27,10 @@ class DimChecker final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
-    for (const VarRef& param : std::exchange(params_, {})) require_value(param.type(), param, builder);
+    bool is_outermost = facts_.size() == 1;
+    if (is_outermost) {
+      for (const VarRef& param : std::exchange(params_, {})) require_value(param.type(), param, builder);
+    }
     if (binding.value.type().is<PrimType>())
       require_value(binding.cast.value_or(binding.var.type()), binding.value, builder);
     if (binding.cast) {
@@ -38,20 +41,19 @@ class DimChecker final : public GraphRewriter {
     std::vector<DimCheck> checks;
     Type known = known_type(binding, checks);
     Expr checked = check_indices(binding.value, builder);
-    if (auto kernel = match_kernel_call(checked)) checked = check_kernel(*kernel, checked, builder, checks);
+    if (auto kernel = as_spread_kernel_call(checked, module_))
+      checked = check_kernel(*kernel, checked, builder, checks);
     for (const DimCheck& check : checks) require(check, builder);
     if (!needs_cast(known, binding)) return same_node(checked, binding.value) ? std::nullopt : std::optional(checked);
     VarRef value = builder.emit(checked, binding.var->name);
     return builder.match_cast(value, binding.var.type(), binding.var->name);
   }
-  void enter_branch() override { facts_.push_back(facts_.back()); }
-  void leave_branch() override { facts_.pop_back(); }
+  void enter_scope() override { facts_.push_back(facts_.back()); }
+  void leave_scope() override { facts_.pop_back(); }
 
  private:
-  bool proven(const Expr& a, const Expr& b) const { return facts_.back().can_prove_equal(a, b); }
-
   void require(const DimCheck& check, Builder& builder) {
-    if (proven(check.a, check.b)) return;
+    if (equal_dims(check.a, check.b, facts_.back()) == Verdict::kProven) return;
     const Expr a = facts_.back().simplify(check.a), b = facts_.back().simplify(check.b);
     builder.match_cast(shape_expr({a}), shape_type({b}), name_of_check(check.what));
     learn(a, b);
@@ -95,91 +97,56 @@ class DimChecker final : public GraphRewriter {
     if (!stands_for(b, a) && !stands_for(a, b)) facts_.back().assume(equal(a, b));
   }
 
-  // A call of a tensor program, by call_tir or with its destinations.
-  struct KernelCall {
-    std::string name;
-    PrimFuncRef program;         // with its dims and scalars in int64, as the caller has them
-    std::vector<DType> written;  // the types of scalar_arguments(program) as they were written
-    std::vector<Expr> tensors;
-    std::vector<Type> outputs;
-    VarMap dims;  // the program's variables in the caller's terms
-  };
-  std::optional<KernelCall> match_kernel_call(const Expr& value) const {
-    const Call* node = value.as<Call>();
-    std::optional<CallTir> call_tir = match_call_tir(value);
-    const GlobalVar* name = call_tir ? call_tir->callee.as<GlobalVar>() : node ? node->callee.as<GlobalVar>() : nullptr;
-    const Expr* target = name ? module_.find(name->name) : nullptr;
-    std::optional<PrimFuncRef> program;
-    if (target) program = try_cast<PrimFunc>(*target);
-    if (!program) return std::nullopt;
-    KernelCall result{name->name, promote_indices(*program), {}, {}, {}, {}};
-    for (const VarRef& var : scalar_arguments(*program)) result.written.push_back(dtype_of(var));
-    if (call_tir) {
-      result.tensors = call_tir->tensors;
-      result.outputs = call_tir->outputs;
-      result.dims = bind_scalars(result.program, *call_tir);
-      return result;
-    }
-    result.tensors = node->args;
-    if (node->args.empty() || !node->args.back().is<ShapeExpr>()) return result;
-    result.tensors.pop_back();
-    const std::vector<Expr>& scalars = node->args.back().as<ShapeExpr>()->values;
-    std::vector<VarRef> vars = scalar_arguments(result.program);
-    for (size_t i = 0; i < std::min(vars.size(), scalars.size()); ++i) result.dims.emplace(vars[i].get(), scalars[i]);
+  // Gathers what the kernel's buffers demand of the tensors. Those of which too little is known are cast to the
+  // buffer's type; the result is the call with the casts in their place.
+  Expr check_kernel(const KernelCall& kernel, const Expr& value, Builder& builder, std::vector<DimCheck>& checks) {
+    std::optional<PrimFuncRef> called = called_program(kernel, module_);
+    if (!called) return value;
+    PrimFuncRef program = promote_indices(*called);  // its dims and scalars in int64, as the caller has them
+    KernelMatch match = match_kernel(kernel, program);
+    Expr result = cast_unknown(value, kernel.tensors, match, builder);
+    if (!same_node(result, value)) match = match_kernel(*as_kernel_call(result, module_), program);
+    for (const std::string& contradiction : match.contradictions) fail(builder.span(), "{}", contradiction);
+    for (const KernelDim& dim : unproven_dims(match)) checks.push_back({dim.given, dim.wanted});
+    require_narrow(*called, program, match.dims, kernel.name(), builder);
     return result;
   }
 
-  // Gathers what the kernel's buffers demand of the tensors. Those of which too little is known are cast to the
-  // buffer's type; the result is the call with the casts in their place.
-  Expr check_kernel(KernelCall call, const Expr& value, Builder& builder, std::vector<DimCheck>& checks) {
-    std::vector<Buffer> buffers = buffer_params(call.program);
+  Expr cast_unknown(const Expr& value, std::vector<Expr> tensors, const KernelMatch& match, Builder& builder) {
     bool changed = false;
-    for (size_t i = 0; i < buffers.size() && i < call.tensors.size() + call.outputs.size(); ++i) {
-      bool is_input = i < call.tensors.size();
-      const Type& type = is_input ? call.tensors[i].type() : call.outputs[i - call.tensors.size()];
-      const BufferType& wanted = buffer_type(buffers[i]);
-      const std::vector<Expr>* given = known_shape(type);
-      if (given && given->size() == wanted.shape.size() && tensor_dtype(type)) {
-        if (*tensor_dtype(type) != wanted.dtype)
-          fail(builder.span(), "{} is {} where buffer '{}' wants {}", is_input ? "an argument" : "an output",
-               to_string(*tensor_dtype(type)), buffers[i]->name, to_string(wanted.dtype));
-        for (size_t d = 0; d < given->size(); ++d) {
-          Expr expected = substitute(wanted.shape[d], call.dims);
-          if (!structural_equal(expected, (*given)[d]))
-            checks.push_back({cast_to((*given)[d], kInt64), cast_to(expected, kInt64)});
-        }
-      } else if (is_input) {
-        std::vector<Expr> dims;
-        for (const Expr& dim : wanted.shape) {
-          for (const VarRef& var : free_vars(dim)) call.dims.emplace(var.get(), make_dim(var->name));
-          dims.push_back(cast_to(substitute(dim, call.dims), kInt64));
-        }
-        call.tensors[i] = builder.match_cast(call.tensors[i], tensor_type(std::move(dims), wanted.dtype));
-        changed = true;
+    VarMap known = match.dims;
+    for (const KernelOperand& operand : match.operands) {
+      if (operand.is_output || (known_shape(operand.type) && tensor_dtype(operand.type))) continue;
+      const BufferType& buffer = buffer_type(operand.param);
+      std::vector<Expr> dims;
+      for (const Expr& dim : buffer.shape) {
+        for (const VarRef& var : free_vars(dim)) known.emplace(var.get(), make_dim(var->name));
+        dims.push_back(cast_to(substitute(dim, known), kInt64));
       }
+      Expr& tensor = tensors[operand.number];
+      tensor = builder.match_cast(tensor, tensor_type(std::move(dims), buffer.dtype));
+      changed = true;
     }
-    std::vector<VarRef> scalars = scalar_arguments(call.program);
-    for (size_t i = 0; i < scalars.size(); ++i) {
-      auto dim = call.dims.find(scalars[i].get());
-      DType dtype = call.written[i];
-      if (dim == call.dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
-      DimCheck check = fits(cast_to(dim->second, kInt64), dtype);
-      check.what = fmt::format("{} of {} fits {}", scalars[i]->name, call.name, to_string(dtype));
+    return changed ? with_tensors(value, tensors) : value;
+  }
+
+  // The numbers that the kernel takes must fit the types that it was written with.
+  void require_narrow(const PrimFuncRef& written, const PrimFuncRef& promoted, const VarMap& dims,
+                      const std::string& name, Builder& builder) {
+    std::vector<VarRef> narrow = scalar_arguments(written), wide = scalar_arguments(promoted);
+    for (size_t i = 0; i < wide.size(); ++i) {
+      auto dim = dims.find(wide[i].get());
+      DType dtype = dtype_of(narrow[i]);
+      if (dim == dims.end() || !dtype.is_integral() || dtype == kInt64) continue;
+      DimCheck check = in_range(cast_to(dim->second, kInt64), dtype);
+      check.what = fmt::format("{} of {} fits {}", wide[i]->name, name, to_string(dtype));
       require(check, builder);
     }
-    if (!changed) return value;
-    Call copy = *value.as<Call>();
-    if (match_call_tir(value)) {
-      copy.args[1] = tuple(call.tensors);
-    } else {
-      std::copy(call.tensors.begin(), call.tensors.end(), copy.args.begin());
-    }
-    return make(std::move(copy), value.type(), value.span());
   }
 
   // A dim is the largest one that fits, or less. Scalars may be negative, which no shape can hold: theirs is a yes or
   // no.
-  DimCheck fits(const Expr& number, DType dtype) const {
+  DimCheck in_range(const Expr& number, DType dtype) const {
     int value_bits = dtype.is_int() ? dtype.bits - 1 : dtype.bits;
     Expr nearest = number;
     if (value_bits < 63) nearest = min(nearest, int_imm((int64_t{1} << value_bits) - 1));
@@ -205,23 +172,13 @@ class DimChecker final : public GraphRewriter {
     return claims_more(declared, known);
   }
   bool claims_more(const Type& declared, const Type& known) const {
-    if (declared.is<ObjectType>() || declared.is<PrimType>() || declared.is<FuncType>()) return false;
-    if (const TupleType* items = declared.as<TupleType>()) {
-      const TupleType* others = known.as<TupleType>();
-      if (!others || others->items.size() != items->items.size()) return !items->items.empty();
-      for (size_t i = 0; i < items->items.size(); ++i) {
-        if (claims_more(items->items[i], others->items[i])) return true;
-      }
-      return false;
-    }
-    if (known.kind() != declared.kind()) return true;
-    if (tensor_dtype(declared) && !tensor_dtype(known)) return true;
-    if (known_rank(declared) >= 0 && known_rank(known) < 0) return true;
-    const std::vector<Expr>*wanted = known_shape(declared), *given = known_shape(known);
-    if (!wanted) return false;
-    if (!given || given->size() != wanted->size()) return true;
-    for (size_t d = 0; d < wanted->size(); ++d) {
-      if (!proven((*wanted)[d], (*given)[d])) return true;
+    if (declared.is<PrimType>() || declared.is<FuncType>()) return false;  // casts test neither
+    const TupleType* items = declared.as<TupleType>();
+    if (!items) return fits(declared, known, facts_.back()) != Verdict::kProven;
+    const TupleType* others = known.as<TupleType>();
+    if (!others || others->items.size() != items->items.size()) return !items->items.empty();
+    for (size_t i = 0; i < items->items.size(); ++i) {
+      if (claims_more(items->items[i], others->items[i])) return true;
     }
     return false;
   }
@@ -229,7 +186,7 @@ class DimChecker final : public GraphRewriter {
   const IRModule& module_;
   OutOfRange gather_;
   IndexFacts indices_;
-  std::vector<Analyzer> facts_;  // of each branch that is open
+  std::vector<Analyzer> facts_;  // of each scope that is open
   std::vector<VarRef> params_;   // those that are not checked yet
 };
 

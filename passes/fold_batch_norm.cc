@@ -25,7 +25,7 @@ struct BatchNormAttrs {
 class BatchNormFolder final : public GraphRewriter {
  public:
   BatchNormFolder(const OpTable& ops, const FunctionRef& function) : GraphRewriter(ops) {
-    for_each_binding(function, [&](const Binding& binding) {
+    for_each_binding(function->body, [&](const Binding& binding) {
       for (const VarRef& var : free_vars(binding.value)) ++uses_[var.get()];
     });
   }

@@ -148,12 +148,12 @@ std::unordered_set<const NodeHeader*> wanted_of(const FunctionRef& function, con
   auto want = [&](const NodeRef& node) {
     for (const VarRef& var : free_vars(node)) wanted.insert(var.get());
   };
-  for_each_binding(function, [&](const Binding& binding) {
+  for_each_binding(function->body, [&](const Binding& binding) {
     if (!inside.contains(binding.var.get())) want(binding.value);
-    if (binding.value.is<If>()) {
-      want(binding.value.as<If>()->then_branch.as<SeqExpr>()->body);
-      want(binding.value.as<If>()->else_branch.as<SeqExpr>()->body);
-    }
+    map_sequences(binding.value, [&](const Expr& seq) {
+      want(cast<SeqExpr>(seq)->body);
+      return seq;
+    });
   });
   want(function->body.as<SeqExpr>()->body);
   return wanted;

@@ -186,17 +186,19 @@ std::optional<std::vector<int64_t>> constant_shape(const Type& type) {
 class Views {
  public:
   explicit Views(const FunctionRef& function) {
-    for_each_binding(function, [&](const Binding& binding) {
+    for_each_binding(function->body, [&](const Binding& binding) {
       auto view = binding.cast ? std::nullopt : view_of(binding.value);
       if (view) {
         views_.emplace(binding.var.get(), *view);
-      } else if (const If* branch = binding.value.as<If>()) {
-        want(branch->condition);
-        want(branch->then_branch.as<SeqExpr>()->body);
-        want(branch->else_branch.as<SeqExpr>()->body);
-      } else {
-        want(binding.value);
+        return;
       }
+      if (const If* branch = binding.value.as<If>()) want(branch->condition);
+      bool holds_bindings = binding.value.is<If>() || binding.value.is<Function>();
+      if (!holds_bindings) want(binding.value);
+      map_sequences(binding.value, [&](const Expr& seq) {
+        want(cast<SeqExpr>(seq)->body);
+        return seq;
+      });
     });
     want(function->body.as<SeqExpr>()->body);
   }

@@ -48,25 +48,15 @@ OpPattern classify(const PrimFuncRef& program) {
 
 struct Node {
   Binding binding;
-  CallTir call;
+  KernelCall call;
   PrimFuncRef program;
   OpPattern pattern;
   size_t group;  // position of the group's last node
 };
 
-bool same_shape(const Type& a, const Type& b, const Analyzer& facts) {
-  const std::vector<Expr>* x = known_shape(a);
-  const std::vector<Expr>* y = known_shape(b);
-  if (!x || !y || x->size() != y->size()) return false;
-  for (size_t d = 0; d < x->size(); ++d) {
-    if (!facts.can_prove_equal((*x)[d], (*y)[d])) return false;
-  }
-  return true;
-}
-
 class BlockFuser {
  public:
-  BlockFuser(IRModule& module, const std::unordered_set<const NodeHeader*>& used_outside, bool dataflow)
+  BlockFuser(IRModule& module, const VarSet& used_outside, bool dataflow)
       : module_(module), used_outside_(used_outside), dataflow_(dataflow) {}
 
   std::vector<Binding> run(const std::vector<Binding>& bindings) {
@@ -96,17 +86,16 @@ class BlockFuser {
           if (it != users_.end()) it->second.push_back(user);
         }
       };
-      std::optional<CallTir> call =
-          op_name(binding.value) == "relax.call_tir" && dataflow_ ? match_call_tir(binding.value) : std::nullopt;
-      const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
-      const Expr* function = callee ? module_.find(callee->name) : nullptr;
-      if (!call || call->outputs.size() != 1 || binding.cast || !function || !function->is<PrimFunc>()) {
+      bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, "relax.call_tir");
+      std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
+      std::optional<PrimFuncRef> called = call ? called_program(*call, module_) : std::nullopt;
+      if (!called || call->outputs.size() != 1) {
         note_use(binding.value, SIZE_MAX);
         if (binding.cast) note_use(*binding.cast, SIZE_MAX);
         continue;
       }
       note_use(binding.value, nodes_.size());
-      PrimFuncRef program = promote_indices(cast<PrimFunc>(*function));  // merge() puts int64 dims of the graph into it
+      PrimFuncRef program = promote_indices(*called);  // merge() puts int64 dims of the graph into it
       node_of_.emplace(binding.var.get(), nodes_.size());
       nodes_.push_back({binding, *call, program, classify(program), nodes_.size()});
     }
@@ -130,13 +119,15 @@ class BlockFuser {
   bool takes(const Node& user, const Node& producer) {
     if (user.pattern >= OpPattern::kReduction) heavy_groups_.insert(user.group);
     if (user.pattern == OpPattern::kOpaque || user.pattern == OpPattern::kAnchor) return false;
-    bool same = same_shape(producer.binding.var.type(), user.binding.var.type(), facts_);
+    bool same = same_shape(producer.binding.var, user.binding.var);
     if (producer.pattern >= OpPattern::kReduction) return user.pattern <= OpPattern::kBroadcast && same;
     if (user.pattern <= OpPattern::kBroadcast) return same;
     if (user.pattern == OpPattern::kReduction)
       return producer.pattern <= OpPattern::kBroadcast && !finishes_heavy(producer);
     return true;
   }
+
+  static bool same_shape(const Expr& a, const Expr& b) { return equal_shapes(a.type(), b.type()) == Verdict::kProven; }
 
   // The node is, or is elementwise on, the sole use of a reduction or contraction: it belongs into that one's epilogue.
   bool finishes_heavy(const Node& node) {
@@ -145,7 +136,7 @@ class BlockFuser {
       if (found == node_of_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
         continue;
       const Node* source = &nodes_[found->second];
-      if (!same_shape(tensor.type(), node.binding.var.type(), facts_)) continue;
+      if (!same_shape(tensor, node.binding.var)) continue;
       if (source->pattern == OpPattern::kAnchor || source->pattern == OpPattern::kReduction) return true;
       if (source->pattern <= OpPattern::kBroadcast && finishes_heavy(*source)) return true;
     }
@@ -186,16 +177,16 @@ class BlockFuser {
     for (size_t i : members) {
       const Node& node = nodes_[i];
       PrimFuncRef program = with_fresh_variables(node.program);
-      VarMap map = bind_scalars(program, node.call);
-      size_t next = 0;
-      for (const VarRef& param : program->params) {
-        if (!param.type().is<BufferType>()) continue;
-        if (next < node.call.tensors.size()) {
-          map.emplace(param.get(), buffer_for(node.call.tensors[next++], param->name));
+      KernelMatch match = match_kernel(node.call, program);
+      VarMap map = match.dims;
+      for (const KernelOperand& operand : match.operands) {
+        const Buffer& param = operand.param;
+        if (!operand.is_output) {
+          map.emplace(param.get(), buffer_for(node.call.tensors[operand.number], param->name));
           continue;
         }
-        Buffer buffer =
-            make_buffer(param->name, *tensor_dtype(node.binding.var.type()), *known_shape(node.binding.var.type()));
+        const Type& type = node.binding.var.type();
+        Buffer buffer = make_buffer(param->name, *tensor_dtype(type), *known_shape(type));
         buffer_of.emplace(node.binding.var.get(), buffer);
         map.emplace(param.get(), buffer);
         if (i == last) {
@@ -205,7 +196,7 @@ class BlockFuser {
         }
       }
       append(program, map, intermediates, stages);
-      const std::string& callee = node.call.callee.as<GlobalVar>()->name;
+      const std::string& callee = node.call.name();
       std::string base = callee.substr(0, callee.find_last_not_of("0123456789") + 1);
       while (!base.empty() && base.back() == '_') base.pop_back();
       if (name.size() < 80) name += "_" + (base.starts_with("fused_") ? base.substr(6) : base);
@@ -222,7 +213,7 @@ class BlockFuser {
   }
 
   IRModule& module_;
-  const std::unordered_set<const NodeHeader*>& used_outside_;
+  const VarSet& used_outside_;
   bool dataflow_;
   std::vector<Node> nodes_;
   std::unordered_map<const NodeHeader*, size_t> node_of_;             // a binding's variable -> its node
@@ -230,48 +221,23 @@ class BlockFuser {
   std::unordered_map<const NodeHeader*, std::vector<size_t>> users_;  // SIZE_MAX: not a call_tir of this block
   std::unordered_set<size_t> heavy_groups_;
   std::unordered_map<size_t, size_t> group_size_;
-  Analyzer facts_;
 };
 
 Expr fuse_sequence(const Expr& seq, IRModule& module) {
-  SeqExpr payload = *cast<SeqExpr>(seq).operator->();
-  // What later blocks and the body use must stay visible.
-  std::unordered_set<const NodeHeader*> used;
-  auto use = [&](const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) used.insert(var.get());
-  };
-  use(payload.body);
-  for (size_t b = payload.blocks.size(); b-- > 0;) {
-    BindingBlock& block = payload.blocks[b];
-    std::vector<Binding> before = block.bindings;
-    for (Binding& binding : block.bindings) {
-      if (const If* branch = binding.value.as<If>()) {
-        binding.value = make(If{branch->condition, fuse_sequence(branch->then_branch, module),
-                                fuse_sequence(branch->else_branch, module)},
-                             binding.value.type(), binding.value.span());
-      }
-    }
-    block.bindings = BlockFuser(module, used, block.dataflow).run(block.bindings);
-    for (const Binding& binding : before) {
-      use(binding.value);
-      if (binding.cast) use(*binding.cast);
-    }
-  }
-  return make(std::move(payload), seq.type(), seq.span());
+  return rewrite_blocks(seq, [&](const BindingBlock& block, const VarSet& used_after) {
+    std::vector<Binding> bindings = block.bindings;
+    for (Binding& binding : bindings)
+      binding.value = map_sequences(binding.value, [&](const Expr& inner) { return fuse_sequence(inner, module); });
+    return BlockFuser(module, used_after, block.dataflow).run(bindings);
+  });
 }
 
 }  // namespace
 
 IRModule fuse(IRModule module, PassContext&) {
-  IRModule result = module;
-  for (const auto& [name, function] : module.functions) {
-    auto graph = try_cast<Function>(function);
-    if (!graph) continue;
-    Function copy = **graph;
-    copy.body = fuse_sequence(copy.body, result);
-    result.functions.insert_or_assign(name, make_function(std::move(copy), function.span()));
-  }
-  return result;
+  return map_functions(std::move(module), [](const FunctionRef& function, IRModule& result) {
+    return cast<Function>(map_sequences(function, [&](const Expr& body) { return fuse_sequence(body, result); }));
+  });
 }
 
 }  // namespace relaxc

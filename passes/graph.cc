@@ -23,72 +23,85 @@ Expr GraphRewriter::sequence(const Expr& seq) {
   Builder builder(ops_);
   bool changed = false;
   for (const BindingBlock& block : node->blocks) {
-    if (block.dataflow) builder.begin_dataflow();
-    for (const Binding& original : block.bindings) {
-      builder.set_span(original.var.span());
-      Binding binding = original;
-      if (const If* choice = original.value.as<If>()) {
-        Expr condition = replaced_(choice->condition);
-        binding.value = make(If{condition, branch(choice->then_branch), branch(choice->else_branch)},
-                             original.value.type(), original.value.span());
-      } else {
-        binding.value = replaced_(original.value);
-      }
-      // Dims in the variable's own type follow; a replaced variable keeps its old name until visit() decides.
-      binding.var = replaced_.var(original.var);
-      if (binding.cast) binding.cast = replaced_(*binding.cast);
-      size_t size = builder.size();
-      std::optional<Expr> replacement = visit(binding, builder);
-      changed = changed || replacement || builder.size() != size || !same_node(binding.value, original.value) ||
-                !same_node(binding.var, original.var) || (binding.cast && !same_node(*binding.cast, *original.cast));
-      if (!replacement) {
-        builder.keep(std::move(binding));
-        continue;
-      }
-      Expr leaf = is_leaf(*replacement) ? *replacement : Expr(builder.emit(*replacement, original.var->name));
-      replaced_.add(original.var, leaf);
-      replaced_.add(binding.var, leaf);
-    }
-    if (block.dataflow) builder.end_dataflow({});
+    bool dataflow = block.dataflow && keeps_dataflow();
+    changed = changed || dataflow != block.dataflow;
+    if (dataflow) builder.begin_dataflow();
+    for (const Binding& original : block.bindings) changed = binding(original, builder) || changed;
+    if (dataflow) builder.end_dataflow({});
   }
   Expr body = replaced_(node->body);
   return changed || !same_node(body, node->body) ? builder.finish(body) : seq;
 }
 
-Expr GraphRewriter::branch(const Expr& seq) {
-  enter_branch();
+// Whether anything but the binding as it was is in the builder now.
+bool GraphRewriter::binding(const Binding& original, Builder& builder) {
+  builder.set_span(original.var.span());
+  Binding binding = original;
+  binding.value = value(original.value);
+  // Dims in the variable's own type follow; a replaced variable keeps its old name until visit() decides.
+  binding.var = replaced_.var(original.var);
+  if (binding.cast) binding.cast = replaced_(*binding.cast);
+  bool changed = !same_node(binding.value, original.value) || !same_node(binding.var, original.var) ||
+                 (binding.cast && !same_node(*binding.cast, *original.cast));
+  size_t size = builder.size();
+  std::optional<Expr> replacement = visit(binding, builder);
+  changed = changed || replacement || builder.size() != size;
+  if (!replacement) {
+    builder.keep(std::move(binding));
+    return changed;
+  }
+  Expr leaf = is_leaf(*replacement) ? *replacement : Expr(builder.emit(*replacement, original.var->name));
+  replaced_.add(original.var, leaf);
+  replaced_.add(binding.var, leaf);
+  return changed;
+}
+
+Expr GraphRewriter::scoped(const Expr& seq) {
+  enter_scope();
   Expr result = sequence(seq);
-  leave_branch();
+  leave_scope();
   return result;
 }
 
-IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn) {
+Expr GraphRewriter::value(const Expr& value) {
+  if (auto function = try_cast<Function>(value)) return local_function(*function);
+  if (!value.is<If>()) return replaced_(value);
+  Expr mapped = map_sequences(value, [&](const Expr& seq) { return scoped(seq); });
+  If branch = *mapped.as<If>();
+  Expr condition = replaced_(branch.condition);
+  if (same_node(condition, branch.condition)) return mapped;
+  branch.condition = condition;
+  return make(std::move(branch), value.type(), value.span());
+}
+
+Expr GraphRewriter::local_function(const FunctionRef& function) {
+  Function copy = *function;
+  bool changed = false;
+  for (VarRef& param : copy.params) {
+    VarRef renamed = replaced_.var(param);
+    changed = changed || !same_node(renamed, param);
+    param = renamed;
+  }
+  copy.body = scoped(function->body);
+  copy.result = replaced_(function->result);
+  changed = changed || !same_node(copy.body, function->body) || !same_node(copy.result, function->result);
+  return changed ? make_function(std::move(copy), function.span()) : function;
+}
+
+IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule&)>& fn) {
   std::vector<std::pair<std::string, FunctionRef>> todo;
   for (const auto& [name, function] : module.functions) {
     if (auto graph = try_cast<Function>(function)) todo.emplace_back(name, *graph);
   }
-  for (auto& [name, function] : todo) module.functions.insert_or_assign(name, fn(function));
+  for (auto& [name, function] : todo) {
+    FunctionRef mapped = fn(function, module);
+    module.functions.insert_or_assign(name, mapped);
+  }
   return module;
 }
 
-namespace {
-
-void each_binding(const Expr& seq, const std::function<void(const Binding&)>& fn) {
-  for (const BindingBlock& block : seq.as<SeqExpr>()->blocks) {
-    for (const Binding& binding : block.bindings) {
-      if (const If* branch = binding.value.as<If>()) {
-        each_binding(branch->then_branch, fn);
-        each_binding(branch->else_branch, fn);
-      }
-      fn(binding);
-    }
-  }
-}
-
-}  // namespace
-
-void for_each_binding(const FunctionRef& function, const std::function<void(const Binding&)>& fn) {
-  each_binding(function->body, fn);
+IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn) {
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule&) { return fn(function); });
 }
 
 namespace {
@@ -165,52 +178,16 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
   return call(op_ref("relax.call_tir"), std::move(args), {}, type, span, std::move(outputs));
 }
 
-bool calls_program(std::string_view op) {
-  // Where gradients are not asked for, call_tir_with_grad is call_tir.
-  return op == "relax.call_tir" || op == "relax.call_dps_packed" || op == "relax.call_tir_with_grad";
-}
-
-std::optional<CallTir> match_call_tir(const Expr& expr) {
-  const std::string& name = op_name(expr);
-  if (!calls_program(name)) return std::nullopt;
-  const Call* node = expr.as<Call>();
-  CallTir result{node->args.at(0), {}, {}, node->type_args};
-  const Tuple* tensors = node->args.at(1).as<Tuple>();
-  if (!tensors && node->args[1].type().is<TupleType>())
-    fail(expr.span(), "{}: a tuple value as an argument; run spread_tuples before", name);
-  result.tensors = tensors ? tensors->items : std::vector<Expr>{node->args[1]};
-  if (node->args.size() > 2) {
-    const ShapeExpr* scalars = node->args[2].as<ShapeExpr>();
-    CHECK(scalars, "call_tir's scalar arguments are a shape");
-    result.scalars = scalars->values;
-  }
-  // One type argument may be a tuple of the outputs.
-  if (result.outputs.size() == 1) {
-    if (const TupleType* several = result.outputs[0].as<TupleType>())
-      result.outputs = std::vector<Type>(several->items);
-  }
-  return result;
-}
-
-VarMap bind_scalars(const PrimFuncRef& callee, const CallTir& call) {
-  VarMap result;
-  size_t next_scalar = 0, next_tensor = 0;
-  for (const VarRef& param : callee->params) {
-    if (!param.type().is<PrimType>()) continue;
-    CHECK(next_scalar < call.scalars.size(), "call_tir gives {} scalar arguments, too few", call.scalars.size());
-    result.emplace(param.get(), call.scalars[next_scalar++]);
-  }
-  for (const VarRef& param : buffer_params(callee)) {
-    size_t i = next_tensor++;
-    Type type = i < call.tensors.size() ? call.tensors[i].type() : call.outputs.at(i - call.tensors.size());
-    const std::vector<Expr>* dims = known_shape(type);
-    const std::vector<Expr>& wanted = buffer_type(param).shape;
-    if (!dims || dims->size() != wanted.size()) continue;
-    for (size_t d = 0; d < wanted.size(); ++d) {
-      if (wanted[d].is<Var>()) result.emplace(wanted[d].get(), (*dims)[d]);
-    }
-  }
-  return result;
+std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module) {
+  std::optional<KernelCall> kernel = as_kernel_call(value, module);
+  if (!kernel || kernel->has_destinations) return kernel;
+  const Call& node = *value.as<Call>();
+  if (!node.args[1].is<Tuple>())
+    fail(value.span(), "{}: a tuple value as an argument; run spread_tuples before", op_name(value));
+  if (node.args.size() > 2 && !node.args[2].is<ShapeExpr>())
+    fail_unsupported(value.span(), "{}: the scalar arguments are a shape value, expected R.shape([...])",
+                     op_name(value));
+  return kernel;
 }
 
 }  // namespace relaxc

@@ -1,14 +1,16 @@
 // What graph passes share: rebuilding a function binding by binding.
 #pragma once
-#include "ir/arith.h"
 #include "ir/builder.h"
+#include "ir/kernel_call.h"
+#include "ir/sequence.h"
 #include "passes/pass.h"
 
 namespace relaxc {
 
-// Rebuilds a graph function binding by binding, branches of If included; one that nothing changes stays the same node.
-// `visit` sees each binding with its operands already replaced; it returns the leaf or value that stands for the
-// variable from then on, and may emit more through the builder. Returning nullopt keeps the binding.
+// Rebuilds a graph function binding by binding, branches of If and local functions included; one that nothing changes
+// stays the same node. `visit` sees each binding with its operands already replaced; it returns the leaf or value that
+// stands for the variable from then on, and may emit more through the builder. Returning nullopt keeps the binding.
+// Passes that go from the last binding to the first have rewrite_blocks() (ir/sequence.h).
 class GraphRewriter {
  public:
   explicit GraphRewriter(const OpTable& ops) : ops_(ops) {}
@@ -17,21 +19,25 @@ class GraphRewriter {
 
  protected:
   virtual std::optional<Expr> visit(const Binding& binding, Builder& builder) = 0;
-  // Around each branch of an If: what was learned inside holds only there.
-  virtual void enter_branch() {}
-  virtual void leave_branch() {}
+  // Around each branch of an If and the body of each local function: what was learned inside holds only there.
+  virtual void enter_scope() {}
+  virtual void leave_scope() {}
+  // Whether dataflow blocks stay; else their bindings become plain ones.
+  virtual bool keeps_dataflow() const { return true; }
   const OpTable& ops_;
 
  private:
   Expr sequence(const Expr& seq);
-  Expr branch(const Expr& seq);
+  Expr scoped(const Expr& seq);
+  Expr value(const Expr& value);
+  Expr local_function(const FunctionRef& function);
+  bool binding(const Binding& original, Builder& builder);
   Substitution replaced_;
 };
 
-// Calls fn on each graph function and puts its result in the function's place.
+// Puts fn's result in the place of each graph function. fn may add functions to the module that it gets.
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
-// Every binding of a function, branches included, in order.
-void for_each_binding(const FunctionRef& function, const std::function<void(const Binding&)>& fn);
+IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
 // A call_tir of `program` on tensor arguments, the program added to the module under a name like `name`. The program
 // may mention the graph's dims: it gets variables of its own, and scalar params for dims that its buffers do not give.
@@ -39,18 +45,7 @@ void for_each_binding(const FunctionRef& function, const std::function<void(cons
 Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std::vector<Expr> tensors,
                    std::vector<Type> outputs, const Span& span);
 
-// Whether the operator is a call in destination-passing form: call_tir or call_dps_packed.
-bool calls_program(std::string_view op);
-// The pieces of a call_tir (or call_dps_packed): callee, tensor arguments, scalar arguments, output types.
-struct CallTir {
-  Expr callee;
-  std::vector<Expr> tensors;
-  std::vector<Expr> scalars;
-  std::vector<Type> outputs;
-};
-std::optional<CallTir> match_call_tir(const Expr& expr);
-// Values, in the caller's terms, of the callee's symbolic variables: its scalar params, and dims of its buffer params
-// that are no scalar params.
-VarMap bind_scalars(const PrimFuncRef& callee, const CallTir& call);
+// The kernel call with leaves for tensors; a CompileError where a tuple value stands for them (see spread_tuples).
+std::optional<KernelCall> as_spread_kernel_call(const Expr& value, const IRModule& module);
 
 }  // namespace relaxc

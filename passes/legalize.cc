@@ -52,14 +52,9 @@ class Legalizer final : public GraphRewriter {
 }  // namespace
 
 IRModule legalize(IRModule module, PassContext& context) {
-  IRModule result = module;
-  for (const auto& [name, function] : module.functions) {
-    if (auto graph = try_cast<Function>(function)) {
-      FunctionRef legal = Legalizer(context.ops, result).run(*graph);
-      result.functions.insert_or_assign(name, legal);
-    }
-  }
-  return result;
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return Legalizer(context.ops, result).run(function);
+  });
 }
 
 }  // namespace relaxc

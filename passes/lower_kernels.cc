@@ -9,9 +9,9 @@ namespace relaxc {
 
 IRModule lower_kernels(IRModule module, PassContext& context) {
   for (auto& [name, function] : module.functions) {
-    walk(function, [](const Ref<Call>& call) {
-      auto kernel = match_call_tir(call);
-      if (kernel && kernel->callee.is<GlobalVar>())
+    walk(function, [&](const Ref<Call>& call) {
+      auto kernel = as_kernel_call(call, module);
+      if (kernel && !kernel->has_destinations && kernel->callee.is<GlobalVar>())
         fail(call.span(),
              "lower_kernels: R.call_tir passes shapes, a lowered kernel takes scalars; run destination_passing before");
     });

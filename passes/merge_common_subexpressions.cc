@@ -33,8 +33,8 @@ class Merger final : public GraphRewriter {
     return std::nullopt;
   }
   // A value of one branch is not at hand in the other, nor after it.
-  void enter_branch() override { seen_.push_back(seen_.back()); }
-  void leave_branch() override { seen_.pop_back(); }
+  void enter_scope() override { seen_.push_back(seen_.back()); }
+  void leave_scope() override { seen_.pop_back(); }
 
  private:
   std::vector<std::unordered_map<uint64_t, std::vector<Binding>>> seen_{1};

@@ -139,12 +139,9 @@ class WeightPacker final : public GraphRewriter {
 }  // namespace
 
 IRModule pack_weights(IRModule module, PassContext& context) {
-  IRModule result = module;
-  for (const auto& [name, function] : module.functions) {
-    if (auto graph = try_cast<Function>(function))
-      result.functions.insert_or_assign(name, WeightPacker(context, result).run(*graph));
-  }
-  return result;
+  return map_functions(std::move(module), [&](const FunctionRef& function, IRModule& result) {
+    return WeightPacker(context, result).run(function);
+  });
 }
 
 }  // namespace relaxc

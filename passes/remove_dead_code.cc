@@ -7,60 +7,57 @@ namespace relaxc {
 
 namespace {
 
-bool is_needless(const Expr& value, const OpTable& ops) {
-  const Call* node = value.as<Call>();
-  if (!node) return !value.is<If>();
-  // A kernel called with its destinations writes them.
-  return is_pure(*node, ops) && (node->callee.is<OpRef>() || !value.type().is<TupleType>());
-}
+class DeadCode {
+ public:
+  DeadCode(const IRModule& module, const OpTable& ops) : module_(module), ops_(ops) {}
 
-Expr prune(const Expr& seq, const OpTable& ops) {
-  SeqExpr payload = *cast<SeqExpr>(seq).operator->();
-  std::unordered_set<const NodeHeader*> used;
-  auto use = [&](const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) used.insert(var.get());
-  };
-  use(payload.body);
-  bool changed = false;
-  for (size_t b = payload.blocks.size(); b-- > 0;) {
+  // Of the function, a branch, a local function.
+  Expr prune(const Expr& value) {
+    return map_sequences(value, [&](const Expr& seq) {
+      return rewrite_blocks(
+          seq, [&](const BindingBlock& block, const VarSet& used_after) { return needed(block, used_after); });
+    });
+  }
+
+ private:
+  std::vector<Binding> needed(const BindingBlock& block, VarSet used) {
     std::vector<Binding> kept;
-    std::vector<Binding>& bindings = payload.blocks[b].bindings;
-    for (size_t i = bindings.size(); i-- > 0;) {
-      Binding binding = bindings[i];
-      bool needed = used.contains(binding.var.get()) || !is_needless(binding.value, ops);
+    auto use = [](const NodeRef& node, VarSet& by) {
+      for (const VarRef& var : free_vars(node)) by.insert(var.get());
+    };
+    for (size_t i = block.bindings.size(); i-- > 0;) {
+      Binding binding = block.bindings[i];
+      bool is_used = used.contains(binding.var.get()) || dims_.contains(binding.var.get());
       // A cast may bind dims that types use.
-      if (!needed && !binding.cast) {
-        changed = true;
-        continue;
-      }
-      if (const If* branch = binding.value.as<If>()) {
-        Expr then_branch = prune(branch->then_branch, ops), else_branch = prune(branch->else_branch, ops);
-        if (!same_node(then_branch, branch->then_branch) || !same_node(else_branch, branch->else_branch)) {
-          binding.value =
-              make(If{branch->condition, then_branch, else_branch}, binding.value.type(), binding.value.span());
-          changed = true;
-        }
-      }
-      use(binding.value);
-      use(binding.var.type());
-      if (binding.cast) use(*binding.cast);
-      kept.push_back(binding);
+      if (!is_used && !binding.cast && is_needless(binding.value)) continue;
+      binding.value = prune(binding.value);
+      use(binding.value, used);
+      use(binding.var.type(), dims_);
+      if (binding.cast) use(*binding.cast, used);
+      kept.push_back(std::move(binding));
     }
     std::reverse(kept.begin(), kept.end());
-    bindings = std::move(kept);
+    return kept;
   }
-  if (!changed) return seq;
-  return with_dataflow_outputs(make(std::move(payload), seq.type(), seq.span()));
-}
+
+  bool is_needless(const Expr& value) const {
+    const Call* node = value.as<Call>();
+    if (!node) return !value.is<If>();
+    if (!is_pure(*node, ops_)) return false;
+    std::optional<KernelCall> kernel = as_kernel_call(value, module_);
+    return !kernel || !kernel->has_destinations;  // which it writes
+  }
+
+  const IRModule& module_;
+  const OpTable& ops_;
+  VarSet dims_;  // that types use
+};
 
 }  // namespace
 
 IRModule remove_dead_code(IRModule module, PassContext& context) {
-  module = map_functions(std::move(module), [&](const FunctionRef& function) {
-    Function copy = *function;
-    copy.body = prune(function->body, context.ops);
-    if (same_node(copy.body, function->body)) return function;
-    return make_function(std::move(copy), function.span());
+  module = map_functions(module, [&](const FunctionRef& function) {
+    return cast<Function>(DeadCode(module, context.ops).prune(function));
   });
   // Functions reached from the public ones.
   std::unordered_set<std::string> reached;

@@ -14,7 +14,7 @@ class Spreader final : public GraphRewriter {
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
     const OpRow* row = ops_.find(op_name(binding.value));
-    if (!row || !(row->legalize || calls_program(row->name))) return std::nullopt;
+    if (!row || !(row->legalize || calls_kernel(row->name))) return std::nullopt;
     Call spread = *binding.value.as<Call>();
     bool changed = false;
     for (Expr& arg : spread.args) {

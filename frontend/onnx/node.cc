@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
+#include "ir/text/printer.h"
+#include "ir/type_relation.h"
 
 namespace relaxc::onnx_import {
 
@@ -278,15 +280,15 @@ Expr Node::simplify(const Expr& expr) const {
   return dtype_of(expr).is_float() ? expr : graph_.context().analyzer.simplify(expr);
 }
 bool Node::provably_equal(const Expr& a, const Expr& b) const {
-  return same_node(a, b) || graph_.context().analyzer.can_prove_equal(a, b);
+  return equal_dims(a, b, graph_.context().analyzer) == Verdict::kProven;
 }
 int64_t Node::least_value(const Expr& e) const { return graph_.context().analyzer.bounds(e).min; }
 void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
-  if (provably_equal(a, b)) return;
-  auto x = as_int(simplify(a)), y = as_int(simplify(b));
-  if (x && y && *x == *y) return;
-  if (x && y) fail("{}: {} and {}", what, *x, *y);
-  graph_.require_equal(simplify(a), simplify(b), what);
+  Verdict verdict = equal_dims(a, b, graph_.context().analyzer);
+  if (verdict == Verdict::kProven) return;
+  Expr x = simplify(a), y = simplify(b);
+  if (verdict == Verdict::kContradicted) fail("{}: {} and {}", what, print_expr(x), print_expr(y));
+  graph_.require_equal(x, y, what);
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
