@@ -215,44 +215,7 @@ class ProgramVerifier {
             stmt(inner);
           }
         },
-        [&](const BufferStore& node) {
-          expr(node.value);
-          int lanes = indices(node.buffer, node.indices, node.predicate, s.span());
-          const BufferType* type = node.buffer.type().as<BufferType>();
-          if (!type || !prim(node.value)) return;
-          DType wanted = type->dtype.with_lanes(type->dtype.lanes * lanes);
-          if (prim(node.value)->dtype != wanted)
-            error(s.span(), "{} stored to '{}', expected {} [T6]", to_string(prim(node.value)->dtype),
-                  node.buffer->name, to_string(wanted));
-        },
-        [&](const For& node) {
-          expr(node.min);
-          expr(node.extent);
-          integer(node.min, "the start of a loop", s.span());
-          integer(node.extent, "the extent of a loop", s.span());
-          if (!node.var.type().is<PrimType>()) {
-            error(s.span(), "loop variable '{}' is no scalar [T8]", node.var->name);
-          } else if (prim(node.min) && prim(node.extent)) {
-            DType dtype = prim(node.var)->dtype;
-            if (prim(node.min)->dtype != dtype || prim(node.extent)->dtype != dtype)
-              error(s.span(), "loop variable '{}' is {}, its bounds are {} and {} [T8]", node.var->name,
-                    to_string(dtype), to_string(prim(node.min)->dtype), to_string(prim(node.extent)->dtype));
-          }
-          if (binds_thread(node.kind) == node.thread.empty())
-            error(s.span(), "a thread axis belongs to thread bindings [T8]");
-          if (node.step) {
-            expr(*node.step);
-            auto known = as_int(*node.step);
-            if (!prim(*node.step) || prim(*node.step)->dtype != prim(node.var)->dtype || (known && *known < 1))
-              error(s.span(), "the step of loop '{}' is no positive {} [T8]", node.var->name,
-                    to_string(prim(node.var)->dtype));
-          }
-          Scope scope(*this);
-          bool outer = std::exchange(in_loop_, node.kind == ForKind::kSerial);
-          define(node.var);
-          stmt(node.body);
-          in_loop_ = outer;
-        },
+        [&](const BufferStore& node) { buffer_store(s, node); }, [&](const For& node) { for_loop(s, node); },
         [&](const While& node) {
           expr(node.condition);
           boolean(node.condition, "the condition", s.span());
@@ -270,20 +233,7 @@ class ProgramVerifier {
           expr(node.value);
           define(node.var);
         },
-        [&](const AllocBuffer& node) {
-          buffer_dims(node.buffer);
-          define(node.buffer);
-          const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr;
-          const BufferType* type = node.buffer.type().as<BufferType>();
-          if (!node.contents || !type) return;
-          bool fits =
-              contents && contents->data.dtype() == type->dtype && contents->data.shape().size() == type->shape.size();
-          for (size_t d = 0; fits && d < type->shape.size(); ++d)
-            fits = is_int(type->shape[d], contents->data.shape()[d]);
-          if (!fits)
-            error(s.span(), "the contents of '{}' are no constant of its dtype and shape [T16]", node.buffer->name);
-        },
-        [&](const Evaluate& node) { expr(node.value); },
+        [&](const AllocBuffer& node) { allocation(s, node); }, [&](const Evaluate& node) { expr(node.value); },
         [&](const Assert& node) {
           expr(node.condition);
           boolean(node.condition, "the condition", s.span());
@@ -298,6 +248,62 @@ class ProgramVerifier {
           scoped(node.body);
         },
         [&](const Block& node) { block(s, node); });
+  }
+
+  void buffer_store(const Stmt& s, const BufferStore& node) {
+    expr(node.value);
+    int lanes = indices(node.buffer, node.indices, node.predicate, s.span());
+    const BufferType* type = node.buffer.type().as<BufferType>();
+    if (!type || !prim(node.value)) return;
+    DType wanted = type->dtype.with_lanes(type->dtype.lanes * lanes);
+    if (prim(node.value)->dtype != wanted)
+      error(s.span(), "{} stored to '{}', expected {} [T6]", to_string(prim(node.value)->dtype), node.buffer->name,
+            to_string(wanted));
+  }
+
+  void for_loop(const Stmt& s, const For& node) {
+    expr(node.min);
+    expr(node.extent);
+    integer(node.min, "the start of a loop", s.span());
+    integer(node.extent, "the extent of a loop", s.span());
+    if (node.step) expr(*node.step);
+    if (node.var.type().is<PrimType>()) {
+      loop_dtypes(s, node);
+    } else {
+      error(s.span(), "loop variable '{}' is no scalar [T8]", node.var->name);
+    }
+    if (binds_thread(node.kind) == node.thread.empty())
+      error(s.span(), "a thread axis belongs to thread bindings [T8]");
+    Scope scope(*this);
+    bool outer = std::exchange(in_loop_, node.kind == ForKind::kSerial);
+    define(node.var);
+    stmt(node.body);
+    in_loop_ = outer;
+  }
+
+  void loop_dtypes(const Stmt& s, const For& node) {
+    DType dtype = prim(node.var)->dtype;
+    const PrimType *min = prim(node.min), *extent = prim(node.extent);
+    if (min && extent && (min->dtype != dtype || extent->dtype != dtype))
+      error(s.span(), "loop variable '{}' is {}, its bounds are {} and {} [T8]", node.var->name, to_string(dtype),
+            to_string(min->dtype), to_string(extent->dtype));
+    if (!node.step) return;
+    const PrimType* step = prim(*node.step);
+    bool is_positive = as_int(*node.step).value_or(1) >= 1;
+    if (!step || step->dtype != dtype || !is_positive)
+      error(s.span(), "the step of loop '{}' is no positive {} [T8]", node.var->name, to_string(dtype));
+  }
+
+  void allocation(const Stmt& s, const AllocBuffer& node) {
+    buffer_dims(node.buffer);
+    define(node.buffer);
+    const BufferType* type = node.buffer.type().as<BufferType>();
+    if (!node.contents || !type) return;
+    const Constant* contents = node.contents->as<Constant>();
+    bool fits = contents && contents->data.dtype() == type->dtype &&
+                std::equal(type->shape.begin(), type->shape.end(), contents->data.shape().begin(),
+                           contents->data.shape().end(), is_int);
+    if (!fits) error(s.span(), "the contents of '{}' are no constant of its dtype and shape [T16]", node.buffer->name);
   }
 
   void region(const BufferRegion& region, const Span& span) {
@@ -358,61 +364,53 @@ class ProgramVerifier {
     scoped(node.body);
   }
 
-  // Buffer by buffer: what the body touches is declared. Windows count as their source, own buffers not at all.
   void accesses(const Stmt& s, const Block& node) {
+    undeclared_buffers(s, node);
+    undeclared_elements(s, node);
+  }
+
+  // Buffer by buffer: what the body touches is declared. Windows count as their source, own buffers not at all.
+  void undeclared_buffers(const Stmt& s, const Block& node) {
     Accesses found = find_accesses(node.body, node.init);
     auto covered = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer) {
       auto is = [&](const Buffer& other) { return same_node(other, buffer); };
-      for (const BufferRegion& r : declared) {
-        if (is(r.buffer)) return true;
-      }
-      for (const MatchBuffer& window : node.match_buffers) {
-        if (is(window.buffer)) return true;
-      }
-      return std::any_of(node.alloc_buffers.begin(), node.alloc_buffers.end(), is);
-    };
-    // The access itself, or the block where a call touches the buffer.
-    auto place = [&](const Buffer& buffer, bool writes) {
-      Span result;
-      auto take = [&](const Buffer& accessed, const Span& span) {
-        if (!result && same_node(accessed, buffer)) result = span;
-      };
-      for (const Stmt* part : {&node.body, node.init ? &*node.init : &node.body}) {
-        walk(
-            *part,
-            [&](const Ref<BufferLoad>& load) {
-              if (!writes) take(load->buffer, load.span());
-            },
-            [&](const Ref<BufferStore>& store) {
-              if (writes) take(store->buffer, store.span());
-            });
-      }
-      return result ? result : s.span();
+      return std::any_of(declared.begin(), declared.end(), [&](const BufferRegion& r) { return is(r.buffer); }) ||
+             std::any_of(node.match_buffers.begin(), node.match_buffers.end(),
+                         [&](const MatchBuffer& window) { return is(window.buffer); }) ||
+             std::any_of(node.alloc_buffers.begin(), node.alloc_buffers.end(), is);
     };
     for (const BufferRegion& r : found.reads) {
       if (!covered(node.reads, r.buffer))
-        warning(place(r.buffer, false), "block '{}' reads '{}' without saying so [T11]", node.name, r.buffer->name);
+        warning(place_of_access<BufferLoad>(s, node, r.buffer), "block '{}' reads '{}' without saying so [T11]",
+                node.name, r.buffer->name);
     }
     for (const BufferRegion& r : found.writes) {
       if (!covered(node.writes, r.buffer))
-        warning(place(r.buffer, true), "block '{}' writes '{}' without saying so [T11]", node.name, r.buffer->name);
+        warning(place_of_access<BufferStore>(s, node, r.buffer), "block '{}' writes '{}' without saying so [T11]",
+                node.name, r.buffer->name);
     }
-    // Element by element, where an index is a constant away from a declared region.
-    auto outside = [](const BufferRegion& region, const std::vector<Expr>& at) {
-      for (size_t d = 0; d < at.size() && d < region.ranges.size(); ++d) {
-        const Range& range = region.ranges[d];
-        if (dtype_of(at[d]) != dtype_of(range.min) || !dtype_of(at[d]).is_integral()) continue;
-        auto distance = as_int(simplify(at[d] - range.min)), extent = as_int(range.extent);
-        if (distance && (*distance < 0 || (extent && *distance >= *extent))) return true;
-      }
-      return false;
+  }
+
+  // The access itself, or the block where a call touches the buffer.
+  template <class Access>
+  static Span place_of_access(const Stmt& s, const Block& node, const Buffer& buffer) {
+    Span result;
+    auto take = [&](const Ref<Access>& access) {
+      if (!result && same_node(access->buffer, buffer)) result = access.span();
     };
+    walk(node.body, take);
+    if (node.init) walk(*node.init, take);
+    return result ? result : s.span();
+  }
+
+  // Element by element, where an index is a constant away from a declared region.
+  void undeclared_elements(const Stmt& s, const Block& node) {
     auto check = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer, const std::vector<Expr>& at,
                      const Span& span, std::string_view does) {
       bool found_one = false;
       for (const BufferRegion& region : declared) {
         if (!same_node(region.buffer, buffer)) continue;
-        if (!outside(region, at)) return;
+        if (!is_outside(region, at)) return;
         found_one = true;
       }
       if (found_one)
@@ -427,6 +425,16 @@ class ProgramVerifier {
         [&](const Ref<BufferStore>& store) {
           check(node.writes, store->buffer, store->indices, store.span(), "writes");
         });
+  }
+
+  static bool is_outside(const BufferRegion& region, const std::vector<Expr>& at) {
+    for (size_t d = 0; d < at.size() && d < region.ranges.size(); ++d) {
+      const Range& range = region.ranges[d];
+      if (dtype_of(at[d]) != dtype_of(range.min) || !dtype_of(at[d]).is_integral()) continue;
+      auto distance = as_int(simplify(at[d] - range.min)), extent = as_int(range.extent);
+      if (distance && (*distance < 0 || (extent && *distance >= *extent))) return true;
+    }
+    return false;
   }
 
   DefinedVars& defined_;
