@@ -1,12 +1,12 @@
-// One function's lowering is one class over its registers and slots, so the file stays above 600 lines.
 #include "codegen/bytecode.h"
 
 #include <algorithm>
 
+#include "codegen/bytecode_scalars.h"
 #include "codegen/llvm_compile.h"
-#include "ir/arith.h"
+#include "ir/kernel_call.h"
+#include "ir/sequence.h"
 #include "ir/text/printer.h"
-#include "passes/graph.h"
 #include "vm/builder.h"
 #include "vm/file_memory.h"
 
@@ -35,52 +35,6 @@ constexpr BuiltinOp kBuiltinOps[] = {
     {"relax.print", "vm.builtin.print"},
 };
 
-std::optional<SlotOp> slot_op(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return SlotOp::kAdd;
-    case BinaryOp::kSub:
-      return SlotOp::kSub;
-    case BinaryOp::kMul:
-      return SlotOp::kMul;
-    case BinaryOp::kDiv:
-      return SlotOp::kTruncDiv;
-    case BinaryOp::kTruncMod:
-      return SlotOp::kTruncMod;
-    case BinaryOp::kFloorDiv:
-      return SlotOp::kFloorDiv;
-    case BinaryOp::kFloorMod:
-      return SlotOp::kFloorMod;
-    case BinaryOp::kMin:
-      return SlotOp::kMin;
-    case BinaryOp::kMax:
-      return SlotOp::kMax;
-    case BinaryOp::kEQ:
-      return SlotOp::kEq;
-    case BinaryOp::kNE:
-      return SlotOp::kNe;
-    case BinaryOp::kLT:
-      return SlotOp::kLt;
-    case BinaryOp::kLE:
-      return SlotOp::kLe;
-    case BinaryOp::kGT:
-      return SlotOp::kGt;
-    case BinaryOp::kGE:
-      return SlotOp::kGe;
-    case BinaryOp::kAnd:
-      return SlotOp::kAnd;
-    case BinaryOp::kOr:
-      return SlotOp::kOr;
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
-
 vm::DimInfo dim_info(const Expr& dim) {
   if (auto known = as_int(dim)) return {*known, {}};
   return {-1, print_expr(dim)};
@@ -98,14 +52,6 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
     for (const Expr& dim : *shape) info.dims->push_back(dim_info(dim));
   }
   return info;
-}
-
-// Other than structural_hash alone it is different for values of different variables: in a chain of a thousand
-// additions no two are alike. For tables that are only searched: it depends on addresses.
-uint64_t value_hash(const Expr& value) {
-  uint64_t hash = structural_hash(value);
-  for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
-  return hash;
 }
 
 // Constants of equal dtype, shape and bytes are one.
@@ -134,7 +80,12 @@ class FunctionLowering {
  public:
   FunctionLowering(const IRModule& module, vm::ExecutableBuilder& builder, ConstantTable& constants,
                    const std::string& name, const FunctionRef& function)
-      : module_(module), executable_(builder), constants_(constants), code_(builder, name), function_(function) {}
+      : module_(module),
+        executable_(builder),
+        constants_(constants),
+        code_(builder, name),
+        dims_(builder, code_),
+        function_(function) {}
 
   void run() {
     std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
@@ -199,172 +150,18 @@ class FunctionLowering {
     num_outputs_ += static_cast<int64_t>(flat.size());
   }
 
-  // ---- Dims
-
   // Scalars first: a dim that is a scalar param too is compared with it.
   void match_params() {
+    std::vector<ScalarLowering::Typed> values;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
+      values.push_back({registers_.at(param.get()), param.type(), fmt::format("input '{}'", shown_names_[i])});
       if (!param.type().is<PrimType>()) continue;
       Slot slot = code_.new_slot(param->name);
-      code_.emit(Opcode::kSlotFromValue, {slot, registers_.at(param.get())});
-      slots_.insert_or_assign(param.get(), slot);
+      code_.emit(Opcode::kSlotFromValue, {slot, values.back().value});
+      dims_.define(param, slot);
     }
-    std::vector<Part> parts;
-    for (size_t i = 0; i < function_->params.size(); ++i) {
-      const VarRef& param = function_->params[i];
-      take_apart({registers_.at(param.get()), param.type(), fmt::format("input '{}'", shown_names_[i])}, parts);
-    }
-    match(parts);
-  }
-
-  // A value that is no tuple, or an item of one.
-  struct Part {
-    Reg value;
-    Type type;
-    std::string context;
-  };
-  void take_apart(const Part& whole, std::vector<Part>& out) {
-    const TupleType* items = whole.type.as<TupleType>();
-    if (!items) return out.push_back(whole);
-    for (size_t i = 0; i < items->items.size(); ++i) {
-      Reg item = code_.new_register();
-      code_.emit(Opcode::kTupleGet, {item, whole.value, static_cast<int64_t>(i)});
-      take_apart({item, items->items[i], fmt::format("item {} of {}", i, whole.context)}, out);
-    }
-  }
-  // What a dim computes may stand before what binds its variables.
-  void match(const std::vector<Part>& parts) {
-    std::vector<const Part*> compound;
-    for (const Part& part : parts) {
-      if (match_value(part.value, part.type, part.context)) compound.push_back(&part);
-    }
-    for (const Part* part : compound) check_compound(part->value, part->type, part->context);
-  }
-
-  // Checks dtype, rank, and every dim that is a number or a variable; first occurrences bind. Returns whether compound
-  // dims are left.
-  bool match_value(Reg value, const Type& type, const std::string& context) {
-    if (type.is<TensorType>()) {
-      int64_t rank = known_rank(type);
-      code_.emit(Opcode::kCheckTensor, {value, tensor_dtype(type), rank, executable_.string(context)});
-    }
-    const std::vector<Expr>* shape = known_shape(type);
-    if (!shape) return false;
-    bool compound = false, anything = type.is<ShapeType>();
-    std::vector<MatchDim> pattern;
-    for (const Expr& dim : *shape) {
-      if (auto known = as_int(dim)) {
-        pattern.push_back(MatchDim::check(*known));
-        anything = true;
-      } else if (dim.is<Var>()) {
-        anything = true;
-        auto it = slots_.find(dim.get());
-        if (it != slots_.end()) {
-          pattern.push_back(MatchDim::check(it->second));
-        } else {
-          Slot slot = code_.new_slot(dim.as<Var>()->name);
-          slots_.emplace(dim.get(), slot);
-          pattern.push_back(MatchDim::bind(slot));
-        }
-      } else {
-        pattern.push_back(MatchDim::skip());
-        compound = true;
-      }
-    }
-    if (anything) code_.emit(Opcode::kMatchShape, {value, pattern, executable_.string(context)});
-    return compound;
-  }
-
-  void check_compound(Reg value, const Type& type, const std::string& context) {
-    std::vector<MatchDim> pattern;
-    for (const Expr& dim : *known_shape(type)) {
-      if (as_int(dim) || dim.is<Var>()) {
-        pattern.push_back(MatchDim::skip());
-        continue;
-      }
-      Slot slot = code_.new_slot(print_expr(dim));
-      code_.emit(Opcode::kSlotSet, {slot, scalar(dim)});
-      pattern.push_back(MatchDim::check(slot));
-    }
-    code_.emit(Opcode::kMatchShape, {value, pattern, executable_.string(context)});
-  }
-
-  // The value of a scalar expression, computed into a slot when it is not an immediate.
-  Scalar scalar(const Expr& expr) {
-    if (const IntImm* imm = expr.as<IntImm>()) return imm->value;
-    if (expr.is<Var>()) {
-      auto it = slots_.find(expr.get());
-      if (it == slots_.end()) fail(expr.span(), "dim '{}' is used before anything binds it", expr.as<Var>()->name);
-      return it->second;
-    }
-    uint64_t hash = value_hash(expr);
-    for (size_t i : computed_by_hash_[hash]) {
-      if (i < computed_.size() && structural_equal(computed_[i].first, expr)) return computed_[i].second;
-    }
-    Slot slot = compute(expr);
-    computed_by_hash_[hash].push_back(computed_.size());
-    computed_.emplace_back(expr, slot);
-    return slot;
-  }
-
-  static constexpr size_t kLongestName = 40;  // of an expression in an error
-
-  Slot compute(const Expr& expr) {
-    if (const Binary* node = expr.as<Binary>()) {
-      std::optional<SlotOp> op = slot_op(node->op);
-      if (!op) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
-      Scalar a = scalar(node->a), b = scalar(node->b);
-      std::string text = print_expr(expr);
-      Slot slot = code_.new_slot(text.size() > kLongestName ? "" : text);
-      code_.emit(Opcode::kSlotOp, {slot, *op, a, b});
-      return slot;
-    }
-    if (const Not* node = expr.as<Not>()) {
-      Scalar value = scalar(node->value);
-      Slot slot = code_.new_slot();
-      code_.emit(Opcode::kSlotOp, {slot, SlotOp::kEq, value, Scalar(0)});
-      return slot;
-    }
-    if (const Select* node = expr.as<Select>()) {
-      Scalar condition = scalar(node->condition), a = scalar(node->a), b = scalar(node->b);
-      Slot slot = code_.new_slot();
-      code_.emit(Opcode::kSlotSelect, {slot, condition, a, b});
-      return slot;
-    }
-    if (const Call* node = as_call(expr, "tir.if_then_else"))
-      return choose(node->args[0], node->args[1], node->args[2]);
-    if (const Cast* node = expr.as<Cast>()) {
-      Slot slot = code_.new_slot();
-      code_.emit(Opcode::kSlotSet, {slot, scalar(node->value)});
-      return slot;
-    }
-    fail_unsupported(expr.span(), "this expression cannot be computed in a shape: {}", print_expr(expr));
-  }
-
-  // One side only: the other may divide by zero.
-  Slot choose(const Expr& condition, const Expr& a, const Expr& b) {
-    Scalar decision = scalar(condition);
-    vm::Label then_label = code_.new_label(), end_label = code_.new_label();
-    Slot slot = code_.new_slot();
-    auto side = [&](const Expr& value) {
-      size_t known = computed_.size();
-      code_.emit(Opcode::kSlotSet, {slot, scalar(value)});
-      computed_.erase(computed_.begin() + static_cast<int64_t>(known), computed_.end());
-    };
-    code_.emit(Opcode::kBranchIf, {decision, then_label});
-    side(b);
-    code_.emit(Opcode::kJump, {end_label});
-    code_.bind(then_label);
-    side(a);
-    code_.bind(end_label);
-    return slot;
-  }
-
-  std::vector<Scalar> scalars(const std::vector<Expr>& exprs) {
-    std::vector<Scalar> result;
-    for (const Expr& expr : exprs) result.push_back(scalar(expr));
-    return result;
+    dims_.match(values);
   }
 
   // ---- Values
@@ -386,9 +183,9 @@ class FunctionLowering {
       for (const Expr& item : items->items) fields.push_back(reg(item));
       code_.emit(Opcode::kMakeTuple, {result, fields});
     } else if (const ShapeExpr* shape = leaf.as<ShapeExpr>()) {
-      code_.emit(Opcode::kMakeShape, {result, scalars(shape->values)});
+      code_.emit(Opcode::kMakeShape, {result, dims_.scalars(shape->values)});
     } else if (leaf.type().is<PrimType>()) {
-      code_.emit(Opcode::kValueFromSlot, {result, scalar(leaf)});
+      code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
     } else {
       if (leaf.is<Function>())
         fail_unsupported(leaf.span(),
@@ -399,11 +196,8 @@ class FunctionLowering {
   }
 
   Reg sequence(const Expr& seq) {
-    const SeqExpr* node = seq.as<SeqExpr>();
-    for (const BindingBlock& block : node->blocks) {
-      for (const Binding& binding : block.bindings) lower(binding);
-    }
-    return reg(node->body);
+    for (const Binding& binding : bindings_of(seq)) lower(binding);
+    return reg(cast<SeqExpr>(seq)->body);
   }
 
   Operand label(const Span& span) {
@@ -439,8 +233,8 @@ class FunctionLowering {
       return lower_call(binding, *node);
     if (value.type().is<PrimType>()) {
       Slot slot = code_.new_slot(binding.var->name);
-      code_.emit(Opcode::kSlotSet, {slot, scalar(value)});
-      slots_.insert_or_assign(binding.var.get(), slot);
+      code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(value)});
+      dims_.define(binding.var, slot);
       return;
     }
     bind(binding, reg(value));
@@ -451,25 +245,23 @@ class FunctionLowering {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
     if (!values || !dims || dims->size() != 1 || values->values.size() != 1 || !place_of(binding)) return false;
-    return !dims->front().is<Var>() || slots_.contains(dims->front().get());
+    return !dims->front().is<Var>() || dims_.defines(dims->front());
   }
   void lower_cast(const Binding& binding) {
     if (binding.cast->is<PrimType>()) {
       Slot slot = code_.new_slot(binding.var->name);
       if (binding.value.type().is<PrimType>()) {
-        code_.emit(Opcode::kSlotSet, {slot, scalar(binding.value)});
+        code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(binding.value)});
       } else {
         code_.emit(Opcode::kSlotFromValue, {slot, reg(binding.value)});
       }
-      slots_.insert_or_assign(binding.var.get(), slot);
+      dims_.define(binding.var, slot);
       return;
     }
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
     if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}";
-    std::vector<Part> parts;
-    take_apart({value, *binding.cast, context}, parts);
-    match(parts);
+    dims_.match({{value, *binding.cast, context}});
     bind(binding, value);
   }
 
@@ -486,60 +278,44 @@ class FunctionLowering {
     bind(binding, result);
   }
   Scalar condition_of(const Expr& condition) {
-    if (condition.type().is<PrimType>()) return scalar(condition);
+    if (condition.type().is<PrimType>()) return dims_.scalar(condition);
     Slot slot = code_.new_slot();
     code_.emit(Opcode::kSlotFromValue, {slot, reg(condition)});
     return slot;
   }
   void lower_branch(const Expr& branch, Reg result) {
-    // What a branch computes is not at hand after it.
-    auto slots = slots_;
-    auto computed = computed_;
+    ScalarLowering::Scope scope(dims_);
     ++branch_depth_;
     code_.emit(Opcode::kMove, {result, sequence(branch)});
     --branch_depth_;
-    slots_ = std::move(slots);
-    computed_ = std::move(computed);
   }
 
-  // Registers of the tensor arguments; the last argument may be the kernel's scalars.
-  void lower_kernel_call(const Binding& binding, const Call& node, vm::KernelInfo kernel) {
+  void lower_kernel_call(const KernelCall& call, const Span& span) {
+    bool is_compiled = call.callee.is<GlobalVar>();
     std::vector<Reg> tensors;
-    std::vector<Scalar> values;
-    for (const Expr& arg : node.args) {
-      if (const ShapeExpr* shape = arg.as<ShapeExpr>()) {
-        values = scalars(shape->values);
-      } else {
-        tensors.push_back(reg(arg));
-      }
-    }
-    kernel.num_tensors = static_cast<int64_t>(tensors.size());
-    kernel.num_scalars = static_cast<int64_t>(values.size());
-    code_.emit(Opcode::kCallKernel,
-               {executable_.kernel(std::move(kernel)), tensors, values, label(binding.value.span())});
+    for (const Expr& tensor : call.tensors) tensors.push_back(reg(tensor));
+    std::vector<Scalar> values = dims_.scalars(call.scalars);
+    vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
+                          is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
+                          static_cast<int64_t>(tensors.size()), static_cast<int64_t>(values.size())};
+    code_.emit(Opcode::kCallKernel, {executable_.kernel(std::move(kernel)), tensors, values, label(span)});
+  }
+
+  void lower_function_call(const Binding& binding, const Call& node, const std::string& name) {
+    if (!module_.find(name)) fail(binding.value.span(), "the module has no function '{}'", name);
+    std::vector<Reg> arguments;
+    for (const Expr& arg : node.args) arguments.push_back(reg(arg));
+    Reg result = code_.new_register();
+    code_.emit(Opcode::kCall, {result, executable_.function(name), arguments});
+    bind(binding, result);
   }
 
   void lower_call(const Binding& binding, const Call& node) {
-    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) {
-      const Expr* target = module_.find(callee->name);
-      if (!target) fail(binding.value.span(), "the module has no function '{}'", callee->name);
-      if (target->is<PrimFunc>()) {
-        return lower_kernel_call(binding, node,
-                                 {kernel_symbol(callee->name), callee->name, vm::KernelSource::kArtifact, 0, 0});
-      }
-      std::vector<Reg> arguments;
-      for (const Expr& arg : node.args) arguments.push_back(reg(arg));
-      Reg result = code_.new_register();
-      code_.emit(Opcode::kCall, {result, executable_.function(callee->name), arguments});
-      return bind(binding, result);
-    }
-    if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
-      const TupleType* nothing = binding.value.type().as<TupleType>();
-      bool is_kernel = nothing && nothing->items.empty() && !node.args.empty() && node.args.back().is<ShapeExpr>();
-      if (is_kernel)
-        return lower_kernel_call(binding, node, {callee->symbol, callee->symbol, vm::KernelSource::kRegistry, 0, 0});
+    auto kernel = as_kernel_call(binding.value, module_);
+    if (kernel && kernel->has_destinations) return lower_kernel_call(*kernel, binding.value.span());
+    if (const GlobalVar* callee = node.callee.as<GlobalVar>()) return lower_function_call(binding, node, callee->name);
+    if (const ExternFunc* callee = node.callee.as<ExternFunc>())
       return call_builtin(binding, callee->symbol, node.args, 0);
-    }
     const std::string& op = op_name(binding.value);
     if (op == "relax.call_pure_packed") {
       const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
@@ -549,8 +325,9 @@ class FunctionLowering {
     if (op == "relax.builtin.alloc_tensor") {
       Reg result = code_.new_register();
       auto output = output_index_.find(binding.var.get());
-      code_.emit(Opcode::kNewTensor, {result, node.args[1].as<DTypeImm>()->value, scalars(written_shape(node.args[0])),
-                                      output == output_index_.end() ? int64_t{-1} : output->second});
+      code_.emit(Opcode::kNewTensor,
+                 {result, node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
+                  output == output_index_.end() ? int64_t{-1} : output->second});
       return bind(binding, result);
     }
     if (op == "relax.memory.alloc_storage") {
@@ -560,22 +337,23 @@ class FunctionLowering {
     }
     if (op == "relax.memory.alloc_tensor") {
       Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocTensor, {result, reg(node.args[0]), byte_count(node.args[1]),
-                                        node.args[3].as<DTypeImm>()->value, scalars(written_shape(node.args[2]))});
+      code_.emit(Opcode::kAllocTensor,
+                 {result, reg(node.args[0]), byte_count(node.args[1]), node.args[3].as<DTypeImm>()->value,
+                  dims_.scalars(written_shape(node.args[2]))});
       return bind(binding, result);
     }
     if (op == "relax.reshape") {
       Reg result = code_.new_register();
       const std::vector<Expr>* shape = known_shape(binding.value.type());
       if (!shape) fail(binding.value.span(), "the shape of a reshape is not known");
-      code_.emit(Opcode::kReshapeView, {result, reg(node.args[0]), scalars(*shape)});
+      code_.emit(Opcode::kReshapeView, {result, reg(node.args[0]), dims_.scalars(*shape)});
       return bind(binding, result);
     }
     if (op == "relax.check_indices") return check_indices(binding, node);
     if (op == "relax.inspect.tensor_item") {
       Slot slot = code_.new_slot(binding.var->name);
       code_.emit(Opcode::kSlotFromTensor, {slot, reg(node.args[0]), node.attrs.get_int("index", 0)});
-      slots_.insert_or_assign(binding.var.get(), slot);
+      dims_.define(binding.var, slot);
       return;
     }
     for (const BuiltinOp& row : kBuiltinOps) {
@@ -591,7 +369,8 @@ class FunctionLowering {
     std::string context = node.attrs.get_string("what", "indices");
     if (!place_of(binding) && span && span.line > 0) context = fmt::format("line {}: {}", span.line, context);
     Reg indices = reg(node.args[0]);
-    code_.emit(Opcode::kCheckIndices, {indices, scalars(written_shape(node.args[1])), executable_.string(context)});
+    code_.emit(Opcode::kCheckIndices,
+               {indices, dims_.scalars(written_shape(node.args[1])), executable_.string(context)});
     bind(binding, indices);
   }
 
@@ -602,10 +381,10 @@ class FunctionLowering {
   }
   // A scalar, or a shape of one item.
   Scalar byte_count(const Expr& e) {
-    if (e.type().is<PrimType>()) return scalar(e);
+    if (e.type().is<PrimType>()) return dims_.scalar(e);
     const std::vector<Expr>& values = written_shape(e);
     if (values.size() != 1) fail_unsupported(e.span(), "a size of {} items is not supported", values.size());
-    return scalar(values[0]);
+    return dims_.scalar(values[0]);
   }
 
   void call_builtin(const Binding& binding, const std::string& name, const std::vector<Expr>& args, size_t first) {
@@ -619,7 +398,7 @@ class FunctionLowering {
       } else if (const FloatImm* number = arg.as<FloatImm>()) {
         arguments.push_back(number->value);
       } else if (arg.type().is<PrimType>()) {
-        Scalar value = scalar(arg);
+        Scalar value = dims_.scalar(arg);
         arguments.push_back(value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value));
       } else {
         arguments.push_back(reg(arg));
@@ -634,12 +413,10 @@ class FunctionLowering {
   vm::ExecutableBuilder& executable_;
   ConstantTable& constants_;
   vm::FunctionBuilder code_;
+  ScalarLowering dims_;
   const FunctionRef& function_;
   std::vector<std::string> shown_names_;
   std::unordered_map<const NodeHeader*, Reg> registers_;
-  std::unordered_map<const NodeHeader*, Slot> slots_;
-  std::vector<std::pair<Expr, Slot>> computed_;                         // those at hand, in order
-  std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions, of some that are gone too
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
   int branch_depth_ = 0;

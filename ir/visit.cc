@@ -220,6 +220,12 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   return used;
 }
 
+uint64_t value_hash(const Expr& value) {
+  uint64_t hash = structural_hash(value);
+  for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
+  return hash;
+}
+
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params) {
   std::unordered_set<const NodeHeader*> bound;
   for (const VarRef& param : params) {

@@ -182,6 +182,10 @@ bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& 
 // Equal nodes have equal hashes; the same on every machine and in every run.
 uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
 
+// Different for equal expressions of different variables too: in a chain of a thousand additions no two are alike. For
+// tables that are only searched, as it depends on addresses.
+uint64_t value_hash(const Expr& value);
+
 // Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
 // in ir/text/.
 std::string debug_print(const NodeRef& node);

@@ -5,14 +5,6 @@ namespace relaxc {
 
 namespace {
 
-// Other than structural_hash alone it is different for values of different variables: in a chain of a thousand
-// additions no two are alike. For tables that are only searched: it depends on addresses.
-uint64_t value_hash(const Expr& value) {
-  uint64_t hash = structural_hash(value);
-  for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
-  return hash;
-}
-
 class Merger final : public GraphRewriter {
  public:
   using GraphRewriter::GraphRewriter;

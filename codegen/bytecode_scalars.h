@@ -1,0 +1,61 @@
+// Symbolic dims and scalars of a graph function, in the slots of its bytecode. Internal to codegen/bytecode*.cc.
+#pragma once
+#include "ir/visit.h"
+#include "vm/builder.h"
+
+namespace relaxc::codegen {
+
+// Dims are bound to slots by the first value whose shape gives them, and compared wherever they occur again;
+// expressions of them are computed where they are asked for, once.
+class ScalarLowering {
+ public:
+  ScalarLowering(vm::ExecutableBuilder& executable, vm::FunctionBuilder& code) : executable_(executable), code_(code) {}
+
+  // The slot stands for the variable from here on.
+  void define(const VarRef& var, vm::Slot slot) { slots_.insert_or_assign(var.get(), slot); }
+  bool defines(const Expr& dim) const { return slots_.contains(dim.get()); }
+
+  // The value of a scalar expression, computed into a slot when it is not an immediate.
+  vm::Scalar scalar(const Expr& expr);
+  std::vector<vm::Scalar> scalars(const std::vector<Expr>& exprs);
+
+  // A value and the type that it is tested against; errors name the context.
+  struct Typed {
+    vm::Reg value;
+    Type type;
+    std::string context;
+  };
+  // Tests dtypes, ranks and dims, items of tuples included, and binds the dims that nothing has bound yet. What a dim
+  // computes may stand before what binds its variables.
+  void match(const std::vector<Typed>& values);
+
+  // Around a branch: what it computes is not at hand after it.
+  class Scope {
+   public:
+    explicit Scope(ScalarLowering& dims) : dims_(dims), slots_(dims.slots_), computed_(dims.computed_) {}
+    ~Scope() {
+      dims_.slots_ = std::move(slots_);
+      dims_.computed_ = std::move(computed_);
+    }
+
+   private:
+    ScalarLowering& dims_;
+    std::unordered_map<const NodeHeader*, vm::Slot> slots_;
+    std::vector<std::pair<Expr, vm::Slot>> computed_;
+  };
+
+ private:
+  void take_apart(const Typed& whole, std::vector<Typed>& out);
+  bool match_value(const Typed& part);
+  void check_compound(const Typed& part);
+  vm::Slot compute(const Expr& expr);
+  vm::Slot choose(const Expr& condition, const Expr& a, const Expr& b);
+
+  vm::ExecutableBuilder& executable_;
+  vm::FunctionBuilder& code_;
+  std::unordered_map<const NodeHeader*, vm::Slot> slots_;
+  std::vector<std::pair<Expr, vm::Slot>> computed_;                     // those at hand, in order
+  std::unordered_map<uint64_t, std::vector<size_t>> computed_by_hash_;  // positions, of some that are gone too
+};
+
+}  // namespace relaxc::codegen
