@@ -116,8 +116,6 @@ class Planner {
   }
 
   FunctionRef run() {
-    for (const BindingBlock& block : seq_->blocks)
-      bindings_.insert(bindings_.end(), block.bindings.begin(), block.bindings.end());
     find_lifetimes();
     find_temporaries();
     if (temporaries_.empty()) return function_;
@@ -153,13 +151,13 @@ class Planner {
       }
     }
     for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
-    // What may hand its arguments on in its result: packed functions, other graph functions, branches. A kernel has no
-    // result.
+    // What may hand its arguments on in its result: packed functions, other graph functions, branches. A call of a
+    // kernel with destinations has no result.
     for (const Binding& binding : bindings_) {
       const Call* node = binding.value.as<Call>();
       const TupleType* several = binding.value.type().as<TupleType>();
-      bool is_kernel = several && several->items.empty();
-      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == "relax.call_pure_packed" : !is_kernel);
+      bool has_result = !several || !several->items.empty();
+      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == "relax.call_pure_packed" : has_result);
       keeps = keeps || binding.value.is<If>();
       if (!keeps) continue;
       for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
@@ -262,7 +260,7 @@ class Planner {
   Analyzer facts_;
   Sizes sizes_{facts_};
   std::unordered_set<const NodeHeader*> known_dims_, escaped_;
-  std::vector<Binding> bindings_;
+  std::vector<Binding> bindings_ = bindings_of(function_->body);
   std::unordered_map<const NodeHeader*, size_t> last_use_;
   std::unordered_map<const NodeHeader*, const NodeHeader*> view_of_;
   std::vector<Temporary> temporaries_;
