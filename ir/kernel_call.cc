@@ -103,8 +103,9 @@ class KernelMatcher {
     std::vector<Buffer> params = buffer_params(program_);
     std::vector<KernelOperand> operands;
     auto add = [&](const Type& type, bool is_output, size_t number) {
+      const char* role = call_.has_destinations ? "tensor" : is_output ? "output" : "input";
       if (operands.size() < params.size())
-        operands.push_back({params[operands.size()], local_type(type), is_output, number});
+        operands.push_back({params[operands.size()], local_type(type), is_output, number, role});
       return size_t{1};
     };
     size_t inputs = 0, outputs = 0;
@@ -137,16 +138,15 @@ class KernelMatcher {
 
   void match_operand(const KernelOperand& operand) {
     const BufferType& buffer = buffer_type(operand.param);
-    const char* role = operand.is_output ? "output" : "input";
     auto dtype = tensor_dtype(operand.type);
     if (dtype && *dtype != buffer.dtype)
-      contradict("{} {} of '{}' is {}, expected {}", role, operand.number, call_.name(), to_string(*dtype),
+      contradict("{} {} of '{}' is {}, expected {}", operand.role, operand.number, call_.name(), to_string(*dtype),
                  to_string(buffer.dtype));
     int64_t rank = known_rank(operand.type);
     // A lowered program has flat buffers.
     bool is_flat = call_.has_destinations && buffer.shape.size() == 1;
     if (rank >= 0 && rank != static_cast<int64_t>(buffer.shape.size()) && !is_flat)
-      contradict("{} {} of '{}' has rank {}, expected {}", role, operand.number, call_.name(), rank,
+      contradict("{} {} of '{}' has rank {}, expected {}", operand.role, operand.number, call_.name(), rank,
                  buffer.shape.size());
     bind_dims(shape_type(buffer.shape), operand.type, match_.dims);
   }

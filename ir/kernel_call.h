@@ -39,9 +39,10 @@ Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::
 // A buffer parameter and what the call hands it.
 struct KernelOperand {
   Buffer param;
-  Type type;  // of the argument, or of the output that the call makes
-  bool is_output = false;
-  size_t number = 0;  // its place in KernelCall::tensors or outputs
+  Type type;                   // of the argument, or of the output that the call makes
+  bool is_output = false;      // one of KernelCall::outputs, else of KernelCall::tensors
+  size_t number = 0;           // its place there
+  const char* role = "input";  // "input 2" is what messages call it
 };
 struct KernelMatch {
   std::vector<KernelOperand> operands;      // one per buffer parameter; none where the numbers of tensors differ

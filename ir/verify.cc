@@ -13,7 +13,8 @@
 //   G6  a pure function holds no calls with side effects
 //   G7  a symbolic dim is bound before it is used: bare in a param's type or in an earlier match_cast
 //   G8  functions that are named exist in the module
-//   G9  a call_tir fits its tensor program: number of tensors and scalars, ranks, dtypes, and no dim provably different
+//   G9  a call of a kernel fits its tensor program: number of tensors and scalars, ranks, dtypes, and no dim provably
+//       different; of call_tir and its kin, and of calls with destinations
 //   G10 a call fits its operator or function: number of arguments, attributes, operand types
 //   G11 the type a variable is declared with agrees with the type of its value
 //   G12 the index of a tuple's item is in range

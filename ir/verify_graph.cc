@@ -313,9 +313,8 @@ class GraphVerifier {
     for (const std::string& contradiction : match.contradictions) error(span, "{} [G9]", contradiction);
     for (const KernelDim& dim : unproven_dims(match)) {
       if (dim.verdict != Verdict::kContradicted) continue;
-      error(span, "dim {} of {} {} of '{}' is {}, expected {} [G9]", dim.dim,
-            dim.operand->is_output ? "output" : "input", dim.operand->number, call.name(), print_expr(dim.given),
-            print_expr(dim.wanted));
+      error(span, "dim {} of {} {} of '{}' is {}, expected {} [G9]", dim.dim, dim.operand->role, dim.operand->number,
+            call.name(), print_expr(dim.given), print_expr(dim.wanted));
     }
   }
 
