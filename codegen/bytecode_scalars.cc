@@ -1,5 +1,7 @@
 #include "codegen/bytecode_scalars.h"
 
+#include <algorithm>
+
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 
@@ -16,51 +18,26 @@ using vm::SlotOp;
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
-std::optional<SlotOp> slot_op(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return SlotOp::kAdd;
-    case BinaryOp::kSub:
-      return SlotOp::kSub;
-    case BinaryOp::kMul:
-      return SlotOp::kMul;
-    case BinaryOp::kDiv:
-      return SlotOp::kTruncDiv;
-    case BinaryOp::kTruncMod:
-      return SlotOp::kTruncMod;
-    case BinaryOp::kFloorDiv:
-      return SlotOp::kFloorDiv;
-    case BinaryOp::kFloorMod:
-      return SlotOp::kFloorMod;
-    case BinaryOp::kMin:
-      return SlotOp::kMin;
-    case BinaryOp::kMax:
-      return SlotOp::kMax;
-    case BinaryOp::kEQ:
-      return SlotOp::kEq;
-    case BinaryOp::kNE:
-      return SlotOp::kNe;
-    case BinaryOp::kLT:
-      return SlotOp::kLt;
-    case BinaryOp::kLE:
-      return SlotOp::kLe;
-    case BinaryOp::kGT:
-      return SlotOp::kGt;
-    case BinaryOp::kGE:
-      return SlotOp::kGe;
-    case BinaryOp::kAnd:
-      return SlotOp::kAnd;
-    case BinaryOp::kOr:
-      return SlotOp::kOr;
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      return std::nullopt;
-  }
-  return std::nullopt;
-}
+// What dims are made with. Slots have no bitwise operations.
+constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
+    {BinaryOp::kAdd, SlotOp::kAdd},
+    {BinaryOp::kSub, SlotOp::kSub},
+    {BinaryOp::kMul, SlotOp::kMul},
+    {BinaryOp::kDiv, SlotOp::kTruncDiv},
+    {BinaryOp::kTruncMod, SlotOp::kTruncMod},
+    {BinaryOp::kFloorDiv, SlotOp::kFloorDiv},
+    {BinaryOp::kFloorMod, SlotOp::kFloorMod},
+    {BinaryOp::kMin, SlotOp::kMin},
+    {BinaryOp::kMax, SlotOp::kMax},
+    {BinaryOp::kEQ, SlotOp::kEq},
+    {BinaryOp::kNE, SlotOp::kNe},
+    {BinaryOp::kLT, SlotOp::kLt},
+    {BinaryOp::kLE, SlotOp::kLe},
+    {BinaryOp::kGT, SlotOp::kGt},
+    {BinaryOp::kGE, SlotOp::kGe},
+    {BinaryOp::kAnd, SlotOp::kAnd},
+    {BinaryOp::kOr, SlotOp::kOr},
+};
 
 }  // namespace
 
@@ -152,12 +129,13 @@ Scalar ScalarLowering::scalar(const Expr& expr) {
 
 Slot ScalarLowering::compute(const Expr& expr) {
   if (const Binary* node = expr.as<Binary>()) {
-    std::optional<SlotOp> op = slot_op(node->op);
-    if (!op) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
+    auto row =
+        std::find_if(std::begin(kSlotOps), std::end(kSlotOps), [&](const auto& row) { return row.first == node->op; });
+    if (row == std::end(kSlotOps)) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
     Scalar a = scalar(node->a), b = scalar(node->b);
     std::string text = print_expr(expr);
     Slot slot = code_.new_slot(text.size() > kLongestName ? "" : text);
-    code_.emit(Opcode::kSlotOp, {slot, *op, a, b});
+    code_.emit(Opcode::kSlotOp, {slot, row->second, a, b});
     return slot;
   }
   if (const Not* node = expr.as<Not>()) {

@@ -96,39 +96,34 @@ class KernelMatcher {
     match_.contradictions.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // What is written in place is an input already.
-  bool is_new(size_t output) const { return call_.in_place.empty() || call_.in_place[output] < 0; }
-
   bool pair_operands() {
     std::vector<Buffer> params = buffer_params(program_);
-    std::vector<KernelOperand> operands;
-    auto add = [&](const Type& type, bool is_output, size_t number) {
-      const char* role = call_.has_destinations ? "tensor" : is_output ? "output" : "input";
-      if (operands.size() < params.size())
-        operands.push_back({params[operands.size()], local_type(type), is_output, number, role});
-      return size_t{1};
-    };
-    size_t inputs = 0, outputs = 0;
-    for (; inputs < call_.tensors.size(); ++inputs) add(call_.tensors[inputs].type(), false, inputs);
-    for (size_t i = 0; i < call_.outputs.size(); ++i) outputs += is_new(i) ? add(call_.outputs[i], true, i) : 0;
-    if (inputs + outputs == params.size()) {
-      match_.operands = std::move(operands);
-      return true;
+    std::vector<size_t> made;  // outputs that are no inputs
+    for (size_t i = 0; i < call_.outputs.size(); ++i) {
+      if (call_.in_place.empty() || call_.in_place[i] < 0) made.push_back(i);
     }
-    if (call_.has_destinations) {
+    const size_t inputs = call_.tensors.size();
+    bool agrees = inputs + made.size() == params.size();
+    if (!agrees && call_.has_destinations) {
       contradict("'{}' takes {} tensors, got {}", call_.name(), params.size(), inputs);
-    } else {
-      contradict("'{}' has {} buffers, got {} inputs and {} outputs", call_.name(), params.size(), inputs, outputs);
+    } else if (!agrees) {
+      contradict("'{}' has {} buffers, got {} inputs and {} outputs", call_.name(), params.size(), inputs, made.size());
     }
-    return false;
+    if (!agrees) return false;
+    std::vector<KernelOperand>& operands = match_.operands;
+    for (size_t i = 0; i < inputs; ++i)
+      operands.push_back(
+          {params[i], local_type(call_.tensors[i].type()), false, i, call_.has_destinations ? "tensor" : "input"});
+    for (size_t i : made)
+      operands.push_back({params[operands.size()], local_type(call_.outputs[i]), true, i, "output"});
+    return true;
   }
 
   // The scalar params; where the call has destinations, the dims of the buffers after them.
   void bind_scalars() {
     std::vector<VarRef> vars = scalar_arguments(program_);
-    auto is_param = [](const VarRef& param) { return is_scalar(param); };
-    if (!call_.has_destinations)
-      vars.erase(vars.begin() + std::count_if(program_->params.begin(), program_->params.end(), is_param), vars.end());
+    auto num_params = std::count_if(program_->params.begin(), program_->params.end(), is_scalar);
+    if (!call_.has_destinations) vars.erase(vars.begin() + num_params, vars.end());
     if (vars.size() != call_.scalars.size())
       contradict("'{}' takes {} scalars{}, got {}", call_.name(), vars.size(),
                  call_.has_destinations ? "" : " in tir_vars", call_.scalars.size());

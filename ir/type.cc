@@ -67,6 +67,18 @@ const std::vector<Expr>* known_shape(const Type& type) {
   return shape ? &shape->values : nullptr;
 }
 
+std::optional<std::vector<int64_t>> constant_shape(const Type& type) {
+  const std::vector<Expr>* dims = known_shape(type);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Expr& dim : *dims) {
+    auto size = as_int(dim);
+    if (!size) return std::nullopt;
+    shape.push_back(*size);
+  }
+  return shape;
+}
+
 int64_t known_rank(const Type& type) {
   if (const ShapeType* shape = type.as<ShapeType>()) return shape->ndim;
   if (const TensorType* tensor = type.as<TensorType>()) return tensor->ndim;

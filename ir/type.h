@@ -121,6 +121,8 @@ Type common_type(const Type& a, const Type& b);
 
 // The dims of a tensor or shape type when they are known, else null.
 const std::vector<Expr>* known_shape(const Type& type);
+// The dims when all of them are numbers.
+std::optional<std::vector<int64_t>> constant_shape(const Type& type);
 // The rank of a tensor or shape type; -1 when unknown or another type.
 int64_t known_rank(const Type& type);
 std::optional<DType> tensor_dtype(const Type& type);

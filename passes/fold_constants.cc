@@ -11,34 +11,19 @@ namespace relaxc {
 namespace {
 
 bool is_constant(const Expr& arg) {
-  if (const Tuple* items = arg.as<Tuple>()) {
-    for (const Expr& item : items->items) {
-      if (!is_constant(item)) return false;
-    }
-    return true;
-  }
-  if (const ShapeExpr* shape = arg.as<ShapeExpr>()) {
-    for (const Expr& dim : shape->values) {
-      if (!dim.is<IntImm>()) return false;
-    }
-    return true;
-  }
+  auto all = [](const std::vector<Expr>& items, auto holds) { return std::all_of(items.begin(), items.end(), holds); };
+  if (const Tuple* items = arg.as<Tuple>()) return all(items->items, is_constant);
+  if (const ShapeExpr* shape = arg.as<ShapeExpr>())
+    return all(shape->values, [](const Expr& dim) { return dim.is<IntImm>(); });
   return arg.is<Constant>() || arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<DTypeImm>() || arg.is<StringImm>();
 }
 
 // Bytes of a tensor of constant shape; nullopt when it is not one.
 std::optional<int64_t> bytes_of(const Type& type) {
-  const std::vector<Expr>* shape = known_shape(type);
+  std::optional<std::vector<int64_t>> shape = type.is<TensorType>() ? constant_shape(type) : std::nullopt;
   std::optional<DType> dtype = tensor_dtype(type);
-  if (!shape || !dtype || !type.is<TensorType>()) return std::nullopt;
-  std::vector<int64_t> dims;
-  for (const Expr& dim : *shape) {
-    auto known = as_int(dim);
-    if (!known) return std::nullopt;
-    dims.push_back(*known);
-  }
-  auto count = element_count(dims);
-  return count ? std::optional(*count * dtype->bytes()) : std::nullopt;
+  std::optional<int64_t> count = shape ? element_count(*shape) : std::nullopt;
+  return count && dtype ? std::optional(*count * dtype->bytes()) : std::nullopt;
 }
 
 int64_t constant_bytes(const Expr& arg) {
@@ -83,11 +68,8 @@ class Folder final : public GraphRewriter {
   bool known(const Expr& arg) const {
     if (arg.is<Var>()) return computed_.contains(arg.get());
     const Tuple* items = arg.as<Tuple>();
-    if (!items) return false;
-    for (const Expr& item : items->items) {
-      if (!is_constant(item) && !known(item)) return false;
-    }
-    return true;
+    return items && std::all_of(items->items.begin(), items->items.end(),
+                                [&](const Expr& item) { return is_constant(item) || known(item); });
   }
   int64_t limit_;
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes

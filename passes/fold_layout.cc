@@ -170,18 +170,6 @@ bool is_plain(DType dtype) {
   return dtype.lanes == 1 && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
 }
 
-std::optional<std::vector<int64_t>> constant_shape(const Type& type) {
-  const std::vector<Expr>* dims = known_shape(type);
-  if (!dims) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (const Expr& dim : *dims) {
-    auto size = as_int(dim);
-    if (!size) return std::nullopt;
-    shape.push_back(*size);
-  }
-  return shape;
-}
-
 // The views that bindings stand for, and which of them others than such bindings use.
 class Views {
  public:
