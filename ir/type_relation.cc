@@ -7,7 +7,7 @@ namespace relaxc {
 namespace {
 
 // Of claims that must all hold: the least certain.
-Verdict both(Verdict a, Verdict b) { return std::max(a, b); }
+Verdict least_certain(Verdict a, Verdict b) { return std::max(a, b); }
 
 // Of a part that has this many dims, or this dtype, where it is known.
 template <class T>
@@ -27,7 +27,7 @@ Verdict fits_shape(const Type& wanted, const Type& given, const Analyzer& facts)
   if (!dims || result == Verdict::kContradicted) return result;
   if (!others) return Verdict::kPossible;
   for (size_t d = 0; d < dims->size() && result != Verdict::kContradicted; ++d)
-    result = both(result, equal_dims((*dims)[d], (*others)[d], facts));
+    result = least_certain(result, equal_dims((*dims)[d], (*others)[d], facts));
   return result;
 }
 
@@ -41,7 +41,7 @@ Verdict fits_tuple(const TupleType& wanted, const TupleType& given, const Analyz
   if (wanted.items.size() != given.items.size()) return Verdict::kContradicted;
   Verdict result = Verdict::kProven;
   for (size_t i = 0; i < wanted.items.size() && result != Verdict::kContradicted; ++i)
-    result = both(result, fits(wanted.items[i], given.items[i], facts));
+    result = least_certain(result, fits(wanted.items[i], given.items[i], facts));
   return result;
 }
 
@@ -54,9 +54,9 @@ Verdict fits_function(const FuncType& wanted, const FuncType& given, const Analy
   Verdict result = Verdict::kProven;
   for (size_t i = 0; i < wanted.params->size(); ++i) {
     bind_dims((*given.params)[i], (*wanted.params)[i], dims);
-    result = both(result, fits(substitute((*given.params)[i], dims), (*wanted.params)[i], facts));
+    result = least_certain(result, fits(substitute((*given.params)[i], dims), (*wanted.params)[i], facts));
   }
-  return both(result, fits(wanted.result, substitute(given.result, dims), facts));
+  return least_certain(result, fits(wanted.result, substitute(given.result, dims), facts));
 }
 
 Verdict fits_distributed(const DTensorType& wanted, const DTensorType& given, const Analyzer& facts) {
@@ -72,7 +72,7 @@ Verdict equal_dims(const Expr& a, const Expr& b, const Analyzer& facts) {
 }
 
 Verdict equal_shapes(const Type& a, const Type& b, const Analyzer& facts) {
-  return both(fits_shape(a, b, facts), known_shape(a) ? Verdict::kProven : Verdict::kPossible);
+  return least_certain(fits_shape(a, b, facts), known_shape(a) ? Verdict::kProven : Verdict::kPossible);
 }
 
 Verdict fits(const Type& wanted, const Type& given, const Analyzer& facts) {
@@ -85,7 +85,7 @@ Verdict fits(const Type& wanted, const Type& given, const Analyzer& facts) {
       [&](const FuncType& type) { return fits_function(type, *given.as<FuncType>(), facts); },
       [&](const DTensorType& type) { return fits_distributed(type, *given.as<DTensorType>(), facts); },
       [&](const TensorType& type) {
-        return both(fits_known(type.dtype, tensor_dtype(given)), fits_shape(wanted, given, facts));
+        return least_certain(fits_known(type.dtype, tensor_dtype(given)), fits_shape(wanted, given, facts));
       },
       [&](const ShapeType&) { return fits_shape(wanted, given, facts); },
       [&](const BufferType&) { return structural_equal(wanted, given) ? Verdict::kProven : Verdict::kPossible; },

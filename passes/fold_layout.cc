@@ -11,25 +11,25 @@ namespace relaxc {
 
 namespace {
 
-struct Dim {
+struct StridedDim {
   int64_t size, stride;  // stride in elements
-  friend bool operator==(const Dim&, const Dim&) = default;
+  friend bool operator==(const StridedDim&, const StridedDim&) = default;
 };
 
 // Elements of a constant in another order: element i of the result is data[sum of i[d] * dims[d].stride].
 struct View {
   Tensor data;
-  std::vector<Dim> dims;
+  std::vector<StridedDim> dims;
 
   std::vector<int64_t> shape() const {
     std::vector<int64_t> result;
-    for (const Dim& dim : dims) result.push_back(dim.size);
+    for (const StridedDim& dim : dims) result.push_back(dim.size);
     return result;
   }
 };
 
-std::vector<Dim> dense(const std::vector<int64_t>& shape) {
-  std::vector<Dim> dims(shape.size());
+std::vector<StridedDim> dense(const std::vector<int64_t>& shape) {
+  std::vector<StridedDim> dims(shape.size());
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
     dims[d] = {shape[d], stride};
@@ -39,9 +39,9 @@ std::vector<Dim> dense(const std::vector<int64_t>& shape) {
 }
 
 // Without dims of 1, and with neighbours that are one dim in memory joined.
-std::vector<Dim> joined(const std::vector<Dim>& dims) {
-  std::vector<Dim> result;
-  for (const Dim& dim : dims) {
+std::vector<StridedDim> joined(const std::vector<StridedDim>& dims) {
+  std::vector<StridedDim> result;
+  for (const StridedDim& dim : dims) {
     if (dim.size == 1) continue;
     if (!result.empty() && result.back().stride == dim.size * dim.stride) {
       result.back() = {result.back().size * dim.size, dim.stride};
@@ -53,8 +53,8 @@ std::vector<Dim> joined(const std::vector<Dim>& dims) {
 }
 
 // The dims of a reshape that needs no copy: each joined dim is a product of dims of the new shape.
-std::optional<std::vector<Dim>> reshaped(const View& view, const std::vector<int64_t>& shape) {
-  std::vector<Dim> result(shape.size(), Dim{1, 1}), old = joined(view.dims);
+std::optional<std::vector<StridedDim>> reshaped(const View& view, const std::vector<int64_t>& shape) {
+  std::vector<StridedDim> result(shape.size(), StridedDim{1, 1}), old = joined(view.dims);
   size_t next = shape.size();
   for (size_t d = old.size(); d-- > 0;) {
     int64_t left = old[d].size, stride = old[d].stride;
@@ -85,8 +85,8 @@ class Copy {
         out_(static_cast<T*>(to.raw())) {
     if (dims_.empty()) dims_ = {{1, 1}};
     std::vector<int64_t> shape;
-    for (const Dim& dim : dims_) shape.push_back(dim.size);
-    for (const Dim& dim : dense(shape)) steps_.push_back(dim.stride);
+    for (const StridedDim& dim : dims_) shape.push_back(dim.size);
+    for (const StridedDim& dim : dense(shape)) steps_.push_back(dim.stride);
     // The source's fastest dim among the outer ones, if the last is not that.
     for (size_t d = 0; d + 1 < dims_.size(); ++d) {
       if (dims_[d].stride < dims_.back().stride && (!fast_ || dims_[d].stride < dims_[*fast_].stride)) fast_ = d;
@@ -105,8 +105,8 @@ class Copy {
   }
   // The last dim, and the source's fastest.
   void tile(int64_t from, int64_t to) {
-    const Dim& last = dims_.back();
-    Dim fast = fast_ ? dims_[*fast_] : Dim{1, 0};
+    const StridedDim& last = dims_.back();
+    StridedDim fast = fast_ ? dims_[*fast_] : StridedDim{1, 0};
     int64_t fast_step = fast_ ? steps_[*fast_] : 0;
     if (last.stride == 1 && !fast_) {
       std::memcpy(out_ + to, from_ + from, static_cast<size_t>(last.size) * sizeof(T));
@@ -133,7 +133,7 @@ class Copy {
 
   const View& view_;
   const Tensor& to_;
-  std::vector<Dim> dims_;
+  std::vector<StridedDim> dims_;
   const T* from_;
   T* out_;
   std::vector<int64_t> steps_;  // of the dims in the result
