@@ -166,25 +166,27 @@ std::vector<VarRef> free_vars(const NodeRef& node);
 // keeps its rank only.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
+// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
+// in ir/text/.
+std::string debug_print(const NodeRef& node);
+
 // Where two modules, or two nodes, first differ.
 struct Difference {
   std::string text;  // "main: binding lv2, R.sum, attribute axis: [1] and [-1]"
   Span left, right;  // the nearest nodes that have a place
 };
 // Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one
-// partner consistently. Spans and hints do not count. `difference` is filled in when there is one.
+// partner consistently. Spans and hints do not count.
 struct EqualOptions {
   bool map_free_vars = false;
-  Difference* difference = nullptr;
+  Difference* difference = nullptr;  // filled in when there is one
+  // How the difference's text shows a node; print_node of ir/text/printer.h for readers of the text format.
+  std::string (*print)(const NodeRef&) = debug_print;
 };
 bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options = {});
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options = {});
 // Equal nodes have equal hashes; the same on every machine and in every run.
 uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
-
-// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
-// in ir/text/.
-std::string debug_print(const NodeRef& node);
 
 // ---- match ---------------------------------------------------------------------------------------------------------
 

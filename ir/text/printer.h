@@ -33,5 +33,7 @@ std::string print_expr(const Expr& expr);
 std::string print_stmt(const Stmt& stmt);
 // "R.Tensor((n, 4), dtype=\"float32\")".
 std::string print_type(const Type& type);
+// A type, a statement or an expression as above.
+std::string print_node(const NodeRef& node);
 
 }  // namespace relaxc

@@ -3,7 +3,7 @@
 #include "ir/arith.h"
 #include "ir/builder.h"
 #include "ir/text/printer.h"
-#include "ir/verify_internal.h"
+#include "ir/verify/internal.h"
 
 namespace relaxc {
 
