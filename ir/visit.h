@@ -190,27 +190,27 @@ uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
 
 // ---- match ---------------------------------------------------------------------------------------------------------
 
-#define X(name)           \
+#define RELAXC_KIND(name) \
   case NodeKind::k##name: \
     return overload(*node.template as<name>());
 template <class... Fs>
 decltype(auto) match(const Expr& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_EXPR_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not an expression kind");
 }
 template <class... Fs>
 decltype(auto) match(const Stmt& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_STMT_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not a statement kind");
 }
 template <class... Fs>
 decltype(auto) match(const Type& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_TYPE_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not a type kind");
 }
-#undef X
+#undef RELAXC_KIND
 
 }  // namespace relaxc

@@ -33,7 +33,7 @@ class ExecutableBuilder {
   FunctionIndex function(const std::string& name);
   void set_metadata(const std::string& key, std::string value);
 
-  // CHECKs that every function was defined and that the result passes the verifier.
+  // Checks that every function was defined and that the result passes the verifier.
   Executable finish();
 
  private:

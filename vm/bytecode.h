@@ -337,7 +337,7 @@ struct Instruction {
 };
 
 // An instruction whose operands fit the row: an integer becomes a kScalar where the row wants one, a register a
-// destination, an absent label -1. CHECKs on operands that do not fit.
+// destination, an absent label -1. Operands that do not fit fail a check.
 Instruction make_instruction(Opcode op, std::vector<Operand> operands);
 
 void encode(const Instruction& instruction, std::vector<Word>& code);
