@@ -171,7 +171,7 @@ Poly Simplifier::recombine(Poly sum) const {
         others.erase(others.begin() + static_cast<long>(i));
         Poly rest = Poly();
         rest.add(others, term.factor);
-        // What the matching quotient term must be: rest * c * (x // c).
+        // The quotient term that would match: rest * c * (x // c).
         Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
         if (wanted.terms().empty() || wanted.overflowed()) continue;
         if (!has_terms(sum, wanted)) continue;
@@ -226,7 +226,7 @@ std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) co
   return std::nullopt;
 }
 
-// Of the two forms, the one whose dividend has a positive term first.
+// The form whose dividend begins with a positive term.
 Poly Simplifier::ceil_division(const Poly& x, int64_t divisor, DType dtype) const {
   Poly by = Poly::constant(divisor);
   if (x.terms()[0].factor < 0) return division(x.scaled(-1), by, dtype).quotient.scaled(-1);

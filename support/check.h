@@ -8,7 +8,8 @@
 
 namespace relaxc {
 
-// Thrown by a failing check; caught once in each tool's main() and by the pass runner, which adds the pass and the reproducer.
+// Thrown by a failing check; caught once in each tool's main() and by the pass runner, which adds the pass and the
+// reproducer.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };

@@ -346,7 +346,8 @@ struct Decoded {
   Instruction instruction;
   size_t next = 0;  // offset of the instruction behind it
 };
-// nullopt when the words at `offset` are no instruction, are cut off, or have a bad tag. Indices are the verifier's.
+// nullopt when the words at `offset` are not an instruction, are cut off, or have a bad tag. The verifier checks
+// indices.
 std::optional<Decoded> decode(std::span<const Word> code, size_t offset);
 
 }  // namespace relaxc::vm

@@ -18,7 +18,7 @@ constexpr int64_t kMaxArguments = int64_t{1} << 16;
 constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
 constexpr size_t kMaxMessages = 20;
 
-// Which registers (first) and slots (behind them) are written.
+// The set of written registers (first bits) and slots (the bits behind them).
 class WrittenSet {
  public:
   explicit WrittenSet(size_t size) : bits_((size + 63) / 64) {}

@@ -1,4 +1,5 @@
-// What stands on the left of '=' in a tensor program: variables, axes, buffers, elements of buffers, scalars.
+// Assignments of a tensor program by what stands on the left of '=': variables, axes, buffers, elements of buffers,
+// scalars.
 #include <algorithm>
 
 #include "ir/kinds.h"

@@ -51,7 +51,7 @@ std::vector<Type> Parser::type_list(const Syntax& at) {
 }
 void Parser::set_type_args(const Syntax& at, Call& call) {
   const Syntax* types = keyword(at, "sinfo_args");
-  if (types && types->text != "None") call.type_args = type_list(*types);
+  if (!is_none(types)) call.type_args = type_list(*types);
 }
 
 // The tensor's dims in terms of the signature's, which are not negative.

@@ -30,10 +30,9 @@ const std::vector<CallTirForm>& call_tir_forms() {
 // The form of 2022 gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
   std::vector<const Syntax*> several = {&shapes}, of = {&dtypes};
-  bool nested = !shapes.children.empty() &&
-                (shapes.children[0]->kind == SyntaxKind::kTuple || shapes.children[0]->kind == SyntaxKind::kList);
+  bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
   if (nested) several = items(shapes);
-  if (dtypes.kind == SyntaxKind::kTuple || dtypes.kind == SyntaxKind::kList) of = items(dtypes);
+  if (is_list(dtypes)) of = items(dtypes);
   if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
   std::vector<Type> result;
   for (size_t i = 0; i < several.size(); ++i)
@@ -98,7 +97,7 @@ bool Parser::check_call_tir(const CallTirForm& form, const Syntax& at) {
   return sound;
 }
 
-// What is called: a tensor program of the module, or (packed) a kernel in machine code by its name. Early texts name
+// The callee: a tensor program of the module, or (packed) a kernel in machine code by its name. Early texts name
 // both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   const std::string* bare = early && at.kind == SyntaxKind::kName ? function_named(at.text) : nullptr;

@@ -135,7 +135,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   fail(at, "expected a constant value, got {}", path);
 }
 
-// The value that the syntax alone tells; nullopt when it has to be computed, or is none.
+// The value that the syntax alone determines; nullopt when it has to be computed or is not a constant.
 std::optional<AttrValue> Parser::literal_attr(const Syntax& at, bool keep) {
   switch (at.kind) {
     case SyntaxKind::kInt: {

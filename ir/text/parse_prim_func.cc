@@ -109,7 +109,7 @@ Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
   bool needs_root = holds_block(body) && !has_root;
-  // Those that a block cannot hold, or all where there is none, come first.
+  // Allocations that a block cannot hold come first; without a root block these are all.
   auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
     return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
   });
@@ -286,7 +286,7 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   out.push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
 }
 
-// What stands before the statements of a function or block, once each.
+// The forms that stand before the statements of a function or block, once each.
 bool Parser::head_form(const std::string& path, const Syntax& call, const Line& line) {
   BlockState& state = *blocks_.back();
   bool in_block = blocks_.size() >= 2;

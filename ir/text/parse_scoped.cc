@@ -238,7 +238,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
     std::string name = var.kind == SyntaxKind::kString ? string(var) : name_of_target(var);
     return thread_loop(name, string(required(about, 3, "thread_tag")), scalar(value_at), call, rest);
   }
-  Expr node = about.text == "None" ? int_imm(0, kInt32) : call_argument(about);
+  Expr node = is_none(&about) ? int_imm(0, kInt32) : call_argument(about);
   Expr value = call_argument(value_at);
   std::vector<Stmt> held;
   rest(held);
@@ -318,7 +318,7 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
   if (message && message->kind == SyntaxKind::kTuple) {
     if (message->children.size() != 2) fail(*message, "expected (kind, [parts of the message])");
     const Syntax& kind = *message->children[0];
-    if (kind.text != "None") result.kind = string(kind);
+    if (!is_none(&kind)) result.kind = string(kind);
     if (result.kind == "RuntimeError") result.kind.clear();
     for (const Syntax* part : items(*message->children[1])) {
       if (part->kind == SyntaxKind::kString) {

@@ -1,5 +1,5 @@
-// Calls of T.something in expressions: operators by name, dtypes, intrinsics and builtins. What is written as a call
-// but is none: parse_tir_form.cc.
+// Calls of T.something in expressions: operators by name, dtypes, intrinsics and builtins. Terms that only look like
+// calls: parse_tir_form.cc.
 #include <algorithm>
 
 #include "ir/text/parsing.h"
@@ -41,7 +41,7 @@ constexpr OperatorRow kOperatorCalls[] = {
     {"truncmod", BinaryOp::kTruncMod},
 };
 
-// What else T has; for hints. In expressions, then in statements.
+// The other names in T, for hints: first those of expressions, then those of statements.
 constexpr std::string_view kForms[] = {
     "Broadcast",      "Cast",          "Let",         "Not",          "Ramp",         "Select",      "abs",
     "bool",           "cast",          "call_intrin", "float32",      "if_then_else", "infinity",    "int32",
@@ -114,7 +114,7 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
 
 Expr Parser::call_argument(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return string_imm(string(at), span(at));
-  if (at.kind == SyntaxKind::kList || at.kind == SyntaxKind::kTuple) {  // T.attr([A, B], ...)
+  if (is_list(at)) {  // T.attr([A, B], ...)
     std::vector<Expr> several;
     for (const Syntax* item : at.children) several.push_back(call_argument(*item));
     return tuple(std::move(several), span(at));
@@ -275,7 +275,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
       offset = cast_to(offset, dtype_of(own)) + own;
     }
   }
-  if (const Syntax* given = arg(at, 4, "extent"); given && given->text != "None") extent = scalar(*given);
+  if (const Syntax* given = arg(at, 4, "extent"); !is_none(given)) extent = scalar(*given);
   if (content < 1) fail(*lanes_at, "expected a positive number of lanes");
   if (content > 1) {
     extent = floor_div(extent, content);
@@ -322,7 +322,7 @@ AttrValue Parser::index_map(const Syntax& at) {
   };
   AttrValue map = text_of(at.kind == SyntaxKind::kLambda ? at : required(at, 0, "mapping"));
   const Syntax* inverse = keyword(at, "inverse_index_map");
-  if (inverse && inverse->text != "None") map = AttrList{map, text_of(*inverse)};
+  if (!is_none(inverse)) map = AttrList{map, text_of(*inverse)};
   default_int_ = outer;
   return Attrs{{"T.index_map", map}};
 }

@@ -100,13 +100,13 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
   const Syntax* strides = arg(call, first + 3, "strides");
-  if (strides && strides->text != "None") {
+  if (!is_none(strides)) {
     for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
   const Syntax* offset = arg(call, first + 4, "elem_offset");
-  if (offset && offset->text != "None") type.elem_offset = dim(*offset, kInt32);
+  if (!is_none(offset)) type.elem_offset = dim(*offset, kInt32);
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);
@@ -127,7 +127,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
       type.axis_separators.push_back(axis);
     }
   }
-  if (const Syntax* layout = keyword(call, "layout"); layout && layout->text != "None" && string(*layout) != "default")
+  if (const Syntax* layout = keyword(call, "layout"); !is_none(layout) && string(*layout) != "default")
     report(*layout, "buffers with a layout are not supported yet").kind = ErrorKind::kUnsupported;
   return type;
 }
@@ -140,7 +140,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   const Syntax* stated = arg(*call, 1, "dtype");
   // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside of a tuple.
   if (shape && shape->kind == SyntaxKind::kString && !stated) std::swap(shape, stated);
-  if (shape && shape->text != "None" && shape->text != "_") {
+  if (!is_none(shape) && shape->text != "_") {
     Entity const* known = shape->kind == SyntaxKind::kName ? lookup(shape->text) : nullptr;
     bool is_shape_var = known && known->expr && known->expr->type().is<ShapeType>();
     if (is_shape_var) {
@@ -154,7 +154,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
-  if (stated && stated->text != "None" && !(stated->kind == SyntaxKind::kString && string(*stated).empty()))
+  if (!is_none(stated) && !(stated->kind == SyntaxKind::kString && string(*stated).empty()))
     result.dtype = dtype(*stated);
   if (const Syntax* rank = keyword(*call, "ndim")) {
     int64_t ndim = constant_int(*rank);
@@ -165,7 +165,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   }
   bool distributed = keyword(*call, "device_mesh") || type_name(at) == "R.DTensor";
   const Syntax* device = distributed ? nullptr : arg(*call, 2, "vdevice");
-  if (device && device->text != "None") result.vdevice = vdevice_name(*device);
+  if (!is_none(device)) result.vdevice = vdevice_name(*device);
   return make(std::move(result), span(at));
 }
 
@@ -214,7 +214,7 @@ Type Parser::callable_type(const Syntax& at) {
   return make(std::move(result), span(at));
 }
 
-// What a type's name is: "R.Tensor"; the forms of 2022 leave out the prefix and may have brackets.
+// The name of a type: "R.Tensor". The forms of 2022 leave out the prefix and may have brackets.
 std::string Parser::type_name(const Syntax& at) {
   bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
   const Syntax& named = applied ? *at.children[0] : at;

@@ -258,7 +258,7 @@ void Parser::define_program(const Pending& pending) {
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
-  // Where nearly everything is wrong, hints are no help.
+  // Where nearly everything is wrong, hints do not help.
   constexpr size_t kHints = 500;
   if (diagnostics_.all().size() > kHints) return names;
   for (const auto& [name, entity] : scopes_.visible()) {
@@ -384,7 +384,7 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
   if (!sound) throw Failed();
 }
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
-  if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return {at.children.begin(), at.children.end()};
+  if (is_list(at)) return {at.children.begin(), at.children.end()};
   return {&at};
 }
 

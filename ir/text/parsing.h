@@ -30,9 +30,9 @@ bool fits(int64_t value, DType dtype);
 // -4 for `4 * vscale`: the lanes of a scalable vector as Ramp has them.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
-// Of the spellings of a keyword, the printed one.
+// The printed one among the spellings of a keyword.
 std::string_view canonical_keyword(std::string_view name);
-// "R.Tensor": a type that is no value either.
+// "R.Tensor": a type, which is not a value either.
 bool is_type_name(std::string_view path);
 bool is_type_argument(std::string_view keyword);
 // "math.inf", "R.device(...)", "a lambda": what stands there, for messages.
@@ -87,7 +87,7 @@ class Parser {
     ++failures_;
     return false;
   }
-  // What has grown when something was reported, or was left out because of what was.
+  // A count that grows when an error is reported, and when a statement is skipped because of an earlier error.
   size_t errors() const { return failures_ + diagnostics_.all().size(); }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
@@ -417,7 +417,7 @@ class Parser {
   Scopes scopes_;
   std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
 
-  // Of the function being read.
+  // ---- State of the function being read
   bool in_graph_ = false;
   DType default_int_ = kInt64;
   bool early_ = false;   // types without prefix: dims need no quotes, and functions no `cls.`

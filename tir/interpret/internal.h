@@ -32,7 +32,7 @@ struct BufferState {
   int64_t depth = 0;                     // of the block that made it; 0 for params
 };
 
-// What the innermost running block declares to access, evaluated.
+// The elements that the innermost running block declares to access, evaluated.
 struct DeclaredRegion {
   int slot;
   bool is_write;
@@ -50,7 +50,7 @@ struct Frame {
   int64_t lane = 0;
   int64_t steps_left = INT64_MAX;
   int64_t alloc_bytes_left = 0;
-  // What a running loop is told by break and continue; the statements up to the loop stop.
+  // Set by break and continue until the innermost loop has read it; the statements in between stop.
   enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
   bool reverse_parallel_loops = false;
   bool check_regions = false;
