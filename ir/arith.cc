@@ -14,11 +14,6 @@ bool is_index(const Expr& expr) {
   return type && (type->dtype == kInt32 || type->dtype == kInt64);
 }
 
-bool is_vscale(const Expr& expr) {
-  const Cast* cast = expr.as<Cast>();
-  return op_name(cast ? cast->value : expr) == "tir.vscale";
-}
-
 bool holds_data(const Expr& expr) {
   bool found = false;
   walk(

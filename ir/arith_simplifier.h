@@ -2,6 +2,7 @@
 // (arith_division.cc), bounds and proofs (arith_proof.cc). Internal to ir/arith*.cc.
 #pragma once
 #include "ir/arith_poly.h"
+#include "ir/intrinsics.h"
 
 namespace relaxc {
 
@@ -10,8 +11,6 @@ constexpr int64_t kPlusInfinity = std::numeric_limits<int64_t>::max();
 
 // An int32 or int64 scalar.
 bool is_index(const Expr& expr);
-// The number of lanes that the machine's vectors have; index arithmetic may count on it as on a dim.
-bool is_vscale(const Expr& expr);
 // Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
 bool holds_data(const Expr& expr);
 bool holds_data(const Poly& poly);
