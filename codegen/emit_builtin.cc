@@ -15,8 +15,8 @@ using Value = llvm::Value*;
 
 namespace {
 
-// What instructions need of the processor; LLVM ends the process over an intrinsic that the target lacks. The first row
-// whose prefix fits counts. Features of one row are alternatives, each a list joined by '+'.
+// The features that intrinsics need of the processor; LLVM ends the process over an intrinsic that the target lacks.
+// The first row whose prefix fits counts. Features of one row are alternatives, each a list joined by '+'.
 struct FeatureRow {
   const char* prefix;
   std::vector<const char*> features;

@@ -134,7 +134,7 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
       result.stride = affine->stride;
       continue;
     }
-    // What all lanes share stays a scalar, and the rest as narrow as it is computed.
+    // The part that all lanes share stays a scalar, and the rest as narrow as it is computed.
     const Binary* sum = index.as<Binary>();
     const Broadcast* shared = sum && sum->op == BinaryOp::kAdd ? sum->a.as<Broadcast>() : nullptr;
     if (shared) result.offset = b_.CreateNSWAdd(result.offset, int64(shared->value));

@@ -430,7 +430,7 @@ struct UnaryRow {
   std::string_view name;
   llvm::Intrinsic::ID id;
 };
-// What machines have an instruction for, or LLVM a short expansion.
+// Operations for which machines have an instruction, or LLVM a short expansion.
 constexpr UnaryRow kUnary[] = {
     {"tir.abs", llvm::Intrinsic::fabs},    {"tir.ceil", llvm::Intrinsic::ceil},
     {"tir.floor", llvm::Intrinsic::floor}, {"tir.nearbyint", llvm::Intrinsic::nearbyint},

@@ -27,7 +27,7 @@ class ValueEmitter {
   Value float_constant(double value, DType dtype) const;
   Value splat(Value scalar, int lanes);
 
-  // What index arithmetic may assume; data arithmetic wraps and may have any sign.
+  // Assumptions that hold for index arithmetic only; data arithmetic wraps and may have any sign.
   struct IndexFacts {
     bool no_overflow = false;
     bool non_negative = false;  // both operands; only divisions look

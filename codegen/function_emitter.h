@@ -13,7 +13,7 @@
 
 namespace relaxc::codegen {
 
-// What the functions of one kernel share.
+// State that the functions of one kernel share.
 struct KernelState {
   llvm::Module& module;
   const Target& target;

@@ -28,7 +28,7 @@ class Lanes {
   double constant_ = 0;
 };
 
-// On floats, or on integers that wrap; `a >> n` brings zeros in. One operand at least is no constant.
+// On floats, or on integers that wrap; `a >> n` brings zeros in. At least one operand is not a constant.
 Lanes operator+(const Lanes& a, const Lanes& b);
 Lanes operator-(const Lanes& a, const Lanes& b);
 Lanes operator*(const Lanes& a, const Lanes& b);

@@ -100,7 +100,7 @@ void FunctionEmitter::emit_iterations(const For& loop) {
 // ---- Statements
 
 void FunctionEmitter::stmt(const Stmt& node) {
-  // What other statements have loaded may have changed since.
+  // Values that other statements have loaded may have changed since.
   std::vector<std::unordered_map<const NodeHeader*, Emitted>> others(1);
   emitted_.swap(others);
   match(

@@ -2,7 +2,7 @@
 //
 // Lowered means: no Block, no thread-bound loop; every buffer is dense (several dims are taken as row-major); at most
 // the last index of an access is a vector; params are buffers and integer scalars. A breach is a bug of the lowering
-// passes and fails a CHECK; what valid lowered code may contain but is not supported throws a CompileError.
+// passes and fails a check; what valid lowered code may contain but is not supported throws a CompileError.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// Sums of products over atoms, the canonical form behind the simplifier. Internal to ir/arith*.cc.
+// Sums of products over atoms, the canonical form behind the simplifier. Internal to ir/arith*.
 #pragma once
 #include "ir/arith.h"
 

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "ir/kinds.h"
-#include "ir/text/printer.h"
 
 namespace relaxc {
 
@@ -115,24 +114,22 @@ std::string field_word(const DifferenceStep& step, const NodeRef* owner, bool ha
 
 }  // namespace
 
-std::string in_words(const NodeRef& node) {
+std::string InWords::operator()(const NodeRef& node) const {
   if (const OpRef* op = node.as<OpRef>()) return operator_name(op->name);
   if (node.is<SeqExpr>() || node.is<If>() || node.is<Function>() || node.is<PrimFunc>() || node.is<Lambda>())
     return fmt::format("a {}", kind_name(node.kind()));
-  if (is_type_kind(node.kind())) return shortened(print_type(cast_handle<Type>(node)));
-  if (is_stmt_kind(node.kind())) return shortened(print_stmt(cast_handle<Stmt>(node)));
-  return shortened(print_expr(cast_handle<Expr>(node)));
+  return shortened(print(node));
 }
-std::string in_words(const Binding& binding) {
-  return fmt::format("binding {} = {}", binding.var->name, in_words(binding.value));
+std::string InWords::operator()(const Binding& binding) const {
+  return fmt::format("binding {} = {}", binding.var->name, (*this)(binding.value));
 }
-std::string in_words(const BindingBlock& block) {
+std::string InWords::operator()(const BindingBlock& block) const {
   return fmt::format("{} of {} bindings", block.dataflow ? "a dataflow block" : "a block", block.bindings.size());
 }
-std::string in_words(const Tensor& tensor) { return describe(tensor); }
-std::string in_words(BinaryOp op) { return info(op).symbol ? info(op).symbol : info(op).name; }
-std::string in_words(ForKind kind) { return std::string(info(kind).name); }
-std::string in_words(IterKind kind) { return std::string(info(kind).name); }
+std::string InWords::operator()(const Tensor& tensor) const { return describe(tensor); }
+std::string InWords::operator()(BinaryOp op) const { return info(op).symbol ? info(op).symbol : info(op).name; }
+std::string InWords::operator()(ForKind kind) const { return std::string(info(kind).name); }
+std::string InWords::operator()(IterKind kind) const { return std::string(info(kind).name); }
 
 std::string both(const Tensor& left, const Tensor& right) {
   std::string a = describe(left), b = describe(right);

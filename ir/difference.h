@@ -18,14 +18,17 @@ struct DifferenceStep {
 // "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` is what stands after the path.
 Difference describe_difference(const std::vector<DifferenceStep>& steps, std::string values);
 
-// A node or value in at most a line.
-std::string in_words(const NodeRef& node);
-std::string in_words(const Binding& binding);
-std::string in_words(const BindingBlock& block);
-std::string in_words(const Tensor& tensor);
-std::string in_words(BinaryOp op);
-std::string in_words(ForKind kind);
-std::string in_words(IterKind kind);
+// A node or value in at most a line; `print` shows nodes (EqualOptions).
+struct InWords {
+  std::string (*print)(const NodeRef&);
+  std::string operator()(const NodeRef& node) const;
+  std::string operator()(const Binding& binding) const;
+  std::string operator()(const BindingBlock& block) const;
+  std::string operator()(const Tensor& tensor) const;
+  std::string operator()(BinaryOp op) const;
+  std::string operator()(ForKind kind) const;
+  std::string operator()(IterKind kind) const;
+};
 // "left and right"; where they look alike, what tells them apart.
 std::string both(const Tensor& left, const Tensor& right);
 std::string both(const VarRef& left, const VarRef& right);

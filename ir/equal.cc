@@ -15,7 +15,7 @@ namespace {
 
 class EqualVisitor {
  public:
-  explicit EqualVisitor(const EqualOptions& options) : options_(options) {}
+  explicit EqualVisitor(const EqualOptions& options) : options_(options), in_words_{options.print} {}
 
   bool node(const NodeRef& a, const NodeRef& b, Role role) {
     Entered entered(*this, {.left = a.get(), .right = b.get(), .defines = is_binding(role)});
@@ -34,7 +34,7 @@ class EqualVisitor {
       const PrimType* q = y.type().as<PrimType>();
       if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) {
         return differ([&] {
-          auto typed = [](const Expr& e) { return fmt::format("{} of type {}", in_words(e), in_words(e.type())); };
+          auto typed = [&](const Expr& e) { return fmt::format("{} of type {}", in_words_(e), in_words_(e.type())); };
           return fmt::format("{} and {}", typed(x), typed(y));
         });
       }
@@ -73,7 +73,7 @@ class EqualVisitor {
     return false;
   }
   template <class V>
-  static std::string two(const V& a, const V& b) {
+  std::string two(const V& a, const V& b) const {
     if constexpr (std::is_same_v<V, Tensor>) {
       return both(a, b);
     } else {
@@ -81,15 +81,15 @@ class EqualVisitor {
     }
   }
   template <class V>
-  static std::string one(const V& value) {
+  std::string one(const V& value) const {
     if constexpr (IsOptional<V>::value) {
       return value ? one(*value) : "nothing";
     } else if constexpr (IsVector<V>::value) {
       std::vector<std::string> texts;
       for (const auto& item : value) texts.push_back(one(item));
       return fmt::format("[{}]", fmt::join(texts, ", "));
-    } else if constexpr (requires { in_words(value); }) {
-      return in_words(value);
+    } else if constexpr (requires(InWords words) { words(value); }) {
+      return in_words_(value);
     } else if constexpr (HasFields<V>) {
       // A region, an axis, a window: by its variable.
       if constexpr (requires { value.buffer; }) return value.buffer->name;
@@ -258,6 +258,7 @@ class EqualVisitor {
   }
 
   EqualOptions options_;
+  InWords in_words_;
   std::vector<Step> steps_;
   int trials_ = 0;
   std::unordered_map<const NodeHeader*, const NodeHeader*> left_, right_;

@@ -236,7 +236,7 @@ struct If {
   }
 };
 
-// ---- Construction. Operand types are CHECKed and the type is computed. ----------------------------------------------
+// ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------
 
 VarRef make_var(std::string name, Type type, const Span& span = {});
 // A symbolic dim: an int64 scalar variable.
@@ -301,7 +301,7 @@ Expr operator&&(const Expr& a, const Expr& b);
 Expr operator||(const Expr& a, const Expr& b);
 Expr operator!(const Expr& a);
 
-// The scalar dtype of a PrimType expression; CHECKs that it is one.
+// The scalar dtype of a PrimType expression; checks that it is one.
 DType dtype_of(const Expr& expr);
 // The value when the expression is an integer constant (or a Broadcast of one).
 std::optional<int64_t> as_int(const Expr& expr);

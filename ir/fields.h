@@ -21,11 +21,11 @@ constexpr bool is_exact = !std::is_void_v<typename RefTarget<V>::type>;
 template <class F>
 decltype(auto) dispatch(const NodeRef& node, F&& f) {
   switch (node.kind()) {
-#define X(name)           \
+#define RELAXC_KIND(name) \
   case NodeKind::k##name: \
     return f(*node.as<name>());
-    RELAXC_NODE_KINDS(X)
-#undef X
+    RELAXC_NODE_KINDS(RELAXC_KIND)
+#undef RELAXC_KIND
   }
   CHECK(false, "unknown node kind");
 }

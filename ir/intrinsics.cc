@@ -239,4 +239,9 @@ Expr buffer_data(const Buffer& buffer, const Span& span) {
   return call(op_ref(kBufferData), {buffer}, {}, pointer_type(type.dtype, type.scope), span);
 }
 
+bool is_vscale(const Expr& expr) {
+  const Cast* cast = expr.as<Cast>();
+  return op_name(cast ? cast->value : expr) == "tir.vscale";
+}
+
 }  // namespace relaxc

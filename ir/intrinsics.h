@@ -58,4 +58,8 @@ inline constexpr const char* kBufferData = "tir.buffer_data";
 inline constexpr const char* kBufferElemOffset = "tir.buffer_elem_offset";
 Expr buffer_data(const Buffer& buffer, const Span& span = {});
 
+// Whether the expression is T.vscale(), cast or not: the number by which the machine's scalable vectors exceed their
+// shortest length. Index arithmetic may count on it as on a dim.
+bool is_vscale(const Expr& expr);
+
 }  // namespace relaxc

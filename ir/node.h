@@ -35,25 +35,25 @@
 namespace relaxc {
 
 enum class NodeKind : uint8_t {
-#define X(name) k##name,
-  RELAXC_NODE_KINDS(X)
-#undef X
+#define RELAXC_KIND(name) k##name,
+  RELAXC_NODE_KINDS(RELAXC_KIND)
+#undef RELAXC_KIND
 };
 const char* kind_name(NodeKind kind);
 
-#define X(name) struct name;
-RELAXC_NODE_KINDS(X)
-#undef X
+#define RELAXC_KIND(name) struct name;
+RELAXC_NODE_KINDS(RELAXC_KIND)
+#undef RELAXC_KIND
 
 template <class T>
 struct KindOf;
-#define X(name)                                          \
+#define RELAXC_KIND(name)                                \
   template <>                                            \
   struct KindOf<name> {                                  \
     static constexpr NodeKind value = NodeKind::k##name; \
   };
-RELAXC_NODE_KINDS(X)
-#undef X
+RELAXC_NODE_KINDS(RELAXC_KIND)
+#undef RELAXC_KIND
 
 struct NodeHeader {
   mutable std::atomic<uint32_t> references{0};
@@ -165,7 +165,7 @@ struct RefTarget<Ref<T>> {
   using type = T;
 };
 
-// Downcasts a handle; a CHECK fails when the node is of another kind or family.
+// Downcasts a handle; a check fails when the node is of another kind or family.
 template <class To>
 To cast_handle(const NodeRef& node) {
   using Target = typename RefTarget<To>::type;

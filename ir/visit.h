@@ -166,16 +166,22 @@ std::vector<VarRef> free_vars(const NodeRef& node);
 // keeps its rank only.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
+// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
+// in ir/text/.
+std::string debug_print(const NodeRef& node);
+
 // Where two modules, or two nodes, first differ.
 struct Difference {
   std::string text;  // "main: binding lv2, R.sum, attribute axis: [1] and [-1]"
   Span left, right;  // the nearest nodes that have a place
 };
 // Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one
-// partner consistently. Spans and hints do not count. `difference` is filled in when there is one.
+// partner consistently. Spans and hints do not count.
 struct EqualOptions {
   bool map_free_vars = false;
-  Difference* difference = nullptr;
+  Difference* difference = nullptr;  // filled in when there is one
+  // How the difference's text shows a node; print_node of ir/text/printer.h for readers of the text format.
+  std::string (*print)(const NodeRef&) = debug_print;
 };
 bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options = {});
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options = {});
@@ -186,33 +192,29 @@ uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
 // tables that are only searched, as it depends on addresses.
 uint64_t value_hash(const Expr& value);
 
-// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
-// in ir/text/.
-std::string debug_print(const NodeRef& node);
-
 // ---- match ---------------------------------------------------------------------------------------------------------
 
-#define X(name)           \
+#define RELAXC_KIND(name) \
   case NodeKind::k##name: \
     return overload(*node.template as<name>());
 template <class... Fs>
 decltype(auto) match(const Expr& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_EXPR_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not an expression kind");
 }
 template <class... Fs>
 decltype(auto) match(const Stmt& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_STMT_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not a statement kind");
 }
 template <class... Fs>
 decltype(auto) match(const Type& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_TYPE_KINDS(X) default : break; }
+  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
   CHECK(false, "not a type kind");
 }
-#undef X
+#undef RELAXC_KIND
 
 }  // namespace relaxc

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "support/guard.h"
 #include "vm/output_file.h"

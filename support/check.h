@@ -1,4 +1,4 @@
-// CHECK: an assertion that is always on. A failing CHECK is a bug of relaxc, never of the user's input: the tools
+// CHECK(): an assertion that is always on. A failing one is a bug of relaxc, never of the user's input: the tools
 // print it together with the pass and the command that reproduces it.
 #pragma once
 #include <fmt/format.h>
@@ -8,7 +8,8 @@
 
 namespace relaxc {
 
-// Thrown by CHECK; caught once in each tool's main() and by the pass runner, which adds the pass and the reproducer.
+// Thrown by a failing check; caught once in each tool's main() and by the pass runner, which adds the pass and the
+// reproducer.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };

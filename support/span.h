@@ -6,7 +6,7 @@
 
 namespace relaxc {
 
-// What a span points into. One Origin per text file, one per node of an imported model.
+// The text or node that a span points into. One Origin per text file, one per node of an imported model.
 struct Origin {
   std::string file;                         // the text file or the model's path
   std::string node;                         // the ONNX node's name; empty for text

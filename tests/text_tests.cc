@@ -19,7 +19,7 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "passes/pass.h"
 #include "tests/catch.h"
@@ -151,6 +151,7 @@ void check_round_trip(const IRModule& module) {
   Difference difference;
   EqualOptions options;
   options.difference = &difference;
+  options.print = print_node;
   bool equal = structural_equal(module, again, options);
   INFO("first difference: " << difference.text);
   INFO(printed);

@@ -7,11 +7,6 @@ namespace relaxc {
 
 namespace {
 
-bool is_vscale(const Expr& e) {
-  const Cast* cast = e.as<Cast>();
-  return op_name(cast ? cast->value : e) == "tir.vscale";
-}
-
 class FixedLength final : public Rewriter {
  public:
   explicit FixedLength(int vscale) : vscale_(vscale) {}

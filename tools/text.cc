@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tools/tool.h"
@@ -64,9 +64,7 @@ int check(const TextOptions& options) {
 int diff(const TextOptions& options) {
   IRModule a = read_module(options.file), b = read_module(options.other);
   Difference difference;
-  EqualOptions equal;
-  equal.difference = &difference;
-  if (structural_equal(a, b, equal)) {
+  if (structural_equal(a, b, {.difference = &difference, .print = print_node})) {
     print_message("equal\n");
     return kRight;
   }

@@ -277,7 +277,7 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
     }
     artifact.library = std::make_shared<SharedObject>(file, reader);
   }
-  // What was checked is what is mapped still.
+  // The mapped bytes must still be the ones that were checked.
   try {
     file->check_unchanged();
   } catch (const RuntimeError& error) {

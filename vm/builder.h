@@ -33,7 +33,7 @@ class ExecutableBuilder {
   FunctionIndex function(const std::string& name);
   void set_metadata(const std::string& key, std::string value);
 
-  // CHECKs that every function was defined and that the result passes the verifier.
+  // Checks that every function was defined and that the result passes the verifier.
   Executable finish();
 
  private:
@@ -59,7 +59,7 @@ class FunctionBuilder {
   // The label stands for the next instruction.
   void bind(Label label);
   void emit(Opcode op, std::vector<Operand> operands);
-  // What errors of the instructions from here on name; absent: nothing.
+  // Errors of the instructions from here on begin with this text; absent: with nothing.
   void set_place(std::optional<StringIndex> place);
   // Resolves the labels and hands the code to the parent. Once.
   void finish();

@@ -13,7 +13,7 @@
 
 namespace relaxc::vm {
 
-// What a builtin may use of the session that calls it.
+// The parts of the calling session that a builtin may use.
 struct BuiltinContext {
   MemoryPool& memory;
   relaxc_kernel_context* kernels = nullptr;  // for parallel_for

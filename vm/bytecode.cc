@@ -122,14 +122,6 @@ std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
   return std::nullopt;
 }
 
-// Number of tags of the kind's elements; 0 for elements of one word.
-int num_tags(OperandKind kind) {
-  if (operand_layout(kind).words == 1) return 0;
-  if (kind == OperandKind::kPattern) return static_cast<int>(MatchAction::kSkip) + 1;
-  if (kind == OperandKind::kArguments) return static_cast<int>(ArgumentTag::kString) + 1;
-  return static_cast<int>(ScalarTag::kSlot) + 1;
-}
-
 }  // namespace
 
 Instruction make_instruction(Opcode op, std::vector<Operand> operands) {
@@ -171,10 +163,8 @@ std::optional<Decoded> decode(std::span<const Word> code, size_t offset) {
     if (count > (code.size() - offset) / static_cast<size_t>(layout.words)) return std::nullopt;
     auto words = code.subspan(offset, count * static_cast<size_t>(layout.words));
     offset += words.size();
-    if (int tags = num_tags(kind)) {
-      for (size_t w = 0; w < words.size(); w += 2) {
-        if (words[w] < 0 || words[w] >= tags) return std::nullopt;
-      }
+    for (size_t w = 0; layout.tags > 0 && w < words.size(); w += 2) {
+      if (words[w] < 0 || words[w] >= layout.tags) return std::nullopt;
     }
     if (kind == OperandKind::kOperator && (words[0] < 0 || words[0] >= static_cast<Word>(kSlotOpNames.size()))) {
       return std::nullopt;

@@ -158,21 +158,28 @@ static_assert(
 
 constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_cast<int>(op)]; }
 
+enum class ScalarTag : uint8_t { kImm, kSlot };
+enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };  // value of kSkip is 0
+enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kDouble: the bits of a double
+
 // How an operand kind is laid out in words.
 struct OperandLayout {
   bool is_list;
-  int words;  // per element
+  int words;     // per element
+  int tags = 0;  // an element's first word is a tag below this number; 0: it has none
 };
 constexpr OperandLayout operand_layout(OperandKind kind) {
   switch (kind) {
     case OperandKind::kScalar:
-      return {false, 2};
+      return {false, 2, static_cast<int>(ScalarTag::kSlot) + 1};
     case OperandKind::kRegs:
       return {true, 1};
     case OperandKind::kScalars:
+      return {true, 2, static_cast<int>(ScalarTag::kSlot) + 1};
     case OperandKind::kPattern:
+      return {true, 2, static_cast<int>(MatchAction::kSkip) + 1};
     case OperandKind::kArguments:
-      return {true, 2};
+      return {true, 2, static_cast<int>(ArgumentTag::kString) + 1};
     case OperandKind::kDst:
     case OperandKind::kReg:
     case OperandKind::kReleased:
@@ -216,12 +223,35 @@ inline constexpr std::array<std::string_view, 17> kSlotOpNames = {
     "add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
     "eq",  "ne",  "lt",  "le",       "gt",       "ge",       "and",      "or"};
 
+// FNV-1a over what bytecode depends on: names and order of the instructions, names, kinds and layout of their operands,
+// and the operators of slot_op. Artifacts carry it, so that bytecode of another instruction set is refused, not
+// misread.
+constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
+  uint64_t hash = 0xcbf29ce484222325;
+  auto byte = [&](uint8_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  auto text = [&](std::string_view value) {
+    for (char c : value) byte(static_cast<uint8_t>(c));
+    byte(0);
+  };
+  for (const InstructionInfo& row : rows) {
+    text(row.name);
+    for (int i = 0; i < row.num_operands; ++i) {
+      OperandLayout layout = operand_layout(row.operands[i].kind);
+      text(row.operands[i].name);
+      byte(static_cast<uint8_t>(row.operands[i].kind));
+      byte(static_cast<uint8_t>(layout.is_list));
+      byte(static_cast<uint8_t>(layout.words));
+      byte(static_cast<uint8_t>(layout.tags));
+    }
+    byte(1);
+  }
+  for (std::string_view name : kSlotOpNames) text(name);
+  return hash;
+}
+inline constexpr uint64_t kInstructionSet = hash_instructions(kInstructions);
+
 // nullopt on overflow or division by zero.
 std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b);
-
-enum class ScalarTag : uint8_t { kImm, kSlot };
-enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };  // value of kSkip is 0
-enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kDouble: the bits of a double
 
 // A dtype in one word; kAnyDType stands for "any" where check_tensor allows it.
 constexpr Word pack_dtype(DType dtype) {
@@ -307,7 +337,7 @@ struct Instruction {
 };
 
 // An instruction whose operands fit the row: an integer becomes a kScalar where the row wants one, a register a
-// destination, an absent label -1. CHECKs on operands that do not fit.
+// destination, an absent label -1. Operands that do not fit fail a check.
 Instruction make_instruction(Opcode op, std::vector<Operand> operands);
 
 void encode(const Instruction& instruction, std::vector<Word>& code);
@@ -316,7 +346,8 @@ struct Decoded {
   Instruction instruction;
   size_t next = 0;  // offset of the instruction behind it
 };
-// nullopt when the words at `offset` are no instruction, are cut off, or have a bad tag. Indices are the verifier's.
+// nullopt when the words at `offset` are not an instruction, are cut off, or have a bad tag. The verifier checks
+// indices.
 std::optional<Decoded> decode(std::span<const Word> code, size_t offset);
 
 }  // namespace relaxc::vm

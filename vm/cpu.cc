@@ -30,8 +30,9 @@ struct X86Feature {
   int bit;
   State state;
 };
-// What LLVM takes for ordinary code when the target has it. Encryption, matrix tiles and system instructions come from
-// intrinsics only that kernels cannot name (codegen/emit_builtin.cc), so code does not need them.
+// The features that LLVM uses for ordinary code when the target has them. Encryption, matrix tiles and system
+// instructions come from intrinsics only that kernels cannot name (codegen/emit_builtin.cc), so code does not need
+// them.
 constexpr X86Feature kX86[] = {
     {"sse3", 1, 0, kEcx, 0, kNone},
     {"ssse3", 1, 0, kEcx, 9, kNone},

@@ -1,5 +1,6 @@
-// Which CPU machine code was made for, and whether this machine is one. Code for instructions that a CPU lacks ends the
-// process (SIGILL), so the compiler notes what the code may use and the loader compares before it maps the code.
+// The CPU that machine code was made for, and whether this machine can run it. Code for instructions that a CPU lacks
+// ends the process (SIGILL), so the compiler notes what the code may use and the loader compares before it maps the
+// code.
 #pragma once
 #include <span>
 #include <string>

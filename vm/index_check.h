@@ -18,7 +18,7 @@ struct BadIndex {
 std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
                                        relaxc_kernel_context* kernels = nullptr);
 
-// What follows a name of the tensor: "[0, 3] is 9, expected -5 to 4".
+// The text that follows the name of the tensor: "[0, 3] is 9, expected -5 to 4".
 std::string describe(const BadIndex& bad, const Tensor& indices);
 
 }  // namespace relaxc::vm

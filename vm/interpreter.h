@@ -46,37 +46,27 @@ class Interpreter {
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
 
  private:
-  struct Frame;
+  struct Frame;  // frame.h
+  template <Opcode kOp>
+  class In;             // operands of an instruction; frame.h
+  struct Instructions;  // instructions.cc
   using SharedShape = std::shared_ptr<const Shape>;
   // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape tells them apart.
   static constexpr size_t kWordsPerShape = 4;
 
   std::unique_ptr<Frame> enter(FunctionIndex index);
   Value execute(std::unique_ptr<Frame> frame);
-  Value loop(Frame& frame);
-  Value run_code(Frame& frame, const Word*& pc);
+  void loop(Frame& frame);
+  // `pc` is the instruction that runs, also after an exception; null after the return.
+  void run_code(Frame& frame, const Word*& pc);
   void count_step();
-  // One per instruction; `w` are its operand words.
-  void slot_op(Frame& frame, const Word* w);
-  void match_shape(Frame& frame, const Word* w);
-  void check_tensor(const Frame& frame, const Word* w) const;
-  void check_indices(const Frame& frame, const Word* w);
-  Tensor alloc_tensor(const Frame& frame, const Word* w);
-  Tensor new_tensor(const Frame& frame, const Word* w);
-  void call_kernel(const Frame& frame, const Word* w);
-  Value call_builtin(const Frame& frame, const Word* w);
-
-  int64_t integer_element(const Frame& frame, Word slot, const Tensor& tensor, int64_t index) const;
-  SharedShape read_shape(const Frame& frame, const Word* w, const Word* list);
-  static int64_t tensor_bytes(const Shape& shape, DType dtype);
-  [[noreturn]] void slot_mismatch(const Frame& frame, const Word* w, size_t dim, int64_t actual, Word slot) const;
 
   std::shared_ptr<const Image> image_;
   MemoryPool memory_;
   KernelRuntime kernels_;
   int64_t step_limit_;
   Profiler* profiler_ = nullptr;
-  std::vector<SharedShape> shapes_;  // see read_shape
+  std::vector<SharedShape> shapes_;  // of the last tensors, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;
 
   // Valid during a run.

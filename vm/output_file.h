@@ -1,4 +1,4 @@
-// Whatever relaxc writes goes through here: files, and text on a stream. A write that fails is a RuntimeError
+// All output of relaxc goes through here: files, and text on a stream. A write that fails is a RuntimeError
 // "cannot write 'x': no space left on device"; nothing is lost in silence.
 #pragma once
 #include <cstddef>

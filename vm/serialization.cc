@@ -13,8 +13,9 @@ static_assert(std::endian::native == std::endian::little, "artifacts are little-
 
 namespace {
 
-// Opens the program bytes; the last byte is the version of this layout and of the instruction set.
-constexpr uint64_t kProgramMagic = 0x03'4347'5250'4c52'76ull;
+// Opens the program bytes, followed by kInstructionSet; the last byte is the version of the tables that this file
+// writes. The version of the bytecode in them is kInstructionSet: nobody has to raise it.
+constexpr uint64_t kProgramMagic = 0x04'4347'5250'4c52'76ull;
 
 int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
 
@@ -223,6 +224,7 @@ WeightsLayout layout_weights(const Executable& executable) {
 std::vector<std::byte> serialize_program(const Executable& executable) {
   ByteWriter out;
   out.integer(static_cast<int64_t>(kProgramMagic));
+  out.integer(static_cast<int64_t>(kInstructionSet));
   out.words(executable.code);
   out.integer(static_cast<int64_t>(executable.functions.size()));
   for (const Function& function : executable.functions) write(out, function);
@@ -262,7 +264,8 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
     fail({}, "weights section is not aligned to {} bytes", kAlignment);
   }
   ByteReader in(program);
-  if (in.integer() != static_cast<int64_t>(kProgramMagic)) {
+  bool is_known = in.integer() == static_cast<int64_t>(kProgramMagic);
+  if (!is_known || in.integer() != static_cast<int64_t>(kInstructionSet)) {
     fail({}, "program section is damaged or of another version of relaxc");
   }
   Executable executable;

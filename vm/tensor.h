@@ -42,7 +42,7 @@ class Tensor {
   int64_t size() const { return size_; }  // elements
   int64_t bytes() const { return size_ * dtype_.bytes(); }
   void* raw() const { return data_; }
-  // What keeps the elements alive.
+  // Keeps the elements alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
   // The elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
   template <class T>

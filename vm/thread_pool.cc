@@ -197,7 +197,7 @@ void ScratchArena::release(Mark mark) noexcept {
 
 namespace {
 
-// What the callbacks of the kernel context need to know of the thread they are called on. The only thread-local of
+// State of the calling thread for the callbacks of the kernel context. The only thread-local of
 // the runtime: the C ABI gives a parallel body no context of its own.
 struct WorkerScope {
   const KernelRuntime* runtime = nullptr;

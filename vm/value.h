@@ -1,4 +1,4 @@
-// What a register of the VM holds.
+// The value in a register of the VM.
 #pragma once
 #include <cstdint>
 #include <memory>

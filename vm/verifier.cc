@@ -6,6 +6,7 @@
 #include <set>
 
 #include "support/diagnostic.h"
+#include "vm/operands.h"
 
 namespace relaxc::vm {
 
@@ -17,7 +18,7 @@ constexpr int64_t kMaxArguments = int64_t{1} << 16;
 constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
 constexpr size_t kMaxMessages = 20;
 
-// Which registers (first) and slots (behind them) are written.
+// The set of written registers (first bits) and slots (the bits behind them).
 class WrittenSet {
  public:
   explicit WrittenSet(size_t size) : bits_((size + 63) / 64) {}
@@ -201,30 +202,38 @@ class FunctionVerifier {
     }
   }
 
-  // Argument counts, which the rows do not tell.
-  void check_arity(const Instruction& instruction) {
-    const std::vector<Operand>& operands = instruction.operands;
-    if (instruction.op == Opcode::kCallKernel) {
-      const KernelInfo& kernel = executable_.kernels[static_cast<size_t>(operands[0].words[0])];
-      int64_t tensors = static_cast<int64_t>(operands[1].words.size());
-      int64_t scalars = static_cast<int64_t>(operands[2].words.size()) / 2;
-      if (tensors != kernel.num_tensors || scalars != kernel.num_scalars) {
-        report("kernel '{}' is called with {} tensors and {} scalars, expected {} and {}", kernel.symbol, tensors,
-               scalars, kernel.num_tensors, kernel.num_scalars);
-      }
+  // Argument counts, which the rows do not tell. `at` are the words of an instruction whose operands are sound.
+  void check_arity(const Word* at) {
+    switch (static_cast<Opcode>(*at)) {
+      case Opcode::kCallKernel:
+        return check_kernel_call(Operands<Opcode::kCallKernel>(at));
+      case Opcode::kCall:
+        return check_call(Operands<Opcode::kCall>(at));
+      case Opcode::kNewTensor:
+        return check_output(Operands<Opcode::kNewTensor>(at).word<"output">());
+      default:
+        return;
     }
-    if (instruction.op == Opcode::kCall) {
-      const Function& callee = executable_.functions[static_cast<size_t>(operands[1].words[0])];
-      if (operands[2].words.size() != callee.inputs.size()) {
-        report("function '{}' is called with {} arguments, expected {}", callee.name, operands[2].words.size(),
-               callee.inputs.size());
-      }
+  }
+  void check_kernel_call(Operands<Opcode::kCallKernel> call) {
+    const KernelInfo& kernel = executable_.kernels[static_cast<size_t>(call.word<"kernel">())];
+    auto tensors = static_cast<int64_t>(call.list<"tensors">().size);
+    auto scalars = static_cast<int64_t>(call.list<"scalars">().size);
+    if (tensors != kernel.num_tensors || scalars != kernel.num_scalars) {
+      report("kernel '{}' is called with {} tensors and {} scalars, expected {} and {}", kernel.symbol, tensors,
+             scalars, kernel.num_tensors, kernel.num_scalars);
     }
-    if (instruction.op == Opcode::kNewTensor) {
-      Word output = operands[3].words[0];
-      if (output < -1 || output >= static_cast<Word>(function_.outputs.size())) {
-        report("output {} is out of range, there are {}", output, function_.outputs.size());
-      }
+  }
+  void check_call(Operands<Opcode::kCall> call) {
+    const Function& callee = executable_.functions[static_cast<size_t>(call.word<"function">())];
+    size_t arguments = call.list<"arguments">().size;
+    if (arguments != callee.inputs.size()) {
+      report("function '{}' is called with {} arguments, expected {}", callee.name, arguments, callee.inputs.size());
+    }
+  }
+  void check_output(Word output) {
+    if (output < -1 || output >= static_cast<Word>(function_.outputs.size())) {
+      report("output {} is out of range, there are {}", output, function_.outputs.size());
     }
   }
 
@@ -234,7 +243,7 @@ class FunctionVerifier {
       bool before = ok_;
       ok_ = true;
       for (const Operand& operand : located.instruction.operands) check_operand(operand, located.instruction.op);
-      if (ok_) check_arity(located.instruction);
+      if (ok_) check_arity(executable_.code_of(function_).data() + located.offset);
       ok_ = ok_ && before;
     }
     current_ = nullptr;

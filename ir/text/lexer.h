@@ -81,7 +81,7 @@ class Lexer {
 };
 
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
-// What a string token means. The span-less error text when an escape is wrong; empty when it is right.
+// The value of a string token. `error` gets a text without a place when an escape is wrong, and stays empty otherwise.
 std::string unquote(std::string_view literal, std::string& error);
 
 }  // namespace relaxc::text

@@ -25,7 +25,7 @@ class NameTable {
   const std::string& define(const VarRef& var, std::string_view hint);
   // The variable under a name that another one has; for `_` and for branches that end in the same name.
   void alias(const VarRef& var, std::string name);
-  // A new name for something that is no variable.
+  // A new name for something that is not a variable.
   std::string reserve(std::string_view hint);
 
   // Names defined since enter() are free again after leave().

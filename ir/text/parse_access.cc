@@ -1,4 +1,4 @@
-// What stands in brackets or after a dot: elements, ranges and properties of buffers, tensors and tuples.
+// Brackets and dots: elements, ranges and properties of buffers, tensors and tuples.
 #include <algorithm>
 #include <limits>
 

@@ -1,4 +1,5 @@
-// What stands on the left of '=' in a tensor program: variables, axes, buffers, elements of buffers, scalars.
+// Assignments of a tensor program by what stands on the left of '=': variables, axes, buffers, elements of buffers,
+// scalars.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -51,41 +52,12 @@ bool Parser::define_axis(const Line& line) {
   const Syntax& call = *line.value;
   std::string path = dotted(*call.children[0]);
   if (!path.starts_with("T.axis.")) return false;
-  BlockState& state = *blocks_.back();
   if (blocks_.size() < 2) fail(line, "axes belong into a block: with T.block(\"name\"):");
-  if (!state.at_head) fail(line, "axes stand before the statements of a block");
-  std::vector<const Syntax*> targets = items(*line.target);
+  if (!blocks_.back()->at_head) fail(line, "axes stand before the statements of a block");
   const Syntax* stated = keyword(call, "dtype");
   std::optional<DType> axis_dtype = stated ? std::optional(dtype(*stated)) : std::nullopt;
-  auto add = [&](const Syntax& target, Range domain, IterKind kind, Expr value) {
-    std::string var_name = name_of_target(target);
-    for (const IterVar& other : state.block.iter_vars) {
-      if (other.var->name == var_name && var_name != "_") fail(target, "axis '{}' is given twice", var_name);
-    }
-    if (axis_dtype) domain.extent = cast_to(domain.extent, *axis_dtype);
-    DType type = dtype_of(domain.extent);
-    domain.min = cast_to(domain.min, type);
-    VarRef var = make_var(var_name, prim_type(type), span(target));
-    state.block.iter_vars.push_back({var, std::move(domain), kind, std::move(value)});
-    define(var_name, var);
-  };
   if (path == "T.axis.remap") {
-    const Syntax& kinds = required(call, 0, "kinds");
-    std::string letters = string(kinds);
-    std::vector<const Syntax*> bindings = items(required(call, 1, "bindings"));
-    if (letters.size() != bindings.size())
-      fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
-    if (targets.size() != bindings.size()) fail(line, "{} names for {} axes", targets.size(), bindings.size());
-    for (size_t i = 0; i < letters.size(); ++i) {
-      if (letters[i] != 'S' && letters[i] != 'R')
-        fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
-    }
-    for (size_t i = 0; i < letters.size(); ++i) {
-      Expr value = scalar(*bindings[i]);
-      auto loop = loops_.find(value.get());
-      if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
-      add(*targets[i], loop->second, letters[i] == 'S' ? IterKind::kSpatial : IterKind::kReduce, value);
-    }
+    remap_axes(line, call, axis_dtype);
     return true;
   }
   std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
@@ -94,36 +66,72 @@ bool Parser::define_axis(const Line& line) {
         nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"});
     fail_with_hint(*call.children[0], fmt::format("unknown kind of axis '{}'", path.substr(7)), near.value_or(""));
   }
+  std::vector<const Syntax*> targets = items(*line.target);
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
   const Syntax& dom = required(call, 0, "dom");
   const Syntax& binding = required(call, 1, "binding");
   Value value = eval(binding);
   if (!value.expr.type().is<PrimType>()) fail(binding, "expected a scalar");
-  auto bound = [&](const Syntax& at) {
-    Value v = eval(at);
-    if (!v.expr.type().is<PrimType>()) fail(at, "expected a scalar");
-    DType wanted = value.literal ? default_int_ : dtype_of(value.expr);
-    // A bare number takes the loop variable's dtype.
-    Expr result = v.literal && wanted.is_integral() ? adapt(v, wanted, at) : v.expr;
-    if (!dtype_of(result).is_integral()) fail(at, "expected an integer, got {}", to_string(dtype_of(result)));
+  Range domain = axis_domain(dom, value.literal ? default_int_ : dtype_of(value.expr));
+  Expr position = value.literal ? adapt(value, dtype_of(domain.extent), binding) : value.expr;
+  add_axis(*targets[0], domain, axis_dtype, *kind, position);
+  return true;
+}
+
+void Parser::add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value) {
+  std::vector<IterVar>& axes = blocks_.back()->block.iter_vars;
+  std::string var_name = name_of_target(target);
+  for (const IterVar& other : axes) {
+    if (other.var->name == var_name && var_name != "_") fail(target, "axis '{}' is given twice", var_name);
+  }
+  if (dtype) domain.extent = cast_to(domain.extent, *dtype);
+  DType type = dtype_of(domain.extent);
+  domain.min = cast_to(domain.min, type);
+  VarRef var = make_var(var_name, prim_type(type), span(target));
+  axes.push_back({var, std::move(domain), kind, std::move(value)});
+  define(var_name, var);
+}
+
+// vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+void Parser::remap_axes(const Line& line, const Syntax& call, std::optional<DType> dtype) {
+  std::vector<const Syntax*> targets = items(*line.target);
+  const Syntax& kinds = required(call, 0, "kinds");
+  std::string letters = string(kinds);
+  std::vector<const Syntax*> bindings = items(required(call, 1, "bindings"));
+  if (letters.size() != bindings.size())
+    fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
+  if (targets.size() != bindings.size()) fail(line, "{} names for {} axes", targets.size(), bindings.size());
+  size_t unknown = letters.find_first_not_of("SR");
+  if (unknown != std::string::npos)
+    fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[unknown]);
+  for (size_t i = 0; i < letters.size(); ++i) {
+    Expr value = scalar(*bindings[i]);
+    auto loop = loops_.find(value.get());
+    if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
+    add_axis(*targets[i], loop->second, dtype, letters[i] == 'S' ? IterKind::kSpatial : IterKind::kReduce, value);
+  }
+}
+
+// An extent, (min, max) or T.Range(min, max). A bare number takes the dtype of the axis's value.
+Range Parser::axis_domain(const Syntax& at, DType wanted) {
+  auto bound = [&](const Syntax& end) {
+    Value value = eval(end);
+    if (!value.expr.type().is<PrimType>()) fail(end, "expected a scalar");
+    Expr result = value.literal && wanted.is_integral() ? adapt(value, wanted, end) : value.expr;
+    if (!dtype_of(result).is_integral()) fail(end, "expected an integer, got {}", to_string(dtype_of(result)));
     return result;
   };
-  Range domain{int_imm(0), int_imm(0)};
-  std::string dom_path = dom.kind == SyntaxKind::kCall ? dotted(*dom.children[0]) : "";
-  bool is_range = (dom_path == "T.Range" || dom_path == "I.Range") && positional(dom) == 2;
-  if (dom.kind == SyntaxKind::kTuple || dom.kind == SyntaxKind::kList || is_range) {
-    std::vector<const Syntax*> ends(dom.children.begin() + (is_range ? 1 : 0), dom.children.end());
-    if (ends.size() != 2) fail(dom, "expected (min, max)");
-    Value min{bound(*ends[0])}, max{bound(*ends[1])};
-    match_operands(min, max, dom);
-    domain = {min.expr, extent_of(min.expr, max.expr, dom)};
-  } else {
-    domain.extent = bound(dom);
-    domain.min = int_imm(0, dtype_of(domain.extent));
+  std::string path = at.kind == SyntaxKind::kCall ? dotted(*at.children[0]) : "";
+  bool is_range = (path == "T.Range" || path == "I.Range") && positional(at) == 2;
+  if (!is_list(at) && !is_range) {
+    Expr extent = bound(at);
+    return {int_imm(0, dtype_of(extent)), extent};
   }
-  Expr position = value.literal ? adapt(value, dtype_of(domain.extent), binding) : value.expr;
-  add(*targets[0], domain, *kind, position);
-  return true;
+  std::vector<const Syntax*> ends(at.children.begin() + (is_range ? 1 : 0), at.children.end());
+  if (ends.size() != 2) fail(at, "expected (min, max)");
+  Value min{bound(*ends[0])}, max{bound(*ends[1])};
+  match_operands(min, max, at);
+  return {min.expr, extent_of(min.expr, max.expr, at)};
 }
 
 // A = T.match_buffer(a, ...), where `a` is a handle param.
@@ -170,6 +178,27 @@ void Parser::window(const Line& line, const Syntax& call, const Syntax& source) 
   blocks_.back()->block.match_buffers.push_back(std::move(result));
 }
 
+namespace {
+
+// The forms that make a buffer: allocations of a block, or of the statements after them; with data=, views of memory
+// that is there.
+struct AllocForm {
+  std::string_view path;
+  bool is_cell = false;         // one element that is assigned by its name
+  const char* scope = nullptr;  // when fixed
+};
+constexpr AllocForm kAllocForms[] = {{"T.alloc_buffer"},
+                                     {"T.sblock_alloc_buffer"},
+                                     {"T.decl_buffer"},
+                                     {"T.Buffer"},
+                                     {"T.alloc_local", false, "local"},
+                                     {"T.alloc_shared", false, "shared"},
+                                     {"T.alloc_scalar", true},
+                                     {"T.local_scalar", true, "local"},
+                                     {"T.shared_scalar", true, "shared"}};
+
+}  // namespace
+
 bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   if (!line.value || line.value->kind != SyntaxKind::kCall) return false;
   const Syntax& call = *line.value;
@@ -185,51 +214,42 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
     window(line, call, source);
     return true;
   }
-  // Allocations of a block, or of the statements after them; with data=, views of memory that is there.
-  struct AllocRow {
-    std::string_view path;
-    const char* scope;  // when fixed
-  };
-  constexpr AllocRow kAllocs[] = {{"T.alloc_buffer", nullptr}, {"T.sblock_alloc_buffer", nullptr},
-                                  {"T.decl_buffer", nullptr},  {"T.Buffer", nullptr},
-                                  {"T.alloc_local", "local"},  {"T.alloc_shared", "shared"}};
-  const AllocRow* row = nullptr;
-  for (const AllocRow& candidate : kAllocs) {
-    if (path == candidate.path) row = &candidate;
-  }
-  bool is_cell = path == "T.alloc_scalar" || path == "T.local_scalar" || path == "T.shared_scalar";
-  if (!row && !is_cell) return false;
+  auto form = std::find_if(std::begin(kAllocForms), std::end(kAllocForms),
+                           [&](const AllocForm& row) { return row.path == path; });
+  if (form == std::end(kAllocForms)) return false;
   std::string buffer_name = name_of_target(*line.target);
-  BufferType buffer_type{};
-  if (is_cell) {
-    buffer_type.dtype = dtype(required(call, 0, "dtype"));
-    buffer_type.shape = {int_imm(1, kInt32)};
-    const Syntax* scope = arg(call, 1, "scope");
-    buffer_type.scope = scope ? string(*scope) : path == "T.shared_scalar" ? "shared" : "local";
-  } else {
-    buffer_type = buffer_type_of(call, 0);
-    if (row->scope) buffer_type.scope = row->scope;
-  }
+  BufferType buffer_type = form->is_cell ? cell_type(call) : buffer_type_of(call, 0);
+  bool says_scope = form->is_cell && arg(call, 1, "scope");
+  if (form->scope && !says_scope) buffer_type.scope = form->scope;
   bool is_view = buffer_type.data.has_value();
   VarRef var = make_var(buffer_name, make(std::move(buffer_type), span(call)), span(*line.target));
   const Syntax* notes = keyword(call, "annotations");
-  Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
+  Attrs annotations = is_none(notes) ? Attrs() : attrs(*notes);
   define(buffer_name, var);
-  if (is_cell) scopes_.find_here(buffer_name)->form = Entity::Form::kCell;
+  if (form->is_cell) scopes_.find_here(buffer_name)->form = Entity::Form::kCell;
   // Before 0.24 T.alloc_buffer belongs to the block around it, wherever it stands; later it is a statement.
   bool in_block = (path == "T.alloc_buffer" || path == "T.sblock_alloc_buffer") && !is_view;
-  bool hoists = path == "T.sblock_alloc_buffer" || !mutable_scalars_;
-  if (in_block && blocks_.size() >= 2 && hoists && annotations.empty()) {
+  bool hoists = in_block && (path == "T.sblock_alloc_buffer" || !mutable_scalars_);
+  if (!in_block) body_starts();
+  Stmt allocation = make(AllocBuffer{var, std::move(annotations)}, span(line));
+  if (hoists && blocks_.size() == 1) {
+    root_allocations_.push_back(allocation);
+  } else if (hoists && allocation.as<AllocBuffer>()->annotations.empty()) {
     state.block.alloc_buffers.push_back(var);
-    return true;
+  } else {
+    out.push_back(allocation);
   }
-  if (in_block && blocks_.size() == 1 && hoists) {
-    root_allocations_.push_back(make(AllocBuffer{var, std::move(annotations)}, span(line)));
-    return true;
-  }
-  if (!in_block) state.at_head = false;
-  out.push_back(make(AllocBuffer{var, std::move(annotations)}, span(line)));
   return true;
+}
+
+// T.alloc_scalar("int32", scope)
+BufferType Parser::cell_type(const Syntax& call) {
+  BufferType result{};
+  result.dtype = dtype(required(call, 0, "dtype"));
+  result.shape = {int_imm(1, kInt32)};
+  const Syntax* scope = arg(call, 1, "scope");
+  result.scope = scope ? string(*scope) : "local";
+  return result;
 }
 
 void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out) {
@@ -267,12 +287,12 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
     // x: T.int32 declares a scalar that is assigned later.
     Type stated = type(*line.annotation);
     if (!stated.is<PrimType>()) fail(*line.annotation, "expected a scalar type");
-    blocks_.back()->at_head = false;
+    body_starts();
     return declare_cell(*line.target, stated.as<PrimType>()->dtype, out);
   }
   if (!line.value) fail(line, "expected a value");
   if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
-  blocks_.back()->at_head = false;
+  body_starts();
   if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt, out);
   if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line, out);
   std::string var_name = name_of_target(*line.target);

@@ -1,11 +1,9 @@
-// Values of graph functions from the syntax tree: the call forms of Relax, and operators. Constants: parse_constant.cc.
+// Values of graph functions from the syntax tree: the call forms of Relax, and operators. R.call_tir and its kin:
+// parse_call_tir.cc; constants: parse_constant.cc.
 #include <algorithm>
-#include <bit>
-#include <cmath>
 
 #include "ir/arith.h"
 #include "ir/text/parsing.h"
-#include "support/checked_math.h"
 
 namespace relaxc::text {
 
@@ -53,7 +51,7 @@ std::vector<Type> Parser::type_list(const Syntax& at) {
 }
 void Parser::set_type_args(const Syntax& at, Call& call) {
   const Syntax* types = keyword(at, "sinfo_args");
-  if (types && types->text != "None") call.type_args = type_list(*types);
+  if (!is_none(types)) call.type_args = type_list(*types);
 }
 
 // The tensor's dims in terms of the signature's, which are not negative.
@@ -165,120 +163,6 @@ Value Parser::hint_on_device(const std::string&, const Syntax& at) {
 
 namespace {
 
-// Where the arguments of the forms of call_tir stand.
-struct CallTirForm {
-  std::string_view name;
-  int outputs, scalars, attributes;  // position; attributes: of the first
-  std::vector<std::string_view> attribute_names;
-};
-const std::vector<CallTirForm>& call_tir_forms() {
-  static const std::vector<CallTirForm> kForms = {
-      {"R.call_dps_packed", 2, 3, 3, {}},
-      {"R.call_tir", 2, 3, 3, {}},
-      {"R.call_tir_inplace", 3, 4, 2, {"inplace_indices"}},
-      {"R.call_tir_with_grad", 2, 5, 3, {"te_grad_name", "te_grad_kwargs"}},
-      {"R.dist.call_tir_local_view", 2, 3, 3, {}},
-  };
-  return kForms;
-}
-
-}  // namespace
-
-// The form of 2022 gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
-std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
-  std::vector<const Syntax*> several = {&shapes}, of = {&dtypes};
-  bool nested = !shapes.children.empty() &&
-                (shapes.children[0]->kind == SyntaxKind::kTuple || shapes.children[0]->kind == SyntaxKind::kList);
-  if (nested) several = items(shapes);
-  if (dtypes.kind == SyntaxKind::kTuple || dtypes.kind == SyntaxKind::kList) of = items(dtypes);
-  if (of.size() != 1 && of.size() != several.size()) fail(dtypes, "{} dtypes for {} shapes", of.size(), several.size());
-  std::vector<Type> result;
-  for (size_t i = 0; i < several.size(); ++i)
-    result.push_back(
-        relaxc::tensor_type(graph_dims(*several[i]), dtype(*of[of.size() == 1 ? 0 : i]), span(*several[i])));
-  return result;
-}
-
-Value Parser::call_tir(const std::string& name, const Syntax& at) {
-  const auto form = std::find_if(call_tir_forms().begin(), call_tir_forms().end(),
-                                 [&](const CallTirForm& row) { return row.name == name; });
-  // Other keywords are attributes, unless they are near to one of its own.
-  std::vector<std::string> known = {"args", "dtype", "func", "gvar", "out_sinfo", "out_ty", "shape", "tir_vars"};
-  known.insert(known.end(), form->attribute_names.begin(), form->attribute_names.end());
-  bool sound = true;
-  for (const Keyword& keyword : at.keywords) {
-    std::optional<std::string> near = nearest(keyword.name, known);
-    if (!near || *near == keyword.name) continue;
-    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
-    sound = false;
-  }
-  size_t most = static_cast<size_t>(std::max(form->scalars, form->outputs)) + 1;
-  if (positional(at) > most)
-    report(*at.children[most + 1], "{} takes {} arguments, got {}", name, most, positional(at));
-  const Syntax& function = required(at, 0, "func");
-  const Syntax* dtypes = keyword(at, "dtype");
-  bool early = dtypes && form->name == "R.call_tir", by_symbol = function.kind == SyntaxKind::kString;
-  bool packed = name == "R.call_dps_packed" || (early && by_symbol);
-  const std::string* bare = early && function.kind == SyntaxKind::kName ? function_named(function.text) : nullptr;
-  Expr program = packed && by_symbol ? callee(function)
-                 : bare              ? global_var(*bare, declared_.at(*bare))
-                                     : expr(function);
-  // A variable may stand for an external function.
-  for (const BindingBlock& block : body_->blocks) {
-    for (const Binding& b : block.bindings) {
-      if (packed && same_node(b.var, program) && b.value.is<ExternFunc>()) program = b.value;
-    }
-  }
-  bool right = program.is<GlobalVar>() || (packed && program.is<ExternFunc>());
-  if (!right)
-    fail(function, "expected {}", packed ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
-  Call call{op_ref(packed ? "relax.call_dps_packed" : "relax." + name.substr(2)), {program}, {}, {}};
-  const Syntax& inputs = required(at, 1, "args");
-  Expr given = as_argument(inputs);
-  if (!sound) throw Failed();
-  // One tensor stands for a tuple of one. Integers among the tensors of a program follow them, as dims of a shape: of a
-  // program's parameters only the order within buffers and within scalars counts.
-  if (!given.type().is<TupleType>()) given = tuple({given}, span(inputs));
-  std::vector<Expr> tensors, scalars;
-  if (const Tuple* several = given.as<Tuple>(); several && !packed) {
-    for (const Expr& item : several->items) (item.type().is<PrimType>() ? scalars : tensors).push_back(item);
-    bool dims_only = std::all_of(scalars.begin(), scalars.end(), [](const Expr& e) { return dtype_of(e) == kInt64; });
-    if (!dims_only) scalars.clear();
-    if (!scalars.empty()) given = tuple(std::move(tensors), span(inputs));
-  }
-  call.args.push_back(given);
-  const Syntax* outputs = arg(at, static_cast<size_t>(form->outputs), early ? "shape" : "out_sinfo");
-  if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
-  call.type_args = early ? early_outputs(*outputs, *dtypes) : type_list(*outputs);
-  const Syntax* more = arg(at, static_cast<size_t>(form->scalars), "tir_vars");
-  if (more && more->text != "None") {
-    Expr value = as_argument(*more);
-    if (const Tuple* several = value.as<Tuple>()) {
-      std::vector<Expr> numbers = several->items;
-      for (Expr& number : numbers) number = graph_dim(number, *more);
-      value = shape_expr(std::move(numbers), span(*more));
-    }
-    if (!value.is<ShapeExpr>()) fail(*more, "expected R.shape([...])");
-    if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
-    call.args.push_back(value);
-  } else if (!scalars.empty()) {
-    call.args.push_back(shape_expr(std::move(scalars), span(inputs)));
-  }
-  for (size_t i = 0; i < form->attribute_names.size(); ++i) {
-    const Syntax* value = arg(at, static_cast<size_t>(form->attributes) + i, form->attribute_names[i]);
-    if (value && value->text != "None") call.attrs.set(std::string(form->attribute_names[i]), attr_value(*value));
-  }
-  for (const Keyword& keyword : at.keywords) {
-    bool own = std::find(known.begin(), known.end(), keyword.name) != known.end();
-    if (!own) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
-  }
-  if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
-    call.attrs.set("inplace_indices", AttrList{*indices});
-  return typed_call(std::move(call), at);
-}
-
-namespace {
-
 Tensor converted(const Tensor& data, DType dtype) {
   if (data.dtype() == dtype) return data;
   Tensor result = Tensor::empty(data.shape(), dtype);
@@ -291,70 +175,45 @@ Tensor converted(const Tensor& data, DType dtype) {
 
 }  // namespace
 
+// The forms that are not operators, by the function that reads them.
+struct Parser::RelaxForm {
+  std::string_view name;
+  Value (Parser::*read)(const std::string&, const Syntax&);
+};
+
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
-  struct Form {
-    std::string_view name;
-    Value (Parser::*read)(const std::string&, const Syntax&);
-  };
-  constexpr Form kForms[] = {{"R.call_builtin_with_ctx", &Parser::applied_call},
-                             {"R.call_dps_packed", &Parser::call_tir},
-                             {"R.call_inplace_packed", &Parser::packed_call},
-                             {"R.call_packed", &Parser::packed_call},
-                             {"R.call_pure_packed", &Parser::packed_call},
-                             {"R.call_py_func", &Parser::applied_call},
-                             {"R.call_tir", &Parser::call_tir},
-                             {"R.call_tir_inplace", &Parser::call_tir},
-                             {"R.call_tir_with_grad", &Parser::call_tir},
-                             {"R.dist.call_tir_local_view", &Parser::call_tir},
-                             {"R.hint_on_device", &Parser::hint_on_device},
-                             {"R.invoke_closure", &Parser::applied_call},
-                             {"R.invoke_pure_closure", &Parser::applied_call},
-                             {"R.make_closure", &Parser::applied_call},
-                             {"R.vm.call_tir_dyn", &Parser::applied_call}};
-  for (const Form& row : kForms) {
+  constexpr RelaxForm kForms[] = {{"I.Op", &Parser::value_form},
+                                  {"R.ExternFunc", &Parser::value_form},
+                                  {"R.Tuple", &Parser::tuple_form},
+                                  {"R.TupleGetItem", &Parser::tuple_form},
+                                  {"R.call_builtin_with_ctx", &Parser::applied_call},
+                                  {"R.call_dps_packed", &Parser::call_tir},
+                                  {"R.call_inplace_packed", &Parser::packed_call},
+                                  {"R.call_packed", &Parser::packed_call},
+                                  {"R.call_pure_packed", &Parser::packed_call},
+                                  {"R.call_py_func", &Parser::applied_call},
+                                  {"R.call_tir", &Parser::call_tir},
+                                  {"R.call_tir_inplace", &Parser::call_tir},
+                                  {"R.call_tir_with_grad", &Parser::call_tir},
+                                  {"R.const", &Parser::value_form},
+                                  {"R.dist.call_tir_local_view", &Parser::call_tir},
+                                  {"R.dist.const", &Parser::distributed_constant},
+                                  {"R.dtype", &Parser::value_form},
+                                  {"R.emit", &Parser::value_form},
+                                  {"R.emit_te", &Parser::misplaced_form},
+                                  {"R.hint_on_device", &Parser::hint_on_device},
+                                  {"R.invoke_closure", &Parser::applied_call},
+                                  {"R.invoke_pure_closure", &Parser::applied_call},
+                                  {"R.make_closure", &Parser::applied_call},
+                                  {"R.match_cast", &Parser::misplaced_form},
+                                  {"R.prim_value", &Parser::value_form},
+                                  {"R.shape", &Parser::value_form},
+                                  {"R.str", &Parser::value_form},
+                                  {"R.tuple", &Parser::tuple_form},
+                                  {"R.vm.call_tir_dyn", &Parser::applied_call}};
+  for (const RelaxForm& row : kForms) {
     if (form == row.name) return (this->*row.read)(form, at);
   }
-  if (form == "R.const") return constant(at);
-  if (form == "R.dist.const") {
-    const Syntax& stated = required(at, 1, "struct_info");
-    Type placed = type(stated);
-    const DTensorType* spread = placed.as<DTensorType>();
-    if (!spread) fail(stated, "expected R.DTensor(...)");
-    Syntax plain(SyntaxKind::kCall, at.line, at.column, at.length);
-    plain.children = {at.children[0], &required(at, 0, "value")};
-    Expr value = constant(plain).expr;
-    const Tensor& data = value.as<Constant>()->data;
-    const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
-    if (want && !std::equal(have->begin(), have->end(), want->begin(), want->end(),
-                            [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
-      fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
-    return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
-  }
-  if (form == "R.shape") {
-    return {shape_expr(graph_dims(required(at, 0, "value")), span(at))};
-  }
-  if (form == "R.prim_value") {
-    const Syntax& given = required(at, 0, "value");
-    Value value = eval(given);
-    if (!value.expr.type().is<PrimType>()) fail(given, "expected a scalar");
-    return {value.expr};
-  }
-  if (form == "R.tuple" || form == "R.Tuple") {
-    std::vector<Expr> values;
-    for (size_t i = 1; i < at.children.size(); ++i) values.push_back(as_argument(*at.children[i]));
-    return {bounded_tuple(std::move(values), at)};
-  }
-  if (form == "R.TupleGetItem") {
-    Expr whole = as_argument(required(at, 0, "tuple_value"));
-    return tuple_item(whole, required(at, 1, "index"), at);
-  }
-  if (form == "R.str") return {string_imm(string(required(at, 0, "value")), span(at))};
-  if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
-  if (form == "R.ExternFunc") return {external_function(at)};
-  if (form == "R.emit") return eval(required(at, 0, "value"));
-  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
-  if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
-  if (form == "R.match_cast") fail(at, "R.match_cast stands alone on the right of '='");
   const OpRow* row = ops_.find("relax." + form.substr(2));
   if (!row && is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
   if (!row) {
@@ -366,6 +225,53 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
     fail_with_hint(*at.children[0], fmt::format("unknown operator '{}'", form), near.value_or(""));
   }
   return operator_call(*row, at);
+}
+
+// A value that is written as a call.
+Value Parser::value_form(const std::string& form, const Syntax& at) {
+  if (form == "R.const") return constant(at);
+  if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
+  if (form == "R.ExternFunc") return {external_function(at)};
+  if (form == "I.Op") return {op_ref(string(required(at, 0, "name")))};
+  const Syntax& given = required(at, 0, "value");
+  if (form == "R.shape") return {shape_expr(graph_dims(given), span(at))};
+  if (form == "R.str") return {string_imm(string(given), span(at))};
+  Value value = eval(given);
+  if (form == "R.emit") return value;
+  if (!value.expr.type().is<PrimType>()) fail(given, "expected a scalar");
+  return {value.expr};  // R.prim_value
+}
+
+Value Parser::tuple_form(const std::string& form, const Syntax& at) {
+  if (form == "R.TupleGetItem") {
+    Expr whole = as_argument(required(at, 0, "tuple_value"));
+    return tuple_item(whole, required(at, 1, "index"), at);
+  }
+  std::vector<Expr> values;
+  for (size_t i = 1; i < at.children.size(); ++i) values.push_back(as_argument(*at.children[i]));
+  return {bounded_tuple(std::move(values), at)};
+}
+
+Value Parser::misplaced_form(const std::string& form, const Syntax& at) {
+  if (form == "R.emit_te") fail(at, "R.emit_te needs a Python interpreter; call a tensor program with R.call_tir");
+  fail(at, "{} stands alone on the right of '='", form);
+}
+
+// R.dist.const(value, R.DTensor(...))
+Value Parser::distributed_constant(const std::string&, const Syntax& at) {
+  const Syntax& stated = required(at, 1, "struct_info");
+  Type placed = type(stated);
+  const DTensorType* spread = placed.as<DTensorType>();
+  if (!spread) fail(stated, "expected R.DTensor(...)");
+  Syntax plain(SyntaxKind::kCall, at.line, at.column, at.length);
+  plain.children = {at.children[0], &required(at, 0, "value")};
+  Expr value = constant(plain).expr;
+  const Tensor& data = value.as<Constant>()->data;
+  const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
+  if (want && !std::equal(have->begin(), have->end(), want->begin(), want->end(),
+                          [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
+    fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
+  return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
 }
 
 AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
@@ -381,13 +287,6 @@ AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
   if (at.kind == SyntaxKind::kCall && dotted(*at.children[0]) == "R.const") return attr_value(required(at, 0, "value"));
   return attr_value(at);
 }
-
-namespace {
-
-bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
-bool is_none(const Syntax* at) { return !at || at->text == "None"; }
-
-}  // namespace
 
 // An argument as its place wants it: a dtype by its name, a shape as a tuple of numbers and dims.
 Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
@@ -422,78 +321,96 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
 }
 
-Value Parser::operator_call(const OpRow& row, const Syntax& at) {
+// Reads the arguments of an operator: inputs by position or, behind those, by name in their order; attributes by
+// position behind the inputs, or by name. Every argument tells its errors.
+struct Parser::OperatorArguments {
+  Parser& parser;
+  const OpRow& row;
+  const Syntax& at;
   Call call{op_ref(row.name), {}, {}, {}};
-  bool variadic = !row.inputs.empty() && row.inputs.back().arity == OpInput::Arity::kVariadic;
-  size_t given = positional(at), inputs = row.inputs.size();
-  // R.assert_op(c, [x, y], "format"): the list holds the arguments of the format.
-  auto unpacked = [&](const OpInput& input, const Syntax& value) {
-    if (std::string_view(input.name) != "format_args" || !is_list(value)) return false;
-    for (const Syntax* item : value.children) call.args.push_back(as_argument(*item));
-    return true;
-  };
-  // Every argument tells its errors.
   bool sound = true;
-  auto positional_argument = [&](size_t i) {
+  bool variadic = !row.inputs.empty() && row.inputs.back().arity == OpInput::Arity::kVariadic;
+
+  void read() {
+    size_t given = parser.positional(at);
+    for (size_t i = 0; i < given; ++i) sound &= parser.guarded([&] { by_position(i); });
+    for (size_t i = given; i < row.inputs.size(); ++i) {
+      const Syntax* value = parser.keyword(at, row.inputs[i].name);
+      if (!is_none(value)) sound &= parser.guarded([&] { input(i, *value); });
+    }
+    for (const Keyword& keyword : at.keywords) by_name(keyword, given);
+    if (!sound) throw Failed();
+  }
+
+  void by_position(size_t i) {
     const Syntax& value = *at.children[i + 1];
-    if (i < inputs && unpacked(row.inputs[i], value)) {
-      variadic = false;
-    } else if (i < inputs || variadic) {
-      bool left_out = i < inputs && row.inputs[i].arity == OpInput::Arity::kOptional && is_none(&value);
-      if (sound && !left_out && i < inputs && call.args.size() < i)
-        fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
-      if (!left_out) call.args.push_back(operator_input(i < inputs ? &row.inputs[i] : nullptr, value));
+    size_t inputs = row.inputs.size();
+    if (i < inputs) {
+      bool left_out = row.inputs[i].arity == OpInput::Arity::kOptional && is_none(&value);
+      if (!left_out && input(i, value)) variadic = false;
+    } else if (variadic) {
+      call.args.push_back(parser.operator_input(nullptr, value));
     } else if (i - inputs < row.attrs.size()) {
       const OpAttr& attr = row.attrs[i - inputs];
-      call.attrs.set(attr.name, attribute(attr, value));
+      call.attrs.set(attr.name, parser.attribute(attr, value));
     } else {
-      fail(value, "{} takes at most {} arguments", row.name, inputs + row.attrs.size());
+      parser.fail(value, "{} takes at most {} arguments", row.name, inputs + row.attrs.size());
     }
-  };
-  for (size_t i = 0; i < given; ++i) sound &= guarded([&] { positional_argument(i); });
-  // Inputs by name follow the positional ones, in order.
-  for (size_t i = given; i < inputs; ++i) {
-    const Syntax* value = keyword(at, row.inputs[i].name);
-    if (is_none(value)) continue;
-    sound &= guarded([&] {
-      if (unpacked(row.inputs[i], *value)) return;
-      if (sound && call.args.size() < i)
-        fail(*value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
-      call.args.push_back(operator_input(&row.inputs[i], *value));
-    });
   }
-  for (const Keyword& keyword : at.keywords) {
-    if (is_type_argument(keyword.name) && keyword.value->text == "None") continue;
+
+  // True for R.assert_op(c, [x, y], "format"): the list holds the arguments of the format, each an input.
+  bool input(size_t i, const Syntax& value) {
+    if (std::string_view(row.inputs[i].name) == "format_args" && is_list(value)) {
+      for (const Syntax* item : value.children) call.args.push_back(parser.as_argument(*item));
+      return true;
+    }
+    if (sound && call.args.size() < i)
+      parser.fail(value, "argument '{}' before it is missing", row.inputs[call.args.size()].name);
+    call.args.push_back(parser.operator_input(&row.inputs[i], value));
+    return false;
+  }
+
+  // Attributes by name; inputs by name have been read.
+  void by_name(const Keyword& keyword, size_t given) {
+    if (is_type_argument(keyword.name) && is_none(keyword.value)) return;
     auto named = [&](const auto& part) { return keyword.name == part.name; };
     auto input = std::find_if(row.inputs.begin(), row.inputs.end(), named);
     auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), named);
-    bool twice = input != row.inputs.end() ? static_cast<size_t>(input - row.inputs.begin()) < given
-                                           : call.attrs.has(keyword.name);
-    if (twice) fail(*keyword.value, "argument '{}' is given twice", keyword.name);
-    if (input != row.inputs.end()) continue;
-    if (attr == row.attrs.end()) {
-      std::vector<std::string> known;
-      for (const OpInput& other : row.inputs) known.emplace_back(other.name);
-      for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
-      report_keyword(keyword, fmt::format("{} has no argument '{}'", row.name, keyword.name),
-                     nearest(keyword.name, known));
-      sound = false;
-      continue;
+    bool is_input = input != row.inputs.end();
+    bool twice = is_input ? static_cast<size_t>(input - row.inputs.begin()) < given : call.attrs.has(keyword.name);
+    if (twice) parser.fail(*keyword.value, "argument '{}' is given twice", keyword.name);
+    if (is_input) return;
+    if (attr != row.attrs.end()) {
+      sound &= parser.guarded([&] { call.attrs.set(attr->name, parser.attribute(*attr, *keyword.value)); });
+      return;
     }
-    sound &= guarded([&] { call.attrs.set(attr->name, attribute(*attr, *keyword.value)); });
+    std::vector<std::string> known;
+    for (const OpInput& other : row.inputs) known.emplace_back(other.name);
+    for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
+    parser.report_keyword(keyword, fmt::format("{} has no argument '{}'", row.name, keyword.name),
+                          nearest(keyword.name, known));
+    sound = false;
   }
-  if (!sound) throw Failed();
-  // A reshape's dims of -1 (what the others leave) and 0 (the input's) are written as what they stand for.
-  const ShapeExpr* shape = row.name == "relax.reshape" && call.args.size() > 1 ? call.args[1].as<ShapeExpr>() : nullptr;
-  if (shape && std::any_of(shape->values.begin(), shape->values.end(),
-                           [](const Expr& dim) { return is_int(dim, -1) || is_int(dim, 0); })) {
-    call.args[1] = shape_expr(copied_dims(call.args[0], *shape, at), call.args[1].span());
-    Type type = infer_call_type(call, span(at), ops_);
-    const std::vector<Expr>* dims = known_shape(type);
-    if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
-    call.args[1] = shape_expr(*dims, call.args[1].span());
-  }
+};
+
+Value Parser::operator_call(const OpRow& row, const Syntax& at) {
+  OperatorArguments arguments{*this, row, at};
+  arguments.read();
+  Call& call = arguments.call;
+  if (row.name == "relax.reshape" && call.args.size() > 1) complete_reshape(call, at);
   return typed_call(std::move(call), at);
+}
+
+// A reshape's dims of -1 (what the others leave) and 0 (the input's) are written as what they stand for.
+void Parser::complete_reshape(Call& call, const Syntax& at) {
+  const ShapeExpr* shape = call.args[1].as<ShapeExpr>();
+  auto stands_for_another = [](const Expr& dim) { return is_int(dim, -1) || is_int(dim, 0); };
+  if (!shape || std::none_of(shape->values.begin(), shape->values.end(), stands_for_another)) return;
+  call.args[1] = shape_expr(copied_dims(call.args[0], *shape, at), call.args[1].span());
+  Type type = infer_call_type(call, span(at), ops_);
+  const std::vector<Expr>* dims = known_shape(type);
+  if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
+  call.args[1] = shape_expr(*dims, call.args[1].span());
 }
 
 // A dim of 0 copies the input's dim at its position; for an input without elements it is what it says.

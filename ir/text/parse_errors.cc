@@ -16,7 +16,7 @@ void Parser::report_keyword(const Keyword& keyword, std::string message, const s
   if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
 }
 
-// What stands there, in a word or two.
+// The syntax in a word or two, for messages.
 std::string spelling(const Syntax& at) {
   switch (at.kind) {
     case SyntaxKind::kName:
@@ -61,7 +61,7 @@ void Parser::poison(const Syntax* target) {
   }
 }
 void Parser::poison(std::string_view name) {
-  // What is assigned more than once, or means a dim of the signature, stays what it is.
+  // A name that is assigned more than once, or that means a dim of the signature, keeps its meaning.
   const Entity* known = lookup(name);
   if (!known || (known->form != Entity::Form::kCell && !known->is_dim)) scopes_.define(name, Entity{});
 }

@@ -90,7 +90,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   if (!nested) hidden_.clear();
   NameScope scope(scopes_);
   for (const auto& [name, entity] : signature.names) scopes_.define(name, entity);
-  // What the result's type may name: the parameters, and around a nested function more.
+  // The result's type may name the parameters; that of a nested function also the names around it.
   std::vector<VarRef> visible;
   for (const auto& [name, entity] : scopes_.visible()) {
     if (entity->expr && entity->expr->is<Var>()) visible.push_back(cast<Var>(*entity->expr));
@@ -171,7 +171,7 @@ void Parser::relax_line(const Line& line, Body& body) {
       const Syntax& item = *line.items[0].first;
       std::string path = called(item);
       if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
-      // Whatever it says, it means a dataflow block.
+      // Any other form after `with` is taken for a dataflow block, too.
       if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
       if (body.in_dataflow) fail(line, "a dataflow block inside of another");
       return dataflow(line, body);
@@ -277,7 +277,7 @@ void Parser::relax_assign(const Line& line) {
   if (define_free_vars(line)) return;
   const Syntax& at = *line.value;
   if (names_module(line)) return;
-  if (line.target->kind == SyntaxKind::kTuple || line.target->kind == SyntaxKind::kList) return unpack(line);
+  if (is_list(*line.target)) return unpack(line);
   std::string var_name = name_of_target(*line.target);
   std::optional<Type> annotated;
   if (line.annotation) annotated = type(*line.annotation);

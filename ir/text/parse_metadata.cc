@@ -106,7 +106,17 @@ void Parser::metadata(const Line& line) {
   metadata_ = graph;
 }
 
-// metadata["relax.expr.Constant"][k]: the section maps names of kinds to lists of nodes.
+namespace {
+
+// Item i of a list; null when there is none.
+const Syntax* list_item(const Syntax* list, int64_t i) {
+  bool found = list && list->kind == SyntaxKind::kList && i >= 0 && i < static_cast<int64_t>(list->children.size());
+  return found ? list->children[static_cast<size_t>(i)] : nullptr;
+}
+
+}  // namespace
+
+// metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
   auto missing = [&](std::string_view why) {
     report(at, "{}", why).notes.push_back("print the module with its constants inline");
@@ -125,52 +135,53 @@ Value Parser::metadata_constant(const Syntax& at) {
     if (kind != "relax.expr.Constant" || it == side_tensors_->end()) missing("the file of constants has no such entry");
     return {relaxc::constant(it->second, span(at))};
   }
-  const Syntax* nodes = entry(metadata_, "nodes");
-  auto node = [&](const Syntax* index) -> const Syntax* {
-    if (!index || !nodes || nodes->kind != SyntaxKind::kList) return nullptr;
-    // Older versions write the numbers of attributes as strings.
-    AttrValue value = attr_value(*index);
-    const std::string* text = value.as<std::string>();
-    const int64_t* whole = value.as<int64_t>();
-    int64_t i = text ? std::atoll(text->c_str()) : whole ? *whole : -1;
-    return i >= 0 && i < static_cast<int64_t>(nodes->children.size()) ? nodes->children[static_cast<size_t>(i)]
-                                                                      : nullptr;
-  };
-  const Syntax* old_root = entry(metadata_, "root");
-  const Syntax* root = node(old_root ? old_root : entry(metadata_, "root_index"));
-  const Syntax* keys = entry(root, "keys");
-  const Syntax* data = entry(root, "data");
-  const Syntax* list = nullptr;
-  if (data && data->kind == SyntaxKind::kList) {
-    for (size_t i = 0; keys && i < keys->children.size() && i < data->children.size(); ++i) {
-      if (string(*keys->children[i]) == kind) list = node(data->children[i]);
-    }
-    for (size_t i = 0; !keys && i + 1 < data->children.size(); i += 2) {
-      const Syntax* key = entry(node(data->children[i]), "data");
-      if (key && key->kind == SyntaxKind::kString && string(*key) == kind) list = node(data->children[i + 1]);
-    }
-  }
-  const Syntax* members = entry(list, "data");
-  bool found = members && members->kind == SyntaxKind::kList && number >= 0 &&
-               number < static_cast<int64_t>(members->children.size());
-  const Syntax* object = found ? node(members->children[static_cast<size_t>(number)]) : nullptr;
+  const Syntax* object = metadata_node(list_item(entry(metadata_entries(kind), "data"), number));
   if (!object) missing("the metadata of this text has no such entry");
   if (kind != "relax.expr.Constant") fail_unsupported(span(at), "metadata of kind '{}' is not supported yet", kind);
-  const Syntax* tensors = entry(metadata_, "b64ndarrays");
-  const Syntax* encoded = nullptr;
-  if (const Syntax* attributes = entry(object, "attrs"); attributes && tensors) {
-    const Syntax* index = entry(attributes, "data");
-    int64_t i = index ? std::atoll(string(*index).c_str()) : -1;
-    if (i >= 0 && i < static_cast<int64_t>(tensors->children.size()))
-      encoded = tensors->children[static_cast<size_t>(i)];
-  } else {
-    encoded = entry(node(entry(entry(object, "data"), "data")), "data");
-  }
+  const Syntax* encoded = metadata_bytes(object);
   std::optional<std::string> bytes =
       encoded && encoded->kind == SyntaxKind::kString ? decode_base64(string(*encoded)) : std::nullopt;
   std::optional<Tensor> tensor = bytes ? decode_tensor(*bytes) : std::nullopt;
   if (!tensor) missing("the metadata's tensor cannot be decoded");
   return {relaxc::constant(*tensor, span(at))};
+}
+
+// The node of the metadata's graph with this number; null when there is none.
+const Syntax* Parser::metadata_node(const Syntax* number) {
+  if (!number) return nullptr;
+  // Older versions write the numbers of attributes as strings.
+  AttrValue value = attr_value(*number);
+  const std::string* text = value.as<std::string>();
+  const int64_t* whole = value.as<int64_t>();
+  return list_item(entry(metadata_, "nodes"), text ? std::atoll(text->c_str()) : whole ? *whole : -1);
+}
+
+// The node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by side, or
+// (later) one after the other.
+const Syntax* Parser::metadata_entries(const std::string& kind) {
+  const Syntax* old_root = entry(metadata_, "root");
+  const Syntax* root = metadata_node(old_root ? old_root : entry(metadata_, "root_index"));
+  const Syntax* keys = entry(root, "keys");
+  const Syntax* data = entry(root, "data");
+  if (!data || data->kind != SyntaxKind::kList) return nullptr;
+  const Syntax* found = nullptr;
+  for (size_t i = 0; keys && i < keys->children.size() && i < data->children.size(); ++i) {
+    if (string(*keys->children[i]) == kind) found = metadata_node(data->children[i]);
+  }
+  for (size_t i = 0; !keys && i + 1 < data->children.size(); i += 2) {
+    const Syntax* key = entry(metadata_node(data->children[i]), "data");
+    if (key && key->kind == SyntaxKind::kString && string(*key) == kind) found = metadata_node(data->children[i + 1]);
+  }
+  return found;
+}
+
+// The text of a constant's tensor in base64: in a list beside the graph, or (later) in a node of its own.
+const Syntax* Parser::metadata_bytes(const Syntax* object) {
+  const Syntax* tensors = entry(metadata_, "b64ndarrays");
+  const Syntax* attributes = entry(object, "attrs");
+  if (!attributes || !tensors) return entry(metadata_node(entry(entry(object, "data"), "data")), "data");
+  const Syntax* index = entry(attributes, "data");
+  return list_item(tensors, index ? std::atoll(string(*index).c_str()) : -1);
 }
 
 }  // namespace relaxc::text

@@ -75,7 +75,7 @@ Expr Parser::external_function(const Syntax& at) {
   const Syntax& symbol = required(at, 0, keyword(at, "name") ? "name" : "global_symbol");
   Expr function = extern_func(string(symbol), span(at));
   const Syntax* stated = arg(at, 1, "struct_info");
-  return stated && stated->text != "None" ? with_type(function, type(*stated)) : function;
+  return !is_none(stated) ? with_type(function, type(*stated)) : function;
 }
 
 Parser::Pending Parser::declare(const Line& line) {

@@ -29,6 +29,33 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   loops_.clear();
   hidden_.clear();
   NameScope scope(scopes_);
+  program_params(line);
+  std::optional<DType> result_type;
+  if (!is_none(line.annotation)) {
+    Type annotated = type(*line.annotation);
+    if (!annotated.is<PrimType>()) fail(*line.annotation, "expected a scalar type or None");
+    result_type = annotated.as<PrimType>()->dtype;
+  }
+  cells_.clear();
+  if (mutable_scalars_) find_cells(line.body, {});
+
+  BlockState root("root");
+  blocks_ = {&root};
+  std::vector<Stmt> body = stmts(line.body);
+  blocks_.clear();
+  std::vector<VarRef> params;
+  for (const auto& param : params_) {
+    if (!param) throw Failed();
+    params.push_back(*param);
+  }
+  Attrs attributes = func_attrs_;
+  if (!pending.is_private && !attributes.has("global_symbol")) attributes.set("global_symbol", pending.name);
+  Stmt result = below_root(std::move(body), std::move(root.block), line);
+  return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
+}
+
+// Defines the params and fills params_; one with an error stays absent.
+void Parser::program_params(const Line& line) {
   // Scalars first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
   for (size_t i = 0; i < line.params.size(); ++i) {
@@ -37,27 +64,16 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
       for (size_t j = 0; j < i; ++j) {
         if (line.params[j].name == param.name) fail(param, "parameter '{}' is given twice", param.name);
       }
-      if (!param.annotation) {
-        report(param, "parameter '{}' has no type", param.name)
-            .notes.push_back("write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`");
-        throw Failed();
-      }
-      const Syntax& at = *param.annotation;
-      bool is_call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
-      if (dotted(is_call ? *at.children[0] : at) == "T.Buffer") return;
-      Type annotated = type(at);
-      const PrimType* scalar = annotated.as<PrimType>();
-      if (!scalar) fail(at, "expected T.Buffer, T.handle or a scalar type");
-      types[i] = annotated;
-      if (!scalar->dtype.is_handle()) define(param.name, make_var(std::string(param.name), annotated, span(param)));
+      types[i] = scalar_param_type(param);
+      bool is_value = types[i] && !types[i]->as<PrimType>()->dtype.is_handle();
+      if (is_value) define(param.name, make_var(std::string(param.name), *types[i], span(param)));
     });
     if (!read) scopes_.define(param.name, Entity{});
   }
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
     params_.emplace_back();
-    bool is_handle = types[i] && dtype_of(make_var("", *types[i])).is_handle();
-    if (is_handle) {
+    if (types[i] && types[i]->as<PrimType>()->dtype.is_handle()) {
       handles_.emplace(std::string(param.name), i);
       params_[i] = make_var(std::string(param.name), *types[i], span(param));
       define(param.name, *params_[i]);
@@ -71,46 +87,37 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
     }
     if (!params_[i]) scopes_.define(param.name, Entity{});
   }
+}
 
-  std::optional<DType> result_type;
-  if (line.annotation && line.annotation->text != "None") {
-    Type annotated = type(*line.annotation);
-    if (!annotated.is<PrimType>()) fail(*line.annotation, "expected a scalar type or None");
-    result_type = annotated.as<PrimType>()->dtype;
+// The type of a param that is a scalar or handle; nullopt for a buffer.
+std::optional<Type> Parser::scalar_param_type(const Param& param) {
+  if (!param.annotation) {
+    report(param, "parameter '{}' has no type", param.name)
+        .notes.push_back("write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`");
+    throw Failed();
   }
-  cells_.clear();
-  if (mutable_scalars_) find_cells(line.body, {});
+  const Syntax& at = *param.annotation;
+  bool is_call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
+  if (dotted(is_call ? *at.children[0] : at) == "T.Buffer") return std::nullopt;
+  Type annotated = type(at);
+  if (!annotated.is<PrimType>()) fail(at, "expected T.Buffer, T.handle or a scalar type");
+  return annotated;
+}
 
-  BlockState root("root");
-  blocks_ = {&root};
-  std::vector<Stmt> body = stmts(line.body);
-  blocks_.clear();
-  for (const auto& param : params_) {
-    if (!param) throw Failed();
-  }
-  // Blocks stand below a root block; text leaves it out unless it says something.
+// Blocks stand below a root block; text leaves it out unless it says something.
+Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
   bool needs_root = holds_block(body) && !has_root;
-  // Those that a block cannot hold, or all where there is none, come first.
+  // Allocations that a block cannot hold come first; without a root block these are all.
   auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
     return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
   });
-  for (auto it = own; it != root_allocations_.end(); ++it)
-    root.block.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
+  for (auto it = own; it != root_allocations_.end(); ++it) root.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
   body.insert(body.begin(), root_allocations_.begin(), own);
-  Stmt result = no_op();
-  if (needs_root) {
-    root.block.body = seq(std::move(body), span(line));
-    result = make(std::move(root.block), span(line));
-  } else {
-    result = seq(std::move(body), span(line));
-  }
-  Attrs attributes = func_attrs_;
-  if (!pending.is_private && !attributes.has("global_symbol")) attributes.set("global_symbol", pending.name);
-  std::vector<VarRef> params;
-  for (const auto& param : params_) params.push_back(*param);
-  return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
+  if (!needs_root) return seq(std::move(body), span(line));
+  root.body = seq(std::move(body), span(line));
+  return make(std::move(root), span(line));
 }
 
 Stmt Parser::body(const Lines& lines) {
@@ -139,87 +146,45 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
   } depth(statement_depth_);
   if (statement_depth_ > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
-  // What may stand before the statements of a block.
-  auto body_starts = [&] { blocks_.back()->at_head = false; };
+  // A call may hold for the rest of the block.
   Rest rest = [&](std::vector<Stmt>& held) {
     held = stmts(lines, index + 1);
     index = lines.size();
+  };
+  auto is_scoped = [&](const Syntax* target) {
+    bool is_call = line.value && line.value->kind == SyntaxKind::kCall;
+    return is_call && scoped_form(*line.value, target, line, Style::kConcise, rest, out);
   };
   switch (line.kind) {
     case LineKind::kPass:
       return;
     case LineKind::kExpression:
-      if (is_docstring(line)) return;
-      if (line.value->kind == SyntaxKind::kCall && scoped_form(*line.value, nullptr, line, Style::kConcise, rest, out))
-        return;
-      return tir_call_line(line, out);
+      if (!is_docstring(line) && !is_scoped(nullptr)) tir_call_line(line, out);
+      return;
     case LineKind::kAssign:
-      if (line.value && line.value->kind == SyntaxKind::kCall &&
-          scoped_form(*line.value, line.target, line, Style::kConcise, rest, out))
-        return;
-      return tir_assign(line, out);
-    case LineKind::kAugmented: {
-      body_starts();
-      Value result = augmented(line);
-      if (line.target->kind == SyntaxKind::kName) return assign_scalar(*line.target, result, out);
-      if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
-      return store(*line.target, *line.value, result, out);
-    }
+      if (!is_scoped(line.target)) tir_assign(line, out);
+      return;
+    case LineKind::kAugmented:
+      return augmented_line(line, out);
     case LineKind::kFor:
       body_starts();
       return tir_for(line, out);
-    case LineKind::kWhile: {
-      body_starts();
-      std::optional<Expr> test;
-      bool sound = guarded([&] { test = condition(*line.value); });
-      Stmt inner = body(line.body);
-      if (!sound) throw Failed();
-      out.push_back(make(While{*test, inner}, span(line)));
-      return;
-    }
-    case LineKind::kIf: {
-      if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
-        // Python decides before there is a program.
-        for (Stmt& chosen : stmts(line.value->text == "True" ? line.body : line.otherwise))
-          out.push_back(std::move(chosen));
-        return;
-      }
-      body_starts();
-      std::optional<Expr> test;
-      // The branches are read even when the condition is wrong.
-      bool sound = guarded([&] { test = condition(*line.value); });
-      Stmt then_body = body(line.body);
-      std::optional<Stmt> else_body;
-      if (!line.otherwise.empty()) else_body = body(line.otherwise);
-      if (!sound) throw Failed();
-      out.push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
-      return;
-    }
+    case LineKind::kWhile:
+      return tir_while(line, out);
+    case LineKind::kIf:
+      return tir_if(line, out);
     case LineKind::kWith:
       return tir_with(line, out);
     case LineKind::kAssert:
       body_starts();
       out.push_back(assertion(*line.value, line.extra, line));
       return;
-    case LineKind::kReturn: {
-      bool bare = !line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None");
-      bool ends = bare && statement_depth_ == 1 && index + 1 == lines.size();
-      if (ends) return;  // as the function would anyway
-      body_starts();
-      if (bare) {
-        out.push_back(evaluate(no_value("tir.ret", span(line)), span(line)));
-        return;
-      }
-      Expr value = scalar(*line.value);
-      out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
-      return;
-    }
+    case LineKind::kReturn:
+      return tir_return(line, index + 1 == lines.size(), out);
     case LineKind::kBreak:
+      return control(line, "tir.break_loop", out);
     case LineKind::kContinue:
-      body_starts();
-      out.push_back(evaluate(
-          no_value(line.kind == LineKind::kBreak ? "tir.break_loop" : "tir.continue_loop", span(line)), span(line)));
-      return;
+      return control(line, "tir.continue_loop", out);
     case LineKind::kFunction:
     case LineKind::kClass:
       fail(line, "a definition inside of a tensor program");
@@ -228,6 +193,60 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
     case LineKind::kBroken:
       throw Failed();
   }
+}
+
+// Nothing that stands before the statements of a block may follow.
+void Parser::body_starts() { blocks_.back()->at_head = false; }
+
+void Parser::augmented_line(const Line& line, std::vector<Stmt>& out) {
+  body_starts();
+  Value result = augmented(line);
+  if (line.target->kind == SyntaxKind::kName) return assign_scalar(*line.target, result, out);
+  if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
+  store(*line.target, *line.value, result, out);
+}
+
+void Parser::tir_while(const Line& line, std::vector<Stmt>& out) {
+  body_starts();
+  // The body is read even when the condition is wrong.
+  std::optional<Expr> test;
+  bool sound = guarded([&] { test = condition(*line.value); });
+  Stmt inner = body(line.body);
+  if (!sound) throw Failed();
+  out.push_back(make(While{*test, inner}, span(line)));
+}
+
+void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
+  if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
+    // Python decides before there is a program.
+    for (Stmt& chosen : stmts(line.value->text == "True" ? line.body : line.otherwise))
+      out.push_back(std::move(chosen));
+    return;
+  }
+  body_starts();
+  // The branches are read even when the condition is wrong.
+  std::optional<Expr> test;
+  bool sound = guarded([&] { test = condition(*line.value); });
+  Stmt then_body = body(line.body);
+  std::optional<Stmt> else_body;
+  if (!line.otherwise.empty()) else_body = body(line.otherwise);
+  if (!sound) throw Failed();
+  out.push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
+}
+
+void Parser::tir_return(const Line& line, bool is_last, std::vector<Stmt>& out) {
+  bool bare = !line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None");
+  if (bare && statement_depth_ == 1 && is_last) return;  // as the function would anyway
+  if (bare) return control(line, "tir.ret", out);
+  body_starts();
+  Expr value = scalar(*line.value);
+  out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
+}
+
+// A statement that goes elsewhere, and has no value.
+void Parser::control(const Line& line, const char* op, std::vector<Stmt>& out) {
+  body_starts();
+  out.push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
 }
 
 // ---- Calls as statements
@@ -258,62 +277,57 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
   std::string path = dotted(callee);
+  if (head_form(path, call, line)) return;
+  body_starts();
+  if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
+  if (path == "T.store") return pointer_store(line, call, out);
+  if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(line, call, out);
+  bool evaluates = path == "T.evaluate";
+  out.push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
+}
+
+// The forms that stand before the statements of a function or block, once each.
+bool Parser::head_form(const std::string& path, const Syntax& call, const Line& line) {
   BlockState& state = *blocks_.back();
   bool in_block = blocks_.size() >= 2;
-  auto head_only = [&](bool& given) {
-    if (!in_block) fail(line, "{} belongs into a block", path);
-    if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
-    if (std::exchange(given, true)) fail(line, "{} is given twice", path);
-  };
   if (path == "T.func_attr") {
     if (in_block || !state.at_head) fail(line, "T.func_attr stands at the head of the function");
     // The later dialect says tirx. where the keys of passes say tir.
     for (const auto& [key, value] : attrs(required(call, 0, "attrs")))
       func_attrs_.set(key.starts_with("tirx.") ? "tir." + key.substr(5) : key, value);
-    return;
+    return true;
   }
-  if (path == "T.where") {
-    head_only(state.has_where);
-    state.block.predicate = condition(required(call, 0, "predicate"));
-    return;
-  }
-  if (path == "T.reads") {
-    head_only(state.has_reads);
-    state.block.reads = regions(call);
-    return;
-  }
-  if (path == "T.writes") {
-    head_only(state.has_writes);
-    state.block.writes = regions(call);
-    return;
-  }
-  if (path == "T.block_attr") {
-    head_only(state.has_attrs);
-    state.block.annotations = attrs(required(call, 0, "attrs"));
-    return;
-  }
-  state.at_head = false;
-  if (path == "T.evaluate") {
-    const Syntax& value = required(call, 0, "value");
-    out.push_back(evaluate(call_argument(value), span(line)));
-    return;
-  }
-  if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
-  if (path == "T.store") return pointer_store(line, call, out);
-  if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") {
-    check_keywords(call, {"indices", "value", "predicate"});
-    Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
-    target.children.push_back(callee.children[0]);
-    for (const Syntax* item : items(required(call, 0, "indices"))) target.children.push_back(item);
-    store(target, required(call, 1, "value"), std::nullopt, out);
-    if (const Syntax* mask = arg(call, 2, "predicate")) {
-      BufferStore payload = *out.back().as<BufferStore>();
-      payload.predicate = condition(*mask);
-      out.back() = make(std::move(payload), span(line));
-    }
-    return;
-  }
-  out.push_back(evaluate(scalar(call), span(line)));
+  constexpr std::pair<std::string_view, bool BlockState::*> kForms[] = {{"T.where", &BlockState::has_where},
+                                                                        {"T.reads", &BlockState::has_reads},
+                                                                        {"T.writes", &BlockState::has_writes},
+                                                                        {"T.block_attr", &BlockState::has_attrs}};
+  auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](const auto& row) { return row.first == path; });
+  if (form == std::end(kForms)) return false;
+  if (!in_block) fail(line, "{} belongs into a block", path);
+  if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
+  if (std::exchange(state.*form->second, true)) fail(line, "{} is given twice", path);
+  if (path == "T.where") state.block.predicate = condition(required(call, 0, "predicate"));
+  if (path == "T.reads") state.block.reads = regions(call);
+  if (path == "T.writes") state.block.writes = regions(call);
+  if (path == "T.block_attr") state.block.annotations = attrs(required(call, 0, "attrs"));
+  return true;
+}
+
+// A.vstore([i], value, predicate)
+void Parser::vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
+  check_keywords(call, {"indices", "value", "predicate"});
+  Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
+  target.children.push_back(call.children[0]->children[0]);
+  for (const Syntax* item : items(required(call, 0, "indices"))) target.children.push_back(item);
+  store(target, required(call, 1, "value"), std::nullopt, out);
+  if (const Syntax* mask = arg(call, 2, "predicate")) mask_store(line, *mask, out);
+}
+
+// The last store under a predicate.
+void Parser::mask_store(const Line& line, const Syntax& mask, std::vector<Stmt>& out) {
+  BufferStore payload = *out.back().as<BufferStore>();
+  payload.predicate = condition(mask);
+  out.back() = make(std::move(payload), span(line));
 }
 
 // T.store(A.data, i, value, predicate): 2022's store to flat memory.
@@ -326,10 +340,7 @@ void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stm
   element.children.push_back(&required(call, 1, "index"));
   store(element, required(call, 2, "value"), std::nullopt, out);
   const Syntax* mask = arg(call, 3, "predicate");
-  if (!mask || mask->text == "True") return;
-  BufferStore payload = *out.back().as<BufferStore>();
-  payload.predicate = condition(*mask);
-  out.back() = make(std::move(payload), span(line));
+  if (mask && mask->text != "True") mask_store(line, *mask, out);
 }
 
 Stmt Parser::block(const Line& line, const Syntax& call) {

@@ -9,96 +9,23 @@ namespace relaxc::text {
 // ---- Loops
 
 Parser::LoopHeads Parser::loop_heads(const Line& line) {
-  if (line.value->kind != SyntaxKind::kCall)
-    fail(*line.value, "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
+  constexpr const char* kExpected = "expected a loop: range(n), T.grid(m, n), T.parallel(n)";
+  if (line.value->kind != SyntaxKind::kCall) fail(*line.value, "{}", kExpected);
   const Syntax& call = *line.value;
   std::string path = dotted(*call.children[0]);
-  std::vector<const Syntax*> targets = items(*line.target);
-  LoopHeads result;
-  auto integer = [&](const Expr& extent, const Syntax& at) {
-    DType dtype = dtype_of(extent);
-    if (!dtype.is_integral() || dtype.lanes != 1) fail(at, "expected an integer extent, got {}", to_string(dtype));
-  };
-  auto range = [&](const Syntax* start, const Syntax& stop, const Syntax& at) {
-    Value end = eval(stop), min = start ? eval(*start) : Value{int_imm(0, default_int_), true};
-    match_operands(min, end, at);
-    integer(end.expr, stop);
-    return Range{min.expr, extent_of(min.expr, end.expr, at)};
-  };
-  if (path == "T.grid") {
-    check_keywords(call, {});
-    size_t count = positional(call);
-    if (count == 0) fail(call, "T.grid without extents");
-    // A starred name takes the loops that the others leave.
-    bool starred = std::any_of(targets.begin(), targets.end(),
-                               [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; });
-    if (starred ? targets.size() > count + 1 : targets.size() != count)
-      fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
-    size_t extra = starred ? count + 1 - targets.size() : 0, next = 1;
-    for (const Syntax* target : targets) {
-      bool many = target->kind == SyntaxKind::kStarred;
-      std::string name = name_of_target(many ? *target->children[0] : *target);
-      for (size_t i = 0; i < (many ? extra : 1); ++i) {
-        const Syntax& extent = *call.children[next++];
-        bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
-        result.heads.push_back(
-            {many ? fmt::format("{}_{}", name, i) : name, span(*target),
-             pair ? range(extent.children[0], *extent.children[1], extent) : range(nullptr, extent, extent)});
-      }
-    }
-  } else {
-    std::optional<ForKind> known;
-    if (path == "range") known = ForKind::kSerial;
-    if (path.starts_with("T.")) known = for_kind(std::string_view(path).substr(2));
-    if (known == ForKind::kLaunchThread) known.reset();  // a statement of its own
-    if (!known) {
-      std::optional<std::string> near =
-          path.empty()
-              ? std::nullopt
-              : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
-      fail_with_hint(*call.children[0], "expected a loop: range(n), T.grid(m, n), T.parallel(n)", near.value_or(""));
-    }
-    result.kind = *known;
-    check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll", "dtype"});
-    if (const Syntax* unroll = keyword(call, "unroll"); unroll && constant_bool(*unroll))
-      result.kind = ForKind::kUnrolled;
-    if (targets.size() != 1)
-      fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
-    size_t count = positional(call);
-    // T.thread_binding(32, "threadIdx.x")
-    const Syntax* axis = keyword(call, "thread");
-    if (!axis && result.kind == ForKind::kThreadBinding && count > 1 &&
-        call.children.back()->kind == SyntaxKind::kString)
-      axis = call.children[count--];
-    const Syntax* stop = count > 1 ? call.children[2] : count == 1 ? call.children[1] : nullptr;
-    const Syntax* start = count > 1 ? call.children[1] : nullptr;
-    if (const Syntax* named = keyword(call, "stop")) {
-      if (count == 1) start = stop;
-      stop = named;
-    }
-    if (const Syntax* named = keyword(call, "start")) start = named;
-    if (!stop || count > 3) fail(call, "expected an extent, or start, stop and step; got {} arguments", count);
-    result.heads.push_back({name_of_target(*targets[0]), span(*targets[0]), range(start, *stop, call)});
-    if (const Syntax* stated = keyword(call, "dtype")) {
-      Range& own = result.heads[0].range;
-      own = {cast_to(own.min, dtype(*stated)), cast_to(own.extent, dtype(*stated))};
-    }
-    if (const Syntax* step = count == 3 ? call.children[3] : keyword(call, "step"); step && step->text != "None") {
-      Value value = eval(*step);
-      DType dtype = dtype_of(result.heads[0].range.extent);
-      Expr wanted = adapt(value, dtype, *step);
-      if (dtype_of(wanted) != dtype)
-        fail(*step, "a step of {}, expected {}", to_string(dtype_of(wanted)), to_string(dtype));
-      auto known_step = as_int(wanted);
-      if (known_step && *known_step < 1) fail(*step, "a step of {}; steps are positive", *known_step);
-      if (known_step != 1) result.step = wanted;
-    }
-    if (axis) result.thread = thread_tag(*axis);
-    if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
-      fail(call, "'thread' belongs to T.thread_binding, and is required there");
-    if (const Syntax* notes = keyword(call, "annotations"); notes && notes->text != "None")
-      result.annotations = attrs(*notes);
+  std::optional<ForKind> kind;
+  if (path == "range") kind = ForKind::kSerial;
+  if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
+  if (kind == ForKind::kLaunchThread) kind.reset();  // a statement of its own
+  if (!kind && path != "T.grid") {
+    std::optional<std::string> near =
+        path.empty()
+            ? std::nullopt
+            : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
+    fail_with_hint(*call.children[0], kExpected, near.value_or(""));
   }
+  LoopHeads result = kind ? range_head(line, *kind) : grid_heads(line);
+  std::vector<const Syntax*> targets = items(*line.target);
   for (size_t i = 0; i < result.heads.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (result.heads[j].name == result.heads[i].name && result.heads[i].name != "_")
@@ -108,6 +35,92 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   if (statement_depth_ + static_cast<int>(result.heads.size()) > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   return result;
+}
+
+// `start` may be null: from 0.
+Range Parser::loop_range(const Syntax* start, const Syntax& stop, const Syntax& at) {
+  Value end = eval(stop), min = start ? eval(*start) : Value{int_imm(0, default_int_), true};
+  match_operands(min, end, at);
+  DType dtype = dtype_of(end.expr);
+  if (!dtype.is_integral() || dtype.lanes != 1) fail(stop, "expected an integer extent, got {}", to_string(dtype));
+  return {min.expr, extent_of(min.expr, end.expr, at)};
+}
+
+// for i, j in T.grid(m, (1, n)). A starred name takes the loops that the others leave.
+Parser::LoopHeads Parser::grid_heads(const Line& line) {
+  const Syntax& call = *line.value;
+  std::vector<const Syntax*> targets = items(*line.target);
+  check_keywords(call, {});
+  size_t count = positional(call);
+  if (count == 0) fail(call, "T.grid without extents");
+  auto is_starred = [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; };
+  bool starred = std::any_of(targets.begin(), targets.end(), is_starred);
+  if (starred ? targets.size() > count + 1 : targets.size() != count)
+    fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
+  size_t left_over = starred ? count + 1 - targets.size() : 0, next = 1;
+  LoopHeads result;
+  for (const Syntax* target : targets) {
+    bool many = is_starred(target);
+    std::string name = name_of_target(many ? *target->children[0] : *target);
+    for (size_t i = 0; i < (many ? left_over : 1); ++i) {
+      const Syntax& extent = *call.children[next++];
+      bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
+      Range range =
+          pair ? loop_range(extent.children[0], *extent.children[1], extent) : loop_range(nullptr, extent, extent);
+      result.heads.push_back({many ? fmt::format("{}_{}", name, i) : name, span(*target), std::move(range)});
+    }
+  }
+  return result;
+}
+
+// for i in range(n), T.serial(start, stop, step), T.thread_binding(32, "threadIdx.x").
+Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
+  const Syntax& call = *line.value;
+  std::vector<const Syntax*> targets = items(*line.target);
+  check_keywords(call, {"start", "stop", "thread", "annotations", "step", "unroll", "dtype"});
+  LoopHeads result;
+  const Syntax* unroll = keyword(call, "unroll");
+  result.kind = unroll && constant_bool(*unroll) ? ForKind::kUnrolled : kind;
+  if (targets.size() != 1)
+    fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
+  std::vector<const Syntax*> bounds(call.children.begin() + 1, call.children.end());
+  const Syntax* axis = keyword(call, "thread");
+  bool ends_in_axis =
+      result.kind == ForKind::kThreadBinding && bounds.size() > 1 && bounds.back()->kind == SyntaxKind::kString;
+  if (!axis && ends_in_axis) {
+    axis = bounds.back();
+    bounds.pop_back();
+  }
+  const Syntax* stop = bounds.size() > 1 ? bounds[1] : bounds.size() == 1 ? bounds[0] : nullptr;
+  const Syntax* start = bounds.size() > 1 ? bounds[0] : nullptr;
+  if (const Syntax* named = keyword(call, "stop")) {
+    if (bounds.size() == 1) start = stop;
+    stop = named;
+  }
+  if (const Syntax* named = keyword(call, "start")) start = named;
+  if (!stop || bounds.size() > 3)
+    fail(call, "expected an extent, or start, stop and step; got {} arguments", bounds.size());
+  std::string name = name_of_target(*targets[0]);
+  Range range = loop_range(start, *stop, call);
+  if (const Syntax* stated = keyword(call, "dtype"))
+    range = {cast_to(range.min, dtype(*stated)), cast_to(range.extent, dtype(*stated))};
+  const Syntax* step = bounds.size() == 3 ? bounds[2] : keyword(call, "step");
+  if (!is_none(step)) result.step = loop_step(*step, dtype_of(range.extent));
+  result.heads.push_back({std::move(name), span(*targets[0]), std::move(range)});
+  if (axis) result.thread = thread_tag(*axis);
+  if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
+    fail(call, "'thread' belongs to T.thread_binding, and is required there");
+  if (const Syntax* notes = keyword(call, "annotations"); !is_none(notes)) result.annotations = attrs(*notes);
+  return result;
+}
+
+// nullopt for a step of 1.
+std::optional<Expr> Parser::loop_step(const Syntax& at, DType dtype) {
+  Expr step = adapt(eval(at), dtype, at);
+  if (dtype_of(step) != dtype) fail(at, "a step of {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
+  std::optional<int64_t> known = as_int(step);
+  if (known && *known < 1) fail(at, "a step of {}; steps are positive", *known);
+  return known == 1 ? std::nullopt : std::optional(step);
 }
 
 void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
@@ -225,7 +238,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
     std::string name = var.kind == SyntaxKind::kString ? string(var) : name_of_target(var);
     return thread_loop(name, string(required(about, 3, "thread_tag")), scalar(value_at), call, rest);
   }
-  Expr node = about.text == "None" ? int_imm(0, kInt32) : call_argument(about);
+  Expr node = is_none(&about) ? int_imm(0, kInt32) : call_argument(about);
   Expr value = call_argument(value_at);
   std::vector<Stmt> held;
   rest(held);
@@ -242,47 +255,14 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   type.dtype = dtype(required(call, 1, "dtype"));
   type.shape = dims(required(call, is_const ? 2 : 0, "extents"), kInt32);
   const Syntax* notes = arg(call, is_const ? 3 : 4, "annotations");
-  Attrs annotations = notes && notes->text != "None" ? attrs(*notes) : Attrs();
+  Attrs annotations = is_none(notes) ? Attrs() : attrs(*notes);
   std::optional<Expr> contents;
   if (is_const) {
-    std::vector<int64_t> shape;
-    for (const Expr& dim : type.shape) {
-      auto known = as_int(dim);
-      if (!known) fail(call, "expected constant extents");
-      shape.push_back(*known);
-    }
-    std::vector<const Syntax*> values;
-    std::vector<const Syntax*> work = {&required(call, 0, "data")};
-    while (!work.empty()) {
-      const Syntax* at = work.back();
-      work.pop_back();
-      if (at->kind == SyntaxKind::kList || at->kind == SyntaxKind::kTuple) {
-        work.insert(work.end(), at->children.rbegin(), at->children.rend());
-      } else {
-        values.push_back(at);
-      }
-    }
-    auto count = element_count(shape);
-    if (!count || *count != static_cast<int64_t>(values.size()))
-      fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
-    Tensor data = Tensor::empty(shape, type.dtype);
-    for (size_t i = 0; i < values.size(); ++i) {
-      AttrValue value = attr_value(*values[i]);
-      int64_t whole = 0;
-      double real = 0;
-      if (!type.dtype.is_float() && from_attr(value, whole)) {
-        data.set_int(static_cast<int64_t>(i), whole);
-      } else if (from_attr(value, real)) {
-        data.set_double(static_cast<int64_t>(i), real);
-      } else {
-        fail(*values[i], "expected a number");
-      }
-    }
-    contents = relaxc::constant(std::move(data), span(call));
+    contents = relaxc::constant(allocated_contents(call, type), span(call));
   } else {
     if (const Syntax* scope = arg(call, 2, "scope"); scope && !string(*scope).empty()) type.scope = string(*scope);
     const Syntax* condition = arg(call, 3, "condition");
-    bool always = !condition || condition->text == "None" || is_int(scalar(*condition), 1);
+    bool always = is_none(condition) || is_int(scalar(*condition), 1);
     if (!always)
       report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
   }
@@ -293,13 +273,52 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
 }
 
+namespace {
+
+// The items of nested lists, in order.
+void flatten(const Syntax& at, std::vector<const Syntax*>& out) {
+  if (!is_list(at)) return out.push_back(&at);
+  for (const Syntax* item : at.children) flatten(*item, out);
+}
+
+}  // namespace
+
+// The elements of T.allocate_const, for memory of this type.
+Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
+  std::vector<int64_t> shape;
+  for (const Expr& dim : type.shape) {
+    auto known = as_int(dim);
+    if (!known) fail(call, "expected constant extents");
+    shape.push_back(*known);
+  }
+  std::vector<const Syntax*> values;
+  flatten(required(call, 0, "data"), values);
+  auto count = element_count(shape);
+  if (!count || *count != static_cast<int64_t>(values.size()))
+    fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
+  Tensor data = Tensor::empty(shape, type.dtype);
+  for (size_t i = 0; i < values.size(); ++i) {
+    AttrValue value = attr_value(*values[i]);
+    int64_t whole = 0;
+    double real = 0;
+    if (!type.dtype.is_float() && from_attr(value, whole)) {
+      data.set_int(static_cast<int64_t>(i), whole);
+    } else if (from_attr(value, real)) {
+      data.set_double(static_cast<int64_t>(i), real);
+    } else {
+      fail(*values[i], "expected a number");
+    }
+  }
+  return data;
+}
+
 // The later form of the message is a kind and the parts of the text; behind them stand the values of its `{}`.
 Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& line) {
   Assert result{condition(test), {}};
   if (message && message->kind == SyntaxKind::kTuple) {
     if (message->children.size() != 2) fail(*message, "expected (kind, [parts of the message])");
     const Syntax& kind = *message->children[0];
-    if (kind.text != "None") result.kind = string(kind);
+    if (!is_none(&kind)) result.kind = string(kind);
     if (result.kind == "RuntimeError") result.kind.clear();
     for (const Syntax* part : items(*message->children[1])) {
       if (part->kind == SyntaxKind::kString) {
@@ -323,9 +342,9 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   bool nests = path == "T.attr" || path == "T.launch_thread";
   // with T.let(v, e): of 2022.
   bool early_let = with && path == "T.Let" && positional(call) == 2 && call.children[1]->kind == SyntaxKind::kName;
-  if (early_let) target = call.children[1];
-  bool binds = early_let || path == "T.allocate" || path == "T.allocate_const" || path == "T.LetStmt" ||
-               (with && (path == "T.decl_buffer" || path == "T.alloc_buffer"));
+  bool lets = early_let || path == "T.LetStmt";
+  bool allocates = path == "T.allocate" || path == "T.allocate_const";
+  bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
   bool asserts = path == "T.Assert";
   if (path == "T.env_thread" && target) {
     std::string thread = thread_tag(required(call, 0, "thread_tag"));
@@ -336,30 +355,20 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
     report(call, "{} is not supported yet", path).kind = ErrorKind::kUnsupported;
     throw Failed();
   }
-  if (!nests && !binds && !asserts) return false;
-  blocks_.back()->at_head = false;
+  if (!nests && !lets && !allocates && !declares && !asserts) return false;
+  body_starts();
   if (nests) {
     out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, line, rest));
     return true;
   }
   // The others are flat: what they hold for follows them.
+  if ((allocates || declares) && !target) fail(call, "the memory has no name");
   if (asserts) {
     out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
-  } else if (path == "T.LetStmt" || early_let) {
-    if (const Syntax* var = keyword(call, "var")) target = var;
-    if (!target) fail(call, "the value has no name");
-    Value value = eval(early_let ? *call.children[2] : required(call, 0, "value"));
-    const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
-    if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
-    if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
-    Type var_type = annotation ? type(*annotation) : value.expr.type();
-    std::string name = name_of_target(*target);
-    VarRef var = make_var(name, var_type, span(*target));
-    out.push_back(make(Bind{var, value.expr}, span(line)));
-    define(name, var);
-  } else if (!target) {
-    fail(call, "the memory has no name");
-  } else if (path == "T.allocate" || path == "T.allocate_const") {
+  } else if (lets) {
+    const Syntax& value = early_let ? *call.children[2] : required(call, 0, "value");
+    let_statement(call, early_let ? call.children[1] : target, value, line, out);
+  } else if (allocates) {
     allocate(call, *target, out);
   } else {
     Line declaration = line;
@@ -369,6 +378,22 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   }
   if (with) rest(out);
   return true;
+}
+
+// v = T.LetStmt(value), with T.LetStmt(value, var=v):, with T.let(v, value):
+void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
+                           std::vector<Stmt>& out) {
+  if (const Syntax* var = keyword(call, "var")) target = var;
+  if (!target) fail(call, "the value has no name");
+  Value value = eval(value_at);
+  const Syntax* annotation = line.kind == LineKind::kAssign ? line.annotation : nullptr;
+  if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
+  if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
+  Type var_type = annotation ? type(*annotation) : value.expr.type();
+  std::string name = name_of_target(*target);
+  VarRef var = make_var(name, var_type, span(*target));
+  out.push_back(make(Bind{var, value.expr}, span(line)));
+  define(name, var);
 }
 
 void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) {
@@ -425,7 +450,7 @@ void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
     state.at_head = true;
     return;
   }
-  blocks_.back()->at_head = false;
+  body_starts();
   with_items(line, 0, out);
 }
 

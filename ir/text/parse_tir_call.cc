@@ -1,7 +1,6 @@
-// Calls of T.something in expressions: operators by name, forms, dtypes, intrinsics and builtins.
+// Calls of T.something in expressions: operators by name, dtypes, intrinsics and builtins. Terms that only look like
+// calls: parse_tir_form.cc.
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "ir/text/parsing.h"
 #include "ir/text/printing.h"
@@ -42,7 +41,7 @@ constexpr OperatorRow kOperatorCalls[] = {
     {"truncmod", BinaryOp::kTruncMod},
 };
 
-// What else T has; for hints. In expressions, then in statements.
+// The other names in T, for hints: first those of expressions, then those of statements.
 constexpr std::string_view kForms[] = {
     "Broadcast",      "Cast",          "Let",         "Not",          "Ramp",         "Select",      "abs",
     "bool",           "cast",          "call_intrin", "float32",      "if_then_else", "infinity",    "int32",
@@ -53,28 +52,7 @@ constexpr std::string_view kForms[] = {
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
-// Of the finite numbers that a float of up to 8 bits has.
-double largest(DType dtype) {
-  double most = 0;
-  for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
-    double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
-    if (std::isfinite(value)) most = std::max(most, value);
-  }
-  return most;
-}
-
 }  // namespace
-
-int64_t Parser::lanes(const Syntax& at) {
-  if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCall) {
-    auto scalable = scalable_lanes(scalar(at));
-    if (scalable && *scalable < 0 && *scalable >= -4096) return *scalable;
-    fail(at, "expected a number of lanes: 4, or T.vscale() * 4");
-  }
-  int64_t value = constant_int(at);
-  if (value < 2 || value > 4096) fail(at, "expected 2 to 4096 lanes, got {}", value);
-  return value;
-}
 
 Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (positional(at) == 0 && at.keywords.empty())
@@ -115,127 +93,6 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   return {cast_to(value.expr, wanted, span(at))};
 }
 
-Value Parser::let_expression(const Syntax& at) {
-  NameScope scope(scopes_);
-  if (positional(at) == 3) {  // T.let(v, value, body)
-    Expr value = scalar(*at.children[2]);
-    VarRef var = make_var(name_of_target(*at.children[1]), value.type(), span(*at.children[1]));
-    define(var->name, var);
-    return {let(var, value, scalar(*at.children[3]), span(at))};
-  }
-  const Syntax& where = required(at, 1, "where");
-  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
-  std::vector<std::pair<VarRef, Expr>> bound;
-  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
-    Expr value = scalar(*where.children[i + 1]);
-    std::string var_name = name_of_target(*where.children[i]);
-    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
-    define(var_name, var);
-    bound.emplace_back(var, value);
-  }
-  Expr result = scalar(required(at, 0, "expr"));
-  for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
-  return {result};
-}
-
-std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
-  if (form == "Cast" || form == "cast") {
-    bool upper = form == "Cast";
-    DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
-    const Syntax& value_at = required(at, upper ? 1 : 0, "value");
-    Expr value = scalar(value_at);
-    DType from = dtype_of(value);
-    if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-    if (!upper) return Value{cast_to(value, wanted, span(at))};
-    return Value{make(Cast{value}, prim_type(wanted), span(at))};
-  }
-  if (form == "Select" || form == "if_then_else") {
-    bool is_select = form == "Select";
-    Expr test = condition(required(at, 0, is_select ? "condition" : "cond"));
-    Value a = eval(required(at, 1, is_select ? "true_value" : "t"));
-    Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
-    match_operands(a, b, at);
-    if (is_select) return Value{select(test, a.expr, b.expr, span(at))};
-    return Value{intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
-  }
-  if (form == "Ramp") {
-    Value base = eval(required(at, 0, "base")), stride = eval(required(at, 1, "stride"));
-    match_operands(base, stride, at);
-    int64_t count = lanes(required(at, 2, "lanes"));
-    if (dtype_of(base.expr).lanes != 1 || !dtype_of(base.expr).is_integral())
-      fail(at, "expected integer scalars, got {}", to_string(dtype_of(base.expr)));
-    return Value{ramp(base.expr, stride.expr, count, span(at))};
-  }
-  if (form == "Broadcast") {
-    Expr value = scalar(required(at, 0, "value"));
-    int64_t count = lanes(required(at, 1, "lanes"));
-    if (dtype_of(value).lanes != 1) fail(at, "expected a scalar, got {}", to_string(dtype_of(value)));
-    return Value{broadcast(value, count, span(at))};
-  }
-  if (form == "Let") return let_expression(at);
-  if (form == "ceildiv") {
-    Value a = eval(required(at, 0, "lhs")), b = eval(required(at, 1, "rhs"));
-    Value sum = binary(BinaryOp::kSub, binary(BinaryOp::kAdd, a, b, at, true), literal(int64_t{1}, at), at, true);
-    return binary(BinaryOp::kFloorDiv, sum, b, at, true);
-  }
-  if (form == "all" || form == "any") {
-    BinaryOp op = form == "all" ? BinaryOp::kAnd : BinaryOp::kOr;
-    if (positional(at) == 0) fail(at, "T.{} of nothing", form);
-    Value result{condition(*at.children[1])};
-    for (size_t i = 2; i < at.children.size(); ++i)
-      result = binary(op, result, {condition(*at.children[i])}, at, false);
-    return result;
-  }
-  if (form == "meta_var") return eval(required(at, 0, "value"));
-  if (form == "comm_reducer") return comm_reducer(at);
-  if (form == "Shuffle") return shuffle(at);
-  // The later form of call_llvm_intrin has the name in place of its number.
-  if (form == "StringImm" || form == "llvm_lookup_intrinsic_id")
-    return Value{string_imm(string(required(at, 0, form == "StringImm" ? "value" : "name")), span(at))};
-  if (form == "target") {
-    Call payload{op_ref("tir.target"), {}, {}, {}};
-    AttrValue config = attr_value(required(at, 0, "target_config"));
-    payload.attrs = config.as<Attrs>() ? *config.as<Attrs>() : Attrs{{"kind", config}};
-    return Value{make(std::move(payload), prim_type(DType::handle()), span(at))};
-  }
-  if (form == "iter_var") {
-    std::vector<Expr> args = {call_argument(required(at, 0, "var")), string_imm(string(required(at, 2, "iter_type"))),
-                              string_imm(string(required(at, 3, "thread_tag")))};
-    if (const Syntax& dom = required(at, 1, "dom"); dom.text != "None") {
-      std::vector<const Syntax*> ends = items(dom);
-      if (dom.kind == SyntaxKind::kCall) ends.assign(dom.children.begin() + 1, dom.children.end());
-      if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
-      args.push_back(scalar(*ends[0]));
-      args.push_back(scalar(*ends[1]));
-    }
-    return Value{intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
-  }
-  if (form == "load") {  // 2022: T.load("float32", A.data, i)
-    Buffer source = buffer(required(at, 1, "var"));
-    if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
-    return Value{relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
-  }
-  if (form == "Not") return Value{not_(condition(required(at, 0, "a")), span(at))};
-  if (form == "min_value" || form == "max_value" || form == "infinity") {
-    DType wanted = dtype(required(at, 0, "dtype"));
-    bool low = form == "min_value";
-    if (wanted.is_float()) {
-      double most = wanted.is_small_float()             ? largest(wanted)
-                    : wanted.code == DTypeCode::kBFloat ? bfloat16_to_float(0x7f7f)
-                    : wanted.bits == 16                 ? 65504.0
-                    : wanted.bits == 32                 ? std::numeric_limits<float>::max()
-                                                        : std::numeric_limits<double>::max();
-      if (form == "infinity") most = std::numeric_limits<double>::infinity();
-      return Value{float_imm(low ? -most : most, wanted.element(), span(at))};
-    }
-    if (!wanted.is_integral() || form == "infinity") fail(at, "{} of {}", form, to_string(wanted));
-    uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
-    int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
-    return Value{int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
-  }
-  return std::nullopt;
-}
-
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
   // The most frequent ones first: T.float32(0), T.int64(1).
   if (form.back() >= '0' && form.back() <= '9') {
@@ -257,7 +114,7 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
 
 Expr Parser::call_argument(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return string_imm(string(at), span(at));
-  if (at.kind == SyntaxKind::kList || at.kind == SyntaxKind::kTuple) {  // T.attr([A, B], ...)
+  if (is_list(at)) {  // T.attr([A, B], ...)
     std::vector<Expr> several;
     for (const Syntax* item : at.children) several.push_back(call_argument(*item));
     return tuple(std::move(several), span(at));
@@ -418,7 +275,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
       offset = cast_to(offset, dtype_of(own)) + own;
     }
   }
-  if (const Syntax* given = arg(at, 4, "extent"); given && given->text != "None") extent = scalar(*given);
+  if (const Syntax* given = arg(at, 4, "extent"); !is_none(given)) extent = scalar(*given);
   if (content < 1) fail(*lanes_at, "expected a positive number of lanes");
   if (content > 1) {
     extent = floor_div(extent, content);
@@ -450,24 +307,6 @@ Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   return make(std::move(result), object_type(), span(at));
 }
 
-// T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): as many left operands, then right operands, as there are
-// identities.
-Value Parser::comm_reducer(const Syntax& at) {
-  std::vector<Expr> args;
-  std::vector<DType> dtypes;
-  for (const Syntax* identity : items(required(at, 1, "identity"))) {
-    args.push_back(scalar(*identity));
-    dtypes.push_back(dtype_of(args.back()));
-  }
-  std::vector<DType> params = dtypes;
-  params.insert(params.end(), dtypes.begin(), dtypes.end());
-  Expr combiner = lambda(required(at, 0, "combiner"), params);
-  size_t results = combiner.as<Lambda>()->results.size();
-  if (results != args.size()) fail(at, "the combiner gives {} values for {} identities", results, args.size());
-  args.insert(args.begin(), combiner);
-  return {intrinsic("tir.comm_reducer", std::move(args), DType::handle(), span(at))};
-}
-
 // T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
 AttrValue Parser::index_map(const Syntax& at) {
   DType outer = std::exchange(default_int_, kInt32);
@@ -483,24 +322,9 @@ AttrValue Parser::index_map(const Syntax& at) {
   };
   AttrValue map = text_of(at.kind == SyntaxKind::kLambda ? at : required(at, 0, "mapping"));
   const Syntax* inverse = keyword(at, "inverse_index_map");
-  if (inverse && inverse->text != "None") map = AttrList{map, text_of(*inverse)};
+  if (!is_none(inverse)) map = AttrList{map, text_of(*inverse)};
   default_int_ = outer;
   return Attrs{{"T.index_map", map}};
-}
-
-// T.Shuffle([a, b], [0, 1]): the lanes of the vectors one after the other, picked by number.
-Value Parser::shuffle(const Syntax& at) {
-  std::vector<Expr> vectors, indices;
-  for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
-  for (const Syntax* index : items(required(at, 1, "indices"))) indices.push_back(scalar(*index));
-  if (vectors.empty() || indices.empty()) fail(at, "T.Shuffle: expected vectors and indices");
-  for (const Expr& vector : vectors) {
-    if (dtype_of(vector).element() != dtype_of(vectors[0]).element())
-      fail(at, "the vectors have different dtypes: {} and {}", to_string(dtype_of(vectors[0])),
-           to_string(dtype_of(vector)));
-  }
-  DType result = dtype_of(vectors[0]).with_lanes(static_cast<int>(indices.size()));
-  return {intrinsic("tir.shuffle", {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
 }
 
 // cls.f(A.data, n): a call of another tensor program of the module.

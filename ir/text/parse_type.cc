@@ -95,31 +95,31 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   type.dtype = kFloat32;
   if (const Syntax* stated = arg(call, first + 1, "dtype")) type.dtype = dtype(*stated);
   type.shape = dims(required(call, first, "shape"), kInt32);
-  if (const Syntax* data = arg(call, first + 2, "data"); data && data->text != "None") {
+  if (const Syntax* data = arg(call, first + 2, "data"); !is_none(data)) {
     type.data = scalar(*data);
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
   const Syntax* strides = arg(call, first + 3, "strides");
-  if (strides && strides->text != "None") {
+  if (!is_none(strides)) {
     for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
   const Syntax* offset = arg(call, first + 4, "elem_offset");
-  if (offset && offset->text != "None") type.elem_offset = dim(*offset, kInt32);
+  if (!is_none(offset)) type.elem_offset = dim(*offset, kInt32);
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);
     if (bytes != -1) type.data_alignment = bytes;
   }
   if (const Syntax* factor = arg(call, first + 7, "offset_factor")) type.offset_factor = constant_int(*factor);
-  if (const Syntax* kind = arg(call, first + 8, "buffer_type"); kind && kind->text != "None") {
+  if (const Syntax* kind = arg(call, first + 8, "buffer_type"); !is_none(kind)) {
     std::string text = string(*kind);
     if (text != "auto" && text != "auto_broadcast" && text != "default" && !text.empty())
       fail(*kind, "unknown kind of buffer '{}'; expected \"auto\" or \"default\"", text);
     type.auto_broadcast = text.starts_with("auto");
   }
-  if (const Syntax* separators = arg(call, first + 9, "axis_separators"); separators && separators->text != "None") {
+  if (const Syntax* separators = arg(call, first + 9, "axis_separators"); !is_none(separators)) {
     for (const Syntax* item : items(*separators)) {
       int64_t axis = constant_int(*item);
       if (axis < 0 || axis > static_cast<int64_t>(type.shape.size()))
@@ -127,7 +127,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
       type.axis_separators.push_back(axis);
     }
   }
-  if (const Syntax* layout = keyword(call, "layout"); layout && layout->text != "None" && string(*layout) != "default")
+  if (const Syntax* layout = keyword(call, "layout"); !is_none(layout) && string(*layout) != "default")
     report(*layout, "buffers with a layout are not supported yet").kind = ErrorKind::kUnsupported;
   return type;
 }
@@ -140,7 +140,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   const Syntax* stated = arg(*call, 1, "dtype");
   // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside of a tuple.
   if (shape && shape->kind == SyntaxKind::kString && !stated) std::swap(shape, stated);
-  if (shape && shape->text != "None" && shape->text != "_") {
+  if (!is_none(shape) && shape->text != "_") {
     Entity const* known = shape->kind == SyntaxKind::kName ? lookup(shape->text) : nullptr;
     bool is_shape_var = known && known->expr && known->expr->type().is<ShapeType>();
     if (is_shape_var) {
@@ -154,7 +154,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
       result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
-  if (stated && stated->text != "None" && !(stated->kind == SyntaxKind::kString && string(*stated).empty()))
+  if (!is_none(stated) && !(stated->kind == SyntaxKind::kString && string(*stated).empty()))
     result.dtype = dtype(*stated);
   if (const Syntax* rank = keyword(*call, "ndim")) {
     int64_t ndim = constant_int(*rank);
@@ -165,7 +165,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   }
   bool distributed = keyword(*call, "device_mesh") || type_name(at) == "R.DTensor";
   const Syntax* device = distributed ? nullptr : arg(*call, 2, "vdevice");
-  if (device && device->text != "None") result.vdevice = vdevice_name(*device);
+  if (!is_none(device)) result.vdevice = vdevice_name(*device);
   return make(std::move(result), span(at));
 }
 
@@ -199,23 +199,22 @@ Type Parser::callable_type(const Syntax& at) {
   FuncType result{std::nullopt, object_type(), true};
   // Dims that the params introduce belong to this type alone.
   NameScope scope(scopes_);
-  if (const Syntax* params = arg(at, 0, "params"); params && params->text != "None") {
+  if (const Syntax* params = arg(at, 0, "params"); !is_none(params)) {
     result.params.emplace();
     for (const Syntax* param : items(*params)) result.params->push_back(type(*param));
   } else {
     result.pure = false;
   }
-  if (const Syntax* ret = arg(at, 1, "ret"); ret && ret->text != "None") result.result = type(*ret);
-  if (const Syntax* purity = arg(at, 2, "purity"); purity && purity->text != "None")
-    result.pure = constant_bool(*purity);
-  if (const Syntax* derive = arg(at, 3, "derive_func"); derive && derive->text != "None") {
+  if (const Syntax* ret = arg(at, 1, "ret"); !is_none(ret)) result.result = type(*ret);
+  if (const Syntax* purity = arg(at, 2, "purity"); !is_none(purity)) result.pure = constant_bool(*purity);
+  if (const Syntax* derive = arg(at, 3, "derive_func"); !is_none(derive)) {
     if (result.params) fail(*derive, "the result's type is derived where no parameters are given");
     result.derive_func = string(*derive);
   }
   return make(std::move(result), span(at));
 }
 
-// What a type's name is: "R.Tensor"; the forms of 2022 leave out the prefix and may have brackets.
+// The name of a type: "R.Tensor". The forms of 2022 leave out the prefix and may have brackets.
 std::string Parser::type_name(const Syntax& at) {
   bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
   const Syntax& named = applied ? *at.children[0] : at;
@@ -238,49 +237,19 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   if (path == "R.Tensor") return tensor_type_of(call, at);
   if (path == "R.DTensor" && call) return dtensor_type(at);
   if (path == "R.Object") return object_type();
-  if (path == "R.Callable") {
-    if (call) return callable_type(at);
+  if (path == "R.Callable" && call) return callable_type(at);
+  if (path == "R.Callable" || path == "R.PackedFunc")
     return make(FuncType{std::nullopt, object_type(), false}, span(at));
-  }
-  if (path == "R.PackedFunc") return make(FuncType{std::nullopt, object_type(), false}, span(at));
-  if (path == "R.Tuple") {
-    std::vector<Type> types;
-    if (call) {
-      std::vector<const Syntax*> parts(at.children.begin() + 1, at.children.end());
-      if (parts.size() == 1 && (parts[0]->kind == SyntaxKind::kList || parts[0]->kind == SyntaxKind::kTuple))
-        parts.assign(parts[0]->children.begin(), parts[0]->children.end());
-      for (const Syntax* part : parts) types.push_back(type(*part));
-    }
-    return make(TupleType{std::move(types)}, span(at));
-  }
-  if (path == "R.Shape") {
-    if (!call) return shape_type_of_rank(-1);
-    if (const Syntax* values = arg(at, 0, "values")) {
-      std::vector<Expr> result = graph_dims(*values);
-      const Syntax* rank = arg(at, 1, "ndim");
-      if (rank && rank->text != "None" && constant_int(*rank) != static_cast<int64_t>(result.size()))
-        fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());
-      return shape_type(std::move(result));
-    }
-    const Syntax* rank = keyword(at, "ndim");
-    return shape_type_of_rank(rank ? constant_int(*rank) : -1);
-  }
+  if (path == "R.Tuple") return tuple_type_of(call, at);
+  if (path == "R.Shape") return shape_type_of(call);
   if (path == "R.Prim") {
     if (!call) fail(at, "expected a dtype: R.Prim(\"int64\")");
-    const Syntax* value = arg(at, 1, "value");
-    const Syntax* stated = arg(at, 0, "dtype");
-    if (!value || value->text == "None") return prim_type(dtype(required(at, 0, "dtype")));
-    Value known = value->kind == SyntaxKind::kString ? Value{quoted_dim(*value, kInt64)} : eval(*value);
-    if (!known.expr.type().is<PrimType>()) fail(*value, "expected a scalar");
-    DType result = dtype_of(known.expr);
-    if (stated && dtype(*stated) != result)
-      fail(*stated, "the value is {}, not {}", to_string(result), to_string(dtype(*stated)));
-    return make(PrimType{result, {}, {}, known.expr}, span(at));
+    return scalar_type_of(at);
   }
   if (path == "T.handle" && call) {
     const Syntax* pointee = arg(at, 0, "dtype");
     const Syntax* scope = arg(at, 1, "storage_scope");
-    if (!pointee || pointee->text == "None") return prim_type(DType::handle());
+    if (is_none(pointee)) return prim_type(DType::handle());
     return pointer_type(dtype(*pointee), scope ? string(*scope) : "global");
   }
   // T.Buffer[(16, 16), "float32"] of 2022.
@@ -291,6 +260,44 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
     if (path == "T.Buffer" && call) return make(buffer_type_of(at, 0), span(at));
   }
   return std::nullopt;
+}
+
+// R.Tuple(a, b), R.Tuple([a, b]), R.Tuple.
+Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
+  std::vector<const Syntax*> parts;
+  if (call) parts.assign(call->children.begin() + 1, call->children.end());
+  if (parts.size() == 1 && is_list(*parts[0])) parts = items(*parts[0]);
+  std::vector<Type> types;
+  for (const Syntax* part : parts) types.push_back(type(*part));
+  return make(TupleType{std::move(types)}, span(at));
+}
+
+// R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.
+Type Parser::shape_type_of(const Syntax* call) {
+  if (!call) return shape_type_of_rank(-1);
+  const Syntax* values = arg(*call, 0, "values");
+  if (!values) {
+    const Syntax* rank = keyword(*call, "ndim");
+    return shape_type_of_rank(rank ? constant_int(*rank) : -1);
+  }
+  std::vector<Expr> result = graph_dims(*values);
+  const Syntax* rank = arg(*call, 1, "ndim");
+  if (!is_none(rank) && constant_int(*rank) != static_cast<int64_t>(result.size()))
+    fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());
+  return shape_type(std::move(result));
+}
+
+// R.Prim("int64"), R.Prim(value=n).
+Type Parser::scalar_type_of(const Syntax& call) {
+  const Syntax* value = arg(call, 1, "value");
+  const Syntax* stated = arg(call, 0, "dtype");
+  if (is_none(value)) return prim_type(dtype(required(call, 0, "dtype")));
+  Value known = value->kind == SyntaxKind::kString ? Value{quoted_dim(*value, kInt64)} : eval(*value);
+  if (!known.expr.type().is<PrimType>()) fail(*value, "expected a scalar");
+  DType result = dtype_of(known.expr);
+  if (stated && dtype(*stated) != result)
+    fail(*stated, "the value is {}, not {}", to_string(result), to_string(dtype(*stated)));
+  return make(PrimType{result, {}, {}, known.expr}, span(call));
 }
 
 Type Parser::type(const Syntax& at) {

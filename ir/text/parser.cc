@@ -1,10 +1,7 @@
-// Above 600 lines: one class that reads the definitions of a module, one after the other, over one set of names.
+// Reads the definitions of a module, one after the other: their order, names, and the arguments of calls.
 #include "ir/text/parser.h"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <limits>
 
 #include "ir/text/names.h"
 #include "ir/text/parsing.h"
@@ -261,7 +258,7 @@ void Parser::define_program(const Pending& pending) {
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
-  // Where nearly everything is wrong, hints are no help.
+  // Where nearly everything is wrong, hints do not help.
   constexpr size_t kHints = 500;
   if (diagnostics_.all().size() > kHints) return names;
   for (const auto& [name, entity] : scopes_.visible()) {
@@ -387,214 +384,8 @@ void Parser::check_keywords(const Syntax& call, std::initializer_list<std::strin
   if (!sound) throw Failed();
 }
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
-  if (at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList) return {at.children.begin(), at.children.end()};
+  if (is_list(at)) return {at.children.begin(), at.children.end()};
   return {&at};
-}
-
-// ---- Literals
-
-std::string Parser::string(const Syntax& at) {
-  if (at.kind != SyntaxKind::kString) fail(at, "expected a string");
-  std::string_view prefix = at.text.substr(0, at.text.find_first_of("\"'"));
-  if (prefix.find_first_of("fF") != std::string_view::npos && at.text.find('{') != std::string_view::npos)
-    fail(at, "an f-string needs a Python interpreter; write out what it gives");
-  std::string error, result = unquote(at.text, error);
-  if (error == kNeverClosed) throw Failed();  // the lexer said so
-  if (!error.empty()) fail(at, "{}", error);
-  return result;
-}
-std::string Parser::name_of_target(const Syntax& at) {
-  if (at.kind != SyntaxKind::kName) fail(at, "expected a name on the left of '='");
-  return std::string(at.text);
-}
-
-namespace {
-
-// Digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
-std::optional<uint64_t> parse_digits(std::string_view text) {
-  std::string digits;
-  for (char c : text) {
-    if (c != '_') digits += c;
-  }
-  int base = 10;
-  size_t start = 0;
-  if (digits.size() > 2 && digits[0] == '0' && (digits[1] < '0' || digits[1] > '9')) {
-    base = digits[1] == 'x' || digits[1] == 'X' ? 16 : digits[1] == 'o' ? 8 : 2;
-    start = 2;
-  }
-  uint64_t value = 0;
-  auto [end, error] = std::from_chars(digits.data() + start, digits.data() + digits.size(), value, base);
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_float(std::string_view text) {
-  std::string digits;
-  for (char c : text) {
-    if (c != '_') digits += c;
-  }
-  double value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error == std::errc::result_out_of_range) {
-    // Python reads 1e999 as infinity and 1e-999 as zero.
-    size_t exponent = digits.find_first_of("eE");
-    bool tiny = exponent != std::string::npos && digits.find('-', exponent) != std::string::npos;
-    return tiny ? 0.0 : std::numeric_limits<double>::infinity();
-  }
-  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
-}  // namespace
-
-// An integer with its sign, T.int64(3) included; uint64 values come as their bits.
-std::optional<int64_t> Parser::int_literal(const Syntax& at) {
-  if (at.kind == SyntaxKind::kInt) {
-    std::optional<uint64_t> value = parse_digits(at.text);
-    if (!value) fail(at, "'{}' is not an integer of 64 bits", at.text);
-    return static_cast<int64_t>(*value);
-  }
-  if (at.kind == SyntaxKind::kUnary && at.text == "-" && at.children[0]->kind == SyntaxKind::kInt) {
-    uint64_t value = static_cast<uint64_t>(*int_literal(*at.children[0]));
-    if (value > uint64_t{1} << 63) fail(at, "'-{}' is not an integer of 64 bits", at.children[0]->text);
-    return static_cast<int64_t>(0 - value);
-  }
-  return std::nullopt;
-}
-int64_t Parser::constant_int(const Syntax& at) {
-  if (auto value = int_literal(at)) return *value;
-  AttrValue value = attr_value(at);
-  if (const int64_t* number = value.as<int64_t>()) return *number;
-  fail(at, "expected an integer constant");
-}
-bool Parser::constant_bool(const Syntax& at) {
-  AttrValue value = attr_value(at);
-  bool result = false;
-  if (!from_attr(value, result)) fail(at, "expected True or False");
-  return result;
-}
-
-DType Parser::dtype(const Syntax& at) {
-  std::string text;
-  if (at.kind == SyntaxKind::kString) {
-    text = string(at);
-  } else if (at.kind == SyntaxKind::kCall &&
-             (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
-    text = string(required(at, 0, "dtype"));
-  } else if (auto owner = at.kind == SyntaxKind::kAttribute && at.text == "dtype" ? named_buffer(*at.children[0])
-                                                                                  : std::nullopt) {
-    return buffer_type(*owner).dtype;
-  } else {
-    std::string name = dotted(at);
-    if (!name.starts_with("T.")) fail(at, "expected a dtype, such as \"float32\"");
-    text = name.substr(2);
-  }
-  if (auto parsed = parse_dtype(text)) return *parsed;
-  std::vector<std::string> known = {"float32", "float16", "float64", "bfloat16", "int8",   "int16", "int32",
-                                    "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool",  "handle"};
-  std::optional<std::string> near = nearest(text, known);
-  fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? string_literal(*near) : "");
-}
-
-// The attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and what they compute; those
-// of operators are plain.
-AttrValue Parser::attr_value(const Syntax& at, bool keep) {
-  switch (at.kind) {
-    case SyntaxKind::kInt: {
-      int64_t value = *int_literal(at);
-      if (value < 0) fail(at, "'{}' does not fit in int64; as uint64 it is T.uint64({})", at.text, at.text);
-      return value;
-    }
-    case SyntaxKind::kFloat:
-      if (auto value = parse_float(at.text)) return *value;
-      fail(at, "'{}' is not a number", at.text);
-    case SyntaxKind::kString:
-      return string(at);
-    case SyntaxKind::kConstant:
-      if (at.text == "...") break;
-      return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
-    case SyntaxKind::kTuple:
-    case SyntaxKind::kList: {
-      AttrList list;
-      for (const Syntax* item : at.children) list.push_back(attr_value(*item, keep));
-      return list;
-    }
-    case SyntaxKind::kDict:
-      return attrs(at);
-    case SyntaxKind::kUnary: {
-      if (at.text != "-") break;
-      if (auto value = int_literal(at)) return *value;
-      if (at.children[0]->kind != SyntaxKind::kFloat && at.children[0]->kind != SyntaxKind::kCall) break;
-      AttrValue value = attr_value(*at.children[0]);
-      if (const double* number = value.as<double>()) return -*number;
-      break;
-    }
-    case SyntaxKind::kCall: {
-      std::string name = called(at);
-      if (name == "R.dtype" || name == "T.dtype") return dtype(at);
-      if (name == "R.str" || name == "T.StringImm") return string(required(at, 0, "value"));
-      if (name == "R.shape" || name == "R.prim_value") return attr_value(required(at, 0, "value"));
-      // Closed terms as attributes: one entry under the constructor's name (see to_string of AttrValue).
-      if (name == "T.target") return Attrs{{name, attr_value(required(at, 0, "target_config"))}};
-      if (name == "T.index_map") return index_map(at);
-      std::optional<DType> scalar = name.starts_with("T.") ? parse_dtype(name.substr(2)) : std::nullopt;
-      if (name != "float" && !scalar) break;
-      bool plain = !scalar || *scalar == kInt32 || *scalar == kFloat32 || scalar->is_bool();
-      if (keep && !plain) break;
-      const Syntax& argument = required(at, 0, "value");
-      if (argument.kind == SyntaxKind::kString) {
-        std::string text = string(argument);
-        double infinity = std::numeric_limits<double>::infinity();
-        if (text == "nan") return std::numeric_limits<double>::quiet_NaN();
-        if (text == "inf" || text == "-inf") return text == "inf" ? infinity : -infinity;
-        fail(argument, "'{}' is not a number", text);
-      }
-      AttrValue value = attr_value(argument);
-      if (scalar && scalar->is_bool()) {
-        bool flag = false;
-        if (from_attr(value, flag)) return flag;
-      }
-      double number = 0;
-      if ((name == "float" || scalar->is_float()) && from_attr(value, number)) return number;
-      return value;
-    }
-    case SyntaxKind::kName:
-    case SyntaxKind::kAttribute:
-    case SyntaxKind::kSubscript:
-    case SyntaxKind::kSlice:
-    case SyntaxKind::kBinary:
-    case SyntaxKind::kCompare:
-    case SyntaxKind::kBool:
-    case SyntaxKind::kConditional:
-    case SyntaxKind::kStarred:
-    case SyntaxKind::kLambda:
-      break;
-  }
-  bool computes = at.kind == SyntaxKind::kUnary || at.kind == SyntaxKind::kBinary;
-  if (keep || computes) {
-    std::optional<Buffer> buffer = named_buffer(at);
-    Value value = buffer ? Value{*buffer} : eval(at);
-    if (value.literal && value.expr.is<IntImm>()) return value.expr.as<IntImm>()->value;
-    if (value.literal && value.exact) return *value.exact;
-    if (keep && (value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>())) return value.expr;
-  }
-  std::string path = spelling(at);
-  if (path == "math.inf" || path == "math.nan")
-    fail_with_hint(at, fmt::format("expected a constant value, got {}", path),
-                   fmt::format("float(\"{}\")", path.substr(5)));
-  fail(at, "expected a constant value, got {}", path);
-}
-
-Attrs Parser::attrs(const Syntax& at) {
-  if (at.kind != SyntaxKind::kDict) fail(at, "expected a dictionary");
-  Attrs result;
-  for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
-    std::string key = string(*at.children[i]);
-    if (key.starts_with("tirx.")) key.erase(3, 1);  // later versions' name of the same
-    if (result.has(key)) fail(*at.children[i], "key '{}' is given twice", key);
-    result.set(key, attr_value(*at.children[i + 1], true));
-  }
-  return result;
 }
 
 }  // namespace text

@@ -1,5 +1,4 @@
-// The reader's state, shared by its parts: modules and names (parser.cc), expressions (parse_expr.cc), types
-// (parse_type.cc), tensor programs (parse_prim_func.cc), graph functions (parse_function.cc). Internal to ir/text/.
+// The reader's state, shared by its parts; README.md says which file reads what. Internal to ir/text/.
 #pragma once
 #include <functional>
 #include <map>
@@ -12,6 +11,8 @@
 #include "ir/text/syntax.h"
 
 namespace relaxc::text {
+
+struct CallTirForm;  // parse_call.cc
 
 // Thrown once an error is reported; caught where statements are separated.
 struct Failed {};
@@ -29,15 +30,16 @@ bool fits(int64_t value, DType dtype);
 // -4 for `4 * vscale`: the lanes of a scalable vector as Ramp has them.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
-// Of the spellings of a keyword, the printed one.
+// The printed one among the spellings of a keyword.
 std::string_view canonical_keyword(std::string_view name);
-// "R.Tensor": a type that is no value either.
+// "R.Tensor": a type, which is not a value either.
 bool is_type_name(std::string_view path);
 bool is_type_argument(std::string_view keyword);
 // "math.inf", "R.device(...)", "a lambda": what stands there, for messages.
 std::string spelling(const Syntax& at);
 // The nearest of the candidates, when near enough to be meant.
 std::string string_literal(std::string_view text);
+std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {
@@ -85,7 +87,7 @@ class Parser {
     ++failures_;
     return false;
   }
-  // What has grown when something was reported, or was left out because of what was.
+  // A count that grows when an error is reported, and when a statement is skipped because of an earlier error.
   size_t errors() const { return failures_ + diagnostics_.all().size(); }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
@@ -116,7 +118,7 @@ class Parser {
   void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
   void report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near);
 
-  // Literals.
+  // ---- parse_literal.cc
   std::string string(const Syntax& at);
   std::string name_of_target(const Syntax& at);
   bool is_docstring(const Line& line) const;
@@ -125,6 +127,10 @@ class Parser {
   bool constant_bool(const Syntax& at);
   DType dtype(const Syntax& at);
   AttrValue attr_value(const Syntax& at, bool keep = false);
+  std::optional<AttrValue> literal_attr(const Syntax& at, bool keep);
+  std::optional<AttrValue> negated_attr(const Syntax& at);
+  std::optional<AttrValue> called_attr(const Syntax& at, bool keep);
+  AttrValue number_attr(const Syntax& argument, DType dtype);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
@@ -144,6 +150,9 @@ class Parser {
   // ---- parse_metadata.cc
   void metadata(const Line& line);
   Value metadata_constant(const Syntax& at);
+  const Syntax* metadata_node(const Syntax* number);
+  const Syntax* metadata_entries(const std::string& kind);
+  const Syntax* metadata_bytes(const Syntax* object);
 
   // ---- parse_expr.cc
   Value eval(const Syntax& at);
@@ -175,18 +184,14 @@ class Parser {
   Value call(const Syntax& at);
   Value method_call(const Syntax& at);
   Value tir_call(const std::string& name, const Syntax& at);
-  std::optional<Value> tir_form(const std::string& name, const Syntax& at);
   Value dtype_call(DType dtype, const Syntax& at);
   std::vector<const Syntax*> arguments(const Syntax& at);
   Value intrinsic_call(const std::string& name, const Syntax& at);
   Value op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args);
   Value program_call(const std::string& callee, const Syntax& at);
-  Value let_expression(const Syntax& at);
   Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
   Value builtin_call(const Builtin& row, const Syntax& at);
   Value access_ptr(const Buffer& buffer, const Syntax& at);
-  Value comm_reducer(const Syntax& at);
-  Value shuffle(const Syntax& at);
   // An argument of a call: a scalar, a string, a buffer.
   Expr call_argument(const Syntax& at);
   // The buffer that an expression names; of an allocation, the memory.
@@ -194,11 +199,33 @@ class Parser {
   std::optional<Value> buffer_property(const Syntax& at);
   std::optional<Value> tensor_property(const Syntax& at);
   Buffer buffer(const Syntax& at);
+
+  // ---- parse_tir_form.cc
+  struct TirForm;
+  std::optional<Value> tir_form(const std::string& form, const Syntax& at);
+  Value broadcast_form(const std::string& form, const Syntax& at);
+  Value cast_form(const std::string& form, const Syntax& at);
+  Value ceildiv_form(const std::string& form, const Syntax& at);
+  Value comm_reducer(const std::string& form, const Syntax& at);
+  Value iter_var_form(const std::string& form, const Syntax& at);
+  Value let_form(const std::string& form, const Syntax& at);
+  Value limit_form(const std::string& form, const Syntax& at);
+  Value load_form(const std::string& form, const Syntax& at);
+  Value logical_form(const std::string& form, const Syntax& at);
+  Value meta_var_form(const std::string& form, const Syntax& at);
+  Value ramp_form(const std::string& form, const Syntax& at);
+  Value select_form(const std::string& form, const Syntax& at);
+  Value shuffle(const std::string& form, const Syntax& at);
+  Value string_form(const std::string& form, const Syntax& at);
+  Value target_form(const std::string& form, const Syntax& at);
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
   Type type(const Syntax& at);
   std::optional<Type> try_type(const Syntax& at);
+  Type tuple_type_of(const Syntax* call, const Syntax& at);
+  Type shape_type_of(const Syntax* call);
+  Type scalar_type_of(const Syntax& call);
   std::string type_name(const Syntax& at);
   Type dtensor_type(const Syntax& at);
   Type tensor_type_of(const Syntax* call, const Syntax& at);
@@ -215,21 +242,36 @@ class Parser {
   // ---- parse_prim_func.cc
   struct BlockState;
   PrimFuncRef prim_func(const Pending& pending);
+  void program_params(const Line& line);
+  std::optional<Type> scalar_param_type(const Param& param);
+  Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
   Stmt body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
   void tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out);
+  void body_starts();
+  void augmented_line(const Line& line, std::vector<Stmt>& out);
+  void tir_while(const Line& line, std::vector<Stmt>& out);
+  void tir_if(const Line& line, std::vector<Stmt>& out);
+  void tir_return(const Line& line, bool is_last, std::vector<Stmt>& out);
+  void control(const Line& line, const char* op, std::vector<Stmt>& out);
   void tir_call_line(const Line& line, std::vector<Stmt>& out);
+  bool head_form(const std::string& path, const Syntax& call, const Line& line);
+  void vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
+  void mask_store(const Line& line, const Syntax& mask, std::vector<Stmt>& out);
   void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
   Stmt block(const Line& line, const Syntax& call);
   std::vector<BufferRegion> regions(const Syntax& call);
   BufferRegion region(const Syntax& at);
-  Expr no_value(const char* op, const Span& span) { return intrinsic(op, {}, DType::void_(), span); }
 
   // ---- parse_assign.cc
   void tir_assign(const Line& line, std::vector<Stmt>& out);
   bool define_free_vars(const Line& line);
   bool define_axis(const Line& line);
+  void add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value);
+  void remap_axes(const Line& line, const Syntax& call, std::optional<DType> dtype);
+  Range axis_domain(const Syntax& at, DType wanted);
   bool define_buffer(const Line& line, std::vector<Stmt>& out);
+  BufferType cell_type(const Syntax& call);
   void match_param(const Line& line, const Syntax& call);
   void window(const Line& line, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
@@ -255,6 +297,10 @@ class Parser {
     std::optional<Expr> step;
   };
   LoopHeads loop_heads(const Line& line);
+  LoopHeads grid_heads(const Line& line);
+  LoopHeads range_head(const Line& line, ForKind kind);
+  Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
+  std::optional<Expr> loop_step(const Syntax& at, DType dtype);
   void tir_for(const Line& line, std::vector<Stmt>& out);
   void tir_with(const Line& line, std::vector<Stmt>& out);
   // The forms that stand after `with` or, without it, hold for the rest of the block. `rest` reads what they hold for.
@@ -267,7 +313,10 @@ class Parser {
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
   Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
+  void let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
+                     std::vector<Stmt>& out);
   void allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out);
+  Tensor allocated_contents(const Syntax& call, const BufferType& type);
   Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
 
   // ---- parse_function.cc and parse_call.cc
@@ -304,11 +353,16 @@ class Parser {
   void bind(Binding binding);
   Expr leaf(Value value, const Syntax& at);
   Expr as_argument(const Syntax& at);
+  struct RelaxForm;
   Value relax_call(const std::string& name, const Syntax& at);
+  Value value_form(const std::string& form, const Syntax& at);
+  Value tuple_form(const std::string& form, const Syntax& at);
+  Value misplaced_form(const std::string& form, const Syntax& at);
+  Value distributed_constant(const std::string& form, const Syntax& at);
+  struct OperatorArguments;
   Value operator_call(const OpRow& row, const Syntax& at);
+  void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
-  Value call_tir(const std::string& name, const Syntax& at);
-  std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
   Value packed_call(const std::string& form, const Syntax& at);
   Value applied_call(const std::string& form, const Syntax& at);
   Value hint_on_device(const std::string& form, const Syntax& at);
@@ -317,7 +371,21 @@ class Parser {
   Expr operator_input(const OpInput* input, const Syntax& at);
   std::vector<Expr> copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
+  // ---- parse_call_tir.cc
+  Value call_tir(const std::string& name, const Syntax& at);
+  bool check_call_tir(const CallTirForm& form, const Syntax& at);
+  Expr called_program(const Syntax& at, bool packed, bool early);
+  static std::vector<Expr> take_scalars(Expr& inputs);
+  Expr tir_vars(const Syntax& at);
+  void call_tir_attributes(const CallTirForm& form, const Syntax& at, Call& call);
+  std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
+  // ---- parse_constant.cc
   Value constant(const Syntax& at);
+  Tensor hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype);
+  void constant_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth,
+                         std::vector<AttrValue>& out);
+  void set_element(Tensor& data, int64_t index, const AttrValue& element, const Syntax& at);
+
   std::vector<Type> type_list(const Syntax& at);
   void set_type_args(const Syntax& at, Call& call);
   Type with_dim_facts(Type type) const;
@@ -349,7 +417,7 @@ class Parser {
   Scopes scopes_;
   std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
 
-  // Of the function being read.
+  // ---- State of the function being read
   bool in_graph_ = false;
   DType default_int_ = kInt64;
   bool early_ = false;   // types without prefix: dims need no quotes, and functions no `cls.`

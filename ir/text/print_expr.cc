@@ -1,3 +1,4 @@
+// Expressions as text: names, numbers, constants, calls.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -420,11 +421,7 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
 std::string Printer::expr(const Expr& e, int level) {
   return match(
       e, [&](const IntImm& node) { return integer(node.value, dtype_of(e)); },
-      [&](const FloatImm& node) {
-        std::string text = float_text(node.value, dtype_of(e));
-        bool special = text.find_first_of("0123456789") == std::string::npos;
-        return fmt::format("T.{}({})", to_string(dtype_of(e)), special ? string_literal(text) : text);
-      },
+      [&](const FloatImm& node) { return float_imm(node.value, dtype_of(e)); },
       [&](const StringImm& node) {
         return default_int_ == kInt64 ? fmt::format("R.str({})", string_literal(node.value))
                                       : string_literal(node.value);
@@ -455,27 +452,8 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Broadcast& node) {
         return fmt::format("T.Broadcast({}, {})", expr(node.value), lanes_text(node.lanes));
       },
-      [&](const Let& node) {
-        std::string value = expr(node.value);
-        Scope scope(*this);
-        std::string var = names_.define(node.var);
-        // Python wants the name to mean something.
-        if (default_int_ == kInt32) line(fmt::format("{} = {}()", var, scalar_type_name(dtype_of(node.var))));
-        return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
-      },
-      [&](const Lambda& node) {
-        Scope scope(*this);
-        std::vector<std::string> params;
-        for (const VarRef& param : node.params) params.push_back(names_.define(param));
-        bool single = node.results.size() == 1;
-        return fmt::format("lambda {}: {}{}{}", fmt::join(params, ", "), single ? "" : "(", list(node.results),
-                           single ? "" : ")");
-      },
-      [&](const BufferLoad& node) {
-        if (!node.predicate) return access(node.buffer, node.indices);
-        return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
-                           string_literal(to_string(dtype_of(e))), expr(*node.predicate));
-      },
+      [&](const Let& node) { return let(node); },                                                               //
+      [&](const Lambda& node) { return lambda(node); }, [&](const BufferLoad& node) { return load(e, node); },  //
       [&](const Call& node) { return call(e, node); },
       [&](const Tuple& node) {
         std::vector<std::string> items;
@@ -489,117 +467,39 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Function&) { return debug_print(e); }, [&](const PrimFunc&) { return debug_print(e); });
 }
 
+std::string Printer::float_imm(double value, DType dtype) {
+  std::string text = float_text(value, dtype);
+  bool special = text.find_first_of("0123456789") == std::string::npos;
+  return fmt::format("T.{}({})", to_string(dtype), special ? string_literal(text) : text);
+}
+
+std::string Printer::let(const Let& node) {
+  std::string value = expr(node.value);
+  Scope scope(*this);
+  std::string var = names_.define(node.var);
+  // Python wants the name to mean something.
+  if (default_int_ == kInt32) line(fmt::format("{} = {}()", var, scalar_type_name(dtype_of(node.var))));
+  return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
+}
+
+std::string Printer::lambda(const Lambda& node) {
+  Scope scope(*this);
+  std::vector<std::string> params;
+  for (const VarRef& param : node.params) params.push_back(names_.define(param));
+  bool single = node.results.size() == 1;
+  return fmt::format("lambda {}: {}{}{}", fmt::join(params, ", "), single ? "" : "(", list(node.results),
+                     single ? "" : ")");
+}
+
+std::string Printer::load(const Expr& e, const BufferLoad& node) {
+  if (!node.predicate) return access(node.buffer, node.indices);
+  return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
+                     string_literal(to_string(dtype_of(e))), expr(*node.predicate));
+}
+
 std::string Printer::extern_func(const Expr& e, const ExternFunc& node) {
   bool plain = structural_equal(e.type(), relaxc::extern_func(node.symbol).type());
   return fmt::format("R.ExternFunc({}{})", string_literal(node.symbol), plain ? "" : ", " + type(e.type()));
-}
-
-// ---- Types
-
-// "mesh[0]" where the module has it, else in full.
-std::string Printer::mesh(const DeviceMesh& mesh) {
-  auto found = module_ ? module_->global_infos.find("mesh") : decltype(module_->global_infos.end()){};
-  for (size_t i = 0; module_ && found != module_->global_infos.end() && i < found->second.size(); ++i) {
-    const DeviceMesh* known = std::get_if<DeviceMesh>(&found->second[i]);
-    if (known && *known == mesh) return fmt::format("\"mesh[{}]\"", i);
-  }
-  return global_info(mesh);
-}
-
-std::string Printer::dtensor_type(const DTensorType& node) {
-  const TensorType& tensor = *node.tensor.as<TensorType>();
-  std::string placement = string_literal(node.placement);
-  if (known_shape(node.tensor) && tensor.dtype)
-    return fmt::format("R.DTensor({}, {}, {}, {})", shape(*known_shape(node.tensor)),
-                       string_literal(to_string(*tensor.dtype)), mesh(node.mesh), placement);
-  // The tensor's arguments, then mesh and placement.
-  std::string text = tensor_type(tensor);
-  size_t open = text.find('(');
-  std::string inner = open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2) + ", ";
-  return fmt::format("R.DTensor({}device_mesh={}, placement={})", inner, mesh(node.mesh), placement);
-}
-
-std::string global_info(const GlobalInfo& info) {
-  if (const VDevice* device = std::get_if<VDevice>(&info))
-    return fmt::format("I.vdevice({}, {}, {})", to_string(device->target), device->id,
-                       string_literal(device->memory_scope));
-  const DeviceMesh* mesh = std::get_if<DeviceMesh>(&info);
-  if (!mesh) return "I.dummy_global_info()";
-  bool consecutive = !mesh->devices.empty();
-  for (size_t i = 1; i < mesh->devices.size(); ++i)
-    consecutive = consecutive && mesh->devices[i] == mesh->devices[i - 1] + 1;
-  std::string devices = consecutive ? fmt::format("I.Range({}, {})", mesh->devices.front(), mesh->devices.back() + 1)
-                                    : fmt::format("[{}]", fmt::join(mesh->devices, ", "));
-  return fmt::format("R.device_mesh(({}{}), {})", fmt::join(mesh->shape, ", "), mesh->shape.size() == 1 ? "," : "",
-                     devices);
-}
-
-std::string Printer::tensor_type(const TensorType& node) {
-  std::vector<std::string> items;
-  if (node.shape) {
-    if (const ShapeExpr* dims = node.shape->as<ShapeExpr>()) {
-      items.push_back(shape(dims->values));
-    } else {
-      items.push_back(expr(*node.shape));
-    }
-  }
-  if (node.dtype) items.push_back("dtype=" + string_literal(to_string(*node.dtype)));
-  if (!node.shape && node.ndim >= 0) items.push_back(fmt::format("ndim={}", node.ndim));
-  if (!node.vdevice.empty()) items.push_back("vdevice=" + string_literal(node.vdevice));
-  return items.empty() ? "R.Tensor" : fmt::format("R.Tensor({})", fmt::join(items, ", "));
-}
-
-std::string Printer::func_type(const FuncType& node) {
-  if (!node.params) {
-    std::string derive = node.derive_func.empty() ? "" : ", derive_func=" + string_literal(node.derive_func);
-    if (node.result.is<ObjectType>() && !node.pure && derive.empty()) return "R.Callable";
-    std::string ret = derive.empty() ? fmt::format("ret={}, ", type(node.result)) : "";
-    return fmt::format("R.Callable({}purity={}{})", ret, node.pure ? "True" : "False", derive);
-  }
-  // Dims that the function's params introduce are local to it; as strings they need no declaration.
-  Scope scope(*this);
-  bool outer = std::exchange(quote_dims_, true);
-  std::vector<std::string> params;
-  for (const Type& param : *node.params) params.push_back(type(param));
-  std::string text = fmt::format("R.Callable({}, {}, {})", params.empty() ? "()" : tuple_of(params), type(node.result),
-                                 node.pure ? "True" : "False");
-  quote_dims_ = outer;
-  return text;
-}
-
-std::string Printer::type(const Type& t) {
-  return match(
-      t, [&](const ObjectType&) { return std::string(spelled("R.Object")); },
-      [&](const PrimType& node) {
-        if (default_int_ == kInt64 && options_.dialect == Dialect::kTvm23)
-          return node.value ? fmt::format("R.Prim(value={})", dim(*node.value))
-                            : fmt::format("R.Prim({})", string_literal(to_string(node.dtype)));
-        if (node.value) return fmt::format("R.Prim(value={})", dim(*node.value));
-        if (!node.pointee) return scalar_type_name(node.dtype);
-        return fmt::format("T.handle({}, {})", string_literal(to_string(*node.pointee)),
-                           string_literal(node.scope.empty() ? "global" : node.scope));
-      },
-      [&](const ShapeType& node) -> std::string {
-        if (!node.values) return node.ndim < 0 ? "R.Shape" : fmt::format("R.Shape(ndim={})", node.ndim);
-        std::vector<std::string> items;
-        for (const Expr& value : *node.values) items.push_back(dim(value));
-        return fmt::format("R.Shape([{}])", fmt::join(items, ", "));
-      },
-      [&](const TensorType& node) { return tensor_type(node); },
-      [&](const BufferType& node) {
-        BufferType plain = node;
-        plain.dtype = kFloat32;  // printed below: in annotations the dtype always stands
-        std::string rest = buffer_args(plain), dims = shape(node.shape);
-        return fmt::format("T.Buffer({}, {}{})", dims, string_literal(to_string(node.dtype)), rest.substr(dims.size()));
-      },
-      [&](const TupleType& node) -> std::string {
-        if (node.items.empty()) return "R.Tuple";
-        std::vector<std::string> items;
-        for (const Type& item : node.items) items.push_back(type(item));
-        return fmt::format("R.Tuple({})", fmt::join(items, ", "));
-      },
-      [&](const DTensorType& node) { return dtensor_type(node); },
-      [&](const FuncType& node) { return func_type(node); });
 }
 
 }  // namespace relaxc::text

@@ -250,5 +250,10 @@ std::string print_stmt(const Stmt& stmt) {
   printer.stmt(stmt);
   return printer.take();
 }
+std::string print_node(const NodeRef& node) {
+  if (is_type_kind(node.kind())) return print_type(cast_handle<Type>(node));
+  if (is_stmt_kind(node.kind())) return print_stmt(cast_handle<Stmt>(node));
+  return print_expr(cast_handle<Expr>(node));
+}
 
 }  // namespace relaxc

@@ -153,7 +153,7 @@ void Printer::stmt(const Stmt& s, Place place) {
         std::optional<Stmt> rest = node.else_body;
         while (rest) {
           const IfThenElse* chained = rest->as<IfThenElse>();
-          // What a T.Let in the condition needs stands before an `if` of its own.
+          // The lines that a T.Let in the condition needs must stand before the `if`, so it cannot be an `elif`.
           bool lets = false;
           if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
           if (lets) chained = nullptr;

@@ -1,6 +1,6 @@
-// <relaxc/printer.h>: the text form of modules: TVMScript in the dialect of TVM up to 0.23, printed without Python. What prints parses back
-// (ir/text/parser.h) to a structurally equal module, unless constants are elided. The bytes depend on the module alone:
-// not on addresses, the locale or the order of construction.
+// <relaxc/printer.h>: the text form of modules: TVMScript in the dialect of TVM up to 0.23, printed without Python.
+// A printed module reads back (ir/text/parser.h) as a structurally equal one, unless constants are elided. The bytes
+// depend on the module alone: not on addresses, the locale or the order of construction.
 //
 // Spelling, where TVM leaves a choice: tensor programs write int32 constants bare and others as T.int64(3); graph
 // functions write int64 bare. A flat allocation (AllocBuffer) is `T.decl_buffer(shape, dtype)` without data=, an
@@ -33,5 +33,7 @@ std::string print_expr(const Expr& expr);
 std::string print_stmt(const Stmt& stmt);
 // "R.Tensor((n, 4), dtype=\"float32\")".
 std::string print_type(const Type& type);
+// A type, a statement or an expression as above.
+std::string print_node(const NodeRef& node);
 
 }  // namespace relaxc

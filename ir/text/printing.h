@@ -1,4 +1,4 @@
-// The printer's state, shared by its parts: types and expressions (print_expr.cc), tensor programs
+// The printer's state, shared by its parts: types (print_type.cc), expressions (print_expr.cc), tensor programs
 // (print_prim_func.cc), graph functions and modules (print_function.cc). Internal to ir/text/.
 #pragma once
 #include <algorithm>
@@ -72,6 +72,10 @@ class Printer {
   std::string constant(const Tensor& data);
   std::string tensor_items(const Tensor& data);
   std::string extern_func(const Expr& e, const ExternFunc& node);
+  static std::string float_imm(double value, DType dtype);
+  std::string let(const Let& node);
+  std::string lambda(const Lambda& node);
+  std::string load(const Expr& e, const BufferLoad& node);
   std::string call(const Expr& expr, const Call& node);
   std::string scalar_call(const Expr& expr, const Call& node);
   std::string arguments(const Call& node, size_t first, std::vector<std::string> before = {});

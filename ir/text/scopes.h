@@ -1,4 +1,4 @@
-// Which entity a name means, while text is read: scopes nest, the innermost definition counts.
+// The entity that a name means while text is read. Scopes nest, and the innermost definition counts.
 #pragma once
 #include <map>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace relaxc::text {
 
-// What a name stands for. Poisoned: its definition failed, so its uses are not reported again.
+// The meaning of a name. Poisoned: its definition failed, so its uses are not reported again.
 struct Entity {
   std::optional<Expr> expr;  // absent: poisoned, or the module itself
   bool is_module = false;
@@ -34,7 +34,7 @@ class Scopes {
   std::map<std::string, Entity> here() const;
   // All scopes.
   const Entity* find(std::string_view name) const;
-  // Of every name that means something, what it means.
+  // Every name that has a meaning, with the innermost one.
   std::map<std::string, const Entity*> visible() const;
 
  private:

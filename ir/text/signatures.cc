@@ -1,5 +1,5 @@
-// What the forms of I, T and R take, so that a surplus argument or an unknown keyword is an error at its place. Calls
-// of operators and builtins have their own tables (ops/, ir/intrinsics.cc).
+// The arguments that the forms of I, T and R take, so that a surplus argument or an unknown keyword is an error at its
+// place. Calls of operators and builtins have their own tables (ops/, ir/intrinsics.cc).
 #include <algorithm>
 #include <unordered_map>
 

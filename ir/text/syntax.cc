@@ -21,7 +21,7 @@ void SyntaxParser::recover(size_t start, Lines& out) {
   const Token first = tokens_[start];
   Line& line = new_line(LineKind::kBroken, first);
   skip_line();
-  // What a decorator stands before, and what belongs to the `if` or the `try`.
+  // A decorator stands before a definition; `elif`, `else` and the like continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   line.names = names_assigned(start, next_);
   broken_block(line.body);

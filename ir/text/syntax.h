@@ -61,6 +61,10 @@ struct Syntax {
   std::pmr::vector<Keyword> keywords;
 };
 
+inline bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+// An argument that is left out, or says None.
+inline bool is_none(const Syntax* at) { return !at || at->text == "None"; }
+
 enum class LineKind : uint8_t {
   kExpression,
   kAssign,     // targets (names or subscripts), annotation, value

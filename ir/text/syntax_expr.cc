@@ -10,7 +10,7 @@ constexpr std::string_view kKeywords[] = {
     "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
     "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
 
-// How tight a binary operator binds; 0: it is none. ** is unary()'s.
+// How tightly a binary operator binds; 0 for anything else. unary() reads **.
 int binary_level(const Token& token) {
   if (token.kind != TokenKind::kOperator || token.text.size() > 2) return 0;
   char first = token.text[0];

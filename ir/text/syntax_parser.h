@@ -23,7 +23,7 @@ class SyntaxParser {
 
   bool next_definition(SyntaxTree& tree, Lines& out) {
     tree_ = &tree;
-    // What was read is forgotten, but for the token that an underline may end at.
+    // Tokens that were read are dropped, except for the one at which an underline may end.
     if (next_ > 1) {
       tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<int64_t>(next_) - 1);
       next_ = 1;

@@ -2,7 +2,7 @@
 // parses back equal, and passes the verifier.
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "ops/ops.h"
 #include "support/diagnostic.h"
@@ -36,6 +36,7 @@ void check_program(const std::string& name, const PrimFuncRef& program) {
   Difference difference;
   EqualOptions options;
   options.difference = &difference;
+  options.print = print_node;
   bool equal = structural_equal(module, again, options);
   INFO("first difference: " << difference.text);
   CHECK(equal);

@@ -1,5 +1,5 @@
 // The rules of the verifier that text cannot break: the reader refuses such modules, so they are built here.
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 
 #include "ir/builder.h"
 #include "ops/ops.h"

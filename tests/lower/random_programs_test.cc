@@ -4,7 +4,7 @@
 
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/programs.h"
 #include "tests/text/random_module.h"

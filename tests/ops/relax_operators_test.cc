@@ -7,7 +7,7 @@
 #include "ir/builder.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "tests/ops/samples.h"
 
@@ -197,6 +197,7 @@ void check_round_trip(const OpRow& row, uint64_t seed) {
   Difference difference;
   EqualOptions options;
   options.difference = &difference;
+  options.print = print_node;
   bool equal = structural_equal(module, *again, options);
   INFO("first difference: " << difference.text);
   CHECK(equal);

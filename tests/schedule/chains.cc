@@ -7,7 +7,7 @@
 
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/narrow_dims.h"

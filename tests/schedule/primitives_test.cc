@@ -4,7 +4,7 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
@@ -47,7 +47,8 @@ TEST_CASE("primitives give the expected programs and refuse with a reason") {
     INFO(text);
     const char* params = *row.params_after ? row.params_after : row.params;
     Difference difference;
-    bool equal = structural_equal(read(program(params, row.after)), after, {.difference = &difference});
+    bool equal =
+        structural_equal(read(program(params, row.after)), after, {.difference = &difference, .print = print_node});
     INFO(difference.text);
     CHECK(equal);
 

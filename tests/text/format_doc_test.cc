@@ -5,7 +5,7 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 
 #include "tests/catch.h"  // last

@@ -4,7 +4,7 @@
 
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "ops/ops.h"
 #include "tests/report.h"
@@ -58,6 +58,7 @@ TEST_CASE("random modules print and read back", "[text]") {
     Difference difference;
     EqualOptions options;
     options.difference = &difference;
+    options.print = print_node;
     if (problem.empty() && !structural_equal(module, again, options)) problem = "differs at " + difference.text;
     if (problem.empty() && print_module(again, whole) != text)
       problem = "prints differently:\n" + print_module(again, whole);

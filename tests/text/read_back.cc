@@ -2,7 +2,7 @@
 
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 
 namespace relaxc::test {

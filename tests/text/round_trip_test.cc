@@ -34,6 +34,7 @@ std::string problem_of(const IRModule& module) {
   for (const Diagnostic& diagnostic : diagnostics.all()) return to_string(diagnostic) + "\n" + text;
   EqualOptions options;
   options.difference = &difference;
+  options.print = print_node;
   if (!structural_equal(module, again, options)) return "differs at " + difference.text + "\n" + text;
   return print_module(again, whole()) == text ? "" : "prints differently:\n" + text;
 }

@@ -1,5 +1,6 @@
 #include "support/diagnostic.h"
 #include "tests/vm/programs.h"
+#include "vm/operands.h"
 #include "vm/serialization.h"
 #include "vm/verifier.h"
 
@@ -90,6 +91,52 @@ TEST_CASE("every instruction survives encoding", "[vm]") {
   CHECK_FALSE(decode(std::vector<Word>{kNumInstructions}, 0));
   CHECK_THROWS_AS(make(Opcode::kRet, {Slot{0}}), InternalError);
   CHECK_THROWS_AS(make(Opcode::kRet, {}), InternalError);
+}
+
+TEST_CASE("operands stand where the encoder put them", "[vm]") {
+  std::vector<Word> code;
+  encode(make(Opcode::kCallKernel,
+              {KernelIndex{3}, std::vector{Reg{4}, Reg{5}}, std::vector<Scalar>{Slot{6}, 7, 8}, StringIndex{9}}),
+         code);
+  Operands<Opcode::kCallKernel> call(code.data());
+  CHECK(call.word<"kernel">() == 3);
+  CHECK(call.list<"tensors">().size == 2);
+  CHECK(call.list<"tensors">().value(1) == 5);
+  CHECK(call.list<"scalars">().size == 3);
+  CHECK(call.list<"scalars">().element(0)[0] == static_cast<Word>(ScalarTag::kSlot));
+  CHECK(call.list<"scalars">().value(2) == 8);
+  CHECK(call.word<"label">() == 9);
+  CHECK(call.next() == code.data() + code.size());
+  CHECK(fewest_words(Opcode::kCallKernel) == 5);
+}
+
+TEST_CASE("the version of the bytecode follows from the rows", "[vm]") {
+  auto changed = [](auto change) {
+    auto rows = kInstructions;
+    change(rows);
+    return hash_instructions(rows) != kInstructionSet;
+  };
+  CHECK_FALSE(changed([](auto& rows) { rows[0].doc = "another text"; }));
+  CHECK(changed([](auto& rows) { rows[1].name = "copy"; }));
+  CHECK(changed([](auto& rows) { std::swap(rows[1], rows[2]); }));
+  CHECK(changed([](auto& rows) { rows[1].operands[0].name = "to"; }));
+  CHECK(changed([](auto& rows) { rows[1].operands[1].kind = OperandKind::kConstant; }));
+  CHECK(changed([](auto& rows) { --rows.back().num_operands; }));
+
+  // Bytes of another instruction set, and of a version before the hash was written.
+  std::vector<std::byte> program = serialize_program(with_code({kReturn}));
+  alignas(64) std::byte weights[64] = {};
+  auto error = [&](std::vector<std::byte> bytes, size_t at) {
+    bytes[at] ^= std::byte{1};
+    try {
+      deserialize(bytes, weights, nullptr);
+    } catch (const CompileError& failure) {
+      return std::string(failure.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(error(program, 7).find("program section is damaged or of another version of relaxc") != std::string::npos);
+  CHECK(error(program, 8).find("program section is damaged or of another version of relaxc") != std::string::npos);
 }
 
 TEST_CASE("the verifier rejects what leaves the frame or its tables", "[vm]") {

@@ -32,7 +32,7 @@ struct BufferState {
   int64_t depth = 0;                     // of the block that made it; 0 for params
 };
 
-// What the innermost running block declares to access, evaluated.
+// The elements that the innermost running block declares to access, evaluated.
 struct DeclaredRegion {
   int slot;
   bool is_write;
@@ -50,7 +50,7 @@ struct Frame {
   int64_t lane = 0;
   int64_t steps_left = INT64_MAX;
   int64_t alloc_bytes_left = 0;
-  // What a running loop is told by break and continue; the statements up to the loop stop.
+  // Set by break and continue until the innermost loop has read it; the statements in between stop.
   enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
   bool reverse_parallel_loops = false;
   bool check_regions = false;
@@ -74,6 +74,14 @@ struct Step {
   virtual void run(Frame&) const = 0;
 };
 using StepPtr = std::unique_ptr<Step>;
+// Counts a statement against the step limit.
+struct Counted : Step {
+  Span span;
+  explicit Counted(Span s) : span(std::move(s)) {}
+  void count(Frame& frame) const {
+    if (--frame.steps_left < 0) fail(span, "interpreter: the step limit is reached");
+  }
+};
 
 // value rounded to the (element) float dtype, to nearest even, once.
 double round_float(double value, DType dtype);
@@ -123,8 +131,14 @@ class Compiler {
   CodePtr reinterpret(const Expr& value, DType dtype);
   CodePtr llvm_code(const Call& node, const Expr& whole);
   CodePtr call_code(const Call& node, const Expr& whole);
-  StepPtr block_step(const Block& block, const Span& span);
+  // ---- stmt.cc
   StepPtr store_step(const BufferStore& node, const Span& span);
+  StepPtr for_step(const For& node, const Span& span);
+  StepPtr evaluate_step(const Evaluate& node, const Span& span);
+  StepPtr alloc_step(const AllocBuffer& node, const Span& span);
+  // ---- block.cc
+  StepPtr block_step(const Block& block, const Span& span);
+  StepPtr window_step(const MatchBuffer& match, const Span& span);
 
   bool checks_regions_;
   std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;

@@ -2,9 +2,10 @@
 // are tested against, and the evaluator of small constants. Any PrimFunc runs, scheduled or not, lowered or not; loops
 // of all kinds run serially. Floats are rounded to their dtype after every operation.
 //
-// What the semantics leave undefined is an error here: an index out of range, division by zero, a shift by the width
-// or more, a block axis outside of its domain, and a read of an element of fresh memory (an allocation, an output) that
-// the program never wrote. Fresh memory is filled with 0xff (NaN for floats), so that what is left unwritten shows.
+// Behaviour that the semantics leave undefined is an error here: an index out of range, division by zero, a shift by
+// the width or more, a block axis outside of its domain, and a read of an element of fresh memory (an allocation, an
+// output) that the program never wrote. Fresh memory is filled with 0xff (NaN for floats), so that what is left
+// unwritten shows.
 #pragma once
 #include <memory>
 #include <span>

@@ -1,24 +1,14 @@
-// Statements of the interpreter. Semantics: ir/stmt.h.
+// Statements of the interpreter but blocks (block.cc). Semantics: ir/stmt.h.
 #include <algorithm>
 #include <utility>
 
 #include "ir/intrinsics.h"
-#include "ir/undefined.h"
 #include "tir/interpret/internal.h"
 #include "vm/error.h"
 
 namespace relaxc::interpreter {
 
 namespace {
-
-// Counts a statement against the step limit.
-struct Counted : Step {
-  Span span;
-  explicit Counted(Span s) : span(std::move(s)) {}
-  void count(Frame& frame) const {
-    if (--frame.steps_left < 0) fail(span, "interpreter: the step limit is reached");
-  }
-};
 
 struct SeqStep final : Step {
   std::vector<StepPtr> steps;
@@ -176,128 +166,6 @@ struct AssertStep final : Counted {
   }
 };
 
-// A number of a window that is known from its source: bound when its variable is new, else checked.
-struct WindowNumber {
-  int slot = -1;   // of the variable to bind
-  CodePtr wanted;  // or the value to check
-  const char* what = "";
-  void set(Frame& frame, int64_t value, const Buffer& buffer) const {
-    if (slot >= 0) {
-      frame.slots[slot].i = value;
-      return;
-    }
-    if (!wanted) return;
-    int64_t expected = wanted->as_int(frame);
-    if (expected != value) {
-      fail(buffer.span(), "window '{}': {} is {}, expected {}", buffer->name, what, value, expected);
-    }
-  }
-};
-struct WindowStep final : Step {
-  Buffer buffer;
-  int slot, source;
-  std::vector<CodePtr> mins, extents;                // of the source's region
-  std::vector<WindowNumber> shape, strides, offset;  // of the window; strides and offset may be empty
-  explicit WindowStep(Buffer b) : buffer(std::move(b)) {}
-
-  void run(Frame& frame) const override {
-    const BufferState& from = frame.buffers[source];
-    BufferState& state = frame.buffers[slot];
-    state.data = from.data;
-    state.written = from.written;
-    state.capacity = from.capacity;
-    state.element_bytes = from.element_bytes;
-    state.offset = from.offset;
-    state.depth = frame.depth;
-    state.shape.clear();
-    size_t rank = shape.size(), dropped = mins.size() - rank;
-    for (size_t d = 0; d < mins.size(); ++d) {
-      int64_t min = mins[d]->as_int(frame), extent = extents[d]->as_int(frame);
-      if (min < 0 || extent < 0 || min > from.shape[d] - extent) {
-        fail(buffer.span(), "window '{}': [{}, {}) of dim {} is out of range, the extent is {}", buffer->name, min,
-             min + extent, d, from.shape[d]);
-      }
-      if (d < dropped && extent != 1) {
-        fail(buffer.span(), "window '{}': dim {} of the source has extent {}, expected 1", buffer->name, d, extent);
-      }
-      state.offset += min * from.strides[d];
-      if (d >= dropped) state.shape.push_back(extent);
-    }
-    state.strides.assign(from.strides.begin() + static_cast<int64_t>(dropped), from.strides.end());
-    for (size_t d = 0; d < rank; ++d) shape[d].set(frame, state.shape[d], buffer);
-    for (size_t d = 0; d < strides.size(); ++d) {
-      if (state.shape[d] > 1 || strides[d].slot >= 0) strides[d].set(frame, state.strides[d], buffer);
-    }
-    for (const WindowNumber& number : offset) number.set(frame, state.offset, buffer);
-  }
-};
-
-struct BlockStep final : Counted {
-  struct Axis {
-    int slot;
-    CodePtr min, extent, value;
-    bool reduce;
-    VarRef var;
-    std::optional<int64_t> known_min, known_extent;
-  };
-  struct Region {
-    int slot;
-    bool is_write;
-    std::vector<CodePtr> mins, extents;
-  };
-  std::string name;
-  CodePtr predicate;
-  std::vector<Axis> axes;
-  std::vector<Region> regions;
-  std::vector<StepPtr> prologue;  // allocations and windows
-  StepPtr init, body;
-  explicit BlockStep(Span s) : Counted(std::move(s)) {}
-
-  void run(Frame& frame) const override {
-    count(frame);
-    if (predicate && !predicate->as_int(frame)) return;
-    bool first = true;
-    for (const Axis& axis : axes) {
-      int64_t min = axis.known_min ? *axis.known_min : axis.min->as_int(frame);
-      int64_t extent = axis.known_extent ? *axis.known_extent : axis.extent->as_int(frame);
-      int64_t value = axis.value->as_int(frame);
-      if (value < min || value - min >= extent) {
-        fail(span, "block '{}': axis '{}' is {}, outside of its domain [{}, {})", name, axis.var->name, value, min,
-             min + extent);
-      }
-      if (axis.reduce && value != min) first = false;
-      frame.slots[axis.slot].i = value;
-    }
-    ++frame.depth;
-    if (frame.check_regions) {
-      run_checked(frame, first);
-    } else {
-      run_body(frame, first);
-    }
-    --frame.depth;
-  }
-  void run_body(Frame& frame, bool first) const {
-    for (const StepPtr& step : prologue) step->run(frame);
-    if (init && first) init->run(frame);
-    body->run(frame);
-  }
-  void run_checked(Frame& frame, bool first) const {
-    RunningBlock block{&name, init != nullptr, {}};
-    for (const Region& region : regions) {
-      DeclaredRegion declared{region.slot, region.is_write, {}};
-      for (size_t d = 0; d < region.mins.size(); ++d) {
-        int64_t min = region.mins[d]->as_int(frame);
-        declared.ranges.emplace_back(min, min + region.extents[d]->as_int(frame));
-      }
-      block.regions.push_back(std::move(declared));
-    }
-    const RunningBlock* outer = frame.running;
-    frame.running = regions.empty() ? nullptr : &block;
-    run_body(frame, first);
-    frame.running = outer;
-  }
-};
-
 }  // namespace
 
 int Compiler::define(const VarRef& var) {
@@ -329,18 +197,8 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         for (const Stmt& child : node.stmts) step->steps.push_back(stmt(child));
         return step;
       },
-      [&](const BufferStore& node) -> StepPtr { return store_step(node, span); },
-      [&](const For& node) -> StepPtr {
-        auto step = std::make_unique<ForStep>(span);
-        step->min = expr(node.min);
-        step->extent = expr(node.extent);
-        if (node.step) step->step = expr(*node.step);
-        step->dtype = dtype_of(node.var);
-        step->parallel = node.kind == ForKind::kParallel;
-        step->slot = define(node.var);
-        step->body = stmt(node.body);
-        return step;
-      },
+      [&](const BufferStore& node) { return store_step(node, span); },
+      [&](const For& node) { return for_step(node, span); },
       [&](const While& node) -> StepPtr {
         auto step = std::make_unique<WhileStep>(span);
         step->condition = expr(node.condition);
@@ -361,27 +219,8 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         step->slot = define(node.var);
         return step;
       },
-      [&](const AllocBuffer& node) -> StepPtr {
-        int source = -1;
-        if (const std::optional<Expr>& data = buffer_type(node.buffer).data) {
-          const Call* pointer = as_call(*data, kBufferData);
-          if (!pointer) fail_unsupported(span, "interpreter: buffer '{}' over a pointer", node.buffer->name);
-          source = buffer_slot(cast<Var>(pointer->args[0]), span);
-        }
-        BufferCode code = buffer_code(node.buffer, define_buffer(node.buffer));
-        code.source = source;
-        if (node.contents) code.contents = node.contents->as<Constant>()->data;
-        return std::make_unique<AllocStep>(std::move(code), span);
-      },
-      [&](const Evaluate& node) -> StepPtr {
-        if (as_call(node.value, "tir.break_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kBreak);
-        if (as_call(node.value, "tir.continue_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kContinue);
-        if (as_call(node.value, "tir.prefetch")) return std::make_unique<SeqStep>();
-        auto step = std::make_unique<EvaluateStep>(span);
-        step->value = expr(node.value);
-        step->dtype = dtype_of(node.value);
-        return step;
-      },
+      [&](const AllocBuffer& node) { return alloc_step(node, span); },
+      [&](const Evaluate& node) { return evaluate_step(node, span); },
       [&](const Assert& node) -> StepPtr {
         auto step = std::make_unique<AssertStep>(span);
         step->condition = expr(node.condition);
@@ -389,8 +228,42 @@ StepPtr Compiler::stmt(const Stmt& whole) {
         for (const Expr& value : node.values) step->values.push_back(expr(value));
         return step;
       },
-      [&](const AttrStmt& node) -> StepPtr { return stmt(node.body); },
-      [&](const Block& node) -> StepPtr { return block_step(node, span); });
+      [&](const AttrStmt& node) { return stmt(node.body); }, [&](const Block& node) { return block_step(node, span); });
+}
+
+StepPtr Compiler::for_step(const For& node, const Span& span) {
+  auto step = std::make_unique<ForStep>(span);
+  step->min = expr(node.min);
+  step->extent = expr(node.extent);
+  if (node.step) step->step = expr(*node.step);
+  step->dtype = dtype_of(node.var);
+  step->parallel = node.kind == ForKind::kParallel;
+  step->slot = define(node.var);
+  step->body = stmt(node.body);
+  return step;
+}
+
+StepPtr Compiler::evaluate_step(const Evaluate& node, const Span& span) {
+  if (as_call(node.value, "tir.break_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kBreak);
+  if (as_call(node.value, "tir.continue_loop")) return std::make_unique<LeaveStep>(Frame::Leave::kContinue);
+  if (as_call(node.value, "tir.prefetch")) return std::make_unique<SeqStep>();
+  auto step = std::make_unique<EvaluateStep>(span);
+  step->value = expr(node.value);
+  step->dtype = dtype_of(node.value);
+  return step;
+}
+
+StepPtr Compiler::alloc_step(const AllocBuffer& node, const Span& span) {
+  int source = -1;
+  if (const std::optional<Expr>& data = buffer_type(node.buffer).data) {
+    const Call* pointer = as_call(*data, kBufferData);
+    if (!pointer) fail_unsupported(span, "interpreter: buffer '{}' over a pointer", node.buffer->name);
+    source = buffer_slot(cast<Var>(pointer->args[0]), span);
+  }
+  BufferCode code = buffer_code(node.buffer, define_buffer(node.buffer));
+  code.source = source;
+  if (node.contents) code.contents = node.contents->as<Constant>()->data;
+  return std::make_unique<AllocStep>(std::move(code), span);
 }
 
 StepPtr Compiler::store_step(const BufferStore& node, const Span& span) {
@@ -405,67 +278,6 @@ StepPtr Compiler::store_step(const BufferStore& node, const Span& span) {
   auto step = std::make_unique<StoreStep>(std::move(access), expr(node.value), span);
   step->lanes = dtype.lanes;
   step->is_float = dtype.is_float();
-  return step;
-}
-
-StepPtr Compiler::block_step(const Block& block, const Span& span) {
-  auto step = std::make_unique<BlockStep>(span);
-  step->name = block.name;
-  if (block.predicate) step->predicate = expr(*block.predicate);
-  for (const IterVar& iter : block.iter_vars) {
-    CodePtr min = expr(iter.domain.min), extent = expr(iter.domain.extent), value = expr(iter.value);
-    step->axes.push_back({define(iter.var), std::move(min), std::move(extent), std::move(value),
-                          iter.kind == IterKind::kReduce, iter.var, as_int(iter.domain.min),
-                          as_int(iter.domain.extent)});
-  }
-  if (checks_regions_) {
-    auto add = [&](const std::vector<BufferRegion>& list, bool is_write) {
-      for (const BufferRegion& region : list) {
-        BlockStep::Region code{buffer_slot(region.buffer, span), is_write, {}, {}};
-        for (const Range& range : region.ranges) {
-          code.mins.push_back(expr(with_defined_operands(range.min, Analyzer())));
-          code.extents.push_back(expr(with_defined_operands(range.extent, Analyzer())));
-        }
-        step->regions.push_back(std::move(code));
-      }
-    };
-    add(block.reads, false);
-    add(block.writes, true);
-  }
-  for (const Buffer& buffer : block.alloc_buffers) {
-    BufferCode code = buffer_code(buffer, define_buffer(buffer));
-    step->prologue.push_back(std::make_unique<AllocStep>(std::move(code), span));
-  }
-  for (const MatchBuffer& match : block.match_buffers) {
-    const BufferType& type = buffer_type(match.buffer);
-    const std::vector<Range>& ranges = match.source.ranges;
-    if (ranges.size() < type.shape.size()) {
-      fail(span, "window '{}' of rank {} on a region of rank {}", match.buffer->name, type.shape.size(), ranges.size());
-    }
-    auto window = std::make_unique<WindowStep>(match.buffer);
-    window->source = buffer_slot(match.source.buffer, span);
-    for (const Range& range : ranges) {
-      window->mins.push_back(expr(range.min));
-      window->extents.push_back(expr(range.extent));
-    }
-    auto number = [&](const Expr& value, const char* what) {
-      WindowNumber result;
-      result.what = what;
-      if (value.is<Var>() && !is_defined(cast<Var>(value))) {
-        result.slot = define(cast<Var>(value));
-      } else {
-        result.wanted = expr(value);
-      }
-      return result;
-    };
-    for (const Expr& dim : type.shape) window->shape.push_back(number(dim, "a dim"));
-    for (const Expr& stride : type.strides) window->strides.push_back(number(stride, "a stride"));
-    if (type.elem_offset) window->offset.push_back(number(*type.elem_offset, "the element offset"));
-    window->slot = define_buffer(match.buffer);
-    step->prologue.push_back(std::move(window));
-  }
-  if (block.init) step->init = stmt(*block.init);
-  step->body = stmt(block.body);
   return step;
 }
 

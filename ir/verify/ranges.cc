@@ -9,7 +9,7 @@
 #include "ir/fields.h"
 #include "ir/regions.h"
 #include "ir/text/printer.h"
-#include "ir/verify_internal.h"
+#include "ir/verify/internal.h"
 
 namespace relaxc {
 

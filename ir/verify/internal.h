@@ -1,6 +1,6 @@
-// The parts of the verifier. Internal to ir/verify*.cc.
+// The parts of the verifier. Internal to ir/verify/.
 #pragma once
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "ir/visit.h"
 
 namespace relaxc {

@@ -4,7 +4,7 @@
 // Modules
 //   M1  functions are graph functions, tensor programs or external functions, and their names are identifiers
 //   M2  a graph function's global_symbol is its name in the module
-// Graph functions (ir/verify_graph.cc)
+// Graph functions (ir/verify/graph.cc)
 //   G1  a variable is defined before it is used
 //   G2  a variable is defined once in the module
 //   G3  operands are leaves: variables, constants, scalars, shapes, tuples of leaves
@@ -22,7 +22,7 @@
 //   G14 the returned value has the declared result type
 //   G15 plain binding blocks are not empty and do not follow each other
 //   G16 relax.force_pure stands on pure functions only; calls with side effects count as pure below it
-// Tensor programs (ir/verify_prim_func.cc)
+// Tensor programs (ir/verify/prim_func.cc)
 //   T1  a buffer is defined in scope: a param, an allocation, a window
 //   T2  a scalar variable is defined in scope
 //   T3  a variable is defined once
@@ -43,16 +43,16 @@
 //   T17 intrinsics get the number of arguments that they take
 //   T18 break and continue stand in a serial or while loop
 //   T19 a program calls programs of the module, with as many arguments as they take
-// Ranges (ir/verify_ranges.cc; asked for what users wrote only)
+// Ranges (ir/verify/ranges.cc; asked for what users wrote only)
 //   T20 no axis provably leaves its domain in an iteration in which its block's predicate holds
 //   T21 no index is provably out of range; a warning
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 
 #include <algorithm>
 #include <cctype>
 
 #include "ir/text/names.h"
-#include "ir/verify_internal.h"
+#include "ir/verify/internal.h"
 #include "ir/visit.h"
 
 namespace relaxc {

@@ -3,7 +3,7 @@
 #include "ir/builder.h"
 #include "ir/kernel_call.h"
 #include "ir/text/printer.h"
-#include "ir/verify_internal.h"
+#include "ir/verify/internal.h"
 
 namespace relaxc {
 

@@ -3,7 +3,7 @@
 #include "ir/arith.h"
 #include "ir/intrinsics.h"
 #include "ir/regions.h"
-#include "ir/verify_internal.h"
+#include "ir/verify/internal.h"
 
 namespace relaxc {
 

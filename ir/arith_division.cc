@@ -1,0 +1,236 @@
+// Quotients and remainders in canonical form, Euclidean division over sums of products. Rules, in the order in which
+// they apply to a floor-div or floor-mod of P by D:
+//   constants fold; x // 1, x % 1; (x // a) // b = x // (a*b);
+//   P = D*Q + R: P // D = Q + R // D, P % D = R % D      (D a constant or a product of atoms)
+//   0 <= R < D: R // D = 0, R % D = R; -D <= R < 0: R // D = -1, R % D = R + D
+//   R = g*X + k, D = g*E, 0 <= k % g: R // D = (X + k//g) // E, R % D = g*((X + k//g) % E) + k % g
+//   R = g*X + Y, D = g*E, 0 <= Y < g: R // D = X // E, R % D = g*(X % E) + Y
+// and to sums: c*(x // c) + x % c = x; x + -x % c = c*((x + c-1) // c), which is x rounded up.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/arith_simplifier.h"
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int kMostDivisionSteps = 8;
+
+// Every term of `part` stands in the sum.
+bool has_terms(const Poly& sum, const Poly& part) {
+  return std::all_of(part.terms().begin(), part.terms().end(), [&](const Term& w) {
+    return std::any_of(sum.terms().begin(), sum.terms().end(),
+                       [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
+  });
+}
+
+}  // namespace
+
+Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dtype) const {
+  if (a.overflowed() || b.overflowed()) return opaque(a, b, dtype);
+  auto divisor = b.as_constant();
+  if (divisor && *divisor == 0) return opaque(a, b, dtype);
+  if (auto value = a.as_constant(); value && divisor && !(*divisor == -1 && *value == INT64_MIN)) {
+    return {Poly::constant(floor_div(*value, *divisor)), Poly::constant(floor_mod(*value, *divisor))};
+  }
+  if (divisor && *divisor == 1) return {a, Poly()};
+  const Term* by = b.as_term();
+  if (!by || holds_data(a) || (divisor && *divisor < 0)) return whole_sum(a, b, dtype);
+  // P = D*Q + R.
+  Poly quotient, rest;
+  for (const Term& term : a.terms()) {
+    std::optional<Monomial> atoms = divide(term.atoms, by->atoms);
+    int64_t factor = by->factor;
+    if (atoms && term.factor % factor == 0) {
+      quotient.add(*atoms, term.factor / factor);
+    } else if (atoms && divisor && term.atoms.empty()) {  // the constant: keep its residue, in [0, D)
+      quotient.add({}, floor_div(term.factor, factor));
+      rest.add({}, floor_mod(term.factor, factor));
+    } else {
+      rest.add(term.atoms, term.factor);
+    }
+  }
+  // -D <= R < 0, of a D that is not a constant: one D less.
+  if (!divisor && bounds(rest).max < 0 && bounds(b).min >= 1 && non_negative(rest.plus(b)))
+    return {recombine(quotient.plus(Poly::constant(-1))), rest.plus(b)};
+  Division inner = remainder_division(rest, b, divisor, dtype);
+  return {recombine(quotient.plus(inner.quotient)), inner.remainder};
+}
+
+// A divisor that is a sum, say n + 1, of a dividend that is a multiple of it or that and something smaller.
+Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType dtype) const {
+  if (holds_data(a) || holds_data(b) || b.terms().empty()) return opaque(a, b, dtype);
+  // Long division by the term of the highest degree; a few steps, as it need not end.
+  auto degree = [](const Term& x, const Term& y) { return x.atoms.size() < y.atoms.size(); };
+  const Term& lead = *std::max_element(b.terms().begin(), b.terms().end(), degree);
+  Poly quotient, rest = a;
+  for (int step = 0; step < kMostDivisionSteps && !rest.terms().empty(); ++step) {
+    const Term& term = *std::max_element(rest.terms().begin(), rest.terms().end(), degree);
+    std::optional<Monomial> atoms = divide(term.atoms, lead.atoms);
+    auto factor = exact_div(term.factor, lead.factor);
+    if (!atoms || !factor) break;
+    Poly part;
+    part.add(*atoms, *factor);
+    quotient = quotient.plus(part);
+    rest = rest.plus(b.times(part), -1);
+  }
+  if (rest.terms().empty()) return {quotient, Poly()};
+  if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {quotient, rest};
+  if (non_negative(a) && non_negative(b.plus(a, -1).plus(Poly::constant(-1)))) return {Poly(), a};
+  return opaque(a, b, dtype);
+}
+
+// Terms that a factor g of the divisor divides, and others that together stay below g: these do not carry.
+std::optional<Simplifier::Division> Simplifier::by_digits(const Poly& rest, int64_t divisor, DType dtype) const {
+  std::vector<int64_t> radices;
+  for (const Term& term : rest.terms()) {
+    int64_t radix = std::gcd(term.factor, divisor);
+    if (!term.atoms.empty() && radix > 1 && radix < divisor) radices.push_back(radix);
+  }
+  std::sort(radices.rbegin(), radices.rend());
+  for (int64_t radix : radices) {
+    Poly high, low;
+    for (const Term& term : rest.terms()) {
+      if (term.atoms.empty()) {
+        high.add({}, floor_div(term.factor, radix));
+        low.add({}, floor_mod(term.factor, radix));
+      } else if (term.factor % radix == 0) {
+        high.add(term.atoms, term.factor / radix);
+      } else {
+        low.add(term.atoms, term.factor);
+      }
+    }
+    if (low.as_constant() || !non_negative(low) || !non_negative(Poly::constant(radix - 1).plus(low, -1))) continue;
+    Division upper = division(high, Poly::constant(divisor / radix), dtype);
+    return Division{upper.quotient, upper.remainder.scaled(radix).plus(low)};
+  }
+  return std::nullopt;
+}
+
+// R // D and R % D, where no term of R is a multiple of D. `divisor` is b when it is a constant.
+Simplifier::Division Simplifier::remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor,
+                                                    DType dtype) const {
+  if (rest.terms().empty()) return {Poly(), Poly()};
+  if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {Poly(), rest};
+  std::optional<Division> found;
+  if (divisor) found = by_common_factor(rest, *divisor, dtype);
+  if (divisor && !found) found = by_digits(rest, *divisor, dtype);
+  if (divisor && !found) found = nested_division(rest, *divisor, dtype);
+  return found ? *found : opaque(rest, b, dtype);
+}
+
+// With all but the constant divided by a factor of the divisor, the constant's own residue does not carry.
+std::optional<Simplifier::Division> Simplifier::by_common_factor(const Poly& rest, int64_t divisor, DType dtype) const {
+  int64_t gcd = std::gcd(rest.gcd_without_constant(), divisor);
+  if (gcd <= 1) return std::nullopt;
+  Poly reduced;
+  for (const Term& term : rest.terms())
+    reduced.add(term.atoms, term.atoms.empty() ? floor_div(term.factor, gcd) : term.factor / gcd);
+  Division smaller = division(reduced, Poly::constant(divisor / gcd), dtype);
+  Poly residue = Poly::constant(floor_mod(rest.constant_part(), gcd));
+  return Division{smaller.quotient, smaller.remainder.scaled(gcd).plus(residue)};
+}
+
+// (x // a) // b = x // (a*b), and (c * (x % (a*b))) % b = (c * x) % b; the other part keeps its form.
+std::optional<Simplifier::Division> Simplifier::nested_division(const Poly& rest, int64_t divisor, DType dtype) const {
+  const Term* term = rest.as_term();
+  const Binary* node = term && term->atoms.size() == 1 ? term->atoms[0].as<Binary>() : nullptr;
+  std::optional<int64_t> inner = node ? as_int(node->b) : std::nullopt;
+  if (!inner) return std::nullopt;
+  Poly by = Poly::constant(divisor);
+  if (node->op == BinaryOp::kFloorDiv && term->factor == 1) {
+    auto product = *inner > 0 ? checked_mul(*inner, divisor) : std::nullopt;
+    if (!product) return std::nullopt;
+    Poly quotient = division(poly(node->a), Poly::constant(*product), dtype).quotient;
+    return Division{quotient, opaque(rest, by, dtype).remainder};
+  }
+  if (node->op == BinaryOp::kFloorMod && *inner % divisor == 0) {
+    Poly remainder = division(poly(node->a).scaled(term->factor), by, dtype).remainder;
+    return Division{opaque(rest, by, dtype).quotient, remainder};
+  }
+  return std::nullopt;
+}
+
+Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtype) {
+  Expr x = a.to_expr(dtype), y = b.to_expr(dtype);
+  return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
+}
+
+// c*(x // c) + x % c = x, for constant and symbolic c.
+Poly Simplifier::recombine(Poly sum) const {
+  for (bool again = true; again && !sum.overflowed();) {
+    again = false;
+    for (const Term& term : sum.terms()) {
+      for (size_t i = 0; !again && i < term.atoms.size(); ++i) {
+        const Binary* mod = term.atoms[i].as<Binary>();
+        if (!mod || mod->op != BinaryOp::kFloorMod) continue;
+        Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
+        Monomial others = term.atoms;
+        others.erase(others.begin() + static_cast<long>(i));
+        Poly rest = Poly();
+        rest.add(others, term.factor);
+        // The quotient term that would match: rest * c * (x // c).
+        Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
+        if (wanted.terms().empty() || wanted.overflowed()) continue;
+        if (!has_terms(sum, wanted)) continue;
+        Poly dividend = rest.times(stored(mod->a));
+        Poly single;
+        single.add(term.atoms, term.factor);
+        sum = sum.plus(single, -1).plus(wanted, -1).plus(dividend);
+        again = true;
+      }
+      if (again) break;
+    }
+  }
+  return round_up(std::move(sum));
+}
+
+// A number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k) / c) +
+// k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
+Poly Simplifier::round_up(Poly sum) const {
+  for (bool again = true; again && !sum.overflowed();) {
+    again = false;
+    for (const Term& term : sum.terms()) {
+      auto rounded = rounded_up(sum, term);
+      if (!rounded) continue;
+      sum = *rounded;
+      again = true;
+      break;
+    }
+  }
+  return sum;
+}
+
+std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) const {
+  for (size_t i = 0; i < term.atoms.size(); ++i) {
+    const Binary* mod = term.atoms[i].as<Binary>();
+    auto divisor = mod && mod->op == BinaryOp::kFloorMod ? as_int(mod->b) : std::nullopt;
+    if (!divisor || *divisor < 2 || holds_data(mod->a)) continue;
+    Poly rest;  // what the remainder is multiplied by
+    Monomial others = term.atoms;
+    others.erase(others.begin() + static_cast<long>(i));
+    rest.add(others, term.factor);
+    Poly x = stored(mod->a).scaled(-1);
+    for (int sign = 1; sign >= (*divisor == 2 ? -1 : 1); sign -= 2, x = x.scaled(-1)) {
+      Poly wanted = rest.times(x.plus(Poly::constant(-x.constant_part())));
+      if (wanted.terms().empty() || wanted.overflowed() || !has_terms(sum, wanted)) continue;
+      Poly up = ceil_division(x, *divisor, dtype_of(mod->a));
+      Poly multiple = up.scaled(*divisor).plus(Poly::constant(-x.constant_part()));
+      Poly remainder;
+      remainder.add(term.atoms, term.factor);
+      return sum.plus(remainder, -1).plus(wanted, -1).plus(rest.times(multiple));
+    }
+  }
+  return std::nullopt;
+}
+
+// The form whose dividend begins with a positive term.
+Poly Simplifier::ceil_division(const Poly& x, int64_t divisor, DType dtype) const {
+  Poly by = Poly::constant(divisor);
+  if (x.terms()[0].factor < 0) return division(x.scaled(-1), by, dtype).quotient.scaled(-1);
+  return division(x.plus(Poly::constant(divisor - 1)), by, dtype).quotient;
+}
+
+}  // namespace relaxc

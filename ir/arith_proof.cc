@@ -1,0 +1,314 @@
+// Bounds of sums by interval arithmetic, and proofs that a sum is not negative, to which all comparisons come down.
+#include <algorithm>
+#include <numeric>
+
+#include "ir/arith_simplifier.h"
+#include "support/checked_math.h"
+
+namespace relaxc {
+
+namespace {
+
+constexpr int64_t kMostVscale = 1024;  // RISC-V: registers of 65536 bits; SVE stops at 16
+
+// ---- Interval arithmetic; infinities absorb -----------------------------------------------------------------------
+
+int64_t add_bound(int64_t a, int64_t b, int64_t infinity) {
+  if (a == infinity || b == infinity) return infinity;
+  return checked_add(a, b).value_or(infinity);
+}
+Interval operator+(Interval a, Interval b) {
+  return {add_bound(a.min, b.min, kMinusInfinity), add_bound(a.max, b.max, kPlusInfinity)};
+}
+// Extended product: 0 * infinity is 0, overflow is infinity of the right sign.
+int64_t mul_bound(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  bool infinite = a == kMinusInfinity || a == kPlusInfinity || b == kMinusInfinity || b == kPlusInfinity;
+  auto product = infinite ? std::nullopt : checked_mul(a, b);
+  return product.value_or((a < 0) == (b < 0) ? kPlusInfinity : kMinusInfinity);
+}
+Interval operator*(Interval a, Interval b) {
+  int64_t corners[] = {mul_bound(a.min, b.min), mul_bound(a.min, b.max), mul_bound(a.max, b.min),
+                       mul_bound(a.max, b.max)};
+  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+}
+int64_t div_bound(int64_t a, int64_t positive) {
+  if (a == kMinusInfinity || a == kPlusInfinity) return a;
+  return positive == kPlusInfinity ? (a < 0 ? -1 : 0) : floor_div(a, positive);
+}
+// Quotient by something >= 1.
+Interval divide_positive(Interval a, Interval by) {
+  int64_t low = std::max<int64_t>(by.min, 1), high = std::max<int64_t>(by.max, 1);
+  return {std::min(div_bound(a.min, low), div_bound(a.min, high)),
+          std::max(div_bound(a.max, low), div_bound(a.max, high))};
+}
+
+}  // namespace
+
+Interval Simplifier::bounds(const Poly& sum) const {
+  if (sum.overflowed()) return {};
+  Interval total{0, 0};
+  for (const Term& term : sum.terms()) {
+    Interval product{term.factor, term.factor};
+    for (size_t i = 0; i < term.atoms.size(); ++i) {
+      Interval atom = atom_bounds(term.atoms[i]);
+      if (i + 1 < term.atoms.size() && structural_equal(term.atoms[i], term.atoms[i + 1])) {  // a square
+        atom = atom * atom;
+        atom.min = std::max<int64_t>(atom.min, 0);
+        ++i;
+      }
+      product = product * atom;
+    }
+    total = total + product;
+  }
+  return total;
+}
+
+// Remembered: the sums of one proof share their atoms, and those theirs.
+Interval Simplifier::atom_bounds(const Expr& atom) const {
+  if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
+  if (!atom.is<Binary>() && !atom.is<Cast>()) return bounds_of_atom(atom);
+  if (auto it = atom_bounds_.find(atom.get()); it != atom_bounds_.end()) return it->second.second;
+  Interval result = bounds_of_atom(atom);
+  atom_bounds_.emplace(atom.get(), std::pair(atom, result));
+  return result;
+}
+
+Interval Simplifier::bounds_of_atom(const Expr& atom) const {
+  if (is_vscale(atom)) return {1, kMostVscale};
+  if (const Binary* node = atom.as<Binary>()) return bounds_of_binary(*node);
+  if (const Select* node = atom.as<Select>()) {
+    Interval a = bounds(stored(node->a)), b = bounds(stored(node->b));
+    return {std::min(a.min, b.min), std::max(a.max, b.max)};
+  }
+  if (const Cast* node = atom.as<Cast>()) {
+    if (is_index(node->value)) {
+      Interval value = bounds(stored(node->value));
+      if (dtype_of(atom) == kInt64 || (value.min >= INT32_MIN && value.max <= INT32_MAX)) return value;
+    }
+  }
+  if (dtype_of(atom) == kInt32) return {INT32_MIN, INT32_MAX};
+  return {};
+}
+
+Interval Simplifier::bounds_of_binary(const Binary& node) const {
+  if (!is_index(node.a)) return {};
+  Interval a = bounds(stored(node.a)), b = bounds(stored(node.b));
+  switch (node.op) {
+    case BinaryOp::kFloorDiv:
+      return b.min >= 1 || divisor_is_dim(node.b) ? divide_positive(a, {std::max<int64_t>(b.min, 1), b.max})
+                                                  : Interval{};
+    case BinaryOp::kFloorMod: {
+      if (b.min < 1 && !divisor_is_dim(node.b)) return {};
+      Interval result{0, b.max == kPlusInfinity ? kPlusInfinity : b.max - 1};
+      if (a.min >= 0) result.max = std::min(result.max, a.max);
+      return result;
+    }
+    case BinaryOp::kMin:
+      return {std::min(a.min, b.min), std::min(a.max, b.max)};
+    case BinaryOp::kMax:
+      return {std::max(a.min, b.min), std::max(a.max, b.max)};
+    default:
+      return {};
+  }
+}
+
+// ---- Proofs -------------------------------------------------------------------------------------------------------
+
+bool Simplifier::non_negative(const Poly& sum, int depth) const {
+  if (sum.overflowed()) return false;
+  if (bounds(sum).min >= 0) return true;
+  if (depth >= 6 || --steps_left_ <= 0) return false;
+  return non_negative_at_ends(sum, depth) || non_negative_by_facts(sum, depth) ||
+         non_negative_by_multiples(sum, depth) || non_negative_by_quotients(sum, depth) ||
+         non_negative_by_extremes(sum, depth);
+}
+
+// A variable with a known symbolic end: the sum is least at one of its ends when every term with it pulls one way.
+bool Simplifier::non_negative_at_ends(const Poly& sum, int depth) const {
+  for (const Term& term : sum.terms()) {
+    for (const Expr& atom : term.atoms) {
+      auto it = facts_.ranges_.find(atom.get());
+      if (it == facts_.ranges_.end()) continue;
+      int direction = pull(sum, atom);
+      if (direction == 0) continue;
+      Poly end = direction > 0 ? stored(it->second.first) : stored(it->second.second);
+      if (non_negative(replace(sum, atom, end), depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+// A fact is a sum that is not negative: what is left without it suffices.
+bool Simplifier::non_negative_by_facts(const Poly& sum, int depth) const {
+  for (const Expr& fact : facts_.non_negative_) {
+    Poly rest = sum.plus(stored(fact), -1);
+    if (bounds(rest).min >= 0 ||
+        (depth < 2 && rest.terms().size() < sum.terms().size() && non_negative(rest, depth + 1)))
+      return true;
+  }
+  return false;
+}
+
+// x - (c - 1) <= c * (x // c) <= x, where c is a constant or a product of atoms.
+bool Simplifier::non_negative_by_multiples(const Poly& sum, int depth) const {
+  for (const Term& term : sum.terms()) {
+    for (const Expr& atom : term.atoms) {
+      const Binary* node = atom.as<Binary>();
+      if (!node || node->op != BinaryOp::kFloorDiv) continue;
+      Poly divisor = stored(node->b);
+      if (divisor.terms().size() != 1 || bounds(divisor).min < 1) continue;
+      const Term& by = divisor.terms()[0];
+      auto others = divide(term.atoms, {atom});
+      auto rest = others ? divide(*others, by.atoms) : std::nullopt;
+      auto times = exact_div(term.factor, by.factor);
+      if (!rest || !rest->empty() || !times) continue;
+      Poly quotient;
+      quotient.add(term.atoms, term.factor);
+      Poly dividend = stored(node->a);
+      if (term.factor > 0) dividend = dividend.plus(Poly::constant(1)).plus(divisor, -1);
+      Poly least = sum.plus(quotient, -1).plus(dividend, *times);
+      if (non_negative(least, depth + 1)) return true;
+    }
+  }
+  return false;
+}
+
+bool Simplifier::non_negative_by_quotients(const Poly& sum, int depth) const {
+  return std::any_of(sum.terms().begin(), sum.terms().end(),
+                     [&](const Term& term) { return term.factor > 0 && non_negative_by_quotient(sum, term, depth); });
+}
+
+// x // c - y // c >= (x - y) // c: a sum with a term of either sign is not below one with the right side in the place
+// of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are compared.
+bool Simplifier::non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const {
+  auto x = as_quotient(plus);
+  if (!x) return false;
+  for (const Term& minus : sum.terms()) {
+    auto y = minus.factor < 0 ? as_quotient(minus) : std::nullopt;
+    auto common = y ? checked_mul(x->divisor / std::gcd(x->divisor, y->divisor), y->divisor) : std::nullopt;
+    if (!common) continue;
+    Poly gap = x->dividend.scaled(*common / x->divisor).plus(y->dividend, -(*common / y->divisor));
+    Interval known = bounds(gap);
+    if (known.min == kMinusInfinity) continue;
+    Poly pair;
+    int64_t factor = std::min(plus.factor, -std::max(minus.factor, -kPlusInfinity));
+    pair.add(plus.atoms, factor);
+    pair.add(minus.atoms, -factor);
+    Poly least = sum.plus(pair, -1).plus(Poly::constant(floor_div(known.min, *common)), factor);
+    if (non_negative(least, depth + 1)) return true;
+  }
+  return false;
+}
+
+// The atom as one quotient: (x // a + k) // b is (x + a*k) // (a*b).
+std::optional<Simplifier::Quotient> Simplifier::as_quotient(const Term& term) {
+  const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
+  auto divisor = node && node->op == BinaryOp::kFloorDiv ? as_int(node->b) : std::nullopt;
+  if (!divisor || *divisor < 1) return std::nullopt;
+  Quotient result{stored(node->a), *divisor};
+  while (result.dividend.terms().size() - (result.dividend.constant_part() != 0) == 1) {
+    const Term& only = result.dividend.terms()[0];
+    const Binary* inner = only.factor == 1 && only.atoms.size() == 1 ? only.atoms[0].as<Binary>() : nullptr;
+    auto by = inner && inner->op == BinaryOp::kFloorDiv ? as_int(inner->b) : std::nullopt;
+    auto product = by && *by > 0 ? checked_mul(result.divisor, *by) : std::nullopt;
+    if (!product) break;
+    result = {stored(inner->a).plus(Poly::constant(result.dividend.constant_part()), *by), *product};
+  }
+  return result;
+}
+
+bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
+  for (const Term& term : sum.terms()) {
+    if (term.atoms.size() != 1) continue;
+    const Binary* node = term.atoms[0].as<Binary>();
+    if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
+    // min(a, b) is one of its operands, so a sum that holds for both holds. One suffices on the side that bounds it,
+    // when the sum has no other term with the same atom that pulls the other way.
+    Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
+    auto count = std::count_if(sum.terms().begin(), sum.terms().end(),
+                               [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
+    bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
+    bool a = non_negative(with_a, depth + 1);
+    if (one_suffices && a) return true;
+    if (!a && !one_suffices) continue;
+    if (non_negative(with_b, depth + 1)) return true;
+  }
+  return false;
+}
+
+// +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when mixed, hidden in another atom, or
+// not linear.
+int Simplifier::pull(const Poly& sum, const Expr& var) const {
+  int direction = 0;
+  for (const Term& term : sum.terms()) {
+    int count = 0, sign = term.factor > 0 ? 1 : -1;
+    for (const Expr& atom : term.atoms) {
+      if (same_node(atom, var)) {
+        ++count;
+      } else {
+        bool hidden = false;
+        if (!atom.is<Var>()) walk(atom, [&](const Ref<Var>& inner) { hidden = hidden || same_node(inner, var); });
+        if (hidden) return 0;
+      }
+    }
+    if (count == 0) continue;
+    if (count > 1) return 0;
+    for (const Expr& atom : term.atoms) {
+      if (!same_node(atom, var) && atom_bounds(atom).min < 0) return 0;
+    }
+    if (direction != 0 && direction != sign) return 0;
+    direction = sign;
+  }
+  return direction;
+}
+
+Poly Simplifier::replace(const Poly& sum, const Expr& atom, const Poly& value) {
+  Poly result;
+  for (const Term& term : sum.terms()) {
+    Poly product = Poly::constant(term.factor);
+    for (const Expr& factor : term.atoms) {
+      bool hit = same_node(factor, atom) || (!atom.is<Var>() && structural_equal(factor, atom));
+      product = product.times(hit ? value : Poly::atom(factor));
+    }
+    result = result.plus(product);
+  }
+  return result;
+}
+
+// True, false, or not known.
+std::optional<bool> Simplifier::decide(BinaryOp op, const Poly& a, const Poly& b) const {
+  Poly difference = recombine(b.plus(a, -1));
+  if (difference.overflowed()) return std::nullopt;
+  auto at_least = [&](const Poly& p, int64_t least) { return non_negative(p.plus(Poly::constant(-least))); };
+  Poly reversed = difference.scaled(-1);
+  switch (op) {
+    case BinaryOp::kLT:
+      if (at_least(difference, 1)) return true;
+      if (at_least(reversed, 0)) return false;
+      return std::nullopt;
+    case BinaryOp::kLE:
+      if (at_least(difference, 0)) return true;
+      if (at_least(reversed, 1)) return false;
+      return std::nullopt;
+    case BinaryOp::kGT:
+      return decide(BinaryOp::kLT, b, a);
+    case BinaryOp::kGE:
+      return decide(BinaryOp::kLE, b, a);
+    case BinaryOp::kEQ: {
+      if (auto known = difference.as_constant()) return *known == 0;
+      if (at_least(difference, 1) || at_least(reversed, 1)) return false;
+      int64_t gcd = difference.gcd_without_constant();
+      if (gcd > 1 && difference.constant_part() % gcd != 0) return false;
+      return std::nullopt;
+    }
+    case BinaryOp::kNE: {
+      auto equal = decide(BinaryOp::kEQ, a, b);
+      return equal ? std::optional(!*equal) : std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace relaxc

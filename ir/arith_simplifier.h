@@ -1,0 +1,98 @@
+// The simplifier of index arithmetic over an analyzer's facts: rewriting (arith.cc), quotients and remainders
+// (arith_division.cc), bounds and proofs (arith_proof.cc). Internal to ir/arith*.cc.
+#pragma once
+#include "ir/arith_poly.h"
+#include "ir/intrinsics.h"
+
+namespace relaxc {
+
+constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
+constexpr int64_t kPlusInfinity = std::numeric_limits<int64_t>::max();
+
+// An int32 or int64 scalar.
+bool is_index(const Expr& expr);
+// Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
+bool holds_data(const Expr& expr);
+bool holds_data(const Poly& poly);
+
+// One use per expression. Its parts call each other: a quotient is simplified by proofs about its dividend, and a proof
+// bounds the quotients in a sum.
+class Simplifier {
+ public:
+  explicit Simplifier(const Analyzer& facts) : facts_(facts) {}
+
+  // ---- arith.cc
+  Expr expr(const Expr& e) const;
+  // The canonical sum of an int32 or int64 scalar.
+  Poly poly(const Expr& e) const;
+
+  // ---- arith_proof.cc
+  Interval bounds(const Poly& sum) const;
+  // sum >= 0 for all values of the variables.
+  bool non_negative(const Poly& sum, int depth = 0) const;
+  // True, false, or not known.
+  std::optional<bool> decide(BinaryOp op, const Poly& a, const Poly& b) const;
+
+  Poly difference(const Expr& a, const Expr& b) const { return recombine(poly(a).plus(poly(b), -1)); }
+
+ private:
+  // The sum of an expression in canonical form already: its atoms are taken as they stand, which ends the recursion of
+  // proofs through facts.
+  static Poly stored(const Expr& e);
+
+  // ---- arith.cc
+  Poly extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const;
+  Expr other(const Expr& e) const;
+  Expr conditional(const Expr& e, const Call& node) const;
+  Expr comparison(const Expr& e, const Binary& node) const;
+  static Expr fold(BinaryOp op, const Expr& a, const Expr& b);
+  // The old node when the new one says the same.
+  static Expr reuse(const Expr& old, const Expr& now) { return structural_equal(old, now) ? old : now; }
+  static bool same_shape(const Expr& a, const Expr& b) { return a.kind() == b.kind(); }
+
+  // ---- arith_division.cc
+  struct Division {
+    Poly quotient, remainder;
+  };
+  Division division(const Poly& a, const Poly& b, DType dtype) const;
+  Division whole_sum(const Poly& a, const Poly& b, DType dtype) const;
+  std::optional<Division> by_digits(const Poly& rest, int64_t divisor, DType dtype) const;
+  std::optional<Division> by_common_factor(const Poly& rest, int64_t divisor, DType dtype) const;
+  std::optional<Division> nested_division(const Poly& rest, int64_t divisor, DType dtype) const;
+  Division remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor, DType dtype) const;
+  static Division opaque(const Poly& a, const Poly& b, DType dtype);
+  Poly recombine(Poly sum) const;
+  Poly round_up(Poly sum) const;
+  std::optional<Poly> rounded_up(const Poly& sum, const Term& term) const;
+  Poly ceil_division(const Poly& x, int64_t divisor, DType dtype) const;
+
+  // ---- arith_proof.cc
+  // dividend // divisor, with a constant divisor.
+  struct Quotient {
+    Poly dividend;
+    int64_t divisor;
+  };
+  Interval atom_bounds(const Expr& atom) const;
+  Interval bounds_of_atom(const Expr& atom) const;
+  Interval bounds_of_binary(const Binary& node) const;
+  // A divisor that is not negative is taken as positive: dividing by zero has no value to preserve.
+  bool divisor_is_dim(const Expr& divisor) const { return bounds(stored(divisor)).min >= 0; }
+  bool non_negative_at_ends(const Poly& sum, int depth) const;
+  bool non_negative_by_facts(const Poly& sum, int depth) const;
+  bool non_negative_by_multiples(const Poly& sum, int depth) const;
+  bool non_negative_by_quotients(const Poly& sum, int depth) const;
+  bool non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const;
+  bool non_negative_by_extremes(const Poly& sum, int depth) const;
+  static std::optional<Quotient> as_quotient(const Term& term);
+  int pull(const Poly& sum, const Expr& var) const;
+  static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);
+
+  // Sums that the proofs about one expression look at. Networks and default schedules take 360 at most; without a
+  // limit, ends of loops that are min and max of each other take minutes. What is not proven by then stays as it is.
+  static constexpr int kMostSteps = 500;
+  mutable int steps_left_ = kMostSteps;
+  mutable std::unordered_map<const NodeHeader*, std::pair<Expr, Interval>> atom_bounds_;  // with what keeps keys alive
+  const Analyzer& facts_;
+};
+
+}  // namespace relaxc

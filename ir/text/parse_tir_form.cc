@@ -1,0 +1,241 @@
+// Expressions of tensor programs that are written as calls: casts, vectors, let, limits of a dtype, reducers.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ir/text/parsing.h"
+
+namespace relaxc::text {
+
+struct Parser::TirForm {
+  std::string_view name;
+  Value (Parser::*read)(const std::string&, const Syntax&);
+};
+
+std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
+  constexpr TirForm kForms[] = {{"Broadcast", &Parser::broadcast_form},
+                                {"Cast", &Parser::cast_form},
+                                {"Let", &Parser::let_form},
+                                {"Not", &Parser::logical_form},
+                                {"Ramp", &Parser::ramp_form},
+                                {"Select", &Parser::select_form},
+                                {"Shuffle", &Parser::shuffle},
+                                {"StringImm", &Parser::string_form},
+                                {"all", &Parser::logical_form},
+                                {"any", &Parser::logical_form},
+                                {"cast", &Parser::cast_form},
+                                {"ceildiv", &Parser::ceildiv_form},
+                                {"comm_reducer", &Parser::comm_reducer},
+                                {"if_then_else", &Parser::select_form},
+                                {"infinity", &Parser::limit_form},
+                                {"iter_var", &Parser::iter_var_form},
+                                {"llvm_lookup_intrinsic_id", &Parser::string_form},
+                                {"load", &Parser::load_form},
+                                {"max_value", &Parser::limit_form},
+                                {"meta_var", &Parser::meta_var_form},
+                                {"min_value", &Parser::limit_form},
+                                {"target", &Parser::target_form}};
+  for (const TirForm& row : kForms) {
+    if (form == row.name) return (this->*row.read)(form, at);
+  }
+  return std::nullopt;
+}
+
+// T.Cast(dtype, value), which stays even where it changes nothing; T.cast(value, dtype).
+Value Parser::cast_form(const std::string& form, const Syntax& at) {
+  bool upper = form == "Cast";
+  DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
+  Expr value = scalar(required(at, upper ? 1 : 0, "value"));
+  DType from = dtype_of(value);
+  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (!upper) return {cast_to(value, wanted, span(at))};
+  return {make(Cast{value}, prim_type(wanted), span(at))};
+}
+
+// T.Select evaluates both values, T.if_then_else the chosen one.
+Value Parser::select_form(const std::string& form, const Syntax& at) {
+  bool is_select = form == "Select";
+  Expr test = condition(required(at, 0, is_select ? "condition" : "cond"));
+  Value a = eval(required(at, 1, is_select ? "true_value" : "t"));
+  Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
+  match_operands(a, b, at);
+  if (is_select) return {select(test, a.expr, b.expr, span(at))};
+  return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+}
+
+// ---- Vectors
+
+int64_t Parser::lanes(const Syntax& at) {
+  if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCall) {
+    auto scalable = scalable_lanes(scalar(at));
+    if (scalable && *scalable < 0 && *scalable >= -4096) return *scalable;
+    fail(at, "expected a number of lanes: 4, or T.vscale() * 4");
+  }
+  int64_t value = constant_int(at);
+  if (value < 2 || value > 4096) fail(at, "expected 2 to 4096 lanes, got {}", value);
+  return value;
+}
+
+Value Parser::ramp_form(const std::string&, const Syntax& at) {
+  Value base = eval(required(at, 0, "base")), stride = eval(required(at, 1, "stride"));
+  match_operands(base, stride, at);
+  int64_t count = lanes(required(at, 2, "lanes"));
+  if (dtype_of(base.expr).lanes != 1 || !dtype_of(base.expr).is_integral())
+    fail(at, "expected integer scalars, got {}", to_string(dtype_of(base.expr)));
+  return {ramp(base.expr, stride.expr, count, span(at))};
+}
+
+Value Parser::broadcast_form(const std::string&, const Syntax& at) {
+  Expr value = scalar(required(at, 0, "value"));
+  int64_t count = lanes(required(at, 1, "lanes"));
+  if (dtype_of(value).lanes != 1) fail(at, "expected a scalar, got {}", to_string(dtype_of(value)));
+  return {broadcast(value, count, span(at))};
+}
+
+// T.Shuffle([a, b], [0, 1]): the lanes of the vectors one after the other, picked by number.
+Value Parser::shuffle(const std::string&, const Syntax& at) {
+  std::vector<Expr> vectors, indices;
+  for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
+  for (const Syntax* index : items(required(at, 1, "indices"))) indices.push_back(scalar(*index));
+  if (vectors.empty() || indices.empty()) fail(at, "T.Shuffle: expected vectors and indices");
+  for (const Expr& vector : vectors) {
+    if (dtype_of(vector).element() != dtype_of(vectors[0]).element())
+      fail(at, "the vectors have different dtypes: {} and {}", to_string(dtype_of(vectors[0])),
+           to_string(dtype_of(vector)));
+  }
+  DType result = dtype_of(vectors[0]).with_lanes(static_cast<int>(indices.size()));
+  return {intrinsic("tir.shuffle", {tuple(std::move(vectors)), tuple(std::move(indices))}, result, span(at))};
+}
+
+// ---- Arithmetic
+
+Value Parser::ceildiv_form(const std::string&, const Syntax& at) {
+  Value a = eval(required(at, 0, "lhs")), b = eval(required(at, 1, "rhs"));
+  Value sum = binary(BinaryOp::kSub, binary(BinaryOp::kAdd, a, b, at, true), literal(int64_t{1}, at), at, true);
+  return binary(BinaryOp::kFloorDiv, sum, b, at, true);
+}
+
+// T.Not(a), T.all(a, b, ...), T.any(a, b, ...)
+Value Parser::logical_form(const std::string& form, const Syntax& at) {
+  if (form == "Not") return {not_(condition(required(at, 0, "a")), span(at))};
+  BinaryOp op = form == "all" ? BinaryOp::kAnd : BinaryOp::kOr;
+  if (positional(at) == 0) fail(at, "T.{} of nothing", form);
+  Value result{condition(*at.children[1])};
+  for (size_t i = 2; i < at.children.size(); ++i) result = binary(op, result, {condition(*at.children[i])}, at, false);
+  return result;
+}
+
+namespace {
+
+// The largest finite number that a float of up to 8 bits has.
+double largest_small_float(DType dtype) {
+  double most = 0;
+  for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
+    double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
+    if (std::isfinite(value)) most = std::max(most, value);
+  }
+  return most;
+}
+
+double largest_float(DType dtype) {
+  if (dtype.is_small_float()) return largest_small_float(dtype);
+  if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
+  if (dtype.bits == 16) return 65504.0;
+  return dtype.bits == 32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+}
+
+}  // namespace
+
+// T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
+Value Parser::limit_form(const std::string& form, const Syntax& at) {
+  DType wanted = dtype(required(at, 0, "dtype"));
+  bool low = form == "min_value", infinite = form == "infinity";
+  if (wanted.is_float()) {
+    double most = infinite ? std::numeric_limits<double>::infinity() : largest_float(wanted);
+    return {float_imm(low ? -most : most, wanted.element(), span(at))};
+  }
+  if (!wanted.is_integral() || infinite) fail(at, "{} of {}", form, to_string(wanted));
+  uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
+  int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
+  return {int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
+}
+
+// ---- Names and other terms
+
+Value Parser::let_form(const std::string&, const Syntax& at) {
+  NameScope scope(scopes_);
+  if (positional(at) == 3) {  // T.let(v, value, body)
+    Expr value = scalar(*at.children[2]);
+    VarRef var = make_var(name_of_target(*at.children[1]), value.type(), span(*at.children[1]));
+    define(var->name, var);
+    return {let(var, value, scalar(*at.children[3]), span(at))};
+  }
+  const Syntax& where = required(at, 1, "where");
+  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
+  std::vector<std::pair<VarRef, Expr>> bound;
+  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
+    Expr value = scalar(*where.children[i + 1]);
+    std::string var_name = name_of_target(*where.children[i]);
+    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
+    define(var_name, var);
+    bound.emplace_back(var, value);
+  }
+  Expr result = scalar(required(at, 0, "expr"));
+  for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
+  return {result};
+}
+
+// The value that Python computes before there is a program.
+Value Parser::meta_var_form(const std::string&, const Syntax& at) { return eval(required(at, 0, "value")); }
+
+// The later form of call_llvm_intrin has the name in place of its number.
+Value Parser::string_form(const std::string& form, const Syntax& at) {
+  return {string_imm(string(required(at, 0, form == "StringImm" ? "value" : "name")), span(at))};
+}
+
+Value Parser::target_form(const std::string&, const Syntax& at) {
+  Call payload{op_ref("tir.target"), {}, {}, {}};
+  AttrValue config = attr_value(required(at, 0, "target_config"));
+  payload.attrs = config.as<Attrs>() ? *config.as<Attrs>() : Attrs{{"kind", config}};
+  return {make(std::move(payload), prim_type(DType::handle()), span(at))};
+}
+
+Value Parser::iter_var_form(const std::string&, const Syntax& at) {
+  std::vector<Expr> args = {call_argument(required(at, 0, "var")), string_imm(string(required(at, 2, "iter_type"))),
+                            string_imm(string(required(at, 3, "thread_tag")))};
+  if (const Syntax& dom = required(at, 1, "dom"); !is_none(&dom)) {
+    std::vector<const Syntax*> ends = items(dom);
+    if (dom.kind == SyntaxKind::kCall) ends.assign(dom.children.begin() + 1, dom.children.end());
+    if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
+    args.push_back(scalar(*ends[0]));
+    args.push_back(scalar(*ends[1]));
+  }
+  return {intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
+}
+
+// 2022: T.load("float32", A.data, i)
+Value Parser::load_form(const std::string&, const Syntax& at) {
+  Buffer source = buffer(required(at, 1, "var"));
+  if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
+  return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
+}
+
+// T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): as many left operands, then right operands, as there are
+// identities.
+Value Parser::comm_reducer(const std::string&, const Syntax& at) {
+  std::vector<Expr> args;
+  std::vector<DType> dtypes;
+  for (const Syntax* identity : items(required(at, 1, "identity"))) {
+    args.push_back(scalar(*identity));
+    dtypes.push_back(dtype_of(args.back()));
+  }
+  std::vector<DType> params = dtypes;
+  params.insert(params.end(), dtypes.begin(), dtypes.end());
+  Expr combiner = lambda(required(at, 0, "combiner"), params);
+  size_t results = combiner.as<Lambda>()->results.size();
+  if (results != args.size()) fail(at, "the combiner gives {} values for {} identities", results, args.size());
+  args.insert(args.begin(), combiner);
+  return {intrinsic("tir.comm_reducer", std::move(args), DType::handle(), span(at))};
+}
+
+}  // namespace relaxc::text

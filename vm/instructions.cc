@@ -1,0 +1,395 @@
+// One function `run` per row of kInstructions: what the instruction does with the operands that the row names. The
+// verifier has seen the code, so operands are read without checks. A `run` without a result continues at the next
+// instruction; one that jumps returns where, and null leaves the function.
+#include <fmt/ranges.h>
+
+#include <bit>
+#include <chrono>
+#include <utility>
+
+#include "vm/error.h"
+#include "vm/frame.h"
+#include "vm/index_check.h"
+
+namespace relaxc::vm {
+
+namespace {
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// A dtype word that the verifier accepted.
+DType known_dtype(Word word) {
+  return {static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
+}
+
+// Bytes of a tensor; RuntimeError on overflow.
+int64_t tensor_bytes(const Shape& shape, DType dtype) {
+  auto count = element_count(shape);
+  int64_t bytes = 0;
+  if (!count || __builtin_mul_overflow(*count, dtype.bytes(), &bytes)) {
+    throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
+  }
+  return bytes;
+}
+
+// A context that has places for both numbers is the whole message.
+bool is_sentence(const std::string& context) { return context.find("{}") != std::string::npos; }
+[[noreturn]] void throw_as_sentence(const std::string& context, int64_t actual, int64_t expected) {
+  const int64_t values[] = {actual, expected};
+  throw RuntimeError(with_values(context, values));
+}
+
+}  // namespace
+
+struct Interpreter::Instructions {
+  Interpreter& vm;
+
+  // ---- Values and slots
+
+  void run(In<Opcode::kConstLoad> in) {
+    in.reg<"dst">() = vm.image_->executable.constants[static_cast<size_t>(in.word<"constant">())];
+  }
+
+  void run(In<Opcode::kMove> in) {
+    if (in.word<"dst">() != in.word<"src">()) in.reg<"dst">() = in.reg<"src">();
+  }
+
+  void run(In<Opcode::kDrop> in) { in.reg<"reg">() = Value(); }
+
+  void run(In<Opcode::kSlotSet> in) { in.slot<"dst">() = in.scalar<"value">(); }
+
+  void run(In<Opcode::kSlotOp> in) {
+    int64_t a = in.scalar<"a">(), b = in.scalar<"b">();
+    Word op = in.word<"op">();
+    auto result = evaluate(static_cast<SlotOp>(op), a, b);
+    if (!result) {
+      throw_runtime_error("symbolic value {}: {} of {} and {} {}", in.frame().slot_text(in.word<"dst">()),
+                          kSlotOpNames[static_cast<size_t>(op)], a, b, b == 0 ? "divides by zero" : "overflows");
+    }
+    in.slot<"dst">() = *result;
+  }
+
+  void run(In<Opcode::kSlotSelect> in) {
+    in.slot<"dst">() = in.scalar<"condition">() != 0 ? in.scalar<"a">() : in.scalar<"b">();
+  }
+
+  void run(In<Opcode::kSlotFromTensor> in) {
+    in.slot<"dst">() =
+        integer_element(in.frame().slot_name(in.word<"dst">()), in.reg<"tensor">().tensor(), in.word<"index">());
+  }
+
+  void run(In<Opcode::kSlotFromValue> in) {
+    const Value& value = in.reg<"value">();
+    const int64_t* number = value.get_if<int64_t>();
+    if (number == nullptr && value.tensor().size() != 1) {
+      throw_runtime_error("a scalar is wanted, got {}", describe(value));
+    }
+    in.slot<"dst">() = number ? *number : integer_element(in.frame().slot_name(in.word<"dst">()), value.tensor(), 0);
+  }
+
+  void run(In<Opcode::kValueFromSlot> in) { in.reg<"dst">() = in.scalar<"value">(); }
+
+  void run(In<Opcode::kMakeShape> in) {
+    ListWords dims = in.list<"dims">();
+    Shape shape(dims.size);
+    for (size_t i = 0; i < dims.size; ++i) shape[i] = in.frame().scalar(dims.element(i));
+    in.reg<"dst">() = std::move(shape);
+  }
+
+  void run(In<Opcode::kMakeTuple> in) {
+    ListWords regs = in.list<"fields">();
+    std::vector<Value> fields;
+    fields.reserve(regs.size);
+    for (size_t i = 0; i < regs.size; ++i) fields.push_back(in.frame().reg(regs.value(i)));
+    in.reg<"dst">() = Tuple(std::move(fields));
+  }
+
+  void run(In<Opcode::kTupleGet> in) {
+    auto fields = in.reg<"tuple">().tuple().fields();
+    Word index = in.word<"index">();
+    if (index < 0 || index >= static_cast<Word>(fields.size())) {
+      throw_runtime_error("field {} of a tuple of {} is out of range", index, fields.size());
+    }
+    // Through a copy: dst may hold the tuple itself.
+    Value field = fields[static_cast<size_t>(index)];
+    in.reg<"dst">() = std::move(field);
+  }
+
+  static int64_t integer_element(const std::string& slot_name, const Tensor& tensor, int64_t index) {
+    if (!tensor.dtype().is_integral() && !tensor.dtype().is_bool()) {
+      throw_runtime_error("symbolic value {} comes from {}, expected an integer tensor", slot_name, describe(tensor));
+    }
+    if (index < 0 || index >= tensor.size()) {
+      throw_runtime_error("symbolic value {} is element {} of {}, which is out of range", slot_name, index,
+                          describe(tensor));
+    }
+    return tensor.as_int(index);
+  }
+
+  // ---- Checks of what a value is
+
+  void run(In<Opcode::kMatchShape> in) {
+    const Value& value = in.reg<"value">();
+    const Shape& shape = value.kind() == ValueKind::kTensor ? value.tensor().shape() : value.shape();
+    ListWords pattern = in.list<"pattern">();
+    const std::string& context = in.string<"context">();
+    if (shape.size() != pattern.size)
+      throw_runtime_error("{}: has {} dims, expected {}", context, shape.size(), pattern.size);
+    Frame& frame = in.frame();
+    for (size_t i = 0; i < pattern.size; ++i) {
+      Word operand = pattern.value(i);
+      switch (static_cast<MatchAction>(pattern.element(i)[0])) {
+        case MatchAction::kBind:
+          if (shape[i] < 0) {
+            throw_runtime_error("{}: {} is {}, expected a non-negative number", context,
+                                frame.dim_text(i, frame.slot_name(operand)), shape[i]);
+          }
+          frame.slot(operand) = shape[i];
+          break;
+        case MatchAction::kCheckSlot:
+          if (shape[i] != frame.slot(operand)) slot_mismatch(in, i, shape[i], operand);
+          break;
+        case MatchAction::kCheckImm:
+          if (shape[i] != operand && is_sentence(context)) throw_as_sentence(context, shape[i], operand);
+          if (shape[i] != operand) throw_runtime_error("{}: dim {} is {}, expected {}", context, i, shape[i], operand);
+          break;
+        case MatchAction::kSkip:
+          break;
+      }
+    }
+  }
+
+  // "input 'w': dim 0 (k) is 5, but k is 4 (bound by input 'x')".
+  [[noreturn]] static void slot_mismatch(In<Opcode::kMatchShape> in, size_t dim, int64_t actual, Word slot) {
+    const Frame& frame = in.frame();
+    const std::string& context = in.string<"context">();
+    int64_t expected = frame.slot(slot);
+    if (is_sentence(context)) throw_as_sentence(context, actual, expected);
+    std::string name = frame.slot_text(slot);
+    std::string message =
+        fmt::format("{}: {} is {}, but {} is {}", context, frame.dim_text(dim, name), actual, name, expected);
+    if (auto binder = frame.binder(slot, in.at())) message += fmt::format(" (bound by {})", frame.string(*binder));
+    throw RuntimeError(message);
+  }
+
+  void run(In<Opcode::kCheckTensor> in) {
+    const Value& value = in.reg<"value">();
+    const Tensor* tensor = value.get_if<Tensor>();
+    const std::string& context = in.string<"context">();
+    Word dtype = in.word<"dtype">(), ndim = in.word<"ndim">();
+    if (tensor == nullptr) throw_runtime_error("{}: is {}, expected a tensor", context, describe(value));
+    if (dtype != kAnyDType && pack_dtype(tensor->dtype()) != dtype) {
+      throw_runtime_error("{}: dtype is {}, expected {}", context, to_string(tensor->dtype()),
+                          to_string(unpack_dtype(dtype).value_or(DType())));
+    }
+    if (ndim >= 0 && tensor->ndim() != ndim) {
+      throw_runtime_error("{}: has {} dims, expected {}", context, tensor->ndim(), ndim);
+    }
+  }
+
+  void run(In<Opcode::kCheckIndices> in) {
+    const Tensor& indices = in.reg<"indices">().tensor();
+    ListWords list = in.list<"dims">();
+    const std::string& context = in.string<"context">();
+    std::vector<int64_t>& dims = vm.index_dims_;
+    dims.resize(list.size);
+    for (size_t i = 0; i < list.size; ++i) dims[i] = in.frame().scalar(list.element(i));
+    bool is_list =
+        dims.size() <= 1 || (indices.ndim() > 0 && indices.shape().back() == static_cast<int64_t>(dims.size()));
+    if (!is_list || !indices.dtype().is_integral())
+      throw_runtime_error("{} is {}, expected integers for {} axes", context, describe(indices), dims.size());
+    std::optional<BadIndex> bad = find_bad_index(indices, dims, vm.kernels_.context());
+    if (bad) [[unlikely]]
+      throw_runtime_error("{}{}", context, describe(*bad, indices));
+  }
+
+  // ---- Memory
+
+  void run(In<Opcode::kAllocStorage> in) {
+    int64_t bytes = in.scalar<"bytes">();
+    // Released first, so that a loop can get the same block again.
+    in.reg<"dst">() = Value();
+    in.reg<"dst">() = Storage{vm.memory_.allocate(bytes), bytes};
+  }
+
+  void run(In<Opcode::kAllocTensor> in) {
+    const Storage& storage = in.reg<"storage">().storage();
+    int64_t offset = in.scalar<"offset">();
+    DType dtype = known_dtype(in.word<"dtype">());
+    SharedShape shape = read_shape(in);
+    int64_t bytes = tensor_bytes(*shape, dtype);
+    if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset) {
+      throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
+                          fmt::join(*shape, ", "), offset, storage.bytes);
+    }
+    void* data = static_cast<char*>(storage.block.get()) + offset;
+    Tensor tensor = Tensor::view(std::move(shape), dtype, data, storage.block);
+    in.reg<"dst">() = std::move(tensor);
+  }
+
+  void run(In<Opcode::kNewTensor> in) {
+    DType dtype = known_dtype(in.word<"dtype">());
+    SharedShape shape = read_shape(in);
+    Word output = in.word<"output">();
+    bool may_be_bound = vm.depth_ == 1 && output >= 0 && output < static_cast<Word>(vm.bound_outputs_.size());
+    const Tensor* bound = may_be_bound ? vm.bound_outputs_[static_cast<size_t>(output)] : nullptr;
+    if (bound != nullptr && bound->dtype() == dtype && bound->shape() == *shape) {
+      in.reg<"dst">() = *bound;
+      return;
+    }
+    std::shared_ptr<void> block = vm.memory_.allocate(tensor_bytes(*shape, dtype));
+    void* data = block.get();
+    in.reg<"dst">() = Tensor::view(std::move(shape), dtype, data, std::move(block));
+  }
+
+  void run(In<Opcode::kReshapeView> in) {
+    const Tensor& tensor = in.reg<"tensor">().tensor();
+    // Through a temporary: dst may hold the tensor itself.
+    Tensor view = tensor.reshaped(read_shape(in));
+    in.reg<"dst">() = std::move(view);
+  }
+
+  // The operand `shape`. It is shared with the last tensor that the same instruction made: with unchanged dims a run
+  // builds no shape.
+  template <Opcode kOp>
+  SharedShape read_shape(In<kOp> in) {
+    static_assert(fewest_words(kOp) >= kWordsPerShape);
+    const Frame& frame = in.frame();
+    ListWords dims = in.template list<"shape">();
+    SharedShape& last = vm.shapes_[static_cast<size_t>(in.at() - vm.image_->executable.code.data()) / kWordsPerShape];
+    bool same = last != nullptr && last->size() == dims.size;
+    for (size_t i = 0; i < dims.size; ++i) {
+      int64_t dim = frame.scalar(dims.element(i));
+      if (dim < 0) {
+        bool is_slot = dims.element(i)[0] == static_cast<Word>(ScalarTag::kSlot);
+        throw_runtime_error("{} of a new tensor is {}, expected a non-negative number",
+                            frame.dim_text(i, is_slot ? frame.slot_name(dims.value(i)) : ""), dim);
+      }
+      same = same && (*last)[i] == dim;
+    }
+    if (same) return last;
+    Shape shape(dims.size);
+    for (size_t i = 0; i < dims.size; ++i) shape[i] = frame.scalar(dims.element(i));
+    last = std::make_shared<const Shape>(std::move(shape));
+    return last;
+  }
+
+  // ---- Calls
+
+  void run(In<Opcode::kCallKernel> in) {
+    const Frame& frame = in.frame();
+    size_t kernel = static_cast<size_t>(in.word<"kernel">());
+    ListWords tensors = in.list<"tensors">(), scalars = in.list<"scalars">();
+    for (size_t i = 0; i < tensors.size; ++i) {
+      vm.kernel_tensors_[i] = &frame.reg(tensors.value(i)).tensor();
+      vm.kernel_data_[i] = vm.kernel_tensors_[i]->raw();
+    }
+    for (size_t i = 0; i < scalars.size; ++i) vm.kernel_scalars_[i] = frame.scalar(scalars.element(i));
+
+    int64_t start = vm.profiler_ != nullptr ? now_ns() : 0;
+    int32_t status = vm.kernels_.call(vm.image_->kernels[kernel], vm.kernel_data_.data(), vm.kernel_scalars_.data());
+    if (status == 0 && vm.profiler_ == nullptr) [[likely]]
+      return;
+
+    const KernelInfo& info = vm.image_->executable.kernels[kernel];
+    Word label_index = in.word<"label">();
+    std::string_view label = label_index == -1 ? std::string_view() : frame.string(label_index);
+    if (status != 0) {
+      const char* error = vm.kernels_.context()->error;
+      throw_runtime_error("kernel '{}'{} failed with status {}{}", info.display_name,
+                          label.empty() ? "" : fmt::format(" ({})", label), status,
+                          error == nullptr ? "" : fmt::format(": {}", error));
+    }
+    vm.profiler_->on_kernel({info.display_name, label, start, now_ns() - start,
+                             std::span<const Tensor* const>(vm.kernel_tensors_.data(), tensors.size)});
+  }
+
+  void run(In<Opcode::kCallBuiltin> in) {
+    ListWords list = in.list<"arguments">();
+    std::vector<Value> arguments;
+    arguments.reserve(list.size);
+    for (size_t i = 0; i < list.size; ++i) arguments.push_back(argument(in.frame(), list.element(i)));
+    size_t builtin = static_cast<size_t>(in.word<"builtin">());
+    BuiltinContext context{vm.memory_, vm.kernels_.context(), nullptr};
+    try {
+      in.reg<"dst">() = vm.image_->builtins[builtin](context, arguments);
+    } catch (const std::exception& error) {
+      throw_runtime_error("{}: {}", vm.image_->executable.builtins[builtin], error.what());
+    }
+  }
+
+  // The value of an element of kArguments.
+  static Value argument(const Frame& frame, const Word* words) {
+    switch (static_cast<ArgumentTag>(words[0])) {
+      case ArgumentTag::kReg:
+        return frame.reg(words[1]);
+      case ArgumentTag::kSlot:
+        return frame.slot(words[1]);
+      case ArgumentTag::kImm:
+        return words[1];
+      case ArgumentTag::kDouble:
+        return std::bit_cast<double>(words[1]);
+      case ArgumentTag::kString:
+        return frame.string(words[1]);
+    }
+    return {};
+  }
+
+  void run(In<Opcode::kCall> in) {
+    vm.count_step();
+    std::unique_ptr<Frame> callee = vm.enter({in.word<"function">()});
+    ListWords arguments = in.list<"arguments">();
+    for (size_t i = 0; i < arguments.size; ++i) callee->reg(static_cast<Word>(i)) = in.frame().reg(arguments.value(i));
+    in.reg<"dst">() = vm.execute(std::move(callee));
+  }
+
+  // ---- Control
+
+  // Backward jumps count, so that a limit of steps ends every loop.
+  template <Opcode kOp>
+  const Word* jump(In<kOp> in) {
+    const Word* next = in.frame().code + in.template word<"target">();
+    if (next <= in.at()) vm.count_step();
+    return next;
+  }
+
+  const Word* run(In<Opcode::kJump> in) { return jump(in); }
+
+  const Word* run(In<Opcode::kBranchIf> in) { return in.scalar<"condition">() != 0 ? jump(in) : in.next(); }
+
+  const Word* run(In<Opcode::kRet> in) {
+    in.frame().result = in.reg<"value">();
+    return nullptr;
+  }
+
+  const Word* run(In<Opcode::kFail> in) { throw RuntimeError(in.string<"message">()); }
+
+  // ---- Dispatch
+
+  // Runs the instruction at `at`; the next one, or null.
+  using Step = const Word* (*)(Interpreter&, Frame&, const Word* at);
+  template <Opcode kOp>
+  static const Word* step(Interpreter& vm, Frame& frame, const Word* at) {
+    Instructions instructions{vm};
+    In<kOp> in(frame, at);
+    if constexpr (std::is_void_v<decltype(instructions.run(in))>) {
+      instructions.run(in);
+      return in.next();
+    } else {
+      return instructions.run(in);
+    }
+  }
+};
+
+// Threaded through a table of functions with one entry per row: a row without its `run` does not compile.
+void Interpreter::run_code(Frame& frame, const Word*& pc) {
+  static constexpr auto kSteps = []<size_t... kOps>(std::index_sequence<kOps...>) {
+    return std::array<Instructions::Step, sizeof...(kOps)>{&Instructions::step<static_cast<Opcode>(kOps)>...};
+  }(std::make_index_sequence<kNumInstructions>());
+  while (pc != nullptr) pc = kSteps[static_cast<size_t>(*pc)](*this, frame, pc);
+}
+
+}  // namespace relaxc::vm
