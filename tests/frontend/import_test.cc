@@ -8,7 +8,6 @@
 #include <map>
 
 #include "codegen/compile.h"
-#include "ir/arith.h"
 #include "ir/visit.h"
 #include "ops/ops.h"
 #include "tests/catch.h"
@@ -26,14 +25,6 @@ std::string model(const std::string& name) {
 }
 std::string hostile(const std::string& name) {
   return std::string(RELAXC_SOURCE_DIR) + "/tests/hostile/models/" + name;
-}
-// Operators of the function's bindings, in order.
-std::vector<std::string> bound_ops(const FunctionRef& function) {
-  std::vector<std::string> names;
-  walk(function->body, [&](const Call& call) {
-    if (const OpRef* op = call.callee.as<OpRef>(); op && op->name.starts_with("relax.")) names.push_back(op->name);
-  });
-  return names;
 }
 // What the import finds, and the first pass, which looks at constant indices.
 std::vector<std::string> errors_of(const std::string& path, ErrorKind kind) {
@@ -55,67 +46,12 @@ bool any_contains(const std::vector<std::string>& messages, const std::string& t
 
 }  // namespace
 
-TEST_CASE("a shape subgraph becomes a symbolic shape", "[frontend]") {
-  FunctionRef main = import_onnx(model("shape_subgraph"), ops()).graph_function("main");
-  CHECK(bound_ops(main) == std::vector<std::string>{"relax.reshape", "relax.permute_dims"});
-  const std::vector<Expr>& input = *known_shape(main->params[0].type());
-  const std::vector<Expr>& output = *known_shape(main->result);
-  REQUIRE(output.size() == 4);
-  // x[batch, sequence, 8] -> [batch, -1, 2, 4] -> [batch, 2, sequence, 4]
-  CHECK(same_node(output[0], input[0]));
-  CHECK(as_int(output[1]) == 2);
-  CHECK(same_node(output[2], input[1]));
-  CHECK(as_int(output[3]) == 4);
-}
-
-// As PyTorch writes every F.pad: the pads go through a table of two columns, turned and transposed.
-TEST_CASE("shape arithmetic may move elements of any rank", "[frontend]") {
-  FunctionRef main = import_onnx(model("pads_from_table"), ops()).graph_function("main");
-  CHECK(bound_ops(main) == std::vector<std::string>{"relax.dyn.pad"});
-  Expr width = (*known_shape(main->params[0].type()))[3];
-  const std::vector<Expr>& output = *known_shape(main->result);
-  Analyzer facts;
-  facts.assume_dims(main->params[0].type());
-  CHECK(same_node(output[2], (*known_shape(main->params[0].type()))[2]));
-  CHECK(is_int(facts.simplify(output[3] - floor_div(width, 4) * 4), 4));
-}
-
-TEST_CASE("a dim is made constant only when asked for", "[frontend]") {
-  ImportOptions options;
-  options.dims["batch"] = 4;
-  FunctionRef main = import_onnx(model("shape_subgraph"), ops(), options).graph_function("main");
-  CHECK(as_int((*known_shape(main->result))[0]) == 4);
-  CHECK(!as_int((*known_shape(main->result))[2]));
-}
-
-TEST_CASE("functions are expanded with their attribute references", "[frontend]") {
+TEST_CASE("nodes of a function are named after its call", "[frontend]") {
   FunctionRef main = import_onnx(model("function_attribute"), ops()).graph_function("main");
-  std::vector<double> slopes;
-  walk(main->body, [&](const Call& call) {
-    if (const AttrValue* alpha = call.attrs.find("alpha")) slopes.push_back(*alpha->as<double>());
-  });
-  // The second call gives no slope: the operator's default holds. The nodes are not in order in the file.
-  REQUIRE(slopes.size() == 2);
-  CHECK(slopes[0] == Approx(0.01));
-  CHECK(slopes[1] == Approx(0.25));
   bool named = false;
   walk(main->body,
        [&](const Ref<Call>& call) { named = named || to_string(call.span()).find("the_leak1/") != std::string::npos; });
   CHECK(named);
-}
-
-TEST_CASE("branches see the outer scope and may differ in size", "[frontend]") {
-  FunctionRef main = import_onnx(model("if_branches"), ops()).graph_function("main");
-  int branches = 0;
-  walk(main->body, [&](const If&) { ++branches; });
-  CHECK(branches == 1);
-  CHECK(known_rank(main->result) == 1);
-}
-
-TEST_CASE("input and output names are kept", "[frontend]") {
-  FunctionRef main = import_onnx(model("if_branches"), ops()).graph_function("main");
-  CHECK(to_string(*main->attrs.find("input_names")) == "[\"c\", \"x\"]");
-  CHECK(to_string(*main->attrs.find("output_names")) == "[\"y\"]");
 }
 
 TEST_CASE("one run reports every unsupported node", "[frontend]") {

@@ -127,70 +127,13 @@ TEST_CASE("a dim that its kernel cannot count is an error at run time", "[module
   for (const char* part : {"32767", "40000"}) CHECK(int16.find(part) != std::string::npos);
 }
 
-TEST_CASE("an input that does not fit is named with its dim and both values", "[modules]") {
+TEST_CASE("an input of another dtype is named with both dtypes", "[modules]") {
   Session session(compile_file(RELAXC_SOURCE_DIR "/tests/modules/matmul_relu.py").load(), {.threads = 1});
   std::mt19937_64 random(7);
   Tensor x = random_tensor({3, 5}, random);
-
-  std::string dim = error_of(session, {x, random_tensor({7, 6}, random)});
-  INFO(dim);
-  for (const char* part : {"'w'", "dim 1", "n", "6", "5"}) CHECK(dim.find(part) != std::string::npos);
-
-  std::string rank = error_of(session, {x, random_tensor({7, 5, 1}, random)});
-  INFO(rank);
-  for (const char* part : {"'w'", "3", "2"}) CHECK(rank.find(part) != std::string::npos);
-
   std::string dtype = error_of(session, {x, Tensor::of({1, 5}, kFloat64, std::vector<double>(5, 1.0))});
   INFO(dtype);
   for (const char* part : {"'w'", "float64", "float32"}) CHECK(dtype.find(part) != std::string::npos);
-
-  std::string count = error_of(session, {x});
-  INFO(count);
-  for (const char* part : {"1", "2"}) CHECK(count.find(part) != std::string::npos);
-
-  // The session is as good as before.
-  CHECK(session.run({x, x})[0].shape() == std::vector<int64_t>{3, 3});
-}
-
-// Doubles x n times over: odd and even call each other, and the VM bounds their depth.
-TEST_CASE("functions of a module call each other and themselves", "[modules]") {
-  constexpr const char* kModule = R"(
-@I.ir_module
-class Module:
-    @R.function
-    def twice(y: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
-        go_on = R.greater(n, R.const(0, "int64"))
-        if go_on:
-            left = R.subtract(n, R.const(1, "int64"))
-            doubled = R.add(y, y)
-            r = Module.as_it_is(doubled, left)
-        else:
-            r = y
-        return r
-
-    @R.function
-    def as_it_is(y: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
-        go_on = R.greater(n, R.const(0, "int64"))
-        if go_on:
-            r = Module.twice(y, n)
-        else:
-            r = y
-        return r
-
-    @R.function
-    def main(x: R.Tensor(("k",), "float32"), n: R.Tensor((), "int64")) -> R.Tensor(("k",), "float32"):
-        r = Module.twice(x, n)
-        return r
-)";
-  Session session(compile(parse(kModule)).load(), {.threads = 1});
-  Tensor x = Tensor::empty({3}, kFloat32), n = Tensor::empty({}, kInt64);
-  std::fill_n(x.data<float>(), 3, 1.5f);
-  for (int64_t count : {0, 1, 5, 20}) {
-    n.data<int64_t>()[0] = count;
-    CHECK(session.run({x, n})[0].data<float>()[2] == std::ldexp(1.5f, static_cast<int>(count)));
-  }
-  n.data<int64_t>()[0] = 1000;
-  CHECK(error_of(session, {x, n}).find("deep, the limit is 512") != std::string::npos);
 }
 
 TEST_CASE("a local function that calls itself is refused, where it stands", "[modules]") {
@@ -217,27 +160,4 @@ class Module:
     CHECK(std::string(error.what()).find("given.py:7") != std::string::npos);
     CHECK(std::string(error.what()).find("define it beside 'main'") != std::string::npos);
   }
-}
-
-// Lanes under a mask that the loops around know, read and written.
-TEST_CASE("masked vector loads and stores in loops of int32", "[modules]") {
-  constexpr const char* kModule = R"(
-@I.ir_module
-class Module:
-    @T.prim_func
-    def copy(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
-        for i in range(64):
-            B[i] = T.float32(-1)
-        for i in range(16):
-            B.vstore([T.Ramp(i * 4, 1, 4)], A.vload([T.Ramp(i * 4, 1, 4)], predicate=T.Broadcast(i < 11, 4)), predicate=T.Broadcast(i < 11, 4))
-
-    @R.function
-    def main(x: R.Tensor((64,), "float32")) -> R.Tensor((64,), "float32"):
-        y = R.call_tir(Module.copy, (x,), out_sinfo=R.Tensor((64,), "float32"))
-        return y
-)";
-  Session session(compile(parse(kModule)).load(), {.threads = 1});
-  std::mt19937_64 random(3);
-  Tensor x = random_tensor({64}, random), y = session.run({x})[0];
-  for (int i = 0; i < 64; ++i) REQUIRE(y.data<float>()[i] == (i < 44 ? x.data<float>()[i] : -1));
 }

@@ -168,24 +168,4 @@ def implementation(A: T.Buffer((2,), "float32", offset_factor=1), B: T.Buffer((4
   CHECK(compare_programs(product_for(intrin), tensorized(intrin, table), {{}}, 3, {.compile = true}) == "");
 }
 
-TEST_CASE("tensorize says what does not match, and leaves the program as it was", "[schedule]") {
-  const TensorIntrin& intrin = *builtin_tensor_intrins().find("dot_16x4_u8s8s32_vnni");
-  Schedule sch(product_for(intrin));
-  Loops l = sch.get_loops(sch.get_block("C"));
-  Loops j = sch.split(l[1], {std::nullopt, 16}), d = sch.split(l[2], {std::nullopt, 4});
-  sch.reorder({l[0], j[0], d[0], j[1], d[1]});
-  PrimFuncRef before = sch.function();
-  auto error_of = [&](const std::string& name) -> std::string {
-    try {
-      sch.tensorize(j[1], name);
-    } catch (const CompileError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  CHECK(error_of("dot_16x4_s8s8s32_vnni").find("buffer 'A' is uint8") != std::string::npos);
-  CHECK(error_of("no_such").find("there is no intrinsic 'no_such'") != std::string::npos);
-  CHECK(structural_equal(before, sch.function()));
-}
-
 }  // namespace relaxc::test

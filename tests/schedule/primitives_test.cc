@@ -1,5 +1,8 @@
-// What each primitive makes of a small program, and what it refuses. Meaning is checked by the random chains.
+// Every primitive has its text test, tests/schedule/primitives/<name>.test; and tests of primitives that are no text.
+#include <filesystem>
 #include <limits>
+#include <set>
+#include <sstream>
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
@@ -7,7 +10,7 @@
 #include "ir/verify/verify.h"
 
 #include "support/diagnostic.h"
-#include "tests/schedule/primitive_cases.h"
+#include "tests/schedule/schedule_cases.h"
 #include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 
@@ -28,77 +31,46 @@ std::string program(const char* params, const char* body) {
   return std::string("@T.prim_func\ndef main(") + params + "):\n" + body;
 }
 
-}  // namespace
+const std::filesystem::path kTextTests = RELAXC_SOURCE_DIR "/tests/schedule/primitives";
 
-TEST_CASE("primitives give the expected programs and refuse with a reason") {
-  for (const PrimitiveCase& row : primitive_cases()) {
-    INFO(row.name);
-    PrimFuncRef before = read(program(row.params, row.before));
-    Schedule schedule(before, {.seed = 1, .show_program = false});
-    try {
-      run_schedule_text(schedule, row.steps, "steps.py");
-    } catch (const CompileError& error) {
-      INFO(error.what());
-      CHECK(false);
-      continue;
-    }
-    PrimFuncRef after = schedule.function();
-    std::string text = print_function("main", after);
-    INFO(text);
-    const char* params = *row.params_after ? row.params_after : row.params;
-    Difference difference;
-    bool equal =
-        structural_equal(read(program(params, row.after)), after, {.difference = &difference, .print = print_node});
-    INFO(difference.text);
-    CHECK(equal);
-
-    // The trace does the same again, as text and as JSON.
-    for (bool json : {false, true}) {
-      Schedule again(before, {.show_program = false});
-      if (json) {
-        Trace::from_json(schedule.trace().json()).replay(again);
-      } else {
-        run_schedule_text(again, schedule.trace().text(), "trace.py");
-      }
-      INFO(schedule.trace().json());
-      CHECK(structural_equal(again.function(), after));
-    }
-
-    // A refused step leaves the program as it was.
-    Schedule other(read(program(row.params, row.before)), {.show_program = false});
-    PrimFuncRef untouched = other.function();
-    std::string message;
-    try {
-      run_schedule_text(other, row.refused, "refused.py");
-    } catch (const CompileError& error) {
-      message = error.diagnostics().at(0).message;
-    }
-    CHECK(message == row.message);
-    CHECK(structural_equal(other.function(), untouched));
+// Whether a line of the steps calls the primitive; of steps that are refused only the line of the error counts.
+bool calls(const ScheduleCase& row, const std::string& primitive) {
+  std::istringstream lines(row.steps);
+  for (std::string line; std::getline(lines, line);) {
+    bool counts = !row.is_refused || line.find("# error: ") != std::string::npos;
+    if (counts && line.find("sch." + primitive + "(") < line.find('#')) return true;
   }
+  return false;
 }
 
-TEST_CASE("a loop is parallel although loops outside of it repeat its elements") {
-  const char* before = R"(    B = T.alloc_buffer((4, 8))
-    for t in range(3):
-        for y in range(4):
-            for x in range(8):
-                with T.block("B"):
-                    vy, vx = T.axis.remap("SS", [y, x])
-                    B[vy, vx] = A[vy, vx] * T.float32(2)
-    for y, x in T.grid(4, 8):
-        with T.block("C"):
-            vy, vx = T.axis.remap("SS", [y, x])
-            C[vy, vx] = B[vy, vx]
-)";
-  const char* params = "A: T.Buffer((4, 8), \"float32\"), C: T.Buffer((4, 8), \"float32\")";
-  Schedule schedule(read(program(params, before)), {.show_program = false});
-  run_schedule_text(schedule, R"(t, y, x = sch.get_loops(sch.get_block("B"))
-sch.parallel(y)
-sch.vectorize(x))",
-                    "steps.py");
-  CHECK_THROWS_WITH(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"),
-                    Catch::Contains("iterations of 't' repeat the same axis values"));
+// Which cases a primitive lacks; empty: it has those that every primitive has.
+std::string lacks(const std::string& primitive) {
+  std::filesystem::path path = kTextTests / (primitive + ".test");
+  if (!std::filesystem::exists(path)) return fmt::format("there is no {}", path.filename().string());
+  bool has_result = false, is_refused = false;
+  for (const ScheduleCase& row : schedule_cases(read_text_test(path))) {
+    (row.is_refused ? is_refused : has_result) |= calls(row, primitive);
+  }
+  if (!has_result)
+    return fmt::format("{} has no case in which sch.{} has a result", path.filename().string(), primitive);
+  if (!is_refused) return fmt::format("{} has no case in which sch.{} is refused", path.filename().string(), primitive);
+  return "";
+}
+
+}  // namespace
+
+// The text tests check of each case that its trace does the same as text and as JSON.
+TEST_CASE("every primitive has a text test with a result and a refusal") {
+  std::set<std::string> names;
+  for (const scheduling::Primitive& primitive : scheduling::primitives()) {
+    names.insert(std::string(primitive.name));
+    CHECK(lacks(std::string(primitive.name)) == "");
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(kTextTests)) {
+    INFO(entry.path().string() << " is not the test of a primitive");
+    CHECK(names.contains(entry.path().stem().string()));
+  }
+  CHECK(lacks("no_such_primitive") == "there is no no_such_primitive.test");
 }
 
 TEST_CASE("blocks whose iterations meet at an element keep their order") {
@@ -130,38 +102,24 @@ TEST_CASE("blocks whose iterations meet at an element keep their order") {
   CHECK_NOTHROW(run_schedule_text(schedule, "sch.parallel(sch.get_loops(sch.get_block('B'))[0])", "steps.py"));
 }
 
-TEST_CASE("a domain that depends on a loop outlives the loop") {
-  const char* before = R"(    for i in range(12):
-        for j in range(i + 1):
-            with T.block("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = A[vi, vj]
-)";
-  const char* params = "A: T.Buffer((12, 12), \"float32\"), C: T.Buffer((12, 12), \"float32\")";
-  Schedule schedule(read(program(params, before)), {.show_program = false});
-  run_schedule_text(schedule, R"(i, j = sch.get_loops(sch.get_block("C"))
-sch.split(j, [None, 5])
-sch.split(i, [None, 5]))",
-                    "steps.py");
-  Diagnostics diagnostics;
-  verify(schedule.module(), op_table(), diagnostics);
-  CHECK_FALSE(diagnostics.has_errors());
-  std::string text = print_function("main", schedule.function());
-  INFO(text);
-  CHECK(text.find("vj = T.axis.spatial(12, j_0 * 5 + j_1)") != std::string::npos);
-}
-
 TEST_CASE("storage_align reaches the memory that is allocated") {
-  for (const PrimitiveCase& row : primitive_cases()) {
-    if (std::string_view(row.name) != "storage_align") continue;
-    Schedule schedule(read(program(row.params, row.before)));
-    schedule.storage_align(schedule.get_block("B"), 0, 0, 32, 4);
-    PrimFuncRef lowered = lower_program(schedule.function());
-    int64_t size = 0;
-    walk(lowered->body,
-         [&](const AllocBuffer& alloc) { size = as_int(buffer_type(alloc.buffer).shape[0]).value_or(0); });
-    CHECK(size == 11 * 36 + 8);  // rows of 8 begin at multiples of 36, which is 4 modulo 32
-  }
+  Schedule schedule(read(R"(@T.prim_func
+def main(A: T.Buffer((12, 8), "float32"), C: T.Buffer((12, 8), "float32")):
+    B = T.alloc_buffer((12, 8))
+    for i, j in T.grid(12, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(12, 8):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + T.float32(1)
+)"));
+  schedule.storage_align(schedule.get_block("B"), 0, 0, 32, 4);
+  PrimFuncRef lowered = lower_program(schedule.function());
+  int64_t size = 0;
+  walk(lowered->body, [&](const AllocBuffer& alloc) { size = as_int(buffer_type(alloc.buffer).shape[0]).value_or(0); });
+  CHECK(size == 11 * 36 + 8);  // rows of 8 begin at multiples of 36, which is 4 modulo 32
 }
 
 TEST_CASE("a step is about one program, and about numbers where it takes numbers") {

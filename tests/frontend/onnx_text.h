@@ -1,0 +1,22 @@
+// ONNX models in ONNX's textual format (onnx/docs/Syntax.md), as text tests hold them:
+//
+//   <ir_version: 8, opset_import: ["": 18]>
+//   test (float[N, 3] x) => (float[] y) {
+//     w = Constant <value = float[3] {1, 2, 3}> ()
+//     y = Add (x, w)
+//   }
+#pragma once
+#include <map>
+#include <string>
+
+#include "ir/module.h"
+
+namespace relaxc::test {
+
+// Whether a text is a model: "<" is its first character behind comments.
+bool is_onnx_text(const std::string& text);
+// Throws CompileError. A node is called like its first output, and errors of a node have the line on which it begins.
+IRModule import_onnx_text(const std::string& text, const std::string& name,
+                          const std::map<std::string, int64_t>& dims = {});
+
+}  // namespace relaxc::test

@@ -1,0 +1,217 @@
+// `# test: run`: a module, or a model in ONNX's textual format (frontend/onnx_text.h), runs on given inputs, as machine
+// code and in the interpreter, with the same results.
+//
+//   # test: run
+//   @R.function
+//   def main(x: R.Tensor(("n",), "float32"), n: R.Tensor((), "int64")): ...
+//   # ---- run: three elements        an input for each line
+//   x = [1.5, -2, inf]
+//   n = numbers()                     numbers(2, 3): 0.5, -1, 1.5, ... of that shape
+//   # ---- result                     what ./dev update writes
+//   y: float32[3] = [3, -4, inf]
+//   # ---- run: no elements           a run that fails, without a result
+//   x = []
+//   # error: 'x'
+//
+// Choose inputs whose results are exact: they are the same on every machine. A module that does not compile has its
+// errors in the text and no sections.
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "codegen/compile.h"
+#include "tests/frontend/onnx_model.h"
+#include "tests/frontend/onnx_text.h"
+#include "tests/text/text_test.h"
+#include "vm/error.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+// Elements in brackets, in the order of memory, and the shape that the brackets give.
+struct Written {
+  std::vector<std::string> elements;
+  std::vector<int64_t> shape;
+};
+
+class ValueReader {
+ public:
+  explicit ValueReader(std::string_view text) : rest_(text) {}
+
+  // Each list has as many items as its neighbours; the depth of the first element is the rank.
+  Written read() {
+    Written result;
+    read_item(result, 0);
+    skip(' ');
+    if (!rest_.empty()) FAIL("expected the end of the value, found '" << rest_ << "'");
+    return result;
+  }
+
+ private:
+  bool skip(char c) {
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size()));
+    if (rest_.empty() || rest_[0] != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+
+  void read_item(Written& into, size_t depth) {
+    if (!skip('[')) {
+      size_t end = std::min(rest_.find_first_of(",] "), rest_.size());
+      if (end == 0) FAIL("expected a number or a list, found '" << rest_ << "'");
+      into.elements.emplace_back(rest_.substr(0, end));
+      rest_.remove_prefix(end);
+      return;
+    }
+    int64_t items = 0;
+    if (into.shape.size() <= depth) into.shape.push_back(-1);
+    while (!skip(']')) {
+      if (items++ > 0 && !skip(',')) FAIL("expected ',' or ']', found '" << rest_ << "'");
+      read_item(into, depth + 1);
+    }
+    int64_t& dim = into.shape[depth];
+    if (dim >= 0 && dim != items) FAIL("a list has " << items << " items, the one before has " << dim);
+    dim = items;
+  }
+
+  std::string_view rest_;
+};
+
+Tensor tensor_of(const Written& written, DType dtype) {
+  Tensor tensor = Tensor::empty(written.shape, dtype);
+  REQUIRE(tensor.size() == static_cast<int64_t>(written.elements.size()));
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    const std::string& element = written.elements[static_cast<size_t>(i)];
+    char* end = nullptr;
+    if (dtype.is_float()) {
+      tensor.set_double(i, std::strtod(element.c_str(), &end));
+    } else if (element == "True" || element == "False") {
+      tensor.set_int(i, element == "True");
+      continue;
+    } else {
+      tensor.set_int(i, std::strtoll(element.c_str(), &end, 10));
+    }
+    if (*end) FAIL("'" << element << "' is not a value of " << to_string(dtype));
+  }
+  return tensor;
+}
+
+Tensor read_value(std::string_view text, DType dtype) {
+  constexpr std::string_view kNumbers = "numbers(";
+  if (!text.starts_with(kNumbers)) return tensor_of(ValueReader(text).read(), dtype);
+  std::vector<int64_t> shape;
+  std::stringstream dims{std::string(text.substr(kNumbers.size()))};
+  for (std::string dim; std::getline(dims, dim, ',');) {
+    if (dim != ")") shape.push_back(std::strtoll(dim.c_str(), nullptr, 10));
+  }
+  return numbers(shape, dtype);
+}
+
+std::vector<Tensor> read_inputs(const std::string& body, const std::vector<vm::ValueInfo>& params) {
+  std::vector<Tensor> inputs;
+  std::stringstream lines(body);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    size_t equals = line.find(" = ");
+    if (equals == std::string::npos || inputs.size() >= params.size())
+      FAIL("expected an input, found '" << line << "'");
+    const vm::ValueInfo& param = params[inputs.size()];
+    if (line.substr(0, equals) != param.name) FAIL("expected input '" << param.name << "', found '" << line << "'");
+    inputs.push_back(read_value(std::string_view(line).substr(equals + 3), param.dtype.value()));
+  }
+  return inputs;
+}
+
+std::string element_text(const Tensor& tensor, int64_t i) {
+  DType dtype = tensor.dtype();
+  if (dtype.is_bool()) return tensor.as_int(i) ? "True" : "False";
+  if (!dtype.is_float()) return fmt::format("{}", tensor.as_int(i));
+  return dtype == kFloat64 ? fmt::format("{}", tensor.as_double(i))
+                           : fmt::format("{}", static_cast<float>(tensor.as_double(i)));
+}
+
+// The elements of the dims from `dim` on, the first of which is element `first`.
+std::string value_text(const Tensor& tensor, size_t dim, int64_t first) {
+  if (dim == tensor.shape().size()) return element_text(tensor, first);
+  int64_t stride = 1;
+  for (size_t i = dim + 1; i < tensor.shape().size(); ++i) stride *= tensor.shape()[i];
+  std::vector<std::string> items;
+  for (int64_t i = 0; i < tensor.shape()[dim]; ++i) items.push_back(value_text(tensor, dim + 1, first + i * stride));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+struct Outcome {
+  std::vector<Tensor> results;
+  std::string error;  // empty: it ran
+};
+Outcome run(Session& session, const std::vector<Tensor>& inputs) {
+  try {
+    return {session.run(inputs), ""};
+  } catch (const RuntimeError& error) {
+    return {{}, error.what()};
+  }
+}
+
+// The results as text; nullopt: the run failed as expected.
+std::optional<std::string> run_case(const Section& section, Session& compiled, Session& interpreted,
+                                    const Program& program) {
+  std::vector<Tensor> inputs = read_inputs(section.body, program.inputs());
+  Outcome machine = run(compiled, inputs), reference = run(interpreted, inputs);
+  if (!machine.error.empty() || !reference.error.empty()) {
+    check_message(section.body, machine.error);
+    check_message(section.body, reference.error);
+    return std::nullopt;
+  }
+  if (expects_errors(section.body)) FAIL_CHECK("expected an error, the run has results");
+  REQUIRE(machine.results.size() == reference.results.size());
+  REQUIRE(machine.results.size() == program.outputs().size());
+  std::string text;
+  for (size_t i = 0; i < machine.results.size(); ++i) {
+    const Tensor& result = machine.results[i];
+    text += fmt::format("{}: {} = {}\n", program.outputs()[i].name, describe(result), value_text(result, 0, 0));
+    INFO(text);
+    CHECK(same_contents(result, reference.results[i]));
+  }
+  return text;
+}
+
+}  // namespace
+
+void run_module_cases(TextTest& test) {
+  std::string input = test.input();
+  std::optional<Program> compiled, interpreted;
+  try {
+    IRModule module = is_onnx_text(input) ? import_onnx_text(input, test.name()) : parse_text(input, test.name());
+    CompileSettings settings;
+    compiled = compile(module, settings).load();
+    settings.interpret = InterpretOptions{};
+    interpreted = compile(module, settings).load();
+  } catch (const CompileError& error) {
+    CHECK(test.sections.size() == 1);
+    return check_errors(input, error.diagnostics());
+  }
+  if (expects_errors(input)) FAIL("expected an error, the module compiles");
+  REQUIRE(test.sections.size() > 1);
+  Session machine(*compiled, {.threads = 2}), reference(*interpreted, {.threads = 1});
+  for (size_t i = 1; i < test.sections.size(); ++i) {
+    INFO(fmt::format("{}:{}: {}", test.name(), test.sections[i].line - 1, test.sections[i].header));
+    if (!test.sections[i].words_of("run")) {
+      FAIL_CHECK("expected a section 'run', found '" << test.sections[i].header << "'");
+      continue;
+    }
+    std::optional<std::string> result = run_case(test.sections[i], machine, reference, *compiled);
+    bool has_result = i + 1 < test.sections.size() && test.sections[i + 1].header == "result";
+    if (result) {
+      test.set_section_behind(i++, "result", *result);
+    } else if (has_result) {
+      test.sections.erase(test.sections.begin() + static_cast<ptrdiff_t>(i) + 1);
+    }
+  }
+}
+
+}  // namespace relaxc::test
