@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/arith.h"
+#include "ir/op_names.h"
 #include "passes/graph.h"
 #include "vm/error.h"
 
@@ -26,7 +27,7 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
     if (!graph) continue;
     for_each_binding(*graph, [&](const Binding& binding) {
       bool allocates =
-          as_call(binding.value, "relax.builtin.alloc_tensor") || as_call(binding.value, "relax.memory.alloc_tensor");
+          as_call(binding.value, ops::kBuiltinAllocTensor) || as_call(binding.value, ops::kMemoryAllocTensor);
       if (allocates) fresh.insert(binding.var.get());
       const Call* call = binding.value.as<Call>();
       const GlobalVar* callee = call ? call->callee.as<GlobalVar>() : nullptr;
