@@ -4,7 +4,9 @@
 
 #include "codegen/bytecode_scalars.h"
 #include "codegen/llvm_compile.h"
+#include "ir/arith.h"
 #include "ir/kernel_call.h"
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/text/printer.h"
 #include "vm/builder.h"
@@ -25,14 +27,14 @@ using vm::SlotOp;
 
 // Operators that the runtime carries out by a builtin with the same arguments.
 struct BuiltinOp {
-  const char* op;
+  OpName op;
   const char* builtin;
 };
 constexpr BuiltinOp kBuiltinOps[] = {
-    {"relax.shape_of", "vm.builtin.shape_of"},
-    {"relax.tensor_to_shape", "vm.builtin.tensor_to_shape"},
-    {"relax.shape_to_tensor", "vm.builtin.shape_to_tensor"},
-    {"relax.print", "vm.builtin.print"},
+    {ops::kShapeOf, "vm.builtin.shape_of"},
+    {ops::kTensorToShape, "vm.builtin.tensor_to_shape"},
+    {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
+    {ops::kPrint, "vm.builtin.print"},
 };
 
 vm::DimInfo dim_info(const Expr& dim) {
@@ -317,12 +319,12 @@ class FunctionLowering {
     if (const ExternFunc* callee = node.callee.as<ExternFunc>())
       return call_builtin(binding, callee->symbol, node.args, 0);
     const std::string& op = op_name(binding.value);
-    if (op == "relax.call_pure_packed") {
+    if (op == ops::kCallPurePacked) {
       const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
       if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
       return call_builtin(binding, callee->symbol, node.args, 1);
     }
-    if (op == "relax.builtin.alloc_tensor") {
+    if (op == ops::kBuiltinAllocTensor) {
       Reg result = code_.new_register();
       auto output = output_index_.find(binding.var.get());
       code_.emit(Opcode::kNewTensor,
@@ -330,27 +332,27 @@ class FunctionLowering {
                   output == output_index_.end() ? int64_t{-1} : output->second});
       return bind(binding, result);
     }
-    if (op == "relax.memory.alloc_storage") {
+    if (op == ops::kMemoryAllocStorage) {
       Reg result = code_.new_register();
       code_.emit(Opcode::kAllocStorage, {result, byte_count(node.args[0])});
       return bind(binding, result);
     }
-    if (op == "relax.memory.alloc_tensor") {
+    if (op == ops::kMemoryAllocTensor) {
       Reg result = code_.new_register();
       code_.emit(Opcode::kAllocTensor,
                  {result, reg(node.args[0]), byte_count(node.args[1]), node.args[3].as<DTypeImm>()->value,
                   dims_.scalars(written_shape(node.args[2]))});
       return bind(binding, result);
     }
-    if (op == "relax.reshape") {
+    if (op == ops::kReshape) {
       Reg result = code_.new_register();
       const std::vector<Expr>* shape = known_shape(binding.value.type());
       if (!shape) fail(binding.value.span(), "the shape of a reshape is not known");
       code_.emit(Opcode::kReshapeView, {result, reg(node.args[0]), dims_.scalars(*shape)});
       return bind(binding, result);
     }
-    if (op == "relax.check_indices") return check_indices(binding, node);
-    if (op == "relax.inspect.tensor_item") {
+    if (op == ops::kCheckIndices) return check_indices(binding, node);
+    if (op == ops::kTensorItem) {
       Slot slot = code_.new_slot(binding.var->name);
       code_.emit(Opcode::kSlotFromTensor, {slot, reg(node.args[0]), node.attrs.get_int("index", 0)});
       dims_.define(binding.var, slot);
@@ -426,10 +428,10 @@ class FunctionLowering {
 }  // namespace
 
 bool is_lowered_to_bytecode(std::string_view op) {
-  constexpr std::string_view kOwn[] = {
-      "relax.builtin.alloc_tensor", "relax.call_dps_packed", "relax.call_pure_packed",    "relax.call_tir",
-      "relax.call_tir_with_grad",   "relax.check_indices",   "relax.inspect.tensor_item", "relax.memory.alloc_storage",
-      "relax.memory.alloc_tensor",  "relax.reshape"};
+  constexpr OpName kOwn[] = {
+      ops::kBuiltinAllocTensor, ops::kCallDpsPacked, ops::kCallPurePacked, ops::kCallTir,
+      ops::kCallTirWithGrad,    ops::kCheckIndices,  ops::kTensorItem,     ops::kMemoryAllocStorage,
+      ops::kMemoryAllocTensor,  ops::kReshape};
   return std::find(std::begin(kOwn), std::end(kOwn), op) != std::end(kOwn) ||
          std::any_of(std::begin(kBuiltinOps), std::end(kBuiltinOps),
                      [&](const BuiltinOp& row) { return op == row.op; });

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "ir/arith.h"
 #include "ir/kernel_call.h"
+#include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "support/diagnostic.h"
 #include "vm/error.h"
@@ -27,7 +29,7 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
     if (!graph) continue;
     for_each_binding((*graph)->body, [&](const Binding& binding) {
       bool allocates =
-          as_call(binding.value, "relax.builtin.alloc_tensor") || as_call(binding.value, "relax.memory.alloc_tensor");
+          as_call(binding.value, ops::kBuiltinAllocTensor) || as_call(binding.value, ops::kMemoryAllocTensor);
       if (allocates) fresh.insert(binding.var.get());
       if (auto kernel = as_kernel_call(binding.value, module); kernel && kernel->callee.is<GlobalVar>()) {
         const std::vector<Expr>& tensors = kernel->tensors;

@@ -111,6 +111,7 @@ Expr constant(Tensor data, const Span& span) {
   return make(Constant{std::move(data)}, type, span);
 }
 Expr op_ref(std::string name) { return make(OpRef{std::move(name)}, object_type()); }
+Expr op_ref(OpName op) { return op_ref(std::string(op.text)); }
 Expr global_var(std::string name, Type type) { return make(GlobalVar{std::move(name)}, std::move(type)); }
 Expr extern_func(std::string symbol, const Span& span) {
   const vm::Builtin* builtin = vm::find_builtin(symbol);
@@ -349,6 +350,7 @@ const std::string& op_name(const Expr& expr) {
   const OpRef* op = call ? call->callee.as<OpRef>() : nullptr;
   return op ? op->name : kNone;
 }
+const Call* as_call(const Expr& expr, OpName op) { return as_call(expr, op.text); }
 const Call* as_call(const Expr& expr, std::string_view name) {
   return op_name(expr) == name ? expr.as<Call>() : nullptr;
 }

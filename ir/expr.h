@@ -236,6 +236,12 @@ struct If {
   }
 };
 
+// An operator that code recognizes: a constant of ir/op_names.h.
+struct OpName {
+  std::string_view text;  // "relax.reshape"
+  friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
+};
+
 // ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------
 
 VarRef make_var(std::string name, Type type, const Span& span = {});
@@ -253,6 +259,7 @@ Expr string_imm(std::string value, const Span& span = {});
 Expr scalar_imm(double value, DType dtype);
 Expr constant(Tensor data, const Span& span = {});
 Expr op_ref(std::string name);
+Expr op_ref(OpName op);
 Expr global_var(std::string name, Type type);
 Expr extern_func(std::string symbol, const Span& span = {});
 
@@ -306,11 +313,12 @@ DType dtype_of(const Expr& expr);
 // The value when the expression is an integer constant (or a Broadcast of one).
 std::optional<int64_t> as_int(const Expr& expr);
 bool is_int(const Expr& expr, int64_t value);
-// The operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 // One-line fallback print (visit.h).
 std::string debug_print(const NodeRef& node);
+// The operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 const std::string& op_name(const Expr& expr);
-// `expr` as a call of the operator `name`, else null.
+// `expr` as a call of the operator, or of the intrinsic `name`; else null.
+const Call* as_call(const Expr& expr, OpName op);
 const Call* as_call(const Expr& expr, std::string_view name);
 
 // The constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.

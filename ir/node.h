@@ -12,6 +12,7 @@
 #include <concepts>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -207,7 +208,7 @@ constexpr bool lists_all_members();
 template <class T>
   requires(is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, Type type, const Span& span = {}) {
-  static_assert(lists_all_members<T>(), "a member is missing in fields()");
+  static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
   auto* box = new Box<T>(std::move(payload), std::move(type));
   box->span = span;
   return wrap_box<T>(box);
@@ -215,7 +216,7 @@ Ref<T> make(T payload, Type type, const Span& span = {}) {
 template <class T>
   requires(!is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, const Span& span = {}) {
-  static_assert(lists_all_members<T>(), "a member is missing in fields()");
+  static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
   auto* box = new Box<T>(std::move(payload));
   box->span = span;
   return wrap_box<T>(box);
@@ -281,10 +282,26 @@ constexpr size_t member_count() {
     return member_count<T, N - 1>();
   }
 }
-// Catches a member left out of fields().
+// "value" for &Cast::value, from how the compiler spells the template's argument.
+template <auto kMember>
+constexpr std::string_view member_name() {
+  constexpr std::string_view kMarker = "kMember = ";
+  std::string_view text = __PRETTY_FUNCTION__;
+  text.remove_prefix(text.find(kMarker) + kMarker.size());
+  text = text.substr(0, text.find_first_of(";]"));
+  return text.substr(text.rfind(':') + 1);
+}
+// Whether each field has the name of the member that it points to, so that no member stands under two names.
+template <class T>
+constexpr bool names_match_members() {
+  return []<size_t... I>(std::index_sequence<I...>) {
+    return ((std::get<I>(T::fields()).name == member_name<std::get<I>(T::fields()).member>()) && ...);
+  }(std::make_index_sequence<std::tuple_size_v<decltype(T::fields())>>());
+}
+// Catches a member left out of fields(), and one listed twice or under another's name.
 template <class T>
 constexpr bool lists_all_members() {
-  return member_count<T>() == std::tuple_size_v<decltype(T::fields())>;
+  return member_count<T>() == std::tuple_size_v<decltype(T::fields())> && names_match_members<T>();
 }
 
 }  // namespace relaxc

@@ -10,8 +10,15 @@ namespace relaxc {
 
 namespace {
 
+// infer asked for a rank or dtype that is not known; an error where no partial type will do.
+class UnknownOperand : public CompileError {
+ public:
+  using CompileError::CompileError;
+};
 [[noreturn]] void fail_unknown(const OpCall& op, const char* what, size_t i) {
-  op.fail("the {} of argument {} is not known; give it with match_cast", what, i);
+  std::string message =
+      fmt::format("{}: the {} of argument {} is not known; give it with match_cast", op.name(), what, i);
+  throw UnknownOperand({{Severity::kError, ErrorKind::kInvalid, op.span, std::move(message), {}}});
 }
 
 bool may_be_tensor(const Type& type) { return type.is<TensorType>() || type.is<ObjectType>(); }
@@ -33,6 +40,15 @@ DType OpCall::dtype(size_t i) const {
   if (!dtype && may_be_tensor(call.args[i].type())) fail_unknown(*this, "dtype", i);
   if (!dtype) fail("argument {} is no tensor", i);
   return *dtype;
+}
+
+std::optional<DType> OpCall::first_dtype() const {
+  for (const Expr& arg : call.args) {
+    const TupleType* tuple = arg.type().as<TupleType>();
+    const Type& type = tuple && !tuple->items.empty() ? tuple->items[0] : arg.type();
+    if (type.is<TensorType>()) return tensor_dtype(type);
+  }
+  return std::nullopt;
 }
 
 std::string name_of_check(std::string_view what) {
@@ -194,153 +210,93 @@ void check_arity(const OpCall& op, const OpRow& row) {
 }
 
 // ---- Operands of which not all is known
-//
-// infer() wants shapes and dtypes. A call with less is tried with stand-ins for what is missing: new dims, dims of 1,
-// each of some ranks and dtypes. Its type is what all accepted tries agree on. Checks of dims are left to the call that
-// knows them: nothing is lowered before shapes are known.
 
-bool is_complete(const Type& type) {
-  if (const TupleType* tuple = type.as<TupleType>())
-    return std::all_of(tuple->items.begin(), tuple->items.end(), is_complete);
-  if (type.is<TensorType>()) return known_shape(type) && tensor_dtype(type);
-  return !type.is<ShapeType>() || known_shape(type);
+// Calls fn on each tensor and shape type among the arguments, items of tuples included.
+void for_each_operand(const Type& type, const std::function<void(const Type&)>& fn) {
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    for (const Type& item : tuple->items) for_each_operand(item, fn);
+  }
+  if (type.is<TensorType>() || type.is<ShapeType>()) fn(type);
 }
 
-class PartialInference {
- public:
-  PartialInference(const OpCall& op, const OpRow& row) : op_(op), row_(row) {
-    for (const Expr& arg : op.call.args) count_slots(arg.type());
+enum class Known : uint8_t { kAll, kAllButDims, kSome, kSomeOfTuple };
+Known known_of(const OpCall& op) {
+  Known result = Known::kAll;
+  for (const Expr& arg : op.call.args) {
+    Known least = arg.type().is<TupleType>() ? Known::kSomeOfTuple : Known::kSome;
+    for_each_operand(arg.type(), [&](const Type& type) {
+      bool has_dtype = !type.is<TensorType>() || tensor_dtype(type);
+      if (has_dtype && known_shape(type)) return;
+      bool only_dims = has_dtype && known_rank(type) >= 0;
+      result = std::max(result, only_dims ? Known::kAllButDims : least);
+    });
   }
+  return result;
+}
 
-  Type run() {
-    std::vector<Choice> rank_choices = choices(ranks_, std::size(kRanks));
-    std::vector<Choice> dtype_choices = choices(dtypes_, std::size(kDTypes));
-    std::optional<CompileError> first_error;
-    for (const Choice& ranks : rank_choices) {
-      for (const Choice& dtypes : dtype_choices) {
-        try {
-          Type result = attempt(ranks, dtypes, false);
-          return vary(result, ranks, dtypes);
-        } catch (const CompileError& error) {
-          if (!first_error) first_error = error;
-        }
-      }
-    }
-    // Some ranks were left out when many operands lack one.
-    if (ranks_ > kFewSlots || dtypes_ > kFewSlots) return object_type();
-    throw CompileError(*first_error);
+// The type with the dims that make() gives in place of those that are not known.
+Type with_dims(const Type& type, const std::function<Expr()>& make) {
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    std::vector<Type> items;
+    for (const Type& item : tuple->items) items.push_back(with_dims(item, make));
+    return tuple_type(std::move(items));
   }
-
- private:
-  using Choice = std::vector<size_t>;  // a candidate for each slot
-  static constexpr int64_t kRanks[] = {4, 2, 3, 1, 0, 5, 6};
-  static constexpr DType kDTypes[] = {kFloat32, kInt64, kBool, DType::float_(16), kInt32, DType::int_(8)};
-  static constexpr size_t kFewSlots = 2;
-
-  void count_slots(const Type& type) {
-    if (const TupleType* tuple = type.as<TupleType>()) {
-      for (const Type& item : tuple->items) count_slots(item);
-    }
-    if (type.is<TensorType>() || type.is<ShapeType>()) ranks_ += !known_shape(type) && known_rank(type) < 0;
-    dtypes_ += type.is<TensorType>() && !tensor_dtype(type);
+  if (known_shape(type) || !(type.is<TensorType>() || type.is<ShapeType>())) return type;
+  std::vector<Expr> shape;
+  for (int64_t d = 0; d < known_rank(type); ++d) shape.push_back(make());
+  return type.is<ShapeType>() ? shape_type(std::move(shape)) : tensor_type(std::move(shape), *tensor_dtype(type));
+}
+// The type without shapes that mention the dims.
+Type without_dims(const Type& type, const std::vector<VarRef>& dims) {
+  if (const TupleType* tuple = type.as<TupleType>()) {
+    std::vector<Type> items;
+    for (const Type& item : tuple->items) items.push_back(without_dims(item, dims));
+    return tuple_type(std::move(items));
   }
-  // All combinations for few slots; for more, those where all slots, or all but the first, have the same candidate.
-  static std::vector<Choice> choices(size_t slots, size_t candidates) {
-    std::vector<Choice> result;
-    if (slots == 0) return {{}};
-    for (size_t c = 0; c < candidates; ++c) result.push_back(Choice(slots, c));
-    if (slots == 1) return result;
-    for (size_t rest = 0; rest < candidates; ++rest) {
-      for (size_t c = 0; c < candidates; ++c) {
-        result.push_back(Choice(slots, rest));
-        result.back()[0] = c;
-      }
-    }
-    return result;
-  }
+  std::vector<VarRef> used = free_vars(type);
+  bool mentions = std::any_of(used.begin(), used.end(), [&](const VarRef& var) {
+    return std::any_of(dims.begin(), dims.end(), [&](const VarRef& dim) { return same_node(dim, var); });
+  });
+  if (!mentions) return type;
+  if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
+  return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
+}
 
-  Type stand_in(const Type& type, const Choice& ranks, const Choice& dtypes, bool ones, size_t& rank, size_t& dtype) {
-    if (const TupleType* tuple = type.as<TupleType>()) {
-      std::vector<Type> items;
-      for (const Type& item : tuple->items) items.push_back(stand_in(item, ranks, dtypes, ones, rank, dtype));
-      return tuple_type(std::move(items));
-    }
-    if (!type.is<TensorType>() && !type.is<ShapeType>()) return type;
-    std::vector<Expr> shape;
-    if (const std::vector<Expr>* known = known_shape(type)) {
-      shape = *known;
-    } else {
-      int64_t ndim = known_rank(type) >= 0 ? known_rank(type) : kRanks[ranks[rank++]];
-      for (int64_t d = 0; d < ndim; ++d) {
-        if (ones) {
-          shape.push_back(int_imm(1));
-        } else {
-          new_dims_.push_back(make_dim("d"));
-          shape.push_back(new_dims_.back());
-        }
-      }
-    }
-    if (type.is<ShapeType>()) return shape_type(std::move(shape));
-    std::optional<DType> known = tensor_dtype(type);
-    return tensor_type(std::move(shape), known ? *known : kDTypes[dtypes[dtype++]]);
-  }
-
-  // The type with these stand-ins, without what mentions them.
-  Type attempt(const Choice& ranks, const Choice& dtypes, bool ones) {
-    new_dims_.clear();
-    size_t rank = 0, dtype = 0;
-    Call call = op_.call;
+// Ranks and dtypes are known, some dims are not. Those become new variables, and, because a dim of 1 broadcasts and is
+// squeezed, 1 as well: the call's type is what both have in common. Checks of dims are left to the call that knows
+// them.
+Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
+  std::vector<VarRef> new_dims;
+  auto infer = [&](const std::function<Expr()>& make) {
+    Call call = op.call;
     for (Expr& arg : call.args) {
-      if (!is_complete(arg.type())) arg = make_var("x", stand_in(arg.type(), ranks, dtypes, ones, rank, dtype));
+      Type type = with_dims(arg.type(), make);
+      if (!same_node(type, arg.type()) && !structural_equal(type, arg.type())) arg = make_var("x", type);
     }
-    return without_new_dims(row_.infer(OpCall{call, op_.span}));
+    return without_dims(row.infer(OpCall{call, op.span}), new_dims);
+  };
+  Type result = infer([&]() -> Expr {
+    new_dims.push_back(make_dim("d"));
+    return new_dims.back();
+  });
+  try {
+    return common_type(result, infer([] { return int_imm(1); }));
+  } catch (const CompileError&) {
+    return result;  // no dim of this call can be 1
   }
-  Type without_new_dims(const Type& type) const {
-    if (const TupleType* tuple = type.as<TupleType>()) {
-      std::vector<Type> items;
-      for (const Type& item : tuple->items) items.push_back(without_new_dims(item));
-      return tuple_type(std::move(items));
-    }
-    bool mentions = false;
-    for (const VarRef& var : free_vars(type)) {
-      mentions = mentions || std::any_of(new_dims_.begin(), new_dims_.end(),
-                                         [&](const VarRef& dim) { return same_node(dim, var); });
-    }
-    if (!mentions) return type;
-    if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
-    return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
-  }
+}
 
-  // What stays of the result when each slot alone, or all of a kind together, take other candidates.
-  Type vary(Type result, const Choice& ranks, const Choice& dtypes) {
-    auto also = [&](const Choice& r, const Choice& d, bool ones) {
-      try {
-        result = common_type(result, attempt(r, d, ones));
-      } catch (const CompileError&) {
-        return;  // not a call that this one stands for
-      }
-    };
-    auto variations = [](const Choice& choice, size_t candidates, const auto& use) {
-      for (size_t c = 0; c < candidates && !choice.empty(); ++c) {
-        use(Choice(choice.size(), c));
-        for (size_t slot = 0; slot < choice.size(); ++slot) {
-          Choice other = choice;
-          other[slot] = c;
-          use(other);
-        }
-      }
-    };
-    also(ranks, dtypes, true);
-    variations(ranks, std::size(kRanks), [&](const Choice& other) { also(other, dtypes, false); });
-    variations(dtypes, std::size(kDTypes), [&](const Choice& other) { also(ranks, other, false); });
-    return result;
+// infer says what it needs by asking for it: where that is known, its type is right whatever the rest is.
+Type infer_result(const OpCall& op, const OpRow& row) {
+  Known known = known_of(op);
+  if (known == Known::kAll) return row.infer(op);
+  if (known == Known::kAllButDims) return infer_for_any_dims(op, row);
+  try {
+    if (known == Known::kSome) return row.infer(op);
+  } catch (const UnknownOperand&) {
   }
-
-  const OpCall& op_;
-  const OpRow& row_;
-  size_t ranks_ = 0, dtypes_ = 0;  // slots: operands without a rank, without a dtype
-  std::vector<VarRef> new_dims_;
-};
+  return row.infer_partial ? row.infer_partial(op) : tensor_type_of_rank(-1, op.first_dtype());
+}
 
 // Tensors are where the operands are, when these have one device between them.
 std::string common_vdevice(const Call& call) {
@@ -399,9 +355,7 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     bool distributed =
         std::any_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return arg.type().is<DTensorType>(); });
     if (distributed) return ref->name.starts_with("relax.dist.") ? row->infer(op) : object_type();
-    bool complete =
-        std::all_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return is_complete(arg.type()); });
-    Type type = complete ? row->infer(op) : PartialInference(op, *row).run();
+    Type type = infer_result(op, *row);
     std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
     return vdevice.empty() ? type : on_vdevice(type, vdevice);
   }

@@ -73,6 +73,8 @@ struct OpCall {
   const std::vector<Expr>& shape(size_t i) const;
   int64_t rank(size_t i) const;
   DType dtype(size_t i) const;
+  // The dtype of the first tensor among the arguments, tuples included, if it is known.
+  std::optional<DType> first_dtype() const;
   template <HasFields T>
   T attrs() const {
     return read_attrs<T>(call.attrs, span);
@@ -94,21 +96,40 @@ struct OpCall {
   }
 };
 
+// An operand that holds indices of axes of these sizes, each in [-dim, dim): one size for all indices, or one for each
+// item of the last axis.
+struct IndexOperand {
+  size_t position;
+  std::vector<Expr> dims;
+  bool reads = true;  // a gather, which may clamp; else a scatter
+};
+
+// All that the compiler knows of an operator. Rows are written with designated initializers; what is empty or the
+// default is left out.
 struct OpRow {
-  std::string name;  // "relax.nn.conv2d"; printed as R.nn.conv2d
-  std::string doc;   // one line
-  std::vector<OpInput> inputs;
-  std::vector<OpAttr> attrs;  // in the order they print; op_attrs<T>() derives it from the attribute struct
+  std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
+  std::string doc = {};   // one line
+  std::string onnx = {};  // the ONNX operator that is this one without any conversion: "Abs"
+  std::vector<OpInput> inputs = {};
+  std::vector<OpAttr> attrs = {};  // in the order they print; op_attrs<T>() derives it from the attribute struct
   OpPattern pattern = OpPattern::kOpaque;
   bool pure = true;
-  // The call's type. Throws a CompileError for operands that do not fit; dims go through OpCall::require_*.
-  std::function<Type(const OpCall&)> infer;
+  // The result is argument 0's elements in their order, in its memory.
+  bool view = false;
+  // The call's type. Throws a CompileError for operands that do not fit; dims go through OpCall::require_*. Every
+  // operand has a shape and a dtype, of which dims may be variables that nothing is known of.
+  std::function<Type(const OpCall&)> infer = {};
+  // The call's type where the rank or dtype of an operand is not known. Empty: a tensor of the first tensor's dtype.
+  std::function<Type(const OpCall&)> infer_partial = {};
   // A tensor program of the call: params are its tensor arguments in order (tuples flattened), then the outputs. It may
   // use the graph's symbolic dims freely; legalize makes them its own. Empty: the operator is lowered elsewhere
-  // (builtins) or not yet.
-  std::function<PrimFuncRef(const OpCall&)> legalize;
+  // (builtins), or nothing lowers it yet and compiling it says so.
+  std::function<PrimFuncRef(const OpCall&)> legalize = {};
   // Arguments and attributes that Relax fills in from others, such as the step of arange; empty: none.
   std::function<void(Call&)> complete = {};
+  // The operand whose elements the call demands to be indices in range; nullopt for a call that gives every element a
+  // meaning, and where a shape is not known.
+  std::function<std::optional<IndexOperand>(const OpCall&)> indexed = {};
 };
 
 class OpTable {
@@ -125,6 +146,7 @@ class OpTable {
 // The attribute list of a row from its struct; the default of a list tells how many items it has.
 template <HasFields T>
 std::vector<OpAttr> op_attrs() {
+  static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
   std::vector<OpAttr> result;
   T defaults{};
   for_each_field<T>([&](const auto& f) {

@@ -1,4 +1,6 @@
 // Attention, quantization, and the small operators of networks that have no lowering yet.
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -21,7 +23,7 @@ Type infer_attention(const OpCall& op) {
   }
   op.require_equal(key[1], value[1], "sequence lengths of key and value");
   op.require_equal(query[3], key[3], "head sizes of query and key");
-  if (op.size() == 4 && op.name() != "relax.nn.attention_var_len") {
+  if (op.size() == 4 && op.name() != ops::kAttentionVarLen) {
     require_rank(op, 3, 4);
     const Expr wanted[] = {query[0], query[2], query[1], key[1]};
     for (size_t d = 0; d < 4; ++d) {
@@ -31,20 +33,6 @@ Type infer_attention(const OpCall& op) {
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
 
-struct QuantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = DType::int_(8);
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &QuantizeAttrs::axis), field("out_dtype", &QuantizeAttrs::out_dtype));
-  }
-};
-struct DequantizeAttrs {
-  int64_t axis = -1;
-  DType out_dtype = kFloat32;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &DequantizeAttrs::axis), field("out_dtype", &DequantizeAttrs::out_dtype));
-  }
-};
 // Scale and zero point are scalars, or vectors along the axis.
 template <class A>
 Type infer_quantization(const OpCall& op) {
@@ -62,7 +50,7 @@ Type infer_quantization(const OpCall& op) {
 // [..., C * r^2, h, w] to [..., C, h * r, w * r].
 Type infer_pixel_shuffle(const OpCall& op) {
   std::vector<Expr> shape = op.shape(0);
-  int64_t factor = op.call.attrs.get_int("upscale_factor", 1);
+  int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;
   if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
   if (factor < 1 || factor > 1 << 15) op.fail("upscale_factor is {}, expected at least 1", factor);
   size_t channel = shape.size() - 3;
@@ -90,28 +78,54 @@ std::vector<OpRow> attention_ops() {
   const std::vector<OpInput> quantization = {
       data, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
-      not_lowered("nn.attention", "softmax(query . key^T * scale + bias) . value",
-                  {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]", Arity::kOptional}},
-                  attrs, infer_attention),
-      not_lowered("nn.attention_bias", "attention with a bias",
-                  {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]"}}, attrs,
-                  infer_attention),
-      not_lowered("nn.attention_var_len", "attention over sequences of several lengths, joined along one axis",
-                  {{"queries", query.doc},
-                   {"keys", key.doc},
-                   {"values", value.doc},
-                   {"seqstart_q", "running sum of the query lengths from 0", Arity::kOptional},
-                   {"seqstart_k", "of the key lengths", Arity::kOptional},
-                   {"max_seqlen_q", "the longest query", Arity::kOptional},
-                   {"max_seqlen_k", "the longest key", Arity::kOptional}},
-                  attrs, infer_attention),
-      not_lowered("nn.pixel_shuffle", "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]", {data},
-                  {int_attr("upscale_factor", 1)}, infer_pixel_shuffle),
-      not_lowered("nn.batch_flatten", "all axes but the first as one", {data}, {}, infer_batch_flatten),
-      not_lowered("quantize", "clamp(round(data / scale) + zero_point)", quantization, op_attrs<QuantizeAttrs>(),
-                  infer_quantization<QuantizeAttrs>),
-      not_lowered("dequantize", "(data - zero_point) * scale", quantization, op_attrs<DequantizeAttrs>(),
-                  infer_quantization<DequantizeAttrs>),
+      {.name = "relax.nn.attention",
+       .doc = "softmax(query . key^T * scale + bias) . value",
+       .inputs = {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]", Arity::kOptional}},
+       .attrs = attrs,
+       .infer = infer_attention},
+      {.name = "relax.nn.attention_bias",
+       .doc = "attention with a bias",
+       .inputs = {query, key, value, {"bias", "what broadcasts to [batch, heads, queries, keys]"}},
+       .attrs = attrs,
+       .infer = infer_attention},
+      {.name = "relax.nn.attention_var_len",
+       .doc = "attention over sequences of several lengths, joined along one axis",
+       .inputs = {{"queries", query.doc},
+                  {"keys", key.doc},
+                  {"values", value.doc},
+                  {"seqstart_q", "running sum of the query lengths from 0", Arity::kOptional},
+                  {"seqstart_k", "of the key lengths", Arity::kOptional},
+                  {"max_seqlen_q", "the longest query", Arity::kOptional},
+                  {"max_seqlen_k", "the longest key", Arity::kOptional}},
+       .attrs = attrs,
+       .infer = infer_attention},
+      {.name = "relax.nn.pixel_shuffle",
+       .doc = "channels moved into the pixels: [C * r^2, h, w] to [C, h * r, w * r]",
+       .inputs = {data},
+       .attrs = op_attrs<PixelShuffleAttrs>(),
+       .infer = infer_pixel_shuffle},
+      {.name = "relax.nn.batch_flatten",
+       .doc = "all axes but the first as one",
+       .inputs = {data},
+       .infer = infer_batch_flatten},
+      {.name = "relax.quantize",
+       .doc = "clamp(round(data / scale) + zero_point)",
+       .inputs = quantization,
+       .attrs = op_attrs<QuantizeAttrs>(),
+       .infer = infer_quantization<QuantizeAttrs>,
+       .infer_partial =
+           [](const OpCall& op) {
+             return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<QuantizeAttrs>().out_dtype);
+           }},
+      {.name = "relax.dequantize",
+       .doc = "(data - zero_point) * scale",
+       .inputs = quantization,
+       .attrs = op_attrs<DequantizeAttrs>(),
+       .infer = infer_quantization<DequantizeAttrs>,
+       .infer_partial =
+           [](const OpCall& op) {
+             return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<DequantizeAttrs>().out_dtype);
+           }},
   };
 }
 

@@ -80,11 +80,8 @@ void require_scalar(const OpCall& op, size_t i) {
   if (!op.arg(i).type().is<PrimType>()) op.fail("argument {} must be a scalar", i);
 }
 Type infer_like_first(const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); }
-OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
-                  std::function<Type(const OpCall&)> infer) {
-  return {"relax." + std::move(name), std::move(doc), std::move(inputs), std::move(attrs),
-          OpPattern::kOpaque,         true,           std::move(infer),  nullptr};
-}
+Type infer_unranked(std::optional<DType> dtype) { return tensor_type_of_rank(-1, dtype); }
+Type infer_unknown(const OpCall&) { return object_type(); }
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
   auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });

@@ -26,14 +26,9 @@ void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
 // infer of an operator whose result is like argument 0.
 Type infer_like_first(const OpCall& op);
-// A row that nothing lowers yet: compiling says so.
-OpRow not_lowered(std::string name, std::string doc, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
-                  std::function<Type(const OpCall&)> infer);
-// The attributes of operators that work along one axis.
-struct AxisAttrs {
-  int64_t axis = 0;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisAttrs::axis)); }
-};
+// infer_partial of an operator whose result has a dtype of its own, and of one with several results.
+Type infer_unranked(std::optional<DType> dtype);
+Type infer_unknown(const OpCall& op);
 // Attributes by name, for rows without a struct.
 inline OpAttr int_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInt}; }
 inline OpAttr float_attr(const char* name, AttrValue otherwise) {

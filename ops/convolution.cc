@@ -2,47 +2,13 @@
 // reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
 // form that schedules expect, in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The transposed one
 // spreads and pads the input in that stage, then convolves with the flipped kernel.
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
-const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
-const char* transposed_kernel_layout_of(int spatial) { return spatial == 1 ? "IOW" : spatial == 2 ? "IOHW" : "IODHW"; }
-
-template <int N>
-struct ConvAttrs {
-  PerDim strides = PerDim(N, 1), padding = PerDim(2 * N, 0), dilation = PerDim(N, 1);
-  int64_t groups = 1;
-  std::string data_layout = data_layout_of(N), kernel_layout = kernel_layout_of(N);
-  std::optional<std::string> out_layout;  // absent: as the data
-  std::optional<DType> out_dtype;         // absent: as the data
-  static constexpr auto fields() {
-    return std::tuple(field("strides", &ConvAttrs::strides), field("padding", &ConvAttrs::padding),
-                      field("dilation", &ConvAttrs::dilation), field("groups", &ConvAttrs::groups),
-                      field("data_layout", &ConvAttrs::data_layout), field("kernel_layout", &ConvAttrs::kernel_layout),
-                      field("out_layout", &ConvAttrs::out_layout), field("out_dtype", &ConvAttrs::out_dtype));
-  }
-};
-template <int N>
-struct ConvTransposeAttrs {
-  PerDim strides = PerDim(N, 1), padding = PerDim(2 * N, 0), output_padding = PerDim(N, 0), dilation = PerDim(N, 1);
-  int64_t groups = 1;
-  std::string data_layout = data_layout_of(N), kernel_layout = transposed_kernel_layout_of(N);
-  std::optional<std::string> out_layout;
-  std::optional<DType> out_dtype;
-  static constexpr auto fields() {
-    using A = ConvTransposeAttrs;
-    return std::tuple(field("strides", &A::strides), field("padding", &A::padding),
-                      field("output_padding", &A::output_padding), field("dilation", &A::dilation),
-                      field("groups", &A::groups), field("data_layout", &A::data_layout),
-                      field("kernel_layout", &A::kernel_layout), field("out_layout", &A::out_layout),
-                      field("out_dtype", &A::out_dtype));
-  }
-};
 
 // A checked call, the same for both directions; dims in the order of the plain layouts.
 struct Conv {
@@ -106,6 +72,15 @@ Type conv_type(const OpCall& op, const A& attrs, const Conv& conv) {
   std::string layout = attrs.out_layout.value_or("");
   Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
   return tensor_type(out_layout.from_plain(op, conv.result()), conv.out_dtype);
+}
+
+// The result has the rank of its layout.
+template <int N, class A>
+Type infer_partial_conv(const OpCall& op) {
+  A attrs = op.attrs<A>();
+  std::string layout = attrs.out_layout.value_or("");
+  Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
+  return tensor_type_of_rank(out_layout.rank(), attrs.out_dtype ? attrs.out_dtype : op.first_dtype());
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
@@ -184,37 +159,38 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Con
 
 template <int N>
 OpRow conv() {
-  OpRow row;
-  row.name = fmt::format("relax.nn.conv{}d", N);
-  row.doc = fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype", data_layout_of(N),
-                        kernel_layout_of(N));
-  row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}};
-  row.attrs = with_like(op_attrs<ConvAttrs<N>>(), "out_layout", "data_layout");
-  row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvAttrs<N>>(), check_conv<N>(op)); };
-  row.legalize = [](const OpCall& op) {
-    Conv conv = check_conv<N>(op);
-    auto attrs = op.attrs<ConvAttrs<N>>();
-    ConvLayouts layouts = read_layouts<N>(op, attrs);
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    std::string name = fmt::format("conv{}d_", N);
-    for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
-    Buffer source = x[0];
-    if (conv.padding.any()) {
-      std::vector<Expr> padded = {conv.batch, conv.in_channels};
-      for (size_t d = 0; d < N; ++d) padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
-      source = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
-    }
-    auto weight_at = [](const Expr& channel, Axes r) {
-      std::vector<Expr> indices = r;
-      indices.insert(indices.begin(), channel);
-      return indices;
-    };
-    return b.finish({contract(b, op, conv, layouts, name, source, x[1], conv.strides, weight_at)});
-  };
-  return row;
+  return {.name = fmt::format("relax.nn.conv{}d", N),
+          .doc = fmt::format("convolution of data {} with weight {}; integers accumulate in out_dtype",
+                             data_layout_of(N), kernel_layout_of(N)),
+          .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}},
+          .attrs = with_like(op_attrs<ConvAttrs<N>>(), "out_layout", "data_layout"),
+          .pattern = OpPattern::kAnchor,
+          .infer = [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvAttrs<N>>(), check_conv<N>(op)); },
+          .infer_partial = infer_partial_conv<N, ConvAttrs<N>>,
+          .legalize =
+              [](const OpCall& op) {
+                Conv conv = check_conv<N>(op);
+                auto attrs = op.attrs<ConvAttrs<N>>();
+                ConvLayouts layouts = read_layouts<N>(op, attrs);
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                std::string name = fmt::format("conv{}d_", N);
+                for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+                if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
+                Buffer source = x[0];
+                if (conv.padding.any()) {
+                  std::vector<Expr> padded = {conv.batch, conv.in_channels};
+                  for (size_t d = 0; d < N; ++d)
+                    padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
+                  source = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
+                }
+                auto weight_at = [](const Expr& channel, Axes r) {
+                  std::vector<Expr> indices = r;
+                  indices.insert(indices.begin(), channel);
+                  return indices;
+                };
+                return b.finish({contract(b, op, conv, layouts, name, source, x[1], conv.strides, weight_at)});
+              }};
 }
 
 template <int N>
@@ -269,38 +245,41 @@ Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
 
 template <int N>
 OpRow conv_transpose() {
-  OpRow row;
-  row.name = fmt::format("relax.nn.conv{}d_transpose", N);
-  row.doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
-                        transposed_kernel_layout_of(N));
-  row.inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}};
-  row.attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout");
-  row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) {
-    return conv_type<N>(op, op.attrs<ConvTransposeAttrs<N>>(), check_transposed<N>(op));
-  };
-  row.legalize = [](const OpCall& op) {
-    Conv conv = check_transposed<N>(op);
-    auto attrs = op.attrs<ConvTransposeAttrs<N>>();
-    require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
-    require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
-    require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
-    ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    std::string name = N == 1 ? "conv1d_transpose_ncw" : N == 2 ? "conv2d_transpose_nchw" : "conv3d_transpose_ncdhw";
-    if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
-    Buffer source = spread_stage(b, conv, x[0]);
-    std::vector<int64_t> unit(N, 1);
-    auto weight_at = [&](const Expr& channel, Axes r) {
-      Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
-      std::vector<Expr> indices = {first + r[0], conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
-      for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
-      return indices;
-    };
-    return b.finish({contract(b, op, conv, layouts, name, source, x[1], unit, weight_at)});
-  };
-  return row;
+  return {
+      .name = fmt::format("relax.nn.conv{}d_transpose", N),
+      .doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
+                         transposed_kernel_layout_of(N)),
+      .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}},
+      .attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout"),
+      .pattern = OpPattern::kAnchor,
+      .infer =
+          [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvTransposeAttrs<N>>(), check_transposed<N>(op)); },
+      .infer_partial = infer_partial_conv<N, ConvTransposeAttrs<N>>,
+      .legalize =
+          [](const OpCall& op) {
+            Conv conv = check_transposed<N>(op);
+            auto attrs = op.attrs<ConvTransposeAttrs<N>>();
+            require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+            require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
+            require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+            ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
+            ComputeBuilder b;
+            std::vector<Buffer> x = b.inputs_of(op);
+            std::string name = N == 1   ? "conv1d_transpose_ncw"
+                               : N == 2 ? "conv2d_transpose_nchw"
+                                        : "conv3d_transpose_ncdhw";
+            if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
+            Buffer source = spread_stage(b, conv, x[0]);
+            std::vector<int64_t> unit(N, 1);
+            auto weight_at = [&](const Expr& channel, Axes r) {
+              Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
+              std::vector<Expr> indices = {first + r[0],
+                                           conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
+              for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
+              return indices;
+            };
+            return b.finish({contract(b, op, conv, layouts, name, source, x[1], unit, weight_at)});
+          }};
 }
 
 }  // namespace

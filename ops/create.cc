@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 #include "support/checked_math.h"
@@ -9,11 +10,6 @@
 namespace relaxc {
 
 namespace {
-
-struct DTypeAttrs {
-  std::optional<DType> dtype;
-  static constexpr auto fields() { return std::tuple(field("dtype", &DTypeAttrs::dtype)); }
-};
 
 PrimFuncRef filled(const char* name, const std::vector<Expr>& shape, DType dtype,
                    const std::function<Expr(Axes)>& value) {
@@ -33,40 +29,43 @@ PrimFuncRef lower_full(const OpCall& op) {
 }
 OpRow constant_fill(const char* name, const char* doc, double value) {
   auto dtype_of_call = [](const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(kFloat32); };
-  return {name,
-          doc,
-          {{"shape", "the dims"}},
-          {dtype_attr("dtype", kFloat32)},
-          OpPattern::kInjective,
-          true,
-          [=](const OpCall& op) { return tensor_type(op.shape(0), dtype_of_call(op)); },
-          [=](const OpCall& op) {
-            DType dtype = dtype_of_call(op);
-            return filled("T_fill", op.shape(0), dtype, [&](Axes) { return scalar_imm(value, dtype); });
-          }};
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"shape", "the dims"}},
+          .attrs = {dtype_attr("dtype", kFloat32)},
+          .pattern = OpPattern::kInjective,
+          .infer = [=](const OpCall& op) { return tensor_type(op.shape(0), dtype_of_call(op)); },
+          .legalize =
+              [=](const OpCall& op) {
+                DType dtype = dtype_of_call(op);
+                return filled("T_fill", op.shape(0), dtype, [&](Axes) { return scalar_imm(value, dtype); });
+              }};
 }
 
 // Tensors of the shape and dtype of x, unless the attribute says another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
+Type infer_partial_like(const OpCall& op) {
+  std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
+  return tensor_type_of_rank(known_rank(op.arg(0).type()), stated ? stated : op.first_dtype());
+}
 OpRow like(const char* name, std::string doc, std::vector<OpInput> more,
            const std::function<Expr(const OpCall&, const std::vector<Buffer>&, Axes, DType)>& value) {
-  OpRow row{name,
-            std::move(doc),
-            {{"x", "gives the shape, and the dtype unless stated"}},
-            op_attrs<DTypeAttrs>(),
-            OpPattern::kInjective,
-            true,
-            nullptr,
-            nullptr};
-  row.inputs.insert(row.inputs.end(), more.begin(), more.end());
-  row.infer = [](const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); };
-  row.legalize = [=](const OpCall& op) {
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    return b.finish(
-        {b.compute("T_like", like_dtype(op), op.shape(0), [&](Axes i) { return value(op, x, i, like_dtype(op)); })});
-  };
-  return row;
+  std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  return {.name = name,
+          .doc = std::move(doc),
+          .inputs = std::move(inputs),
+          .attrs = op_attrs<DTypeAttrs>(),
+          .pattern = OpPattern::kInjective,
+          .infer = [](const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); },
+          .infer_partial = infer_partial_like,
+          .legalize =
+              [=](const OpCall& op) {
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                return b.finish({b.compute("T_like", like_dtype(op), op.shape(0),
+                                           [&](Axes i) { return value(op, x, i, like_dtype(op)); })});
+              }};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
   return like(name, doc, {}, [=](const OpCall&, const std::vector<Buffer>&, Axes, DType dtype) {
@@ -190,23 +189,23 @@ Type infer_triangle(const OpCall& op) {
   return tensor_type(op.shape(0), op.dtype(0));
 }
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
-  return {name,
-          doc,
-          {{"x", "the tensor"}, {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
-          {},
-          OpPattern::kInjective,
-          true,
-          infer_triangle,
-          [=](const OpCall& op) {
-            ComputeBuilder b;
-            Buffer x = b.inputs_of(op)[0];
-            Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
-            return b.finish({b.compute("T_trilu", op.dtype(0), op.shape(0), [&](Axes i) {
-              Expr row = i[i.size() - 2], column = i[i.size() - 1];
-              return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
-            })});
-          },
-          complete_diagonal};
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"x", "the tensor"},
+                     {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
+          .pattern = OpPattern::kInjective,
+          .infer = infer_triangle,
+          .legalize =
+              [=](const OpCall& op) {
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
+                return b.finish({b.compute("T_trilu", op.dtype(0), op.shape(0), [&](Axes i) {
+                  Expr row = i[i.size() - 2], column = i[i.size() - 1];
+                  return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
+                })});
+              },
+          .complete = complete_diagonal};
 }
 
 // Arguments: rows, columns (as many as rows otherwise), k.
@@ -258,66 +257,67 @@ PrimFuncRef lower_scalar_to_tensor(const OpCall& op) {
 std::vector<OpRow> create_ops() {
   const auto injective = OpPattern::kInjective;
   return {
-      {"relax.full",
-       "every element is fill_value",
-       {{"shape", "the dims"}, {"fill_value", "scalar tensor"}},
-       op_attrs<DTypeAttrs>(),
-       injective,
-       true,
-       infer_full,
-       lower_full},
+      {.name = "relax.full",
+       .doc = "every element is fill_value",
+       .inputs = {{"shape", "the dims"}, {"fill_value", "scalar tensor"}},
+       .attrs = op_attrs<DTypeAttrs>(),
+       .pattern = injective,
+       .infer = infer_full,
+       .infer_partial =
+           [](const OpCall& op) {
+             std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
+             return infer_unranked(stated ? stated : tensor_dtype(op.arg(1).type()));
+           },
+       .legalize = lower_full},
       full_like(),
       constant_fill("relax.zeros", "every element is 0", 0),
       constant_fill("relax.ones", "every element is 1", 1),
       constant_like("relax.zeros_like", "every element is 0", 0),
       constant_like("relax.ones_like", "every element is 1", 1),
       eye_like(),
-      not_lowered("hamming_window", "alpha - beta * cos(2 pi i / n), n one less unless periodic",
-                  {{"window_size", "int64 scalar"},
-                   {"periodic", "bool scalar"},
-                   {"alpha", "float scalar"},
-                   {"beta", "float scalar"}},
-                  {dtype_attr("dtype", kFloat32)}, infer_hamming_window),
-      {"relax.arange",
-       "start, start + step, ... before end",
-       {{"start", "scalar; the end when alone"},
-        {"end", "scalar", OpInput::Arity::kOptional},
-        {"step", "scalar, not 0; 1 otherwise", OpInput::Arity::kOptional}},
-       op_attrs<DTypeAttrs>(),
-       injective,
-       true,
-       infer_arange,
-       lower_arange,
-       complete_arange},
+      {.name = "relax.hamming_window",
+       .doc = "alpha - beta * cos(2 pi i / n), n one less unless periodic",
+       .inputs = {{"window_size", "int64 scalar"},
+                  {"periodic", "bool scalar"},
+                  {"alpha", "float scalar"},
+                  {"beta", "float scalar"}},
+       .attrs = {dtype_attr("dtype", kFloat32)},
+       .infer = infer_hamming_window},
+      {.name = "relax.arange",
+       .doc = "start, start + step, ... before end",
+       .inputs = {{"start", "scalar; the end when alone"},
+                  {"end", "scalar", OpInput::Arity::kOptional},
+                  {"step", "scalar, not 0; 1 otherwise", OpInput::Arity::kOptional}},
+       .attrs = op_attrs<DTypeAttrs>(),
+       .pattern = injective,
+       .infer = infer_arange,
+       .legalize = lower_arange,
+       .complete = complete_arange},
       triangle("relax.tril", "the elements on and below diagonal k, 0 above it", BinaryOp::kLE),
       triangle("relax.triu", "the elements on and above diagonal k, 0 below it", BinaryOp::kGE),
-      {"relax.eye",
-       "1 on diagonal k, 0 elsewhere",
-       {{"n", "rows"},
-        {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
-        {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
-       {dtype_attr("dtype", kFloat32)},
-       injective,
-       true,
-       infer_eye,
-       lower_eye,
-       complete_eye},
-      {"relax.shape_to_tensor",
-       "the dims as an int64 tensor",
-       {{"expr", "the shape"}},
-       {},
-       OpPattern::kOpaque,
-       true,
-       infer_shape_to_tensor,
-       lower_shape_to_tensor},
-      {"relax.scalar_to_tensor",
-       "a scalar as a tensor of rank 0",
-       {{"value", "scalar"}},
-       op_attrs<DTypeAttrs>(),
-       injective,
-       true,
-       infer_scalar_to_tensor,
-       lower_scalar_to_tensor},
+      {.name = "relax.eye",
+       .doc = "1 on diagonal k, 0 elsewhere",
+       .inputs = {{"n", "rows"},
+                  {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
+                  {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
+       .attrs = {dtype_attr("dtype", kFloat32)},
+       .pattern = injective,
+       .infer = infer_eye,
+       .legalize = lower_eye,
+       .complete = complete_eye},
+      {.name = "relax.shape_to_tensor",
+       .doc = "the dims as an int64 tensor",
+       .inputs = {{"expr", "the shape"}},
+       .infer = infer_shape_to_tensor,
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(1, kInt64); },
+       .legalize = lower_shape_to_tensor},
+      {.name = "relax.scalar_to_tensor",
+       .doc = "a scalar as a tensor of rank 0",
+       .inputs = {{"value", "scalar"}},
+       .attrs = op_attrs<DTypeAttrs>(),
+       .pattern = injective,
+       .infer = infer_scalar_to_tensor,
+       .legalize = lower_scalar_to_tensor},
   };
 }
 

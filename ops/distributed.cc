@@ -1,6 +1,7 @@
 // Operators on tensors that several workers hold: collectives (ccl) and sharding (dist).
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -28,14 +29,6 @@ Type infer_allgather(const OpCall& op) {
   shape[0] = simplify(shape[0] * workers(op));
   return tensor_type(std::move(shape), op.dtype(0));
 }
-struct PlacementAttrs {
-  DeviceMesh device_mesh;
-  std::string placement;  // "S[0], R": what each axis of the mesh does with the tensor
-  static constexpr auto fields() {
-    return std::tuple(field("device_mesh", &PlacementAttrs::device_mesh),
-                      field("placement", &PlacementAttrs::placement));
-  }
-};
 PlacementAttrs checked_placement(const OpCall& op) {
   PlacementAttrs attrs = op.attrs<PlacementAttrs>();
   size_t axes = 1 + static_cast<size_t>(std::count(attrs.placement.begin(), attrs.placement.end(), ','));
@@ -67,25 +60,47 @@ std::vector<OpRow> distributed_ops() {
                in_group = bool_attr("in_group", true);
   const std::vector<OpAttr> plan = op_attrs<PlacementAttrs>();
   return {
-      not_lowered(
-          "ccl.allreduce", "the tensors of all workers combined, for each worker", x,
-          with_choices({string_attr("op_type", "sum"), in_group}, "op_type", {"sum", "prod", "min", "max", "avg"}),
-          infer_like_first),
-      not_lowered("ccl.allgather", "the tensors of all workers joined along axis 0, for each worker", x,
-                  {num_workers, in_group}, infer_allgather),
-      not_lowered("ccl.broadcast_from_worker0", "worker 0's tensor, for each worker", x, {}, infer_like_first),
-      not_lowered("ccl.scatter_from_worker0", "each worker's part of worker 0's tensor", x, {num_workers, axis},
-                  infer_part),
-      not_lowered("dist.annotate_sharding", "the tensor itself, with how it is to be spread over a mesh", input, plan,
-                  infer_annotate),
-      not_lowered("dist.redistribute", "the tensor spread over a mesh in another way", input, plan, infer_redistribute),
-      not_lowered("dist.redistribute_replica_to_shard", "each worker's part of a tensor that all have", input,
-                  {num_workers, axis}, infer_part),
-      not_lowered("dist.call_tir_local_view", "a tensor program on each worker's part",
-                  {{"gvar", "the program"},
-                   {"args", "tuple of tensors"},
-                   {"tir_vars", "shape: scalar arguments", OpInput::Arity::kOptional}},
-                  {}, infer_local_view),
+      {.name = "relax.ccl.allreduce",
+       .doc = "the tensors of all workers combined, for each worker",
+       .inputs = x,
+       .attrs =
+           with_choices({string_attr("op_type", "sum"), in_group}, "op_type", {"sum", "prod", "min", "max", "avg"}),
+       .infer = infer_like_first},
+      {.name = "relax.ccl.allgather",
+       .doc = "the tensors of all workers joined along axis 0, for each worker",
+       .inputs = x,
+       .attrs = {num_workers, in_group},
+       .infer = infer_allgather},
+      {.name = "relax.ccl.broadcast_from_worker0",
+       .doc = "worker 0's tensor, for each worker",
+       .inputs = x,
+       .infer = infer_like_first},
+      {.name = "relax.ccl.scatter_from_worker0",
+       .doc = "each worker's part of worker 0's tensor",
+       .inputs = x,
+       .attrs = {num_workers, axis},
+       .infer = infer_part},
+      {.name = "relax.dist.annotate_sharding",
+       .doc = "the tensor itself, with how it is to be spread over a mesh",
+       .inputs = input,
+       .attrs = plan,
+       .infer = infer_annotate},
+      {.name = "relax.dist.redistribute",
+       .doc = "the tensor spread over a mesh in another way",
+       .inputs = input,
+       .attrs = plan,
+       .infer = infer_redistribute},
+      {.name = "relax.dist.redistribute_replica_to_shard",
+       .doc = "each worker's part of a tensor that all have",
+       .inputs = input,
+       .attrs = {num_workers, axis},
+       .infer = infer_part},
+      {.name = "relax.dist.call_tir_local_view",
+       .doc = "a tensor program on each worker's part",
+       .inputs = {{"gvar", "the program"},
+                  {"args", "tuple of tensors"},
+                  {"tir_vars", "shape: scalar arguments", OpInput::Arity::kOptional}},
+       .infer = infer_local_view},
   };
 }
 

@@ -4,16 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/attributes.h"
 #include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-struct EinsumAttrs {
-  std::string subscripts;
-  static constexpr auto fields() { return std::tuple(field("subscripts", &EinsumAttrs::subscripts)); }
-};
 
 // One dim's name: a letter, or the position (from the right) of a dim that "..." stands for.
 struct Label {
@@ -189,19 +185,18 @@ PrimFuncRef lower(const OpCall& op) {
 }  // namespace
 
 OpRow einsum() {
-  OpRow row;
-  row.name = "relax.einsum";
-  row.doc = "sum of products over the labels that the result leaves out: subscripts=\"bij,bjk->bik\"";
-  row.inputs = {{"operands", "tuple of tensors"}};
-  row.attrs = op_attrs<EinsumAttrs>();
-  row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) {
-    std::vector<Expr> operands = operand_list(op);
-    Equation equation = parse(op, operands);
-    return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
-  };
-  row.legalize = lower;
-  return row;
+  return {.name = "relax.einsum",
+          .doc = "sum of products over the labels that the result leaves out: subscripts=\"bij,bjk->bik\"",
+          .inputs = {{"operands", "tuple of tensors"}},
+          .attrs = op_attrs<EinsumAttrs>(),
+          .pattern = OpPattern::kAnchor,
+          .infer =
+              [](const OpCall& op) {
+                std::vector<Expr> operands = operand_list(op);
+                Equation equation = parse(op, operands);
+                return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
+              },
+          .legalize = lower};
 }
 
 }  // namespace relaxc

@@ -2,6 +2,7 @@
 // to bytecode turns them into calls and builtins.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -41,10 +42,6 @@ Type infer_size(const OpCall& op) {
   return tensor_type({}, kInt64);
 }
 
-struct InplaceAttrs {
-  std::vector<int64_t> inplace_indices;  // for each output the input that becomes it, or -1: a new tensor
-  static constexpr auto fields() { return std::tuple(field("inplace_indices", &InplaceAttrs::inplace_indices)); }
-};
 void check_inplace(const OpCall& op, size_t outputs, size_t inputs) {
   std::vector<int64_t> indices = op.attrs<InplaceAttrs>().inplace_indices;
   if (indices.size() != outputs) op.fail("inplace_indices has {} items for {} outputs", indices.size(), outputs);
@@ -93,10 +90,6 @@ Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {
   return tensor_type(op.shape(shape), dtype);
 }
 
-struct DeviceAttrs {
-  std::string dst_vdevice;
-  static constexpr auto fields() { return std::tuple(field("dst_vdevice", &DeviceAttrs::dst_vdevice)); }
-};
 Type infer_to_vdevice(const OpCall& op) {
   TensorType type = *infer_like_first(op).as<TensorType>();
   type.vdevice = op.attrs<DeviceAttrs>().dst_vdevice;
@@ -113,14 +106,20 @@ Type infer_view(const OpCall& op) {
 OpRow inspect(const char* name, std::string doc, DType result, bool takes_axis = false) {
   std::vector<OpInput> inputs = {{"tensor", "what is asked"}};
   if (takes_axis) inputs.push_back({"axis", "int64 scalar"});
-  return not_lowered(fmt::format("inspect.{}", name), std::move(doc), std::move(inputs), {}, [=](const OpCall& op) {
-    if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
-    if (!takes_axis) return prim_type(result);
-    require_scalar(op, 1);
-    auto axis = as_int(op.arg(1));
-    if (axis && (*axis < 0 || *axis >= op.rank(0))) op.fail("axis {} of a tensor of rank {}", *axis, op.rank(0));
-    return prim_type(result);
-  });
+  return {.name = fmt::format("relax.inspect.{}", name),
+          .doc = std::move(doc),
+          .inputs = std::move(inputs),
+          .infer =
+              [=](const OpCall& op) {
+                if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
+                if (!takes_axis) return prim_type(result);
+                require_scalar(op, 1);
+                auto axis = as_int(op.arg(1));
+                if (axis && (*axis < 0 || *axis >= op.rank(0)))
+                  op.fail("axis {} of a tensor of rank {}", *axis, op.rank(0));
+                return prim_type(result);
+              },
+          .infer_partial = [=](const OpCall&) { return prim_type(result); }};
 }
 // A count of bytes: a scalar, or a shape of one item.
 void require_bytes(const OpCall& op, size_t i) {
@@ -142,10 +141,6 @@ OpRow impure(OpRow row) {
   return row;
 }
 
-struct TensorItemAttrs {
-  int64_t index = 0;
-  static constexpr auto fields() { return std::tuple(field("index", &TensorItemAttrs::index)); }
-};
 Type infer_tensor_item(const OpCall& op) {
   DType dtype = op.dtype(0);
   if (!dtype.is_integral() && !dtype.is_bool()) op.fail("expected integers, got {}", to_string(dtype));
@@ -155,10 +150,6 @@ Type infer_tensor_item(const OpCall& op) {
   return prim_type(kInt64);
 }
 
-struct FormatAttrs {
-  std::string format;
-  static constexpr auto fields() { return std::tuple(field("format", &FormatAttrs::format)); }
-};
 Type infer_assert(const OpCall& op) {
   const Type& type = op.arg(0).type();
   const PrimType* prim = type.as<PrimType>();
@@ -172,134 +163,166 @@ Type infer_assert(const OpCall& op) {
 
 std::vector<OpRow> graph_ops() {
   using Arity = OpInput::Arity;
-  const auto opaque = OpPattern::kOpaque;
   const OpInput inputs{"args", "tuple of tensors"}, scalars{"tir_vars", "shape: scalar arguments", Arity::kOptional},
       device{"runtime_device_index", "0: the only one", Arity::kOptional},
       scope{"storage_scope", "\"global\"", Arity::kOptional}, storage{"storage", "the block"},
       tensor{"x", "the tensor"};
   return {
-      {"relax.call_tir",
-       "a tensor program of this module; outputs are made by the caller",
-       {{"gvar", "the program"}, inputs, scalars},
-       {},
-       opaque,
-       true,
-       infer_call_tir,
-       nullptr},
-      {"relax.call_dps_packed",
-       "an external kernel with the C ABI; outputs are made by the caller",
-       {{"func", "the kernel"}, inputs, scalars},
-       {},
-       opaque,
-       true,
-       infer_call_tir,
-       nullptr},
-      {"relax.call_pure_packed",
-       "an external function without side effects",
-       {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       {},
-       opaque,
-       true,
-       infer_call_packed,
-       nullptr},
-      {"relax.shape_of",
-       "the dims of a tensor as a shape",
-       {{"expr", "the tensor"}},
-       {},
-       opaque,
-       true,
-       infer_shape_of,
-       nullptr},
-      {"relax.tensor_to_shape",
-       "the elements of an int64 tensor of rank 1 as a shape",
-       {{"expr", "the tensor"}},
-       {},
-       opaque,
-       true,
-       infer_tensor_to_shape,
-       nullptr},
-      {"relax.inspect.tensor_item",
-       "an element of an integer or bool tensor, in row-major order, as an int64 scalar",
-       {{"t", "the tensor"}},
-       op_attrs<TensorItemAttrs>(),
-       opaque,
-       true,
-       infer_tensor_item,
-       nullptr},
-      {"relax.builtin.alloc_tensor",
-       "a new tensor, contents undefined",
-       {{"shape", "its dims"}, {"dtype", "of its elements"}, device, scope},
-       {},
-       opaque,
-       true,
-       [](const OpCall& op) { return tensor_of_shape(op, 0, dtype_argument(op, 1)); },
-       nullptr},
-      {"relax.memory.alloc_storage",
-       "a block of memory, 64-byte aligned",
-       {{"size", "in bytes"},
-        {"virtual_device_index", "0: the only one", Arity::kOptional},
-        scope,
-        {"dtype", "of what it is for", Arity::kOptional}},
-       {},
-       opaque,
-       true,
-       infer_alloc_storage,
-       nullptr},
-      {"relax.memory.alloc_tensor",
-       "a tensor at an offset (a multiple of 64) of a storage",
-       {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
-       {},
-       opaque,
-       true,
-       infer_alloc_tensor,
-       nullptr},
-      impure(not_lowered("memory.kill_storage", "the end of a storage's life", {storage}, {}, infer_nothing)),
-      impure(not_lowered("memory.kill_tensor", "the end of a tensor's life", {{"tensor", "it"}}, {}, infer_nothing)),
-      not_lowered("memory.view", "the same memory under another shape, dtype or offset",
-                  {{"data", "the tensor"},
-                   {"shape", "the new dims", Arity::kOptional},
-                   {"dtype", "the new dtype", Arity::kOptional},
-                   {"relative_byte_offset", "int64 scalar", Arity::kOptional}},
-                  {}, infer_view),
-      not_lowered("memory.ensure_zero_offset", "the tensor, copied if it begins inside of its memory",
-                  {{"data", "the tensor"}}, {}, infer_like_first),
-      not_lowered(
-          "vm.alloc_storage", "a block of memory on a device",
-          {{"size", "shape of one item: bytes"}, device, {"dtype", "of what it is for", Arity::kOptional}, scope}, {},
-          infer_alloc_storage),
-      not_lowered("vm.alloc_tensor", "a tensor at an offset of a storage",
-                  {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device}, {},
-                  infer_alloc_tensor),
-      impure(not_lowered("vm.kill_object", "the end of an object's life", {{"obj", "the object"}}, {}, infer_nothing)),
-      impure(not_lowered("vm.call_tir_dyn", "a tensor program, with its scalar arguments last as a shape",
-                         {{"func", "the program"}, inputs}, {}, infer_nothing)),
-      not_lowered("builtin.stop_lift_params", "the tensor itself; what uses it is not computed ahead", {tensor}, {},
-                  infer_like_first),
-      not_lowered("null_value", "the value that stands for nothing", {}, {}, infer_object),
-      not_lowered("size", "how many elements, as an int64 tensor of rank 0", {{"expr", "the tensor"}}, {}, infer_size),
-      not_lowered("to_vdevice", "the tensor copied to a device", {{"data", "the tensor"}}, op_attrs<DeviceAttrs>(),
-                  infer_to_vdevice),
-      not_lowered("hint_on_device", "the tensor itself; where it is to be computed", {{"data", "the tensor"}},
-                  {int_attr("device_type", 1), int_attr("index", 0), string_attr("memory_scope", "global")},
-                  infer_like_first),
-      not_lowered("call_tir_inplace", "a tensor program that overwrites inputs",
-                  {{"gvar", "the program"}, inputs, scalars}, op_attrs<InplaceAttrs>(), infer_call_tir_inplace),
-      not_lowered("call_tir_with_grad", "call_tir with the name of its gradient",
-                  {{"gvar", "the program"}, inputs, scalars},
-                  {string_attr("te_grad_name", ""), {"te_grad_kwargs", Attrs()}}, infer_call_tir),
-      not_lowered("call_inplace_packed", "an external function that overwrites arguments",
-                  {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}}, op_attrs<InplaceAttrs>(),
-                  infer_call_inplace_packed),
-      impure(not_lowered("call_py_func", "a Python function", {{"func_name", "its name"}, inputs}, {},
-                         infer_from_type_args)),
-      impure(not_lowered("call_builtin_with_ctx", "a function of the virtual machine",
-                         {{"func", "the function"}, inputs}, {}, infer_builtin_call)),
-      not_lowered("make_closure", "a function with the values that it captures", {{"func", "the function"}, inputs}, {},
-                  infer_object),
-      impure(not_lowered("invoke_closure", "a call of a closure", {{"closure", "the closure"}, inputs}, {},
-                         infer_closure_call)),
-      not_lowered("invoke_pure_closure", "a call of a closure without side effects",
-                  {{"closure", "the closure"}, inputs}, {}, infer_closure_call),
+      {.name = "relax.call_tir",
+       .doc = "a tensor program of this module; outputs are made by the caller",
+       .inputs = {{"gvar", "the program"}, inputs, scalars},
+       .infer = infer_call_tir,
+       .infer_partial = infer_call_tir},
+      {.name = "relax.call_dps_packed",
+       .doc = "an external kernel with the C ABI; outputs are made by the caller",
+       .inputs = {{"func", "the kernel"}, inputs, scalars},
+       .infer = infer_call_tir,
+       .infer_partial = infer_call_tir},
+      {.name = "relax.call_pure_packed",
+       .doc = "an external function without side effects",
+       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
+       .infer = infer_call_packed,
+       .infer_partial = infer_call_packed},
+      {.name = "relax.shape_of",
+       .doc = "the dims of a tensor as a shape",
+       .inputs = {{"expr", "the tensor"}},
+       .infer = infer_shape_of},
+      {.name = "relax.tensor_to_shape",
+       .doc = "the elements of an int64 tensor of rank 1 as a shape",
+       .inputs = {{"expr", "the tensor"}},
+       .infer = infer_tensor_to_shape,
+       .infer_partial = [](const OpCall&) { return shape_type_of_rank(-1); }},
+      {.name = "relax.inspect.tensor_item",
+       .doc = "an element of an integer or bool tensor, in row-major order, as an int64 scalar",
+       .inputs = {{"t", "the tensor"}},
+       .attrs = op_attrs<TensorItemAttrs>(),
+       .infer = infer_tensor_item,
+       .infer_partial = [](const OpCall&) { return prim_type(kInt64); }},
+      {.name = "relax.builtin.alloc_tensor",
+       .doc = "a new tensor, contents undefined",
+       .inputs = {{"shape", "its dims"}, {"dtype", "of its elements"}, device, scope},
+       .infer = [](const OpCall& op) { return tensor_of_shape(op, 0, dtype_argument(op, 1)); },
+       .infer_partial = infer_unknown},
+      {.name = "relax.memory.alloc_storage",
+       .doc = "a block of memory, 64-byte aligned",
+       .inputs = {{"size", "in bytes"},
+                  {"virtual_device_index", "0: the only one", Arity::kOptional},
+                  scope,
+                  {"dtype", "of what it is for", Arity::kOptional}},
+       .infer = infer_alloc_storage},
+      {.name = "relax.memory.alloc_tensor",
+       .doc = "a tensor at an offset (a multiple of 64) of a storage",
+       .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
+       .infer = infer_alloc_tensor,
+       .infer_partial = infer_unknown},
+      {.name = "relax.memory.kill_storage",
+       .doc = "the end of a storage's life",
+       .inputs = {storage},
+       .pure = false,
+       .infer = infer_nothing},
+      {.name = "relax.memory.kill_tensor",
+       .doc = "the end of a tensor's life",
+       .inputs = {{"tensor", "it"}},
+       .pure = false,
+       .infer = infer_nothing},
+      {.name = "relax.memory.view",
+       .doc = "the same memory under another shape, dtype or offset",
+       .inputs = {{"data", "the tensor"},
+                  {"shape", "the new dims", Arity::kOptional},
+                  {"dtype", "the new dtype", Arity::kOptional},
+                  {"relative_byte_offset", "int64 scalar", Arity::kOptional}},
+       .infer = infer_view,
+       .infer_partial = infer_unknown},
+      {.name = "relax.memory.ensure_zero_offset",
+       .doc = "the tensor, copied if it begins inside of its memory",
+       .inputs = {{"data", "the tensor"}},
+       .infer = infer_like_first},
+      {.name = "relax.vm.alloc_storage",
+       .doc = "a block of memory on a device",
+       .inputs =
+           {{"size", "shape of one item: bytes"}, device, {"dtype", "of what it is for", Arity::kOptional}, scope},
+       .infer = infer_alloc_storage},
+      {.name = "relax.vm.alloc_tensor",
+       .doc = "a tensor at an offset of a storage",
+       .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
+       .infer = infer_alloc_tensor,
+       .infer_partial = infer_unknown},
+      {.name = "relax.vm.kill_object",
+       .doc = "the end of an object's life",
+       .inputs = {{"obj", "the object"}},
+       .pure = false,
+       .infer = infer_nothing},
+      {.name = "relax.vm.call_tir_dyn",
+       .doc = "a tensor program, with its scalar arguments last as a shape",
+       .inputs = {{"func", "the program"}, inputs},
+       .pure = false,
+       .infer = infer_nothing,
+       .infer_partial = infer_nothing},
+      {.name = "relax.builtin.stop_lift_params",
+       .doc = "the tensor itself; what uses it is not computed ahead",
+       .inputs = {tensor},
+       .infer = infer_like_first},
+      {.name = "relax.null_value", .doc = "the value that stands for nothing", .infer = infer_object},
+      {.name = "relax.size",
+       .doc = "how many elements, as an int64 tensor of rank 0",
+       .inputs = {{"expr", "the tensor"}},
+       .infer = infer_size},
+      {.name = "relax.to_vdevice",
+       .doc = "the tensor copied to a device",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<DeviceAttrs>(),
+       .infer = infer_to_vdevice},
+      {.name = "relax.hint_on_device",
+       .doc = "the tensor itself; where it is to be computed",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = {int_attr("device_type", 1), int_attr("index", 0), string_attr("memory_scope", "global")},
+       .infer = infer_like_first},
+      {.name = "relax.call_tir_inplace",
+       .doc = "a tensor program that overwrites inputs",
+       .inputs = {{"gvar", "the program"}, inputs, scalars},
+       .attrs = op_attrs<InplaceAttrs>(),
+       .infer = infer_call_tir_inplace,
+       .infer_partial = infer_call_tir_inplace},
+      {.name = "relax.call_tir_with_grad",
+       .doc = "call_tir with the name of its gradient",
+       .inputs = {{"gvar", "the program"}, inputs, scalars},
+       .attrs = {string_attr("te_grad_name", ""), {"te_grad_kwargs", Attrs()}},
+       .infer = infer_call_tir,
+       .infer_partial = infer_call_tir},
+      {.name = "relax.call_inplace_packed",
+       .doc = "an external function that overwrites arguments",
+       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
+       .attrs = op_attrs<InplaceAttrs>(),
+       .infer = infer_call_inplace_packed,
+       .infer_partial = infer_call_inplace_packed},
+      {.name = "relax.call_py_func",
+       .doc = "a Python function",
+       .inputs = {{"func_name", "its name"}, inputs},
+       .pure = false,
+       .infer = infer_from_type_args,
+       .infer_partial = infer_from_type_args},
+      {.name = "relax.call_builtin_with_ctx",
+       .doc = "a function of the virtual machine",
+       .inputs = {{"func", "the function"}, inputs},
+       .pure = false,
+       .infer = infer_builtin_call,
+       .infer_partial = infer_builtin_call},
+      {.name = "relax.make_closure",
+       .doc = "a function with the values that it captures",
+       .inputs = {{"func", "the function"}, inputs},
+       .infer = infer_object,
+       .infer_partial = infer_object},
+      {.name = "relax.invoke_closure",
+       .doc = "a call of a closure",
+       .inputs = {{"closure", "the closure"}, inputs},
+       .pure = false,
+       .infer = infer_closure_call,
+       .infer_partial = infer_closure_call},
+      {.name = "relax.invoke_pure_closure",
+       .doc = "a call of a closure without side effects",
+       .inputs = {{"closure", "the closure"}, inputs},
+       .infer = infer_closure_call,
+       .infer_partial = infer_closure_call},
       inspect("tensor_dtype_code", "DLPack's code of the dtype", DType::uint(8)),
       inspect("tensor_dtype_bits", "bits of an element", DType::uint(8)),
       inspect("tensor_dtype_lanes", "lanes of an element", DType::uint(16)),
@@ -308,22 +331,19 @@ std::vector<OpRow> graph_ops() {
       inspect("tensor_stride_i", "elements from one index of an axis to the next", kInt64, true),
       inspect("tensor_byte_offset", "where the tensor begins in its memory", DType::uint(64)),
       inspect("tensor_elem_offset", "where the tensor begins in its memory, in elements", DType::uint(64)),
-      {"relax.print",
-       "prints its arguments",
-       {{"values", "any", Arity::kVariadic}},
-       op_attrs<FormatAttrs>(),
-       opaque,
-       false,
-       [](const OpCall&) { return tuple_type({}); },
-       nullptr},
-      {"relax.assert_op",
-       "ends the run with an error when the condition is false",
-       {{"condition", "bool scalar or tensor of rank 0"}, {"format_args", "for the message", Arity::kVariadic}},
-       op_attrs<FormatAttrs>(),
-       opaque,
-       false,
-       infer_assert,
-       nullptr},
+      {.name = "relax.print",
+       .doc = "prints its arguments",
+       .inputs = {{"values", "any", Arity::kVariadic}},
+       .attrs = op_attrs<FormatAttrs>(),
+       .pure = false,
+       .infer = [](const OpCall&) { return tuple_type({}); }},
+      {.name = "relax.assert_op",
+       .doc = "ends the run with an error when the condition is false",
+       .inputs = {{"condition", "bool scalar or tensor of rank 0"},
+                  {"format_args", "for the message", Arity::kVariadic}},
+       .attrs = op_attrs<FormatAttrs>(),
+       .pure = false,
+       .infer = infer_assert},
   };
 }
 

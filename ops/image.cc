@@ -4,6 +4,7 @@
 // float64, so that rounding does not move a nearest neighbour; weights in the data's accumulation dtype.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -54,27 +55,6 @@ std::vector<Tap> cubic_taps(const Expr& x, double a) {
   for (int64_t k = 0; k < 4; ++k) taps.push_back({first + (k - 1), weights[k]});
   return taps;
 }
-
-struct ResizeAttrs {
-  std::vector<int64_t> axes;   // the axes that are resampled; the others keep their size
-  std::vector<double> scales;  // per axis of the tensor; empty: a tensor argument, else output / input
-  std::vector<double> roi;     // tf_crop_and_resize: starts, then ends, per axis of the tensor
-  std::string method = "linear";
-  std::string coordinate_transformation_mode = "half_pixel";
-  std::string rounding_method = "round_prefer_floor";
-  double cubic_alpha = -0.75;
-  bool exclude_outside = false;
-  double extrapolation_value = 0;
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &ResizeAttrs::axes), field("scales", &ResizeAttrs::scales),
-                      field("roi", &ResizeAttrs::roi), field("method", &ResizeAttrs::method),
-                      field("coordinate_transformation_mode", &ResizeAttrs::coordinate_transformation_mode),
-                      field("rounding_method", &ResizeAttrs::rounding_method),
-                      field("cubic_alpha", &ResizeAttrs::cubic_alpha),
-                      field("exclude_outside", &ResizeAttrs::exclude_outside),
-                      field("extrapolation_value", &ResizeAttrs::extrapolation_value));
-  }
-};
 
 bool one_of(const std::string& value, std::initializer_list<const char*> choices) {
   return std::any_of(choices.begin(), choices.end(), [&](const char* choice) { return value == choice; });
@@ -248,18 +228,6 @@ class Resize {
   std::vector<Buffer> inputs_;
 };
 
-struct GridSampleAttrs {
-  std::string method = "bilinear";
-  std::string layout = "NCHW";
-  std::string padding_mode = "zeros";
-  bool align_corners = true;
-  static constexpr auto fields() {
-    return std::tuple(field("method", &GridSampleAttrs::method), field("layout", &GridSampleAttrs::layout),
-                      field("padding_mode", &GridSampleAttrs::padding_mode),
-                      field("align_corners", &GridSampleAttrs::align_corners));
-  }
-};
-
 // data [N, C, H, W], grid [N, 2, h, w] with (x, y) in [-1, 1].
 Type infer_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
@@ -351,18 +319,23 @@ OpRow resize_images(size_t spatial) {
                      .arity = OpInput::Arity::kOne,
                      .form = OpInput::Form::kShape,
                      .items = spatial};
-  return not_lowered(fmt::format("image.resize{}d", spatial), "images resampled to a size",
-                     {{"data", "the images"}, size}, std::move(attrs), [=](const OpCall& op) {
-                       Layout layout(op, op.call.attrs.get_string("layout", plain), plain, "layout");
-                       require_rank(op, 0, layout.rank());
-                       std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
-                       if (size.size() == 1) size.assign(spatial, size[0]);
-                       if (size.size() != spatial) op.fail("{} sizes for {} spatial dims", size.size(), spatial);
-                       std::copy(size.begin(), size.end(), shape.begin() + 2);
-                       const AttrValue* dtype = op.call.attrs.find("out_dtype");
-                       const DType* stated = dtype ? dtype->as<DType>() : nullptr;
-                       return tensor_type(layout.from_plain(op, shape), stated ? *stated : op.dtype(0));
-                     });
+  return {.name = fmt::format("relax.image.resize{}d", spatial),
+          .doc = "images resampled to a size",
+          .inputs = {{"data", "the images"}, size},
+          .attrs = std::move(attrs),
+          .infer =
+              [=](const OpCall& op) {
+                Layout layout(op, op.call.attrs.get_string("layout", plain), plain, "layout");
+                require_rank(op, 0, layout.rank());
+                std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
+                if (size.size() == 1) size.assign(spatial, size[0]);
+                if (size.size() != spatial) op.fail("{} sizes for {} spatial dims", size.size(), spatial);
+                std::copy(size.begin(), size.end(), shape.begin() + 2);
+                const AttrValue* dtype = op.call.attrs.find("out_dtype");
+                const DType* stated = dtype ? dtype->as<DType>() : nullptr;
+                return tensor_type(layout.from_plain(op, shape), stated ? *stated : op.dtype(0));
+              },
+          .infer_partial = infer_unknown};
 }
 
 Type infer_affine_grid(const OpCall& op) {
@@ -378,30 +351,31 @@ Type infer_affine_grid(const OpCall& op) {
 
 std::vector<OpRow> image_ops() {
   return {
-      {"relax.image.resize",
-       "the tensor resampled to a shape; any rank, ONNX's coordinate and rounding modes",
-       {{"data", "the tensor"},
-        {"shape", "the new dims"},
-        {"scale_tensor", "a float per axis, when the attribute scales is empty", OpInput::Arity::kOptional},
-        {"roi_tensor", "starts and ends for tf_crop_and_resize, when the attribute roi is empty",
-         OpInput::Arity::kOptional}},
-       op_attrs<ResizeAttrs>(),
-       OpPattern::kInjective,
-       true,
-       infer_resize,
-       [](const OpCall& op) { return Resize(op).lower(); }},
+      {.name = "relax.image.resize",
+       .doc = "the tensor resampled to a shape; any rank, ONNX's coordinate and rounding modes",
+       .inputs = {{"data", "the tensor"},
+                  {"shape", "the new dims"},
+                  {"scale_tensor", "a float per axis, when the attribute scales is empty", OpInput::Arity::kOptional},
+                  {"roi_tensor", "starts and ends for tf_crop_and_resize, when the attribute roi is empty",
+                   OpInput::Arity::kOptional}},
+       .attrs = op_attrs<ResizeAttrs>(),
+       .pattern = OpPattern::kInjective,
+       .infer = infer_resize,
+       .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
       resize_images(2),
       resize_images(3),
-      not_lowered("image.affine_grid", "the sampling grid of an affine map", {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
-                  {bool_attr("align_corners", true)}, infer_affine_grid),
-      {"relax.image.grid_sample",
-       "an image sampled at the coordinates of a grid",
-       {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
-       op_attrs<GridSampleAttrs>(),
-       OpPattern::kInjective,
-       true,
-       infer_grid_sample,
-       lower_grid_sample},
+      {.name = "relax.image.affine_grid",
+       .doc = "the sampling grid of an affine map",
+       .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
+       .attrs = {bool_attr("align_corners", true)},
+       .infer = infer_affine_grid},
+      {.name = "relax.image.grid_sample",
+       .doc = "an image sampled at the coordinates of a grid",
+       .inputs = {{"data", "[N, C, H, W]"}, {"grid", "[N, 2, h, w]: x and y in [-1, 1]"}},
+       .attrs = op_attrs<GridSampleAttrs>(),
+       .pattern = OpPattern::kInjective,
+       .infer = infer_grid_sample,
+       .legalize = lower_grid_sample},
   };
 }
 

@@ -2,6 +2,7 @@
 // tested before a gather or scatter runs (check_indices, which passes/check_dims.cc puts there). The programs
 // themselves clamp what a gather finds out of range and assert for a scatter, so that no contents of the indices touch
 // memory outside of the tensor whatever was tested.
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -10,51 +11,6 @@ namespace relaxc {
 std::vector<OpRow> sort_ops();
 
 namespace {
-
-struct TakeAttrs {
-  std::optional<int64_t> axis;
-  // "fast": indices out of range are an error; "clip": they are clamped, negative ones to 0; "wrap": the remainder.
-  std::string mode = "fast";
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &TakeAttrs::axis), field("mode", &TakeAttrs::mode));
-  }
-};
-struct GatherNdAttrs {
-  int64_t batch_dims = 0;
-  static constexpr auto fields() { return std::tuple(field("batch_dims", &GatherNdAttrs::batch_dims)); }
-};
-struct ScatterElementsAttrs {
-  int64_t axis = 0;
-  std::string reduction = "update";
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ScatterElementsAttrs::axis), field("reduction", &ScatterElementsAttrs::reduction));
-  }
-};
-struct ScatterNdAttrs {
-  std::string reduction = "update";
-  static constexpr auto fields() { return std::tuple(field("reduction", &ScatterNdAttrs::reduction)); }
-};
-struct OneHotAttrs {
-  int64_t depth = 1, axis = -1;
-  static constexpr auto fields() {
-    return std::tuple(field("depth", &OneHotAttrs::depth), field("axis", &OneHotAttrs::axis));
-  }
-};
-struct DynamicOneHotAttrs {
-  int64_t axis = -1;
-  static constexpr auto fields() { return std::tuple(field("axis", &DynamicOneHotAttrs::axis)); }
-};
-struct DTypeAttrs {
-  DType dtype = kInt64;
-  static constexpr auto fields() { return std::tuple(field("dtype", &DTypeAttrs::dtype)); }
-};
-struct ReverseSequenceAttrs {
-  int64_t time_axis = 0, batch_axis = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("time_axis", &ReverseSequenceAttrs::time_axis),
-                      field("batch_axis", &ReverseSequenceAttrs::batch_axis));
-  }
-};
 
 void check_index_dtype(const OpCall& op, size_t i) {
   if (!op.dtype(i).is_integral()) op.fail("expected integers for argument {}, got {}", i, to_string(op.dtype(i)));
@@ -73,6 +29,28 @@ Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const s
     if (auto known = as_int(dim); !known || *known == 0) any = any && (int_imm(0) < dim);
   }
   return is_int(any, 1) ? element : if_then_else(any, element, zero(dtype_of(element)));
+}
+
+// The axis that argument 1 indexes, of a call with the attribute `axis`.
+std::optional<IndexOperand> indexed_axis(const OpCall& op, int64_t axis, bool reads) {
+  const std::vector<Expr>* shape = known_shape(op.arg(0).type());
+  if (!shape) return std::nullopt;
+  return IndexOperand{1, {(*shape)[static_cast<size_t>(normalize_axis(op, axis, op.rank(0)))]}, reads};
+}
+// The axes that the items of the last axis of argument 1 index.
+std::optional<IndexOperand> indexed_axes(const OpCall& op, int64_t batch_dims, bool reads) {
+  const std::vector<Expr>*shape = known_shape(op.arg(0).type()), *tuples = known_shape(op.arg(1).type());
+  auto length = tuples && !tuples->empty() ? as_int(tuples->back()) : std::nullopt;
+  if (!shape || !length || *length < 1) return std::nullopt;
+  auto first = shape->begin() + batch_dims;
+  return IndexOperand{1, {first, first + *length}, reads};
+}
+std::optional<IndexOperand> indexed_by_take(const OpCall& op) {
+  TakeAttrs attrs = op.attrs<TakeAttrs>();
+  if (attrs.mode != TakeAttrs().mode) return std::nullopt;
+  if (attrs.axis) return indexed_axis(op, *attrs.axis, true);
+  const std::vector<Expr>* shape = known_shape(op.arg(0).type());
+  return shape ? std::optional(IndexOperand{1, {simplify(product(*shape))}}) : std::nullopt;
 }
 
 // The indices are a tensor, or one scalar.
@@ -397,7 +375,7 @@ Type infer_unique(const OpCall& op) {
 }
 Type infer_bucketize(const OpCall& op) {
   require_rank(op, 1, 1);
-  return tensor_type(op.shape(0), op.call.attrs.get_bool("out_int32", false) ? kInt32 : kInt64);
+  return tensor_type(op.shape(0), op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64);
 }
 // One draw for each element of sample_indices, from the row of prob that it names.
 Type infer_multinomial(const OpCall& op) {
@@ -408,7 +386,7 @@ Type infer_multinomial(const OpCall& op) {
   check_index_dtype(op, 2);
   op.require_equal(op.shape(1)[0], op.shape(2)[0], "samples and their indices");
   for (size_t i = 1; i < 3; ++i) op.require_equal(op.shape(i)[1], int_imm(1), "columns of the samples");
-  return tensor_type(op.shape(2), op.attrs<DTypeAttrs>().dtype);
+  return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
 }
 
 // The positions of non-zero elements, in row-major order. How many there are is an argument: the caller counts them.
@@ -438,120 +416,137 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> index_ops() {
-  const auto injective = OpPattern::kInjective, opaque = OpPattern::kOpaque;
+  const auto injective = OpPattern::kInjective;
   const OpInput data{"data", "the tensor"}, indices{"indices", "integers"}, updates{"updates", "the new elements"};
   const std::vector<std::string_view> reductions = {"update", "none", "add", "mul", "max", "min", "mean"};
   std::vector<OpRow> rows = {
-      {"relax.take",
-       "slices of an axis (of the flattened tensor without one) at the indices",
-       {{"x", "the tensor"}, indices},
-       with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
-       injective,
-       true,
-       infer_take,
-       lower_take},
-      {"relax.gather_elements",
-       "out[i, j] = data[indices[i, j], j], for axis 0",
-       {data, indices},
-       op_attrs<AxisAttrs>(),
-       injective,
-       true,
-       infer_gather_elements,
-       lower_gather_elements},
-      {"relax.gather_nd",
-       "slices at the index tuples along the last axis of indices",
-       {data, indices},
-       op_attrs<GatherNdAttrs>(),
-       injective,
-       true,
-       infer_gather_nd,
-       lower_gather_nd},
-      not_lowered("check_indices",
-                  "the indices, after a test that each lies in [-dim, dim); with several dims the last axis of the "
-                  "indices has one per dim",
-                  {indices, {"dims", "shape: sizes of the axes that are indexed"}}, {string_attr("what", "indices")},
-                  infer_check_indices),
-      {"relax.scatter_elements",
-       "data with data[indices[i, j], j] = updates[i, j], for axis 0",
-       {data, indices, updates},
-       with_choices(op_attrs<ScatterElementsAttrs>(), "reduction", reductions),
-       opaque,
-       true,
-       infer_scatter_elements,
-       lower_scatter_elements},
-      {"relax.scatter_nd",
-       "data with slices replaced at the index tuples along the last axis of indices",
-       {data, indices, updates},
-       with_choices(op_attrs<ScatterNdAttrs>(), "reduction", reductions),
-       opaque,
-       true,
-       infer_scatter_nd,
-       lower_scatter_nd},
-      {"relax.one_hot",
-       "on_value where the position along a new axis of size depth is the index, off_value elsewhere",
-       {{"indices", "integers; negative ones count from depth"}, {"on_value", "scalar"}, {"off_value", "scalar"}},
-       op_attrs<OneHotAttrs>(),
-       injective,
-       true,
-       infer_one_hot,
-       lower_one_hot},
-      {"relax.dyn.one_hot",
-       "one_hot of a depth that may be symbolic and values that are tensors",
-       {{"indices", "integers; negative ones count from depth"},
-        {"on_value", "tensor of rank 0"},
-        {"off_value", "tensor of rank 0"},
-        {"depth", "int64 scalar"}},
-       op_attrs<DynamicOneHotAttrs>(),
-       injective,
-       true,
-       infer_one_hot,
-       lower_one_hot},
-      {"relax.reverse_sequence",
-       "the first length elements of the time axis reversed, for each batch element",
-       {data, {"lengths", "an integer per batch element"}},
-       op_attrs<ReverseSequenceAttrs>(),
-       injective,
-       true,
-       infer_reverse_sequence,
-       lower_reverse_sequence},
-      not_lowered("index_tensor", "elements at the broadcast positions that the index tensors give",
-                  {data, {"indices", "tuple of integer tensors"}}, {}, infer_index_tensor),
-      not_lowered("index_put", "data with values at the broadcast positions that the index tensors give",
-                  {data, {"indices", "tuple of integer tensors"}, {"values", "what broadcasts to the positions"}},
-                  {bool_attr("accumulate", false)}, infer_index_put),
-      not_lowered("slice_scatter", "input with src in place of a slice of an axis",
-                  {{"input_tensor", "the tensor"},
-                   {"src", "the slice"},
-                   {"start", "scalar"},
-                   {"end", "scalar"},
-                   {"step", "scalar"}},
-                  op_attrs<AxisAttrs>(), infer_slice_scatter),
-      not_lowered("unique", "the different elements, and on demand where they first are, which each is, how many",
-                  {{"x", "the tensor"},
-                   {"sorted", "bool scalar", OpInput::Arity::kOptional},
-                   {"return_index", "bool scalar", OpInput::Arity::kOptional},
-                   {"return_inverse", "bool scalar", OpInput::Arity::kOptional},
-                   {"return_counts", "bool scalar", OpInput::Arity::kOptional},
-                   {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
-                  {}, infer_unique),
-      not_lowered("nonzero", "positions of the elements that are not zero, one column each", {{"x", "the tensor"}}, {},
-                  [](const OpCall& op) { return op.rank(0), tensor_type_of_rank(2, kInt64); }),
-      not_lowered("bucketize", "the position in sorted boundaries where each element belongs",
-                  {{"input_tensor", "the tensor"}, {"boundaries", "sorted tensor of rank 1"}},
-                  {bool_attr("out_int32", false), bool_attr("right", false)}, infer_bucketize),
-      not_lowered("multinomial_from_uniform", "draws from rows of probabilities, by uniform random numbers",
-                  {{"prob", "[batch, classes]"},
-                   {"uniform_sample", "[n, 1], numbers in [0, 1)"},
-                   {"sample_indices", "[n, 1], rows of prob"}},
-                  op_attrs<DTypeAttrs>(), infer_multinomial),
-      {"relax.dyn.nonzero",
-       "positions of the first count elements that are not zero, one column each",
-       {data, {"count", "int64 scalar: how many there are"}},
-       {},
-       opaque,
-       true,
-       infer_nonzero,
-       lower_nonzero},
+      {.name = "relax.take",
+       .doc = "slices of an axis (of the flattened tensor without one) at the indices",
+       .inputs = {{"x", "the tensor"}, indices},
+       .attrs = with_choices(op_attrs<TakeAttrs>(), "mode", {"fast", "clip", "wrap", "nan"}),
+       .pattern = injective,
+       .infer = infer_take,
+       .legalize = lower_take,
+       .indexed = indexed_by_take},
+      {.name = "relax.gather_elements",
+       .doc = "out[i, j] = data[indices[i, j], j], for axis 0",
+       .inputs = {data, indices},
+       .attrs = op_attrs<AxisAttrs>(),
+       .pattern = injective,
+       .infer = infer_gather_elements,
+       .legalize = lower_gather_elements,
+       .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<AxisAttrs>().axis, true); }},
+      {.name = "relax.gather_nd",
+       .doc = "slices at the index tuples along the last axis of indices",
+       .inputs = {data, indices},
+       .attrs = op_attrs<GatherNdAttrs>(),
+       .pattern = injective,
+       .infer = infer_gather_nd,
+       .legalize = lower_gather_nd,
+       .indexed = [](const OpCall& op) { return indexed_axes(op, op.attrs<GatherNdAttrs>().batch_dims, true); }},
+      {.name = "relax.check_indices",
+       .doc = "the indices, after a test that each lies in [-dim, dim); with several dims the last axis of the "
+              "indices has one per dim",
+       .inputs = {indices, {"dims", "shape: sizes of the axes that are indexed"}},
+       .attrs = op_attrs<CheckIndicesAttrs>(),
+       .view = true,
+       .infer = infer_check_indices},
+      {.name = "relax.scatter_elements",
+       .doc = "data with data[indices[i, j], j] = updates[i, j], for axis 0",
+       .inputs = {data, indices, updates},
+       .attrs = with_choices(op_attrs<ScatterElementsAttrs>(), "reduction", reductions),
+       .infer = infer_scatter_elements,
+       .legalize = lower_scatter_elements,
+       .indexed = [](const OpCall& op) { return indexed_axis(op, op.attrs<ScatterElementsAttrs>().axis, false); }},
+      {.name = "relax.scatter_nd",
+       .doc = "data with slices replaced at the index tuples along the last axis of indices",
+       .inputs = {data, indices, updates},
+       .attrs = with_choices(op_attrs<ScatterNdAttrs>(), "reduction", reductions),
+       .infer = infer_scatter_nd,
+       .legalize = lower_scatter_nd,
+       .indexed = [](const OpCall& op) { return indexed_axes(op, 0, false); }},
+      {.name = "relax.one_hot",
+       .doc = "on_value where the position along a new axis of size depth is the index, off_value elsewhere",
+       .inputs = {{"indices", "integers; negative ones count from depth"},
+                  {"on_value", "scalar"},
+                  {"off_value", "scalar"}},
+       .attrs = op_attrs<OneHotAttrs>(),
+       .pattern = injective,
+       .infer = infer_one_hot,
+       .infer_partial = [](const OpCall& op) { return infer_unranked(dtype_of(op.arg(1))); },
+       .legalize = lower_one_hot},
+      {.name = "relax.dyn.one_hot",
+       .doc = "one_hot of a depth that may be symbolic and values that are tensors",
+       .inputs = {{"indices", "integers; negative ones count from depth"},
+                  {"on_value", "tensor of rank 0"},
+                  {"off_value", "tensor of rank 0"},
+                  {"depth", "int64 scalar"}},
+       .attrs = op_attrs<DynamicOneHotAttrs>(),
+       .pattern = injective,
+       .infer = infer_one_hot,
+       .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); },
+       .legalize = lower_one_hot},
+      {.name = "relax.reverse_sequence",
+       .doc = "the first length elements of the time axis reversed, for each batch element",
+       .inputs = {data, {"lengths", "an integer per batch element"}},
+       .attrs = op_attrs<ReverseSequenceAttrs>(),
+       .pattern = injective,
+       .infer = infer_reverse_sequence,
+       .legalize = lower_reverse_sequence},
+      {.name = "relax.index_tensor",
+       .doc = "elements at the broadcast positions that the index tensors give",
+       .inputs = {data, {"indices", "tuple of integer tensors"}},
+       .infer = infer_index_tensor},
+      {.name = "relax.index_put",
+       .doc = "data with values at the broadcast positions that the index tensors give",
+       .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "what broadcasts to the positions"}},
+       .attrs = {bool_attr("accumulate", false)},
+       .infer = infer_index_put},
+      {.name = "relax.slice_scatter",
+       .doc = "input with src in place of a slice of an axis",
+       .inputs = {{"input_tensor", "the tensor"},
+                  {"src", "the slice"},
+                  {"start", "scalar"},
+                  {"end", "scalar"},
+                  {"step", "scalar"}},
+       .attrs = op_attrs<AxisAttrs>(),
+       .infer = infer_slice_scatter},
+      {.name = "relax.unique",
+       .doc = "the different elements, and on demand where they first are, which each is, how many",
+       .inputs = {{"x", "the tensor"},
+                  {"sorted", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_index", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_inverse", "bool scalar", OpInput::Arity::kOptional},
+                  {"return_counts", "bool scalar", OpInput::Arity::kOptional},
+                  {"axis", "of the slices that differ; the flattened tensor otherwise", OpInput::Arity::kOptional}},
+       .infer = infer_unique,
+       .infer_partial = infer_unknown},
+      {.name = "relax.nonzero",
+       .doc = "positions of the elements that are not zero, one column each",
+       .inputs = {{"x", "the tensor"}},
+       .infer = [](const OpCall& op) { return op.rank(0), tensor_type_of_rank(2, kInt64); },
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); }},
+      {.name = "relax.bucketize",
+       .doc = "the position in sorted boundaries where each element belongs",
+       .inputs = {{"input_tensor", "the tensor"}, {"boundaries", "sorted tensor of rank 1"}},
+       .attrs = op_attrs<BucketizeAttrs>(),
+       .infer = infer_bucketize,
+       .infer_partial =
+           [](const OpCall& op) { return infer_unranked(op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64); }},
+      {.name = "relax.multinomial_from_uniform",
+       .doc = "draws from rows of probabilities, by uniform random numbers",
+       .inputs = {{"prob", "[batch, classes]"},
+                  {"uniform_sample", "[n, 1], numbers in [0, 1)"},
+                  {"sample_indices", "[n, 1], rows of prob"}},
+       .attrs = op_attrs<MultinomialAttrs>(),
+       .infer = infer_multinomial,
+       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<MultinomialAttrs>().dtype); }},
+      {.name = "relax.dyn.nonzero",
+       .doc = "positions of the first count elements that are not zero, one column each",
+       .inputs = {data, {"count", "int64 scalar: how many there are"}},
+       .infer = infer_nonzero,
+       .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
+       .legalize = lower_nonzero},
   };
   for (OpRow& row : sort_ops()) rows.push_back(std::move(row));
   return rows;

@@ -4,36 +4,13 @@
 #include <functional>
 #include <numeric>
 
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
 namespace relaxc {
 
 namespace {
-
-struct AxesAttrs {
-  std::optional<std::vector<int64_t>> axes;
-  static constexpr auto fields() { return std::tuple(field("axes", &AxesAttrs::axes)); }
-};
-struct AxisListAttrs {
-  std::optional<std::vector<int64_t>> axis;
-  static constexpr auto fields() { return std::tuple(field("axis", &AxisListAttrs::axis)); }
-};
-struct ConcatAttrs {
-  std::optional<int64_t> axis = 0;  // None: tensors of rank 1
-  static constexpr auto fields() { return std::tuple(field("axis", &ConcatAttrs::axis)); }
-};
-struct TileAttrs {
-  std::vector<int64_t> repeats;
-  static constexpr auto fields() { return std::tuple(field("repeats", &TileAttrs::repeats)); }
-};
-struct RepeatAttrs {
-  int64_t repeats = 1;
-  std::optional<int64_t> axis;  // absent: of the flattened tensor
-  static constexpr auto fields() {
-    return std::tuple(field("repeats", &RepeatAttrs::repeats), field("axis", &RepeatAttrs::axis));
-  }
-};
 
 // A program of one output: out[i] = x[source(i)].
 PrimFuncRef gather_elements_of(const OpCall& op, const char* name, const std::vector<Expr>& shape,
@@ -47,13 +24,11 @@ const std::vector<Expr>& output_shape(const Type& type) { return *known_shape(ty
 
 std::vector<int64_t> permutation(const OpCall& op) {
   int64_t rank = op.rank(0);
-  auto axes = op.attrs<AxesAttrs>().axes;
-  if (!axes) {
-    axes.emplace(rank);
-    for (int64_t d = 0; d < rank; ++d) (*axes)[d] = rank - 1 - d;
-  }
-  if (static_cast<int64_t>(axes->size()) != rank) op.fail("{} axes for a tensor of rank {}", axes->size(), rank);
-  return normalize_axes(op, *axes, rank);
+  AxesAttrs attrs = op.attrs<AxesAttrs>();
+  if (attrs.axes && static_cast<int64_t>(attrs.axes->size()) != rank)
+    op.fail("{} axes for a tensor of rank {}", attrs.axes->size(), rank);
+  if (attrs.axes) return normalize_axes(op, *attrs.axes, rank);
+  return attrs.permutation(static_cast<size_t>(rank));
 }
 Type infer_permute_dims(const OpCall& op) {
   std::vector<Expr> shape;
@@ -270,7 +245,7 @@ Type infer_meshgrid(const OpCall& op) {
     if (*tensor_dtype(item) != *tensor_dtype(items[0])) op.fail("tensors have different dtypes");
     shape.push_back(dims.empty() ? int_imm(1) : dims[0]);
   }
-  std::string indexing = op.call.attrs.get_string("indexing", "ij");
+  std::string indexing = op.attrs<MeshgridAttrs>().indexing;
   if (indexing == "xy" && shape.size() > 1) std::swap(shape[0], shape[1]);
   return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
 }
@@ -381,6 +356,14 @@ PrimFuncRef lower_permute_dims(const OpCall& op) {
   });
 }
 
+// The result has the dims of a shape argument, and the dtype of the first.
+Type infer_partial_to_shape(const OpCall& op, size_t shape) {
+  const std::vector<Expr>* dims = known_shape(op.arg(shape).type());
+  bool is_open = dims && std::any_of(dims->begin(), dims->end(), [](const Expr& dim) { return is_int(dim, -1); });
+  if (dims && !is_open) return tensor_type(*dims, op.first_dtype());
+  return tensor_type_of_rank(known_rank(op.arg(shape).type()), op.first_dtype());
+}
+
 }  // namespace
 
 std::vector<OpRow> slice_ops();
@@ -389,86 +372,111 @@ std::vector<OpRow> layout_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, data = {{"data", "the tensor"}};
   const auto injective = OpPattern::kInjective;
   std::vector<OpRow> rows = {
-      {"relax.permute_dims", "axes in another order; reversed when no axes are given", x, op_attrs<AxesAttrs>(),
-       injective, true, infer_permute_dims, lower_permute_dims},
-      {"relax.reshape",
-       "the elements in row-major order under another shape of the same size",
-       {{"x", "the tensor"}, {"shape", "the new dims; one may be -1", OpInput::Arity::kOne, OpInput::Form::kShape}},
-       {},
-       injective,
-       true,
-       infer_reshape,
-       nullptr},  // the runtime makes a view
-      {"relax.flatten",
-       "all elements as one axis",
-       x,
-       {},
-       injective,
-       true,
-       infer_flatten,
-       [](const OpCall& op) { return reshaped(op, "T_flatten", output_shape(infer_flatten(op))); }},
-      {"relax.squeeze", "without the given axes of size 1; without all of them by default", x,
-       op_attrs<AxisListAttrs>(), injective, true, infer_squeeze, lower_squeeze},
-      {"relax.expand_dims", "with axes of size 1 at these positions of the result", x, op_attrs<AxisListAttrs>(),
-       injective, true, infer_expand_dims, lower_expand_dims},
-      {"relax.concat",
-       "tensors joined along an axis",
-       {{"tensors", "tuple of tensors"}},
-       op_attrs<ConcatAttrs>(),
-       injective,
-       true,
-       infer_concat,
-       lower_concat},
-      {"relax.stack",
-       "tensors of one shape joined along a new axis",
-       {{"tensors", "tuple of tensors"}},
-       op_attrs<AxisAttrs>(),
-       injective,
-       true,
-       infer_stack,
-       lower_stack},
-      not_lowered("meshgrid", "the coordinates of a grid, one tensor for each of its axes",
-                  {{"tensors", "tuple of tensors of rank 1"}},
-                  with_choices({string_attr("indexing", "ij")}, "indexing", {"ij", "xy"}), infer_meshgrid),
-      not_lowered("collapse_sum_to", "sums that undo a broadcast from the shape",
-                  {{"data", "the tensor"}, {"shape", "the result's dims"}}, {},
-                  [](const OpCall& op) { return collapsed(op, op.shape(1)); }),
-      not_lowered("collapse_sum_like", "sums that undo a broadcast from the target's shape",
-                  {{"data", "the tensor"}, {"collapse_target", "tensor of the result's shape"}}, {},
-                  [](const OpCall& op) { return collapsed(op, op.shape(1)); }),
-      not_lowered("layout_transform", "the elements at the positions that an index map gives", x,
-                  {{"index_map", {}},
-                   {"pad_value", {}},
-                   ints_attr("axis_separators", {}),
-                   ints_attr("input_axis_separators", {})},
-                  [](const OpCall& op) { return tensor_type_of_rank(-1, op.dtype(0)); }),
-      {"relax.broadcast_to",
-       "sizes of 1 repeated to a shape",
-       {{"x", "the tensor"}, {"shape", "the result's dims"}},
-       {},
-       OpPattern::kBroadcast,
-       true,
-       infer_broadcast_to,
-       lower_broadcast_to},
-      {"relax.tile",
-       "the whole tensor repeated along each axis",
-       {{"data", "the tensor"}},
-       op_attrs<TileAttrs>(),
-       injective,
-       true,
-       infer_tile,
-       lower_tile},
-      {"relax.dyn.tile",
-       "tile by counts that may be symbolic",
-       {{"data", "the tensor"}, {"repeats", "shape: a count per axis"}},
-       {},
-       injective,
-       true,
-       infer_tile,
-       lower_tile},
-      {"relax.repeat", "each element repeated along an axis", data, op_attrs<RepeatAttrs>(), injective, true,
-       infer_repeat, lower_repeat},
-      {"relax.flip", "an axis reversed", data, op_attrs<AxisAttrs>(), injective, true, infer_flip, lower_flip},
+      {.name = "relax.permute_dims",
+       .doc = "axes in another order; reversed when no axes are given",
+       .inputs = x,
+       .attrs = op_attrs<AxesAttrs>(),
+       .pattern = injective,
+       .infer = infer_permute_dims,
+       .legalize = lower_permute_dims},
+      {.name = "relax.reshape",
+       .doc = "the elements in row-major order under another shape of the same size",
+       .inputs = {{"x", "the tensor"},
+                  {"shape", "the new dims; one may be -1", OpInput::Arity::kOne, OpInput::Form::kShape}},
+       .pattern = injective,
+       .view = true,
+       .infer = infer_reshape,
+       .infer_partial = [](const OpCall& op) { return infer_partial_to_shape(op, 1); }},
+      {.name = "relax.flatten",
+       .doc = "all elements as one axis",
+       .inputs = x,
+       .pattern = injective,
+       .infer = infer_flatten,
+       .legalize = [](const OpCall& op) { return reshaped(op, "T_flatten", output_shape(infer_flatten(op))); }},
+      {.name = "relax.squeeze",
+       .doc = "without the given axes of size 1; without all of them by default",
+       .inputs = x,
+       .attrs = op_attrs<AxisListAttrs>(),
+       .pattern = injective,
+       .infer = infer_squeeze,
+       .legalize = lower_squeeze},
+      {.name = "relax.expand_dims",
+       .doc = "with axes of size 1 at these positions of the result",
+       .inputs = x,
+       .attrs = op_attrs<AxisListAttrs>(),
+       .pattern = injective,
+       .infer = infer_expand_dims,
+       .legalize = lower_expand_dims},
+      {.name = "relax.concat",
+       .doc = "tensors joined along an axis",
+       .inputs = {{"tensors", "tuple of tensors"}},
+       .attrs = op_attrs<ConcatAttrs>(),
+       .pattern = injective,
+       .infer = infer_concat,
+       .legalize = lower_concat},
+      {.name = "relax.stack",
+       .doc = "tensors of one shape joined along a new axis",
+       .inputs = {{"tensors", "tuple of tensors"}},
+       .attrs = op_attrs<AxisAttrs>(),
+       .pattern = injective,
+       .infer = infer_stack,
+       .legalize = lower_stack},
+      {.name = "relax.meshgrid",
+       .doc = "the coordinates of a grid, one tensor for each of its axes",
+       .inputs = {{"tensors", "tuple of tensors of rank 1"}},
+       .attrs = with_choices(op_attrs<MeshgridAttrs>(), "indexing", {"ij", "xy"}),
+       .infer = infer_meshgrid,
+       .infer_partial = infer_unknown},
+      {.name = "relax.collapse_sum_to",
+       .doc = "sums that undo a broadcast from the shape",
+       .inputs = {{"data", "the tensor"}, {"shape", "the result's dims"}},
+       .infer = [](const OpCall& op) { return collapsed(op, op.shape(1)); }},
+      {.name = "relax.collapse_sum_like",
+       .doc = "sums that undo a broadcast from the target's shape",
+       .inputs = {{"data", "the tensor"}, {"collapse_target", "tensor of the result's shape"}},
+       .infer = [](const OpCall& op) { return collapsed(op, op.shape(1)); }},
+      {.name = "relax.layout_transform",
+       .doc = "the elements at the positions that an index map gives",
+       .inputs = x,
+       .attrs = {{"index_map", {}},
+                 {"pad_value", {}},
+                 ints_attr("axis_separators", {}),
+                 ints_attr("input_axis_separators", {})},
+       .infer = [](const OpCall& op) { return tensor_type_of_rank(-1, op.dtype(0)); }},
+      {.name = "relax.broadcast_to",
+       .doc = "sizes of 1 repeated to a shape",
+       .inputs = {{"x", "the tensor"}, {"shape", "the result's dims"}},
+       .pattern = OpPattern::kBroadcast,
+       .infer = infer_broadcast_to,
+       .infer_partial = [](const OpCall& op) { return infer_partial_to_shape(op, 1); },
+       .legalize = lower_broadcast_to},
+      {.name = "relax.tile",
+       .doc = "the whole tensor repeated along each axis",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<TileAttrs>(),
+       .pattern = injective,
+       .infer = infer_tile,
+       .legalize = lower_tile},
+      {.name = "relax.dyn.tile",
+       .doc = "tile by counts that may be symbolic",
+       .inputs = {{"data", "the tensor"}, {"repeats", "shape: a count per axis"}},
+       .pattern = injective,
+       .infer = infer_tile,
+       .legalize = lower_tile},
+      {.name = "relax.repeat",
+       .doc = "each element repeated along an axis",
+       .inputs = data,
+       .attrs = op_attrs<RepeatAttrs>(),
+       .pattern = injective,
+       .infer = infer_repeat,
+       .legalize = lower_repeat},
+      {.name = "relax.flip",
+       .doc = "an axis reversed",
+       .inputs = data,
+       .attrs = op_attrs<AxisAttrs>(),
+       .pattern = injective,
+       .infer = infer_flip,
+       .legalize = lower_flip},
   };
   for (OpRow& row : slice_ops()) rows.push_back(std::move(row));
   return rows;

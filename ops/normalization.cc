@@ -1,6 +1,7 @@
 // Normalizations. Statistics are kept in float32 for 16-bit floats; variances are population variances in two passes.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -101,178 +102,132 @@ std::vector<Expr> dims_at(const std::vector<Expr>& shape, const std::vector<int6
   return dims;
 }
 
-struct BatchNormAttrs {
-  int64_t axis = 1;
-  double epsilon = 1e-5;
-  bool center = true, scale = true;
-  double momentum = 0.1;
-  bool training = true;
-  static constexpr auto fields() {
-    using A = BatchNormAttrs;
-    return std::tuple(field("axis", &A::axis), field("epsilon", &A::epsilon), field("center", &A::center),
-                      field("scale", &A::scale), field("momentum", &A::momentum), field("training", &A::training));
-  }
-};
-OpRow batch_norm() {
-  OpRow row;
-  row.name = "relax.nn.batch_norm";
-  row.doc =
-      "normalizes each channel with the moving statistics, or in training with the batch's own; also gives the next "
-      "moving ones, (1 - momentum) * moving + momentum * batch's";
-  row.inputs = {{"data", "the tensor"},
-                {"gamma", "scale of each channel"},
-                {"beta", "offset of each channel"},
-                {"moving_mean", "mean of each channel"},
-                {"moving_var", "variance of each channel"}};
-  row.attrs = op_attrs<BatchNormAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) -> Type {
-    require_float(op);
-    int64_t axis = normalize_axis(op, op.attrs<BatchNormAttrs>().axis, op.rank(0));
-    const char* names[] = {"", "gamma", "beta", "moving_mean", "moving_var"};
-    for (size_t i = 1; i < 5; ++i) check_parameter(op, i, {op.shape(0)[axis]}, names[i]);
-    return tuple_type({tensor_type(op.shape(0), op.dtype(0)), tensor_type(op.shape(3), op.dtype(3)),
-                       tensor_type(op.shape(4), op.dtype(4))});
-  };
-  row.legalize = [](const OpCall& op) {
-    BatchNormAttrs attrs = op.attrs<BatchNormAttrs>();
-    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    DType dtype = accumulation_dtype(op.dtype(0));
-    std::vector<Expr> channels = {op.shape(0)[axis]};
-    Buffer mean = x[3], variance = x[4];
-    if (attrs.training) {
-      std::vector<int64_t> others;
-      for (int64_t d = 0; d < op.rank(0); ++d) {
-        if (d != axis) others.push_back(d);
-      }
-      Moments moments = moments_of(b, over_axes(op.shape(0), others), x[0], dtype);
-      mean = moments.mean;
-      variance = moments.variance;
+PrimFuncRef lower_batch_norm(const OpCall& op) {
+  BatchNormAttrs attrs = op.attrs<BatchNormAttrs>();
+  int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  std::vector<Expr> channels = {op.shape(0)[axis]};
+  Buffer mean = x[3], variance = x[4];
+  if (attrs.training) {
+    std::vector<int64_t> others;
+    for (int64_t d = 0; d < op.rank(0); ++d) {
+      if (d != axis) others.push_back(d);
     }
-    Buffer factor = b.compute("factor", dtype, channels, [&](Axes c) {
-      Expr inverse = inverse_root(cast_to(at(variance, c), dtype), attrs.epsilon);
-      return attrs.scale ? times(inverse, cast_to(at(x[1], c), dtype)) : inverse;
+    Moments moments = moments_of(b, over_axes(op.shape(0), others), x[0], dtype);
+    mean = moments.mean;
+    variance = moments.variance;
+  }
+  Buffer factor = b.compute("factor", dtype, channels, [&](Axes c) {
+    Expr inverse = inverse_root(cast_to(at(variance, c), dtype), attrs.epsilon);
+    return attrs.scale ? times(inverse, cast_to(at(x[1], c), dtype)) : inverse;
+  });
+  Buffer out = b.compute("T_batch_norm", op.dtype(0), op.shape(0), [&](Axes i) {
+    std::vector<Expr> c = {i[axis]};
+    Expr value = times(minus(cast_to(at(x[0], i), dtype), cast_to(at(mean, c), dtype)), at(factor, c));
+    if (attrs.center) value = plus(value, cast_to(at(x[2], c), dtype));
+    return cast_to(value, op.dtype(0));
+  });
+  auto next = [&](const std::string& name, size_t arg, const Buffer& current) {
+    return b.compute(name, op.dtype(arg), channels, [&](Axes c) {
+      if (!attrs.training) return at(x[arg], c);
+      Expr kept = times(cast_to(at(x[arg], c), dtype), scalar_imm(1 - attrs.momentum, dtype));
+      return cast_to(plus(kept, times(at(current, c), scalar_imm(attrs.momentum, dtype))), op.dtype(arg));
     });
-    Buffer out = b.compute("T_batch_norm", op.dtype(0), op.shape(0), [&](Axes i) {
-      std::vector<Expr> c = {i[axis]};
-      Expr value = times(minus(cast_to(at(x[0], i), dtype), cast_to(at(mean, c), dtype)), at(factor, c));
-      if (attrs.center) value = plus(value, cast_to(at(x[2], c), dtype));
-      return cast_to(value, op.dtype(0));
-    });
-    auto next = [&](const std::string& name, size_t arg, const Buffer& current) {
-      return b.compute(name, op.dtype(arg), channels, [&](Axes c) {
-        if (!attrs.training) return at(x[arg], c);
-        Expr kept = times(cast_to(at(x[arg], c), dtype), scalar_imm(1 - attrs.momentum, dtype));
-        return cast_to(plus(kept, times(at(current, c), scalar_imm(attrs.momentum, dtype))), op.dtype(arg));
-      });
-    };
-    Buffer next_mean = next("T_moving_mean", 3, mean), next_variance = next("T_moving_var", 4, variance);
-    return b.finish({out, next_mean, next_variance});
   };
-  return row;
+  Buffer next_mean = next("T_moving_mean", 3, mean), next_variance = next("T_moving_var", 4, variance);
+  return b.finish({out, next_mean, next_variance});
+}
+OpRow batch_norm() {
+  return {.name = "relax.nn.batch_norm",
+          .doc =
+              "normalizes each channel with the moving statistics, or in training with the batch's own; also gives "
+              "the next moving ones, (1 - momentum) * moving + momentum * batch's",
+          .inputs = {{"data", "the tensor"},
+                     {"gamma", "scale of each channel"},
+                     {"beta", "offset of each channel"},
+                     {"moving_mean", "mean of each channel"},
+                     {"moving_var", "variance of each channel"}},
+          .attrs = op_attrs<BatchNormAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer = [](const OpCall& op) -> Type {
+            require_float(op);
+            int64_t axis = normalize_axis(op, op.attrs<BatchNormAttrs>().axis, op.rank(0));
+            const char* names[] = {"", "gamma", "beta", "moving_mean", "moving_var"};
+            for (size_t i = 1; i < 5; ++i) check_parameter(op, i, {op.shape(0)[axis]}, names[i]);
+            return tuple_type({tensor_type(op.shape(0), op.dtype(0)), tensor_type(op.shape(3), op.dtype(3)),
+                               tensor_type(op.shape(4), op.dtype(4))});
+          },
+          .infer_partial =
+              [](const OpCall& op) {
+                std::vector<Type> results;
+                for (size_t i : {0, 3, 4})
+                  results.push_back(tensor_type_of_rank(known_rank(op.arg(i).type()), tensor_dtype(op.arg(i).type())));
+                return tuple_type(std::move(results));
+              },
+          .legalize = lower_batch_norm};
 }
 
-struct LayerNormAttrs {
-  std::vector<int64_t> axes = {-1};
-  double epsilon = 1e-5;
-  bool center = true, scale = true;
-  static constexpr auto fields() {
-    using A = LayerNormAttrs;
-    return std::tuple(field("axes", &A::axes), field("epsilon", &A::epsilon), field("center", &A::center),
-                      field("scale", &A::scale));
-  }
-};
 OpRow layer_norm() {
-  OpRow row;
-  row.name = "relax.nn.layer_norm";
-  row.doc = "normalizes over the axes; gamma and beta have their dims";
-  row.inputs = {{"data", "the tensor"}, {"gamma", "scale"}, {"beta", "offset"}};
-  row.attrs = op_attrs<LayerNormAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) {
-    require_float(op);
-    std::vector<int64_t> axes = normalize_axes(op, op.attrs<LayerNormAttrs>().axes, op.rank(0));
-    check_parameter(op, 1, dims_at(op.shape(0), axes), "gamma");
-    check_parameter(op, 2, dims_at(op.shape(0), axes), "beta");
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [](const OpCall& op) {
-    LayerNormAttrs attrs = op.attrs<LayerNormAttrs>();
-    std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    return normalize(op, b, x, over_axes(op.shape(0), axes), attrs.epsilon, attrs.scale, attrs.center,
-                     [&](Axes i) { return dims_at(i, axes); });
-  };
-  return row;
+  return {.name = "relax.nn.layer_norm",
+          .doc = "normalizes over the axes; gamma and beta have their dims",
+          .inputs = {{"data", "the tensor"}, {"gamma", "scale"}, {"beta", "offset"}},
+          .attrs = op_attrs<LayerNormAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [](const OpCall& op) {
+                require_float(op);
+                std::vector<int64_t> axes = normalize_axes(op, op.attrs<LayerNormAttrs>().axes, op.rank(0));
+                check_parameter(op, 1, dims_at(op.shape(0), axes), "gamma");
+                check_parameter(op, 2, dims_at(op.shape(0), axes), "beta");
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [](const OpCall& op) {
+                LayerNormAttrs attrs = op.attrs<LayerNormAttrs>();
+                std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                return normalize(op, b, x, over_axes(op.shape(0), axes), attrs.epsilon, attrs.scale, attrs.center,
+                                 [&](Axes i) { return dims_at(i, axes); });
+              }};
 }
 
-struct RmsNormAttrs {
-  std::vector<int64_t> axes = {-1};
-  double epsilon = 1e-5;
-  static constexpr auto fields() {
-    return std::tuple(field("axes", &RmsNormAttrs::axes), field("epsilon", &RmsNormAttrs::epsilon));
-  }
-};
 OpRow rms_norm() {
-  OpRow row;
-  row.name = "relax.nn.rms_norm";
-  row.doc = "x / sqrt(mean of x^2 over the axes + epsilon) * weight";
-  row.inputs = {{"data", "the tensor"}, {"weight", "scale, with the dims of the axes"}};
-  row.attrs = op_attrs<RmsNormAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) {
-    require_float(op);
-    std::vector<int64_t> axes = normalize_axes(op, op.attrs<RmsNormAttrs>().axes, op.rank(0));
-    check_parameter(op, 1, dims_at(op.shape(0), axes), "weight");
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [](const OpCall& op) {
-    RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
-    std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    DType dtype = accumulation_dtype(op.dtype(0));
-    Statistics s = over_axes(op.shape(0), axes);
-    Buffer square = mean_of(b, s, "mean_square", dtype, [&](Axes, Axes element) {
-      Expr value = cast_to(load(x[0], element), dtype);
-      return times(value, value);
-    });
-    Buffer inverse =
-        b.compute("inverse_rms", dtype, s.shape, [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
-    return b.finish({b.compute("T_rms_norm", op.dtype(0), op.shape(0), [&](Axes i) {
-      Expr value = times(cast_to(at(x[0], i), dtype), load(inverse, s.statistic_of(i)));
-      return cast_to(times(value, cast_to(load(x[1], dims_at(i, axes)), dtype)), op.dtype(0));
-    })});
-  };
-  return row;
+  return {.name = "relax.nn.rms_norm",
+          .doc = "x / sqrt(mean of x^2 over the axes + epsilon) * weight",
+          .inputs = {{"data", "the tensor"}, {"weight", "scale, with the dims of the axes"}},
+          .attrs = op_attrs<RmsNormAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [](const OpCall& op) {
+                require_float(op);
+                std::vector<int64_t> axes = normalize_axes(op, op.attrs<RmsNormAttrs>().axes, op.rank(0));
+                check_parameter(op, 1, dims_at(op.shape(0), axes), "weight");
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [](const OpCall& op) {
+                RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
+                std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                DType dtype = accumulation_dtype(op.dtype(0));
+                Statistics s = over_axes(op.shape(0), axes);
+                Buffer square = mean_of(b, s, "mean_square", dtype, [&](Axes, Axes element) {
+                  Expr value = cast_to(load(x[0], element), dtype);
+                  return times(value, value);
+                });
+                Buffer inverse = b.compute("inverse_rms", dtype, s.shape,
+                                           [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
+                return b.finish({b.compute("T_rms_norm", op.dtype(0), op.shape(0), [&](Axes i) {
+                  Expr value = times(cast_to(at(x[0], i), dtype), load(inverse, s.statistic_of(i)));
+                  return cast_to(times(value, cast_to(load(x[1], dims_at(i, axes)), dtype)), op.dtype(0));
+                })});
+              }};
 }
 
-struct InstanceNormAttrs {
-  int64_t channel_axis = 1;
-  std::vector<int64_t> axes;  // the spatial ones
-  double epsilon = 1e-5;
-  bool center = true, scale = true;
-  static constexpr auto fields() {
-    using A = InstanceNormAttrs;
-    return std::tuple(field("channel_axis", &A::channel_axis), field("axes", &A::axes), field("epsilon", &A::epsilon),
-                      field("center", &A::center), field("scale", &A::scale));
-  }
-};
-struct GroupNormAttrs {
-  int64_t num_groups = 1, channel_axis = 1;
-  std::vector<int64_t> axes;  // the spatial ones
-  double epsilon = 1e-5;
-  bool center = true, scale = true;
-  static constexpr auto fields() {
-    using A = GroupNormAttrs;
-    return std::tuple(field("num_groups", &A::num_groups), field("channel_axis", &A::channel_axis),
-                      field("axes", &A::axes), field("epsilon", &A::epsilon), field("center", &A::center),
-                      field("scale", &A::scale));
-  }
-};
 // The channel axis and the spatial axes of a call, checked together with gamma and beta.
 struct ChannelAxes {
   int64_t channel;
@@ -290,25 +245,25 @@ ChannelAxes channel_axes(const OpCall& op, const A& attrs) {
 }
 
 OpRow instance_norm() {
-  OpRow row;
-  row.name = "relax.nn.instance_norm";
-  row.doc = "normalizes each channel of each sample over the spatial axes";
-  row.inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}};
-  row.attrs = op_attrs<InstanceNormAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) {
-    channel_axes(op, op.attrs<InstanceNormAttrs>());
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [](const OpCall& op) {
-    InstanceNormAttrs attrs = op.attrs<InstanceNormAttrs>();
-    ChannelAxes a = channel_axes(op, attrs);
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    return normalize(op, b, x, over_axes(op.shape(0), a.axes), attrs.epsilon, attrs.scale, attrs.center,
-                     [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
-  };
-  return row;
+  return {.name = "relax.nn.instance_norm",
+          .doc = "normalizes each channel of each sample over the spatial axes",
+          .inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}},
+          .attrs = op_attrs<InstanceNormAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [](const OpCall& op) {
+                channel_axes(op, op.attrs<InstanceNormAttrs>());
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [](const OpCall& op) {
+                InstanceNormAttrs attrs = op.attrs<InstanceNormAttrs>();
+                ChannelAxes a = channel_axes(op, attrs);
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                return normalize(op, b, x, over_axes(op.shape(0), a.axes), attrs.epsilon, attrs.scale, attrs.center,
+                                 [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
+              }};
 }
 
 // The channels as num_groups x (channels / num_groups); a group's statistics run over its channels and the axes.
@@ -343,72 +298,64 @@ OpRow group_norm() {
     op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
     return a;
   };
-  OpRow row;
-  row.name = "relax.nn.group_norm";
-  row.doc = "normalizes each group of channels of each sample over its channels and the spatial axes";
-  row.inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}};
-  row.attrs = op_attrs<GroupNormAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [=](const OpCall& op) {
-    check(op, op.attrs<GroupNormAttrs>());
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [=](const OpCall& op) {
-    GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
-    ChannelAxes a = check(op, attrs);
-    ComputeBuilder b;
-    std::vector<Buffer> x = b.inputs_of(op);
-    return normalize(op, b, x, over_groups(op, a, attrs.num_groups), attrs.epsilon, attrs.scale, attrs.center,
-                     [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
-  };
-  return row;
+  return {.name = "relax.nn.group_norm",
+          .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
+          .inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}},
+          .attrs = op_attrs<GroupNormAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [=](const OpCall& op) {
+                check(op, op.attrs<GroupNormAttrs>());
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [=](const OpCall& op) {
+                GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
+                ChannelAxes a = check(op, attrs);
+                ComputeBuilder b;
+                std::vector<Buffer> x = b.inputs_of(op);
+                return normalize(op, b, x, over_groups(op, a, attrs.num_groups), attrs.epsilon, attrs.scale,
+                                 attrs.center, [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
+              }};
 }
 
-struct LrnAttrs {
-  int64_t size = 1, axis = 1;
-  double alpha = 1e-4, beta = 0.75, bias = 1;
-  static constexpr auto fields() {
-    return std::tuple(field("size", &LrnAttrs::size), field("axis", &LrnAttrs::axis), field("alpha", &LrnAttrs::alpha),
-                      field("beta", &LrnAttrs::beta), field("bias", &LrnAttrs::bias));
-  }
-};
 OpRow lrn() {
-  OpRow row;
-  row.name = "relax.nn.lrn";
-  row.doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta";
-  row.inputs = {{"data", "the tensor"}};
-  row.attrs = op_attrs<LrnAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) {
-    require_float(op);
-    LrnAttrs attrs = op.attrs<LrnAttrs>();
-    normalize_axis(op, attrs.axis, op.rank(0));
-    if (attrs.size < 1) op.fail("size is {}, expected at least 1", attrs.size);
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [](const OpCall& op) {
-    LrnAttrs attrs = op.attrs<LrnAttrs>();
-    int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = accumulation_dtype(op.dtype(0));
-    const std::vector<Expr>& shape = op.shape(0);
-    Buffer sum =
-        b.reduce("square_sum", dtype, shape, {int_imm(attrs.size)}, zero(dtype), combine_sum, [&](Axes i, Axes r) {
-          std::vector<Expr> indices = i;
-          indices[axis] = i[axis] + r[0] - (attrs.size - 1) / 2;
-          Expr inside = indices[axis] >= int_imm(0) && indices[axis] < shape[axis];
-          Expr value = cast_to(load(x, indices), dtype);
-          return if_then_else(inside, times(value, value), zero(dtype));
-        });
-    return b.finish({b.compute("T_lrn", op.dtype(0), shape, [&](Axes i) {
-      Expr scaled = times(at(sum, i), scalar_imm(attrs.alpha / static_cast<double>(attrs.size), dtype));
-      Expr base = plus(scalar_imm(attrs.bias, dtype), scaled);
-      Expr root = intrinsic("tir.pow", {base, scalar_imm(attrs.beta, dtype)}, dtype);
-      return cast_to(binary(BinaryOp::kDiv, cast_to(at(x, i), dtype), root), op.dtype(0));
-    })});
-  };
-  return row;
+  return {.name = "relax.nn.lrn",
+          .doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta",
+          .inputs = {{"data", "the tensor"}},
+          .attrs = op_attrs<LrnAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [](const OpCall& op) {
+                require_float(op);
+                LrnAttrs attrs = op.attrs<LrnAttrs>();
+                normalize_axis(op, attrs.axis, op.rank(0));
+                if (attrs.size < 1) op.fail("size is {}, expected at least 1", attrs.size);
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [](const OpCall& op) {
+                LrnAttrs attrs = op.attrs<LrnAttrs>();
+                int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                DType dtype = accumulation_dtype(op.dtype(0));
+                const std::vector<Expr>& shape = op.shape(0);
+                Buffer sum = b.reduce("square_sum", dtype, shape, {int_imm(attrs.size)}, zero(dtype), combine_sum,
+                                      [&](Axes i, Axes r) {
+                                        std::vector<Expr> indices = i;
+                                        indices[axis] = i[axis] + r[0] - (attrs.size - 1) / 2;
+                                        Expr inside = indices[axis] >= int_imm(0) && indices[axis] < shape[axis];
+                                        Expr value = cast_to(load(x, indices), dtype);
+                                        return if_then_else(inside, times(value, value), zero(dtype));
+                                      });
+                return b.finish({b.compute("T_lrn", op.dtype(0), shape, [&](Axes i) {
+                  Expr scaled = times(at(sum, i), scalar_imm(attrs.alpha / static_cast<double>(attrs.size), dtype));
+                  Expr base = plus(scalar_imm(attrs.bias, dtype), scaled);
+                  Expr root = intrinsic("tir.pow", {base, scalar_imm(attrs.beta, dtype)}, dtype);
+                  return cast_to(binary(BinaryOp::kDiv, cast_to(at(x, i), dtype), root), op.dtype(0));
+                })});
+              }};
 }
 
 }  // namespace

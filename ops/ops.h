@@ -1,4 +1,5 @@
-// <relaxc/operators.h>: the operator table: one row per operator, one file per group. To add an operator, add a row to its group's file.
+// <relaxc/operators.h>: the operator table: one row per operator, one file per group. To add an operator, add a row to
+// its group's file.
 #pragma once
 #include "ir/op.h"
 

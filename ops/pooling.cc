@@ -1,6 +1,7 @@
 // Pooling over one to three spatial dims: max, average, Lp, adaptive average, and max with the positions.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 #include "support/checked_math.h"
@@ -8,45 +9,6 @@
 namespace relaxc {
 
 namespace {
-
-const char* layout_of(size_t spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
-
-template <int N>
-struct PoolAttrs {
-  PerDim pool_size = PerDim(N, 1), strides = PerDim(N, 1), padding = PerDim(2 * N, 0), dilation = PerDim(N, 1);
-  bool ceil_mode = false, count_include_pad = false;
-  std::string layout = layout_of(N);
-  std::optional<std::string> out_layout;  // absent: as the data
-  static constexpr auto fields() {
-    return std::tuple(field("pool_size", &PoolAttrs::pool_size), field("strides", &PoolAttrs::strides),
-                      field("padding", &PoolAttrs::padding), field("dilation", &PoolAttrs::dilation),
-                      field("ceil_mode", &PoolAttrs::ceil_mode),
-                      field("count_include_pad", &PoolAttrs::count_include_pad), field("layout", &PoolAttrs::layout),
-                      field("out_layout", &PoolAttrs::out_layout));
-  }
-};
-struct IndexedPoolAttrs {
-  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
-  bool ceil_mode = false;
-  int64_t storage_order = 0;  // 0: row-major positions, 1: column-major
-  static constexpr auto fields() {
-    using A = IndexedPoolAttrs;
-    return std::tuple(field("pool_size", &A::pool_size), field("strides", &A::strides), field("padding", &A::padding),
-                      field("dilation", &A::dilation), field("ceil_mode", &A::ceil_mode),
-                      field("storage_order", &A::storage_order));
-  }
-};
-struct LpPoolAttrs {
-  int64_t p = 2;
-  std::vector<int64_t> pool_size = {1}, strides = {1}, padding = {0}, dilation = {1};
-  bool ceil_mode = false;
-  static constexpr auto fields() {
-    using A = LpPoolAttrs;
-    return std::tuple(field("p", &A::p), field("pool_size", &A::pool_size), field("strides", &A::strides),
-                      field("padding", &A::padding), field("dilation", &A::dilation),
-                      field("ceil_mode", &A::ceil_mode));
-  }
-};
 
 // A checked call.
 struct Pool {
@@ -119,6 +81,10 @@ template <class A>
 Pool check_pool(const OpCall& op, const A& attrs) {
   return check_pool(op, attrs, op.shape(0));
 }
+template <int N, class A>
+Layout data_layout(const OpCall& op, const A& attrs) {
+  return Layout(op, attrs.layout, data_layout_of(N), "layout");
+}
 // The data's dims as [N, C, spatial...].
 template <int N, class A>
 std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
@@ -127,13 +93,9 @@ std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
   return layout.to_plain(op.shape(0));
 }
 template <int N, class A>
-Layout data_layout(const OpCall& op, const A& attrs) {
-  return Layout(op, attrs.layout, layout_of(N), "layout");
-}
-template <int N, class A>
 Layout out_layout(const OpCall& op, const A& attrs) {
   std::string layout = attrs.out_layout.value_or("");
-  return Layout(op, layout.empty() ? attrs.layout : layout, layout_of(N), "out layout");
+  return Layout(op, layout.empty() ? attrs.layout : layout, data_layout_of(N), "out layout");
 }
 // The call's type: a result of these dims in its layout.
 template <int N, class A>
@@ -144,6 +106,10 @@ template <int N>
 Type infer_pool(const OpCall& op) {
   auto attrs = op.attrs<PoolAttrs<N>>();
   return pool_type<N>(op, attrs, check_pool(op, attrs, plain_shape<N>(op, attrs)).result);
+}
+template <int N, class A>
+Type infer_partial_pool(const OpCall& op) {
+  return tensor_type_of_rank(out_layout<N>(op, op.attrs<A>()).rank(), op.first_dtype());
 }
 // Of a call to lower.
 template <int N>
@@ -177,22 +143,21 @@ Buffer window_fold(ComputeBuilder& b, const OpCall& op, const Pool& pool, const 
 
 template <int N>
 OpRow max_pool() {
-  OpRow row;
-  row.name = fmt::format("relax.nn.max_pool{}d", N);
-  row.doc = "largest element of each window; padding never wins";
-  row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout");
-  row.pattern = OpPattern::kAnchor;
-  row.infer = infer_pool<N>;
-  row.legalize = [](const OpCall& op) {
-    Pool pool = check_pool<N>(op);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    Expr least = lowest(op.dtype(0));
-    return b.finish({window_fold(b, op, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
-                                 [](const Expr& element) { return element; })});
-  };
-  return row;
+  return {.name = fmt::format("relax.nn.max_pool{}d", N),
+          .doc = "largest element of each window; padding never wins",
+          .inputs = {{"data", "tensor [N, C, ...]"}},
+          .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
+          .pattern = OpPattern::kAnchor,
+          .infer = infer_pool<N>,
+          .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
+          .legalize = [](const OpCall& op) {
+            Pool pool = check_pool<N>(op);
+            ComputeBuilder b;
+            Buffer x = b.inputs_of(op)[0];
+            Expr least = lowest(op.dtype(0));
+            return b.finish({window_fold(b, op, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
+                                         [](const Expr& element) { return element; })});
+          }};
 }
 
 // How many of a window's positions along dim d count: those in the data, or with `padded` in the data and its padding.
@@ -206,128 +171,121 @@ Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
 }
 template <int N>
 OpRow avg_pool() {
-  OpRow row;
-  row.name = fmt::format("relax.nn.avg_pool{}d", N);
-  row.doc = "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never";
-  row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout");
-  row.pattern = OpPattern::kAnchor;
-  row.infer = infer_pool<N>;
-  row.legalize = [](const OpCall& op) {
-    Pool pool = check_pool<N>(op);
-    bool padded = op.attrs<PoolAttrs<N>>().count_include_pad;
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = accumulation_dtype(op.dtype(0));
-    Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
-                             [](const Expr& element) { return element; });
-    bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
-    return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-      std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
-      Expr count = int_imm(1);
-      for (size_t d = 0; d < N; ++d)
-        count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
-      return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
-    })});
-  };
-  return row;
+  return {.name = fmt::format("relax.nn.avg_pool{}d", N),
+          .doc = "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never",
+          .inputs = {{"data", "tensor [N, C, ...]"}},
+          .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
+          .pattern = OpPattern::kAnchor,
+          .infer = infer_pool<N>,
+          .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
+          .legalize = [](const OpCall& op) {
+            Pool pool = check_pool<N>(op);
+            bool padded = op.attrs<PoolAttrs<N>>().count_include_pad;
+            ComputeBuilder b;
+            Buffer x = b.inputs_of(op)[0];
+            DType dtype = accumulation_dtype(op.dtype(0));
+            Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+                                     [](const Expr& element) { return element; });
+            bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
+            return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
+              std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
+              Expr count = int_imm(1);
+              for (size_t d = 0; d < N; ++d)
+                count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
+              return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+            })});
+          }};
 }
 
 OpRow lp_pool() {
-  OpRow row;
-  row.name = "relax.nn.lp_pool";
-  row.doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims";
-  row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = op_attrs<LpPoolAttrs>();
-  row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) {
-    LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
-    if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
-    if (attrs.p < 1) op.fail("p is {}, expected at least 1", attrs.p);
-    return tensor_type(check_pool(op, attrs).result, op.dtype(0));
-  };
-  row.legalize = [](const OpCall& op) {
-    LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
-    Pool pool = check_pool(op, attrs);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = accumulation_dtype(op.dtype(0));
-    auto power = [&](const Expr& base, double exponent) {
-      return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
-    };
-    Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
-                             [&](const Expr& element) {
-                               if (attrs.p == 2) return binary(BinaryOp::kMul, element, element);
-                               Expr magnitude = intrinsic("tir.abs", {element}, dtype);
-                               return attrs.p == 1 ? magnitude : power(magnitude, static_cast<double>(attrs.p));
-                             });
-    return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
-      Expr root = attrs.p == 1   ? at(sum, i)
-                  : attrs.p == 2 ? intrinsic("tir.sqrt", {at(sum, i)}, dtype)
-                                 : power(at(sum, i), 1.0 / static_cast<double>(attrs.p));
-      return cast_to(root, op.dtype(0));
-    })});
-  };
-  return row;
+  return {.name = "relax.nn.lp_pool",
+          .doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims",
+          .inputs = {{"data", "tensor [N, C, ...]"}},
+          .attrs = op_attrs<LpPoolAttrs>(),
+          .pattern = OpPattern::kAnchor,
+          .infer =
+              [](const OpCall& op) {
+                LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
+                if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
+                if (attrs.p < 1) op.fail("p is {}, expected at least 1", attrs.p);
+                return tensor_type(check_pool(op, attrs).result, op.dtype(0));
+              },
+          .legalize =
+              [](const OpCall& op) {
+                LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
+                Pool pool = check_pool(op, attrs);
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                DType dtype = accumulation_dtype(op.dtype(0));
+                auto power = [&](const Expr& base, double exponent) {
+                  return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
+                };
+                Buffer sum =
+                    window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
+                                [&](const Expr& element) {
+                                  if (attrs.p == 2) return binary(BinaryOp::kMul, element, element);
+                                  Expr magnitude = intrinsic("tir.abs", {element}, dtype);
+                                  return attrs.p == 1 ? magnitude : power(magnitude, static_cast<double>(attrs.p));
+                                });
+                return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
+                  Expr root = attrs.p == 1   ? at(sum, i)
+                              : attrs.p == 2 ? intrinsic("tir.sqrt", {at(sum, i)}, dtype)
+                                             : power(at(sum, i), 1.0 / static_cast<double>(attrs.p));
+                  return cast_to(root, op.dtype(0));
+                })});
+              }};
 }
 
 OpRow max_pool_with_indices() {
-  OpRow row;
-  row.name = "relax.nn.max_pool_with_indices";
-  row.doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data";
-  row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = op_attrs<IndexedPoolAttrs>();
-  row.pattern = OpPattern::kOpaque;
-  row.infer = [](const OpCall& op) {
-    Pool pool = check_pool(op, op.attrs<IndexedPoolAttrs>());
-    return tuple_type({tensor_type(pool.result, op.dtype(0)), tensor_type(pool.result, kInt64)});
-  };
-  row.legalize = [](const OpCall& op) {
-    IndexedPoolAttrs attrs = op.attrs<IndexedPoolAttrs>();
-    Pool pool = check_pool(op, attrs);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = op.dtype(0);
-    Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
-    b.block("pool_max_with_indices", pool.result, pool.kernel(), [&](Axes i, Axes r) {
-      std::vector<Expr> where, indices = {i[0], i[1]};
-      Expr inside = bool_imm(true);
-      for (size_t d = 0; d < pool.spatial; ++d) {
-        where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
-        if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < pool.in[d];
-      }
-      indices.insert(indices.end(), where.begin(), where.end());
-      std::vector<Expr> dims = pool.in;
-      if (attrs.storage_order == 1) {
-        std::reverse(where.begin(), where.end());
-        std::reverse(dims.begin(), dims.end());
-      }
-      Expr position = (i[0] * op.shape(0)[1] + i[1]) * product(dims) + flatten_index(where, dims);
-      Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
-      VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
-      Expr wins = element > old || at(index, i) < int_imm(0);
-      if (dtype.is_float()) wins = wins || (binary(BinaryOp::kNE, element, element) && binary(BinaryOp::kEQ, old, old));
-      // `wins` reads both buffers, so it is bound before either is written.
-      Stmt body = seq({make(Bind{element, value}), make(Bind{replace, inside && wins}),
-                       store(index, select(replace, position, at(index, i)), i),
-                       store(best, select(replace, element, old), i)});
-      return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
-    });
-    return b.finish({best, index});
-  };
-  return row;
+  return {
+      .name = "relax.nn.max_pool_with_indices",
+      .doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data",
+      .inputs = {{"data", "tensor [N, C, ...]"}},
+      .attrs = op_attrs<IndexedPoolAttrs>(),
+      .infer =
+          [](const OpCall& op) {
+            Pool pool = check_pool(op, op.attrs<IndexedPoolAttrs>());
+            return tuple_type({tensor_type(pool.result, op.dtype(0)), tensor_type(pool.result, kInt64)});
+          },
+      .infer_partial =
+          [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },
+      .legalize =
+          [](const OpCall& op) {
+            IndexedPoolAttrs attrs = op.attrs<IndexedPoolAttrs>();
+            Pool pool = check_pool(op, attrs);
+            ComputeBuilder b;
+            Buffer x = b.inputs_of(op)[0];
+            DType dtype = op.dtype(0);
+            Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
+            b.block("pool_max_with_indices", pool.result, pool.kernel(), [&](Axes i, Axes r) {
+              std::vector<Expr> where, indices = {i[0], i[1]};
+              Expr inside = bool_imm(true);
+              for (size_t d = 0; d < pool.spatial; ++d) {
+                where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
+                if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < pool.in[d];
+              }
+              indices.insert(indices.end(), where.begin(), where.end());
+              std::vector<Expr> dims = pool.in;
+              if (attrs.storage_order == 1) {
+                std::reverse(where.begin(), where.end());
+                std::reverse(dims.begin(), dims.end());
+              }
+              Expr position = (i[0] * op.shape(0)[1] + i[1]) * product(dims) + flatten_index(where, dims);
+              Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
+              VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
+              Expr wins = element > old || at(index, i) < int_imm(0);
+              if (dtype.is_float())
+                wins = wins || (binary(BinaryOp::kNE, element, element) && binary(BinaryOp::kEQ, old, old));
+              // `wins` reads both buffers, so it is bound before either is written.
+              Stmt body = seq({make(Bind{element, value}), make(Bind{replace, inside && wins}),
+                               store(index, select(replace, position, at(index, i)), i),
+                               store(best, select(replace, element, old), i)});
+              return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
+            });
+            return b.finish({best, index});
+          }};
 }
 
-template <int N>
-struct AdaptiveAttrs {
-  std::optional<std::vector<int64_t>> output_size;  // absent: as the data
-  std::string layout = layout_of(N);
-  std::optional<std::string> out_layout;
-  static constexpr auto fields() {
-    return std::tuple(field("output_size", &AdaptiveAttrs::output_size), field("layout", &AdaptiveAttrs::layout),
-                      field("out_layout", &AdaptiveAttrs::out_layout));
-  }
-};
 template <int N>
 std::vector<Expr> adaptive_shape(const OpCall& op) {
   auto attrs = op.attrs<AdaptiveAttrs<N>>();
@@ -341,54 +299,58 @@ std::vector<Expr> adaptive_shape(const OpCall& op) {
 // Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
 template <int N>
 OpRow adaptive_avg_pool() {
-  OpRow row;
-  row.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N);
-  row.doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean";
-  row.inputs = {{"data", "tensor [N, C, ...]"}};
-  row.attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
-  attr_of(row.attrs, "output_size").items = N;
-  row.pattern = OpPattern::kAnchor;
-  row.infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); };
-  row.legalize = [](const OpCall& op) {
-    auto attrs = op.attrs<AdaptiveAttrs<N>>();
-    Layout from = data_layout<N>(op, attrs), to = out_layout<N>(op, attrs);
-    std::vector<Expr> shape = adaptive_shape<N>(op), result = to.from_plain(op, shape);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = accumulation_dtype(op.dtype(0));
-    std::vector<Expr> in = plain_shape<N>(op, attrs);
-    // Dims whose windows are all alike read without a guard.
-    std::vector<bool> even(N);
-    std::vector<Expr> extents;
-    for (size_t d = 0; d < N; ++d) {
-      auto extent = as_int(in[d + 2]), windows = as_int(shape[d + 2]);
-      bool same = same_node(in[d + 2], shape[d + 2]);
-      even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && exact_div(*extent, *windows));
-      Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
-      extents.push_back(even[d] ? window : window + 2);
-    }
-    auto start = [&](size_t d, Axes i) { return floor_div(i[d + 2] * in[d + 2], shape[d + 2]); };
-    auto end = [&](size_t d, Axes i) { return floor_div((i[d + 2] + 1) * in[d + 2] + shape[d + 2] - 1, shape[d + 2]); };
-    Buffer sum =
-        b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, [&](Axes axes, Axes r) {
-          std::vector<Expr> i = to.to_plain_index(axes), indices = {i[0], i[1]};
-          Expr inside = bool_imm(true);
-          for (size_t d = 0; d < N; ++d) {
-            Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
-            if (!even[d]) inside = inside && position < end(d, i);
-            indices.push_back(position);
-          }
-          indices = from.from_plain_index(indices, facts_of_axes(axes, result));
-          return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
-        });
-    return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
-      std::vector<Expr> i = to.to_plain_index(axes);
-      Expr count = int_imm(1);
-      for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
-      return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
-    })});
-  };
-  return row;
+  std::vector<OpAttr> attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
+  attr_of(attrs, "output_size").items = N;
+  return {
+      .name = fmt::format("relax.nn.adaptive_avg_pool{}d", N),
+      .doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean",
+      .inputs = {{"data", "tensor [N, C, ...]"}},
+      .attrs = attrs,
+      .pattern = OpPattern::kAnchor,
+      .infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); },
+      .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
+      .legalize =
+          [](const OpCall& op) {
+            auto attrs = op.attrs<AdaptiveAttrs<N>>();
+            Layout from = data_layout<N>(op, attrs), to = out_layout<N>(op, attrs);
+            std::vector<Expr> shape = adaptive_shape<N>(op), result = to.from_plain(op, shape);
+            ComputeBuilder b;
+            Buffer x = b.inputs_of(op)[0];
+            DType dtype = accumulation_dtype(op.dtype(0));
+            std::vector<Expr> in = plain_shape<N>(op, attrs);
+            // Dims whose windows are all alike read without a guard.
+            std::vector<bool> even(N);
+            std::vector<Expr> extents;
+            for (size_t d = 0; d < N; ++d) {
+              auto extent = as_int(in[d + 2]), windows = as_int(shape[d + 2]);
+              bool same = same_node(in[d + 2], shape[d + 2]);
+              even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && exact_div(*extent, *windows));
+              Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
+              extents.push_back(even[d] ? window : window + 2);
+            }
+            auto start = [&](size_t d, Axes i) { return floor_div(i[d + 2] * in[d + 2], shape[d + 2]); };
+            auto end = [&](size_t d, Axes i) {
+              return floor_div((i[d + 2] + 1) * in[d + 2] + shape[d + 2] - 1, shape[d + 2]);
+            };
+            Buffer sum =
+                b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, [&](Axes axes, Axes r) {
+                  std::vector<Expr> i = to.to_plain_index(axes), indices = {i[0], i[1]};
+                  Expr inside = bool_imm(true);
+                  for (size_t d = 0; d < N; ++d) {
+                    Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
+                    if (!even[d]) inside = inside && position < end(d, i);
+                    indices.push_back(position);
+                  }
+                  indices = from.from_plain_index(indices, facts_of_axes(axes, result));
+                  return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
+                });
+            return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
+              std::vector<Expr> i = to.to_plain_index(axes);
+              Expr count = int_imm(1);
+              for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
+              return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+            })});
+          }};
 }
 
 }  // namespace

@@ -1,20 +1,13 @@
 // Reductions over axes, arg-reductions, scans and the softmax family.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-struct ReduceAttrs {
-  std::optional<std::vector<int64_t>> axis;  // absent: all
-  bool keepdims = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ReduceAttrs::axis), field("keepdims", &ReduceAttrs::keepdims));
-  }
-};
 
 // Which dims of the argument go, and what is left.
 struct Reduction {
@@ -91,25 +84,36 @@ void check_domain(const OpCall& op, Domain domain) {
   if (domain == Domain::kFloat && !dtype.is_float()) op.fail("expected a float, got {}", to_string(dtype));
 }
 
+// The rank follows from the axes where all are reduced, and from the argument's.
+Type infer_partial_reduction(const OpCall& op) {
+  ReduceAttrs attrs = op.attrs<ReduceAttrs>();
+  int64_t rank = known_rank(op.arg(0).type());
+  if (!attrs.axis && !attrs.keepdims) rank = 0;
+  if (attrs.axis && !attrs.keepdims && rank >= 0) rank -= static_cast<int64_t>(attrs.axis->size());
+  if (rank == 0) return tensor_type(std::vector<Expr>(), op.first_dtype());
+  return tensor_type_of_rank(rank, op.first_dtype());
+}
+
 OpRow reduction(std::string name, std::string doc, Domain domain,
                 std::function<Buffer(ComputeBuilder&, const Buffer&, const Reduction&)> lower) {
-  OpRow row;
-  row.name = "relax." + name;
-  row.doc = std::move(doc);
-  row.inputs = {{"x", "the tensor"}};
-  row.attrs = op_attrs<ReduceAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [=](const OpCall& op) {
-    check_domain(op, domain);
-    return tensor_type(plan(op).result, op.dtype(0));
-  };
-  row.legalize = [=](const OpCall& op) {
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    Buffer out = lower(b, x, plan(op));
-    return b.finish({as_dtype(b, out, op.dtype(0), "T_" + name)});
-  };
-  return row;
+  return {.name = "relax." + name,
+          .doc = std::move(doc),
+          .inputs = {{"x", "the tensor"}},
+          .attrs = op_attrs<ReduceAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [=](const OpCall& op) {
+                check_domain(op, domain);
+                return tensor_type(plan(op).result, op.dtype(0));
+              },
+          .infer_partial = infer_partial_reduction,
+          .legalize =
+              [=](const OpCall& op) {
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                Buffer out = lower(b, x, plan(op));
+                return b.finish({as_dtype(b, out, op.dtype(0), "T_" + name)});
+              }};
 }
 
 // One fold, 16-bit floats in float32.
@@ -128,6 +132,7 @@ OpRow to_shape(OpRow row) {
   row.doc += ", to a shape whose dims are the tensor's or 1";
   row.inputs.push_back({"shape", "of the result"});
   row.attrs.clear();
+  row.infer_partial = {};
   return row;
 }
 
@@ -178,15 +183,6 @@ Type infer_median(const OpCall& op) {
   return tuple_type({values, tensor_type(plan(op).result, kInt64)});
 }
 
-struct ArgReduceAttrs {
-  std::optional<int64_t> axis;  // absent: the position in the flattened tensor
-  bool keepdims = false;
-  bool select_last_index = false;  // among equal elements; not in Relax
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ArgReduceAttrs::axis), field("keepdims", &ArgReduceAttrs::keepdims),
-                      field("select_last_index", &ArgReduceAttrs::select_last_index));
-  }
-};
 OpRow arg_reduction(std::string name, std::string doc, BinaryOp better, BinaryOp better_or_equal,
                     Expr (*neutral)(DType)) {
   auto plan_of = [](const OpCall& op, const ArgReduceAttrs& attrs) {
@@ -197,148 +193,143 @@ OpRow arg_reduction(std::string name, std::string doc, BinaryOp better, BinaryOp
     for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
     return result;
   };
-  OpRow row;
-  row.name = "relax." + name;
-  row.doc = std::move(doc);
-  row.inputs = {{"x", "the tensor"}};
-  row.attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index");
-  row.pattern = OpPattern::kReduction;
-  row.infer = [=](const OpCall& op) {
-    return tensor_type(plan_of(op, op.attrs<ArgReduceAttrs>()).result, (op.dtype(0), kInt64));
-  };
-  row.legalize = [=](const OpCall& op) {
-    ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
-    Reduction plan = plan_of(op, attrs);
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    DType dtype = op.dtype(0);
-    Buffer index = b.buffer("T_" + name, kInt64, plan.result), best = b.buffer("T_best", dtype, plan.result);
-    b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
-      Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
-      Expr value = load(x, plan.indices(i, r)), old = at(best, i);
-      Expr wins = binary(attrs.select_last_index ? better_or_equal : better, value, old);
-      if (dtype.is_float()) {  // a NaN beats all numbers, the first one stays
-        wins = wins || (binary(BinaryOp::kNE, value, value) && binary(BinaryOp::kEQ, old, old));
-      }
-      Stmt body = seq({store(index, select(wins, flatten_index(r, plan.reduced), at(index, i)), i),
-                       store(best, select(wins, value, old), i)});
-      return ComputeBuilder::Bodies{init, body};
-    });
-    return b.finish({index});
-  };
-  return row;
+  return {.name = "relax." + name,
+          .doc = std::move(doc),
+          .inputs = {{"x", "the tensor"}},
+          .attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index"),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [=](const OpCall& op) {
+                return tensor_type(plan_of(op, op.attrs<ArgReduceAttrs>()).result, (op.dtype(0), kInt64));
+              },
+          .infer_partial = [](const OpCall&) { return infer_unranked(kInt64); },
+          .legalize =
+              [=](const OpCall& op) {
+                ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
+                Reduction plan = plan_of(op, attrs);
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                DType dtype = op.dtype(0);
+                Buffer index = b.buffer("T_" + name, kInt64, plan.result),
+                       best = b.buffer("T_best", dtype, plan.result);
+                b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
+                  Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
+                  Expr value = load(x, plan.indices(i, r)), old = at(best, i);
+                  Expr wins = binary(attrs.select_last_index ? better_or_equal : better, value, old);
+                  if (dtype.is_float()) {  // a NaN beats all numbers, the first one stays
+                    wins = wins || (binary(BinaryOp::kNE, value, value) && binary(BinaryOp::kEQ, old, old));
+                  }
+                  Stmt body = seq({store(index, select(wins, flatten_index(r, plan.reduced), at(index, i)), i),
+                                   store(best, select(wins, value, old), i)});
+                  return ComputeBuilder::Bodies{init, body};
+                });
+                return b.finish({index});
+              }};
 }
 
-struct ScanAttrs {
-  std::optional<int64_t> axis;  // absent: along the flattened tensor
-  std::optional<DType> dtype;   // of the result
-  bool exclusive = false;       // without the element itself
-  bool reverse = false;         // from the end; not in Relax
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ScanAttrs::axis), field("dtype", &ScanAttrs::dtype),
-                      field("exclusive", &ScanAttrs::exclusive), field("reverse", &ScanAttrs::reverse));
-  }
-};
 OpRow scan(std::string name, std::string doc, ComputeBuilder::Combine combine, Expr (*neutral)(DType)) {
   auto result_dtype = [](const OpCall& op) {
     DType dtype = op.attrs<ScanAttrs>().dtype.value_or(op.dtype(0));
     if (dtype.is_bool()) op.fail("expected a number, got bool");
     return dtype;
   };
-  OpRow row;
-  row.name = "relax." + name;
-  row.doc = std::move(doc);
-  row.inputs = {{"data", "the tensor"}};
-  row.attrs = with_own(op_attrs<ScanAttrs>(), "reverse");
-  row.infer = [=](const OpCall& op) {
-    ScanAttrs attrs = op.attrs<ScanAttrs>();
-    if (!attrs.axis) return tensor_type({product(op.shape(0))}, result_dtype(op));
-    normalize_axis(op, *attrs.axis, op.rank(0));
-    return tensor_type(op.shape(0), result_dtype(op));
-  };
-  row.legalize = [=](const OpCall& op) {
-    ScanAttrs attrs = op.attrs<ScanAttrs>();
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    const std::vector<Expr>& shape = op.shape(0);
-    DType dtype = result_dtype(op);
-    int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
-    Expr extent = attrs.axis ? shape[axis] : product(shape);
-    std::vector<Expr> others, result = attrs.axis ? shape : std::vector<Expr>{extent};
-    for (size_t d = 0; d < result.size(); ++d) {
-      if (static_cast<int64_t>(d) != axis) others.push_back(result[d]);
-    }
-    Buffer out = b.buffer("T_" + name, dtype, result);
-    b.block("T_" + name, others, {}, [&](Axes i, Axes) {
-      VarRef k = make_dim("k");
-      auto at_position = [&](const Expr& position) {
-        std::vector<Expr> indices = i;
-        indices.insert(indices.begin() + axis, position);
-        return indices;
-      };
-      auto element = [&](const Expr& position) {
-        return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
-      };
-      Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
-      Expr first = attrs.exclusive ? neutral(dtype) : element(here);
-      Expr next = combine(load(out, at_position(before)), element(attrs.exclusive ? before : here));
-      Stmt body = store(out, if_then_else(equal(k, int_imm(0)), first, next), at_position(here));
-      return ComputeBuilder::Bodies{std::nullopt, loop(k, extent, body)};
-    });
-    return b.finish({out});
-  };
-  return row;
+  return {.name = "relax." + name,
+          .doc = std::move(doc),
+          .inputs = {{"data", "the tensor"}},
+          .attrs = with_own(op_attrs<ScanAttrs>(), "reverse"),
+          .infer =
+              [=](const OpCall& op) {
+                ScanAttrs attrs = op.attrs<ScanAttrs>();
+                if (!attrs.axis) return tensor_type({product(op.shape(0))}, result_dtype(op));
+                normalize_axis(op, *attrs.axis, op.rank(0));
+                return tensor_type(op.shape(0), result_dtype(op));
+              },
+          .infer_partial =
+              [](const OpCall& op) {
+                return infer_unranked(op.attrs<ScanAttrs>().dtype ? op.attrs<ScanAttrs>().dtype : op.first_dtype());
+              },
+          .legalize =
+              [=](const OpCall& op) {
+                ScanAttrs attrs = op.attrs<ScanAttrs>();
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                const std::vector<Expr>& shape = op.shape(0);
+                DType dtype = result_dtype(op);
+                int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
+                Expr extent = attrs.axis ? shape[axis] : product(shape);
+                std::vector<Expr> others, result = attrs.axis ? shape : std::vector<Expr>{extent};
+                for (size_t d = 0; d < result.size(); ++d) {
+                  if (static_cast<int64_t>(d) != axis) others.push_back(result[d]);
+                }
+                Buffer out = b.buffer("T_" + name, dtype, result);
+                b.block("T_" + name, others, {}, [&](Axes i, Axes) {
+                  VarRef k = make_dim("k");
+                  auto at_position = [&](const Expr& position) {
+                    std::vector<Expr> indices = i;
+                    indices.insert(indices.begin() + axis, position);
+                    return indices;
+                  };
+                  auto element = [&](const Expr& position) {
+                    return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)),
+                                   dtype);
+                  };
+                  Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
+                  Expr first = attrs.exclusive ? neutral(dtype) : element(here);
+                  Expr next = combine(load(out, at_position(before)), element(attrs.exclusive ? before : here));
+                  Stmt body = store(out, if_then_else(equal(k, int_imm(0)), first, next), at_position(here));
+                  return ComputeBuilder::Bodies{std::nullopt, loop(k, extent, body)};
+                });
+                return b.finish({out});
+              }};
 }
 
-struct SoftmaxAttrs {
-  int64_t axis = -1;
-  static constexpr auto fields() { return std::tuple(field("axis", &SoftmaxAttrs::axis)); }
-};
 // softmax and log_softmax: the maximum goes first, so that exp does not overflow.
 OpRow softmax(std::string name, std::string doc, bool is_log) {
-  OpRow row;
-  row.name = "relax.nn." + name;
-  row.doc = std::move(doc);
-  row.inputs = {{"data", "the tensor"}};
-  row.attrs = op_attrs<SoftmaxAttrs>();
-  row.pattern = OpPattern::kReduction;
-  row.infer = [](const OpCall& op) {
-    check_domain(op, Domain::kFloat);
-    normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
-    return tensor_type(op.shape(0), op.dtype(0));
-  };
-  row.legalize = [=](const OpCall& op) {
-    ComputeBuilder b;
-    Buffer x = b.inputs_of(op)[0];
-    int64_t axis = normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
-    Reduction rows = plan(op, std::vector<int64_t>{axis}, false);
-    const std::vector<Expr>& shape = op.shape(0);
-    DType dtype = accumulation_dtype(op.dtype(0));
-    auto row_of = [&](Axes i) {
-      std::vector<Expr> indices = i;
-      indices.erase(indices.begin() + axis);
-      return indices;
-    };
-    Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max,
-                          [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
-    auto shifted = [&](Axes i) { return binary(BinaryOp::kSub, cast_to(at(x, i), dtype), load(maximum, row_of(i))); };
-    auto exp = [&](const Expr& value) { return intrinsic("tir.exp", {value}, dtype); };
-    if (is_log) {
-      Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
-                        [&](Axes, Axes at_x) { return exp(shifted(at_x)); });
-      return b.finish({b.compute("T_log_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-        Expr log = intrinsic("tir.log", {load(sum, row_of(i))}, dtype);
-        return cast_to(binary(BinaryOp::kSub, shifted(i), log), op.dtype(0));
-      })});
-    }
-    Buffer powers = b.compute("T_softmax_exp", dtype, shape, [&](Axes i) { return exp(shifted(i)); });
-    Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
-                      [&](Axes, Axes at_x) { return load(powers, at_x); });
-    return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-      return cast_to(binary(BinaryOp::kDiv, at(powers, i), load(sum, row_of(i))), op.dtype(0));
-    })});
-  };
-  return row;
+  return {.name = "relax.nn." + name,
+          .doc = std::move(doc),
+          .inputs = {{"data", "the tensor"}},
+          .attrs = op_attrs<SoftmaxAttrs>(),
+          .pattern = OpPattern::kReduction,
+          .infer =
+              [](const OpCall& op) {
+                check_domain(op, Domain::kFloat);
+                normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
+                return tensor_type(op.shape(0), op.dtype(0));
+              },
+          .legalize =
+              [=](const OpCall& op) {
+                ComputeBuilder b;
+                Buffer x = b.inputs_of(op)[0];
+                int64_t axis = normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
+                Reduction rows = plan(op, std::vector<int64_t>{axis}, false);
+                const std::vector<Expr>& shape = op.shape(0);
+                DType dtype = accumulation_dtype(op.dtype(0));
+                auto row_of = [&](Axes i) {
+                  std::vector<Expr> indices = i;
+                  indices.erase(indices.begin() + axis);
+                  return indices;
+                };
+                Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max,
+                                      [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
+                auto shifted = [&](Axes i) {
+                  return binary(BinaryOp::kSub, cast_to(at(x, i), dtype), load(maximum, row_of(i)));
+                };
+                auto exp = [&](const Expr& value) { return intrinsic("tir.exp", {value}, dtype); };
+                if (is_log) {
+                  Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
+                                    [&](Axes, Axes at_x) { return exp(shifted(at_x)); });
+                  return b.finish({b.compute("T_log_softmax_norm", op.dtype(0), shape, [&](Axes i) {
+                    Expr log = intrinsic("tir.log", {load(sum, row_of(i))}, dtype);
+                    return cast_to(binary(BinaryOp::kSub, shifted(i), log), op.dtype(0));
+                  })});
+                }
+                Buffer powers = b.compute("T_softmax_exp", dtype, shape, [&](Axes i) { return exp(shifted(i)); });
+                Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
+                                  [&](Axes, Axes at_x) { return load(powers, at_x); });
+                return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
+                  return cast_to(binary(BinaryOp::kDiv, at(powers, i), load(sum, row_of(i))), op.dtype(0));
+                })});
+              }};
 }
 
 }  // namespace
@@ -357,8 +348,12 @@ std::vector<OpRow> reduction_ops() {
                     BinaryOp::kGE, lowest),
       arg_reduction("argmin", "position (int64) of the smallest element; the first NaN if there is one", BinaryOp::kLT,
                     BinaryOp::kLE, highest),
-      not_lowered("median", "the lower median along an axis, and its position (int64); of all elements without one",
-                  {{"data", "the tensor"}}, op_attrs<ReduceAttrs>(), infer_median),
+      {.name = "relax.median",
+       .doc = "the lower median along an axis, and its position (int64); of all elements without one",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<ReduceAttrs>(),
+       .infer = infer_median,
+       .infer_partial = infer_unknown},
       scan("cumsum", "running sum along the axis", combine_sum, zero),
       scan("cumprod", "running product along the axis", combine_prod, one),
       softmax("softmax", "exp(x) / sum of exp(x) along the axis", false),

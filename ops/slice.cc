@@ -1,17 +1,13 @@
 // Parts of tensors and their surroundings: strided slices, splits, pads.
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
 namespace relaxc {
 
 namespace {
-
-struct SliceAttrs {
-  bool assume_inbound = false;  // else negative bounds count from the end, and those out of range are clamped
-  static constexpr auto fields() { return std::tuple(field("assume_inbound", &SliceAttrs::assume_inbound)); }
-};
 
 // The slice of one axis: begin, begin + stride, ... before end, in range.
 struct AxisSlice {
@@ -180,15 +176,6 @@ Type infer_dynamic_slice(const OpCall& op) {
   return tensor_type_of_rank(op.rank(0), op.dtype(0));
 }
 
-struct PadAttrs {
-  std::vector<int64_t> pad_width;
-  std::string pad_mode = "constant";
-  double pad_value = 0;
-  static constexpr auto fields() {
-    return std::tuple(field("pad_width", &PadAttrs::pad_width), field("pad_mode", &PadAttrs::pad_mode),
-                      field("pad_value", &PadAttrs::pad_value));
-  }
-};
 // (before, after) of each axis in turn: an attribute of pad, a shape of dyn.pad.
 std::vector<Expr> pad_width(const OpCall& op) {
   if (op.size() > 1) return op.shape(1);
@@ -255,51 +242,49 @@ std::vector<OpRow> slice_ops() {
   const std::vector<OpAttr> pad =
       with_choices(op_attrs<PadAttrs>(), "pad_mode", {"constant", "reflect", "replicate", "circular", "edge", "wrap"});
   return {
-      {"relax.strided_slice",
-       "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin and end are "
-       "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
-       {{"x", "the tensor"},
-        {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
-        {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
-        {"end", "the same", OpInput::Arity::kOne, scalars},
-        {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
-       op_attrs<SliceAttrs>(),
-       injective,
-       true,
-       infer_strided_slice,
-       lower_strided_slice},
-      not_lowered("dynamic_strided_slice", "elements begin, begin + stride, ... before end of each axis",
-                  {{"x", "the tensor"},
-                   {"begin", "integer per axis"},
-                   {"end", "integer per axis"},
-                   {"strides", "integer per axis"}},
-                  {}, infer_dynamic_slice),
-      {"relax.split",
-       "parts along an axis: a count of parts, equal but for the last ones, or the positions where parts begin",
-       {{"x", "the tensor"}},
-       {{"indices_or_sections", {}}, {"axis", 0}},
-       OpPattern::kOpaque,
-       true,
-       infer_split,
-       lower_split},
-      {"relax.nn.pad",
-       "the tensor with elements added around it (or cut off where pads are negative)",
-       {{"data", "the tensor"}},
-       pad,
-       injective,
-       true,
-       infer_pad,
-       lower_pad},
-      {"relax.dyn.pad",
-       "pad by widths that may be symbolic",
-       {{"data", "the tensor"},
-        {"width", "shape: before and after of each axis in turn"},
-        {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
-       pad,
-       injective,
-       true,
-       infer_pad,
-       lower_pad},
+      {.name = "relax.strided_slice",
+       .doc =
+           "elements begin, begin + stride, ... before end of the given axes. With assume_inbound, begin and end are "
+           "clamped already: 0 <= begin, end <= dim for a positive stride, -1 <= begin, end < dim for a negative one",
+       .inputs = {{"x", "the tensor"},
+                  {"axes", "tuple of constants", OpInput::Arity::kOne, scalars},
+                  {"begin", "tuple of scalars", OpInput::Arity::kOne, scalars},
+                  {"end", "the same", OpInput::Arity::kOne, scalars},
+                  {"strides", "the same; 1 otherwise", OpInput::Arity::kOptional, scalars}},
+       .attrs = op_attrs<SliceAttrs>(),
+       .pattern = injective,
+       .infer = infer_strided_slice,
+       .legalize = lower_strided_slice},
+      {.name = "relax.dynamic_strided_slice",
+       .doc = "elements begin, begin + stride, ... before end of each axis",
+       .inputs = {{"x", "the tensor"},
+                  {"begin", "integer per axis"},
+                  {"end", "integer per axis"},
+                  {"strides", "integer per axis"}},
+       .infer = infer_dynamic_slice},
+      {.name = "relax.split",
+       .doc = "parts along an axis: a count of parts, equal but for the last ones, or the positions where parts begin",
+       .inputs = {{"x", "the tensor"}},
+       .attrs = {{"indices_or_sections", {}}, {"axis", 0}},
+       .infer = infer_split,
+       .infer_partial = infer_unknown,
+       .legalize = lower_split},
+      {.name = "relax.nn.pad",
+       .doc = "the tensor with elements added around it (or cut off where pads are negative)",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = pad,
+       .pattern = injective,
+       .infer = infer_pad,
+       .legalize = lower_pad},
+      {.name = "relax.dyn.pad",
+       .doc = "pad by widths that may be symbolic",
+       .inputs = {{"data", "the tensor"},
+                  {"width", "shape: before and after of each axis in turn"},
+                  {"value", "scalar tensor; the attribute pad_value otherwise", OpInput::Arity::kOptional}},
+       .attrs = pad,
+       .pattern = injective,
+       .infer = infer_pad,
+       .legalize = lower_pad},
   };
 }
 

@@ -1,5 +1,6 @@
 // Sorts along an axis: a bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element), from
 // which sort, argsort and topk take what they need. NaN sorts as the largest value, as in numpy.
+#include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
@@ -8,43 +9,6 @@ namespace relaxc {
 std::vector<OpRow> sort_ops();
 
 namespace {
-
-struct SortAttrs {
-  int64_t axis = -1;
-  bool descending = false;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &SortAttrs::axis), field("descending", &SortAttrs::descending));
-  }
-};
-struct ArgsortAttrs {
-  int64_t axis = -1;
-  bool descending = false;
-  DType dtype = kInt32;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &ArgsortAttrs::axis), field("descending", &ArgsortAttrs::descending),
-                      field("dtype", &ArgsortAttrs::dtype));
-  }
-};
-struct TopKAttrs {
-  int64_t k = 1, axis = -1;
-  std::string ret_type = "both";  // or "values", "indices"
-  bool largest = true;
-  DType dtype = kInt32;  // of the indices
-  static constexpr auto fields() {
-    return std::tuple(field("k", &TopKAttrs::k), field("axis", &TopKAttrs::axis),
-                      field("ret_type", &TopKAttrs::ret_type), field("largest", &TopKAttrs::largest),
-                      field("dtype", &TopKAttrs::dtype));
-  }
-};
-struct DynamicTopKAttrs {
-  int64_t axis = -1;
-  bool largest = true;
-  DType dtype = kInt64;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &DynamicTopKAttrs::axis), field("largest", &DynamicTopKAttrs::largest),
-                      field("dtype", &DynamicTopKAttrs::dtype));
-  }
-};
 
 Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }
 // Whether b must come before a, strictly.
@@ -189,40 +153,34 @@ PrimFuncRef lower_topk(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> sort_ops() {
-  const auto opaque = OpPattern::kOpaque;
   return {
-      {"relax.sort",
-       "elements in order along an axis; stable, NaN last in ascending order",
-       {{"data", "the tensor"}},
-       op_attrs<SortAttrs>(),
-       opaque,
-       true,
-       infer_sort,
-       lower_sort},
-      {"relax.argsort",
-       "the positions that sort an axis; stable",
-       {{"data", "the tensor"}},
-       op_attrs<ArgsortAttrs>(),
-       opaque,
-       true,
-       infer_argsort,
-       lower_argsort},
-      {"relax.topk",
-       "the k largest (or smallest) elements of an axis in order, and their positions",
-       {{"data", "the tensor"}},
-       with_choices(op_attrs<TopKAttrs>(), "ret_type", {"both", "values", "indices"}),
-       opaque,
-       true,
-       infer_topk,
-       lower_topk},
-      {"relax.dyn.topk",
-       "topk of a k that may be symbolic",
-       {{"data", "the tensor"}, {"k", "int64 scalar"}},
-       op_attrs<DynamicTopKAttrs>(),
-       opaque,
-       true,
-       infer_topk,
-       lower_topk},
+      {.name = "relax.sort",
+       .doc = "elements in order along an axis; stable, NaN last in ascending order",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<SortAttrs>(),
+       .infer = infer_sort,
+       .legalize = lower_sort},
+      {.name = "relax.argsort",
+       .doc = "the positions that sort an axis; stable",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = op_attrs<ArgsortAttrs>(),
+       .infer = infer_argsort,
+       .infer_partial = [](const OpCall& op) { return infer_unranked(op.attrs<ArgsortAttrs>().dtype); },
+       .legalize = lower_argsort},
+      {.name = "relax.topk",
+       .doc = "the k largest (or smallest) elements of an axis in order, and their positions",
+       .inputs = {{"data", "the tensor"}},
+       .attrs = with_choices(op_attrs<TopKAttrs>(), "ret_type", {"both", "values", "indices"}),
+       .infer = infer_topk,
+       .infer_partial = infer_unknown,
+       .legalize = lower_topk},
+      {.name = "relax.dyn.topk",
+       .doc = "topk of a k that may be symbolic",
+       .inputs = {{"data", "the tensor"}, {"k", "int64 scalar"}},
+       .attrs = op_attrs<DynamicTopKAttrs>(),
+       .infer = infer_topk,
+       .infer_partial = infer_unknown,
+       .legalize = lower_topk},
   };
 }
 

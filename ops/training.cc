@@ -1,19 +1,12 @@
 // What training needs besides the operators of inference: losses, dropout, marks for differentiation, and the backward
 // operators that derivatives are made of.
+#include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
 namespace relaxc {
 
 namespace {
-
-struct LossAttrs {
-  std::string reduction = "mean";
-  int64_t ignore_index = -100;
-  static constexpr auto fields() {
-    return std::tuple(field("reduction", &LossAttrs::reduction), field("ignore_index", &LossAttrs::ignore_index));
-  }
-};
 
 // predictions [N, C, d...] or [C], targets [N, d...] or a scalar, weights [C]; they start at argument `first`.
 Type infer_loss(const OpCall& op, size_t first) {
@@ -48,9 +41,8 @@ Type infer_cross_entropy(const OpCall& op) {
   return tensor_type({}, op.dtype(0));
 }
 Type infer_dropout(const OpCall& op) {
-  double rate = 0.5;
-  const AttrValue* given = op.call.attrs.find("rate");
-  if (given && from_attr(*given, rate) && !(rate >= 0 && rate < 1)) op.fail("rate is {}, expected 0 <= rate < 1", rate);
+  double rate = op.attrs<DropoutAttrs>().rate;
+  if (!(rate >= 0 && rate < 1)) op.fail("rate is {}, expected 0 <= rate < 1", rate);
   Type same = infer_like_first(op);
   return tuple_type({same, same});
 }
@@ -58,6 +50,9 @@ Type infer_dropout(const OpCall& op) {
 Type infer_like_second(const OpCall& op) {
   op.shape(0);
   return tensor_type(op.shape(1), op.dtype(1));
+}
+Type infer_partial_like_second(const OpCall& op) {
+  return tensor_type_of_rank(known_rank(op.arg(1).type()), tensor_dtype(op.arg(1).type()));
 }
 Type infer_masked_fill(const OpCall& op) {
   if (!op.dtype(1).is_bool()) op.fail("the mask has {}, expected bool", to_string(op.dtype(1)));
@@ -70,7 +65,12 @@ PrimFuncRef lower_identity(const OpCall& op) {
   return b.finish({b.compute("T_identity", op.dtype(0), op.shape(0), [&](Axes i) { return at(x, i); })});
 }
 OpRow mark(const char* name, const char* doc) {
-  return {name, doc, {{"input", "the tensor"}}, {}, OpPattern::kElementwise, true, infer_like_first, lower_identity};
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"input", "the tensor"}},
+          .pattern = OpPattern::kElementwise,
+          .infer = infer_like_first,
+          .legalize = lower_identity};
 }
 
 }  // namespace
@@ -79,39 +79,55 @@ std::vector<OpRow> training_ops() {
   const OpInput output_grad{"output_grad", "gradient of the result"}, predictions{"predictions", "[N, C, ...] or [C]"},
       targets{"targets", "a class for each row"}, weights{"weights", "[C]", OpInput::Arity::kOptional},
       data{"data", "the tensor"};
-  std::vector<OpAttr> pool = {ints_attr("pool_size", AttrList{1, 1}),
-                              ints_attr("strides", AttrList{1, 1}),
-                              ints_attr("padding", AttrList{0, 0, 0, 0}),
-                              ints_attr("dilation", AttrList{1, 1}),
-                              bool_attr("ceil_mode", false),
-                              bool_attr("count_include_pad", false),
-                              string_attr("layout", "NCHW"),
-                              string_attr("out_layout", {})};
-  pool = with_like(std::move(pool), "out_layout", "layout");
+  const std::vector<OpAttr> pool = with_like(op_attrs<PoolAttrs<2>>(), "out_layout", "layout");
   return {
-      not_lowered("nn.cross_entropy_with_logits", "-sum(predictions * labels) / N",
-                  {{"predictions", "logits"}, {"labels", "probabilities"}}, {}, infer_cross_entropy),
-      not_lowered("nn.nll_loss", "-weights[target] * predictions[target] of each row, reduced",
-                  {predictions, targets, weights},
-                  with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
-                  [](const OpCall& op) { return infer_loss(op, 0); }),
-      not_lowered("nn.dropout", "the tensor with elements dropped at a rate and the rest scaled, and the mask", {data},
-                  {float_attr("rate", 0.5)}, infer_dropout),
-      not_lowered("masked_fill", "value where the mask holds, else x", {{"x", "the tensor"}, {"mask", "bool tensor"}},
-                  {float_attr("value", 0.0)}, infer_masked_fill),
+      {.name = "relax.nn.cross_entropy_with_logits",
+       .doc = "-sum(predictions * labels) / N",
+       .inputs = {{"predictions", "logits"}, {"labels", "probabilities"}},
+       .infer = infer_cross_entropy},
+      {.name = "relax.nn.nll_loss",
+       .doc = "-weights[target] * predictions[target] of each row, reduced",
+       .inputs = {predictions, targets, weights},
+       .attrs = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
+       .infer = [](const OpCall& op) { return infer_loss(op, 0); }},
+      {.name = "relax.nn.dropout",
+       .doc = "the tensor with elements dropped at a rate and the rest scaled, and the mask",
+       .inputs = {data},
+       .attrs = op_attrs<DropoutAttrs>(),
+       .infer = infer_dropout,
+       .infer_partial = infer_unknown},
+      {.name = "relax.masked_fill",
+       .doc = "value where the mask holds, else x",
+       .inputs = {{"x", "the tensor"}, {"mask", "bool tensor"}},
+       .attrs = {float_attr("value", 0.0)},
+       .infer = infer_masked_fill},
       mark("relax.grad.no_grad", "x, constant for differentiation"),
       mark("relax.grad.start_checkpoint", "x, where a stage begins whose values are computed again going backward"),
       mark("relax.grad.end_checkpoint", "x, where that stage ends"),
-      not_lowered("grad.nll_loss_backward", "gradient of nll_loss with respect to the predictions",
-                  {output_grad, predictions, targets, weights},
-                  with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}), infer_nll_loss_backward),
-      not_lowered("grad.max_pool2d_backward", "gradient of max_pool2d with respect to the data", {output_grad, data},
-                  pool, infer_like_second),
-      not_lowered("grad.avg_pool2d_backward", "gradient of avg_pool2d with respect to the data", {output_grad, data},
-                  pool, infer_like_second),
-      not_lowered("grad.take_backward", "gradient of take with respect to x",
-                  {output_grad, {"x", "the tensor"}, {"indices", "integers"}}, {int_attr("axis", {})},
-                  infer_like_second),
+      {.name = "relax.grad.nll_loss_backward",
+       .doc = "gradient of nll_loss with respect to the predictions",
+       .inputs = {output_grad, predictions, targets, weights},
+       .attrs = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
+       .infer = infer_nll_loss_backward,
+       .infer_partial = infer_partial_like_second},
+      {.name = "relax.grad.max_pool2d_backward",
+       .doc = "gradient of max_pool2d with respect to the data",
+       .inputs = {output_grad, data},
+       .attrs = pool,
+       .infer = infer_like_second,
+       .infer_partial = infer_partial_like_second},
+      {.name = "relax.grad.avg_pool2d_backward",
+       .doc = "gradient of avg_pool2d with respect to the data",
+       .inputs = {output_grad, data},
+       .attrs = pool,
+       .infer = infer_like_second,
+       .infer_partial = infer_partial_like_second},
+      {.name = "relax.grad.take_backward",
+       .doc = "gradient of take with respect to x",
+       .inputs = {output_grad, {"x", "the tensor"}, {"indices", "integers"}},
+       .attrs = {int_attr("axis", {})},
+       .infer = infer_like_second,
+       .infer_partial = infer_partial_like_second},
   };
 }
 

@@ -2,6 +2,7 @@
 // counts, padding.
 #pragma once
 #include "ir/arith.h"
+#include "ops/attributes.h"
 #include "ops/common.h"
 
 namespace relaxc {
@@ -13,7 +14,6 @@ Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::
 // sum / count on the sum's dtype. Integers truncate, and their count is taken as at least 1.
 Expr divide_by_count(const Expr& sum, Expr count);
 
-using PerDim = std::vector<int64_t>;
 // One number per spatial dim, >= least; a single number stands for all.
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
                              int64_t least);

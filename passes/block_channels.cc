@@ -8,18 +8,20 @@
 // concern: convolutions do not read it, and everything else works on each channel for itself.
 #include <algorithm>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "passes/graph.h"
 
 namespace relaxc {
 
 namespace {
 
-constexpr std::string_view kImageReductions[] = {"relax.mean", "relax.sum", "relax.max", "relax.min"};
-constexpr std::string_view kPools[] = {"relax.nn.max_pool2d", "relax.nn.avg_pool2d", "relax.nn.adaptive_avg_pool2d"};
+constexpr OpName kImageReductions[] = {ops::kMean, ops::kSum, ops::kMax, ops::kMin};
+constexpr OpName kPools[] = {ops::kMaxPool2d, ops::kAvgPool2d, ops::kAdaptiveAvgPool2d};
 // A picture's channels: too few for a block.
 constexpr int64_t kPictureChannels = 4;
 
-bool contains(std::span<const std::string_view> names, std::string_view name) {
+bool contains(std::span<const OpName> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -40,11 +42,11 @@ class ChannelBlocker final : public GraphRewriter {
     const Call* node = binding.value.as<Call>();
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
-    if (name == "relax.nn.conv2d") result = convolution(*node, b);
+    if (name == ops::kConv2d) result = convolution(*node, b);
     if (contains(kPools, name)) result = pool(*node, name, b);
-    if (name == "relax.concat") result = concatenation(*node, b);
-    if (name == "relax.image.resize") result = resize(*node, b);
-    if (name == "relax.nn.pad") result = pad(*node, b);
+    if (name == ops::kConcat) result = concatenation(*node, b);
+    if (name == ops::kResize) result = resize(*node, b);
+    if (name == ops::kPad) result = pad(*node, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
     if (contains(kImageReductions, name)) return reduction(*node, name, binding, b);
@@ -77,7 +79,7 @@ class ChannelBlocker final : public GraphRewriter {
     if (amount == 0) return x;
     std::vector<int64_t> widths(2 * rank, 0);
     widths[2 * axis + 1] = amount;
-    return b.op("nn.pad", {x}, Attrs{{"pad_width", AttrValue(widths)}});
+    return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
   }
 
   // [n, c, h, w], c constant and more than 1, in blocks.
@@ -89,14 +91,14 @@ class ChannelBlocker final : public GraphRewriter {
     if (is_int(dims[2], 1) && is_int(dims[3], 1))
       return b.op("reshape", {whole, shape_expr({dims[0], blocks, dims[2], dims[3], lanes})});
     Expr apart = b.op("reshape", {whole, shape_expr({dims[0], blocks, lanes, dims[2], dims[3]})});
-    return b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 1, 3, 4, 2})}});
+    return b.op("permute_dims", {apart}, AxesAttrs{{{0, 1, 3, 4, 2}}});
   }
 
   Expr to_plain(const Blocked& image, Builder& b, const std::string& hint) {
     std::vector<Expr> dims = *known_shape(image.value.type());
     Expr channels = int_imm(padded(image.channels)), ordered = image.value;
     if (!is_int(dims[2], 1) || !is_int(dims[3], 1))
-      ordered = b.op("permute_dims", {ordered}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 1, 4, 2, 3})}});
+      ordered = b.op("permute_dims", {ordered}, AxesAttrs{{{0, 1, 4, 2, 3}}});
     bool whole = padded(image.channels) == image.channels;
     Expr plain = b.op("reshape", {ordered, shape_expr({dims[0], channels, dims[2], dims[3]})}, Attrs{},
                       whole ? hint : std::string());
@@ -104,7 +106,7 @@ class ChannelBlocker final : public GraphRewriter {
     return b.op("strided_slice",
                 {plain, shape_expr({int_imm(1)}), shape_expr({int_imm(0)}), shape_expr({int_imm(image.channels)}),
                  shape_expr({int_imm(1)})},
-                Attrs{{"assume_inbound", true}}, hint);
+                SliceAttrs{.assume_inbound = true}, hint);
   }
 
   // The image in blocks, if it is one already or its channels fill some.
@@ -123,36 +125,40 @@ class ChannelBlocker final : public GraphRewriter {
     const Constant* weight = node.args[1].as<Constant>();
     if (!weight || weight->data.dtype() != kFloat32 || tensor_dtype(node.args[0].type()) != kFloat32)
       return std::nullopt;
-    if (node.attrs.get_string("data_layout", "NCHW") != "NCHW" || node.attrs.get_string("out_layout", "NCHW") != "NCHW")
-      return std::nullopt;
-    if (node.attrs.get_string("kernel_layout", "OIHW") != "OIHW") return std::nullopt;
-    int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1],
-            groups = node.attrs.get_int("groups", 1);
+    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
+    if (!attrs.has_plain_layout()) return std::nullopt;
+    int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
     if ((groups > 1 && !depthwise) || !fills_blocks(filters)) return std::nullopt;
     Expr w = pad_axis(node.args[1], 4, 0, padded(filters) - filters, b);
-    Attrs attrs = node.attrs.with("out_layout", layout());
+    attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
       return Blocked{b.op("nn.conv2d", {node.args[0], w}, attrs), filters};
     std::optional<Blocked> data = in_blocks(node.args[0], b);
     if (!data) return std::nullopt;
-    attrs.set("data_layout", layout());
-    if (depthwise) attrs.set("groups", padded(filters));
+    attrs.data_layout = layout();
+    if (depthwise) attrs.groups = padded(filters);
     return Blocked{b.op("nn.conv2d", {data->value, w}, attrs), filters};
   }
 
   std::optional<Blocked> pool(const Call& node, const std::string& name, Builder& b) {
     const Blocked* data = find(node.args[0]);
-    if (!data || node.attrs.get_string("layout", "NCHW") != "NCHW" ||
-        node.attrs.get_string("out_layout", "NCHW") != "NCHW")
-      return std::nullopt;
-    Attrs attrs = node.attrs.with("layout", layout()).with("out_layout", layout());
-    return Blocked{b.op(name, {data->value}, attrs), data->channels};
+    return data ? name == ops::kAdaptiveAvgPool2d ? pool_of<AdaptiveAttrs<2>>(node, name, *data, b)
+                                                  : pool_of<PoolAttrs<2>>(node, name, *data, b)
+                : std::nullopt;
+  }
+  template <class A>
+  std::optional<Blocked> pool_of(const Call& node, const std::string& name, const Blocked& data, Builder& b) {
+    A attrs = read_attrs<A>(node.attrs);
+    if (attrs.layout != A().layout || attrs.out_layout.value_or(A().layout) != A().layout) return std::nullopt;
+    attrs.layout = layout();
+    attrs.out_layout = layout();
+    return Blocked{b.op(name, {data.value}, attrs), data.channels};
   }
 
   std::optional<Blocked> concatenation(const Call& node, Builder& b) {
     const Tuple* items = node.args[0].as<Tuple>();
-    int64_t axis = node.attrs.get_int("axis", 0);
+    int64_t axis = read_attrs<ConcatAttrs>(node.attrs).axis.value_or(0);
     if (!items || (axis != 1 && axis != -3)) return std::nullopt;
     std::vector<Expr> parts;
     int64_t channels = 0;
@@ -162,38 +168,33 @@ class ChannelBlocker final : public GraphRewriter {
       parts.push_back(part->value);
       channels += part->channels;
     }
-    return Blocked{b.op("concat", {tuple(parts)}, Attrs{{"axis", 1}}), channels};
+    return Blocked{b.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), channels};
   }
 
   // Resampled in its lines and columns, which stand where they stood.
   std::optional<Blocked> resize(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
     const ShapeExpr* shape = node.args[1].as<ShapeExpr>();
-    std::vector<int64_t> axes;
-    std::vector<double> scales, roi;
-    for (auto [key, list] : {std::pair{"scales", &scales}, std::pair{"roi", &roi}}) {
-      if (const AttrValue* value = node.attrs.find(key)) from_attr(*value, *list);
-    }
-    if (const AttrValue* value = node.attrs.find("axes")) from_attr(*value, axes);
-    bool in_image = std::all_of(axes.begin(), axes.end(), [](int64_t axis) { return axis == 2 || axis == 3; });
-    if (!data || !shape || node.args.size() != 2 || !roi.empty() || axes.empty() || !in_image) return std::nullopt;
+    auto attrs = read_attrs<ResizeAttrs>(node.attrs);
+    bool in_image = !attrs.axes.empty() && std::all_of(attrs.axes.begin(), attrs.axes.end(),
+                                                       [](int64_t axis) { return axis == 2 || axis == 3; });
+    if (!data || !shape || node.args.size() != 2 || !attrs.roi.empty() || !in_image) return std::nullopt;
     std::vector<Expr> dims = shape->values, blocks = *known_shape(data->value.type());
     dims[1] = blocks[1];
     dims.push_back(blocks[4]);
-    if (!scales.empty()) scales.push_back(1);
-    Attrs attrs = node.attrs.with("scales", to_attr(scales));
+    if (!attrs.scales.empty()) attrs.scales.push_back(1);
     return Blocked{b.op("image.resize", {data->value, shape_expr(dims)}, attrs), data->channels};
   }
 
   // With lines and columns around it.
   std::optional<Blocked> pad(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
-    std::vector<int64_t> widths;
-    if (const AttrValue* value = node.attrs.find("pad_width")) from_attr(*value, widths);
+    auto attrs = read_attrs<PadAttrs>(node.attrs);
+    std::vector<int64_t>& widths = attrs.pad_width;
     if (!data || node.args.size() != 1 || widths.size() != 8) return std::nullopt;
     if (std::any_of(widths.begin(), widths.begin() + 4, [](int64_t width) { return width != 0; })) return std::nullopt;
     widths.insert(widths.end(), {0, 0});
-    return Blocked{b.op("nn.pad", {data->value}, node.attrs.with("pad_width", AttrValue(widths))), data->channels};
+    return Blocked{b.op("nn.pad", {data->value}, attrs), data->channels};
   }
 
   // An operand that is broadcast over the image, as it is in the blocked order.
@@ -237,14 +238,12 @@ class ChannelBlocker final : public GraphRewriter {
   // Over the whole image: the result has its channels in order again.
   std::optional<Expr> reduction(const Call& node, const std::string& name, const Binding& binding, Builder& b) {
     const Blocked* data = find(node.args[0]);
-    std::vector<int64_t> axes;
-    if (const AttrValue* axis = node.attrs.find("axis")) from_attr(*axis, axes);
+    auto axes = read_attrs<ReduceAttrs>(node.attrs).axis.value_or(std::vector<int64_t>());
     for (int64_t& axis : axes) axis = axis < 0 ? axis + 4 : axis;
     std::sort(axes.begin(), axes.end());
     const std::vector<Expr>* result = known_shape(binding.value.type());
     if (!data || !result || axes != std::vector<int64_t>{2, 3}) return std::nullopt;
-    Attrs attrs = node.attrs.with("axis", AttrValue(axes)).with("keepdims", true);
-    Blocked reduced{b.op(name, {data->value}, attrs), data->channels};
+    Blocked reduced{b.op(name, {data->value}, ReduceAttrs{.axis = axes, .keepdims = true}), data->channels};
     Expr plain = to_plain(reduced, b, {});
     if (result->size() == 4) {
       blocked_.insert_or_assign(plain.get(), reduced);

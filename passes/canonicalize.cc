@@ -2,6 +2,8 @@
 // is never worse and equal bit for bit.
 #include <algorithm>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "passes/graph.h"
 
 namespace relaxc {
@@ -16,7 +18,8 @@ struct Site {
   Builder& builder;
 
   // Argument i as a call of that operator, else null.
-  const Call* arg_call(size_t i, std::string_view op) const {
+  template <class Name>
+  const Call* arg_call(size_t i, const Name& op) const {
     auto it = values.find(call.args.at(i).get());
     return it == values.end() ? nullptr : as_call(it->second, op);
   }
@@ -36,7 +39,7 @@ struct Site {
 
 struct Rule {
   const char* name;
-  const char* op;
+  OpName op;
   const char* doc;
   std::optional<Expr> (*apply)(const Site& site);
 };
@@ -69,15 +72,7 @@ std::optional<Expr> idempotent(const Site& site) {
 }
 
 std::vector<int64_t> axes_of(const Call& call, size_t rank) {
-  const AttrValue* value = call.attrs.find("axes");
-  std::vector<int64_t> axes;
-  if (value && !value->is_none()) {
-    from_attr(*value, axes);
-    for (int64_t& axis : axes) axis += axis < 0 ? static_cast<int64_t>(rank) : 0;
-  } else {
-    for (size_t d = rank; d-- > 0;) axes.push_back(static_cast<int64_t>(d));
-  }
-  return axes;
+  return read_attrs<AxesAttrs>(call.attrs).permutation(rank);
 }
 
 std::optional<Expr> permute_identity(const Site& site) {
@@ -97,15 +92,15 @@ std::optional<Expr> permute_as_reshape(const Site& site) {
   return as_reshape(site);
 }
 std::optional<Expr> permute_permute(const Site& site) {
-  const Call* inner = site.arg_call(0, "relax.permute_dims");
+  const Call* inner = site.arg_call(0, ops::kPermuteDims);
   if (!inner) return std::nullopt;
   size_t rank = static_cast<size_t>(known_rank(site.value.type()));
   std::vector<int64_t> outer_axes = axes_of(site.call, rank), inner_axes = axes_of(*inner, rank), axes;
   for (int64_t axis : outer_axes) axes.push_back(inner_axes[static_cast<size_t>(axis)]);
-  return site.builder.op("permute_dims", {inner->args[0]}, Attrs{{"axes", AttrValue(axes)}});
+  return site.builder.op("permute_dims", {inner->args[0]}, write_attrs(AxesAttrs{axes}));
 }
 std::optional<Expr> reshape_reshape(const Site& site) {
-  const Call* inner = site.arg_call(0, "relax.reshape");
+  const Call* inner = site.arg_call(0, ops::kReshape);
   if (!inner) return std::nullopt;
   return site.builder.op("reshape", {inner->args[0], site.call.args[1]});
 }
@@ -120,29 +115,29 @@ std::optional<Expr> constant_right(const Site& site) {
 }
 
 constexpr Rule kRules[] = {
-    {"constant_right", "relax.add", "c + x is x + c", constant_right},
-    {"constant_right", "relax.multiply", "c * x is x * c", constant_right},
-    {"add_zero", "relax.add", "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", neutral_right<0, true>},
-    {"subtract_zero", "relax.subtract", "x - 0 is x", neutral_right<0, false>},
-    {"multiply_one", "relax.multiply", "x * 1 is x", neutral_right<1, false>},
-    {"one_multiply", "relax.multiply", "1 * x is x", neutral_left<1, false>},
-    {"divide_one", "relax.divide", "x / 1 is x", neutral_right<1, false>},
-    {"power_one", "relax.power", "x ** 1 is x", neutral_right<1, false>},
-    {"relu_relu", "relax.nn.relu", "relu(relu(x)) is relu(x)", idempotent},
-    {"abs_abs", "relax.abs", "abs(abs(x)) is abs(x)", idempotent},
-    {"floor_floor", "relax.floor", "floor(floor(x)) is floor(x)", idempotent},
-    {"ceil_ceil", "relax.ceil", "ceil(ceil(x)) is ceil(x)", idempotent},
-    {"astype_same", "relax.astype", "a cast to the dtype that x has is x", first_if_same_type},
-    {"broadcast_same", "relax.broadcast_to", "a broadcast to the shape that x has is x", first_if_same_type},
-    {"reshape_same", "relax.reshape", "a reshape to the shape that x has is x", first_if_same_type},
-    {"reshape_reshape", "relax.reshape", "the inner of two reshapes does nothing", reshape_reshape},
-    {"flatten_reshape", "relax.flatten", "flatten is a reshape", as_reshape},
-    {"squeeze_reshape", "relax.squeeze", "squeeze is a reshape", as_reshape},
-    {"expand_dims_reshape", "relax.expand_dims", "expand_dims is a reshape", as_reshape},
-    {"permute_identity", "relax.permute_dims", "axes in order: x", permute_identity},
-    {"permute_as_reshape", "relax.permute_dims", "only axes of extent 1 move: a reshape", permute_as_reshape},
-    {"permute_permute", "relax.permute_dims", "two permutations are one", permute_permute},
-    {"concat_one", "relax.concat", "a concatenation of one tensor is the tensor", concat_one},
+    {"constant_right", ops::kAdd, "c + x is x + c", constant_right},
+    {"constant_right", ops::kMultiply, "c * x is x * c", constant_right},
+    {"add_zero", ops::kAdd, "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", neutral_right<0, true>},
+    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral_right<0, false>},
+    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral_right<1, false>},
+    {"one_multiply", ops::kMultiply, "1 * x is x", neutral_left<1, false>},
+    {"divide_one", ops::kDivide, "x / 1 is x", neutral_right<1, false>},
+    {"power_one", ops::kPower, "x ** 1 is x", neutral_right<1, false>},
+    {"relu_relu", ops::kRelu, "relu(relu(x)) is relu(x)", idempotent},
+    {"abs_abs", ops::kAbs, "abs(abs(x)) is abs(x)", idempotent},
+    {"floor_floor", ops::kFloor, "floor(floor(x)) is floor(x)", idempotent},
+    {"ceil_ceil", ops::kCeil, "ceil(ceil(x)) is ceil(x)", idempotent},
+    {"astype_same", ops::kAstype, "a cast to the dtype that x has is x", first_if_same_type},
+    {"broadcast_same", ops::kBroadcastTo, "a broadcast to the shape that x has is x", first_if_same_type},
+    {"reshape_same", ops::kReshape, "a reshape to the shape that x has is x", first_if_same_type},
+    {"reshape_reshape", ops::kReshape, "the inner of two reshapes does nothing", reshape_reshape},
+    {"flatten_reshape", ops::kFlatten, "flatten is a reshape", as_reshape},
+    {"squeeze_reshape", ops::kSqueeze, "squeeze is a reshape", as_reshape},
+    {"expand_dims_reshape", ops::kExpandDims, "expand_dims is a reshape", as_reshape},
+    {"permute_identity", ops::kPermuteDims, "axes in order: x", permute_identity},
+    {"permute_as_reshape", ops::kPermuteDims, "only axes of extent 1 move: a reshape", permute_as_reshape},
+    {"permute_permute", ops::kPermuteDims, "two permutations are one", permute_permute},
+    {"concat_one", ops::kConcat, "a concatenation of one tensor is the tensor", concat_one},
 };
 
 class Canonicalizer final : public GraphRewriter {

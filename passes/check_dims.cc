@@ -73,7 +73,7 @@ class DimChecker final : public GraphRewriter {
   }
   // The call with its indices tested, where the operator does not take any and they are not known to be in range.
   Expr check_indices(const Expr& value, Builder& builder) {
-    std::optional<IndexOperand> operand = find_index_operand(value, gather_);
+    std::optional<IndexOperand> operand = find_index_operand(value, ops_, gather_);
     if (!operand) return value;
     Call node = *value.as<Call>();
     Expr& indices = node.args[operand->position];

@@ -3,24 +3,13 @@
 // uses, the multiply is in the weights.
 #include <algorithm>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "passes/graph.h"
 
 namespace relaxc {
 
 namespace {
-
-struct BatchNormAttrs {
-  int64_t axis = 1;
-  double epsilon = 1e-5;
-  bool center = true, scale = true;
-  double momentum = 0.1;
-  bool training = true;
-  static constexpr auto fields() {
-    return std::tuple(field("axis", &BatchNormAttrs::axis), field("epsilon", &BatchNormAttrs::epsilon),
-                      field("center", &BatchNormAttrs::center), field("scale", &BatchNormAttrs::scale),
-                      field("momentum", &BatchNormAttrs::momentum), field("training", &BatchNormAttrs::training));
-  }
-};
 
 class BatchNormFolder final : public GraphRewriter {
  public:
@@ -39,7 +28,7 @@ class BatchNormFolder final : public GraphRewriter {
       if (it == folded_.end()) return std::nullopt;
       return it->second[static_cast<size_t>(item->index)];
     }
-    const Call* node = as_call(binding.value, "relax.nn.batch_norm");
+    const Call* node = as_call(binding.value, ops::kBatchNorm);
     if (!node) return std::nullopt;
     BatchNormAttrs attrs = read_attrs<BatchNormAttrs>(node->attrs);
     bool constants =
@@ -77,12 +66,11 @@ class BatchNormFolder final : public GraphRewriter {
     };
     const Call* node = value_of(data);
     std::optional<Expr> bias;
-    if (node && op_name(values_.at(data.get())) == "relax.add") {
+    if (node && as_call(values_.at(data.get()), ops::kAdd)) {
       if (!node->args[1].is<Constant>()) return std::nullopt;
       bias = node->args[1];
       Expr inner = node->args[0];
       node = value_of(inner);
-      if (!node || !op_name(values_.at(inner.get())).starts_with("relax.nn.conv")) return std::nullopt;
       // The bias must vary over channels only.
       const std::vector<Expr>& dims = *known_shape(bias->type());
       int64_t rank = known_rank(data.type()), offset = rank - static_cast<int64_t>(dims.size());
@@ -91,12 +79,11 @@ class BatchNormFolder final : public GraphRewriter {
       }
     }
     const OpRef* op = node ? node->callee.as<OpRef>() : nullptr;
-    bool forward =
-        op && (op->name == "relax.nn.conv1d" || op->name == "relax.nn.conv2d" || op->name == "relax.nn.conv3d");
-    if (!forward || !node->args[1].is<Constant>() || tensor_dtype(node->args[1].type()) != kFloat32)
+    bool is_convolution = op && (op->name == ops::kConv1d || op->name == ops::kConv2d || op->name == ops::kConv3d);
+    if (!is_convolution || !node->args[1].is<Constant>() || tensor_dtype(node->args[1].type()) != kFloat32)
       return std::nullopt;
-    std::string layout = node->attrs.get_string("kernel_layout", "OI");
-    if (!layout.starts_with("OI")) return std::nullopt;
+    // Of one, two or three dims alike: all attributes are written (normalize_call).
+    if (!read_attrs<ConvAttrs<2>>(node->attrs).kernel_layout.starts_with("OI")) return std::nullopt;
     Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()))});
     Expr result = b.op(op->name, {node->args[0], weight}, node->attrs);
     if (bias) {

@@ -48,7 +48,7 @@ class Folder final : public GraphRewriter {
     if (!results.empty() || binding.cast) return std::nullopt;
     const Call* node = binding.value.as<Call>();
     const OpRow* row = ops_.find(op_name(binding.value));
-    bool runs = row && (row->legalize || row->name == "relax.reshape" || row->name == "relax.check_indices");
+    bool runs = row && (row->legalize || row->view);
     if (!node || !runs || !row->pure) return std::nullopt;
     int64_t operand_bytes = 0;
     for (const Expr& arg : node->args) {

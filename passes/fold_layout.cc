@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <numeric>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -206,8 +207,8 @@ class Views {
 
  private:
   std::optional<View> view_of(const Expr& value) const {
-    const Call* reshape = as_call(value, "relax.reshape");
-    const Call* call = reshape ? reshape : as_call(value, "relax.permute_dims");
+    const Call* reshape = as_call(value, ops::kReshape);
+    const Call* call = reshape ? reshape : as_call(value, ops::kPermuteDims);
     std::optional<View> from = call ? operand(call->args[0]) : std::nullopt;
     std::optional<std::vector<int64_t>> shape = constant_shape(value.type());
     if (!from || !shape || !is_plain(from->data.dtype())) return std::nullopt;
@@ -221,14 +222,9 @@ class Views {
     return it == views_.end() ? std::nullopt : std::optional(it->second);
   }
   static std::optional<View> permuted(const View& from, const Attrs& attrs) {
-    std::vector<int64_t> axes(from.dims.size());
-    std::iota(axes.rbegin(), axes.rend(), 0);
-    if (const AttrValue* given = attrs.find("axes"); given && !given->is_none()) from_attr(*given, axes);
     View result{from.data, {}};
-    for (int64_t axis : axes) {
-      size_t d = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(from.dims.size()) : axis);
-      result.dims.push_back(from.dims.at(d));
-    }
+    for (int64_t axis : read_attrs<AxesAttrs>(attrs).permutation(from.dims.size()))
+      result.dims.push_back(from.dims.at(static_cast<size_t>(axis)));
     return result;
   }
   void want(const NodeRef& node) {

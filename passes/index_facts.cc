@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "vm/index_check.h"
 
 namespace relaxc {
@@ -9,44 +11,18 @@ namespace relaxc {
 namespace {
 
 // Operators whose elements are elements of their first argument.
-constexpr std::string_view kMoves[] = {"relax.reshape",       "relax.expand_dims",  "relax.squeeze",
-                                       "relax.permute_dims",  "relax.flatten",      "relax.broadcast_to",
-                                       "relax.take",          "relax.gather_nd",    "relax.gather_elements",
-                                       "relax.check_indices", "relax.strided_slice"};
+constexpr OpName kMoves[] = {ops::kReshape,        ops::kExpandDims,   ops::kSqueeze,     ops::kPermuteDims,
+                             ops::kFlatten,        ops::kBroadcastTo,  ops::kTake,        ops::kGatherNd,
+                             ops::kGatherElements, ops::kCheckIndices, ops::kStridedSlice};
 constexpr int kDeepest = 16;  // how many bindings back a range is looked for
-
-bool is_one_of(std::string_view op, std::span<const std::string_view> names) {
-  return std::find(names.begin(), names.end(), op) != names.end();
-}
-
-int64_t axis_of(const Call& node, size_t rank) {
-  int64_t axis = node.attrs.get_int("axis", -1);
-  return axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
-}
 
 }  // namespace
 
-std::optional<IndexOperand> find_index_operand(const Expr& value, OutOfRange gather) {
-  const std::string& op = op_name(value);
-  bool scatters = op == "relax.scatter_elements" || op == "relax.scatter_nd";
-  bool gathers = op == "relax.take" || op == "relax.gather_elements" || op == "relax.gather_nd";
-  if (!scatters && (!gathers || gather == OutOfRange::kClamp)) return std::nullopt;
-  const Call& node = *value.as<Call>();
-  if (op == "relax.take" && node.attrs.get_string("mode", "fast") != "fast") return std::nullopt;
-  const std::vector<Expr>* shape = known_shape(node.args[0].type());
-  if (!shape) return std::nullopt;
-  if (op == "relax.take" && (!node.attrs.find("axis") || node.attrs.find("axis")->is_none())) {
-    Expr size = int_imm(1);
-    for (const Expr& dim : *shape) size = size * dim;
-    return IndexOperand{1, {simplify(size)}};
-  }
-  bool is_nd = op == "relax.gather_nd" || op == "relax.scatter_nd";
-  if (!is_nd) return IndexOperand{1, {(*shape)[static_cast<size_t>(axis_of(node, shape->size()))]}};
-  const std::vector<Expr>* tuples = known_shape(node.args[1].type());
-  auto length = tuples && !tuples->empty() ? as_int(tuples->back()) : std::nullopt;
-  if (!length || *length < 1) return std::nullopt;
-  auto first = shape->begin() + node.attrs.get_int("batch_dims", 0);
-  return IndexOperand{1, {first, first + *length}};
+std::optional<IndexOperand> find_index_operand(const Expr& value, const OpTable& ops, OutOfRange gather) {
+  const OpRow* row = ops.find(op_name(value));
+  if (!row || !row->indexed) return std::nullopt;
+  auto indexed = row->indexed(OpCall{*value.as<Call>(), value.span()});
+  return indexed && indexed->reads && gather == OutOfRange::kClamp ? std::nullopt : indexed;
 }
 
 const Expr* IndexFacts::value_of(const Expr& leaf) const {
@@ -67,13 +43,22 @@ bool IndexFacts::prove(const Expr& indices, const std::vector<Expr>& dims, const
     return true;
   }
   const Expr* value = value_of(indices);
-  if (value && op_name(*value) == "relax.check_indices" &&
-      structural_equal(value->as<Call>()->args[1], shape_expr(dims)))
-    return true;
+  const Call* check = value ? as_call(*value, ops::kCheckIndices) : nullptr;
+  if (check && structural_equal(check->args[1], shape_expr(dims))) return true;
   std::optional<Range> range = range_of(indices);
   return range && std::all_of(dims.begin(), dims.end(), [&](const Expr& dim) {
            return facts.can_prove(int_imm(0) - dim <= range->least) && facts.can_prove(range->most < dim);
          });
+}
+
+// Positions along the axis of the call.
+template <class Attrs>
+std::optional<IndexFacts::Range> IndexFacts::range_of_position(const Call& node) const {
+  std::optional<int64_t> axis = read_attrs<Attrs>(node.attrs).axis;
+  const std::vector<Expr>* shape = known_shape(node.args[0].type());
+  if (!shape || shape->empty() || !axis) return std::nullopt;
+  size_t d = static_cast<size_t>(*axis < 0 ? *axis + static_cast<int64_t>(shape->size()) : *axis);
+  return Range{int_imm(0), (*shape)[d] - 1};
 }
 
 std::optional<IndexFacts::Range> IndexFacts::range_of(const Expr& tensor, int depth) const {
@@ -89,13 +74,11 @@ std::optional<IndexFacts::Range> IndexFacts::range_of(const Expr& tensor, int de
     return Range{int_imm(least), int_imm(most)};
   }
   if (const Expr* value = value_of(tensor)) {
-    if (const Call* node = value->as<Call>()) {
-      if (auto range = range_of_call(*node, op_name(*value), depth + 1)) return range;
-    }
+    if (auto range = range_of_call(*value, depth + 1)) return range;
     const TupleGetItem* item = value->as<TupleGetItem>();
     const Expr* whole = item && item->index == 1 ? value_of(item->tuple) : nullptr;
-    if (whole && op_name(*whole).ends_with("topk"))
-      return range_of_call(*whole->as<Call>(), "relax.argsort", depth + 1);
+    if (whole && as_call(*whole, ops::kTopK)) return range_of_position<TopKAttrs>(*whole->as<Call>());
+    if (whole && as_call(*whole, ops::kDynTopK)) return range_of_position<DynamicTopKAttrs>(*whole->as<Call>());
   }
   auto dtype = tensor_dtype(tensor.type());
   if (!dtype || !dtype->is_integral() || dtype->bits > 16) return std::nullopt;
@@ -104,29 +87,25 @@ std::optional<IndexFacts::Range> IndexFacts::range_of(const Expr& tensor, int de
   return Range{int_imm(-values / 2), int_imm(values / 2 - 1)};
 }
 
-std::optional<IndexFacts::Range> IndexFacts::range_of_call(const Call& node, const std::string& op, int depth) const {
-  if (is_one_of(op, kMoves)) return range_of(node.args[0], depth);
-  if (op == "relax.scalar_to_tensor") return Range{node.args[0], node.args[0]};
-  if (op == "relax.astype") {
-    auto from = tensor_dtype(node.args[0].type());
-    const AttrValue* dtype = node.attrs.find("dtype");
-    const DType* to = dtype ? dtype->as<DType>() : nullptr;
+std::optional<IndexFacts::Range> IndexFacts::range_of_call(const Expr& value, int depth) const {
+  const std::string& op = op_name(value);
+  if (op.empty()) return std::nullopt;
+  const Call& node = *value.as<Call>();
+  if (std::find(std::begin(kMoves), std::end(kMoves), op) != std::end(kMoves)) return range_of(node.args[0], depth);
+  if (op == ops::kScalarToTensor) return Range{node.args[0], node.args[0]};
+  if (op == ops::kAstype) {
+    auto from = tensor_dtype(node.args[0].type()), to = tensor_dtype(value.type());
     bool keeps = from && to && from->is_int() && to->is_int() && from->bits <= to->bits;
     return keeps ? range_of(node.args[0], depth) : std::nullopt;
   }
-  if (op == "relax.arange") {
+  if (op == ops::kArange) {
     auto step = node.args.size() > 2 ? as_int(node.args[2]) : std::optional<int64_t>(1);
     bool is_integer = node.args.size() > 1 && dtype_of(node.args[0]).is_int() && dtype_of(node.args[1]).is_int();
     if (!is_integer || !step || *step < 1) return std::nullopt;
     return Range{node.args[0], node.args[1] - 1};
   }
-  if (op == "relax.argmax" || op == "relax.argmin" || op == "relax.argsort") {
-    const std::vector<Expr>* shape = known_shape(node.args[0].type());
-    const AttrValue* axis = node.attrs.find("axis");
-    if (!shape || shape->empty() || !axis || axis->is_none()) return std::nullopt;
-    return Range{int_imm(0), (*shape)[static_cast<size_t>(axis_of(node, shape->size()))] - 1};
-  }
-  return std::nullopt;
+  if (op == ops::kArgmax || op == ops::kArgmin) return range_of_position<ArgReduceAttrs>(node);
+  return op == ops::kArgsort ? range_of_position<ArgsortAttrs>(node) : std::nullopt;
 }
 
 }  // namespace relaxc

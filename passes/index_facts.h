@@ -5,15 +5,8 @@
 
 namespace relaxc {
 
-// An operand that holds indices of axes of these sizes: one size for all of them, or one for each item of the last
-// axis.
-struct IndexOperand {
-  size_t position;
-  std::vector<Expr> dims;
-};
-// The operand whose values the call demands to be in [-dim, dim); nullopt for calls that give every value a meaning,
-// and where a shape is not known.
-std::optional<IndexOperand> find_index_operand(const Expr& value, OutOfRange gather);
+// The operand whose values the call demands to be in [-dim, dim), unless gathers clamp them.
+std::optional<IndexOperand> find_index_operand(const Expr& value, const OpTable& ops, OutOfRange gather);
 
 // What the bindings so far tell of their variables.
 class IndexFacts {
@@ -27,7 +20,9 @@ class IndexFacts {
     Expr least, most;
   };
   std::optional<Range> range_of(const Expr& tensor, int depth = 0) const;
-  std::optional<Range> range_of_call(const Call& node, const std::string& op, int depth) const;
+  std::optional<Range> range_of_call(const Expr& value, int depth) const;
+  template <class Attrs>
+  std::optional<Range> range_of_position(const Call& node) const;
   const Expr* value_of(const Expr& leaf) const;
   std::unordered_map<const NodeHeader*, Expr> values_;
 };

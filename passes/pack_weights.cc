@@ -7,6 +7,8 @@
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
 #include <numeric>
 
+#include "ir/op_names.h"
+#include "ops/attributes.h"
 #include "ops/window.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
@@ -53,11 +55,11 @@ class WeightPacker final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
-    if (const Call* conv = as_call(binding.value, "relax.nn.conv2d")) {
+    if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
       auto winograd = winograd_ ? winograd_conv2d(*conv, binding, module_, target_) : std::nullopt;
       return winograd ? winograd : pack_conv2d(*conv, binding, b);
     }
-    if (const Call* matmul = as_call(binding.value, "relax.matmul")) return pack_matmul(*matmul, binding, b);
+    if (const Call* matmul = as_call(binding.value, ops::kMatmul)) return pack_matmul(*matmul, binding, b);
     return std::nullopt;
   }
 
@@ -70,17 +72,18 @@ class WeightPacker final : public GraphRewriter {
 
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
     const std::vector<Expr>* dims = known_shape(node.args[1].type());
-    if (!dims || node.attrs.get_string("kernel_layout", "OIHW") != "OIHW") return std::nullopt;
+    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
+    if (!dims || attrs.kernel_layout != ConvAttrs<2>().kernel_layout) return std::nullopt;
     auto filters = as_int((*dims)[0]), depth = as_int((*dims)[1]);
     // Images in channel blocks: the pass that laid them out has padded the weights, which may not be folded yet.
-    std::string out_layout = node.attrs.get_string("out_layout", "");
+    std::string out_layout = attrs.out_layout.value_or("");
     int64_t block = 0;
     if (filters && depth && std::sscanf(out_layout.c_str(), "NCHW%ldc", &block) == 1) {
-      bool blocked_data = node.attrs.get_string("data_layout", "") == out_layout;
+      bool blocked_data = attrs.data_layout == out_layout;
       int64_t inner = blocked_data ? std::gcd(*depth, block) : 1;
       return packed_conv2d(node, *filters, *depth, block, inner, binding, b);
     }
-    if (!node.args[1].is<Constant>() || node.attrs.get_int("groups", 1) != 1) return std::nullopt;
+    if (!node.args[1].is<Constant>() || attrs.groups != 1) return std::nullopt;
     int64_t columns = columns_of(*filters, *tensor_dtype(node.args[1].type()));
     if (columns == 0) return std::nullopt;
     return packed_conv2d(node, *filters, *depth, columns, 1, binding, b);
@@ -93,12 +96,14 @@ class WeightPacker final : public GraphRewriter {
     Expr apart =
         b.op("reshape", {node.args[1], shape_expr({int_imm(filters / outer), int_imm(outer), int_imm(depth / inner),
                                                    int_imm(inner), dims[2], dims[3]})});
-    Expr packed = b.op("permute_dims", {apart}, Attrs{{"axes", AttrValue(std::vector<int64_t>{0, 2, 4, 5, 3, 1})}});
+    Expr packed = b.op("permute_dims", {apart}, AxesAttrs{{{0, 2, 4, 5, 3, 1}}});
     std::string layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
     if (inner == 1)
       packed = b.op("reshape",
                     {packed, shape_expr({int_imm(filters / outer), int_imm(depth), dims[2], dims[3], int_imm(outer)})});
-    return b.op("nn.conv2d", {node.args[0], packed}, node.attrs.with("kernel_layout", layout), binding.var->name);
+    auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
+    attrs.kernel_layout = layout;
+    return b.op("nn.conv2d", {node.args[0], packed}, attrs, binding.var->name);
   }
 
   std::optional<Expr> pack_matmul(const Call& node, const Binding& binding, Builder& b) {
@@ -123,7 +128,7 @@ class WeightPacker final : public GraphRewriter {
     std::vector<Expr> apart = {int_imm(packed.depth / packed.group), int_imm(packed.group), int_imm(packed.blocks),
                                int_imm(packed.columns)};
     Expr grouped = b.op("reshape", {node.args[1], shape_expr(apart)});
-    Expr ordered = b.op("permute_dims", {grouped}, Attrs{{"axes", AttrValue(std::vector<int64_t>{2, 0, 3, 1})}});
+    Expr ordered = b.op("permute_dims", {grouped}, AxesAttrs{{{2, 0, 3, 1}}});
     std::vector<Expr> dims;
     for (int64_t dim : packed.shape()) dims.push_back(int_imm(dim));
     Expr operand = b.op("reshape", {ordered, shape_expr(dims)});

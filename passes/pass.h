@@ -1,5 +1,5 @@
-// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The runner alone
-// verifies, times, dumps and bisects; passes contain none of it.
+// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The
+// runner alone verifies, times, dumps and bisects; passes contain none of it.
 #pragma once
 #include <functional>
 #include <span>

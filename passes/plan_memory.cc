@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 
+#include "ir/op_names.h"
 #include "ir/text/printer.h"
 #include "passes/graph.h"
 
@@ -137,7 +138,7 @@ class Planner {
       // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which
       // are then treated as views of each of their items).
       const std::string& op = op_name(binding.value);
-      bool is_view = op == "relax.reshape" || op == "relax.check_indices";
+      bool is_view = op == ops::kReshape || op == ops::kCheckIndices;
       bool moves = is_view || !binding.value.is<Call>() || binding.cast;
       if (!moves) continue;
       std::vector<VarRef> sources = free_vars(binding.value);
@@ -157,7 +158,7 @@ class Planner {
       const Call* node = binding.value.as<Call>();
       const TupleType* several = binding.value.type().as<TupleType>();
       bool has_result = !several || !several->items.empty();
-      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == "relax.call_pure_packed" : has_result);
+      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == ops::kCallPurePacked : has_result);
       keeps = keeps || binding.value.is<If>();
       if (!keeps) continue;
       for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
@@ -167,7 +168,7 @@ class Planner {
   void find_temporaries() {
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      if (!as_call(binding.value, "relax.builtin.alloc_tensor") || escaped_.contains(binding.var.get())) continue;
+      if (!as_call(binding.value, ops::kBuiltinAllocTensor) || escaped_.contains(binding.var.get())) continue;
       if (!known_shape(binding.var.type()) || !tensor_dtype(binding.var.type())) continue;
       Expr bytes = int_imm(tensor_dtype(binding.var.type())->bytes());
       bool at_entry = true;
@@ -232,9 +233,9 @@ class Planner {
     std::vector<Binding> result;
     std::vector<Expr> offset_of = offsets(result);
     VarRef storage = make_var("arena", object_type(), function_.span());
-    result.push_back({call(op_ref("relax.memory.alloc_storage"), {shape_expr({offset_of.back()})}, {}, object_type(),
-                           function_.span()),
-                      std::nullopt, storage});
+    result.push_back(
+        {call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span()),
+         std::nullopt, storage});
     std::unordered_map<const NodeHeader*, const Temporary*> planned;
     for (const Temporary& temporary : temporaries_) planned.emplace(temporary.var.get(), &temporary);
     for (const Binding& binding : bindings_) {
@@ -244,7 +245,7 @@ class Planner {
         continue;
       }
       const Call& alloc = *binding.value.as<Call>();
-      Expr view = call(op_ref("relax.memory.alloc_tensor"),
+      Expr view = call(op_ref(ops::kMemoryAllocTensor),
                        {storage, shape_expr({offset_of[it->second->slot]}), alloc.args[0], alloc.args[1]}, {},
                        binding.var.type(), binding.value.span());
       result.push_back({view, std::nullopt, binding.var});

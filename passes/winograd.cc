@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/attributes.h"
 #include "ops/window.h"
 #include "tir/compute.h"
 #include "tir/rules/lanes.h"
@@ -131,13 +132,6 @@ struct Winograd {
   }
 };
 
-std::vector<int64_t> numbers(const Attrs& attrs, std::string_view name) {
-  std::vector<int64_t> result;
-  const AttrValue* value = attrs.find(name);
-  if (value) from_attr(*value, result);
-  return result;
-}
-
 }  // namespace
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out) {
@@ -158,16 +152,14 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
 }
 
 std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {
-  const Attrs& attrs = conv.attrs;
+  const auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
   int64_t lanes = target.vector_lanes(32);
   std::string layout = fmt::format("NCHW{}c", lanes);
-  bool blocked = attrs.get_string("data_layout", "NCHW") == layout &&
-                 attrs.get_string("out_layout", layout) == layout &&
-                 attrs.get_string("kernel_layout", "OIHW") == "OIHW";
-  const std::vector<int64_t> ones = {1, 1};
-  bool dense =
-      numbers(attrs, "strides") == ones && numbers(attrs, "dilation") == ones && attrs.get_int("groups", 1) == 1;
-  std::vector<int64_t> padding = numbers(attrs, "padding");
+  bool blocked = attrs.data_layout == layout && attrs.out_layout.value_or(layout) == layout &&
+                 attrs.kernel_layout == ConvAttrs<2>().kernel_layout;
+  const PerDim ones = {1, 1};
+  bool dense = attrs.strides == ones && attrs.dilation == ones && attrs.groups == 1;
+  const PerDim& padding = attrs.padding;
   const Constant* weight = conv.args[1].as<Constant>();
   const std::vector<Expr>*data = known_shape(conv.args[0].type()), *out = known_shape(binding.value.type());
   if (!blocked || !dense || padding.size() != 4 || !weight || !data || !out || binding.cast) return std::nullopt;

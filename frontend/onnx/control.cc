@@ -54,7 +54,7 @@ Expr with_measured_dims(Node& n, const Expr& x) {
     n.graph().context().analyzer.bind(dim, Interval{0, std::numeric_limits<int64_t>::max()});
     dims.push_back(dim);
   }
-  return n.builder().match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
+  return n.match_cast(x, tensor_type(std::move(dims), tensor_dtype(x.type())));
 }
 
 Outputs if_node(Node& n) {
@@ -62,9 +62,9 @@ Outputs if_node(Node& n) {
   if (then_graph.output_size() != else_graph.output_size())
     n.fail("the branches have {} and {} outputs", then_graph.output_size(), else_graph.output_size());
   std::optional<int64_t> known;
-  if (const Contents* contents = n.contents(0)) known = contents->only_int();
+  if (const KnownTensor* contents = n.contents(0)) known = contents->only_int();
   if (known) return n.graph().inline_graph(*known ? then_graph : else_graph, {});
-  Expr condition = n.reshape(n.tensor(0), {});
+  Expr condition = n.bound(n.reshape(n.tensor(0), {}));
   Expr then_branch = branch(n, then_graph), else_branch = branch(n, else_graph);
   Type type = common_type(n, then_branch.type(), else_branch.type());
   Builder& b = n.builder();
@@ -115,8 +115,8 @@ Outputs loop_node(Node& n) {
     if (!go) n.unsupported("a loop condition that is known at run time only");
     if (!*go) break;
     if (i >= kMostIterations) n.unsupported("a loop of more than {} iterations", kMostIterations);
-    std::vector<Value> arguments = {n.of(Contents{kInt64, true, {int_imm(i)}}),
-                                    n.of(Contents{kBool, true, {bool_imm(true)}})};
+    std::vector<Value> arguments = {n.of(KnownTensor{kInt64, {}, {int_imm(i)}}),
+                                    n.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
     arguments.insert(arguments.end(), state.begin(), state.end());
     std::vector<Value> results = n.graph().inline_graph(body, arguments);
     for (const Value& value : results) {
@@ -133,96 +133,121 @@ Outputs loop_node(Node& n) {
   return state;
 }
 
-Outputs scan_node(Node& n) {
-  const onnx::GraphProto& body = n.attr_graph("body");
-  bool batched = n.opset() < 9;  // a leading axis of independent sequences, after the optional lengths
-  size_t scanned = static_cast<size_t>(n.required_int("num_scan_inputs")), first = batched ? 1 : 0;
-  n.ignore({"directions", "scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"});
-  if (n.inputs() < first + scanned) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned);
-  size_t carried = n.inputs() - first - scanned;
-  auto list = [&](const char* name, size_t count) {
-    auto values = n.attr_ints(name).value_or(std::vector<int64_t>(count, 0));
-    if (values.size() != count) n.fail("{} has {} numbers, expected {}", name, values.size(), count);
-    return values;
-  };
-  if (body.output_size() < static_cast<int>(carried)) n.fail("the body has {} outputs", body.output_size());
-  size_t scan_outputs = static_cast<size_t>(body.output_size()) - carried;
-  std::vector<int64_t> in_axes(scanned, 0), in_reversed, out_axes(scan_outputs, 0), out_reversed(scan_outputs, 0);
-  if (batched) {
-    if (n.has(0)) n.unsupported("sequence lengths");
-    in_reversed = list("directions", scanned);
-  } else {
-    in_axes = list("scan_input_axes", scanned);
-    in_reversed = list("scan_input_directions", scanned);
-    out_axes = list("scan_output_axes", scan_outputs);
-    out_reversed = list("scan_output_directions", scan_outputs);
+// A Scan: sequences are cut along an axis, and each step's slices and the carried state go through the body.
+class Scan {
+ public:
+  explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
+    size_t first = batched_ ? 1 : 0;
+    scanned_ = static_cast<size_t>(n.required_int("num_scan_inputs"));
+    if (n.inputs() < first + scanned_) n.fail("{} inputs for {} scan inputs", n.inputs(), scanned_);
+    carried_ = n.inputs() - first - scanned_;
+    if (body_.output_size() < static_cast<int>(carried_)) n.fail("the body has {} outputs", body_.output_size());
+    scan_outputs_ = static_cast<size_t>(body_.output_size()) - carried_;
+    in_axes_ = Ints(scanned_, 0);
+    out_axes_ = out_reversed_ = Ints(scan_outputs_, 0);
+    if (batched_) {
+      if (n.has(0)) n.unsupported("sequence lengths");
+      in_reversed_ = list("directions", scanned_);
+    } else {
+      in_axes_ = list("scan_input_axes", scanned_);
+      in_reversed_ = list("scan_input_directions", scanned_);
+      out_axes_ = list("scan_output_axes", scan_outputs_);
+      out_reversed_ = list("scan_output_directions", scan_outputs_);
+    }
+    for (size_t k = 0; k < carried_; ++k) state_.push_back(n.value(first + k));
+    for (size_t k = 0; k < scanned_; ++k) sequences_.push_back(n.tensor(first + carried_ + k));
   }
-  // Each sequence's run, for one batch element (or the only one).
-  auto squeeze_axis = [&](const Expr& x, int64_t axis, int64_t index) {
-    Expr piece = n.slice(x, axis, int_imm(index), int_imm(index + 1));
-    std::vector<Expr> shape = n.shape_of(piece);
+
+  Outputs convert() {
+    if (!batched_) return run(state_, sequences_);
+    auto batch = as_int(n_.shape_of(sequences_.at(0)).at(0));
+    if (!batch || *batch < 1 || *batch > 64) n_.unsupported("a scan over a batch that is symbolic or large");
+    std::vector<std::vector<Value>> results;
+    for (int64_t b = 0; b < *batch; ++b) {
+      std::vector<Value> states;
+      std::vector<Expr> parts;
+      for (const Value& value : state_) states.push_back(n_.of(piece(n_.tensor(value), 0, b)));
+      for (const Expr& sequence : sequences_) parts.push_back(piece(sequence, 0, b));
+      std::vector<Value> one = run(states, parts);
+      results.resize(one.size());
+      for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
+    }
+    Outputs outputs;
+    for (const auto& list : results) outputs.push_back(stacked(n_, list, 0));
+    return outputs;
+  }
+
+ private:
+  using Ints = std::vector<int64_t>;
+
+  Ints list(const char* name, size_t count) {
+    Ints values = n_.attr_ints(name).value_or(Ints(count, 0));
+    if (values.size() != count) n_.fail("{} has {} numbers, expected {}", name, values.size(), count);
+    return values;
+  }
+  // x[..., index, ...] without the axis.
+  Expr piece(const Expr& x, int64_t axis, int64_t index) {
+    Expr slice = n_.slice(x, axis, int_imm(index), int_imm(index + 1));
+    std::vector<Expr> shape = n_.shape_of(slice);
     shape.erase(shape.begin() + axis);
-    return n.reshape(piece, shape);
-  };
-  auto run = [&](std::vector<Value> state, const std::vector<Expr>& sequences) {
+    return n_.reshape(slice, shape);
+  }
+  int64_t length_of(const std::vector<Expr>& sequences) {
     std::optional<int64_t> length;
-    for (size_t k = 0; k < scanned; ++k) {
-      std::vector<Expr> shape = n.shape_of(sequences[k]);
-      in_axes[k] = n.axis(in_axes[k], static_cast<int64_t>(shape.size()));
-      auto size = as_int(shape[static_cast<size_t>(in_axes[k])]);
-      if (!size) n.unsupported("a scan over a symbolic dim; make it constant with --dim");
-      if (length && *length != *size) n.fail("scan inputs of length {} and {}", *length, *size);
+    for (size_t k = 0; k < scanned_; ++k) {
+      std::vector<Expr> shape = n_.shape_of(sequences[k]);
+      in_axes_[k] = n_.axis(in_axes_[k], static_cast<int64_t>(shape.size()));
+      auto size = as_int(shape[static_cast<size_t>(in_axes_[k])]);
+      if (!size) n_.unsupported("a scan over a symbolic dim; make it constant with --dim");
+      if (length && *length != *size) n_.fail("scan inputs of length {} and {}", *length, *size);
       length = size;
     }
-    if (!length || *length > kMostIterations || *length == 0) n.unsupported("a scan of {} steps", length.value_or(0));
-    std::vector<std::vector<Value>> slices(scan_outputs);
-    for (int64_t i = 0; i < *length; ++i) {
+    if (!length || *length > kMostIterations || *length == 0) n_.unsupported("a scan of {} steps", length.value_or(0));
+    return *length;
+  }
+  // The steps for one batch element, or the only one: the last state, then the stacked outputs.
+  std::vector<Value> run(std::vector<Value> state, const std::vector<Expr>& sequences) {
+    int64_t length = length_of(sequences);
+    std::vector<std::vector<Value>> slices(scan_outputs_);
+    for (int64_t i = 0; i < length; ++i) {
       std::vector<Value> arguments = state;
-      for (size_t k = 0; k < scanned; ++k)
-        arguments.push_back(n.of(squeeze_axis(sequences[k], in_axes[k], in_reversed[k] ? *length - 1 - i : i)));
-      std::vector<Value> results = n.graph().inline_graph(body, arguments);
+      for (size_t k = 0; k < scanned_; ++k)
+        arguments.push_back(n_.of(piece(sequences[k], in_axes_[k], in_reversed_[k] ? length - 1 - i : i)));
+      std::vector<Value> results = n_.graph().inline_graph(body_, arguments);
       for (const Value& value : results) {
         if (value->poisoned) throw CompileError({});
       }
-      for (size_t k = 0; k < carried; ++k) state[k] = results[k];
-      for (size_t k = 0; k < scan_outputs; ++k) {
+      for (size_t k = 0; k < carried_; ++k) state[k] = results[k];
+      for (size_t k = 0; k < scan_outputs_; ++k) {
         auto& list = slices[k];
-        list.insert(out_reversed[k] ? list.begin() : list.end(), results[carried + k]);
+        list.insert(out_reversed_[k] ? list.begin() : list.end(), results[carried_ + k]);
       }
     }
-    for (size_t k = 0; k < scan_outputs; ++k) state.push_back(stacked(n, slices[k], out_axes[k]));
+    for (size_t k = 0; k < scan_outputs_; ++k) state.push_back(stacked(n_, slices[k], out_axes_[k]));
     return state;
-  };
-  std::vector<Expr> sequences;
-  for (size_t k = 0; k < scanned; ++k) sequences.push_back(n.tensor(first + carried + k));
-  std::vector<Value> state;
-  for (size_t k = 0; k < carried; ++k) state.push_back(n.value(first + k));
-  if (!batched) return run(state, sequences);
-  auto batch = as_int(n.shape_of(sequences.at(0)).at(0));
-  if (!batch || *batch < 1 || *batch > 64) n.unsupported("a scan over a batch that is symbolic or large");
-  std::vector<std::vector<Value>> results;
-  for (int64_t b = 0; b < *batch; ++b) {
-    std::vector<Value> states;
-    std::vector<Expr> parts;
-    for (const Value& value : state) states.push_back(n.of(squeeze_axis(n.tensor(value), 0, b)));
-    for (const Expr& sequence : sequences) parts.push_back(squeeze_axis(sequence, 0, b));
-    std::vector<Value> one = run(states, parts);
-    results.resize(one.size());
-    for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
   }
-  Outputs outputs;
-  for (const auto& list : results) outputs.push_back(stacked(n, list, 0));
-  return outputs;
-}
+
+  Node& n_;
+  const onnx::GraphProto& body_;
+  bool batched_;  // before opset 9: a leading axis of independent sequences, after the optional lengths
+  size_t scanned_, carried_, scan_outputs_;
+  Ints in_axes_, in_reversed_, out_axes_, out_reversed_;
+  std::vector<Value> state_;
+  std::vector<Expr> sequences_;
+};
+Outputs scan_node(Node& n) { return Scan(n).convert(); }
 
 }  // namespace
 
 std::vector<ConverterRow> control_converters() {
   return {
-      {"If", 1, 1, 1, if_node},
-      {"Loop", 1, 2, kAny, loop_node, "", 0b11},
-      {"Scan", 8, 1, kAny, scan_node, "", 0b1},
-      {"Scan", 9, 1, kAny, scan_node},
+      {"If", 1, 1, 1, if_node, "else_branch then_branch"},
+      {"Loop", 1, 2, kAny, loop_node, "body", "", 0b11},
+      {"Scan", 8, 1, kAny, scan_node,
+       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions",
+       "", 0b1},
+      {"Scan", 9, 1, kAny, scan_node,
+       "body directions num_scan_inputs scan_input_axes scan_input_directions scan_output_axes scan_output_directions"},
   };
 }
 

@@ -125,7 +125,7 @@ Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
     differs = differs || !n.provably_equal(dims[d + 2], count);
     dims[d + 2] = count;
   }
-  return differs ? n.builder().match_cast(result, tensor_type(dims, n.dtype_of_tensor(result)), "same") : result;
+  return differs ? n.match_cast(result, tensor_type(dims, n.dtype_of_tensor(result)), "same") : result;
 }
 
 Expr with_bias(Node& n, const Expr& x, const Expr& bias) {
@@ -154,7 +154,7 @@ Expr weight_tensor(Node& n, const Expr& weight) {
     n.require_equal(dims[d], int_imm((*kernel)[d - 2]), "kernel_shape and the weight");
     dims[d] = int_imm((*kernel)[d - 2]);
   }
-  return learns ? n.builder().match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
+  return learns ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
 }
 std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
   const std::vector<Expr>& dims = n.shape_of(weight);
@@ -333,11 +333,13 @@ Outputs global_pool(Node& n) {
 
 std::vector<ConverterRow> convolution_converters() {
   return {
-      {"Conv", 1, 2, 3, conv},
-      {"ConvTranspose", 1, 2, 3, conv_transpose},
-      {"MaxPool", 1, 1, 1, max_pool},
-      {"AveragePool", 1, 1, 1, average_pool},
-      {"LpPool", 2, 1, 1, lp_pool},
+      {"Conv", 1, 2, 3, conv, "auto_pad dilations group kernel_shape pads strides"},
+      {"ConvTranspose", 1, 2, 3, conv_transpose,
+       "auto_pad dilations group kernel_shape output_padding output_shape pads strides"},
+      {"MaxPool", 1, 1, 1, max_pool, "auto_pad ceil_mode dilations kernel_shape pads storage_order strides"},
+      {"AveragePool", 1, 1, 1, average_pool,
+       "auto_pad ceil_mode count_include_pad dilations kernel_shape pads strides"},
+      {"LpPool", 2, 1, 1, lp_pool, "auto_pad ceil_mode dilations kernel_shape p pads strides"},
       {"GlobalAveragePool", 1, 1, 1, global_pool},
       {"GlobalMaxPool", 1, 1, 1, global_pool},
   };

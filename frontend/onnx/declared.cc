@@ -42,10 +42,7 @@ std::optional<std::string> dtype_difference(const onnx::TypeProto::Tensor& decla
 std::optional<Type> type_of(const Value& value) {
   if (!value || value->poisoned) return std::nullopt;
   if (value->tensor) return value->tensor->type();
-  if (!value->contents) return std::nullopt;
-  std::vector<Expr> shape;
-  for (int64_t dim : value->contents->dims()) shape.push_back(int_imm(dim));
-  return tensor_type(std::move(shape), value->contents->dtype);
+  return value->contents ? std::optional(value->contents->type()) : std::nullopt;
 }
 
 }  // namespace

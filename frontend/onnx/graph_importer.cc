@@ -107,61 +107,6 @@ Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
       Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
 }
 
-// The integer that an element is, under its dtype; none for one that may have a fraction.
-static std::optional<Expr> integer_of(const Expr& element) {
-  DType dtype = dtype_of(element);
-  if (dtype.is_bool()) return select(element, int_imm(1), int_imm(0));
-  if (dtype.is_integral()) return element;
-  if (const Cast* cast = element.as<Cast>(); cast && dtype_of(cast->value).is_integral()) return cast->value;
-  if (const FloatImm* number = element.as<FloatImm>(); number && std::abs(number->value) < 0x1p53) {
-    auto whole = static_cast<int64_t>(number->value);
-    if (static_cast<double>(whole) == number->value) return int_imm(whole);
-  }
-  return std::nullopt;
-}
-
-// Integers become a shape, which is one tensor; others are tensors of rank 0 that are joined.
-static Expr tensor_of_scalars(Builder& builder, const Contents& contents) {
-  Attrs to_dtype;
-  to_dtype.set("dtype", contents.dtype);
-  std::vector<Expr> integers, tensors;
-  for (const Expr& element : contents.elements) {
-    std::optional<Expr> integer = integer_of(element);
-    if (integer) integers.push_back(*integer);
-    if (contents.scalar) return builder.op("scalar_to_tensor", {integer.value_or(element)}, to_dtype);
-  }
-  if (integers.size() == contents.elements.size()) {
-    Expr tensor = builder.op("shape_to_tensor", {shape_expr(integers)});
-    return contents.dtype == kInt64 ? tensor : builder.op("astype", {tensor}, to_dtype);
-  }
-  for (const Expr& element : contents.elements)
-    tensors.push_back(
-        builder.op("reshape", {builder.op("scalar_to_tensor", {element}, to_dtype), shape_expr({int_imm(1)})}));
-  Attrs first_axis;
-  first_axis.set("axis", 0);
-  return builder.op("concat", {tuple(std::move(tensors))}, first_axis);
-}
-
-Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
-  if (value->tensor) return *value->tensor;
-  if (!value->contents)
-    fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
-  const Contents& contents = *value->contents;
-  std::optional<Expr> expr;
-  if (auto known = tensor_of_contents(contents)) {
-    expr = constant(*known, span);
-  } else {
-    expr = tensor_of_scalars(builder_, contents);
-    if (!contents.table.empty()) {
-      std::vector<Expr> dims;
-      for (int64_t dim : contents.table) dims.push_back(int_imm(dim));
-      expr = builder_.op("reshape", {*expr, shape_expr(std::move(dims))});
-    }
-  }
-  if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;
-  return *expr;
-}
-
 void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view what) {
   for (const auto& [x, y] : required_equal_) {
     if (structural_equal(x, a) && structural_equal(y, b)) return;
@@ -192,7 +137,7 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
       value = std::make_shared<ValueData>();
-      value->contents = contents_of_tensor(data);
+      value->contents = contents_of(data);
       value->tensor = constant(std::move(data), span);
       value->home = &builder_;
     } catch (const CompileError& error) {
@@ -203,73 +148,92 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
   }
 }
 
-// Kahn's algorithm, keeping the file's order where it is one already.
+namespace {
+
+// Which nodes wait for which, inside of one graph.
+struct Dependencies {
+  std::vector<std::vector<int>> producers, consumers;  // by node, in the order of use
+
+  Dependencies(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+               const std::function<bool(const std::string& name, int producer, int reader)>& is_outer)
+      : producers(static_cast<size_t>(nodes.size())), consumers(producers.size()) {
+    std::unordered_map<std::string, int> producer_of;
+    for (int i = 0; i < nodes.size(); ++i) {
+      for (const std::string& output : nodes[i].output()) {
+        if (!output.empty()) producer_of.emplace(output, i);
+      }
+    }
+    for (int i = 0; i < nodes.size(); ++i) {
+      std::vector<std::string> names;
+      collect_inputs(nodes[i], names);
+      for (const std::string& name : names) {
+        auto producer = producer_of.find(name);
+        if (producer == producer_of.end() || is_outer(name, producer->second, i)) continue;
+        producers[static_cast<size_t>(i)].push_back(producer->second);
+        consumers[static_cast<size_t>(producer->second)].push_back(i);
+      }
+    }
+  }
+
+  // Kahn's algorithm ("Topological sorting of large networks", 1962), keeping the file's order where it is one already.
+  // Nodes that wait for a cycle are missing from the result.
+  std::vector<int> sorted() const {
+    std::vector<size_t> waiting;
+    std::priority_queue<int, std::vector<int>, std::greater<>> ready;
+    for (size_t i = 0; i < producers.size(); ++i) {
+      waiting.push_back(producers[i].size());
+      if (waiting[i] == 0) ready.push(static_cast<int>(i));
+    }
+    std::vector<int> result;
+    while (!ready.empty()) {
+      result.push_back(ready.top());
+      ready.pop();
+      for (int consumer : consumers[static_cast<size_t>(result.back())]) {
+        if (--waiting[static_cast<size_t>(consumer)] == 0) ready.push(consumer);
+      }
+    }
+    return result;
+  }
+
+  // The nodes of a cycle, which there is when some nodes are not among the sorted ones: walks backwards along unsorted
+  // producers until a node repeats.
+  std::vector<int> find_cycle(const std::vector<int>& sorted) const {
+    std::vector<bool> is_sorted(producers.size());
+    for (int i : sorted) is_sorted[static_cast<size_t>(i)] = true;
+    int at = 0;
+    while (is_sorted[static_cast<size_t>(at)]) ++at;
+    std::vector<int> path;
+    while (std::find(path.begin(), path.end(), at) == path.end()) {
+      path.push_back(at);
+      const std::vector<int>& before = producers[static_cast<size_t>(at)];
+      at = *std::find_if(before.begin(), before.end(), [&](int i) { return !is_sorted[static_cast<size_t>(i)]; });
+    }
+    path.erase(path.begin(), std::find(path.begin(), path.end(), at));
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
+};
+
+}  // namespace
+
 std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-  std::unordered_map<std::string, int> producer;
-  for (int i = 0; i < nodes.size(); ++i) {
-    for (const std::string& output : nodes[i].output()) {
-      if (!output.empty()) producer.emplace(output, i);
-    }
-  }
   // A graph may give a name of the graph around it to a value of its own: until then the name means the outer value.
-  auto is_outer = [&](const std::string& name, int producer_index, int reader) {
-    return scope_.contains(name) || (producer_index >= reader && find(name) != nullptr);
-  };
-  std::vector<std::vector<int>> consumers(static_cast<size_t>(nodes.size()));
-  std::vector<int> waiting(static_cast<size_t>(nodes.size()), 0);
-  for (int i = 0; i < nodes.size(); ++i) {
-    std::vector<std::string> names;
-    collect_inputs(nodes[i], names);
-    for (const std::string& name : names) {
-      auto it = producer.find(name);
-      if (it == producer.end() || is_outer(name, it->second, i)) continue;
-      consumers[static_cast<size_t>(it->second)].push_back(i);
-      ++waiting[static_cast<size_t>(i)];
-    }
-  }
-  std::priority_queue<int, std::vector<int>, std::greater<>> ready;
-  for (int i = 0; i < nodes.size(); ++i) {
-    if (waiting[static_cast<size_t>(i)] == 0) ready.push(i);
-  }
-  std::vector<int> result;
-  while (!ready.empty()) {
-    int i = ready.top();
-    ready.pop();
-    result.push_back(i);
-    for (int consumer : consumers[static_cast<size_t>(i)]) {
-      if (--waiting[static_cast<size_t>(consumer)] == 0) ready.push(consumer);
-    }
-  }
+  Dependencies dependencies(nodes, [&](const std::string& name, int producer, int reader) {
+    return scope_.contains(name) || (producer >= reader && find(name) != nullptr);
+  });
+  std::vector<int> result = dependencies.sorted();
+  auto name_of = [&](int i) { return span_of(nodes[i], i).origin->node; };
   if (result.size() == static_cast<size_t>(nodes.size())) {
     auto late = std::adjacent_find(result.begin(), result.end(), std::greater<>());
     if (late != result.end())
       context_.warn(span_of(nodes[late[1]], late[1]),
-                    fmt::format("reads what the later node '{}' gives", span_of(nodes[late[0]], late[0]).origin->node),
-                    "the nodes are sorted");
+                    fmt::format("reads what the later node '{}' gives", name_of(late[0])), "the nodes are sorted");
     return result;
   }
-  // What is left waits for a cycle. Walk backwards along unfinished producers until a node repeats.
-  int at = 0;
-  while (waiting[static_cast<size_t>(at)] == 0) ++at;
-  std::vector<int> path;
-  while (std::find(path.begin(), path.end(), at) == path.end()) {
-    path.push_back(at);
-    std::vector<std::string> names;
-    collect_inputs(nodes[at], names);
-    for (const std::string& name : names) {
-      auto it = producer.find(name);
-      if (it == producer.end() || is_outer(name, it->second, at) || waiting[static_cast<size_t>(it->second)] == 0)
-        continue;
-      at = it->second;
-      break;
-    }
-  }
-  path.erase(path.begin(), std::find(path.begin(), path.end(), at));
-  std::reverse(path.begin(), path.end());
+  std::vector<int> cycle = dependencies.find_cycle(result);
   std::string text;
-  for (size_t i = 0; i < path.size() && i < 10; ++i)
-    text += fmt::format("{}'{}'", i ? " -> " : "", span_of(nodes[path[i]], path[i]).origin->node);
-  fail(span_of(nodes[path.front()], path.front()), "the graph has a cycle: {}", text);
+  for (size_t i = 0; i < cycle.size() && i < 10; ++i) text += fmt::format("{}'{}'", i ? " -> " : "", name_of(cycle[i]));
+  fail(span_of(nodes[cycle.front()], cycle.front()), "the graph has a cycle: {}", text);
 }
 
 void GraphImporter::add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
@@ -356,26 +320,17 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     const ConverterRow* row = find_converter(domain, node.op_type(), version);
     if (!row) fail_unsupported(span, "operator {} of opset {} is not supported", span.origin->op_type, version);
-    auto warn_of_attribute = [&](const std::string& name) {
-      context_.warn(
-          span,
-          fmt::format("attribute '{}' is not known for {} at opset {}", printable(name), span.origin->op_type, version),
-          "it is ignored");
-    };
-    for (const auto& attribute : node.attribute()) {
-      if (poisoned && !is_known_attribute(attribute.name())) warn_of_attribute(attribute.name());
-    }
     if (!poisoned) {
       check_inputs(node, *row, inputs, span);
-      Node view(*this, node, version, inputs, span);
-      Outputs outputs;
-      if (auto folded = fold_contents(view)) {
-        outputs = {view.of(std::move(*folded))};
-      } else {
-        outputs = guarded([&] { return to_string(span); }, [&] { return row->convert(view); });
-      }
-      for (const std::string& name : view.unread_attributes()) warn_of_attribute(name);
-      bind_outputs(node, outputs, span);
+      Node view(*this, node, *row, version, inputs, span);
+      bind_outputs(node, guarded([&] { return to_string(span); }, [&] { return row->convert(view); }), span);
+    }
+    for (const auto& attribute : node.attribute()) {
+      if (row->has_attribute(attribute.name())) continue;
+      context_.warn(span,
+                    fmt::format("attribute '{}' is not known for {} at opset {}", printable(attribute.name()),
+                                span.origin->op_type, version),
+                    "it is ignored");
     }
   } catch (const CompileError& error) {
     for (Diagnostic& diagnostic : with_place(error.diagnostics(), span))

@@ -17,7 +17,8 @@ struct ModelContext {
   Analyzer analyzer;                                                      // facts about dims
   int64_t node_count = 0;
   int64_t depth = 0;
-  const Builder* main_builder = nullptr;  // the one with a dataflow block
+  const Builder* main_builder = nullptr;                    // the one with a dataflow block
+  std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
   // A contradiction in the model and what the import makes of it: a warning, or an error when the import is strict.
   void warn(const Span& span, const std::string& message, std::string_view consequence) {
@@ -66,7 +67,17 @@ class GraphImporter {
   std::vector<Value> inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments);
 
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
+  // A leaf that is the value in this graph.
   Expr tensor_of(const Value& value, const Span& span);
+  // The value as an operand of Node::op(): a stand-in where its contents are known and may do.
+  Expr operand_of(const Value& value, const Span& span);
+  // The value behind an operand of known contents, else null.
+  Value value_of(const Expr& operand) const;
+  // The operand, and the items of a tuple, without stand-ins.
+  Expr bound(const Expr& operand, const Span& span);
+  // The contents of the operator's result, when those of its tensors are known.
+  std::optional<KnownTensor> evaluate_op(const std::string& name, const std::vector<Expr>& args, const Attrs& attrs,
+                                         const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
   void require_equal(const Expr& a, const Expr& b, std::string_view what);
 
@@ -88,6 +99,9 @@ class GraphImporter {
   Scope scope_;
   std::vector<std::pair<Expr, Expr>> required_equal_;
 };
+
+// The contents of a list or scalar that is small.
+std::optional<KnownTensor> contents_of(const Tensor& tensor);
 
 // Dims of a declared type with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,

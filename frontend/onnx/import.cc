@@ -1,6 +1,7 @@
 #include "frontend/onnx/import.h"
 
 #include <algorithm>
+#include <set>
 
 #include "frontend/onnx/declared.h"
 #include "support/checked_math.h"
@@ -86,6 +87,59 @@ Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::
 
 }  // namespace
 
+namespace {
+
+// The graph's inputs that have no initializer, as parameters.
+struct Parameters {
+  std::vector<VarRef> vars;
+  std::vector<std::string> names;
+};
+Parameters define_inputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
+  std::set<std::string> initializers;
+  for (const auto& tensor : graph.initializer()) initializers.insert(tensor.name());
+  Parameters params;
+  for (const auto& input : graph.input()) {
+    if (initializers.contains(input.name())) continue;
+    Span span = place(context, fmt::format("graph input '{}'", printable(input.name())));
+    auto value = std::make_shared<ValueData>();
+    try {
+      VarRef param = make_var(input.name(), input_type(context, input, span), span);
+      params.vars.push_back(param);
+      params.names.push_back(input.name());
+      value->tensor = param;
+      value->home = &importer.builder();
+      if (!importer.define(input.name(), value))
+        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", printable(input.name()));
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+      value->poisoned = true;
+      importer.define(input.name(), value);
+    }
+  }
+  return params;
+}
+
+std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
+  std::vector<Expr> results;
+  for (const auto& output : graph.output()) {
+    Span span = place(context, fmt::format("graph output '{}'", printable(output.name())));
+    Value value = importer.find(output.name());
+    try {
+      if (!value) fail(place(context, {}), "graph output '{}' is not defined", printable(output.name()));
+      if (value->poisoned) continue;
+      if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
+      Expr result = importer.tensor_of(value, span);
+      check_output(context, output, result.type(), span);
+      results.push_back(result);
+    } catch (const CompileError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
   ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, nullptr};
   const onnx::ModelProto& model = file->proto();
@@ -100,59 +154,24 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   builder.set_span(place(context, {}));
   context.main_builder = &builder;
   GraphImporter importer(context, builder, nullptr);
-  std::unordered_map<std::string, bool> initializers;
-  for (const auto& tensor : graph.initializer()) initializers[tensor.name()] = true;
-  std::vector<VarRef> params;
-  std::vector<std::string> input_names, output_names;
-  for (const auto& input : graph.input()) {
-    if (initializers.contains(input.name())) continue;
-    Span span = place(context, fmt::format("graph input '{}'", printable(input.name())));
-    try {
-      VarRef param = make_var(input.name(), input_type(context, input, span), span);
-      params.push_back(param);
-      input_names.push_back(input.name());
-      auto value = std::make_shared<ValueData>();
-      value->tensor = param;
-      value->home = &builder;
-      if (!importer.define(input.name(), value))
-        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", printable(input.name()));
-    } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
-      auto value = std::make_shared<ValueData>();
-      value->poisoned = true;
-      importer.define(input.name(), value);
-    }
-  }
+  Parameters params = define_inputs(context, importer, graph);
   builder.begin_dataflow();
   importer.add_initializers(graph);
   importer.add_nodes(graph.node());
   check_values(importer, graph);
-
-  std::vector<Expr> results;
-  for (const auto& output : graph.output()) {
-    Span span = place(context, fmt::format("graph output '{}'", printable(output.name())));
-    Value value = importer.find(output.name());
-    output_names.push_back(output.name());
-    try {
-      if (!value) fail(place(context, {}), "graph output '{}' is not defined", printable(output.name()));
-      if (value->poisoned) continue;
-      if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
-      Expr result = importer.tensor_of(value, span);
-      check_output(context, output, result.type(), span);
-      results.push_back(result);
-    } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
-    }
-  }
+  std::vector<Expr> results = read_outputs(context, importer, graph);
   context.diagnostics.throw_if_errors();
   for (const Diagnostic& warning : context.diagnostics.all()) {
     if (options.warn) options.warn(warning);
   }
   if (options.files) *options.files = file->files();
+
   builder.set_span(place(context, {}));
   Expr body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
-  Type result = without_unbound_dims(body.type(), params);
-  Function function{std::move(params), body, result, true, names_attr(input_names, output_names)};
+  Type result = without_unbound_dims(body.type(), params.vars);
+  std::vector<std::string> output_names;
+  for (const auto& output : graph.output()) output_names.push_back(output.name());
+  Function function{std::move(params.vars), body, result, true, names_attr(params.names, output_names)};
   IRModule module;
   module.functions.emplace("main", make_function(std::move(function), place(context, {})));
   return module;

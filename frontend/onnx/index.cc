@@ -45,7 +45,6 @@ Outputs topk(Node& n) {
   Attrs attrs;
   attrs.set("axis", n.axis(n.attr_int("axis", -1), n.rank(0)));
   attrs.set("largest", n.attr_int("largest", 1) != 0);
-  n.ignore({"sorted"});  // a sorted answer is also a right unsorted one
   Expr k = n.opset() < 10 ? int_imm(n.required_int("k")) : n.scalar_int(1);
   Expr both = n.op("dyn.topk", {x, k}, attrs);
   return {n.of(n.builder().emit(tuple_get(both, 0))), n.of(n.builder().emit(tuple_get(both, 1)))};
@@ -102,18 +101,18 @@ Outputs compress(Node& n) {
 
 std::vector<ConverterRow> index_converters() {
   return {
-      {"Gather", 1, 2, 2, gather},
-      {"GatherElements", 11, 2, 2, gather_elements},
-      {"GatherND", 11, 2, 2, gather_nd},
-      {"Scatter", 9, 3, 3, scatter_elements},
-      {"ScatterElements", 11, 3, 3, scatter_elements},
-      {"ScatterND", 11, 3, 3, scatter_nd},
-      {"OneHot", 9, 3, 3, one_hot},
-      {"TopK", 1, 1, 1, topk},
-      {"TopK", 10, 2, 2, topk},
-      {"ReverseSequence", 10, 2, 2, reverse_sequence},
+      {"Gather", 1, 2, 2, gather, "axis"},
+      {"GatherElements", 11, 2, 2, gather_elements, "axis"},
+      {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
+      {"Scatter", 9, 3, 3, scatter_elements, "axis"},
+      {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
+      {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
+      {"OneHot", 9, 3, 3, one_hot, "axis"},
+      {"TopK", 1, 1, 1, topk, "axis k largest sorted"},
+      {"TopK", 10, 2, 2, topk, "axis largest sorted"},
+      {"ReverseSequence", 10, 2, 2, reverse_sequence, "batch_axis time_axis"},
       {"NonZero", 9, 1, 1, nonzero},
-      {"Compress", 9, 2, 2, compress},
+      {"Compress", 9, 2, 2, compress, "axis"},
   };
 }
 

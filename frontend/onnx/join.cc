@@ -24,7 +24,7 @@ Expr with_named_dim(Node& n, const Expr& x, int64_t axis) {
   Expr& dim = shape[static_cast<size_t>(axis)];
   if (dim.is<IntImm>() || dim.is<Var>()) return x;
   dim = bound(n, dim, "joined");
-  return n.builder().match_cast(x, tensor_type(shape, n.dtype_of_tensor(x)));
+  return n.match_cast(x, tensor_type(shape, n.dtype_of_tensor(x)));
 }
 
 bool is_long(const Expr& scalar) {

@@ -61,8 +61,8 @@ Outputs softmax_cross_entropy(Node& n) {
 
 std::vector<ConverterRow> loss_converters() {
   return {
-      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood},
-      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy},
+      {"NegativeLogLikelihoodLoss", 12, 2, 3, negative_log_likelihood, "ignore_index reduction"},
+      {"SoftmaxCrossEntropyLoss", 12, 2, 3, softmax_cross_entropy, "ignore_index reduction"},
   };
 }
 

@@ -16,24 +16,10 @@ Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
   return n.op("where", {c, a, b});
 }
 
-Outputs unary(Node& n) {
-  static const std::unordered_map<std::string, const char*> kNames = {
-      {"Abs", "abs"},         {"Acos", "acos"},    {"Acosh", "acosh"}, {"Asin", "asin"},
-      {"Asinh", "asinh"},     {"Atan", "atan"},    {"Atanh", "atanh"}, {"BitwiseNot", "bitwise_not"},
-      {"Ceil", "ceil"},       {"Cos", "cos"},      {"Cosh", "cosh"},   {"Erf", "erf"},
-      {"Exp", "exp"},         {"Floor", "floor"},  {"Log", "log"},     {"Neg", "negative"},
-      {"Not", "logical_not"}, {"Relu", "nn.relu"}, {"Round", "round"}, {"Sigmoid", "sigmoid"},
-      {"Sign", "sign"},       {"Sin", "sin"},      {"Sinh", "sinh"},   {"Softplus", "nn.softplus"},
-      {"Sqrt", "sqrt"},       {"Tan", "tan"},      {"Tanh", "tanh"},   {"IsNaN", "isnan"}};
-  n.ignore({"consumed_inputs"});
-  return {n.of(n.op(kNames.at(n.op_type()), {n.tensor(0)}))};
-}
-
 // Before opset 7 the second operand broadcasts only where an attribute says so, aligned at an axis.
 Expr aligned_operand(Node& n) {
   Expr b = n.tensor(1);
   if (n.opset() >= 7) return b;
-  n.ignore({"consumed_inputs"});
   int64_t broadcast = n.attr_int("broadcast", 0);
   bool has_axis = n.has_attr("axis");
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 0);
@@ -45,29 +31,9 @@ Expr aligned_operand(Node& n) {
   while (axis + static_cast<int64_t>(shape.size()) < rank) shape.push_back(int_imm(1));
   return n.reshape(b, shape);
 }
-Outputs binary_op(Node& n) {
-  static const std::unordered_map<std::string, const char*> kNames = {{"Add", "add"},
-                                                                      {"Sub", "subtract"},
-                                                                      {"Mul", "multiply"},
-                                                                      {"Div", "divide"},
-                                                                      {"And", "logical_and"},
-                                                                      {"Or", "logical_or"},
-                                                                      {"Xor", "logical_xor"},
-                                                                      {"Equal", "equal"},
-                                                                      {"Less", "less"},
-                                                                      {"Greater", "greater"},
-                                                                      {"LessOrEqual", "less_equal"},
-                                                                      {"GreaterOrEqual", "greater_equal"},
-                                                                      {"BitwiseAnd", "bitwise_and"},
-                                                                      {"BitwiseOr", "bitwise_or"},
-                                                                      {"BitwiseXor", "bitwise_xor"}};
-  return {n.of(n.binary(kNames.at(n.op_type()), n.tensor(0), aligned_operand(n)))};
-}
-
 Outputs variadic(Node& n) {
   static const std::unordered_map<std::string, const char*> kNames = {
       {"Sum", "add"}, {"Mean", "add"}, {"Max", "maximum"}, {"Min", "minimum"}};
-  n.ignore({"consumed_inputs"});
   Expr result = n.tensor(0);
   for (size_t i = 1; i < n.inputs(); ++i) result = n.binary(kNames.at(n.op_type()), result, n.tensor(i));
   if (n.op_type() == "Mean") result = n.div(result, n.like(static_cast<double>(n.inputs()), result));
@@ -93,7 +59,6 @@ Outputs bit_shift(Node& n) {
   return {n.of(n.binary(direction == "LEFT" ? "left_shift" : "right_shift", n.tensor(0), n.tensor(1)))};
 }
 Outputs reciprocal(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);
   return {n.of(n.div(n.like(1, x), x))};
 }
@@ -110,17 +75,10 @@ Outputs is_inf(Node& n) {
   return {n.of(n.op("logical_and", {inf, n.op(negative ? "less" : "greater", {x, zero_like(n, x)})}))};
 }
 
-Outputs cast(Node& n) {
-  n.ignore({"saturate", "round_mode"});
-  return {n.of(n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)))};
-}
-Outputs cast_like(Node& n) {
-  n.ignore({"saturate", "round_mode"});
-  return {n.of(n.cast(n.tensor(0), n.dtype(1)))};
-}
+Outputs cast(Node& n) { return {n.of(n.cast(n.tensor(0), n.attr_dtype("to", kFloat32)))}; }
+Outputs cast_like(Node& n) { return {n.of(n.cast(n.tensor(0), n.dtype(1)))}; }
 
 Outputs clip(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);
   std::optional<Expr> low, high;
   if (n.opset() < 11) {
@@ -144,13 +102,11 @@ Outputs clip(Node& n) {
 }
 
 Outputs leaky_relu(Node& n) {
-  n.ignore({"consumed_inputs"});
   Attrs attrs;
   attrs.set("alpha", n.attr_float("alpha", 0.01));
   return {n.of(n.op("nn.leakyrelu", {n.tensor(0)}, attrs))};
 }
 Outputs prelu(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0), slope = n.tensor(1);
   std::vector<Expr> shape = n.shape_of(slope);
   if (shape.size() == 1 && n.rank(0) > 1) {
@@ -167,12 +123,8 @@ Expr exponential_unit(Node& n, const Expr& x, double alpha) {
   Expr below = n.sub(n.op("exp", {below_zero(n, x)}), n.like(1, x));
   return n.add(relu(n, x), scaled(n, below, alpha));
 }
-Outputs elu(Node& n) {
-  n.ignore({"consumed_inputs"});
-  return {n.of(exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)))};
-}
+Outputs elu(Node& n) { return {n.of(exponential_unit(n, n.tensor(0), n.attr_float("alpha", 1)))}; }
 Outputs selu(Node& n) {
-  n.ignore({"consumed_inputs"});
   bool old = n.opset() < 6;
   double alpha = n.attr_float("alpha", old ? 1.6732 : 1.67326319217681884765625);
   double gamma = n.attr_float("gamma", old ? 1.0507 : 1.05070102214813232421875);
@@ -187,7 +139,6 @@ Outputs celu(Node& n) {
 }
 Expr clip_unit(Node& n, const Expr& x) { return n.clip(x, 0, 1); }
 Outputs hard_sigmoid(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);
   return {n.of(clip_unit(n, n.add(scaled(n, x, n.attr_float("alpha", 0.2)), n.like(n.attr_float("beta", 0.5), x))))};
 }
@@ -236,47 +187,44 @@ Outputs affine(Node& n) {
 
 }  // namespace
 
+Outputs convert_directly(Node& n) {
+  if (n.row().least_inputs == 1) return {n.of(n.op(n.row().op, {n.tensor(0)}))};
+  return {n.of(n.binary(n.row().op, n.tensor(0), aligned_operand(n)))};
+}
+
 std::vector<ConverterRow> math_converters() {
-  std::vector<ConverterRow> rows = {
-      {"Sum", 1, 1, kAny, variadic},
-      {"Mean", 1, 1, kAny, variadic},
-      {"Max", 1, 1, kAny, variadic},
-      {"Min", 1, 1, kAny, variadic},
-      {"Pow", 1, 2, 2, pow},
-      {"Mod", 10, 2, 2, mod},
-      {"BitShift", 11, 2, 2, bit_shift},
-      {"Reciprocal", 1, 1, 1, reciprocal},
+  return {
+      {"Sum", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Mean", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Max", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Min", 1, 1, kAny, variadic, "consumed_inputs"},
+      {"Pow", 1, 2, 2, pow, "axis broadcast consumed_inputs"},
+      {"Pow", 7, 2, 2, pow},
+      {"Mod", 10, 2, 2, mod, "fmod"},
+      {"BitShift", 11, 2, 2, bit_shift, "direction"},
+      {"Reciprocal", 1, 1, 1, reciprocal, "consumed_inputs"},
       {"Where", 9, 3, 3, where_op},
-      {"IsInf", 10, 1, 1, is_inf},
-      {"Cast", 6, 1, 1, cast},
-      {"CastLike", 15, 2, 2, cast_like},
-      {"Clip", 1, 1, 1, clip},
+      {"IsInf", 10, 1, 1, is_inf, "detect_negative detect_positive"},
+      {"Cast", 6, 1, 1, cast, "round_mode saturate to"},
+      {"CastLike", 15, 2, 2, cast_like, "round_mode saturate"},
+      {"Clip", 1, 1, 1, clip, "consumed_inputs max min"},
       {"Clip", 11, 1, 3, clip},
-      {"LeakyRelu", 1, 1, 1, leaky_relu},
-      {"PRelu", 1, 2, 2, prelu},
-      {"Elu", 1, 1, 1, elu},
-      {"Selu", 1, 1, 1, selu},
-      {"Celu", 12, 1, 1, celu},
-      {"HardSigmoid", 1, 1, 1, hard_sigmoid},
+      {"LeakyRelu", 1, 1, 1, leaky_relu, "alpha consumed_inputs"},
+      {"PRelu", 1, 2, 2, prelu, "consumed_inputs"},
+      {"Elu", 1, 1, 1, elu, "alpha consumed_inputs"},
+      {"Selu", 1, 1, 1, selu, "alpha consumed_inputs gamma"},
+      {"Celu", 12, 1, 1, celu, "alpha"},
+      {"HardSigmoid", 1, 1, 1, hard_sigmoid, "alpha beta consumed_inputs"},
       {"HardSwish", 14, 1, 1, hard_swish},
-      {"ThresholdedRelu", 1, 1, 1, thresholded_relu},
-      {"Shrink", 9, 1, 1, shrink},
+      {"ThresholdedRelu", 1, 1, 1, thresholded_relu, "alpha"},
+      {"Shrink", 9, 1, 1, shrink, "bias lambd"},
       {"Softsign", 1, 1, 1, softsign},
-      {"Gelu", 20, 1, 1, gelu},
-      {"Gelu", 1, 1, 1, gelu, "com.microsoft"},
+      {"Gelu", 20, 1, 1, gelu, "approximate"},
+      {"Gelu", 1, 1, 1, gelu, "approximate", "com.microsoft"},
       {"Mish", 18, 1, 1, mish},
-      {"Swish", 24, 1, 1, swish},
-      {"Affine", 1, 1, 1, affine},
+      {"Swish", 24, 1, 1, swish, "alpha"},
+      {"Affine", 1, 1, 1, affine, "alpha beta"},
   };
-  for (const char* name :
-       {"Abs",  "Acos", "Acosh", "Asin",     "Asinh", "Atan", "Atanh", "BitwiseNot", "Ceil",  "Cos",
-        "Cosh", "Erf",  "Exp",   "Floor",    "Log",   "Neg",  "Not",   "Relu",       "Round", "Sigmoid",
-        "Sign", "Sin",  "Sinh",  "Softplus", "Sqrt",  "Tan",  "Tanh",  "IsNaN"})
-    rows.push_back({name, 1, 1, 1, unary});
-  for (const char* name : {"Add", "Sub", "Mul", "Div", "And", "Or", "Xor", "Equal", "Less", "Greater", "LessOrEqual",
-                           "GreaterOrEqual", "BitwiseAnd", "BitwiseOr", "BitwiseXor"})
-    rows.push_back({name, 1, 2, 2, binary_op});
-  return rows;
 }
 
 }  // namespace relaxc::onnx_import

@@ -10,7 +10,6 @@ using Ints = std::vector<int64_t>;
 // ---- Normalizations -------------------------------------------------------------------------------------------------
 
 Outputs batch_norm(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);
   Attrs attrs;
   attrs.set("axis", 1);
@@ -34,7 +33,6 @@ struct Normalized {
 };
 Normalized read_normalized(Node& n) {
   int64_t rank = n.rank(0);
-  n.ignore({"stash_type"});
   Normalized result;
   for (int64_t d = n.axis(n.attr_int("axis", -1), rank); d < rank; ++d) {
     result.axes.push_back(d);
@@ -110,7 +108,6 @@ Outputs rms_norm(Node& n) {
   return {n.of(broadcast_into(n, "multiply", plain, 1))};
 }
 Outputs instance_norm(Node& n) {
-  n.ignore({"consumed_inputs"});
   Expr x = n.tensor(0);
   Attrs attrs;
   Ints axes;
@@ -123,7 +120,6 @@ Outputs instance_norm(Node& n) {
 Outputs group_norm(Node& n) {
   Expr x = n.tensor(0), scale = n.tensor(1), bias = n.tensor(2);
   int64_t groups = n.required_int("num_groups");
-  n.ignore({"stash_type"});
   if (groups < 1) n.fail("num_groups is {}", groups);
   const Expr channels = n.dim(0, 1);
   if (n.opset() < 21) {  // a scale per group
@@ -196,7 +192,6 @@ Outputs gemm(Node& n) {
   if (n.attr_int("transA", 0)) a = n.transpose(a, {1, 0});
   if (n.attr_int("transB", 0)) b = n.transpose(b, {1, 0});
   double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
-  n.ignore({"broadcast"});
   Expr result = matmul_of(n, a, b);
   if (alpha != 1) result = n.mul(result, n.like(alpha, result));
   if (n.has(2) && beta != 0) {
@@ -240,9 +235,7 @@ Outputs conv_integer(Node& n) {
 }
 
 Outputs dropout(Node& n) {
-  n.ignore({"ratio", "seed", "consumed_inputs"});
   bool training = n.opset() < 7 && n.has_attr("is_test") && n.attr_int("is_test", 0) == 0;
-  n.ignore({"is_test"});
   if (n.has(2)) {
     auto known = n.constant(2);
     auto ratio = n.has(1) ? n.constant(1) : std::nullopt;
@@ -263,24 +256,25 @@ Outputs dropout(Node& n) {
 
 std::vector<ConverterRow> nn_converters() {
   return {
-      {"BatchNormalization", 1, 5, 5, batch_norm},
-      {"LayerNormalization", 1, 2, 3, layer_norm},  // also written below opset 17 by exporters
-      {"RMSNormalization", 23, 2, 2, rms_norm},
-      {"SimplifiedLayerNormalization", 1, 2, 2, rms_norm},
-      {"InstanceNormalization", 1, 3, 3, instance_norm},
-      {"GroupNormalization", 18, 3, 3, group_norm},
-      {"LRN", 1, 1, 1, lrn},
-      {"MeanVarianceNormalization", 9, 1, 1, mean_variance_norm},
-      {"LpNormalization", 1, 1, 1, lp_norm},
+      {"BatchNormalization", 1, 5, 5, batch_norm, "consumed_inputs epsilon is_test momentum spatial training_mode"},
+      {"LayerNormalization", 1, 2, 3, layer_norm,
+       "axis epsilon stash_type"},  // also written below opset 17 by exporters
+      {"RMSNormalization", 23, 2, 2, rms_norm, "axis epsilon stash_type"},
+      {"SimplifiedLayerNormalization", 1, 2, 2, rms_norm, "axis epsilon stash_type"},
+      {"InstanceNormalization", 1, 3, 3, instance_norm, "consumed_inputs epsilon"},
+      {"GroupNormalization", 18, 3, 3, group_norm, "epsilon num_groups stash_type"},
+      {"LRN", 1, 1, 1, lrn, "alpha beta bias size"},
+      {"MeanVarianceNormalization", 9, 1, 1, mean_variance_norm, "axes"},
+      {"LpNormalization", 1, 1, 1, lp_norm, "axis p"},
       {"MatMul", 1, 2, 2, matmul},
-      {"Gemm", 1, 3, 3, gemm},
-      {"Gemm", 11, 2, 3, gemm},
-      {"Einsum", 12, 1, kAny, einsum},
+      {"Gemm", 1, 3, 3, gemm, "alpha beta broadcast transA transB"},
+      {"Gemm", 11, 2, 3, gemm, "alpha beta broadcast transA transB"},
+      {"Einsum", 12, 1, kAny, einsum, "equation"},
       {"Det", 11, 1, 1, det},
       {"MatMulInteger", 10, 2, 4, matmul_integer},
-      {"ConvInteger", 10, 2, 4, conv_integer},
-      {"Dropout", 1, 1, 1, dropout},
-      {"Dropout", 12, 1, 3, dropout},
+      {"ConvInteger", 10, 2, 4, conv_integer, "auto_pad dilations group kernel_shape pads strides"},
+      {"Dropout", 1, 1, 1, dropout, "consumed_inputs is_test ratio seed"},
+      {"Dropout", 12, 1, 3, dropout, "seed"},
   };
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/join.h"
 #include "ir/text/printer.h"
 #include "ir/type_relation.h"
 
@@ -37,9 +38,9 @@ const char* type_name(AttributeProto::AttributeType type) {
 
 }  // namespace
 
-Node::Node(GraphImporter& graph, const onnx::NodeProto& proto, int64_t opset, std::vector<Value> inputs,
-           const Span& span)
-    : graph_(graph), proto_(proto), opset_(opset), inputs_(std::move(inputs)), span_(span) {}
+Node::Node(GraphImporter& graph, const onnx::NodeProto& proto, const ConverterRow& row, int64_t opset,
+           std::vector<Value> inputs, const Span& span)
+    : graph_(graph), proto_(proto), row_(row), opset_(opset), inputs_(std::move(inputs)), span_(span) {}
 
 // ---- Inputs ---------------------------------------------------------------------------------------------------------
 
@@ -47,15 +48,13 @@ const Value& Node::value(size_t i) const {
   if (!has(i)) fail("input {} is missing", i);
   return inputs_[i];
 }
-Expr Node::tensor(const Value& value) { return graph_.tensor_of(value, span_); }
+Expr Node::tensor(const Value& value) { return graph_.operand_of(value, span_); }
 Expr Node::tensor(size_t i) { return tensor(value(i)); }
 
 Type Node::type_of(const Value& value) const {
   if (value->tensor) return value->tensor->type();
   if (!value->contents) fail("expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
-  std::vector<Expr> shape;
-  for (int64_t dim : value->contents->dims()) shape.push_back(int_imm(dim));
-  return tensor_type(std::move(shape), value->contents->dtype);
+  return value->contents->type();
 }
 std::vector<Expr> Node::shape(size_t i) const {
   Type known = type(i);
@@ -75,7 +74,7 @@ const std::vector<Expr>& Node::shape_of(const Expr& x) const {
 }
 DType Node::dtype_of_tensor(const Expr& x) const { return tensor_dtype(x.type()).value_or(kFloat32); }
 
-const Contents* Node::contents(size_t i) const {
+const KnownTensor* Node::contents(size_t i) const {
   const Value& known = value(i);
   return known->contents ? &*known->contents : nullptr;
 }
@@ -86,7 +85,7 @@ static bool is_list_of_none(const Type& type) {
   return dims && dims->size() == 1 && is_int(dims->front(), 0) && dtype && dtype->is_integral();
 }
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
-  if (const Contents* known = contents(i)) {
+  if (const KnownTensor* known = contents(i)) {
     std::vector<int64_t> result;
     for (const Expr& element : known->elements) {
       auto number = as_int(element);
@@ -109,7 +108,7 @@ std::optional<Tensor> Node::constant(size_t i) {
     const Constant* known = x->tensor->as<Constant>();
     return known ? std::optional(known->data) : std::nullopt;
   }
-  return x->contents ? tensor_of_contents(*x->contents) : std::nullopt;
+  return x->contents ? x->contents->as_tensor() : std::nullopt;
 }
 
 std::vector<Expr> Node::ints_of(const Value& x) {
@@ -140,7 +139,8 @@ std::vector<Expr> Node::ints_of(const Value& x) {
     attrs.set("index", k);
     result.push_back(builder().op("inspect.tensor_item", {expr}, attrs, "item"));
   }
-  if (dims.size() <= 1 && x->home == &builder()) x->contents = Contents{dtype, dims.empty(), result};
+  if (x->home == &builder())
+    x->contents = KnownTensor{dtype, dims.empty() ? std::vector<int64_t>() : std::vector<int64_t>{*length}, result};
   return result;
 }
 Expr Node::named(const Expr& scalar, const char* hint) {
@@ -163,13 +163,24 @@ Expr Node::scalar_int(size_t i) {
 
 // ---- Attributes -----------------------------------------------------------------------------------------------------
 
+bool ConverterRow::has_attribute(std::string_view name) const {
+  std::string_view rest = attributes;
+  while (!rest.empty()) {
+    size_t end = std::min(rest.find(' '), rest.size());
+    if (rest.substr(0, end) == name) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 bool Node::has_attr(const char* name) {
-  known_attributes_.insert(name);
+  CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type, row_.since,
+        name);
   return std::any_of(proto_.attribute().begin(), proto_.attribute().end(),
                      [&](const AttributeProto& a) { return a.name() == name; });
 }
 const AttributeProto* Node::attr(const char* name, AttributeProto::AttributeType type) {
-  known_attributes_.insert(name);
+  if (!has_attr(name)) return nullptr;
   for (const AttributeProto& a : proto_.attribute()) {
     if (a.name() != name) continue;
     AttributeProto::AttributeType have = a.type();
@@ -232,14 +243,6 @@ int64_t Node::required_int(const char* name) {
   if (!a) fail("attribute '{}' is missing", name);
   return a->i();
 }
-void Node::ignore(std::initializer_list<const char*> names) { known_attributes_.insert(names.begin(), names.end()); }
-std::vector<std::string> Node::unread_attributes() const {
-  std::vector<std::string> names;
-  for (const AttributeProto& a : proto_.attribute()) {
-    if (!known_attributes_.contains(a.name())) names.push_back(a.name());
-  }
-  return names;
-}
 int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
   if (value < -rank || value >= rank) fail("{} is {}, expected {} to {}", what, value, -rank, rank - 1);
   return value < 0 ? value + rank : value;
@@ -249,15 +252,27 @@ int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
 
 Builder& Node::builder() { return graph_.builder(); }
 Expr Node::op(const char* name, std::vector<Expr> args, Attrs attrs) {
+  if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
+    for (Expr& element : known->elements) {
+      if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
+    }
+    return tensor(of(std::move(*known)));
+  }
+  for (Expr& arg : args) arg = bound(arg);
   return builder().op(name, std::move(args), std::move(attrs));
 }
+Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
+  return builder().match_cast(bound(x), std::move(type), hint);
+}
+Expr Node::bound(const Expr& x) { return graph_.bound(x, span_); }
 Value Node::of(Expr expr) const {
+  if (Value known = graph_.value_of(expr)) return known;
   auto value = std::make_shared<ValueData>();
   value->tensor = std::move(expr);
   value->home = &graph_.builder();
   return value;
 }
-Value Node::of(Contents contents) const {
+Value Node::of(KnownTensor contents) const {
   auto value = std::make_shared<ValueData>();
   for (Expr& element : contents.elements) element = simplify(element);
   value->contents = std::move(contents);

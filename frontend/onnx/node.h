@@ -2,7 +2,6 @@
 #pragma once
 #include <onnx/onnx_pb.h>
 
-#include <set>
 #include <string>
 #include <unordered_map>
 
@@ -12,13 +11,16 @@
 namespace relaxc::onnx_import {
 
 class GraphImporter;
+struct ConverterRow;
 using Outputs = std::vector<Value>;
 
 class Node {
  public:
-  Node(GraphImporter& graph, const onnx::NodeProto& proto, int64_t opset, std::vector<Value> inputs, const Span& span);
+  Node(GraphImporter& graph, const onnx::NodeProto& proto, const ConverterRow& row, int64_t opset,
+       std::vector<Value> inputs, const Span& span);
 
   const std::string& op_type() const { return proto_.op_type(); }
+  const ConverterRow& row() const { return row_; }
   const Span& span() const { return span_; }
   int64_t opset() const { return opset_; }
   template <class... Args>
@@ -51,7 +53,7 @@ class Node {
   Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
   // Elements known without running: symbolic or constant integers.
-  const Contents* contents(size_t i) const;
+  const KnownTensor* contents(size_t i) const;
   // Those that are constants; a list of length 0 is known whatever gives it.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
   // The tensor behind a constant (initializer, Constant node, or constant contents).
@@ -62,7 +64,7 @@ class Node {
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
-  // ---- Attributes. Reading marks an attribute as known; a warning names the others after the conversion.
+  // ---- Attributes: those that the row lists.
   bool has_attr(const char* name);
   const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
   int64_t attr_int(const char* name, int64_t otherwise);
@@ -75,19 +77,26 @@ class Node {
   const onnx::GraphProto& attr_graph(const char* name);
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
-  void ignore(std::initializer_list<const char*> names);
-  std::vector<std::string> unread_attributes() const;
   // "axis is 7, expected -2 to 1".
   int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
 
   // ---- Building
   Builder& builder();
   GraphImporter& graph() { return graph_; }
+  // The operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new binding.
   Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
+  template <HasFields T>
+  Expr op(const char* name, std::vector<Expr> args, const T& attrs) {
+    return op(name, std::move(args), write_attrs(attrs));
+  }
+  // The tensor under a type of which more is known.
+  Expr match_cast(const Expr& x, Type type, const char* hint = "");
+  // The expression as other builders than op() can use it.
+  Expr bound(const Expr& x);
   // A compound scalar bound to a variable, so that what is computed from it stays short.
   Expr named(const Expr& scalar, const char* hint);
   Value of(Expr expr) const;
-  Value of(Contents contents) const;
+  Value of(KnownTensor contents) const;
   Value sequence(std::vector<Value> items) const;
   Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
   Expr simplify(const Expr& expr) const;
@@ -131,10 +140,10 @@ class Node {
   }
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;
+  const ConverterRow& row_;
   int64_t opset_;
   std::vector<Value> inputs_;
   Span span_;
-  std::set<std::string> known_attributes_;
 };
 
 inline constexpr int kAny = 1 << 20;
@@ -145,9 +154,15 @@ struct ConverterRow {
   int64_t since;  // the first opset of this form
   int least_inputs, most_inputs;
   Converter convert;
+  const char* attributes = "";  // those that a node may have, between spaces; some mean nothing to inference
   const char* domain = "";
   uint32_t may_be_empty = 0;  // bit i: input i, one of the least, may have an empty name
+  const char* op = "";        // convert_directly: the operator that the node is
+
+  bool has_attribute(std::string_view name) const;
 };
+// The node as the operator of the same meaning that its row names.
+Outputs convert_directly(Node& n);
 
 std::vector<ConverterRow> math_converters();
 std::vector<ConverterRow> tensor_converters();
@@ -164,18 +179,5 @@ std::vector<ConverterRow> recurrent_converters();
 
 // The converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
-
-// Whether any converter reads an attribute of that name.
-bool is_known_attribute(const std::string& name);
-
-// Evaluates the node on known contents (shape arithmetic), when all its inputs have them and the operator is one that
-// shapes are made with.
-std::optional<Contents> fold_contents(Node& node);
-// The same for operators that only move elements (Reshape, Transpose, Slice, Squeeze, Unsqueeze), of any rank.
-std::optional<Contents> move_contents(Node& node, const Contents& x);
-// The contents of a small constant tensor of a dtype that shapes use.
-std::optional<Contents> contents_of_tensor(const Tensor& tensor);
-// The tensor of contents that are all constants.
-std::optional<Tensor> tensor_of_contents(const Contents& contents);
 
 }  // namespace relaxc::onnx_import

@@ -28,9 +28,7 @@ Outputs quantize_linear(Node& n) {
   Expr x = n.tensor(0);
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
-  n.ignore({"saturate", "precision"});
   DType dtype = n.has(2) ? n.dtype(2) : n.attr_dtype("output_dtype", DType::uint(8));
-  n.ignore({"output_dtype"});
   if (n.dtype(0).is_integral()) x = n.cast(x, kFloat32);
   std::optional<Expr> zero;
   if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
@@ -45,7 +43,6 @@ Outputs dequantize_linear(Node& n) {
   Expr x = n.tensor(0);
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
-  n.ignore({"output_dtype"});
   std::optional<Expr> zero;
   if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
   return {n.of(dequantized(n, x, aligned(n, n.tensor(1), axis, rank), zero))};
@@ -89,11 +86,11 @@ Outputs qlinear_conv(Node& n) {
 
 std::vector<ConverterRow> quantize_converters() {
   return {
-      {"QuantizeLinear", 10, 2, 3, quantize_linear},
-      {"DequantizeLinear", 10, 2, 3, dequantize_linear},
+      {"QuantizeLinear", 10, 2, 3, quantize_linear, "axis block_size output_dtype precision saturate"},
+      {"DequantizeLinear", 10, 2, 3, dequantize_linear, "axis block_size output_dtype"},
       {"DynamicQuantizeLinear", 11, 1, 1, dynamic_quantize_linear},
       {"QLinearMatMul", 10, 8, 8, qlinear_matmul},
-      {"QLinearConv", 10, 8, 9, qlinear_conv},
+      {"QLinearConv", 10, 8, 9, qlinear_conv, "auto_pad dilations group kernel_shape pads strides"},
   };
 }
 

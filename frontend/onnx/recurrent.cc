@@ -200,7 +200,11 @@ Outputs recurrent(Node& n) {
 }  // namespace
 
 std::vector<ConverterRow> recurrent_converters() {
-  return {{"RNN", 1, 3, 6, recurrent}, {"GRU", 1, 3, 6, recurrent}, {"LSTM", 1, 3, 8, recurrent}};
+  return {{"RNN", 1, 3, 6, recurrent, "activation_alpha activation_beta activations clip direction hidden_size layout"},
+          {"GRU", 1, 3, 6, recurrent,
+           "activation_alpha activation_beta activations clip direction hidden_size layout linear_before_reset"},
+          {"LSTM", 1, 3, 8, recurrent,
+           "activation_alpha activation_beta activations clip direction hidden_size input_forget layout"}};
 }
 
 }  // namespace relaxc::onnx_import

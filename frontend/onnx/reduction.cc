@@ -169,14 +169,19 @@ Outputs softmax(Node& n) {
 
 std::vector<ConverterRow> reduction_converters() {
   std::vector<ConverterRow> rows = {
-      {"ArgMax", 1, 1, 1, arg_reduce}, {"ArgMin", 1, 1, 1, arg_reduce}, {"CumSum", 11, 2, 2, cumsum},
-      {"CumProd", 26, 2, 2, cumsum},   {"Softmax", 1, 1, 1, softmax},   {"LogSoftmax", 1, 1, 1, softmax},
-      {"Hardmax", 1, 1, 1, softmax},
+      {"ArgMax", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
+      {"ArgMin", 1, 1, 1, arg_reduce, "axis keepdims select_last_index"},
+      {"CumSum", 11, 2, 2, cumsum, "exclusive reverse"},
+      {"CumProd", 26, 2, 2, cumsum, "exclusive reverse"},
+      {"Softmax", 1, 1, 1, softmax, "axis"},
+      {"LogSoftmax", 1, 1, 1, softmax, "axis"},
+      {"Hardmax", 1, 1, 1, softmax, "axis"},
   };
   for (const char* name : {"ReduceSum", "ReduceMean", "ReduceProd", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2",
                            "ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"}) {
-    rows.push_back({name, 1, 1, 1, reduce});
-    rows.push_back({name, std::string_view(name) == "ReduceSum" ? 13 : 18, 1, 2, reduce});
+    rows.push_back({name, 1, 1, 1, reduce, "axes keepdims noop_with_empty_axes"});
+    rows.push_back(
+        {name, std::string_view(name) == "ReduceSum" ? 13 : 18, 1, 2, reduce, "keepdims noop_with_empty_axes"});
   }
   return rows;
 }

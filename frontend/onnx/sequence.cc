@@ -17,17 +17,14 @@ int64_t position(Node& n, size_t i, int64_t length, int64_t most) {
   if (at < -length || at > most) n.fail("position {} is out of range for a sequence of {}", at, length);
   return at < 0 ? at + length : at;
 }
-Value int_value(Node& n, int64_t value) { return n.of(Contents{kInt64, true, {int_imm(value)}}); }
+Value int_value(Node& n, int64_t value) { return n.of(KnownTensor{kInt64, {}, {int_imm(value)}}); }
 
 Outputs construct(Node& n) {
   std::vector<Value> items;
   for (size_t i = 0; i < n.inputs(); ++i) items.push_back(n.value(i));
   return {n.sequence(std::move(items))};
 }
-Outputs empty(Node& n) {
-  n.ignore({"dtype"});
-  return {n.sequence({})};
-}
+Outputs empty(Node& n) { return {n.sequence({})}; }
 Outputs insert(Node& n) {
   std::vector<Value> items = items_of(n, 0);
   int64_t length = static_cast<int64_t>(items.size());
@@ -114,7 +111,6 @@ Outputs concat_from_sequence(Node& n) {
 }
 
 Outputs optional(Node& n) {
-  n.ignore({"type"});
   if (n.has(0)) return {n.value(0)};
   auto none = std::make_shared<ValueData>();
   none->is_none = true;
@@ -122,7 +118,7 @@ Outputs optional(Node& n) {
 }
 Outputs has_element(Node& n) {
   bool present = n.has(0) && !n.value(0)->is_none;
-  return {n.of(Contents{kBool, true, {bool_imm(present)}})};
+  return {n.of(KnownTensor{kBool, {}, {bool_imm(present)}})};
 }
 Outputs get_element(Node& n) {
   if (n.value(0)->is_none) n.fail("the optional is empty");
@@ -134,14 +130,14 @@ Outputs get_element(Node& n) {
 std::vector<ConverterRow> sequence_converters() {
   return {
       {"SequenceConstruct", 11, 1, kAny, construct},
-      {"SequenceEmpty", 11, 0, 0, empty},
+      {"SequenceEmpty", 11, 0, 0, empty, "dtype"},
       {"SequenceInsert", 11, 2, 3, insert},
       {"SequenceErase", 11, 1, 2, erase},
       {"SequenceAt", 11, 2, 2, at},
       {"SequenceLength", 11, 1, 1, length},
-      {"SplitToSequence", 11, 1, 2, split_to_sequence},
-      {"ConcatFromSequence", 11, 1, 1, concat_from_sequence},
-      {"Optional", 15, 0, 1, optional},
+      {"SplitToSequence", 11, 1, 2, split_to_sequence, "axis keepdims"},
+      {"ConcatFromSequence", 11, 1, 1, concat_from_sequence, "axis new_axis"},
+      {"Optional", 15, 0, 1, optional, "type"},
       {"OptionalHasElement", 15, 0, 1, has_element},
       {"OptionalGetElement", 15, 1, 1, get_element},
   };

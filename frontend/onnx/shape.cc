@@ -1,7 +1,10 @@
 // Tensors from shapes and scalars, and resampling to shapes.
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "frontend/onnx/graph_importer.h"
+#include "ops/attributes.h"
 
 namespace relaxc::onnx_import {
 
@@ -11,10 +14,20 @@ void check_scale(Node& n, double scale) {
   if (!(scale > 0 && scale <= 1e6)) n.fail("scale {} is not above 0 and at most 1e6", scale);
 }
 
-// Shape and Size are always known contents (contents.cc); what comes here is no tensor.
 Outputs shape(Node& n) {
-  n.shape(0);
-  n.fail("expected a tensor");
+  std::vector<Expr> dims = n.shape(0);
+  int64_t rank = n.rank(0);
+  auto position = [&](const char* name, int64_t otherwise) {
+    int64_t at = n.attr_int(name, otherwise);
+    return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+  };
+  int64_t start = position("start", 0), end = std::max(start, position("end", rank));
+  return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
+}
+Outputs size(Node& n) {
+  Expr size = int_imm(1);
+  for (const Expr& dim : n.shape(0)) size = size * dim;
+  return {n.of(KnownTensor{kInt64, {}, {size}})};
 }
 
 Outputs constant_node(Node& n) {
@@ -35,7 +48,7 @@ Outputs constant_node(Node& n) {
   }
   if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
   Value value = n.of(constant(*data, n.span()));
-  value->contents = contents_of_tensor(*data);
+  value->contents = contents_of(*data);
   return {value};
 }
 
@@ -182,94 +195,106 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
   return plan;
 }
 
-Outputs resize(Node& n) {
-  Expr x = n.tensor(0);
-  size_t rank = n.shape(0).size();
+// Sizes that are stated, of these axes; the policies other than "stretch" scale all axes alike.
+ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0);
-  bool upsample = n.op_type() == "Upsample" || n.opset() < 11;
-  std::string mode = n.attr_string("mode", "nearest");
-  if (mode == "bilinear") mode = "linear";
-  std::string coordinates = upsample ? "asymmetric" : n.attr_string("coordinate_transformation_mode", "half_pixel");
-  Attrs attrs;
-  std::vector<size_t> axes;
-  if (auto given = n.attr_ints("axes")) {
-    for (int64_t axis : *given) axes.push_back(static_cast<size_t>(n.axis(axis, static_cast<int64_t>(rank), "axes")));
-  } else {
-    for (size_t d = 0; d < rank; ++d) axes.push_back(d);
-  }
-  if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
+  ResizePlan plan{dims, {}, {}};
   std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
-  size_t scales_at = upsample ? 1 : 2;
+  if (sizes.size() != axes.size()) n.fail("{} sizes for {} axes", sizes.size(), axes.size());
+  double ratio = 0;
+  for (size_t k = 0; k < axes.size() && policy != "stretch"; ++k) {
+    auto from = as_int(dims[axes[k]]), to = as_int(sizes[k]);
+    if (!from || !to || *from == 0) n.unsupported("attribute 'keep_aspect_ratio_policy' with sizes not known");
+    double scale = static_cast<double>(*to) / static_cast<double>(*from);
+    ratio = k == 0 ? scale : policy == "not_larger" ? std::min(ratio, scale) : std::max(ratio, scale);
+  }
+  if (policy != "stretch") plan.scales.emplace(dims.size(), 1.0);
+  for (size_t k = 0; k < axes.size(); ++k) {
+    plan.sizes[axes[k]] = sizes[k];
+    if (!plan.scales) continue;
+    check_scale(n, ratio);
+    (*plan.scales)[axes[k]] = ratio;
+    double size = std::floor(static_cast<double>(*as_int(dims[axes[k]])) * ratio + 0.5);
+    plan.sizes[axes[k]] = int_imm(static_cast<int64_t>(size));
+  }
+  return plan;
+}
+// Scales as attributes: Upsample before opset 9.
+Expr scales_from_attributes(Node& n) {
+  size_t rank = n.shape(0).size();
+  std::vector<double> given = n.attr_floats("scales");
+  if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
+  if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
+  Tensor scales = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
+  for (size_t d = 0; d < rank; ++d) scales.set_double(static_cast<int64_t>(d), given[d]);
+  return constant(scales);
+}
+std::vector<size_t> resized_axes(Node& n) {
+  int64_t rank = n.rank(0);
+  std::vector<size_t> axes(static_cast<size_t>(rank));
+  std::iota(axes.begin(), axes.end(), 0);
+  auto given = n.attr_ints("axes");
+  if (given) axes.clear();
+  for (int64_t axis : given.value_or(std::vector<int64_t>()))
+    axes.push_back(static_cast<size_t>(n.axis(axis, rank, "axes")));
+  return axes;
+}
+ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) {
   auto present = [&](size_t i) {
     if (!n.has(i)) return false;
     Type type = n.type(i);
     const std::vector<Expr>* length = known_shape(type);
     return !length || length->empty() || !is_int((*length)[0], 0);
   };
-  ResizePlan plan{dims, {}, {}};
-  if (n.op_type() == "Upsample" && n.opset() < 9) {
-    std::vector<double> given = n.attr_floats("scales");
-    if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
-    if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
-    Tensor scales = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
-    for (size_t d = 0; d < rank; ++d) scales.set_double(static_cast<int64_t>(d), given[d]);
-    plan = sizes_from_scales(n, constant(scales), axes);
-  } else if (!upsample && present(3)) {
-    std::vector<Expr> sizes = n.ints(3);
-    if (sizes.size() != axes.size()) n.fail("{} sizes for {} axes", sizes.size(), axes.size());
-    if (policy != "stretch") {
-      double ratio = 0;
-      for (size_t k = 0; k < axes.size(); ++k) {
-        auto from = as_int(dims[axes[k]]), to = as_int(sizes[k]);
-        if (!from || !to || *from == 0) n.unsupported("attribute 'keep_aspect_ratio_policy' with sizes not known");
-        double scale = static_cast<double>(*to) / static_cast<double>(*from);
-        ratio = k == 0 ? scale : policy == "not_larger" ? std::min(ratio, scale) : std::max(ratio, scale);
-      }
-      plan.scales.emplace(rank, 1.0);
-      for (size_t k = 0; k < axes.size(); ++k) {
-        (*plan.scales)[axes[k]] = ratio;
-        check_scale(n, ratio);
-        sizes[k] = int_imm(static_cast<int64_t>(std::floor(static_cast<double>(*as_int(dims[axes[k]])) * ratio + 0.5)));
-      }
-    }
-    for (size_t k = 0; k < axes.size(); ++k) plan.sizes[axes[k]] = sizes[k];
-  } else if (present(scales_at)) {
-    plan = sizes_from_scales(n, n.tensor(scales_at), axes);
-  } else {
-    n.fail("neither scales nor sizes are given");
+  size_t scales_at = upsample ? 1 : 2;
+  if (n.op_type() == "Upsample" && n.opset() < 9) return sizes_from_scales(n, scales_from_attributes(n), axes);
+  if (!upsample && present(3)) return sizes_as_stated(n, n.ints(3), axes);
+  if (!present(scales_at)) n.fail("neither scales nor sizes are given");
+  return sizes_from_scales(n, n.tensor(scales_at), axes);
+}
+// The region of tf_crop_and_resize: an attribute where it is a constant of all axes, else the operands that the
+// operator then takes, the scales among them.
+std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes, ResizeAttrs& attrs) {
+  if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
+  if (auto roi = n.constant(1); roi && all_axes) {
+    for (int64_t i = 0; i < roi->size(); ++i) attrs.roi.push_back(roi->as_double(i));
+    return {};
   }
-  std::vector<int64_t> resampled;
-  for (size_t d = 0; d < rank; ++d) {
+  if (!all_axes) n.unsupported("a roi together with axes");
+  Tensor ones = Tensor::empty({n.rank(0)}, kFloat32);
+  for (int64_t d = 0; d < n.rank(0); ++d) ones.set_double(d, 1);
+  return {plan.scale_tensor.value_or(constant(ones)), n.tensor(1)};
+}
+
+Outputs resize(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> dims = n.shape(0);
+  bool upsample = n.op_type() == "Upsample" || n.opset() < 11;
+  if (n.attr_int("antialias", 0)) n.unsupported("attribute 'antialias'");
+  std::vector<size_t> axes = resized_axes(n);
+  ResizePlan plan = plan_resize(n, upsample, axes);
+  std::string mode = n.attr_string("mode", "nearest");
+  ResizeAttrs attrs{
+      .axes = {},
+      .scales = plan.scales.value_or(std::vector<double>()),
+      .roi = {},
+      .method = mode == "bilinear" ? "linear" : mode,
+      .coordinate_transformation_mode =
+          upsample ? "asymmetric" : n.attr_string("coordinate_transformation_mode", "half_pixel"),
+      .rounding_method = upsample ? "floor" : n.attr_string("nearest_mode", "round_prefer_floor"),
+      .cubic_alpha = n.attr_float("cubic_coeff_a", -0.75),
+      .exclude_outside = n.attr_int("exclude_outside", 0) != 0,
+      .extrapolation_value = n.attr_float("extrapolation_value", 0),
+  };
+  bool crops = attrs.coordinate_transformation_mode == "tf_crop_and_resize";
+  for (size_t d = 0; d < dims.size(); ++d) {
     bool unit = plan.scales ? (*plan.scales)[d] == 1 : n.provably_equal(plan.sizes[d], dims[d]);
-    if (!unit || coordinates == "tf_crop_and_resize") resampled.push_back(static_cast<int64_t>(d));
+    if (!unit || crops) attrs.axes.push_back(static_cast<int64_t>(d));
   }
-  attrs.set("axes", resampled);
-  if (plan.scales) attrs.set("scales", to_attr(*plan.scales));
-  attrs.set("method", mode);
-  attrs.set("coordinate_transformation_mode", coordinates);
-  attrs.set("rounding_method", upsample ? std::string("floor") : n.attr_string("nearest_mode", "round_prefer_floor"));
-  attrs.set("cubic_alpha", n.attr_float("cubic_coeff_a", -0.75));
-  attrs.set("exclude_outside", n.attr_int("exclude_outside", 0) != 0);
-  attrs.set("extrapolation_value", n.attr_float("extrapolation_value", 0));
-  std::vector<Expr> args = {x, shape_expr(plan.sizes)};
-  if (coordinates == "tf_crop_and_resize") {
-    if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
-    if (auto roi = n.constant(1); roi && axes.size() == rank) {
-      std::vector<double> values;
-      for (int64_t i = 0; i < roi->size(); ++i) values.push_back(roi->as_double(i));
-      attrs.set("roi", to_attr(values));
-    } else {
-      if (axes.size() != rank) n.unsupported("a roi together with axes");
-      if (!plan.scale_tensor) {
-        Tensor ones = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
-        for (size_t d = 0; d < rank; ++d) ones.set_double(static_cast<int64_t>(d), 1);
-        plan.scale_tensor = constant(ones);
-      }
-      args.push_back(*plan.scale_tensor);
-      args.push_back(n.tensor(1));
-    }
-  }
-  if (plan.scale_tensor && args.size() == 2) args.push_back(*plan.scale_tensor);
+  std::vector<Expr> args = {x, shape_expr(plan.sizes)}, more;
+  if (crops) more = region_operands(n, plan, axes.size() == dims.size(), attrs);
+  if (more.empty() && plan.scale_tensor) more = {*plan.scale_tensor};
+  args.insert(args.end(), more.begin(), more.end());
   return {n.of(n.op("image.resize", args, attrs))};
 }
 
@@ -289,20 +314,27 @@ Outputs grid_sample(Node& n) {
 
 std::vector<ConverterRow> shape_converters() {
   return {
-      {"Shape", 1, 1, 1, shape},
-      {"Size", 1, 1, 1, shape},
-      {"Constant", 1, 0, 0, constant_node},
-      {"ConstantOfShape", 9, 1, 1, constant_of_shape},
+      {"Shape", 1, 1, 1, shape, "end start"},
+      {"Size", 1, 1, 1, size},
+      {"Constant", 1, 0, 0, constant_node, "value value_float value_floats value_int value_ints"},
+      {"ConstantOfShape", 9, 1, 1, constant_of_shape, "value"},
       {"Range", 11, 3, 3, range},
-      {"EyeLike", 9, 1, 1, eye_like},
-      {"HannWindow", 17, 1, 1, window},
-      {"HammingWindow", 17, 1, 1, window},
-      {"BlackmanWindow", 17, 1, 1, window},
-      {"Upsample", 7, 1, 1, resize},
-      {"Upsample", 9, 2, 2, resize},
-      {"Resize", 10, 2, 2, resize},
-      {"Resize", 11, 1, 4, resize},
-      {"GridSample", 16, 2, 2, grid_sample},
+      {"EyeLike", 9, 1, 1, eye_like, "dtype k"},
+      {"HannWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"HammingWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"BlackmanWindow", 17, 1, 1, window, "output_datatype periodic"},
+      {"Upsample", 7, 1, 1, resize,
+       "antialias axes cubic_coeff_a exclude_outside extrapolation_value height_scale keep_aspect_ratio_policy mode "
+       "nearest_mode scales width_scale"},
+      {"Upsample", 9, 2, 2, resize,
+       "antialias axes cubic_coeff_a exclude_outside extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
+      {"Resize", 10, 2, 2, resize,
+       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
+       "keep_aspect_ratio_policy mode nearest_mode"},
+      {"Resize", 11, 1, 4, resize,
+       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
+       "keep_aspect_ratio_policy mode nearest_mode"},
+      {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
   };
 }
 

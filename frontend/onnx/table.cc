@@ -5,13 +5,27 @@
 
 #include "frontend/onnx/import.h"
 #include "frontend/onnx/node.h"
+#include "ops/ops.h"
 
 namespace relaxc::onnx_import {
 
 namespace {
 
 std::vector<ConverterRow> all_rows() {
+  // Operators that are one of ours and need no converter.
+  static const std::vector<OpRow> kElementwise = elementwise_ops();
   std::vector<ConverterRow> rows;
+  for (const OpRow& row : kElementwise) {
+    if (row.onnx.empty()) continue;
+    const int inputs = static_cast<int>(row.inputs.size());
+    const char* old_attributes = inputs == 1 ? "consumed_inputs" : "axis broadcast consumed_inputs";
+    ConverterRow direct{row.onnx.c_str(), 1, inputs, inputs, convert_directly, old_attributes, "", 0, row.name.c_str()};
+    rows.push_back(direct);
+    if (inputs == 1) continue;
+    direct.since = 7;  // operands broadcast by themselves
+    direct.attributes = "";
+    rows.push_back(direct);
+  }
   for (auto* group : {math_converters, tensor_converters, index_converters, shape_converters, convolution_converters,
                       nn_converters, reduction_converters, loss_converters, quantize_converters, sequence_converters,
                       control_converters, recurrent_converters}) {
@@ -35,124 +49,6 @@ const ConverterRow* find_converter(const std::string& domain, const std::string&
     if (row.since <= opset && (!best || row.since > best->since)) best = &row;
   }
   return best;
-}
-
-bool is_known_attribute(const std::string& name) {
-  // Sorted. Every name that some converter reads.
-  static constexpr std::string_view kNames[] = {"activation_alpha",
-                                                "activation_beta",
-                                                "activations",
-                                                "align_corners",
-                                                "allowzero",
-                                                "alpha",
-                                                "antialias",
-                                                "approximate",
-                                                "auto_pad",
-                                                "axes",
-                                                "axis",
-                                                "batch_axis",
-                                                "batch_dims",
-                                                "beta",
-                                                "bias",
-                                                "block_size",
-                                                "blocksize",
-                                                "body",
-                                                "border",
-                                                "broadcast",
-                                                "ceil_mode",
-                                                "clip",
-                                                "consumed_inputs",
-                                                "coordinate_transformation_mode",
-                                                "count_include_pad",
-                                                "cubic_coeff_a",
-                                                "detect_negative",
-                                                "detect_positive",
-                                                "dilations",
-                                                "direction",
-                                                "directions",
-                                                "dtype",
-                                                "else_branch",
-                                                "end",
-                                                "ends",
-                                                "epsilon",
-                                                "equation",
-                                                "exclude_outside",
-                                                "exclusive",
-                                                "extrapolation_value",
-                                                "fmod",
-                                                "gamma",
-                                                "group",
-                                                "height_scale",
-                                                "hidden_size",
-                                                "ignore_index",
-                                                "input_forget",
-                                                "is_test",
-                                                "k",
-                                                "keep_aspect_ratio_policy",
-                                                "keepdims",
-                                                "kernel_shape",
-                                                "lambd",
-                                                "largest",
-                                                "layout",
-                                                "linear_before_reset",
-                                                "max",
-                                                "min",
-                                                "mode",
-                                                "momentum",
-                                                "nearest_mode",
-                                                "new_axis",
-                                                "noop_with_empty_axes",
-                                                "num_groups",
-                                                "num_outputs",
-                                                "num_scan_inputs",
-                                                "output_datatype",
-                                                "output_dtype",
-                                                "output_padding",
-                                                "output_shape",
-                                                "p",
-                                                "padding_mode",
-                                                "pads",
-                                                "periodic",
-                                                "perm",
-                                                "precision",
-                                                "ratio",
-                                                "reduction",
-                                                "reverse",
-                                                "round_mode",
-                                                "saturate",
-                                                "scale",
-                                                "scales",
-                                                "scan_input_axes",
-                                                "scan_input_directions",
-                                                "scan_output_axes",
-                                                "scan_output_directions",
-                                                "seed",
-                                                "select_last_index",
-                                                "shape",
-                                                "size",
-                                                "sorted",
-                                                "spatial",
-                                                "split",
-                                                "start",
-                                                "starts",
-                                                "stash_type",
-                                                "storage_order",
-                                                "strides",
-                                                "then_branch",
-                                                "time_axis",
-                                                "to",
-                                                "training_mode",
-                                                "transA",
-                                                "transB",
-                                                "type",
-                                                "upper",
-                                                "value",
-                                                "value_float",
-                                                "value_floats",
-                                                "value_int",
-                                                "value_ints",
-                                                "width_scale"};
-  return std::binary_search(std::begin(kNames), std::end(kNames), name);
 }
 
 }  // namespace relaxc::onnx_import

@@ -107,7 +107,6 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   return result;
 }
 Outputs reshape(Node& n) {
-  n.ignore({"consumed_inputs"});
   std::vector<Expr> wanted;
   if (n.opset() < 5) {
     auto shape = n.attr_ints("shape");
@@ -281,76 +280,75 @@ SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& e
   };
   return {choose(down.begin, up.begin), choose(down.end, up.end), stride};
 }
-Outputs slice(Node& n) {
-  Expr x = n.tensor(0);
+// What a Slice asks for, in the order of its axes.
+struct SliceBounds {
+  std::vector<Expr> starts, ends, steps;
+  std::optional<std::vector<int64_t>> axes;  // constants, in [0, rank)
+  std::vector<Expr> runtime_axes;            // else these
+};
+SliceBounds read_slice_bounds(Node& n) {
+  SliceBounds bounds;
   int64_t rank = n.rank(0);
-  std::vector<Expr> shape = n.shape(0), starts, ends, steps;
-  std::optional<std::vector<int64_t>> axes;
-  std::vector<Expr> runtime_axes;
   if (n.opset() < 10) {
     auto from = n.attr_ints("starts"), to = n.attr_ints("ends");
-    axes = n.attr_ints("axes");
+    bounds.axes = n.attr_ints("axes");
     if (!from || !to || from->size() != to->size()) n.fail("attributes 'starts' and 'ends' must have equal lengths");
-    for (int64_t v : *from) starts.push_back(int_imm(v));
-    for (int64_t v : *to) ends.push_back(int_imm(v));
+    for (int64_t v : *from) bounds.starts.push_back(int_imm(v));
+    for (int64_t v : *to) bounds.ends.push_back(int_imm(v));
   } else {
-    starts = n.ints(1);
-    ends = n.ints(2);
-    if (n.has(3)) {
-      axes = n.constant_ints(3);
-      if (!axes) runtime_axes = distinct_axes(n, 3, rank);
-    }
-    if (n.has(4)) steps = n.ints(4);
+    bounds.starts = n.ints(1);
+    bounds.ends = n.ints(2);
+    if (n.has(3)) bounds.axes = n.constant_ints(3);
+    if (n.has(3) && !bounds.axes) bounds.runtime_axes = distinct_axes(n, 3, rank);
+    if (n.has(4)) bounds.steps = n.ints(4);
   }
-  if (n.opset() < 10 || !n.has(4)) steps.assign(starts.size(), int_imm(1));
-  if (starts.size() != ends.size() || starts.size() != steps.size())
-    n.fail("{} starts, {} ends and {} steps", starts.size(), ends.size(), steps.size());
-  if (!axes && runtime_axes.empty()) {
-    axes.emplace(starts.size());
-    std::iota(axes->begin(), axes->end(), 0);
+  size_t count = bounds.starts.size();
+  if (n.opset() < 10 || !n.has(4)) bounds.steps.assign(count, int_imm(1));
+  if (count != bounds.ends.size() || count != bounds.steps.size())
+    n.fail("{} starts, {} ends and {} steps", count, bounds.ends.size(), bounds.steps.size());
+  if (!bounds.axes && bounds.runtime_axes.empty()) {
+    bounds.axes.emplace(count);
+    std::iota(bounds.axes->begin(), bounds.axes->end(), 0);
   }
-  std::vector<Expr> begin, end, stride;
-  auto add = [&](const SlicedAxis& axis) {
+  size_t axes = bounds.axes ? bounds.axes->size() : bounds.runtime_axes.size();
+  if (axes != count) n.fail("{} axes and {} starts", axes, count);
+  if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, rank);
+  return bounds;
+}
+// Axis d of a slice whose axes the run names: the bounds that name it, else the whole axis.
+SlicedAxis slice_named_axis(Node& n, const SliceBounds& bounds, int64_t d, const Expr& dim) {
+  Expr first = int_imm(0), last = dim, step = int_imm(1);
+  for (size_t k = 0; k < bounds.starts.size(); ++k) {
+    Expr named = equal(bounds.runtime_axes[k], int_imm(d));
+    first = select(named, bounds.starts[k], first);
+    last = select(named, bounds.ends[k], last);
+    if (!is_int(bounds.steps[k], 1)) step = select(named, bounds.steps[k], step);
+  }
+  SlicedAxis axis = slice_axis(n, dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step"));
+  return {n.named(axis.begin, "begin"), n.named(axis.end, "end"), axis.stride};
+}
+Outputs slice(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> shape = n.shape(0), axes, begin, end, stride;
+  SliceBounds bounds = read_slice_bounds(n);
+  bool whole = true;
+  auto add = [&](int64_t d, const SlicedAxis& axis) {
+    axes.push_back(int_imm(d));
     begin.push_back(axis.begin);
     end.push_back(axis.end);
     stride.push_back(axis.stride);
+    whole = whole && is_int(axis.begin, 0) && is_int(axis.stride, 1) &&
+            n.provably_equal(axis.end, shape[static_cast<size_t>(d)]);
   };
-  std::vector<int64_t> sliced;
-  if (axes) {
-    if (axes->size() != starts.size()) n.fail("{} axes and {} starts", axes->size(), starts.size());
-    sliced = distinct_axes(n, *axes, rank);
-    for (size_t k = 0; k < sliced.size(); ++k)
-      add(slice_axis(n, shape[static_cast<size_t>(sliced[k])], starts[k], ends[k], steps[k]));
-  } else {
-    // Axes read at run time: each axis picks the bounds that name it.
-    if (runtime_axes.size() != starts.size()) n.fail("{} axes and {} starts", runtime_axes.size(), starts.size());
-    for (int64_t d = 0; d < rank; ++d) {
-      const Expr& dim = shape[static_cast<size_t>(d)];
-      Expr first = int_imm(0), last = dim, step = int_imm(1);
-      for (size_t k = 0; k < starts.size(); ++k) {
-        Expr named = equal(runtime_axes[k], int_imm(d));
-        first = select(named, starts[k], first);
-        last = select(named, ends[k], last);
-        if (!is_int(steps[k], 1)) step = select(named, steps[k], step);
-      }
-      sliced.push_back(d);
-      add(slice_axis(n, dim, n.named(first, "first"), n.named(last, "last"), n.named(step, "step")));
-      begin.back() = n.named(begin.back(), "begin");
-      end.back() = n.named(end.back(), "end");
-    }
+  for (size_t k = 0; bounds.axes && k < bounds.axes->size(); ++k) {
+    int64_t d = (*bounds.axes)[k];
+    add(d, slice_axis(n, shape[static_cast<size_t>(d)], bounds.starts[k], bounds.ends[k], bounds.steps[k]));
   }
-  if (sliced.empty()) return {n.value(0)};
-  bool whole = true;
-  for (size_t k = 0; k < sliced.size(); ++k) {
-    whole = whole && is_int(begin[k], 0) && is_int(stride[k], 1) &&
-            n.provably_equal(end[k], shape[static_cast<size_t>(sliced[k])]);
-  }
+  for (int64_t d = 0; !bounds.axes && d < n.rank(0); ++d)
+    add(d, slice_named_axis(n, bounds, d, shape[static_cast<size_t>(d)]));
   if (whole) return {n.value(0)};
-  std::vector<Expr> axes_of_slice;
-  for (int64_t axis : sliced) axes_of_slice.push_back(int_imm(axis));
-  return {
-      n.of(n.op("strided_slice", {x, shape_expr(axes_of_slice), shape_expr(begin), shape_expr(end), shape_expr(stride)},
-                {{"assume_inbound", true}}))};
+  return {n.of(n.op("strided_slice", {x, shape_expr(axes), shape_expr(begin), shape_expr(end), shape_expr(stride)},
+                    {{"assume_inbound", true}}))};
 }
 
 Outputs pad(Node& n) {
@@ -483,28 +481,28 @@ Outputs image_scaler(Node& n) {
 std::vector<ConverterRow> tensor_converters() {
   return {
       {"Identity", 1, 1, 1, identity},
-      {"Transpose", 1, 1, 1, transpose},
-      {"Reshape", 1, 1, 1, reshape},
-      {"Reshape", 5, 2, 2, reshape},
-      {"Flatten", 1, 1, 1, flatten},
-      {"Squeeze", 1, 1, 1, squeeze},
+      {"Transpose", 1, 1, 1, transpose, "perm"},
+      {"Reshape", 1, 1, 1, reshape, "consumed_inputs shape"},
+      {"Reshape", 5, 2, 2, reshape, "allowzero"},
+      {"Flatten", 1, 1, 1, flatten, "axis"},
+      {"Squeeze", 1, 1, 1, squeeze, "axes"},
       {"Squeeze", 13, 1, 2, squeeze},
-      {"Unsqueeze", 1, 1, 1, unsqueeze},
+      {"Unsqueeze", 1, 1, 1, unsqueeze, "axes"},
       {"Unsqueeze", 13, 2, 2, unsqueeze},
-      {"Concat", 1, 1, kAny, concat},
-      {"Split", 1, 1, 2, split},
-      {"Slice", 1, 1, 1, slice},
+      {"Concat", 1, 1, kAny, concat, "axis"},
+      {"Split", 1, 1, 2, split, "axis num_outputs split"},
+      {"Slice", 1, 1, 1, slice, "axes ends starts"},
       {"Slice", 10, 3, 5, slice},
-      {"Pad", 1, 1, 1, pad},
-      {"Pad", 11, 2, 4, pad},
+      {"Pad", 1, 1, 1, pad, "mode paddings pads value"},
+      {"Pad", 11, 2, 4, pad, "mode"},
       {"Tile", 1, 3, 3, tile},
       {"Tile", 6, 2, 2, tile},
       {"Expand", 8, 2, 2, expand},
-      {"DepthToSpace", 1, 1, 1, depth_to_space},
-      {"SpaceToDepth", 1, 1, 1, space_to_depth},
-      {"Trilu", 14, 1, 2, trilu},
-      {"Crop", 1, 1, 1, crop},
-      {"ImageScaler", 1, 1, 1, image_scaler},
+      {"DepthToSpace", 1, 1, 1, depth_to_space, "blocksize mode"},
+      {"SpaceToDepth", 1, 1, 1, space_to_depth, "blocksize"},
+      {"Trilu", 14, 1, 2, trilu, "upper"},
+      {"Crop", 1, 1, 1, crop, "border scale"},
+      {"ImageScaler", 1, 1, 1, image_scaler, "bias scale"},
   };
 }
 

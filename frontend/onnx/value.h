@@ -6,31 +6,17 @@
 #include <vector>
 
 #include "ir/builder.h"
+#include "ops/evaluate.h"
 
 namespace relaxc::onnx_import {
-
-// The elements of a small tensor in row-major order: int64 scalars for integers (whatever the dtype), bool scalars for
-// bools, and for floats constants or Cast(int64 scalar).
-struct Contents {
-  DType dtype;
-  bool scalar = false;  // rank 0
-  std::vector<Expr> elements;
-  std::vector<int64_t> table = {};  // the dims of a tensor of rank 2 and more; empty below that
-
-  std::vector<int64_t> dims() const {
-    if (!table.empty() || scalar) return table;
-    return {static_cast<int64_t>(elements.size())};
-  }
-  // The constant integer of one element; how many elements there are is the model's word.
-  std::optional<int64_t> only_int() const { return elements.size() == 1 ? as_int(elements[0]) : std::nullopt; }
-};
 
 struct ValueData;
 using Value = std::shared_ptr<ValueData>;
 
 struct ValueData {
-  std::optional<Expr> tensor;  // a leaf; made from the contents when first asked for
-  std::optional<Contents> contents;
+  std::optional<Expr> tensor;  // a leaf; made from the contents when the first operator needs it
+  std::optional<KnownTensor> contents;
+  std::optional<VarRef> stand_in;  // of the contents, for operators to name them by until there is a tensor
   bool is_sequence = false;
   std::vector<Value> items;       // of a sequence
   bool is_none = false;           // an optional without a value

@@ -5,6 +5,7 @@
 
 #include "ir/intrinsics.h"
 #include "ir/op.h"
+#include "ir/op_names.h"
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
@@ -376,7 +377,7 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   std::string spelling = op->name.starts_with("relax.") ? "R." + op->name.substr(6)
                          : op->name.starts_with("tir.") ? "T." + op->name.substr(4)
                                                         : op->name;
-  if (op->name == "relax.hint_on_device" && node.args.size() == 1 && node.attrs.size() == 3) {
+  if (op->name == ops::kHintOnDevice && node.args.size() == 1 && node.attrs.size() == 3) {
     return fmt::format("R.hint_on_device({}, R.device({}, {}), {})", expr(node.args[0]),
                        node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
                        string_literal(node.attrs.get_string("memory_scope", "global")));
@@ -389,13 +390,13 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
       first = 1;
     }
   }
-  bool program = op->name.starts_with("relax.call_tir") || op->name == "relax.dist.call_tir_local_view";
-  if (!program && op->name != "relax.call_dps_packed")
+  bool program = op->name.starts_with(ops::kCallTir.text) || op->name == ops::kCallTirLocalView;
+  if (!program && op->name != ops::kCallDpsPacked)
     return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
   // gvar, inputs, out_sinfo=, tir_vars=, further attributes. Later dialects list scalars among the inputs.
   const Tuple* inputs = node.args.size() > 1 ? node.args[1].as<Tuple>() : nullptr;
   const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
-  bool joined = options_.dialect == Dialect::kTvm26 && inputs && scalars && op->name != "relax.call_dps_packed";
+  bool joined = options_.dialect == Dialect::kTvm26 && inputs && scalars && op->name != ops::kCallDpsPacked;
   for (size_t i = first; i < node.args.size() && i < (joined ? 1 : 2); ++i) items.push_back(argument(node.args[i]));
   if (joined) {
     std::vector<Expr> both = inputs->items;
@@ -412,7 +413,7 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   rest.type_args.clear();
   bool distributed =
       std::any_of(node.type_args.begin(), node.type_args.end(), [](const Type& t) { return t.is<DTensorType>(); });
-  if (distributed && op->name == "relax.call_tir") spelling = "R.dist.call_tir";
+  if (distributed && op->name == ops::kCallTir) spelling = "R.dist.call_tir";
   return fmt::format("{}({})", spelling, arguments(rest, 3, std::move(items)));
 }
 

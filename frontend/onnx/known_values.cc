@@ -1,0 +1,113 @@
+// Values whose contents are known while importing: how operators are evaluated on them, and how they become tensors
+// where an operator is not.
+#include <cmath>
+
+#include <algorithm>
+
+#include "frontend/onnx/graph_importer.h"
+#include "ops/attributes.h"
+
+namespace relaxc::onnx_import {
+
+namespace {
+
+// The integer that an element is, under its dtype; none for one that may have a fraction.
+std::optional<Expr> integer_of(const Expr& element) {
+  DType dtype = dtype_of(element);
+  if (dtype.is_bool()) return select(element, int_imm(1), int_imm(0));
+  if (dtype.is_integral()) return element;
+  if (const Cast* cast = element.as<Cast>(); cast && dtype_of(cast->value).is_integral()) return cast->value;
+  if (const FloatImm* number = element.as<FloatImm>(); number && std::abs(number->value) < 0x1p53) {
+    auto whole = static_cast<int64_t>(number->value);
+    if (static_cast<double>(whole) == number->value) return int_imm(whole);
+  }
+  return std::nullopt;
+}
+
+// Integers become a shape, which is one tensor; others are tensors of rank 0 that are joined.
+Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {
+  const CastAttrs to_dtype{contents.dtype};
+  std::vector<Expr> integers, tensors;
+  for (const Expr& element : contents.elements) {
+    std::optional<Expr> integer = integer_of(element);
+    if (integer) integers.push_back(*integer);
+    if (contents.shape.empty()) return builder.op("scalar_to_tensor", {integer.value_or(element)}, to_dtype);
+  }
+  if (integers.size() == contents.elements.size()) {
+    Expr tensor = builder.op("shape_to_tensor", {shape_expr(integers)});
+    return contents.dtype == kInt64 ? tensor : builder.op("astype", {tensor}, to_dtype);
+  }
+  for (const Expr& element : contents.elements)
+    tensors.push_back(
+        builder.op("reshape", {builder.op("scalar_to_tensor", {element}, to_dtype), shape_expr({int_imm(1)})}));
+  return builder.op("concat", {tuple(std::move(tensors))}, ConcatAttrs{.axis = 0});
+}
+
+}  // namespace
+
+std::optional<KnownTensor> contents_of(const Tensor& tensor) {
+  return tensor.ndim() > 1 ? std::nullopt : known_tensor(tensor);
+}
+
+Expr GraphImporter::tensor_of(const Value& value, const Span& span) {
+  if (value->tensor) return *value->tensor;
+  if (!value->contents)
+    fail(span, "expected a tensor, got {}", value->is_sequence ? "a sequence" : "an empty optional");
+  const KnownTensor& contents = *value->contents;
+  std::optional<Expr> expr;
+  if (auto known = contents.as_tensor()) {
+    expr = constant(*known, span);
+  } else {
+    expr = list_of_scalars(builder_, contents);
+    if (contents.shape.size() > 1) expr = builder_.op("reshape", {*expr, shape_expr(*known_shape(contents.type()))});
+  }
+  if (value->home == &builder_ || expr->is<Constant>()) value->tensor = expr;
+  return *expr;
+}
+
+Expr GraphImporter::operand_of(const Value& value, const Span& span) {
+  if (!value->contents || (!value->tensor && value->contents->as_tensor())) tensor_of(value, span);
+  if (!value->contents) return *value->tensor;
+  if (!value->tensor && !value->stand_in) value->stand_in = make_var("known", value->contents->type(), span);
+  Expr operand = value->tensor ? *value->tensor : Expr(*value->stand_in);
+  context_.known.emplace(operand.get(), value);
+  return operand;
+}
+Value GraphImporter::value_of(const Expr& operand) const {
+  auto known = context_.known.find(operand.get());
+  return known == context_.known.end() ? nullptr : known->second;
+}
+Expr GraphImporter::bound(const Expr& operand, const Span& span) {
+  if (const Tuple* several = operand.as<Tuple>()) {
+    std::vector<Expr> items;
+    for (const Expr& item : several->items) items.push_back(bound(item, span));
+    return tuple(std::move(items), operand.span());
+  }
+  Value value = value_of(operand);
+  return value ? tensor_of(value, span) : operand;
+}
+
+std::optional<KnownTensor> GraphImporter::evaluate_op(const std::string& name, const std::vector<Expr>& args,
+                                                      const Attrs& attrs, const Span& span) {
+  std::vector<KnownTensor> tensors;
+  auto add = [&](const Expr& arg) {
+    if (!arg.type().is<TensorType>()) return !arg.type().is<ObjectType>() && !arg.type().is<TupleType>();
+    Value value = value_of(arg);
+    const Constant* constant = value ? nullptr : arg.as<Constant>();
+    std::optional<KnownTensor> contents = value      ? value->contents
+                                          : constant ? contents_of(constant->data)
+                                                     : std::nullopt;
+    if (contents) tensors.push_back(std::move(*contents));
+    return contents.has_value();
+  };
+  for (const Expr& arg : args) {
+    const Tuple* several = arg.as<Tuple>();
+    bool known = several ? std::all_of(several->items.begin(), several->items.end(), add) : add(arg);
+    if (!known) return std::nullopt;
+  }
+  const OpRow* row = context_.ops.find(name.starts_with("relax.") ? name : "relax." + name);
+  if (!row) return std::nullopt;
+  return evaluate(*row, Call{op_ref(row->name), args, attrs, {}}, tensors, context_.analyzer, span);
+}
+
+}  // namespace relaxc::onnx_import

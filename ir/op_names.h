@@ -1,0 +1,79 @@
+// The operators that code outside of their rows recognizes, one constant each: as_call(value, ops::kReshape) cannot be
+// misspelt, and a search for the constant finds everything that treats the operator specially. A test checks that each
+// one has a row.
+#pragma once
+#include "ir/expr.h"
+
+#define RELAXC_KNOWN_OPS(X)                              \
+  X(kAdd, "relax.add")                                   \
+  X(kSubtract, "relax.subtract")                         \
+  X(kMultiply, "relax.multiply")                         \
+  X(kDivide, "relax.divide")                             \
+  X(kPower, "relax.power")                               \
+  X(kAbs, "relax.abs")                                   \
+  X(kFloor, "relax.floor")                               \
+  X(kCeil, "relax.ceil")                                 \
+  X(kRelu, "relax.nn.relu")                              \
+  X(kAstype, "relax.astype")                             \
+  X(kMean, "relax.mean")                                 \
+  X(kSum, "relax.sum")                                   \
+  X(kMax, "relax.max")                                   \
+  X(kMin, "relax.min")                                   \
+  X(kArgmax, "relax.argmax")                             \
+  X(kArgmin, "relax.argmin")                             \
+  X(kArgsort, "relax.argsort")                           \
+  X(kTopK, "relax.topk")                                 \
+  X(kDynTopK, "relax.dyn.topk")                          \
+  X(kMatmul, "relax.matmul")                             \
+  X(kConv1d, "relax.nn.conv1d")                          \
+  X(kConv2d, "relax.nn.conv2d")                          \
+  X(kConv3d, "relax.nn.conv3d")                          \
+  X(kMaxPool2d, "relax.nn.max_pool2d")                   \
+  X(kAvgPool2d, "relax.nn.avg_pool2d")                   \
+  X(kAdaptiveAvgPool2d, "relax.nn.adaptive_avg_pool2d")  \
+  X(kBatchNorm, "relax.nn.batch_norm")                   \
+  X(kResize, "relax.image.resize")                       \
+  X(kPad, "relax.nn.pad")                                \
+  X(kReshape, "relax.reshape")                           \
+  X(kFlatten, "relax.flatten")                           \
+  X(kSqueeze, "relax.squeeze")                           \
+  X(kExpandDims, "relax.expand_dims")                    \
+  X(kPermuteDims, "relax.permute_dims")                  \
+  X(kBroadcastTo, "relax.broadcast_to")                  \
+  X(kConcat, "relax.concat")                             \
+  X(kStridedSlice, "relax.strided_slice")                \
+  X(kTake, "relax.take")                                 \
+  X(kGatherElements, "relax.gather_elements")            \
+  X(kGatherNd, "relax.gather_nd")                        \
+  X(kCheckIndices, "relax.check_indices")                \
+  X(kArange, "relax.arange")                             \
+  X(kScalarToTensor, "relax.scalar_to_tensor")           \
+  X(kShapeToTensor, "relax.shape_to_tensor")             \
+  X(kTensorToShape, "relax.tensor_to_shape")             \
+  X(kShapeOf, "relax.shape_of")                          \
+  X(kTensorItem, "relax.inspect.tensor_item")            \
+  X(kPrint, "relax.print")                               \
+  X(kHintOnDevice, "relax.hint_on_device")               \
+  X(kCallTir, "relax.call_tir")                          \
+  X(kCallTirWithGrad, "relax.call_tir_with_grad")        \
+  X(kCallTirInplace, "relax.call_tir_inplace")           \
+  X(kCallTirLocalView, "relax.dist.call_tir_local_view") \
+  X(kCallDpsPacked, "relax.call_dps_packed")             \
+  X(kCallPurePacked, "relax.call_pure_packed")           \
+  X(kBuiltinAllocTensor, "relax.builtin.alloc_tensor")   \
+  X(kMemoryAllocStorage, "relax.memory.alloc_storage")   \
+  X(kMemoryAllocTensor, "relax.memory.alloc_tensor")     \
+  X(kAttentionVarLen, "relax.nn.attention_var_len")
+
+namespace relaxc::ops {
+
+#define X(constant, text) inline constexpr OpName constant{text};
+RELAXC_KNOWN_OPS(X)
+#undef X
+inline constexpr OpName kKnownOps[] = {
+#define X(constant, text) constant,
+    RELAXC_KNOWN_OPS(X)
+#undef X
+};
+
+}  // namespace relaxc::ops

@@ -1,0 +1,407 @@
+#include "ops/evaluate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/visit.h"
+
+namespace relaxc {
+
+namespace {
+
+using Known = std::optional<Expr>;  // an element, or nothing where only the run can tell
+
+constexpr double kMostExact = 9e15;  // doubles below it are exact as integers
+
+bool is_known_dtype(DType dtype) {
+  return dtype == kInt64 || dtype == kInt32 || dtype == kBool || dtype == kFloat32 || dtype == kFloat64;
+}
+std::optional<std::vector<int64_t>> constant_dims(const Type& type) {
+  const std::vector<Expr>* dims = known_shape(type);
+  if (!dims) return std::nullopt;
+  std::vector<int64_t> shape;
+  for (const Expr& dim : *dims) {
+    auto known = as_int(dim);
+    if (!known) return std::nullopt;
+    shape.push_back(*known);
+  }
+  return shape;
+}
+bool is_small(const std::vector<int64_t>& shape) {
+  auto count = element_count(shape);
+  return count && *count <= KnownTensor::kMostElements;
+}
+
+// ---- Scalars
+
+std::optional<double> float_value(const Expr& e) {
+  const FloatImm* imm = e.as<FloatImm>();
+  return imm ? std::optional(imm->value) : std::nullopt;
+}
+// n where e is Cast(n) from int64 to a float.
+Known cast_from_int(const Expr& e) {
+  const Cast* cast = e.as<Cast>();
+  return cast && dtype_of(cast->value) == kInt64 ? Known(cast->value) : std::nullopt;
+}
+// The integer that a float equals exactly.
+Known exact_integer(const Expr& e) {
+  if (Known n = cast_from_int(e)) return n;
+  auto value = float_value(e);
+  bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
+  return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
+}
+// The integer that a cast of the scalar to int64 gives.
+Known truncated(const Expr& e) {
+  DType from = dtype_of(e);
+  if (from.is_bool()) return as_int(e) ? int_imm(*as_int(e)) : select(e, int_imm(1), int_imm(0));
+  if (!from.is_float()) return e;
+  if (Known n = exact_integer(e)) return n;
+  auto value = float_value(e);
+  bool fits = value && std::abs(*value) < kMostExact;
+  return fits ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
+}
+Expr float_of(const Expr& n, DType dtype) {
+  auto known = as_int(n);
+  return known ? float_imm(static_cast<double>(*known), dtype) : cast_to(n, dtype);
+}
+Known cast_scalar(const Expr& e, DType to) {
+  DType from = dtype_of(e);
+  if (!is_known_dtype(to)) return std::nullopt;
+  if (to.is_bool() && from.is_bool()) return e;
+  if (to.is_float() && float_value(e)) return float_imm(*float_value(e), to);
+  Known n = to.is_int() ? truncated(e) : from.is_float() ? exact_integer(e) : truncated(e);
+  if (to.is_bool() && float_value(e)) return bool_imm(*float_value(e) != 0);
+  if (!n) return std::nullopt;
+  auto value = as_int(*n);
+  if (to == kInt32 && value && *value != static_cast<int32_t>(*value)) return std::nullopt;
+  if (to.is_bool()) return not_equal(*n, int_imm(0));
+  return to.is_float() ? float_of(*n, to) : *n;
+}
+
+Known float_binary(BinaryOp op, const Expr& a, const Expr& b) {
+  DType dtype = dtype_of(a);
+  auto x = float_value(a), y = float_value(b);
+  if (!x || !y) {
+    Known m = exact_integer(a), n = exact_integer(b);
+    if (!m || !n) return std::nullopt;
+    if (op == BinaryOp::kAdd) return float_of(*m + *n, dtype);
+    if (op == BinaryOp::kSub) return float_of(*m - *n, dtype);
+    if (op == BinaryOp::kMul) return float_of(*m * *n, dtype);
+    return std::nullopt;
+  }
+  switch (op) {
+    case BinaryOp::kAdd:
+      return float_imm(*x + *y, dtype);
+    case BinaryOp::kSub:
+      return float_imm(*x - *y, dtype);
+    case BinaryOp::kMul:
+      return float_imm(*x * *y, dtype);
+    case BinaryOp::kDiv:
+      return float_imm(*x / *y, dtype);
+    default:
+      return std::nullopt;
+  }
+}
+Known bool_binary(BinaryOp op, const Expr& a, const Expr& b) {
+  bool differs = op == BinaryOp::kNE;
+  if (op == BinaryOp::kAnd) return a && b;
+  if (op == BinaryOp::kOr) return a || b;
+  if (op != BinaryOp::kEQ && !differs) return std::nullopt;
+  Expr differ = (a && !b) || (!a && b);
+  return differs ? differ : !differ;
+}
+Known int_division(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& facts) {
+  auto dividend = as_int(a), divisor = as_int(b);
+  if (divisor && (*divisor == 0 || *divisor == -1)) return std::nullopt;
+  if (op == BinaryOp::kFloorDiv) return floor_div(a, b);
+  if (op == BinaryOp::kFloorMod) return floor_mod(a, b);
+  bool divides = op == BinaryOp::kDiv;
+  if (dividend && divisor) return int_imm(divides ? *dividend / *divisor : *dividend % *divisor);
+  if (facts.bounds(a).min >= 0 && facts.bounds(b).min >= 0) return divides ? floor_div(a, b) : floor_mod(a, b);
+  return divides ? Known(binary(op, a, b)) : std::nullopt;
+}
+Known int_binary(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& facts) {
+  switch (op) {
+    case BinaryOp::kAdd:
+      return a + b;
+    case BinaryOp::kSub:
+      return a - b;
+    case BinaryOp::kMul:
+      return a * b;
+    case BinaryOp::kMin:
+      return min(a, b);
+    case BinaryOp::kMax:
+      return max(a, b);
+    case BinaryOp::kEQ:
+      return facts.can_prove_equal(a, b) ? bool_imm(true) : facts.simplify(equal(a, b));
+    case BinaryOp::kNE:
+      return facts.can_prove_equal(a, b) ? bool_imm(false) : facts.simplify(not_equal(a, b));
+    case BinaryOp::kLT:
+      return a < b;
+    case BinaryOp::kLE:
+      return a <= b;
+    case BinaryOp::kGT:
+      return a > b;
+    case BinaryOp::kGE:
+      return a >= b;
+    case BinaryOp::kDiv:
+    case BinaryOp::kTruncMod:
+    case BinaryOp::kFloorDiv:
+    case BinaryOp::kFloorMod:
+      return int_division(op, a, b, facts);
+    default:
+      return std::nullopt;
+  }
+}
+
+// A whole number stays as it is; other numbers are rounded.
+Known rounded_scalar(const std::string& name, const Expr& x) {
+  if (cast_from_int(x)) return x;
+  auto value = float_value(x);
+  if (!value) return std::nullopt;
+  if (name == "tir.floor") return float_imm(std::floor(*value), dtype_of(x));
+  if (name == "tir.ceil") return float_imm(std::ceil(*value), dtype_of(x));
+  if (name == "tir.trunc") return float_imm(std::trunc(*value), dtype_of(x));
+  if (name == "tir.nearbyint") return float_imm(std::nearbyint(*value), dtype_of(x));
+  return std::nullopt;
+}
+
+// ---- Programs
+
+class Evaluation {
+ public:
+  explicit Evaluation(const Analyzer& facts) : facts_(facts) {}
+
+  void give(const Buffer& buffer, const KnownTensor& tensor) {
+    memories_[buffer.get()] = {tensor.shape, {tensor.elements.begin(), tensor.elements.end()}};
+  }
+  bool allocate(const Buffer& buffer) {
+    auto shape = constant_dims_of(buffer_type(buffer).shape);
+    if (!shape || !is_small(*shape)) return false;
+    memories_[buffer.get()] = {*shape, std::vector<Known>(static_cast<size_t>(*element_count(*shape)))};
+    return true;
+  }
+  // The elements of an output; nullopt when one was not written.
+  std::optional<std::vector<Expr>> contents_of(const Buffer& buffer) const {
+    std::vector<Expr> elements;
+    for (const Known& element : memories_.at(buffer.get()).elements) {
+      if (!element) return std::nullopt;
+      elements.push_back(*element);
+    }
+    return elements;
+  }
+
+  // Whether the statement could be carried out.
+  bool run(const Stmt& stmt) {
+    if (++steps_ > kMostSteps) return false;
+    if (const Seq* node = stmt.as<Seq>())
+      return std::all_of(node->stmts.begin(), node->stmts.end(), [&](const Stmt& s) { return run(s); });
+    if (const For* node = stmt.as<For>()) return run_loop(*node);
+    if (const Block* node = stmt.as<Block>()) return run_block(*node);
+    if (const BufferStore* node = stmt.as<BufferStore>()) return run_store(*node);
+    if (const Bind* node = stmt.as<Bind>()) return bind(node->var, scalar(node->value));
+    if (const IfThenElse* node = stmt.as<IfThenElse>()) {
+      auto condition = number(node->condition);
+      if (!condition) return false;
+      if (*condition) return run(node->then_body);
+      return !node->else_body || run(*node->else_body);
+    }
+    return false;
+  }
+
+ private:
+  struct Memory {
+    std::vector<int64_t> shape;
+    std::vector<Known> elements;
+  };
+  static constexpr int kMostSteps = 20000;
+
+  bool bind(const VarRef& var, const Known& value) {
+    if (value) values_.insert_or_assign(var.get(), *value);
+    return value.has_value();
+  }
+  bool run_loop(const For& node) {
+    auto first = number(node.min), extent = number(node.extent);
+    if (!first || !extent || node.step) return false;
+    for (int64_t i = 0; i < *extent; ++i) {
+      if (!bind(node.var, int_imm(*first + i)) || !run(node.body)) return false;
+    }
+    return true;
+  }
+  bool run_block(const Block& node) {
+    if (node.predicate || !node.match_buffers.empty()) return false;
+    bool begins = true;  // the first iteration of the reduce axes
+    for (const IterVar& axis : node.iter_vars) {
+      auto value = number(axis.value), first = number(axis.domain.min);
+      if (!value || !first) return false;
+      bind(axis.var, int_imm(*value));
+      begins = begins && (axis.kind != IterKind::kReduce || *value == *first);
+    }
+    for (const Buffer& buffer : node.alloc_buffers) {
+      if (!allocate(buffer)) return false;
+    }
+    return (!node.init || !begins || run(*node.init)) && run(node.body);
+  }
+  bool run_store(const BufferStore& node) {
+    Known* element = node.predicate ? nullptr : find_element(node.buffer, node.indices);
+    Known value = element ? scalar(node.value) : std::nullopt;
+    if (value) *element = dtype_of(*value).is_float() ? *value : facts_.simplify(*value);
+    return value.has_value();
+  }
+
+  std::optional<std::vector<int64_t>> constant_dims_of(const std::vector<Expr>& dims) {
+    std::vector<int64_t> result;
+    for (const Expr& dim : dims) {
+      auto known = number(dim);
+      if (!known) return std::nullopt;
+      result.push_back(*known);
+    }
+    return result;
+  }
+  // The element, or null where the position is not a number in range.
+  Known* find_element(const Buffer& buffer, const std::vector<Expr>& indices) {
+    auto memory = memories_.find(buffer.get());
+    auto position = memory == memories_.end() ? std::nullopt : constant_dims_of(indices);
+    if (!position || position->size() != memory->second.shape.size()) return nullptr;
+    int64_t flat = 0;
+    for (size_t d = 0; d < position->size(); ++d) {
+      int64_t dim = memory->second.shape[d], index = (*position)[d];
+      if (index < 0 || index >= dim) return nullptr;
+      flat = flat * dim + index;
+    }
+    return &memory->second.elements[static_cast<size_t>(flat)];
+  }
+
+  std::optional<int64_t> number(const Expr& expr) {
+    if (auto known = as_int(expr)) return known;
+    Known value = scalar(expr);
+    if (!value || dtype_of(*value).is_float()) return std::nullopt;
+    auto known = as_int(*value);
+    return known ? known : as_int(facts_.simplify(*value));
+  }
+  Known scalar(const Expr& expr) {
+    DType dtype = dtype_of(expr);
+    if (!is_known_dtype(dtype)) return std::nullopt;
+    if (const IntImm* node = expr.as<IntImm>()) return int_imm(node->value, dtype.is_bool() ? kBool : kInt64);
+    if (expr.is<FloatImm>()) return expr;
+    if (expr.is<Var>()) {
+      auto value = values_.find(expr.get());
+      if (value != values_.end()) return value->second;
+      return dtype == kInt64 || dtype.is_bool() ? Known(expr) : std::nullopt;
+    }
+    if (const BufferLoad* node = expr.as<BufferLoad>()) {
+      Known* element = node->predicate ? nullptr : find_element(node->buffer, node->indices);
+      return element ? *element : std::nullopt;
+    }
+    if (const Cast* node = expr.as<Cast>()) {
+      Known value = scalar(node->value);
+      return value ? cast_scalar(*value, dtype) : std::nullopt;
+    }
+    if (const Not* node = expr.as<Not>()) {
+      Known value = scalar(node->value);
+      return value ? Known(!*value) : std::nullopt;
+    }
+    if (const Binary* node = expr.as<Binary>()) return binary_scalar(*node);
+    if (const Select* node = expr.as<Select>()) return choose(node->condition, node->a, node->b);
+    const Call* call = expr.as<Call>();
+    if (!call || call->args.empty()) return std::nullopt;
+    if (as_call(expr, "tir.if_then_else")) return choose(call->args[0], call->args[1], call->args[2]);
+    Known operand = call->args.size() == 1 ? scalar(call->args[0]) : std::nullopt;
+    return operand && dtype_of(*operand).is_float() ? rounded_scalar(op_name(expr), *operand) : std::nullopt;
+  }
+  Known binary_scalar(const Binary& node) {
+    Known a = scalar(node.a), b = a ? scalar(node.b) : std::nullopt;
+    if (!b || dtype_of(*a) != dtype_of(*b)) return std::nullopt;
+    if (dtype_of(*a).is_float()) return float_binary(node.op, *a, *b);
+    return dtype_of(*a).is_bool() ? bool_binary(node.op, *a, *b) : int_binary(node.op, *a, *b, facts_);
+  }
+  // One side where the condition is known, so that the other may be out of range.
+  Known choose(const Expr& condition, const Expr& a, const Expr& b) {
+    Known which = scalar(condition);
+    if (!which) return std::nullopt;
+    if (auto known = as_int(*which)) return scalar(*known ? a : b);
+    Known x = scalar(a), y = x ? scalar(b) : std::nullopt;
+    if (!y || dtype_of(*x).is_float() || dtype_of(*x) != dtype_of(*y)) return std::nullopt;
+    return select(*which, *x, *y);
+  }
+
+  const Analyzer& facts_;
+  int steps_ = 0;
+  std::unordered_map<const NodeHeader*, Expr> values_;      // of loop variables, block axes and bound scalars
+  std::unordered_map<const NodeHeader*, Memory> memories_;  // of buffers
+};
+
+// Whether the indices of a gather or scatter are numbers in range; the check that passes/check_dims.cc makes is an
+// error or, on demand, clamps them, which the program alone does not tell.
+bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<KnownTensor>& tensors) {
+  auto indexed = row.indexed ? row.indexed(op) : std::nullopt;
+  if (!indexed) return true;
+  if (op.arg(indexed->position).type().is<PrimType>()) return false;
+  const KnownTensor& indices = tensors.at(indexed->position);
+  for (size_t i = 0; i < indices.elements.size(); ++i) {
+    auto index = as_int(indices.elements[i]), dim = as_int(indexed->dims[i % indexed->dims.size()]);
+    if (!index || !dim || *index < -*dim || *index >= *dim) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Type KnownTensor::type() const {
+  std::vector<Expr> dims;
+  for (int64_t dim : shape) dims.push_back(int_imm(dim));
+  return tensor_type(std::move(dims), dtype);
+}
+std::optional<Tensor> KnownTensor::as_tensor() const {
+  Tensor tensor = Tensor::empty(shape, dtype);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (auto number = float_value(elements[i])) {
+      tensor.set_double(static_cast<int64_t>(i), *number);
+    } else if (auto known = as_int(elements[i])) {
+      tensor.set_int(static_cast<int64_t>(i), *known);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return tensor;
+}
+std::optional<KnownTensor> known_tensor(const Tensor& tensor) {
+  DType dtype = tensor.dtype();
+  if (!is_known_dtype(dtype) || tensor.size() > KnownTensor::kMostElements) return std::nullopt;
+  KnownTensor result{dtype, tensor.shape(), {}};
+  for (int64_t i = 0; i < tensor.size(); ++i) {
+    if (dtype.is_float()) {
+      result.elements.push_back(float_imm(tensor.as_double(i), dtype));
+    } else {
+      result.elements.push_back(int_imm(tensor.as_int(i), dtype.is_bool() ? kBool : kInt64));
+    }
+  }
+  return result;
+}
+
+std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
+                                    const Analyzer& facts, const Span& span) {
+  if (!row.pure || (!row.legalize && !row.view)) return std::nullopt;
+  bool has_floats =
+      std::any_of(tensors.begin(), tensors.end(), [](const KnownTensor& t) { return t.dtype.is_float(); });
+  if (has_floats && row.pattern >= OpPattern::kReduction) return std::nullopt;
+  Call normal = normalize_call(row, call);
+  OpCall op{normal, span};
+  Type type = row.infer(op);
+  auto shape = type.is<TensorType>() ? constant_dims(type) : std::nullopt;
+  auto dtype = tensor_dtype(type);
+  bool fits = shape && is_small(*shape) && dtype && is_known_dtype(*dtype);
+  if (!fits || !has_valid_indices(row, op, tensors)) return std::nullopt;
+  if (row.view) return KnownTensor{*dtype, *shape, tensors.at(0).elements};
+  PrimFuncRef program = row.legalize(op);
+  Evaluation evaluation(facts);
+  CHECK(program->params.size() == tensors.size() + 1, "the program of {} has {} params for {} tensors", row.name,
+        program->params.size(), tensors.size());
+  for (size_t i = 0; i < tensors.size(); ++i) evaluation.give(program->params[i], tensors[i]);
+  const VarRef& out = program->params.back();
+  if (!evaluation.allocate(out) || !evaluation.run(program->body)) return std::nullopt;
+  auto elements = evaluation.contents_of(out);
+  return elements ? std::optional(KnownTensor{*dtype, *shape, *elements}) : std::nullopt;
+}
+
+}  // namespace relaxc

@@ -1,0 +1,74 @@
+// Operators on small tensors of known scalars, by their own tensor programs.
+#include "ops/evaluate.h"
+
+#include "codegen/compile.h"
+#include "ir/visit.h"
+#include "ops/attributes.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+const VarRef kN = make_dim("n"), kM = make_dim("m");
+
+KnownTensor list(std::vector<Expr> elements, DType dtype = kInt64) {
+  return {dtype, {static_cast<int64_t>(elements.size())}, std::move(elements)};
+}
+std::optional<KnownTensor> run(const std::string& name, const std::vector<KnownTensor>& tensors, Attrs attrs = {},
+                               std::vector<Expr> more = {}) {
+  std::vector<Expr> args;
+  for (const KnownTensor& tensor : tensors) args.push_back(make_var("x", tensor.type()));
+  if (name == "concat") args = {tuple(args)};
+  args.insert(args.end(), more.begin(), more.end());
+  const OpRow* row = op_table().find("relax." + name);
+  REQUIRE(row);
+  return evaluate(*row, Call{op_ref(row->name), args, std::move(attrs), {}}, tensors, Analyzer(), {});
+}
+void check(const std::optional<KnownTensor>& got, const std::vector<int64_t>& shape,
+           const std::vector<Expr>& elements) {
+  REQUIRE(got);
+  CHECK(got->shape == shape);
+  REQUIRE(got->elements.size() == elements.size());
+  for (size_t i = 0; i < elements.size(); ++i) {
+    INFO(debug_print(got->elements[i]) << ", expected " << debug_print(elements[i]));
+    bool is_float = dtype_of(elements[i]).is_float();
+    CHECK(structural_equal(got->elements[i], is_float ? elements[i] : simplify(elements[i])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("moves and arithmetic of symbolic scalars", "[ops]") {
+  KnownTensor shape = list({kN, int_imm(3), kM});
+  check(run("take", {shape, {kInt64, {}, {int_imm(-1)}}}, write_attrs(TakeAttrs{.axis = 0})), {}, {kM});
+  check(run("concat", {shape, list({int_imm(7)})}), {4}, {kN, int_imm(3), kM, int_imm(7)});
+  check(run("multiply", {shape, list({int_imm(2)})}), {3}, {kN * 2, int_imm(6), kM * 2});
+  check(run("prod", {shape}), {}, {kN * kM * 3});
+  check(run("reshape", {shape}, {}, {shape_expr({int_imm(3), int_imm(1)})}), {3, 1}, {kN, int_imm(3), kM});
+  check(run("astype", {shape}, write_attrs(CastAttrs{kInt32})), {3}, {kN, int_imm(3), kM});
+}
+
+TEST_CASE("elements that only the run can tell", "[ops]") {
+  KnownTensor shape = list({kN, int_imm(3)});
+  Attrs first = write_attrs(TakeAttrs{.axis = 0});
+  CHECK_FALSE(run("take", {shape, list({int_imm(2)})}, first));  // the operator's error
+  CHECK_FALSE(run("take", {shape, list({kN})}, first));          // any of them
+  CHECK_FALSE(run("divide", {shape, list({int_imm(0)})}));
+  KnownTensor floats = list({float_imm(2), float_imm(3)}, kFloat32);
+  CHECK_FALSE(run("sqrt", {floats}));  // libm and the kernels may differ in the last bit
+  CHECK_FALSE(run("sum", {floats}));   // so may the order of the sum
+  check(run("multiply", {floats, floats}), {2}, {float_imm(4), float_imm(9)});
+}
+
+TEST_CASE("floats that are whole numbers", "[ops]") {
+  KnownTensor real = list({cast_to(kN, kFloat32)}, kFloat32);
+  auto doubled = run("multiply", {real, list({float_imm(2)}, kFloat32)});
+  REQUIRE(doubled);
+  auto floor = run("floor", {*doubled});
+  REQUIRE(floor);
+  check(run("astype", {*floor}, write_attrs(CastAttrs{kInt64})), {1}, {kN * 2});
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,65 @@
+// Facts that must hold for every row, or every constant that stands for one.
+#include <set>
+
+#include "codegen/compile.h"
+#include "frontend/onnx/import.h"
+#include "ir/op_names.h"
+#include "tests/ops/samples.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+// The type with less known: no shape, no dtype, or neither.
+Type weaker(const Type& type, bool without_shape, bool without_dtype) {
+  if (!type.is<TensorType>()) return type;
+  std::optional<DType> dtype = without_dtype ? std::nullopt : tensor_dtype(type);
+  return without_shape ? tensor_type_of_rank(-1, dtype) : tensor_type(*known_shape(type), dtype);
+}
+
+}  // namespace
+
+TEST_CASE("each operator that code recognizes has a row", "[ops]") {
+  std::set<std::string_view> names;
+  for (OpName op : ops::kKnownOps) {
+    INFO(op.text);
+    CHECK(op_table().find(op.text));
+    CHECK(names.insert(op.text).second);
+  }
+}
+
+TEST_CASE("operators that the importer takes over as they are have the ONNX name", "[ops]") {
+  std::set<std::string> onnx;
+  for (const OnnxOperator& op : onnx_operators()) onnx.insert(op.name);
+  int count = 0;
+  for (const OpRow& row : op_table().rows()) {
+    if (row.onnx.empty()) continue;
+    INFO(row.name);
+    ++count;
+    CHECK(onnx.contains(row.onnx));
+  }
+  CHECK(count > 40);
+}
+
+TEST_CASE("a type inferred from less is never at odds with that of the whole call", "[ops]") {
+  for (const OpRow& row : op_table().rows()) {
+    std::optional<OpSample> sample = sample_call(op_table(), row, 0);
+    if (!sample) continue;
+    Type whole = infer_call_type(sample->call, {}, op_table());
+    for (size_t i = 0; i < sample->call.args.size(); ++i) {
+      const Type& type = sample->call.args[i].type();
+      if (!type.is<TensorType>() || !known_shape(type)) continue;
+      for (int what = 1; what < 4; ++what) {
+        Call call = sample->call;
+        call.args[i] = make_var("x", weaker(type, (what & 1) != 0, (what & 2) != 0));
+        Type partial = infer_call_type(call, {}, op_table());
+        INFO(row.name << ", argument " << i << ": " << debug_print(partial) << " for " << debug_print(whole));
+        CHECK(structural_equal(common_type(partial, whole), partial));
+      }
+    }
+  }
+}
+
+}  // namespace relaxc::test
