@@ -22,7 +22,7 @@ Value FunctionEmitter::expr(const Expr& node) {
 
 Value FunctionEmitter::variable(const VarRef& var) {
   auto it = variables_.find(var.get());
-  CHECK(it != variables_.end(), "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
+  RELAXC_CHECK(it != variables_.end(), "{}: variable '{}' is used but not defined", kernel_.symbol, var->name);
   return it->second;
 }
 
@@ -37,7 +37,8 @@ void FunctionEmitter::define(const VarRef& var, const Expr& value) {
 
 Value FunctionEmitter::emit_expr(const Expr& node) {
   auto not_lowered = [&]() -> Value {
-    CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()), debug_print(node));
+    RELAXC_CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()),
+                 debug_print(node));
   };
   return match(
       node, [&](const IntImm& imm) { return ops_.int_constant(imm.value, dtype_of(node)); },
@@ -78,7 +79,7 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
 Value FunctionEmitter::call(const Call& op, const Expr& node) {
   const std::string& name = op_name(node);
   if (name == "tir.if_then_else") {
-    CHECK(op.args.size() == 3, "tir.if_then_else takes 3 arguments, got {}", op.args.size());
+    RELAXC_CHECK(op.args.size() == 3, "tir.if_then_else takes 3 arguments, got {}", op.args.size());
     return if_then_else(op.args[0], op.args[1], op.args[2]);
   }
   if (name.empty()) fail_unsupported(node.span(), "a call of {} in a tensor program", debug_print(op.callee));

@@ -59,7 +59,7 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   bool known_on_entry = true;
   for (const Expr& dim : type.shape) {
     std::optional<int64_t> size = as_int(dim);
-    CHECK(!size || *size >= 0, "buffer '{}' has a dim of {}", buffer->name, *size);
+    RELAXC_CHECK(!size || *size >= 0, "buffer '{}' has a dim of {}", buffer->name, *size);
     for (const VarRef& var : free_vars(dim)) known_on_entry = known_on_entry && parameters_.contains(var.get());
     bytes = bytes && size ? checked_mul(*bytes, *size) : std::nullopt;
   }
@@ -115,10 +115,10 @@ Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
 
 FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::vector<Expr>& indices) {
   const BufferType& type = buffer_type(buffer);
-  CHECK(type.strides.empty() && (!type.elem_offset || is_int(*type.elem_offset, 0)),
-        "{}: buffer '{}' is strided or has an offset; flatten it first", kernel_.symbol, buffer->name);
-  CHECK(indices.size() == type.shape.size(), "{}: {} indices for buffer '{}' of rank {}", kernel_.symbol,
-        indices.size(), buffer->name, type.shape.size());
+  RELAXC_CHECK(type.strides.empty() && (!type.elem_offset || is_int(*type.elem_offset, 0)),
+               "{}: buffer '{}' is strided or has an offset; flatten it first", kernel_.symbol, buffer->name);
+  RELAXC_CHECK(indices.size() == type.shape.size(), "{}: {} indices for buffer '{}' of rank {}", kernel_.symbol,
+               indices.size(), buffer->name, type.shape.size());
   Place result{.offset = b_.getInt64(0)};
   for (size_t d = 0; d < indices.size(); ++d) {
     const Expr& index = indices[d];
@@ -127,7 +127,8 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
       result.offset = b_.CreateNSWAdd(result.offset, offset(index));
       continue;
     }
-    CHECK(d + 1 == indices.size(), "{}: a vector in another index than the last of '{}'", kernel_.symbol, buffer->name);
+    RELAXC_CHECK(d + 1 == indices.size(), "{}: a vector in another index than the last of '{}'", kernel_.symbol,
+                 buffer->name);
     result.lanes = dtype_of(index).lanes;
     if (std::optional<Affine> affine = as_affine(index)) {
       result.offset = b_.CreateNSWAdd(result.offset, offset(affine->base));
@@ -187,8 +188,8 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
   if (lanes == 1) {
     outer = b_.CreateOrReduce(outer);
   } else {
-    CHECK(outer->getType() == ops_.type(kBool.with_lanes(lanes)),
-          "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
+    RELAXC_CHECK(outer->getType() == ops_.type(kBool.with_lanes(lanes)),
+                 "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
   }
   return active ? b_.CreateAnd(active, outer) : outer;
 }
@@ -211,8 +212,8 @@ Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dty
 
 Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
   Place where = place(load.buffer, load.indices);
-  CHECK(where.lanes == dtype.lanes, "{}: a load of {} lanes from '{}' has type {}", kernel_.symbol, where.lanes,
-        load.buffer->name, to_string(dtype));
+  RELAXC_CHECK(where.lanes == dtype.lanes, "{}: a load of {} lanes from '{}' has type {}", kernel_.symbol, where.lanes,
+               load.buffer->name, to_string(dtype));
   Value active = active_lanes(load.predicate, where.lanes);
   if (where.lanes == 1) return load_scalar(load.buffer, where.offset, dtype, active);
   bool is_regular = !where.distances;
@@ -255,8 +256,8 @@ void FunctionEmitter::store_stmt(const BufferStore& store) {
     value = ops_.splat(value, where.lanes);
     dtype = dtype.with_lanes(where.lanes);
   }
-  CHECK(where.lanes == dtype.lanes, "{}: a store of {} into {} lanes of '{}'", kernel_.symbol, to_string(dtype),
-        where.lanes, store.buffer->name);
+  RELAXC_CHECK(where.lanes == dtype.lanes, "{}: a store of {} into {} lanes of '{}'", kernel_.symbol, to_string(dtype),
+               where.lanes, store.buffer->name);
   Value active = active_lanes(store.predicate, where.lanes);
   auto store_lane = [&](Value offset, Value element, Value condition) {
     auto write = [&]() -> Value {

@@ -44,7 +44,7 @@ int bits_of(Value value) { return static_cast<int>(value->getType()->getScalarSi
 }  // namespace
 
 llvm::Type* ValueEmitter::type(DType dtype) const {
-  CHECK(!dtype.is_handle(), "a handle in a lowered tensor program");
+  RELAXC_CHECK(!dtype.is_handle(), "a handle in a lowered tensor program");
   llvm::Type* element = dtype.is_bool()          ? b_.getInt1Ty()
                         : is_16_bit_float(dtype) ? b_.getInt16Ty()
                         : !dtype.is_float()      ? static_cast<llvm::Type*>(b_.getIntNTy(dtype.bits))
@@ -128,7 +128,7 @@ Value ValueEmitter::bool_binary(BinaryOp op, Value x, Value y) {
     case BinaryOp::kShiftRight:
       break;
   }
-  CHECK(false, "{} of bool", info(op).name);
+  RELAXC_CHECK(false, "{} of bool", info(op).name);
 }
 
 Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
@@ -178,7 +178,7 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
     case BinaryOp::kShiftRight:
       break;
   }
-  CHECK(false, "{} of a float", info(op).name);
+  RELAXC_CHECK(false, "{} of a float", info(op).name);
 }
 
 // `x < y ? x : y` is x86's minps, which gives y when either is NaN: so one more select is needed, and none when the
@@ -234,7 +234,7 @@ Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, Index
     case BinaryOp::kOr:
       break;
   }
-  CHECK(false, "{} of an integer", info(op).name);
+  RELAXC_CHECK(false, "{} of an integer", info(op).name);
 }
 
 // Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a divisor
@@ -443,7 +443,8 @@ constexpr UnaryRow kUnary[] = {
 Value ValueEmitter::intrinsic(const std::string& name, const std::vector<Value>& args, DType dtype, const Span& span) {
   const Intrinsic* row = find_intrinsic(name);
   if (!row) fail_unsupported(span, "unknown intrinsic '{}' in a tensor program", name);
-  CHECK(static_cast<int>(args.size()) == row->arity, "{} takes {} arguments, got {}", name, row->arity, args.size());
+  RELAXC_CHECK(static_cast<int>(args.size()) == row->arity, "{} takes {} arguments, got {}", name, row->arity,
+               args.size());
   if (!dtype.is_float()) return int_intrinsic(name, args[0], dtype, span);
   if (!is_16_bit_float(dtype)) return float_intrinsic(name, args, span);
   std::vector<Value> wide;

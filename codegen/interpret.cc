@@ -101,7 +101,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
     std::vector<int64_t> shape;
     for (const Expr& dim : buffer_type(buffer).shape) {
       std::optional<int64_t> size = as_int(simplify(substitute(dim, dims)));
-      CHECK(size, "the arguments of '{}' do not tell dim {} of '{}'", program.name, shape.size(), buffer->name);
+      RELAXC_CHECK(size, "the arguments of '{}' do not tell dim {} of '{}'", program.name, shape.size(), buffer->name);
       shape.push_back(*size);
     }
     tensors.push_back(Tensor::view(std::move(shape), buffer_type(buffer).dtype, args.data[tensors.size()], nullptr));

@@ -71,7 +71,7 @@ class Worker {
     const char* pipeline = kPipelines[std::clamp(opt_level, 0, 2)];
     if (*pipeline) {
       llvm::Error error = builder_.parsePassPipeline(passes_, pipeline);
-      CHECK(!error, "pipeline '{}': {}", pipeline, llvm::toString(std::move(error)));
+      RELAXC_CHECK(!error, "pipeline '{}': {}", pipeline, llvm::toString(std::move(error)));
       passes_.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::createFunctionToLoopPassAdaptor(ReduceLoops())));
     }
   }
@@ -103,7 +103,7 @@ class Worker {
 
   void write(llvm::Module& module, llvm::raw_pwrite_stream& out, llvm::CodeGenFileType type) {
     llvm::legacy::PassManager passes;
-    CHECK(!machine_->addPassesToEmitFile(passes, out, nullptr, type), "{} cannot emit a file", target_.triple);
+    RELAXC_CHECK(!machine_->addPassesToEmitFile(passes, out, nullptr, type), "{} cannot emit a file", target_.triple);
     passes.run(module);
   }
 
@@ -116,7 +116,7 @@ class Worker {
   static void verify(const llvm::Module& module, const char* what) {
     std::string text;
     llvm::raw_string_ostream out(text);
-    CHECK(!llvm::verifyModule(module, &out), "the {} LLVM module is invalid: {}", what, text);
+    RELAXC_CHECK(!llvm::verifyModule(module, &out), "the {} LLVM module is invalid: {}", what, text);
   }
 
   const Target& target_;

@@ -117,7 +117,7 @@ void FunctionEmitter::stmt(const Stmt& node) {
       },
       [&](const Assert& assertion) { assert_stmt(assertion); },  //
       [&](const AttrStmt& attr) { stmt(attr.body); },
-      [&](const Block& block) { CHECK(false, "{}: block '{}' is not lowered", kernel_.symbol, block.name); });
+      [&](const Block& block) { RELAXC_CHECK(false, "{}: block '{}' is not lowered", kernel_.symbol, block.name); });
   emitted_.swap(others);
 }
 

@@ -134,9 +134,9 @@ Target complete(Target target, std::string_view text) {
 // An option of LLVM's command line that no interface sets.
 void set_llvm_option(const char* name, const char* value) {
   auto option = llvm::cl::getRegisteredOptions().find(name);
-  CHECK(option != llvm::cl::getRegisteredOptions().end(), "this LLVM has no option '{}'", name);
+  RELAXC_CHECK(option != llvm::cl::getRegisteredOptions().end(), "this LLVM has no option '{}'", name);
   if (option->second->getNumOccurrences() > 0) return;  // the host has set it
-  CHECK(!option->second->addOccurrence(0, name, value), "LLVM's option '{}' does not take '{}'", name, value);
+  RELAXC_CHECK(!option->second->addOccurrence(0, name, value), "LLVM's option '{}' does not take '{}'", name, value);
 }
 
 }  // namespace

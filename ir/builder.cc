@@ -52,7 +52,7 @@ void Builder::begin_dataflow() {
   blocks_.push_back({true, {}, {}});
 }
 void Builder::end_dataflow(std::vector<VarRef> outputs) {
-  CHECK(in_dataflow_ && !blocks_.empty());
+  RELAXC_CHECK(in_dataflow_ && !blocks_.empty());
   blocks_.back().outputs = std::move(outputs);
   in_dataflow_ = false;
 }

@@ -53,7 +53,7 @@ Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<doub
 
 const BinaryOpInfo& info(BinaryOp op) {
   const BinaryOpInfo& row = kBinaryOps[static_cast<size_t>(op)];
-  CHECK(row.op == op);
+  RELAXC_CHECK(row.op == op);
   return row;
 }
 
@@ -68,22 +68,23 @@ Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, std::
 }
 const BufferType& buffer_type(const Buffer& buffer) {
   const BufferType* type = buffer.type().as<BufferType>();
-  CHECK(type, "'{}' is not a buffer", buffer->name);
+  RELAXC_CHECK(type, "'{}' is not a buffer", buffer->name);
   return *type;
 }
 
 DType dtype_of(const Expr& expr) {
   const PrimType* type = expr.type().as<PrimType>();
-  CHECK(type, "expected a scalar, got {}", kind_name(expr.type().kind()));
+  RELAXC_CHECK(type, "expected a scalar, got {}", kind_name(expr.type().kind()));
   return type->dtype;
 }
 
 Expr int_imm(int64_t value, DType dtype, const Span& span) {
-  CHECK(dtype.lanes == 1 && (dtype.is_integral() || dtype.is_bool()), "integer constant of {}", to_string(dtype));
+  RELAXC_CHECK(dtype.lanes == 1 && (dtype.is_integral() || dtype.is_bool()), "integer constant of {}",
+               to_string(dtype));
   return make(IntImm{wrap(value, dtype)}, prim_type(dtype), span);
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
-  CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
+  RELAXC_CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
   if (dtype.is_small_float()) {
     value = small_float_to_double(double_to_small_float(value, dtype), dtype);
   } else if (dtype.code == DTypeCode::kBFloat) {
@@ -121,20 +122,21 @@ Expr extern_func(std::string symbol, const Span& span) {
 
 Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {
   DType dtype = dtype_of(a);
-  CHECK(dtype == dtype_of(b), "{} of {} and {}: {} and {}", info(op).name, to_string(dtype), to_string(dtype_of(b)),
-        debug_print(a), debug_print(b));
-  if (op == BinaryOp::kAnd || op == BinaryOp::kOr) CHECK(dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
+  RELAXC_CHECK(dtype == dtype_of(b), "{} of {} and {}: {} and {}", info(op).name, to_string(dtype),
+               to_string(dtype_of(b)), debug_print(a), debug_print(b));
+  if (op == BinaryOp::kAnd || op == BinaryOp::kOr)
+    RELAXC_CHECK(dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
   Type type = info(op).compares ? prim_type(kBool.with_lanes(dtype.lanes)) : a.type();
   return make(Binary{op, std::move(a), std::move(b)}, std::move(type), span);
 }
 Expr not_(Expr value, const Span& span) {
-  CHECK(dtype_of(value).is_bool(), "not of {}", to_string(dtype_of(value)));
+  RELAXC_CHECK(dtype_of(value).is_bool(), "not of {}", to_string(dtype_of(value)));
   Type type = value.type();
   return make(Not{std::move(value)}, std::move(type), span);
 }
 Expr cast_to(Expr value, DType dtype, const Span& span) {
   DType from = dtype_of(value);
-  CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
+  RELAXC_CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
   if (from == dtype) return value;
   if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool())) {
     return int_imm(dtype.is_bool() ? imm->value != 0 : imm->value, dtype, span);
@@ -142,20 +144,20 @@ Expr cast_to(Expr value, DType dtype, const Span& span) {
   return make(Cast{std::move(value)}, prim_type(dtype), span);
 }
 Expr select(Expr condition, Expr a, Expr b, const Span& span) {
-  CHECK(dtype_of(condition).is_bool() && dtype_of(a) == dtype_of(b), "select({}, {}, {})",
-        to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
+  RELAXC_CHECK(dtype_of(condition).is_bool() && dtype_of(a) == dtype_of(b), "select({}, {}, {})",
+               to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
   Type type = a.type();
   return make(Select{std::move(condition), std::move(a), std::move(b)}, std::move(type), span);
 }
 Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span) {
   lanes = signed_lanes(lanes);
-  CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && (lanes > 1 || lanes < 0));
+  RELAXC_CHECK(dtype_of(base) == dtype_of(stride) && dtype_of(base).lanes == 1 && (lanes > 1 || lanes < 0));
   Type type = prim_type(dtype_of(base).with_lanes(static_cast<int>(lanes)));
   return make(Ramp{std::move(base), std::move(stride), lanes}, std::move(type), span);
 }
 Expr broadcast(Expr value, int64_t lanes, const Span& span) {
   lanes = signed_lanes(lanes);
-  CHECK(dtype_of(value).lanes == 1 && (lanes > 1 || lanes < 0));
+  RELAXC_CHECK(dtype_of(value).lanes == 1 && (lanes > 1 || lanes < 0));
   Type type = prim_type(dtype_of(value).with_lanes(static_cast<int>(lanes)));
   return make(Broadcast{std::move(value), lanes}, std::move(type), span);
 }
@@ -165,8 +167,8 @@ Expr let(VarRef var, Expr value, Expr body, const Span& span) {
 }
 Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span) {
   const BufferType& type = buffer_type(buffer);
-  CHECK(indices.size() == type.shape.size(), "{} indices for buffer '{}' of rank {}", indices.size(), buffer->name,
-        type.shape.size());
+  RELAXC_CHECK(indices.size() == type.shape.size(), "{} indices for buffer '{}' of rank {}", indices.size(),
+               buffer->name, type.shape.size());
   int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
   DType dtype = type.dtype.with_lanes(type.dtype.lanes * lanes);
   return make(BufferLoad{std::move(buffer), std::move(indices), std::nullopt}, prim_type(dtype), span);
@@ -175,8 +177,8 @@ Expr intrinsic(std::string name, std::vector<Expr> args, DType dtype, const Span
   return make(Call{op_ref(std::move(name)), std::move(args), {}, {}}, prim_type(dtype), span);
 }
 Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span) {
-  CHECK(dtype_of(condition) == kBool && dtype_of(a) == dtype_of(b), "if_then_else({}, {}, {})",
-        to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
+  RELAXC_CHECK(dtype_of(condition) == kBool && dtype_of(a) == dtype_of(b), "if_then_else({}, {}, {})",
+               to_string(dtype_of(condition)), to_string(dtype_of(a)), to_string(dtype_of(b)));
   if (auto known = as_int(condition)) return *known ? a : b;
   DType dtype = dtype_of(a);
   return intrinsic("tir.if_then_else", {std::move(condition), std::move(a), std::move(b)}, dtype, span);
@@ -188,13 +190,13 @@ Expr tuple(std::vector<Expr> items, const Span& span) {
 }
 Expr tuple_get(Expr tuple, int64_t index, const Span& span) {
   const TupleType* type = tuple.type().as<TupleType>();
-  CHECK(!type || (index >= 0 && index < static_cast<int64_t>(type->items.size())), "index {} of a tuple of {}", index,
-        type ? type->items.size() : 0);
+  RELAXC_CHECK(!type || (index >= 0 && index < static_cast<int64_t>(type->items.size())), "index {} of a tuple of {}",
+               index, type ? type->items.size() : 0);
   Type item = type ? type->items[index] : object_type();
   return make(TupleGetItem{std::move(tuple), index}, std::move(item), span);
 }
 Expr shape_expr(std::vector<Expr> values, const Span& span) {
-  for (const Expr& value : values) CHECK(value.type().is<PrimType>(), "a dim must be a scalar");
+  for (const Expr& value : values) RELAXC_CHECK(value.type().is<PrimType>(), "a dim must be a scalar");
   Type type = shape_type(values);
   return make(ShapeExpr{std::move(values)}, std::move(type), span);
 }

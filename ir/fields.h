@@ -27,7 +27,7 @@ decltype(auto) dispatch(const NodeRef& node, F&& f) {
     RELAXC_NODE_KINDS(RELAXC_KIND)
 #undef RELAXC_KIND
   }
-  CHECK(false, "unknown node kind");
+  RELAXC_CHECK(false, "unknown node kind");
 }
 
 inline bool is_binding(Role role) { return role == Role::kBinds || role == Role::kBindsDeep; }

@@ -21,10 +21,10 @@ Stmt seq(std::vector<Stmt> stmts, const Span& span) {
   return make(Seq{std::move(flat)}, span);
 }
 Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span) {
-  CHECK(indices.size() == buffer_type(buffer).shape.size(), "{} indices for buffer '{}' of rank {}", indices.size(),
-        buffer->name, buffer_type(buffer).shape.size());
-  CHECK(dtype_of(value).element() == buffer_type(buffer).dtype.element(), "{} stored to '{}' of {}",
-        to_string(dtype_of(value)), buffer->name, to_string(buffer_type(buffer).dtype));
+  RELAXC_CHECK(indices.size() == buffer_type(buffer).shape.size(), "{} indices for buffer '{}' of rank {}",
+               indices.size(), buffer->name, buffer_type(buffer).shape.size());
+  RELAXC_CHECK(dtype_of(value).element() == buffer_type(buffer).dtype.element(), "{} stored to '{}' of {}",
+               to_string(dtype_of(value)), buffer->name, to_string(buffer_type(buffer).dtype));
   return make(BufferStore{std::move(buffer), std::move(value), std::move(indices), std::nullopt}, span);
 }
 Stmt evaluate(Expr value, const Span& span) { return make(Evaluate{std::move(value)}, span); }

@@ -171,13 +171,13 @@ template <class To>
 To cast_handle(const NodeRef& node) {
   using Target = typename RefTarget<To>::type;
   if constexpr (!std::is_void_v<Target>) {
-    CHECK(node.is<Target>(), "expected {}, got {}", kind_name(KindOf<Target>::value), kind_name(node.kind()));
+    RELAXC_CHECK(node.is<Target>(), "expected {}, got {}", kind_name(KindOf<Target>::value), kind_name(node.kind()));
   } else if constexpr (std::is_same_v<To, Type>) {
-    CHECK(is_type_kind(node.kind()), "expected a type, got {}", kind_name(node.kind()));
+    RELAXC_CHECK(is_type_kind(node.kind()), "expected a type, got {}", kind_name(node.kind()));
   } else if constexpr (std::is_same_v<To, Expr>) {
-    CHECK(is_expr_kind(node.kind()), "expected an expression, got {}", kind_name(node.kind()));
+    RELAXC_CHECK(is_expr_kind(node.kind()), "expected an expression, got {}", kind_name(node.kind()));
   } else if constexpr (std::is_same_v<To, Stmt>) {
-    CHECK(is_stmt_kind(node.kind()), "expected a statement, got {}", kind_name(node.kind()));
+    RELAXC_CHECK(is_stmt_kind(node.kind()), "expected a statement, got {}", kind_name(node.kind()));
   }
   if constexpr (std::is_same_v<To, NodeRef>) {
     return node;

@@ -81,7 +81,8 @@ void OpCall::require_multiple(const Expr& a, int64_t factor, std::string_view wh
 
 OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
   std::sort(rows_.begin(), rows_.end(), [](const OpRow& a, const OpRow& b) { return a.name < b.name; });
-  for (const OpRow& row : rows_) CHECK(by_name_.emplace(row.name, &row).second, "operator '{}' has two rows", row.name);
+  for (const OpRow& row : rows_)
+    RELAXC_CHECK(by_name_.emplace(row.name, &row).second, "operator '{}' has two rows", row.name);
 }
 const OpRow* OpTable::find(std::string_view name) const {
   auto it = by_name_.find(name);

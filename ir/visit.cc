@@ -82,7 +82,7 @@ Expr with_type(const Expr& expr, const Type& type) {
     if constexpr (is_expr_kind(KindOf<T>::value)) {
       return make(T(payload), type, expr.span());
     } else {
-      CHECK(false, "not an expression");
+      RELAXC_CHECK(false, "not an expression");
     }
   });
 }
@@ -142,7 +142,7 @@ Expr Substitution::expr(const Expr& node) {
 VarRef Substitution::var(const VarRef& node) {
   if (auto it = map_.find(node.get()); it != map_.end()) {
     if (auto replacement = try_cast<Var>(it->second)) return *replacement;
-    CHECK(false, "variable '{}' is defined or names a buffer here and cannot become an expression", node->name);
+    RELAXC_CHECK(false, "variable '{}' is defined or names a buffer here and cannot become an expression", node->name);
   }
   return Rewriter::var(node);
 }

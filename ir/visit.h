@@ -201,19 +201,19 @@ template <class... Fs>
 decltype(auto) match(const Expr& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
   switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
-  CHECK(false, "not an expression kind");
+  RELAXC_CHECK(false, "not an expression kind");
 }
 template <class... Fs>
 decltype(auto) match(const Stmt& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
   switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
-  CHECK(false, "not a statement kind");
+  RELAXC_CHECK(false, "not a statement kind");
 }
 template <class... Fs>
 decltype(auto) match(const Type& node, Fs&&... fs) {
   Overload overload{std::forward<Fs>(fs)...};
   switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
-  CHECK(false, "not a type kind");
+  RELAXC_CHECK(false, "not a type kind");
 }
 #undef RELAXC_KIND
 

@@ -85,7 +85,7 @@ Type infer_unknown(const OpCall&) { return object_type(); }
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
   auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
-  CHECK(found != attrs.end(), "no attribute '{}'", name);
+  RELAXC_CHECK(found != attrs.end(), "no attribute '{}'", name);
   return *found;
 }
 std::vector<OpAttr> with_choices(std::vector<OpAttr> attrs, std::string_view name,

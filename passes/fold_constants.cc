@@ -173,7 +173,7 @@ void compute(const std::vector<Binding>& batch, const std::unordered_set<const N
   }
   if (outputs.empty()) return;
   std::vector<Tensor> values = context.evaluate(closed_module(batch, outputs));
-  CHECK(values.size() == outputs.size(), "{} constants for {} bindings", values.size(), outputs.size());
+  RELAXC_CHECK(values.size() == outputs.size(), "{} constants for {} bindings", values.size(), outputs.size());
   for (size_t i = 0; i < outputs.size(); ++i)
     results.emplace(outputs[i].get(),
                     constant(vm::moved_to_file(std::exchange(values[i], Tensor::empty({}, kBool))), outputs[i].span()));

@@ -19,7 +19,7 @@ FunctionRef GraphRewriter::run(const FunctionRef& function) {
 
 Expr GraphRewriter::sequence(const Expr& seq) {
   const SeqExpr* node = seq.as<SeqExpr>();
-  CHECK(node, "a function body or branch is a sequence of bindings");
+  RELAXC_CHECK(node, "a function body or branch is a sequence of bindings");
   Builder builder(ops_);
   bool changed = false;
   for (const BindingBlock& block : node->blocks) {
@@ -163,7 +163,7 @@ Expr make_call_tir(IRModule& module, std::string name, PrimFuncRef program, std:
   std::vector<Expr> scalars;
   PrimFunc copy = *named.program;
   for (const VarRef& var : free_vars(named.program)) {
-    CHECK(var.type().is<PrimType>(), "tensor program '{}' uses '{}', which is not a dim", name, var->name);
+    RELAXC_CHECK(var.type().is<PrimType>(), "tensor program '{}' uses '{}', which is not a dim", name, var->name);
     copy.params.push_back(var);
     auto value = named.values.find(var.get());
     scalars.push_back(value == named.values.end() ? Expr(var) : value->second);

@@ -1,5 +1,5 @@
-// CHECK(): an assertion that is always on. A failing one is a bug of relaxc, never of the user's input: the tools
-// print it together with the pass and the command that reproduces it.
+// RELAXC_CHECK(): an assertion that is always on. A failing one is a bug of relaxc, never of the user's input: the
+// tools print it together with the pass and the command that reproduces it.
 #pragma once
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ struct InternalError : std::logic_error {
 
 }  // namespace relaxc
 
-// CHECK(cond) or CHECK(cond, "expected {}, got {}", a, b).
-#define CHECK(cond, ...)                                                                               \
+// RELAXC_CHECK(cond) or RELAXC_CHECK(cond, "expected {}, got {}", a, b).
+#define RELAXC_CHECK(cond, ...)                                                                        \
   do {                                                                                                 \
     if (!(cond)) ::relaxc::check_failed(#cond, __FILE__, __LINE__, ::relaxc::check_text(__VA_ARGS__)); \
   } while (false)

@@ -25,8 +25,8 @@ BuiltinIndex ExecutableBuilder::builtin(std::string name) {
 
 KernelIndex ExecutableBuilder::kernel(KernelInfo kernel) {
   KernelIndex index = intern(kernels_, executable_.kernels, std::pair(kernel.source, kernel.symbol), kernel);
-  CHECK(executable_.kernels[static_cast<size_t>(index.value)] == kernel, "two kernels have the symbol {}",
-        kernel.symbol);
+  RELAXC_CHECK(executable_.kernels[static_cast<size_t>(index.value)] == kernel, "two kernels have the symbol {}",
+               kernel.symbol);
   return index;
 }
 
@@ -49,10 +49,10 @@ void ExecutableBuilder::set_metadata(const std::string& key, std::string value) 
 
 Executable ExecutableBuilder::finish() {
   for (const auto& [name, index] : functions_) {
-    CHECK(defined_[static_cast<size_t>(index.value)], "function {} is called, but not defined", name);
+    RELAXC_CHECK(defined_[static_cast<size_t>(index.value)], "function {} is called, but not defined", name);
   }
   std::vector<std::string> messages = verify(executable_);
-  CHECK(messages.empty(), "bytecode is unsound: {}", messages.front());
+  RELAXC_CHECK(messages.empty(), "bytecode is unsound: {}", messages.front());
   return std::move(executable_);
 }
 
@@ -62,7 +62,8 @@ FunctionBuilder::FunctionBuilder(ExecutableBuilder& parent, const std::string& n
 }
 
 Reg FunctionBuilder::add_input(ValueInfo info) {
-  CHECK(function_.num_registers == static_cast<int64_t>(function_.inputs.size()), "inputs come before other registers");
+  RELAXC_CHECK(function_.num_registers == static_cast<int64_t>(function_.inputs.size()),
+               "inputs come before other registers");
   function_.inputs.push_back(std::move(info));
   return new_register();
 }
@@ -94,7 +95,7 @@ void FunctionBuilder::set_place(std::optional<StringIndex> place) {
 
 void FunctionBuilder::finish() {
   size_t slot = static_cast<size_t>(index_.value);
-  CHECK(!parent_.defined_[slot], "function {} is defined twice", function_.name);
+  RELAXC_CHECK(!parent_.defined_[slot], "function {} is defined twice", function_.name);
   // Labels do not change the size of an instruction, so offsets are known before they are resolved.
   std::vector<Word> offsets, sizing;
   for (const Instruction& instruction : instructions_) {
@@ -109,7 +110,7 @@ void FunctionBuilder::finish() {
     for (Operand& operand : instruction.operands) {
       if (operand.kind != OperandKind::kTarget) continue;
       size_t position = labels_.at(static_cast<size_t>(operand.words[0]));
-      CHECK(position < offsets.size(), "a label of function {} stands for no instruction", function_.name);
+      RELAXC_CHECK(position < offsets.size(), "a label of function {} stands for no instruction", function_.name);
       operand.words[0] = offsets[position];
     }
     encode(instruction, parent_.executable_.code);

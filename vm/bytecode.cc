@@ -126,11 +126,11 @@ std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
 
 Instruction make_instruction(Opcode op, std::vector<Operand> operands) {
   const InstructionInfo& row = info(op);
-  CHECK(static_cast<int>(operands.size()) == row.num_operands, "{} takes {} operands, got {}", row.name,
-        row.num_operands, operands.size());
+  RELAXC_CHECK(static_cast<int>(operands.size()) == row.num_operands, "{} takes {} operands, got {}", row.name,
+               row.num_operands, operands.size());
   for (int i = 0; i < row.num_operands; ++i) {
     auto fitting = conform(operands[i], row.operands[i].kind);
-    CHECK(fitting.has_value(), "operand '{}' of {} has the wrong kind", row.operands[i].name, row.name);
+    RELAXC_CHECK(fitting.has_value(), "operand '{}' of {} has the wrong kind", row.operands[i].name, row.name);
     operands[i] = std::move(*fitting);
   }
   return {op, std::move(operands)};

@@ -88,7 +88,7 @@ namespace {
 // Calls visit(pointer to element i with its C++ type), the 16-bit floats excepted.
 template <class Visit>
 auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
-  CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
+  RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
   DType dtype = tensor.dtype();
   void* data = tensor.raw();
   // Integers narrower than a byte take one byte each.
@@ -123,7 +123,7 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
 bool is_half(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
 uint16_t& half_element(const Tensor& tensor, int64_t i) {
-  CHECK(i >= 0 && i < tensor.size(), "element {} of {}", i, describe(tensor));
+  RELAXC_CHECK(i >= 0 && i < tensor.size(), "element {} of {}", i, describe(tensor));
   return tensor.data<uint16_t>()[i];
 }
 

@@ -30,8 +30,8 @@ class Tensor {
   template <class T>
   static Tensor of(std::vector<int64_t> shape, DType dtype, const std::vector<T>& values) {
     Tensor tensor = empty(std::move(shape), dtype);
-    CHECK(static_cast<int64_t>(values.size()) == tensor.size() && dtype.bytes() == sizeof(T),
-          "{} values for {} elements", values.size(), tensor.size());
+    RELAXC_CHECK(static_cast<int64_t>(values.size()) == tensor.size() && dtype.bytes() == sizeof(T),
+                 "{} values for {} elements", values.size(), tensor.size());
     std::copy(values.begin(), values.end(), tensor.data<T>());
     return tensor;
   }
@@ -47,8 +47,8 @@ class Tensor {
   // The elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
   template <class T>
   T* data() const {
-    CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
-          sizeof(T));
+    RELAXC_CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
+                 sizeof(T));
     return static_cast<T*>(data_);
   }
   // Element i converted to double / int64, whatever the dtype.

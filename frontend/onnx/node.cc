@@ -174,8 +174,8 @@ bool ConverterRow::has_attribute(std::string_view name) const {
 }
 
 bool Node::has_attr(const char* name) {
-  CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type, row_.since,
-        name);
+  RELAXC_CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type,
+               row_.since, name);
   return std::any_of(proto_.attribute().begin(), proto_.attribute().end(),
                      [&](const AttributeProto& a) { return a.name() == name; });
 }

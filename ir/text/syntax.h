@@ -38,7 +38,7 @@ class SyntaxChildren : public std::pmr::vector<const Syntax*> {
  public:
   using std::pmr::vector<const Syntax*>::vector;
   const Syntax* operator[](size_t i) const {
-    CHECK(i < size(), "item {} of {} in the syntax tree", i, size());
+    RELAXC_CHECK(i < size(), "item {} of {} in the syntax tree", i, size());
     return std::pmr::vector<const Syntax*>::operator[](i);
   }
 };

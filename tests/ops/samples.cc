@@ -289,7 +289,7 @@ class SampleMaker {
     char letter = text_[0];
     text_.remove_prefix(2);
     auto dtype = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](auto& row) { return row.first == letter; });
-    CHECK(dtype != std::end(kDTypes), "'{}' is no dtype", letter);
+    RELAXC_CHECK(dtype != std::end(kDTypes), "'{}' is no dtype", letter);
     std::vector<Expr> shape = dims();
     if (known == Known::kAll) return tensor_type(std::move(shape), dtype->second);
     if (known == Known::kRank) return tensor_type_of_rank(static_cast<int64_t>(shape.size()), dtype->second);

@@ -15,7 +15,7 @@ namespace relaxc::vm::test {
 // A folder that goes away with the test.
 struct TemporaryFolder {
   std::string path = "/tmp/relaxc_test_XXXXXX";
-  TemporaryFolder() { CHECK(mkdtemp(path.data()) != nullptr); }
+  TemporaryFolder() { RELAXC_CHECK(mkdtemp(path.data()) != nullptr); }
   ~TemporaryFolder() { std::filesystem::remove_all(path); }
   std::string file(const std::string& name) const { return path + "/" + name; }
 };

@@ -185,7 +185,7 @@ DType Tree::index_dtype() const {
 // ---- Edits
 
 void Tree::insert(TreeNode* parent, size_t position, TreeNode* child) {
-  CHECK(!child->parent, "the node stands elsewhere");
+  RELAXC_CHECK(!child->parent, "the node stands elsewhere");
   parent->children.insert(parent->children.begin() + static_cast<long>(position), child);
   child->parent = parent;
 }
@@ -209,7 +209,7 @@ void Tree::remove(TreeNode* node) {
 }
 
 void Tree::replace(TreeNode* node, TreeNode* with) {
-  CHECK(!with->parent, "the node stands elsewhere");
+  RELAXC_CHECK(!with->parent, "the node stands elsewhere");
   TreeNode* parent = node->parent;
   parent->children[node->position()] = with;
   with->parent = parent;
@@ -399,7 +399,7 @@ TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
   // Variables bound inside become new ones by the machinery that copies functions.
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
   std::vector<TreeNode*> nodes = tree.import(copy->body);
-  CHECK(nodes.size() == 1, "a copy of one node is one node");
+  RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
   std::vector<const TreeNode*> from{node}, to{nodes[0]};
   for (size_t i = 0; i < from.size(); ++i) {
     const_cast<TreeNode*>(to[i])->uses_outer_vars = from[i]->uses_outer_vars;

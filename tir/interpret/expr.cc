@@ -138,7 +138,7 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
     X(kNE) X(kLT) X(kLE) X(kGT) X(kGE) X(kAnd) X(kOr) X(kBitAnd) X(kBitOr) X(kBitXor) X(kShiftLeft) X(kShiftRight)
 #undef X
   }
-  CHECK(false, "unknown binary operation");
+  RELAXC_CHECK(false, "unknown binary operation");
 }
 
 struct NotCode final : Code {

@@ -64,8 +64,8 @@ struct Frame {
 // floats as_float.
 struct Code {
   virtual ~Code() = default;
-  virtual int64_t as_int(Frame&) const { CHECK(false, "not an integer expression"); }
-  virtual double as_float(Frame&) const { CHECK(false, "not a float expression"); }
+  virtual int64_t as_int(Frame&) const { RELAXC_CHECK(false, "not an integer expression"); }
+  virtual double as_float(Frame&) const { RELAXC_CHECK(false, "not a float expression"); }
 };
 using CodePtr = std::unique_ptr<Code>;
 

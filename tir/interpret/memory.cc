@@ -53,7 +53,7 @@ Word read_element(const char* at, DType dtype) {
     default:
       return floating(small_float_to_double(read_as<uint8_t>(at), dtype));
   }
-  CHECK(false, "element of {}", to_string(dtype));
+  RELAXC_CHECK(false, "element of {}", to_string(dtype));
 }
 
 void write_element(char* at, DType dtype, Word value) {
