@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kRoot = RELAXC_SOURCE_DIR;
+const fs::path kTree = RELAXC_SOURCE_DIR;
 
 struct Room {
   std::string name;
@@ -35,7 +35,7 @@ std::vector<std::string> folders_in(const std::string& cell) {
 // The rows of the table whose head has the column "may include", in order.
 std::vector<Room> read_rooms() {
   std::vector<Room> rooms;
-  std::ifstream file(kRoot / "ARCHITECTURE.md");
+  std::ifstream file(kTree / "ARCHITECTURE.md");
   bool inside = false;
   for (std::string line; std::getline(file, line);) {
     if (!line.starts_with('|')) {
@@ -66,7 +66,7 @@ struct Include {
 std::vector<Include> read_includes(const std::vector<Room>& rooms) {
   std::vector<Include> result;
   for (const Room& room : rooms) {
-    for (const auto& entry : fs::recursive_directory_iterator(kRoot / room.name)) {
+    for (const auto& entry : fs::recursive_directory_iterator(kTree / room.name)) {
       std::string extension = entry.path().extension().string();
       if (extension != ".cc" && extension != ".h") continue;
       std::ifstream file(entry.path());
@@ -77,7 +77,7 @@ std::vector<Include> read_includes(const std::vector<Room>& rooms) {
         if (hash == std::string::npos || line.compare(hash, 8, "#include") != 0) continue;
         size_t open = line.find_first_of("\"<", hash), close = line.find_first_of("\">", open + 1);
         REQUIRE(close != std::string::npos);
-        result.push_back({fs::relative(entry.path(), kRoot).generic_string(), number,
+        result.push_back({fs::relative(entry.path(), kTree).generic_string(), number,
                           line.substr(open + 1, close - open - 1), line[open] == '"'});
       }
     }
@@ -98,7 +98,7 @@ TEST_CASE("the table of rooms is in dependency order and complete", "[layering]"
   std::set<std::string> above;
   for (const Room& room : rooms) {
     INFO(room.name);
-    CHECK(fs::is_directory(kRoot / room.name));
+    CHECK(fs::is_directory(kTree / room.name));
     for (const std::string& other : room.may_include) {
       INFO("includes " << other);
       CHECK(above.contains(other));
@@ -107,7 +107,7 @@ TEST_CASE("the table of rooms is in dependency order and complete", "[layering]"
   }
   // Each folder with C++ in it is a room or one of the named others.
   const std::set<std::string> others = {"tests", "examples", "bench", "docs", "cmake"};
-  for (const auto& entry : fs::directory_iterator(kRoot)) {
+  for (const auto& entry : fs::directory_iterator(kTree)) {
     std::string name = entry.path().filename().string();
     if (!entry.is_directory() || name.starts_with('.') || name.starts_with("build")) continue;
     INFO(name);
@@ -127,7 +127,7 @@ TEST_CASE("a room includes only the rooms that it may", "[layering]") {
   std::string wrong;
   for (const Include& include : includes) {
     if (!include.quoted) continue;
-    bool exists = include.target.find('/') != std::string::npos && fs::exists(kRoot / include.target);
+    bool exists = include.target.find('/') != std::string::npos && fs::exists(kTree / include.target);
     if (!exists) wrong += "\n  " + place(include) + " (give the path from the root)";
     if (exists && !allowed[first_folder(include.file)].contains(first_folder(include.target)))
       wrong += "\n  " + place(include);

@@ -15,7 +15,7 @@ namespace relaxc::codegen {
 
 namespace {
 
-std::vector<float> iota(int64_t n) {
+std::vector<float> count_up(int64_t n) {
   std::vector<float> values(static_cast<size_t>(n));
   std::iota(values.begin(), values.end(), 1.0f);
   return values;
@@ -89,7 +89,7 @@ TEST_CASE("masked bytes, bools and half floats", "[codegen]") {
 }
 
 TEST_CASE("strided, reversed, broadcast and gathered lanes", "[codegen]") {
-  std::vector<float> x = iota(64), y(8);
+  std::vector<float> x = count_up(64), y(8);
   std::vector<int32_t> where{5, 0, 63, 5, 17, 2, 40, 1};
   Buffer a = flat_buffer("A", kFloat32, 64), b = flat_buffer("B", kFloat32, 8), w = flat_buffer("W", kInt32, 8);
   VarRef s = make_dim("s");
@@ -171,7 +171,7 @@ TEST_CASE("a vector if_then_else reads only the lanes that want it", "[codegen]"
 TEST_CASE("buffers of vectors", "[codegen]") {
   VarRef i = make_dim("i");
   Buffer a = flat_buffer("A", kFloat32.with_lanes(4), 6), b = flat_buffer("B", kFloat32.with_lanes(4), 6);
-  std::vector<float> x = iota(24), y(24);
+  std::vector<float> x = count_up(24), y(24);
   REQUIRE(CompiledKernel(prim_func({a, b}, {loop(i, imm(6), store(b, load(a, {i}), {imm(5) - i}))}))
               .run({x.data(), y.data()})
               .status == 0);
@@ -230,7 +230,7 @@ TEST_CASE("gathers and scatters take indices of 32 bits", "[codegen]") {
     REQUIRE(text.find(gathers ? "vgatherdps" : "vscatterdps") != std::string::npos);
     REQUIRE(text.find("vpmullq") == std::string::npos);
     REQUIRE(text.find("vpextrq") == std::string::npos);
-    std::vector<float> x = iota(98000), y(98000);
+    std::vector<float> x = count_up(98000), y(98000);
     REQUIRE(CompiledKernel(function).run({x.data(), y.data()}, {0}).status == 0);
     for (size_t p = 0; p < y.size(); ++p) {
       size_t other = p % 50 * 1960 + p / 50;

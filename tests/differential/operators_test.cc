@@ -18,7 +18,7 @@ using List = std::vector<int64_t>;
 const Contents kAny{.special = true};
 const Contents kPositive{.low = 0.125, .high = 4};
 const Contents kUnit{.low = -1, .high = 1};
-const Contents kSmall{.low = -2, .high = 2};
+const Contents kSmallOperands{.low = -2, .high = 2};
 
 // Name of the operator without "relax.", and what else tells the case.
 Case op_case(std::string op, std::string suffix, std::function<std::vector<Expr>(Graph&)> args, Attrs attrs = {},
@@ -119,7 +119,7 @@ void add_elementwise(std::vector<Case>& cases) {
     cases.push_back(op_case(name, "uint32", two("n,m", "n,m", kUInt32, {0, 100}, {0, 31})));
     cases.push_back(op_case(name, "int8", two("n", "n", kInt8, {-100, 100}, {0, 7})));
   }
-  cases.push_back(op_case("power", "", two("n,m", "n,m", kFloat32, kPositive, kSmall), {}, {}, 1e-5));
+  cases.push_back(op_case("power", "", two("n,m", "n,m", kFloat32, kPositive, kSmallOperands), {}, {}, 1e-5));
   cases.push_back(op_case("power", "int32", two("n", "n", kInt32, {-5, 5}, {0, 5})));
   cases.push_back(op_case("atan2", "", two("n,m", "n,1")));
   cases.push_back(op_case("nn.prelu", "", two("n,m,k", "m,1")));
@@ -243,7 +243,7 @@ void add_contractions(std::vector<Case>& cases) {
   const Sizes image = {{"h", 5}, {"w", 5}, {"c", 1}, {"l", 5}};
   auto conv = [&](std::string op, std::string suffix, std::string x, std::string w, Attrs attrs,
                   DType dtype = kFloat32) {
-    cases.push_back(op_case(op, suffix, two(x, w, dtype, kSmall, kSmall), attrs, image));
+    cases.push_back(op_case(op, suffix, two(x, w, dtype, kSmallOperands, kSmallOperands), attrs, image));
     cases.back().most = 6000;
   };
   conv("nn.conv1d", "", "n,c,l", "6,c,3", {{"padding", List{1}}});

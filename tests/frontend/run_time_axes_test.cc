@@ -26,7 +26,7 @@ std::vector<std::vector<int64_t>> choices(int64_t rank, size_t count) {
 }
 
 // A node with its axes as an input, or as a constant where they are given.
-struct Form {
+struct ReduceForm {
   std::string op;
   int64_t opset = 18;
   std::string operands;  // "x axes"
@@ -34,7 +34,7 @@ struct Form {
   std::optional<int64_t> keepdims = {};
   bool any_number = false;  // the number of axes is the run's, too
 };
-OnnxModel model_of(const Form& form, const std::string& dims, size_t count,
+OnnxModel model_of(const ReduceForm& form, const std::string& dims, size_t count,
                    const std::optional<std::vector<int64_t>>& axes) {
   OnnxModel model(form.opset);
   model.input("x", kFloat32, dims);
@@ -48,7 +48,7 @@ OnnxModel model_of(const Form& form, const std::string& dims, size_t count,
 }
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-void check_all_choices(const Form& form, int64_t rank, size_t count) {
+void check_all_choices(const ReduceForm& form, int64_t rank, size_t count) {
   Tensor x = numbers(kShape);
   for (const char* dims : {"3,1,4", "n,m,k"}) {
     Session session = model_of(form, dims, count, std::nullopt).compile();
@@ -89,7 +89,7 @@ TEST_CASE("reductions over axes that the run gives", "[frontend]") {
 
 TEST_CASE("reductions over a number of axes that the run gives", "[frontend]") {
   for (const char* op : {"ReduceSum", "ReduceLogSumExp"}) {
-    Form form{op, 18, "x axes", {}, 1, true};
+    ReduceForm form{op, 18, "x axes", {}, 1, true};
     for (size_t count : {1, 2, 3}) check_all_choices(form, 3, count);
     Tensor x = numbers(kShape), none = int64s({});
     CHECK(same_tensor(model_of(form, "n,m,k", 0, std::nullopt).compile().run({x, none})[0],
@@ -137,7 +137,7 @@ TEST_CASE("a sequence that is longer than the time axis, or shorter than nothing
 TEST_CASE("an axis named twice, and a declared shape that the axes contradict", "[frontend]") {
   Tensor x = numbers({3, 4, 5, 6});
   for (const char* op : {"ReduceSum", "Unsqueeze", "Squeeze"}) {
-    Form form{op, 13, "x axes", {}, {}};
+    ReduceForm form{op, 13, "x axes", {}, {}};
     if (op == std::string("ReduceSum")) form.keepdims = 0;  // else the rank does not depend on the axes
     CHECK(contains(model_of(form, "3,1,4", 2, std::nullopt).error({numbers(kShape), int64s({1, 1})}),
                    "number of different axes: 1 and 2"));

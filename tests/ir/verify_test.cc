@@ -9,7 +9,7 @@ using namespace relaxc;
 
 namespace {
 
-const OpTable& op_table() {
+const OpTable& every_op() {
   static const OpTable kTable = make_op_table();
   return kTable;
 }
@@ -17,7 +17,7 @@ const OpTable& op_table() {
 // At least one report, and all of this rule.
 void check_breaks(const char* rule, const IRModule& module) {
   Diagnostics diagnostics;
-  verify(module, op_table(), diagnostics);
+  verify(module, every_op(), diagnostics);
   CHECK(diagnostics.has_errors());
   for (const Diagnostic& diagnostic : diagnostics.all()) {
     INFO(diagnostic.message);

@@ -6,7 +6,7 @@ using namespace relaxc::test;
 
 namespace {
 
-const OpTable& table() {
+const OpTable& convolution_table() {
   static const OpTable kTable(convolution_ops());
   return kTable;
 }
@@ -39,7 +39,7 @@ void check_conv(const Case& c, DType data_dtype = kFloat32, DType weight_dtype =
   Shape window(c.weight.begin() + 1, c.weight.end());
   int64_t out_per_group = c.weight[0] / c.groups;
   check_tensor(
-      run_op(table(), name, {x, w}, attrs, symbolic)[0], result,
+      run_op(convolution_table(), name, {x, w}, attrs, symbolic)[0], result,
       [&](const Shape& o) {
         double sum = 0;
         for_each_index(window, [&](const Shape& k) {
@@ -83,7 +83,7 @@ void check_transposed(const Case& c, const Symbolic& symbolic = {}) {
   });
   std::string name = "nn.conv" + std::to_string(c.n()) + "d_transpose";
   check_tensor(
-      run_op(table(), name, {x, w}, c.attrs(), symbolic)[0], result,
+      run_op(convolution_table(), name, {x, w}, c.attrs(), symbolic)[0], result,
       [&](const Shape& i) { return element(expected, i); }, 1e-4);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("conv with symbolic dims", "[ops][conv]") {
   Expr x = make_var("x", tensor_type({n, int_imm(3), h, w}, kFloat32));
   Expr weight = make_var("w", tensor_type({int_imm(8), int_imm(3), int_imm(3), int_imm(3)}, kFloat32));
   Expr conv = call(op_ref("relax.nn.conv2d"), {x, weight}, {{"padding", 1}}, object_type());
-  Type type = infer_call_type(*conv.as<Call>(), {}, table());
+  Type type = infer_call_type(*conv.as<Call>(), {}, convolution_table());
   CHECK(same_node((*known_shape(type))[2], h));
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("conv in other layouts", "[ops][conv]") {
     CAPTURE(data, kernel, out, groups);
     Tensor x = values({2, 8, 5, 6}, kFloat32, 2), w = values({8, 8 / groups, 3, 2}, kFloat32, 3);
     Attrs attrs{{"strides", Shape{1, 2}}, {"padding", Shape{1, 0, 1, 1}}, {"groups", groups}};
-    Tensor wanted = run_op(table(), "nn.conv2d", {x, w}, attrs)[0];
+    Tensor wanted = run_op(convolution_table(), "nn.conv2d", {x, w}, attrs)[0];
     attrs = attrs.with("data_layout", data).with("kernel_layout", kernel).with("out_layout", out);
     std::string result = *out == 0 ? data : out;
     VarRef n = make_dim("n");
@@ -146,7 +146,8 @@ TEST_CASE("conv in other layouts", "[ops][conv]") {
     for (int64_t dim : blocked.shape()) dims.push_back(int_imm(dim));
     dims[0] = n;
     for (const Symbolic& symbolic : {Symbolic{}, Symbolic{dims}}) {
-      Tensor got = run_op(table(), "nn.conv2d", {blocked, in_layout(w, "OIHW", kernel)}, attrs, symbolic)[0];
+      Tensor got =
+          run_op(convolution_table(), "nn.conv2d", {blocked, in_layout(w, "OIHW", kernel)}, attrs, symbolic)[0];
       Tensor expected = in_layout(wanted, "NCHW", result);
       check_tensor(got, expected.shape(), [&](const Shape& o) { return element(expected, o); });
     }
@@ -168,7 +169,7 @@ TEST_CASE("conv lowers to a pad block and a reduction block", "[ops][conv]") {
     std::vector<std::string> names;
     std::vector<Tensor> inputs = {values({1, 3, 6, 6}), values({4, 3, 3, 3})};
     Expr conv = call(op_ref("relax.nn.conv2d"), arguments(inputs), {{"padding", padding}}, object_type());
-    PrimFuncRef f = table().find("relax.nn.conv2d")->legalize(OpCall{*conv.as<Call>(), conv.span()});
+    PrimFuncRef f = convolution_table().find("relax.nn.conv2d")->legalize(OpCall{*conv.as<Call>(), conv.span()});
     walk(f->body, [&](const Block& block) { names.push_back(block.name); });
     return names;
   };
@@ -178,7 +179,7 @@ TEST_CASE("conv lowers to a pad block and a reduction block", "[ops][conv]") {
 
 TEST_CASE("conv errors", "[ops][conv]") {
   auto message = [](Shape data, Shape weight, Attrs attrs = {}) {
-    return error_of(table(), "nn.conv2d", {values(std::move(data)), values(std::move(weight))}, attrs);
+    return error_of(convolution_table(), "nn.conv2d", {values(std::move(data)), values(std::move(weight))}, attrs);
   };
   CHECK(contains(message({1, 4, 6, 6}, {8, 3, 3, 3}), "input channels of the weight and of the data: 3 and 4"));
   CHECK(contains(message({1, 4, 6, 6}, {8, 4, 3, 3}, {{"groups", 3}}),

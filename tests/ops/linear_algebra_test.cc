@@ -7,7 +7,7 @@ using namespace relaxc::test;
 
 namespace {
 
-const OpTable& table() {
+const OpTable& linear_algebra_table() {
   static const OpTable kTable(linear_algebra_ops());
   return kTable;
 }
@@ -24,7 +24,7 @@ void check_matmul(const Tensor& a, const Tensor& b, const Shape& result, const A
                   const Symbolic& symbolic = {}, double tolerance = 1e-5) {
   bool row = a.ndim() > 1, column = b.ndim() > 1;
   check_tensor(
-      run_op(table(), "matmul", {a, b}, attrs, symbolic)[0], result,
+      run_op(linear_algebra_table(), "matmul", {a, b}, attrs, symbolic)[0], result,
       [&](const Shape& index) {
         Shape batch(index.begin(), index.end() - row - column);
         double sum = 0;
@@ -40,7 +40,8 @@ void check_matmul(const Tensor& a, const Tensor& b, const Shape& result, const A
 }
 
 Tensor einsum(const std::string& subscripts, const std::vector<Tensor>& inputs, const Symbolic& symbolic = {}) {
-  return run_call(table(), "einsum", {tuple(arguments(inputs, symbolic))}, {{"subscripts", subscripts}}, inputs)[0];
+  return run_call(linear_algebra_table(), "einsum", {tuple(arguments(inputs, symbolic))}, {{"subscripts", subscripts}},
+                  inputs)[0];
 }
 // Letters only: sums over all assignments of the letters' dims.
 double einsum_reference(const std::vector<std::string>& terms, const std::string& out, const std::vector<Tensor>& x,
@@ -105,12 +106,16 @@ TEST_CASE("matmul dtypes", "[ops][matmul]") {
                {{"out_dtype", kFloat32}});
   check_matmul(values({3, 4}), values({4, 5}), {3, 5}, {{"out_dtype", "void"}});
   check_matmul(values({3, 4}, int8), values({4, 5}, int8), {3, 5}, {{"out_dtype", "int32"}});
-  CHECK(contains(error_of(table(), "matmul", {values({3, 4}), values({4, 5})}, {{"out_dtype", "number"}}),
-                 "argument 'out_dtype' has an unexpected value"));
-  CHECK(contains(error_of(table(), "matmul", {values({3, 4}, uint8), values({4, 5}, int8)}), "uint8 and int8"));
-  CHECK(contains(error_of(table(), "matmul", {values({3, 4}), values({5, 4})}), "the contracted dims differ: 4 and 5"));
-  CHECK(contains(error_of(table(), "matmul", {values({2, 3, 4}), values({3, 4, 5})}), "do not broadcast: 2 and 3"));
-  CHECK(contains(error_of(table(), "matmul", {values({}), values({4})}), "scalar"));
+  CHECK(
+      contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}), values({4, 5})}, {{"out_dtype", "number"}}),
+               "argument 'out_dtype' has an unexpected value"));
+  CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}, uint8), values({4, 5}, int8)}),
+                 "uint8 and int8"));
+  CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({3, 4}), values({5, 4})}),
+                 "the contracted dims differ: 4 and 5"));
+  CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({2, 3, 4}), values({3, 4, 5})}),
+                 "do not broadcast: 2 and 3"));
+  CHECK(contains(error_of(linear_algebra_table(), "matmul", {values({}), values({4})}), "scalar"));
 }
 
 TEST_CASE("einsum", "[ops][einsum]") {
@@ -164,12 +169,12 @@ TEST_CASE("determinant", "[ops][det]") {
   Tensor x = Tensor::of<float>({2, 3, 3}, kFloat32, {0, 2, 1, 1, 1, 0, 3, 0, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9});
   VarRef b = make_dim("b"), n = make_dim("n");
   for (const Symbolic& symbolic : {Symbolic{}, Symbolic{{b, n, n}}}) {
-    Tensor det = run_op(table(), "linalg.det", {x}, {}, symbolic)[0];
+    Tensor det = run_op(linear_algebra_table(), "linalg.det", {x}, {}, symbolic)[0];
     REQUIRE(det.shape() == Shape{2});
     CHECK(det.as_double(0) == Approx(-11));
     CHECK(std::fabs(det.as_double(1)) < 1e-5);
   }
-  CHECK(run_op(table(), "linalg.det", {values({1, 1})})[0].as_double(0) == values({1, 1}).as_double(0));
-  CHECK(run_op(table(), "linalg.det", {Tensor::empty({0, 0}, kFloat32)})[0].as_double(0) == 1);
-  CHECK(contains(error_of(table(), "linalg.det", {values({2, 3})}), "not square: 2 and 3"));
+  CHECK(run_op(linear_algebra_table(), "linalg.det", {values({1, 1})})[0].as_double(0) == values({1, 1}).as_double(0));
+  CHECK(run_op(linear_algebra_table(), "linalg.det", {Tensor::empty({0, 0}, kFloat32)})[0].as_double(0) == 1);
+  CHECK(contains(error_of(linear_algebra_table(), "linalg.det", {values({2, 3})}), "not square: 2 and 3"));
 }

@@ -7,7 +7,7 @@ using namespace relaxc::test;
 
 namespace {
 
-const OpTable& table() {
+const OpTable& normalization_table() {
   static const OpTable kTable(normalization_ops());
   return kTable;
 }
@@ -58,7 +58,7 @@ TEST_CASE("batch norm with the given statistics", "[ops][norm]") {
       size_t channel = axis == 1 ? 1 : 3;
       for (const Symbolic& symbolic : {Symbolic{}, Symbolic{{make_dim("n"), int_imm(3), make_dim("h"), int_imm(3)}}}) {
         Attrs attrs{{"axis", axis}, {"epsilon", kEpsilon}, {"training", false}};
-        auto out = run_op(table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, attrs, symbolic);
+        auto out = run_op(normalization_table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, attrs, symbolic);
         check_tensor(
             out[0], shape,
             [&](const Shape& i) {
@@ -79,7 +79,7 @@ TEST_CASE("batch norm in training", "[ops][norm]") {
   Tensor x = values(shape), gamma = values({3}, kFloat32, 2), beta = values({3}, kFloat32, 3);
   Tensor mean = values({3}, kFloat32, 4), variance = positive({3}, kFloat32, 5);
   Attrs attrs{{"epsilon", kEpsilon}, {"momentum", 0.25}, {"training", true}};
-  auto out = run_op(table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, attrs);
+  auto out = run_op(normalization_table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, attrs);
   auto of = [&](const Shape& i) { return moments(x, i, without({0, 2})); };
   check_tensor(out[0], shape, [&](const Shape& i) {
     Moments m = of(i);
@@ -90,7 +90,7 @@ TEST_CASE("batch norm in training", "[ops][norm]") {
   check_tensor(out[2], {3},
                [&](const Shape& i) { return 0.75 * element(variance, i) + 0.25 * of({0, i[0], 0}).variance; });
   Attrs plain = attrs.with("scale", false).with("center", false);
-  check_tensor(run_op(table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, plain)[0], shape,
+  check_tensor(run_op(normalization_table(), "nn.batch_norm", {x, gamma, beta, mean, variance}, plain)[0], shape,
                [&](const Shape& i) { return (element(x, i) - of(i).mean) / std::sqrt(of(i).variance + kEpsilon); });
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("layer norm and RMS norm", "[ops][norm]") {
       };
       Attrs attrs{{"axes", c.axes}, {"epsilon", kEpsilon}};
       check_tensor(
-          run_op(table(), "nn.layer_norm", {x, gamma, beta}, attrs)[0], shape,
+          run_op(normalization_table(), "nn.layer_norm", {x, gamma, beta}, attrs)[0], shape,
           [&](const Shape& i) {
             Moments m = moments(x, i, without(c.normal));
             double value = (element(x, i) - m.mean) / std::sqrt(m.variance + kEpsilon);
@@ -121,7 +121,7 @@ TEST_CASE("layer norm and RMS norm", "[ops][norm]") {
           },
           tolerance);
       check_tensor(
-          run_op(table(), "nn.rms_norm", {x, gamma}, attrs)[0], shape,
+          run_op(normalization_table(), "nn.rms_norm", {x, gamma}, attrs)[0], shape,
           [&](const Shape& i) {
             double square = moments(x, i, without(c.normal)).mean_square;
             return element(x, i) / std::sqrt(square + kEpsilon) * element(gamma, at_axes(i));
@@ -131,11 +131,12 @@ TEST_CASE("layer norm and RMS norm", "[ops][norm]") {
   }
   VarRef n = make_dim("n"), d = make_dim("d");
   Tensor x = values({3, 5}), gamma = values({5}, kFloat32, 2), beta = values({5}, kFloat32, 3);
-  check_tensor(
-      run_op(table(), "nn.layer_norm", {x, gamma, beta}, {}, {{n, d}, {d}, {d}})[0], {3, 5}, [&](const Shape& i) {
-        Moments m = moments(x, i, without({1}));
-        return (element(x, i) - m.mean) / std::sqrt(m.variance + 1e-5) * gamma.as_double(i[1]) + beta.as_double(i[1]);
-      });
+  check_tensor(run_op(normalization_table(), "nn.layer_norm", {x, gamma, beta}, {}, {{n, d}, {d}, {d}})[0], {3, 5},
+               [&](const Shape& i) {
+                 Moments m = moments(x, i, without({1}));
+                 return (element(x, i) - m.mean) / std::sqrt(m.variance + 1e-5) * gamma.as_double(i[1]) +
+                        beta.as_double(i[1]);
+               });
 }
 
 TEST_CASE("instance norm and group norm", "[ops][norm]") {
@@ -147,11 +148,12 @@ TEST_CASE("instance norm and group norm", "[ops][norm]") {
     return value * gamma.as_double(channel) + beta.as_double(channel);
   };
   for (const Symbolic& symbolic : {Symbolic{}, Symbolic{{make_dim("n"), int_imm(6), make_dim("h"), make_dim("w")}}}) {
-    check_tensor(run_op(table(), "nn.instance_norm", {x, gamma, beta}, attrs, symbolic)[0], shape,
+    check_tensor(run_op(normalization_table(), "nn.instance_norm", {x, gamma, beta}, attrs, symbolic)[0], shape,
                  [&](const Shape& i) { return normalized(i, moments(x, i, without({2, 3})), i[1]); });
     for (int64_t groups : {1, 2, 3, 6}) {
       auto key = [&](const Shape& i) { return Shape{i[0], i[1] / (6 / groups)}; };
-      check_tensor(run_op(table(), "nn.group_norm", {x, gamma, beta}, attrs.with("num_groups", groups), symbolic)[0],
+      check_tensor(run_op(normalization_table(), "nn.group_norm", {x, gamma, beta}, attrs.with("num_groups", groups),
+                          symbolic)[0],
                    shape, [&](const Shape& i) { return normalized(i, moments(x, i, key), i[1]); });
     }
   }
@@ -159,10 +161,11 @@ TEST_CASE("instance norm and group norm", "[ops][norm]") {
   Shape last = {2, 5, 4};
   Tensor y = values(last), scale = values({4}, kFloat32, 2), offset = values({4}, kFloat32, 3);
   Attrs attrs_last{{"num_groups", 2}, {"channel_axis", -1}, {"axes", Shape{1}}};
-  check_tensor(run_op(table(), "nn.group_norm", {y, scale, offset}, attrs_last)[0], last, [&](const Shape& i) {
-    Moments m = moments(y, i, [](const Shape& at) { return Shape{at[0], at[2] / 2}; });
-    return (element(y, i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale.as_double(i[2]) + offset.as_double(i[2]);
-  });
+  check_tensor(
+      run_op(normalization_table(), "nn.group_norm", {y, scale, offset}, attrs_last)[0], last, [&](const Shape& i) {
+        Moments m = moments(y, i, [](const Shape& at) { return Shape{at[0], at[2] / 2}; });
+        return (element(y, i) - m.mean) / std::sqrt(m.variance + 1e-5) * scale.as_double(i[2]) + offset.as_double(i[2]);
+      });
 }
 
 TEST_CASE("LRN", "[ops][norm]") {
@@ -171,7 +174,7 @@ TEST_CASE("LRN", "[ops][norm]") {
   for (int64_t size : {1, 2, 3, 4, 9}) {
     Attrs attrs{{"size", size}, {"alpha", 0.5}, {"beta", 0.6}, {"bias", 2.0}};
     for (const Symbolic& symbolic : {Symbolic{}, Symbolic{{make_dim("n"), make_dim("c"), int_imm(3)}}}) {
-      check_tensor(run_op(table(), "nn.lrn", {x}, attrs, symbolic)[0], shape, [&](const Shape& i) {
+      check_tensor(run_op(normalization_table(), "nn.lrn", {x}, attrs, symbolic)[0], shape, [&](const Shape& i) {
         int64_t first = std::max<int64_t>(0, i[1] - (size - 1) / 2), last = std::min<int64_t>(6, i[1] + size / 2);
         double sum = 0;
         for (int64_t c = first; c <= last; ++c) sum += std::pow(element(x, {i[0], c, i[2]}), 2);
@@ -184,7 +187,7 @@ TEST_CASE("LRN", "[ops][norm]") {
 TEST_CASE("normalization errors", "[ops][norm]") {
   Tensor x = values({2, 6, 4}), six = values({6}), four = values({4});
   auto message = [&](const char* name, std::vector<Tensor> inputs, Attrs attrs) {
-    return error_of(table(), name, inputs, attrs);
+    return error_of(normalization_table(), name, inputs, attrs);
   };
   CHECK(contains(message("nn.batch_norm", {x, six, four, six, six}, {}), "dim 0 of beta and the data's: 4 and 6"));
   CHECK(contains(message("nn.layer_norm", {x, six, six}, {}), "dim 0 of gamma and the data's: 6 and 4"));

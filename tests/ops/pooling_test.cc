@@ -7,12 +7,12 @@ using namespace relaxc::test;
 
 namespace {
 
-const OpTable& table() {
+const OpTable& pooling_table() {
   static const OpTable kTable(pooling_ops());
   return kTable;
 }
 
-struct Case {
+struct PoolingCase {
   Shape data, size, strides, before, after, dilation;
   bool ceil_mode = false;
   size_t n() const { return size.size(); }
@@ -53,7 +53,7 @@ struct Case {
   }
 };
 
-std::vector<Case> cases() {
+std::vector<PoolingCase> cases() {
   return {
       {{2, 3, 8}, {3}, {1}, {0}, {0}, {1}},
       {{1, 2, 8}, {3}, {2}, {1}, {2}, {2}},
@@ -68,8 +68,8 @@ std::vector<Case> cases() {
       {{1, 2, 5, 4, 6}, {2, 2, 3}, {2, 3, 2}, {1, 0, 1}, {0, 1, 1}, {1, 1, 1}, true},
   };
 }
-std::string name_of(const char* kind, const Case& c) { return fmt::format("nn.{}_pool{}d", kind, c.n()); }
-Symbolic symbolic_dims(const Case& c) {
+std::string name_of(const char* kind, const PoolingCase& c) { return fmt::format("nn.{}_pool{}d", kind, c.n()); }
+Symbolic symbolic_dims(const PoolingCase& c) {
   std::vector<Expr> dims = {make_dim("n"), int_imm(c.data[1])};
   for (size_t d = 0; d < c.n(); ++d) dims.push_back(make_dim("s"));
   return {dims};
@@ -78,69 +78,72 @@ Symbolic symbolic_dims(const Case& c) {
 }  // namespace
 
 TEST_CASE("max pool", "[ops][pool]") {
-  for (const Case& c : cases()) {
+  for (const PoolingCase& c : cases()) {
     for (DType dtype : {kFloat32, DType::int_(8), DType::uint(8)}) {
       Tensor x = values(c.data, dtype);
       for (const Symbolic& symbolic : {Symbolic{}, symbolic_dims(c)}) {
-        check_tensor(run_op(table(), name_of("max", c), {x}, c.attrs(), symbolic)[0], c.result(), [&](const Shape& o) {
-          double most = -INFINITY;
-          c.window(o, [&](const Shape& at, bool inside, bool) {
-            if (inside) most = std::max(most, element(x, at));
-          });
-          if (most == -INFINITY && !dtype.is_float()) return dtype.is_uint() ? 0.0 : -128.0;
-          return most;
-        });
+        check_tensor(run_op(pooling_table(), name_of("max", c), {x}, c.attrs(), symbolic)[0], c.result(),
+                     [&](const Shape& o) {
+                       double most = -INFINITY;
+                       c.window(o, [&](const Shape& at, bool inside, bool) {
+                         if (inside) most = std::max(most, element(x, at));
+                       });
+                       if (most == -INFINITY && !dtype.is_float()) return dtype.is_uint() ? 0.0 : -128.0;
+                       return most;
+                     });
       }
     }
   }
 }
 
 TEST_CASE("average pool", "[ops][pool]") {
-  for (const Case& c : cases()) {
+  for (const PoolingCase& c : cases()) {
     Tensor x = values(c.data);
     for (bool include : {false, true}) {
       for (const Symbolic& symbolic : {Symbolic{}, symbolic_dims(c)}) {
         Attrs attrs = c.attrs().with("count_include_pad", include);
-        check_tensor(run_op(table(), name_of("avg", c), {x}, attrs, symbolic)[0], c.result(), [&](const Shape& o) {
-          double sum = 0, count = 0;
-          c.window(o, [&](const Shape& at, bool inside, bool padded) {
-            if (inside) sum += element(x, at);
-            count += include ? padded : inside;
-          });
-          return sum / std::max(count, 1.0);
-        });
+        check_tensor(run_op(pooling_table(), name_of("avg", c), {x}, attrs, symbolic)[0], c.result(),
+                     [&](const Shape& o) {
+                       double sum = 0, count = 0;
+                       c.window(o, [&](const Shape& at, bool inside, bool padded) {
+                         if (inside) sum += element(x, at);
+                         count += include ? padded : inside;
+                       });
+                       return sum / std::max(count, 1.0);
+                     });
       }
     }
   }
   // float16 sums in float32.
-  Case c{{1, 1, 64, 64}, {64, 64}, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
+  PoolingCase c{{1, 1, 64, 64}, {64, 64}, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
   Tensor ones = Tensor::empty(c.data, DType::float_(16));
   for (int64_t i = 0; i < ones.size(); ++i) ones.set_double(i, 3);
-  CHECK(run_op(table(), "nn.avg_pool2d", {ones}, c.attrs())[0].as_double(0) == 3);
+  CHECK(run_op(pooling_table(), "nn.avg_pool2d", {ones}, c.attrs())[0].as_double(0) == 3);
 }
 
 TEST_CASE("Lp pool", "[ops][pool]") {
-  for (const Case& c : cases()) {
+  for (const PoolingCase& c : cases()) {
     Tensor x = values(c.data);
     for (int64_t p : {1, 2, 3}) {
-      check_tensor(run_op(table(), "nn.lp_pool", {x}, c.attrs().with("p", p))[0], c.result(), [&](const Shape& o) {
-        double sum = 0;
-        c.window(o, [&](const Shape& at, bool inside, bool) {
-          if (inside) sum += std::pow(std::fabs(element(x, at)), static_cast<double>(p));
-        });
-        return std::pow(sum, 1.0 / static_cast<double>(p));
-      });
+      check_tensor(run_op(pooling_table(), "nn.lp_pool", {x}, c.attrs().with("p", p))[0], c.result(),
+                   [&](const Shape& o) {
+                     double sum = 0;
+                     c.window(o, [&](const Shape& at, bool inside, bool) {
+                       if (inside) sum += std::pow(std::fabs(element(x, at)), static_cast<double>(p));
+                     });
+                     return std::pow(sum, 1.0 / static_cast<double>(p));
+                   });
     }
   }
 }
 
 TEST_CASE("max pool with positions", "[ops][pool]") {
-  for (const Case& c : cases()) {
+  for (const PoolingCase& c : cases()) {
     Tensor x = values(c.data);
     for (int64_t order : {0, 1}) {
       for (const Symbolic& symbolic : {Symbolic{}, symbolic_dims(c)}) {
         Attrs attrs = c.attrs().with("storage_order", order);
-        std::vector<Tensor> out = run_op(table(), "nn.max_pool_with_indices", {x}, attrs, symbolic);
+        std::vector<Tensor> out = run_op(pooling_table(), "nn.max_pool_with_indices", {x}, attrs, symbolic);
         auto winner = [&](const Shape& o) {
           std::optional<Shape> best;
           c.window(o, [&](const Shape& at, bool inside, bool) {
@@ -175,7 +178,7 @@ TEST_CASE("adaptive average pool", "[ops][pool]") {
     for (size_t d = 0; d < n; ++d) result.push_back(size ? (*size)[d] : data[d + 2]);
     Attrs attrs{{"output_size", size ? AttrValue(*size) : AttrValue()}};
     std::string name = fmt::format("nn.adaptive_avg_pool{}d", n);
-    check_tensor(run_op(table(), name, {x}, attrs, symbolic)[0], result, [&](const Shape& o) {
+    check_tensor(run_op(pooling_table(), name, {x}, attrs, symbolic)[0], result, [&](const Shape& o) {
       Shape extents, starts;
       for (size_t d = 0; d < n; ++d) {
         int64_t in = data[d + 2], out = result[d + 2];
@@ -211,9 +214,9 @@ TEST_CASE("pools in other layouts", "[ops][pool]") {
     for (auto [name, attrs] : {std::pair{"nn.max_pool2d", window}, std::pair{"nn.avg_pool2d", window},
                                std::pair{"nn.adaptive_avg_pool2d", Attrs{{"output_size", Shape{3, 2}}}}}) {
       CAPTURE(data, out, name);
-      Tensor expected = in_layout(run_op(table(), name, {x}, attrs)[0], "NCHW", out);
+      Tensor expected = in_layout(run_op(pooling_table(), name, {x}, attrs)[0], "NCHW", out);
       Attrs laid_out = attrs.with("layout", data).with("out_layout", out);
-      Tensor got = run_op(table(), name, {in_layout(x, "NCHW", data)}, laid_out)[0];
+      Tensor got = run_op(pooling_table(), name, {in_layout(x, "NCHW", data)}, laid_out)[0];
       check_tensor(got, expected.shape(), [&](const Shape& o) { return element(expected, o); });
     }
   }
@@ -221,7 +224,7 @@ TEST_CASE("pools in other layouts", "[ops][pool]") {
 
 TEST_CASE("pool errors", "[ops][pool]") {
   auto message = [](Shape data, Attrs attrs, const char* name = "nn.max_pool2d", DType dtype = kFloat32) {
-    return error_of(table(), name, {values(std::move(data), dtype)}, attrs);
+    return error_of(pooling_table(), name, {values(std::move(data), dtype)}, attrs);
   };
   CHECK(contains(message({1, 2, 3, 3}, {{"pool_size", 4}}), "the window of 4 is larger than the padded input of 3"));
   CHECK(contains(message({1, 2, 3, 3}, {{"pool_size", 9}, {"ceil_mode", true}}), "the window of 9 is larger"));

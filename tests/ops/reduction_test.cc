@@ -7,12 +7,12 @@ using namespace relaxc::test;
 
 namespace {
 
-const OpTable& table() {
+const OpTable& reduction_table() {
   static const OpTable kTable(reduction_ops());
   return kTable;
 }
 Tensor run(const std::string& name, const Tensor& x, const Attrs& attrs = {}, const Symbolic& symbolic = {}) {
-  return run_op(table(), name, {x}, attrs, symbolic)[0];
+  return run_op(reduction_table(), name, {x}, attrs, symbolic)[0];
 }
 AttrValue list(Shape values) { return AttrValue(values); }
 
@@ -118,12 +118,14 @@ TEST_CASE("reductions of nothing give the neutral element", "[ops][reduction]") 
 
 TEST_CASE("reduction errors", "[ops][reduction]") {
   Tensor x = values({2, 3});
-  CHECK(contains(error_of(table(), "sum", {x}, {{"axis", 2}}), "axis 2 is out of range for a tensor of rank 2"));
-  CHECK(contains(error_of(table(), "sum", {x}, {{"axis", list({0, -2})}}), "axis -2 is given twice"));
-  CHECK(contains(error_of(table(), "sum", {values({2}, kBool)}), "of bool; convert with R.astype"));
-  CHECK(contains(error_of(table(), "mean", {values({2}, kBool)}), "expected a number, got bool"));
-  CHECK(contains(error_of(table(), "variance", {values({2}, kInt32)}), "expected a float, got int32"));
-  CHECK(contains(error_of(table(), "argmax", {Tensor::empty({2, 0}, kFloat32)}, {{"axis", 1}}), "axis is empty"));
+  CHECK(contains(error_of(reduction_table(), "sum", {x}, {{"axis", 2}}),
+                 "axis 2 is out of range for a tensor of rank 2"));
+  CHECK(contains(error_of(reduction_table(), "sum", {x}, {{"axis", list({0, -2})}}), "axis -2 is given twice"));
+  CHECK(contains(error_of(reduction_table(), "sum", {values({2}, kBool)}), "of bool; convert with R.astype"));
+  CHECK(contains(error_of(reduction_table(), "mean", {values({2}, kBool)}), "expected a number, got bool"));
+  CHECK(contains(error_of(reduction_table(), "variance", {values({2}, kInt32)}), "expected a float, got int32"));
+  CHECK(contains(error_of(reduction_table(), "argmax", {Tensor::empty({2, 0}, kFloat32)}, {{"axis", 1}}),
+                 "axis is empty"));
 }
 
 TEST_CASE("argmax and argmin", "[ops][reduction]") {
@@ -201,5 +203,5 @@ TEST_CASE("softmax and log_softmax", "[ops][reduction]") {
       }
     }
   }
-  CHECK(contains(error_of(table(), "nn.softmax", {values({2}, kInt32)}), "expected a float, got int32"));
+  CHECK(contains(error_of(reduction_table(), "nn.softmax", {values({2}, kInt32)}), "expected a float, got int32"));
 }

@@ -7,7 +7,7 @@ namespace relaxc::test {
 
 namespace {
 
-const OpTable& table() {
+const OpTable& slice_table() {
   static const OpTable kTable = make_op_table();
   return kTable;
 }
@@ -22,7 +22,7 @@ void check_slice(int64_t size, const Expr& dim, const Expr& begin, const Expr& e
   Tensor x = values({size});
   std::vector<Expr> args = arguments({x}, {{dim}});
   for (const Expr& part : {int_imm(-1), begin, end}) args.push_back(tuple({part}));
-  Tensor result = run_call(table(), "strided_slice", args, {}, {x})[0];
+  Tensor result = run_call(slice_table(), "strided_slice", args, {}, {x})[0];
   INFO(size);
   check_tensor(result, {want.second - want.first}, [&](const Shape& i) { return x.as_double(want.first + i[0]); });
 }
@@ -45,7 +45,7 @@ TEST_CASE("splits into parts of the rounded up size", "[ops][slice]") {
   auto check = [&](int64_t size, const AttrValue& how, const std::vector<int64_t>& offsets) {
     Tensor x = values({size, 2});
     for (const Symbolic& dims : {Symbolic{}, Symbolic{{n, int_imm(2)}}}) {
-      std::vector<Tensor> parts = run_op(table(), "split", {x}, {{"indices_or_sections", how}}, dims);
+      std::vector<Tensor> parts = run_op(slice_table(), "split", {x}, {{"indices_or_sections", how}}, dims);
       REQUIRE(parts.size() + 1 == offsets.size());
       for (size_t k = 0; k < parts.size(); ++k) {
         check_tensor(parts[k], {offsets[k + 1] - offsets[k], 2},

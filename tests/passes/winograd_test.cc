@@ -12,7 +12,7 @@ namespace relaxc::test {
 
 namespace {
 
-struct Image {
+struct ImageSizes {
   int64_t images, height, width;
 };
 struct Problem {
@@ -85,7 +85,7 @@ std::vector<PrimFuncRef> winograd_programs(const IRModule& module) {
 
 constexpr double kErrorBound = 4e-6;
 
-void check(const Problem& p, const std::vector<Image>& images, const std::string& target, bool interpret = true) {
+void check(const Problem& p, const std::vector<ImageSizes>& images, const std::string& target, bool interpret = true) {
   INFO(p.channels << " channels, " << p.filters << " filters, " << p.dims << ", " << target);
   Tensor weight = random({p.filters, p.channels, 3, 3}, 1), bias = random({p.filters}, 2);
   Graph graph({}, 1);
@@ -102,7 +102,7 @@ void check(const Problem& p, const std::vector<Image>& images, const std::string
   CHECK_NOTHROW(winograd_rule(compiled.target()).apply(schedule));
   settings.passes = "simplify,kernels";
   IRModule scheduled = run_pipeline(module, settings);
-  for (const Image& image : images) {
+  for (const ImageSizes& image : images) {
     INFO(image.images << " of " << image.height << " x " << image.width);
     // Not as a list: g++ 12 then warns of moves beyond it (array-bounds) where there are none.
     std::vector<Tensor> inputs;
@@ -125,7 +125,7 @@ void check(const Problem& p, const std::vector<Image>& images, const std::string
 }  // namespace
 
 TEST_CASE("winograd: symbolic images", "[passes]") {
-  std::vector<Image> images = {{1, 7, 7}, {2, 9, 13}, {1, 1, 1}, {1, 3, 61}, {3, 14, 2}, {0, 5, 5}, {1, 30, 58}};
+  std::vector<ImageSizes> images = {{1, 7, 7}, {2, 9, 13}, {1, 1, 1}, {1, 3, 61}, {3, 14, 2}, {0, 5, 5}, {1, 30, 58}};
   check({32, 48}, images, "host");
   check({32, 32, {0, 1, 2, 1}}, {{2, 7, 9}, {1, 3, 2}}, "x86-64-v3");
 }

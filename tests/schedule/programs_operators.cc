@@ -5,7 +5,7 @@ namespace relaxc::test {
 
 namespace {
 
-Expr f(double value) { return float_imm(value); }
+Expr number(double value) { return float_imm(value); }
 Expr div(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
 Expr square(const Expr& x) { return x * x; }
 const Expr kOne = int_imm(1), kZero = int_imm(0);
@@ -15,7 +15,7 @@ Buffer sum(ComputeBuilder& b, const char* name, std::vector<Expr> shape, std::ve
   return b.reduce(name, kFloat32, std::move(shape), std::move(reduced), zero(kFloat32), combine_sum, value);
 }
 
-const ProgramRow kRows[] = {
+const ProgramRow kOperatorRows[] = {
     {"argmax",
      [](Dims& d) {
        ComputeBuilder b;
@@ -26,7 +26,7 @@ const ProgramRow kRows[] = {
          Expr value = load(x, {i[0], r[0]}), best = load(top, {i[0]});
          // Of equals the first, in whatever order they come.
          Expr better = value > best || (equal(value, best) && r[0] < load(where, {i[0]}));
-         return ComputeBuilder::Bodies{seq({store(where, int_imm(-1), {i[0]}), store(top, f(-100), {i[0]})}),
+         return ComputeBuilder::Bodies{seq({store(where, int_imm(-1), {i[0]}), store(top, number(-100), {i[0]})}),
                                        seq({store(where, select(better, r[0], load(where, {i[0]})), {i[0]}),
                                             store(top, select(better, value, best), {i[0]})})};
        });
@@ -40,7 +40,7 @@ const ProgramRow kRows[] = {
        Buffer s = sum(b, "s", {g}, {c, h}, [&](Axes i, Axes r) { return load(x, {i[0], r[0], r[1]}); });
        Buffer q = sum(b, "q", {g}, {c, h}, [&](Axes i, Axes r) { return square(load(x, {i[0], r[0], r[1]})); });
        return b.finish({b.compute("norm", kFloat32, {g, c, h}, [&](Axes i) {
-         return div(at(x, i) - load(s, {i[0]}) * f(1.0 / 64), load(q, {i[0]}) + f(1));
+         return div(at(x, i) - load(s, {i[0]}) * number(1.0 / 64), load(q, {i[0]}) + number(1));
        })});
      }},
     {"rms_norm",
@@ -50,7 +50,7 @@ const ProgramRow kRows[] = {
        Buffer x = b.input("x", kFloat32, {n, m}), w = b.input("w", kFloat32, {m});
        Buffer q = sum(b, "q", {n}, {m}, [&](Axes i, Axes r) { return square(load(x, {i[0], r[0]})); });
        return b.finish({b.compute("norm", kFloat32, {n, m}, [&](Axes i) {
-         return at(x, i) * intrinsic("tir.rsqrt", {load(q, {i[0]}) + f(1)}, kFloat32) * load(w, {i[1]});
+         return at(x, i) * intrinsic("tir.rsqrt", {load(q, {i[0]}) + number(1)}, kFloat32) * load(w, {i[1]});
        })});
      }},
     {"winograd_input",
@@ -70,7 +70,7 @@ const ProgramRow kRows[] = {
        Expr n = d("n", 8), m = int_imm(6);
        Buffer x = b.input("x", kFloat32, {n * 3 + 1, m + 2});
        Buffer s = b.compute("s", kFloat32, {n, m}, [&](Axes i) { return load(x, {i[0] * 3 + 1, i[1] + 2}); });
-       return b.finish({b.compute("o", kFloat32, {n, m}, [&](Axes i) { return at(s, i) * f(2); })});
+       return b.finish({b.compute("o", kFloat32, {n, m}, [&](Axes i) { return at(s, i) * number(2); })});
      }},
     {"upsample",
      [](Dims& d) {
@@ -79,7 +79,7 @@ const ProgramRow kRows[] = {
        Buffer x = b.input("x", kFloat32, {c, h, w});
        Buffer u = b.compute("u", kFloat32, {c, h * 2, w * 2},
                             [&](Axes i) { return load(x, {i[0], floor_div(i[1], 2), floor_div(i[2], 2)}); });
-       return b.finish({b.compute("o", kFloat32, {c, h * 2, w * 2}, [&](Axes i) { return max(at(u, i), f(0)); })});
+       return b.finish({b.compute("o", kFloat32, {c, h * 2, w * 2}, [&](Axes i) { return max(at(u, i), number(0)); })});
      }},
     {"one_hot",
      [](Dims& d) {
@@ -87,15 +87,16 @@ const ProgramRow kRows[] = {
        Expr n = d("n", 9), m = d("m", 5);
        Buffer x = b.input("x", kInt64, {n});
        return b.finish({b.compute("hot", kFloat32, {n, m},
-                                  [&](Axes i) { return select(equal(load(x, {i[0]}), i[1]), f(1), f(0)); })});
+                                  [&](Axes i) { return select(equal(load(x, {i[0]}), i[1]), number(1), number(0)); })});
      }},
     {"where_clip",
      [](Dims& d) {
        ComputeBuilder b;
        Expr n = d("n", 31);
        Buffer x = b.input("x", kFloat32, {n}), y = b.input("y", kFloat32, {n});
-       Buffer w = b.compute("w", kFloat32, {n}, [&](Axes i) { return select(at(x, i) > at(y, i), at(x, i), f(0)); });
-       Buffer c = b.compute("c", kFloat32, {n}, [&](Axes i) { return min(max(at(w, i), f(-2)), f(3)); });
+       Buffer w =
+           b.compute("w", kFloat32, {n}, [&](Axes i) { return select(at(x, i) > at(y, i), at(x, i), number(0)); });
+       Buffer c = b.compute("c", kFloat32, {n}, [&](Axes i) { return min(max(at(w, i), number(-2)), number(3)); });
        return b.finish({b.compute("o", kFloat32, {n}, [&](Axes i) { return at(c, i) - at(y, i); })});
      }},
     {"cumulative_product",
@@ -125,11 +126,11 @@ const ProgramRow kRows[] = {
        Expr c = int_imm(3), k = int_imm(4), n = d("n", 11), three = int_imm(3);
        Buffer x = b.input("x", kFloat32, {c, n}), y = b.input("w", kFloat32, {k, c, three});
        Buffer p = b.compute("pad", kFloat32, {c, n + 2}, [&](Axes i) {
-         return if_then_else(i[1] >= kOne && i[1] < n + 1, load(x, {i[0], i[1] - 1}), f(0));
+         return if_then_else(i[1] >= kOne && i[1] < n + 1, load(x, {i[0], i[1] - 1}), number(0));
        });
        Buffer o = sum(b, "conv", {k, n}, {c, three},
                       [&](Axes i, Axes r) { return load(p, {r[0], i[1] + r[1]}) * load(y, {i[0], r[0], r[1]}); });
-       return b.finish({b.compute("o", kFloat32, {k, n}, [&](Axes i) { return max(at(o, i), f(0)); })});
+       return b.finish({b.compute("o", kFloat32, {k, n}, [&](Axes i) { return max(at(o, i), number(0)); })});
      }},
     {"conv3d",
      [](Dims& d) {
@@ -150,7 +151,7 @@ const ProgramRow kRows[] = {
        return b.finish({sum(b, "o", {k, n * 2 + 2}, {c, four}, [&](Axes i, Axes r) {
          Expr from = i[1] - r[1];
          Expr hits = from >= kZero && equal(floor_mod(from, 2), kZero) && floor_div(from, 2) < n;
-         return if_then_else(hits, load(x, {r[0], floor_div(from, 2)}) * load(y, {r[0], i[0], r[1]}), f(0));
+         return if_then_else(hits, load(x, {r[0], floor_div(from, 2)}) * load(y, {r[0], i[0], r[1]}), number(0));
        })});
      }},
     {"outer_product",
@@ -159,7 +160,7 @@ const ProgramRow kRows[] = {
        Expr n = d("n", 9), m = d("m", 6);
        Buffer x = b.input("x", kFloat32, {n}), y = b.input("y", kFloat32, {m});
        Buffer p = b.compute("p", kFloat32, {n, m}, [&](Axes i) { return load(x, {i[0]}) * load(y, {i[1]}); });
-       return b.finish({b.compute("o", kFloat32, {m, n}, [&](Axes i) { return load(p, {i[1], i[0]}) + f(1); })});
+       return b.finish({b.compute("o", kFloat32, {m, n}, [&](Axes i) { return load(p, {i[1], i[0]}) + number(1); })});
      }},
     {"dot",
      [](Dims& d) {
@@ -174,7 +175,7 @@ const ProgramRow kRows[] = {
        ComputeBuilder b;
        Expr n = d("n", 7), m = d("m", 8);
        Buffer x = b.input("x", kFloat32, {n, m});
-       Buffer t = b.compute("t", kFloat32, {n, m}, [&](Axes i) { return select(i[1] <= i[0], at(x, i), f(0)); });
+       Buffer t = b.compute("t", kFloat32, {n, m}, [&](Axes i) { return select(i[1] <= i[0], at(x, i), number(0)); });
        return b.finish({b.reduce("top", kFloat32, {n}, {m}, lowest(kFloat32), combine_max,
                                  [&](Axes i, Axes r) { return load(t, {i[0], r[0]}); })});
      }},
@@ -184,9 +185,9 @@ const ProgramRow kRows[] = {
        Expr n = d("n", 13), m = int_imm(4);
        Buffer x = b.input("x", kFloat32, {n, m});
        Buffer e = b.compute("e", kFloat32, {n, m},
-                            [&](Axes i) { return intrinsic("tir.erf", {at(x, i) * f(0.70710678)}, kFloat32); });
-       return b.finish(
-           {b.compute("gelu", kFloat32, {n, m}, [&](Axes i) { return at(x, i) * f(0.5) * (at(e, i) + f(1)); })});
+                            [&](Axes i) { return intrinsic("tir.erf", {at(x, i) * number(0.70710678)}, kFloat32); });
+       return b.finish({b.compute("gelu", kFloat32, {n, m},
+                                  [&](Axes i) { return at(x, i) * number(0.5) * (at(e, i) + number(1)); })});
      }},
     {"requantize",
      [](Dims& d) {
@@ -208,7 +209,7 @@ const ProgramRow kRows[] = {
        Expr n = d("n", 14), m = int_imm(3);
        Buffer x = b.input("x", kFloat32, {n, m}), o = b.buffer("o", kFloat32, {n, m});
        b.block("scale", {n, m}, {}, [&](Axes i, Axes) {
-         return ComputeBuilder::Bodies{std::nullopt, store(o, at(o, i) * f(2) + at(x, i), i)};
+         return ComputeBuilder::Bodies{std::nullopt, store(o, at(o, i) * number(2) + at(x, i), i)};
        });
        return b.finish({o});
      }},
@@ -216,6 +217,6 @@ const ProgramRow kRows[] = {
 
 }  // namespace
 
-std::span<const ProgramRow> operator_programs() { return kRows; }
+std::span<const ProgramRow> operator_programs() { return kOperatorRows; }
 
 }  // namespace relaxc::test

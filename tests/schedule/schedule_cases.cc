@@ -12,11 +12,11 @@ namespace relaxc::test {
 
 namespace {
 
-using Sizes = std::vector<std::map<std::string, int64_t>>;
+using SizesList = std::vector<std::map<std::string, int64_t>>;
 
 struct ScheduledProgram {
   IRModule module;
-  Sizes sizes = {{}};
+  SizesList sizes = {{}};
 };
 
 // What stands behind "# KEY: " at the beginning of a line; empty: there is no such line.

@@ -18,17 +18,17 @@ namespace fs = std::filesystem;
 using relaxc::test::Outcome;
 
 const std::string kSource = RELAXC_SOURCE_DIR;
-const std::string kModule = kSource + "/tests/modules/matmul_relu.py",
-                  kModel = kSource + "/examples/digits/digits.onnx";
+const std::string kProgramFile = kSource + "/tests/modules/matmul_relu.py",
+                  kOnnxFile = kSource + "/examples/digits/digits.onnx";
 
 Outcome relaxc_command(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RELAXC_TOOL);
   return relaxc::test::run_program(arguments, 300);
 }
-struct Folder {
+struct TextFolder {
   fs::path path = fs::temp_directory_path() / ("relaxc_text_" + std::to_string(getpid()));
-  Folder() { fs::create_directories(path); }
-  ~Folder() { fs::remove_all(path); }
+  TextFolder() { fs::create_directories(path); }
+  ~TextFolder() { fs::remove_all(path); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(path / name, std::ios::binary) << text;
     return (path / name).string();
@@ -39,13 +39,13 @@ struct Folder {
     return text.str();
   }
 };
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("fmt prints canonical text, and prints that as itself", "[tools]") {
-  Folder folder;
-  Outcome once = relaxc_command({"fmt", kModule});
+  TextFolder folder;
+  Outcome once = relaxc_command({"fmt", kProgramFile});
   REQUIRE(once.exit_code == 0);
   std::string file = folder.write("once.py", once.out);
   CHECK(relaxc_command({"fmt", file}).out == once.out);
@@ -53,19 +53,19 @@ TEST_CASE("fmt prints canonical text, and prints that as itself", "[tools]") {
   CHECK(relaxc_command({"fmt", "-i", loose}).exit_code == 0);
   CHECK(folder.read("loose.py") == once.out);
   Outcome later = relaxc_command({"fmt", file, "--dialect", "0.26"});
-  CHECK(has(later.out, "out_ty="));
-  CHECK(has(later.out, "T.sblock("));
-  CHECK(relaxc_command({"fmt", "-i", kModel}).exit_code == 2);
+  CHECK(contains(later.out, "out_ty="));
+  CHECK(contains(later.out, "T.sblock("));
+  CHECK(relaxc_command({"fmt", "-i", kOnnxFile}).exit_code == 2);
 }
 
 TEST_CASE("large constants go to a file beside the text and come back", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   std::string side = (folder.path / "digits.safetensors").string();
-  Outcome printed = relaxc_command({"fmt", kModel, "--constants", side});
+  Outcome printed = relaxc_command({"fmt", kOnnxFile, "--constants", side});
   REQUIRE(printed.exit_code == 0);
   std::string text = folder.write("digits.py", printed.out);
-  CHECK(has(printed.out, "I.load_safetensors(\"digits.safetensors\")"));
-  Outcome same = relaxc_command({"diff", text, kModel});
+  CHECK(contains(printed.out, "I.load_safetensors(\"digits.safetensors\")"));
+  Outcome same = relaxc_command({"diff", text, kOnnxFile});
   CHECK(same.exit_code == 0);
   CHECK(relaxc_command({"run", text, "--test-data", kSource + "/examples/digits/test_data_set_0", "--atol", "1e-4"})
             .exit_code == 0);
@@ -77,11 +77,11 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
   CHECK(relaxc_command({"fmt", text, "--constants", "/nowhere/c.safetensors"}).exit_code == 1);
   // All inline, and all beside.
   Outcome whole = relaxc_command({"fmt", text, "--inline", "1000000", "--constants", side});
-  CHECK(!has(whole.out, "metadata"));
-  CHECK(relaxc_command({"diff", folder.write("whole.py", whole.out), kModel}).exit_code == 0);
+  CHECK(!contains(whole.out, "metadata"));
+  CHECK(relaxc_command({"diff", folder.write("whole.py", whole.out), kOnnxFile}).exit_code == 0);
   std::string all = (folder.path / "all.safetensors").string();
   Outcome none = relaxc_command({"fmt", text, "--inline", "0", "--constants", all});
-  CHECK(relaxc_command({"diff", folder.write("none.py", none.out), kModel}).exit_code == 0);
+  CHECK(relaxc_command({"diff", folder.write("none.py", none.out), kOnnxFile}).exit_code == 0);
   CHECK(fs::file_size(all) > bytes.size());
   CHECK(relaxc_command({"fmt", text, "--inline", "4"}).exit_code == 2);
   auto refused = [&](const std::string& contents, const std::string& what) {
@@ -89,7 +89,7 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
     Outcome outcome = relaxc_command({"check", text});
     INFO(outcome.how_it_ended() << ": " << outcome.err);
     CHECK(outcome.exit_code == 1);
-    CHECK(has(outcome.err, what));
+    CHECK(contains(outcome.err, what));
   };
   refused(bytes.substr(0, bytes.size() - 1), "stands at");
   refused(bytes.substr(0, 20), "truncated");
@@ -100,12 +100,12 @@ TEST_CASE("large constants go to a file beside the text and come back", "[tools]
   folder.write("digits.safetensors", bytes);
   std::string elsewhere = printed.out;
   elsewhere.replace(elsewhere.find("digits.safetensors"), 18, "../../etc/passwd");
-  CHECK(has(relaxc_command({"check", folder.write("elsewhere.py", elsewhere)}).err, "without a path"));
+  CHECK(contains(relaxc_command({"check", folder.write("elsewhere.py", elsewhere)}).err, "without a path"));
 }
 
 TEST_CASE("check reports every error with its place", "[tools]") {
-  Folder folder;
-  CHECK(has(relaxc_command({"check", kModule}).out, "no errors"));
+  TextFolder folder;
+  CHECK(contains(relaxc_command({"check", kProgramFile}).out, "no errors"));
   std::string file = folder.write("wrong.py",
                                   "@R.function\n"
                                   "def main(x: R.Tensor((2, 3), \"float32\")):\n"
@@ -116,7 +116,7 @@ TEST_CASE("check reports every error with its place", "[tools]") {
   Outcome outcome = relaxc_command({"check", file});
   CHECK(outcome.exit_code == 1);
   for (const char* part : {"wrong.py:3:9", "R.nn.relu", "wrong.py:4:9", "wrong.py:5:21", "undefined name 'q'", "^"})
-    CHECK(has(outcome.err, part));
+    CHECK(contains(outcome.err, part));
 }
 
 namespace {
@@ -176,7 +176,7 @@ TEST_CASE("diff says in words where two modules differ first, and shows both lin
        "    I.module_attrs({\"version\": 3})\n    @T.prim_func",
        {"module, attribute version: nothing and 3\n"}},
   };
-  Folder folder;
+  TextFolder folder;
   std::string left = folder.write("left.py", kTwoFunctions);
   for (const Row& row : rows) {
     std::string text = kTwoFunctions;
@@ -189,11 +189,11 @@ TEST_CASE("diff says in words where two modules differ first, and shows both lin
     CHECK(outcome.exit_code == 1);
     for (const char* part : row.parts) {
       INFO(part);
-      CHECK(has(outcome.out, part));
+      CHECK(contains(outcome.out, part));
     }
   }
-  CHECK(relaxc_command({"diff", kModule, kModule}).out == "equal\n");
-  CHECK(relaxc_command({"diff", kModule}).exit_code == 2);
+  CHECK(relaxc_command({"diff", kProgramFile, kProgramFile}).out == "equal\n");
+  CHECK(relaxc_command({"diff", kProgramFile}).exit_code == 2);
 }
 
 TEST_CASE("check reports the errors of reader, types and verifier in one run, in the order of the text", "[tools]") {
@@ -238,7 +238,7 @@ class Module:
         y: R.Tensor((2, 4), "float32") = cls.main(x)
         return y
 )";
-  Folder folder;
+  TextFolder folder;
   Outcome outcome = relaxc_command({"check", folder.write("many.py", text)});
   INFO(outcome.err);
   CHECK(outcome.exit_code == 1);
@@ -268,7 +268,7 @@ class Module:
 }
 
 TEST_CASE("carets stand below what is meant", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   Outcome outcome = relaxc_command({"check", folder.write("carets.py", R"(@R.function
 def f(x: R.Tensr((4,), "float32")):
     return x
@@ -288,21 +288,21 @@ def g(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
        {"  def f(x: R.Tensr((4,), \"float32\")):\n           ^^^^^^^\n", "      A[n] = B[0]\n        ^\n",
         "              A[vi] = A[vi] + B[vi]\n                      ^^^^^\n",
         "              A[vi] = A[vi] + B[vi]\n                              ^^^^^\n"})
-    CHECK(has(outcome.err, part));
+    CHECK(contains(outcome.err, part));
 }
 
 TEST_CASE("the list of operators is named only where an operator is not supported", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   Outcome other = relaxc_command({"check", folder.write("other.py",
                                                         "@T.prim_func\n"
                                                         "def f(A: T.Buffer((4,), \"float32\")):\n"
                                                         "    T.realize(A[0:4], \"local\")\n")});
   CHECK(other.exit_code == 3);
-  CHECK(!has(other.err, "--list-ops"));
+  CHECK(!contains(other.err, "--list-ops"));
 }
 
 TEST_CASE("what a file of schedules did is printed as one that does it again", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   const std::string examples = kSource + "/examples/schedules/";
   const std::string product = folder.write("product.py", R"(@R.function
 def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R.Tensor((16,), "float32")):
@@ -320,10 +320,10 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
        examples + "step5.py",
        {"@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"}},
       // A rule for convolutions turns Winograd's form off, also one that fits nowhere.
-      {kModel, examples + "conv2d.py", {"\n@S.rule(\"nn.conv2d\")\ndef tile_conv2d(sch):\n"}},
-      {kModel, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
+      {kOnnxFile, examples + "conv2d.py", {"\n@S.rule(\"nn.conv2d\")\ndef tile_conv2d(sch):\n"}},
+      {kOnnxFile, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
       // What was refused after all steps leaves no trace.
-      {kModel,
+      {kOnnxFile,
        folder.write("refused.py",
                     "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
                     "lambda *i: (i[-1], *i[:-1]))\n"),
@@ -342,45 +342,45 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
     Outcome trace = emit(row.schedules, "trace");
     INFO(trace.out);
     REQUIRE(trace.exit_code == 0);
-    for (const char* part : row.parts) CHECK(has(trace.out, part));
+    for (const char* part : row.parts) CHECK(contains(trace.out, part));
     std::string again = folder.write("again.py", trace.out);
     CHECK(emit(again, "trace").out == trace.out);
     CHECK(emit(again, "tir").out == emit(row.schedules, "tir").out);
   }
-  CHECK(has(relaxc_command({"compile", kModel, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
+  CHECK(contains(relaxc_command({"compile", kOnnxFile, "--target", "x86-64-v3", "--emit=tir"}).out, "winograd"));
 }
 
 TEST_CASE("schedules that nothing would use are told of", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   auto check = [&](const std::string& text, const std::string& model = kSource + "/examples/schedules/matmul.py") {
     return relaxc_command({"compile", model, "--schedules", folder.write("schedules.py", text), "--emit=loops"});
   };
   Outcome unknown = check("@S.rule(\"nn.conv7d\")\ndef tile(sch):\n    pass\n");
   CHECK(unknown.exit_code == 0);
-  CHECK(has(unknown.err, "schedules.py:2:5: warning: no tensor program holds an operator 'nn.conv7d'"));
+  CHECK(contains(unknown.err, "schedules.py:2:5: warning: no tensor program holds an operator 'nn.conv7d'"));
   // Operators of the table, held by a program or not, and one that only passes make.
   for (const char* op : {"nn.conv2d", "relax.nn.conv2d", "nn.conv3d", "nn.conv2d_winograd"}) {
     CAPTURE(op);
-    Outcome known = check(fmt::format("@S.rule(\"{}\")\ndef tile(sch):\n    pass\n", op), kModel);
+    Outcome known = check(fmt::format("@S.rule(\"{}\")\ndef tile(sch):\n    pass\n", op), kOnnxFile);
     CHECK(known.exit_code == 0);
-    CHECK(!has(known.err, "warning"));
-    CHECK(has(known.err, "rule 'tile' is applied to 'fused_conv2d") == !has(op, "3d"));
+    CHECK(!contains(known.err, "warning"));
+    CHECK(contains(known.err, "rule 'tile' is applied to 'fused_conv2d") == !contains(op, "3d"));
   }
   Outcome twice =
       check("@S.schedule(\"matmul\")\ndef a(sch):\n    pass\n\n@S.schedule(\"matmul\")\ndef b(sch):\n    pass\n");
   CHECK(twice.exit_code == 1);
-  CHECK(has(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
+  CHECK(contains(twice.err, "schedules.py:6:5: error: function 'matmul' has a schedule already, 'a' in line 2"));
   Outcome two_names = check("@S.schedule(\"matmul\")\n@S.schedule(\"other\")\ndef a(sch):\n    pass\n");
-  CHECK(has(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
+  CHECK(contains(two_names.err, "schedules.py:2:2: error: 'a' has @S.schedule(\"matmul\") already"));
   // A definition of a file works on one program.
   for (const char* step : {"sch.work_on(\"g\")", "sch.get_block(\"C\", func_name=\"g\")"}) {
     Outcome other = check(fmt::format("@S.schedule(\"matmul\")\ndef a(sch):\n    {}\n", step));
-    CHECK(has(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
+    CHECK(contains(other.err, "schedules.py:3:5: error: this schedule sees tensor program 'matmul' alone"));
   }
 }
 
 TEST_CASE("schedules beside the programs of a module", "[tools]") {
-  Folder folder;
+  TextFolder folder;
   auto read = [](const std::string& path) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
@@ -393,9 +393,9 @@ TEST_CASE("schedules beside the programs of a module", "[tools]") {
   CHECK(own.exit_code == 0);
   CHECK(own.out == relaxc_command({"compile", module, "--schedules", schedules + "step2.py", "--emit=loops"}).out);
   CHECK(own.out != relaxc_command({"compile", module, "--emit=loops"}).out);
-  CHECK(has(own.err, "'vectors' is applied to 'matmul'"));
+  CHECK(contains(own.err, "'vectors' is applied to 'matmul'"));
   CHECK(relaxc_command({"check", file}).exit_code == 0);
-  CHECK(has(relaxc_command({"fmt", file}).err, "are not printed"));
+  CHECK(contains(relaxc_command({"fmt", file}).err, "are not printed"));
   CHECK(relaxc_command({"fmt", "-i", file}).exit_code != 0);
   CHECK(read(file) == text);
   // A mistake stands at its line of the module's file.
@@ -404,7 +404,7 @@ TEST_CASE("schedules beside the programs of a module", "[tools]") {
   wrong.replace(at, 14, "get_block(\"D\")");
   Outcome error = relaxc_command({"compile", folder.write("wrong.py", wrong), "--emit=loops"});
   CHECK(error.exit_code == 1);
-  CHECK(has(
+  CHECK(contains(
       error.err,
       "wrong.py:" + std::to_string(1 + std::count(wrong.begin(), wrong.begin() + static_cast<long>(at), '\n')) + ":"));
 }

@@ -35,7 +35,7 @@ struct Folder {
   std::string file(const std::string& name) const { return (path / name).string(); }
 };
 
-std::string read_file(const std::string& path) {
+std::string file_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
@@ -65,7 +65,7 @@ const std::vector<Change> kChanges = {
 
 // load() makes a program in whose mapped file `path` names; its input is of that shape.
 void check_changes(const std::string& path, const std::vector<int64_t>& shape, const std::function<Program()>& load) {
-  const std::string content = read_file(path);
+  const std::string content = file_text(path);
   REQUIRE(!content.empty());
   for (const Change& change : kChanges) {
     INFO(path << " is " << change.name);
@@ -114,9 +114,9 @@ TEST_CASE("a file that is cut off under the command ends it with an error, not w
   Folder folder;
   std::string path = folder.file("m.so");
   compile_file(kSource + "/examples/digits/digits.onnx").write(path);
-  test::Outcome outcome;
+  relaxc::test::Outcome outcome;
   std::thread run([&] {
-    outcome = test::run_program({RELAXC_TOOL, "bench", path, "--runs", "100000000", "--seconds", "60"}, 120);
+    outcome = relaxc::test::run_program({RELAXC_TOOL, "bench", path, "--runs", "100000000", "--seconds", "60"}, 120);
   });
   std::this_thread::sleep_for(std::chrono::seconds(1));
   fs::resize_file(path, 0);

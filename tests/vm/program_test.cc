@@ -105,7 +105,7 @@ TEST_CASE("loops, calls and shape arithmetic", "[vm]") {
   // main(n) = 1 + 2 + ... + n by a loop.
   Program program = one_function([](ExecutableBuilder&, FunctionBuilder& main) {
     Reg input = main.add_input({"n", ValueKind::kInt, {}, {}});
-    Slot n = main.new_slot("n"), i = main.new_slot(), total = main.new_slot("total"), more = main.new_slot();
+    vm::Slot n = main.new_slot("n"), i = main.new_slot(), total = main.new_slot("total"), more = main.new_slot();
     Label head = main.new_label(), done = main.new_label();
     main.emit(Opcode::kSlotFromValue, {n, input});
     main.emit(Opcode::kSlotSet, {i, 0});
@@ -137,7 +137,7 @@ TEST_CASE("loops, calls and shape arithmetic", "[vm]") {
 TEST_CASE("errors of shape arithmetic and allocation", "[vm]") {
   auto error_with = [](SlotOp op, int64_t a, int64_t b) {
     Program program = one_function([&](ExecutableBuilder&, FunctionBuilder& main) {
-      Slot size = main.new_slot("n - 4");
+      vm::Slot size = main.new_slot("n - 4");
       Reg out = main.new_register();
       main.emit(Opcode::kSlotOp, {size, op, a, b});
       main.emit(Opcode::kNewTensor, {out, kFloat32, std::vector<Scalar>{2, size}, -1});
@@ -159,7 +159,7 @@ TEST_CASE("an error names the place of its instruction", "[vm]") {
   const std::vector<std::string> places = {"", "node 'a' (Tile): ", "node 'b' (Pad): ", ""};
   for (size_t failing = 0; failing < places.size(); ++failing) {
     Program program = one_function([&](ExecutableBuilder& builder, FunctionBuilder& main) {
-      Slot k = main.new_slot("k");
+      vm::Slot k = main.new_slot("k");
       Reg out = main.new_register();
       for (size_t i = 0; i < places.size(); ++i) {
         if (i == 1) main.set_place(builder.string("node 'a' (Tile)"));
@@ -179,7 +179,7 @@ TEST_CASE("an error names the place of its instruction", "[vm]") {
 TEST_CASE("values, tuples and builtins", "[vm]") {
   Program program = one_function([](ExecutableBuilder& builder, FunctionBuilder& main) {
     Reg x = main.add_input(tensor_info("x", {{2, ""}, {-1, "n"}}));
-    Slot n = main.new_slot("n"), first = main.new_slot();
+    vm::Slot n = main.new_slot("n"), first = main.new_slot();
     Reg shape = main.new_register(), tensor = main.new_register(), flat = main.new_register(),
         tuple = main.new_register(), copy = main.new_register();
     main.emit(Opcode::kCheckTensor, {x, kFloat32, 2, builder.string("input 'x'")});
