@@ -136,11 +136,6 @@ Type infer_alloc_tensor(const OpCall& op) {
 }
 Type infer_nothing(const OpCall&) { return tuple_type({}); }
 Type infer_object(const OpCall&) { return object_type(); }
-OpRow impure(OpRow row) {
-  row.pure = false;
-  return row;
-}
-
 Type infer_tensor_item(const OpCall& op) {
   DType dtype = op.dtype(0);
   if (!dtype.is_integral() && !dtype.is_bool()) op.fail("expected integers, got {}", to_string(dtype));
