@@ -21,6 +21,7 @@ struct Annotation {
   const char* doc;
   // Whether a value is of its kind.
   bool takes(const AttrValue& given) const;
+  friend bool operator==(const Annotation& a, const Annotation& b) { return std::string_view(a.name) == b.name; }
 };
 
 namespace annotations {

@@ -1,58 +1,7 @@
-// The table of primitives: an #include and a row for each. The only place that derives rows from fields().
+#include "tir/primitives/table.h"
+
 #include "ir/visit.h"
-#include "tir/primitives/add_unit_loop.h"
-#include "tir/primitives/annotate.h"
-#include "tir/primitives/annotate_buffer_access.h"
-#include "tir/primitives/bind.h"
-#include "tir/primitives/blockize.h"
-#include "tir/primitives/cache_index.h"
-#include "tir/primitives/cache_inplace.h"
-#include "tir/primitives/cache_read.h"
-#include "tir/primitives/cache_write.h"
 #include "tir/primitives/codec.h"
-#include "tir/primitives/compute_at.h"
-#include "tir/primitives/compute_inline.h"
-#include "tir/primitives/decompose_padding.h"
-#include "tir/primitives/decompose_reduction.h"
-#include "tir/primitives/enter_postproc.h"
-#include "tir/primitives/fuse.h"
-#include "tir/primitives/fuse_reduction_epilogue.h"
-#include "tir/primitives/get_block.h"
-#include "tir/primitives/get_child_blocks.h"
-#include "tir/primitives/get_consumers.h"
-#include "tir/primitives/get_loops.h"
-#include "tir/primitives/get_output_blocks.h"
-#include "tir/primitives/get_producers.h"
-#include "tir/primitives/loop_partition.h"
-#include "tir/primitives/merge.h"
-#include "tir/primitives/merge_epilogue.h"
-#include "tir/primitives/pad_einsum.h"
-#include "tir/primitives/parallel.h"
-#include "tir/primitives/read_at.h"
-#include "tir/primitives/reindex.h"
-#include "tir/primitives/reindex_cache_read.h"
-#include "tir/primitives/reindex_cache_write.h"
-#include "tir/primitives/reorder.h"
-#include "tir/primitives/reorder_block_iter_var.h"
-#include "tir/primitives/reverse_compute_at.h"
-#include "tir/primitives/reverse_compute_inline.h"
-#include "tir/primitives/rfactor.h"
-#include "tir/primitives/rolling_buffer.h"
-#include "tir/primitives/sample_categorical.h"
-#include "tir/primitives/sample_compute_location.h"
-#include "tir/primitives/sample_partitioned_tile.h"
-#include "tir/primitives/sample_perfect_tile.h"
-#include "tir/primitives/set_scope.h"
-#include "tir/primitives/split.h"
-#include "tir/primitives/storage_align.h"
-#include "tir/primitives/tensorize.h"
-#include "tir/primitives/transform_block_layout.h"
-#include "tir/primitives/transform_layout.h"
-#include "tir/primitives/unannotate.h"
-#include "tir/primitives/unroll.h"
-#include "tir/primitives/unsafe_set_dtype.h"
-#include "tir/primitives/vectorize.h"
-#include "tir/primitives/write_at.h"
 
 namespace relaxc::scheduling {
 
@@ -149,63 +98,15 @@ Primitive row() {
   return result;
 }
 
+template <class... Ps>
+std::vector<Primitive> rows_of(Steps<Ps...>) {
+  return {row<Ps>()...};
+}
+
 }  // namespace
 
 std::span<const Primitive> primitives() {
-  static const std::vector<Primitive> kRows = {
-      row<GetBlock>(),
-      row<GetLoops>(),
-      row<GetChildBlocks>(),
-      row<GetProducers>(),
-      row<GetConsumers>(),
-      row<GetOutputBlocks>(),
-      row<Split>(),
-      row<Fuse>(),
-      row<Reorder>(),
-      row<ReorderBlockIterVar>(),
-      row<AddUnitLoop>(),
-      row<Parallel>(),
-      row<Vectorize>(),
-      row<Unroll>(),
-      row<BindThread>(),
-      row<CacheRead>(),
-      row<CacheWrite>(),
-      row<ComputeAt>(),
-      row<ReverseComputeAt>(),
-      row<ComputeInline>(),
-      row<ReverseComputeInline>(),
-      row<RollingBuffer>(),
-      row<MergeEpilogue>(),
-      row<DecomposeReduction>(),
-      row<Blockize>(),
-      row<Tensorize>(),
-      row<SetScope>(),
-      row<StorageAlign>(),
-      row<UnsafeSetDtype>(),
-      row<AnnotateBufferAccess>(),
-      row<TransformLayout>(),
-      row<Rfactor>(),
-      row<Merge>(),
-      row<LoopPartition>(),
-      row<CacheInplace>(),
-      row<Reindex>(),
-      row<ReindexCacheRead>(),
-      row<ReindexCacheWrite>(),
-      row<CacheIndex>(),
-      row<ReadAt>(),
-      row<WriteAt>(),
-      row<TransformBlockLayout>(),
-      row<DecomposePadding>(),
-      row<PadEinsum>(),
-      row<FuseReductionEpilogue>(),
-      row<SampleCategorical>(),
-      row<SamplePerfectTile>(),
-      row<SamplePartitionedTile>(),
-      row<SampleComputeLocation>(),
-      row<Annotate>(),
-      row<Unannotate>(),
-      row<EnterPostproc>(),
-  };
+  static const std::vector<Primitive> kRows = rows_of(AllPrimitives());
   return kRows;
 }
 
