@@ -9,9 +9,6 @@
 #include "tests/schedule/chains.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/schedule.h"
-
-#include "tests/catch.h"
 #include "tir/primitives/decompose_reduction.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
@@ -19,6 +16,9 @@
 #include "tir/primitives/reorder.h"
 #include "tir/primitives/split.h"
 #include "tir/primitives/tensorize.h"
+#include "tir/schedule/schedule.h"
+
+#include "tests/catch.h"
 
 namespace relaxc::test {
 

@@ -7,13 +7,13 @@
 #include "support/diagnostic.h"
 #include "tests/process.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/tensorize.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"
-#include "tir/primitives/get_block.h"
-#include "tir/primitives/get_loops.h"
-#include "tir/primitives/tensorize.h"
 
 namespace relaxc::test {
 

@@ -9,9 +9,6 @@
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
 #include "tir/lower/lower.h"
-#include "tir/schedule/script.h"
-
-#include "tests/catch.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
@@ -19,6 +16,9 @@
 #include "tir/primitives/parallel.h"
 #include "tir/primitives/split.h"
 #include "tir/primitives/storage_align.h"
+#include "tir/schedule/script.h"
+
+#include "tests/catch.h"
 
 namespace relaxc::test {
 

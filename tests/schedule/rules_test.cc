@@ -8,18 +8,18 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
-#include "tir/rules/contraction.h"
-#include "tir/rules/convolution.h"
-#include "tir/schedule/script.h"
-
-#include "tests/catch.h"
-#include "tests/constants.h"
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
 #include "tir/primitives/get_producers.h"
 #include "tir/primitives/merge_epilogue.h"
 #include "tir/primitives/parallel.h"
+#include "tir/rules/contraction.h"
+#include "tir/rules/convolution.h"
+#include "tir/schedule/script.h"
+
+#include "tests/catch.h"
+#include "tests/constants.h"
 
 namespace relaxc::test {
 

@@ -11,7 +11,8 @@ struct Rfactor {
   static constexpr std::string_view kName = "rfactor";
   static constexpr std::string_view kDoc =
       "makes a reduction two stages: the iterations of the loop reduce side by side, a second block reduces their "
-      "results";
+      "results. Sums, products, max and min, of several buffers, too, and choices by comparing (argmax); one that "
+      "keeps the first of equal elements only for the outermost reduce loop";
   static constexpr auto fields() {
     return std::tuple(
         required("loop", &Rfactor::loop, "drives a reduce axis"),
