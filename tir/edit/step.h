@@ -48,6 +48,11 @@ class Outcome {
   std::variant<Value, DoesNotFit> state_;
 };
 
+class Step;
+// What the apply() of a step gives.
+template <class P>
+using ResultOf = decltype(std::declval<const P&>().apply(std::declval<Step&>()));
+
 class Step {
  public:
   // `is_part`: a step inside of another. `decision`: what a sampling step shall choose; none: it draws.
@@ -72,12 +77,12 @@ class Step {
   }
   // A step inside of this one, which no trace records. What it refuses, this step refuses.
   template <class P>
-  typename P::Result apply(const P& part) {
+  ResultOf<P> apply(const P& part) {
     Step inner(workspace_, P::kName, true);
     return part.apply(inner);
   }
   template <class P>
-  Outcome<typename P::Result> try_apply(const P& part) {
+  Outcome<ResultOf<P>> try_apply(const P& part) {
     return Step(workspace_, P::kName, true).run([&](Step& inner) { return part.apply(inner); });
   }
 

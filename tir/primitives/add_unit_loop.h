@@ -6,7 +6,6 @@ namespace relaxc {
 struct AddUnitLoop {
   Place block_or_loop;
 
-  using Result = LoopRV;
   static constexpr std::string_view kName = "add_unit_loop";
   static constexpr std::string_view kDoc = "puts a loop of extent 1 around a block or a loop";
   static constexpr auto fields() {

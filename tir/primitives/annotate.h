@@ -8,7 +8,6 @@ struct Annotate {
   std::string ann_key;
   Note ann_val;
 
-  using Result = void;
   static constexpr std::string_view kName = "annotate";
   static constexpr std::string_view kDoc =
       "sets an annotation of a block or a loop, which later passes read (tir/analysis/annotations.h)";

@@ -9,7 +9,6 @@ struct AnnotateBufferAccess {
   std::string buf_type;
   IndexMap gen_new_ranges;
 
-  using Result = void;
   static constexpr std::string_view kName = "annotate_buffer_access";
   static constexpr std::string_view kDoc =
       "sets the region of a read or write. It is not checked: one that is too small makes results wrong";

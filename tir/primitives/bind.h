@@ -8,7 +8,6 @@ struct BindThread {
   LoopRV loop;
   ThreadAxis thread_axis;
 
-  using Result = void;
   static constexpr std::string_view kName = "bind";
   static constexpr std::string_view kDoc = "makes the iterations threads of the axis";
   static constexpr auto fields() {

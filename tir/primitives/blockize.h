@@ -7,7 +7,6 @@ struct Blockize {
   Subtree target;
   bool preserve_unit_iters = true;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "blockize";
   static constexpr std::string_view kDoc = "puts a block around a subtree";
   static constexpr auto fields() {

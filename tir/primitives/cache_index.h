@@ -8,7 +8,6 @@ struct CacheIndex {
   StorageScope storage_scope;
   int64_t cse_thresh = 0;
 
-  using Result = Blocks;
   static constexpr std::string_view kName = "cache_index";
   static constexpr std::string_view kDoc =
       "computes index expressions of loads that occur often into buffers beforehand. Gives the computing blocks";

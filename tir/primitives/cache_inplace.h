@@ -8,7 +8,6 @@ struct CacheInplace {
   BufferArg read_buffer_index;
   StorageScope storage_scope;
 
-  using Result = Blocks;
   static constexpr std::string_view kName = "cache_inplace";
   static constexpr std::string_view kDoc =
       "lets a block that updates a buffer work on a copy, which is brought back after it. Gives both copying blocks";

@@ -9,7 +9,6 @@ struct CacheRead {
   StorageScope storage_scope = "global";
   Blocks consumer_blocks = {};
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "cache_read";
   static constexpr std::string_view kDoc =
       "copies a buffer that the block reads; the block, or the consumers named, read the copy instead. Gives the "

@@ -9,7 +9,6 @@ struct CacheWrite {
   StorageScope storage_scope = "global";
   Blocks consumer_blocks = {};
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "cache_write";
   static constexpr std::string_view kDoc =
       "lets the block write a buffer of its own, which is copied afterwards. Gives the copying block";

@@ -9,7 +9,6 @@ struct ComputeAt {
   bool preserve_unit_loops = false;
   int64_t index = -1;
 
-  using Result = void;
   static constexpr std::string_view kName = "compute_at";
   static constexpr std::string_view kDoc =
       "moves a producer into its consumers' loop, where it makes the part that one iteration reads";

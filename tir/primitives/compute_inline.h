@@ -6,7 +6,6 @@ namespace relaxc {
 struct ComputeInline {
   BlockRV block;
 
-  using Result = void;
   static constexpr std::string_view kName = "compute_inline";
   static constexpr std::string_view kDoc = "puts an elementwise producer into its consumers";
   static constexpr auto fields() { return std::tuple(required("block", &ComputeInline::block, "the producer")); }

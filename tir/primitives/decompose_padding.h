@@ -7,7 +7,6 @@ struct DecomposePadding {
   BlockRV block;
   LoopRV loop;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "decompose_padding";
   static constexpr std::string_view kDoc =
       "makes a block that pads two: one that fills with the pad value, before the loop, and one that copies. Gives the "

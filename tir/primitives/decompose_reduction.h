@@ -7,7 +7,6 @@ struct DecomposeReduction {
   BlockRV block;
   LoopRV loop;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "decompose_reduction";
   static constexpr std::string_view kDoc = "makes the init a block of its own before the loop";
   static constexpr auto fields() {

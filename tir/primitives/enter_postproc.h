@@ -4,7 +4,6 @@
 namespace relaxc {
 
 struct EnterPostproc {
-  using Result = void;
   static constexpr std::string_view kName = "enter_postproc";
   static constexpr std::string_view kDoc =
       "marks the place in a trace from which on it is postprocessing, which replays may leave out";

@@ -7,7 +7,6 @@ struct Fuse {
   Variadic loops;
   bool preserve_unit_iters = true;
 
-  using Result = LoopRV;
   static constexpr std::string_view kName = "fuse";
   static constexpr std::string_view kDoc = "makes a perfect nest one loop";
   static constexpr auto fields() {

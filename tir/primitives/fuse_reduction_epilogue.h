@@ -7,7 +7,6 @@ struct FuseReductionEpilogue {
   BlockRV reduction_block;
   BlockRV epilogue_block;
 
-  using Result = void;
   static constexpr std::string_view kName = "fuse_reduction_epilogue";
   static constexpr std::string_view kDoc = "makes a summand that is added to each result of a sum the sum's init";
   static constexpr auto fields() {

@@ -7,7 +7,6 @@ struct GetBlock {
   std::string name;
   std::optional<std::string> func_name = {};
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "get_block";
   static constexpr std::string_view kDoc =
       "finds the block of that name, or of that operator, in the program worked on or named";

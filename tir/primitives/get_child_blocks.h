@@ -6,7 +6,6 @@ namespace relaxc {
 struct GetChildBlocks {
   Place block_or_loop;
 
-  using Result = Blocks;
   static constexpr std::string_view kName = "get_child_blocks";
   static constexpr std::string_view kDoc = "gives the blocks directly inside, in program order";
   static constexpr auto fields() {

@@ -6,7 +6,6 @@ namespace relaxc {
 struct GetOutputBlocks {
   BlockRV scope_block;
 
-  using Result = Blocks;
   static constexpr std::string_view kName = "get_output_blocks";
   static constexpr std::string_view kDoc =
       "gives the blocks of a scope that write buffers which are seen outside of it";

@@ -8,7 +8,6 @@ struct LoopPartition {
   Factors factors;
   bool preserve_unit_iters = true;
 
-  using Result = Loops;
   static constexpr std::string_view kName = "loop_partition";
   static constexpr std::string_view kDoc =
       "makes a loop several loops, one after the other, of so many iterations each";

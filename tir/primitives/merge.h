@@ -6,7 +6,6 @@ namespace relaxc {
 struct Merge {
   Variadic loops;
 
-  using Result = LoopRV;
   static constexpr std::string_view kName = "merge";
   static constexpr std::string_view kDoc =
       "makes loops side by side, or the nests down to them, one loop that does all of their work";

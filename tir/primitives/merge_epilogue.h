@@ -6,7 +6,6 @@ namespace relaxc {
 struct MergeEpilogue {
   BlockRV block;
 
-  using Result = Blocks;
   static constexpr std::string_view kName = "merge_epilogue";
   static constexpr std::string_view kDoc =
       "inlines the elementwise blocks behind the block into the last of them. Gives that one, or none. TVM has no such "

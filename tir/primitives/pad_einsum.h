@@ -7,7 +7,6 @@ struct PadEinsum {
   BlockRV block;
   Ints padding;
 
-  using Result = void;
   static constexpr std::string_view kName = "pad_einsum";
   static constexpr std::string_view kDoc =
       "pads the extents of the axes of an einsum to multiples; operands and result go through padded copies";

@@ -6,7 +6,6 @@ namespace relaxc {
 struct Parallel {
   LoopRV loop;
 
-  using Result = void;
   static constexpr std::string_view kName = "parallel";
   static constexpr std::string_view kDoc = "runs the iterations on all threads";
   static constexpr auto fields() { return std::tuple(required("loop", &Parallel::loop, "binds spatial axes only")); }

@@ -5,7 +5,6 @@
 //   // The loops change places ...
 //   struct Reorder {
 //     Variadic loops;
-//     using Result = void;
 //     static constexpr std::string_view kName = "reorder";
 //     static constexpr std::string_view kDoc = "the loops, which stand in one chain, in this order";
 //     static constexpr auto fields() { return std::tuple(required("loops", &Reorder::loops, "...")); }

@@ -9,7 +9,6 @@ struct ReadAt {
   BufferArg read_buffer_index;
   StorageScope storage_scope;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "read_at";
   static constexpr std::string_view kDoc =
       "copies, in each iteration, the part of a buffer that the block reads in it. Gives the copying block";

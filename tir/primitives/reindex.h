@@ -7,7 +7,6 @@ struct Reindex {
   BlockRV block;
   BufferArg buffer;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "reindex";
   static constexpr std::string_view kDoc =
       "copies a buffer that the block reads or writes, laid out by its axes. Gives the copying block";

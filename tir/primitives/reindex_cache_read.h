@@ -9,7 +9,6 @@ struct ReindexCacheRead {
   StorageScope storage_scope;
   IndexMap index_map;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "reindex_cache_read";
   static constexpr std::string_view kDoc =
       "copies a buffer that the block reads, laid out by the map. Gives the copying block";

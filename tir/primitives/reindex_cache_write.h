@@ -9,7 +9,6 @@ struct ReindexCacheWrite {
   StorageScope storage_scope;
   IndexMap index_map;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "reindex_cache_write";
   static constexpr std::string_view kDoc =
       "lets the block write a buffer laid out by the map, which is copied afterwards. Gives the copying block";

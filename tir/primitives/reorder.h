@@ -6,7 +6,6 @@ namespace relaxc {
 struct Reorder {
   Variadic loops;
 
-  using Result = void;
   static constexpr std::string_view kName = "reorder";
   static constexpr std::string_view kDoc = "puts the loops, which stand in one chain, in this order";
   static constexpr auto fields() {

@@ -7,7 +7,6 @@ struct ReorderBlockIterVar {
   BlockRV block;
   Ints new_order;
 
-  using Result = void;
   static constexpr std::string_view kName = "reorder_block_iter_var";
   static constexpr std::string_view kDoc = "puts the block's axes in this order";
   static constexpr auto fields() {

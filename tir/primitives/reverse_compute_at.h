@@ -9,7 +9,6 @@ struct ReverseComputeAt {
   bool preserve_unit_loops = false;
   int64_t index = -1;
 
-  using Result = void;
   static constexpr std::string_view kName = "reverse_compute_at";
   static constexpr std::string_view kDoc =
       "moves a consumer into its producers' loop, where it takes the part that one iteration writes";

@@ -7,7 +7,6 @@ struct Rfactor {
   LoopRV loop;
   int64_t factor_axis;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "rfactor";
   static constexpr std::string_view kDoc =
       "makes a reduction two stages: the iterations of the loop reduce side by side, a second block reduces their "

@@ -7,7 +7,6 @@ struct RollingBuffer {
   BlockRV block;
   BufferArg write_buffer_index;
 
-  using Result = void;
   static constexpr std::string_view kName = "rolling_buffer";
   static constexpr std::string_view kDoc =
       "keeps the rows that a block makes for its readers' loop, in windows that overlap, in a ring: only new rows are "

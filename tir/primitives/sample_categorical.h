@@ -7,7 +7,6 @@ struct SampleCategorical {
   Ints candidates;
   Doubles probs;
 
-  using Result = Expr;
   static constexpr std::string_view kName = "sample_categorical";
   static constexpr std::string_view kDoc = "chooses one of the numbers";
   static constexpr auto fields() {

@@ -6,7 +6,6 @@ namespace relaxc {
 struct SampleComputeLocation {
   BlockRV block;
 
-  using Result = LoopRV;
   static constexpr std::string_view kName = "sample_compute_location";
   static constexpr std::string_view kDoc = "chooses a loop that the block may be computed at";
   static constexpr auto fields() {

@@ -9,7 +9,6 @@ struct SamplePartitionedTile {
   int64_t partition_pos = 0;
   int64_t innerpart_factor = 1;
 
-  using Result = Exprs;
   static constexpr std::string_view kName = "sample_partitioned_tile";
   static constexpr std::string_view kDoc =
       "chooses factors whose product is the loop's extent; the product of the factors from a position on is a multiple "

@@ -8,7 +8,6 @@ struct SamplePerfectTile {
   int64_t n;
   int64_t max_innermost_factor = 16;
 
-  using Result = Exprs;
   static constexpr std::string_view kName = "sample_perfect_tile";
   static constexpr std::string_view kDoc = "chooses factors whose product is the loop's extent";
   static constexpr auto fields() {

@@ -8,7 +8,6 @@ struct SetScope {
   BufferArg buffer_index;
   StorageScope storage_scope;
 
-  using Result = void;
   static constexpr std::string_view kName = "set_scope";
   static constexpr std::string_view kDoc = "gives the memory of a buffer that the block writes another scope";
   static constexpr auto fields() {

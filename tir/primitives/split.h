@@ -9,7 +9,6 @@ struct Split {
   bool preserve_unit_iters = true;
   bool disable_predication = false;
 
-  using Result = Loops;
   static constexpr std::string_view kName = "split";
   static constexpr std::string_view kDoc =
       "makes a loop a nest whose extents are the factors. Any extent will do: a tail is a predicate";

@@ -10,7 +10,6 @@ struct StorageAlign {
   int64_t factor;
   int64_t offset;
 
-  using Result = void;
   static constexpr std::string_view kName = "storage_align";
   static constexpr std::string_view kDoc =
       "makes the stride of a dim of a buffer that the block writes equal to the offset modulo the factor";

@@ -58,7 +58,7 @@ std::vector<VarRef> variables(const std::vector<T>& items) {
 template <class P>
 std::vector<VarRef> apply_step(const void* step, Step& context) {
   const P& given = *static_cast<const P*>(step);
-  if constexpr (std::is_void_v<typename P::Result>) {
+  if constexpr (std::is_void_v<ResultOf<P>>) {
     given.apply(context);
     return {};
   } else {
@@ -84,8 +84,8 @@ constexpr ResultKind kResultKind<Exprs> = ResultKind::kNumbers;
 template <class P>
 Primitive row() {
   static_assert(lists_all_members<P>(), "an argument is missing in fields()");
-  Primitive result{P::kName,       P::kDoc, kResultKind<typename P::Result>, {}, &decode_step<P>, &encode_step<P>,
-                   &apply_step<P>, nullptr};
+  Primitive result{P::kName,        P::kDoc,         kResultKind<ResultOf<P>>, {},
+                   &decode_step<P>, &encode_step<P>, &apply_step<P>,           nullptr};
   [[maybe_unused]] const P defaults{};
   for_each_field<P>([&](const auto& f) {
     using Member = typename std::remove_cvref_t<decltype(f)>::Member;

@@ -8,7 +8,6 @@ struct Tensorize {
   std::string tensor_intrin;
   bool preserve_unit_iters = true;
 
-  using Result = void;
   static constexpr std::string_view kName = "tensorize";
   static constexpr std::string_view kDoc = "replaces the subtree by the instruction whose description it matches";
   static constexpr auto fields() {

@@ -7,7 +7,6 @@ struct TransformBlockLayout {
   BlockRV block;
   IndexMap index_map;
 
-  using Result = void;
   static constexpr std::string_view kName = "transform_block_layout";
   static constexpr std::string_view kDoc =
       "lets the block's axes, and new loops for them, run over the images of a map that is one to one and onto";

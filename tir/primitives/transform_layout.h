@@ -10,7 +10,6 @@ struct TransformLayout {
   AttrValue pad_value = {};
   bool assume_injective_transform = false;
 
-  using Result = void;
   static constexpr std::string_view kName = "transform_layout";
   static constexpr std::string_view kDoc =
       "lays a buffer out anew: every access goes through the map. The type of a param changes with it, so callers must "

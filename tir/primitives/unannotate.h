@@ -7,7 +7,6 @@ struct Unannotate {
   Place block_or_loop;
   std::string ann_key;
 
-  using Result = void;
   static constexpr std::string_view kName = "unannotate";
   static constexpr std::string_view kDoc = "takes an annotation away";
   static constexpr auto fields() {

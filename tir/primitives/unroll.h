@@ -6,7 +6,6 @@ namespace relaxc {
 struct Unroll {
   LoopRV loop;
 
-  using Result = void;
   static constexpr std::string_view kName = "unroll";
   static constexpr std::string_view kDoc = "writes the body out for each iteration";
   static constexpr auto fields() { return std::tuple(required("loop", &Unroll::loop, "of constant extent")); }

@@ -8,7 +8,6 @@ struct UnsafeSetDtype {
   BufferArg buffer_index;
   DType dtype;
 
-  using Result = void;
   static constexpr std::string_view kName = "unsafe_set_dtype";
   static constexpr std::string_view kDoc =
       "keeps the values of a buffer that the block writes in another dtype, converted at each access";

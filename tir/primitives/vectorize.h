@@ -6,7 +6,6 @@ namespace relaxc {
 struct Vectorize {
   LoopRV loop;
 
-  using Result = void;
   static constexpr std::string_view kName = "vectorize";
   static constexpr std::string_view kDoc = "makes the iterations lanes of vectors";
   static constexpr auto fields() { return std::tuple(required("loop", &Vectorize::loop, "binds spatial axes only")); }

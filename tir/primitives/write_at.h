@@ -9,7 +9,6 @@ struct WriteAt {
   BufferArg write_buffer_index;
   StorageScope storage_scope;
 
-  using Result = BlockRV;
   static constexpr std::string_view kName = "write_at";
   static constexpr std::string_view kDoc =
       "lets the block write memory of its own, which is copied at the end of each iteration. Gives the copying block";

@@ -32,17 +32,17 @@ class Schedule {
   // shows the program with the place marked; `try_apply` gives the reason, of which no text is made before it is read.
   // Both throw a CompileError for an error in the step itself, such as a variable of another schedule.
   template <class P>
-  typename P::Result apply(const P& step) {
-    return results_as<typename P::Result>(checked(run(scheduling::primitive<P>(), &step, {})));
+  scheduling::ResultOf<P> apply(const P& step) {
+    return results_as<scheduling::ResultOf<P>>(checked(run(scheduling::primitive<P>(), &step, {})));
   }
   template <class P>
-  scheduling::Outcome<typename P::Result> try_apply(const P& step) {
+  scheduling::Outcome<scheduling::ResultOf<P>> try_apply(const P& step) {
     auto outcome = run(scheduling::primitive<P>(), &step, {});
     if (!outcome) return outcome.refusal();
-    if constexpr (std::is_void_v<typename P::Result>) {
+    if constexpr (std::is_void_v<scheduling::ResultOf<P>>) {
       return std::monostate();
     } else {
-      return results_as<typename P::Result>(*outcome);
+      return results_as<scheduling::ResultOf<P>>(*outcome);
     }
   }
   // A primitive by name; arguments as text would write them, missing ones have their defaults. The results as random
