@@ -121,7 +121,6 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
     });
     result.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
   }
-  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   return result;
 }
 

@@ -22,8 +22,7 @@ constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
 struct DoesNotFit {
   std::string step;                // its name
   std::string condition;           // that does not hold
-  std::vector<TreeNode*> at = {};  // the places that it is about
-  std::vector<std::string> notes = {};
+  std::vector<TreeNode*> at = {};  // the places that it is about, of a workspace that still exists
 
   // "split: <condition>".
   std::string message() const { return step + ": " + condition; }

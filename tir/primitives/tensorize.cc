@@ -71,10 +71,12 @@ void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, c
   for (size_t i = 0; i < path.size(); ++i) {
     TreeNode* at = path[i];
     if (at->is_loop() && same_node(at->loop->var, loop->loop->var)) {
-      Step inside(trial, Blockize::kName, true);
-      TreeNode* block = inside.block(Blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters}.apply(inside));
+      Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
+      auto made = Step(trial, Blockize::kName, true).run([&](Step& inside) { return blockize.apply(inside); });
+      if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
       std::string why;
-      if (!find_layout(*block, intrin, &why)) step.refuse({loop}, misfit_text(given.tensor_intrin, why));
+      if (!find_layout(*trial.node(made->var), intrin, &why))
+        step.refuse({loop}, misfit_text(given.tensor_intrin, why));
       return;
     }
     path.insert(path.end(), at->children.begin(), at->children.end());
