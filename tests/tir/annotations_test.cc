@@ -56,7 +56,7 @@ TEST_CASE("a reader of an annotation names its row", "[annotations]") {
     if (!*found->reader) continue;
     std::string reader = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / found->reader);
     CHECK(reader.find("annotations::" + (*at)[1].str()) != std::string::npos);
-    CHECK(reader.find("\"" + (*at)[2].str() + "\"") == std::string::npos);
+    CHECK(reader.find("(\"" + (*at)[2].str() + "\"") == std::string::npos);
   }
   CHECK(count > 10);
 }
