@@ -6,6 +6,7 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
@@ -48,7 +49,7 @@ PrimFuncRef schedule_by_rule(const ScheduleRule& rule, const std::string& name, 
   PrimFuncRef result = scheduled(function);
   std::vector<std::pair<VarRef, int64_t>> apart;
   walk(function->body, [&](const Block& block) {
-    if (rule.apart && block.annotations.get_string(kOpAttribute, "") == rule.op) apart = rule.apart(block);
+    if (rule.apart && block.annotations.get_string(annotations::kOp.name, "") == rule.op) apart = rule.apart(block);
   });
   if (apart.empty()) return result;
   std::vector<Buffer> buffers;
@@ -74,7 +75,7 @@ std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const Prim
     try {
       result = schedule_by_rule(rule, name, function, report != nullptr);
     } catch (const CompileError& error) {
-      if (!rule.function.empty()) throw;
+      if (!rule.function.empty() || error.kind() != ErrorKind::kDoesNotFit) throw;
       if (report) report(fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, error.what()));
       continue;
     }

@@ -53,10 +53,15 @@ CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(s
 }
 
 ErrorKind CompileError::kind() const {
-  bool refused = std::any_of(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& diagnostic) {
-    return diagnostic.severity == Severity::kError && diagnostic.kind == ErrorKind::kUnsupported;
+  auto is_error = [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::kError; };
+  if (std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& diagnostic) {
+        return is_error(diagnostic) && diagnostic.kind == ErrorKind::kUnsupported;
+      }))
+    return ErrorKind::kUnsupported;
+  bool none_fits = std::all_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& diagnostic) {
+    return !is_error(diagnostic) || diagnostic.kind == ErrorKind::kDoesNotFit;
   });
-  return refused ? ErrorKind::kUnsupported : ErrorKind::kInvalid;
+  return none_fits ? ErrorKind::kDoesNotFit : ErrorKind::kInvalid;
 }
 
 std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span) {

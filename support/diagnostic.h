@@ -13,7 +13,8 @@ namespace relaxc {
 
 enum class Severity : uint8_t { kError, kWarning };
 // kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, we do not do it yet (exit code 3).
-enum class ErrorKind : uint8_t { kInvalid, kUnsupported };
+// kDoesNotFit: a step of a schedule does not fit its program (exit code 1, where nobody expected it).
+enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit };
 
 struct Diagnostic {
   Severity severity = Severity::kError;
@@ -34,7 +35,7 @@ class CompileError : public std::exception {
   explicit CompileError(std::vector<Diagnostic> diagnostics);
   const char* what() const noexcept override { return text_.c_str(); }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  // kUnsupported when every error in it is one.
+  // kUnsupported when an error in it is one, kDoesNotFit when all are.
   ErrorKind kind() const;
 
  private:
@@ -51,6 +52,10 @@ template <class... Args>
 template <class... Args>
 [[noreturn]] void fail_unsupported(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
   throw_error(ErrorKind::kUnsupported, span, fmt::format(format, std::forward<Args>(args)...));
+}
+template <class... Args>
+[[noreturn]] void fail_to_fit(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
+  throw_error(ErrorKind::kDoesNotFit, span, fmt::format(format, std::forward<Args>(args)...));
 }
 
 // Collects the diagnostics of a phase that can go on after an error.

@@ -1,8 +1,10 @@
-// relaxc opt: run passes on a module and print the result; list passes and operators.
+// relaxc opt: run passes on a module and print the result; list passes, operators, primitives and annotations.
 #include <memory>
 
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
+#include "tir/primitives/primitive.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -12,7 +14,8 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  bool list_passes = false, list_ops = false;
+  bool list_passes = false, list_ops = false, list_primitives = false, list_annotations = false;
+  bool lists() const { return list_passes || list_ops || list_primitives || list_annotations; }
 };
 
 void list_passes() {
@@ -43,8 +46,12 @@ void list_ops() {
 int run(const OptOptions& options) {
   if (options.list_passes) list_passes();
   if (options.list_ops) list_ops();
-  if (options.list_passes || options.list_ops) return kRight;
-  if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes or --list-ops");
+  if (options.list_primitives) print_message("{}", scheduling::describe_primitives());
+  if (options.list_annotations) print_message("{}", describe_annotations());
+  if (options.lists()) return kRight;
+  if (options.model.empty())
+    throw CLI::ValidationError(
+        "give a file, or one of --list-passes, --list-ops, --list-primitives, --list-annotations");
   CompileSettings settings = options.compiler.get(options.model);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
@@ -58,6 +65,9 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx or .py)");
   command->add_flag("--list-passes", options->list_passes, "what passes and pipelines there are");
   command->add_flag("--list-ops", options->list_ops, "what operators there are");
+  command->add_flag("--list-primitives", options->list_primitives, "the primitives of schedules and their arguments");
+  command->add_flag("--list-annotations", options->list_annotations,
+                    "the annotations of loops and blocks, and who reads them");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });

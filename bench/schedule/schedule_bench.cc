@@ -9,6 +9,21 @@
 #include "support/diagnostic.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/cache_read.h"
+#include "tir/primitives/compute_at.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/storage_align.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/schedule/schedule.h"
 
 namespace relaxc {
@@ -63,41 +78,41 @@ PrimFuncRef fused_conv2d() {
 
 // A schedule of 40 steps.
 void tile(Schedule& sch) {
-  BlockRV conv = sch.get_block("conv"), pad = sch.get_block("pad"), relu = sch.get_block("relu");
-  sch.compute_inline(sch.get_block("sum"));
-  sch.compute_inline(sch.get_block("add"));
-  Loops l = sch.get_loops(conv);
-  Loops f = sch.split(l[1], {std::nullopt, 2, 16});
-  Loops x = sch.split(l[3], {std::nullopt, 14});
-  Loops c = sch.split(l[4], {std::nullopt, 16});
-  sch.reorder({l[0], f[0], l[2], x[0], c[0], l[5], l[6], c[1], x[1], f[1], f[2]});
+  BlockRV conv = sch.apply(GetBlock{"conv"}), pad = sch.apply(GetBlock{"pad"}), relu = sch.apply(GetBlock{"relu"});
+  sch.apply(ComputeInline{sch.apply(GetBlock{"sum"})});
+  sch.apply(ComputeInline{sch.apply(GetBlock{"add"})});
+  Loops l = sch.apply(GetLoops{conv});
+  Loops f = sch.apply(Split{l[1], {std::nullopt, 2, 16}});
+  Loops x = sch.apply(Split{l[3], {std::nullopt, 14}});
+  Loops c = sch.apply(Split{l[4], {std::nullopt, 16}});
+  sch.apply(Reorder{{l[0], f[0], l[2], x[0], c[0], l[5], l[6], c[1], x[1], f[1], f[2]}});
   // The weights of a tile's filters, close together for each block of channels.
-  BlockRV panel = sch.cache_read(conv, "w", "global");
-  sch.compute_at(panel, c[0]);
-  Loops copy = sch.get_loops(panel);
-  sch.vectorize(copy.back());
-  sch.annotate(copy[copy.size() - 2], "pragma_unroll", true);
-  sch.storage_align(panel, 0, 2, 32, 16);
-  sch.reverse_compute_at(relu, x[0]);
-  sch.unroll(x[1]);
-  sch.unroll(f[1]);
-  sch.vectorize(f[2]);
-  Loops last = sch.get_loops(relu);
-  Loops parts = sch.split(last[last.size() - 2], {2, 16});
-  sch.reorder({last.back(), parts[0], parts[1]});
-  sch.unroll(last.back());
-  sch.unroll(parts[0]);
-  sch.vectorize(parts[1]);
-  sch.decompose_reduction(conv, c[0]);
-  LoopRV outer = sch.fuse({l[0], f[0], l[2]});
-  sch.parallel(outer);
-  Loops p = sch.get_loops(pad);
-  Loops p2 = sch.split(p[2], {std::nullopt, 2}), p3 = sch.split(p[3], {std::nullopt, 16});
-  sch.vectorize(p3[1]);
-  sch.parallel(sch.fuse({p[0], p[1], p2[0]}));
-  sch.unroll(p2[1]);
-  sch.annotate(conv, "tile", "14 x 32");
-  sch.annotate(outer, "threads", 2);
+  BlockRV panel = sch.apply(CacheRead{conv, "w", "global"});
+  sch.apply(ComputeAt{panel, c[0]});
+  Loops copy = sch.apply(GetLoops{panel});
+  sch.apply(Vectorize{copy.back()});
+  sch.apply(Annotate{copy[copy.size() - 2], "pragma_unroll", true});
+  sch.apply(StorageAlign{panel, 0, 2, 32, 16});
+  sch.apply(ReverseComputeAt{relu, x[0]});
+  sch.apply(Unroll{x[1]});
+  sch.apply(Unroll{f[1]});
+  sch.apply(Vectorize{f[2]});
+  Loops last = sch.apply(GetLoops{relu});
+  Loops parts = sch.apply(Split{last[last.size() - 2], {2, 16}});
+  sch.apply(Reorder{{last.back(), parts[0], parts[1]}});
+  sch.apply(Unroll{last.back()});
+  sch.apply(Unroll{parts[0]});
+  sch.apply(Vectorize{parts[1]});
+  sch.apply(DecomposeReduction{conv, c[0]});
+  LoopRV outer = sch.apply(Fuse{{l[0], f[0], l[2]}});
+  sch.apply(Parallel{outer});
+  Loops p = sch.apply(GetLoops{pad});
+  Loops p2 = sch.apply(Split{p[2], {std::nullopt, 2}}), p3 = sch.apply(Split{p[3], {std::nullopt, 16}});
+  sch.apply(Vectorize{p3[1]});
+  sch.apply(Parallel{sch.apply(Fuse{{p[0], p[1], p2[0]}})});
+  sch.apply(Unroll{p2[1]});
+  sch.apply(Annotate{conv, "user.tile", "14 x 32"});
+  sch.apply(Annotate{outer, "user.threads", 2});
 }
 
 int run() {
@@ -108,14 +123,14 @@ int run() {
   double time = median(9, [&] {
     Schedule sch(conv, fast);
     for (int round = 0; round < 50; ++round) {
-      Loops l = sch.get_loops(sch.get_block("conv"));
-      Loops parts = sch.split(l[1], {std::nullopt, 8});
-      sch.reorder({parts[1], parts[0]});
-      sch.reorder({parts[0], parts[1]});
-      sch.fuse({parts[0], parts[1]});
-      Loops x = sch.split(l[3], {std::nullopt, 4});
-      sch.unroll(l[6]);
-      sch.fuse({x[0], x[1]});
+      Loops l = sch.apply(GetLoops{sch.apply(GetBlock{"conv"})});
+      Loops parts = sch.apply(Split{l[1], {std::nullopt, 8}});
+      sch.apply(Reorder{{parts[1], parts[0]}});
+      sch.apply(Reorder{{parts[0], parts[1]}});
+      sch.apply(Fuse{{parts[0], parts[1]}});
+      Loops x = sch.apply(Split{l[3], {std::nullopt, 4}});
+      sch.apply(Unroll{l[6]});
+      sch.apply(Fuse{{x[0], x[1]}});
     }
     steps = sch.trace().steps.size();
   });

@@ -10,6 +10,14 @@
 #include "tests/process.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/loop_partition.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/tensorize.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/scalable.h"
 #include "tir/schedule/schedule.h"
 #include "vm/tensor.h"
@@ -61,15 +69,15 @@ PrimFuncRef plain_product(const std::string& intrin) {
 PrimFuncRef tensorized_product(const std::string& intrin) {
   Tile tile = tile_of(intrin);
   Schedule sch(plain_product(intrin));
-  BlockRV block = sch.get_block("C");
-  Loops l = sch.get_loops(block);
-  Loops depth = sch.split(l[2], {std::nullopt, tile.depth});
-  sch.reorder({l[0], depth[0], l[1], depth[1]});
-  sch.decompose_reduction(block, depth[0]);
+  BlockRV block = sch.apply(GetBlock{"C"});
+  Loops l = sch.apply(GetLoops{block});
+  Loops depth = sch.apply(Split{l[2], {std::nullopt, tile.depth}});
+  sch.apply(Reorder{{l[0], depth[0], l[1], depth[1]}});
+  sch.apply(DecomposeReduction{block, depth[0]});
   Expr whole = simplify(floor_div(int_imm(kColumns), tile.columns) * tile.columns);
-  Loops parts = sch.loop_partition(l[1], {whole, std::nullopt});
-  Loops columns = sch.split(parts[0], {std::nullopt, tile.columns});
-  sch.tensorize(columns[1], intrin);
+  Loops parts = sch.apply(LoopPartition{l[1], {whole, std::nullopt}});
+  Loops columns = sch.apply(Split{parts[0], {std::nullopt, tile.columns}});
+  sch.apply(Tensorize{columns[1], intrin});
   return sch.function();
 }
 
@@ -82,8 +90,8 @@ PrimFuncRef plain_rows() {
 
 PrimFuncRef scalable_rows() {
   Schedule sch(plain_rows());
-  Loops l = sch.get_loops(sch.get_block("y"));
-  sch.vectorize(sch.split(l[0], {std::nullopt, vscale(kInt64) * 4})[1]);
+  Loops l = sch.apply(GetLoops{sch.apply(GetBlock{"y"})});
+  sch.apply(Vectorize{sch.apply(Split{l[0], {std::nullopt, vscale(kInt64) * 4}})[1]});
   return sch.function();
 }
 

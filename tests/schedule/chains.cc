@@ -13,6 +13,48 @@
 #include "tests/narrow_dims.h"
 #include "tir/interpret/interpreter.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/add_unit_loop.h"
+#include "tir/primitives/blockize.h"
+#include "tir/primitives/cache_index.h"
+#include "tir/primitives/cache_inplace.h"
+#include "tir/primitives/cache_read.h"
+#include "tir/primitives/cache_write.h"
+#include "tir/primitives/compute_at.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/decompose_padding.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/fuse_reduction_epilogue.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_child_blocks.h"
+#include "tir/primitives/get_consumers.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/loop_partition.h"
+#include "tir/primitives/merge.h"
+#include "tir/primitives/pad_einsum.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/read_at.h"
+#include "tir/primitives/reindex.h"
+#include "tir/primitives/reindex_cache_read.h"
+#include "tir/primitives/reindex_cache_write.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/reverse_compute_inline.h"
+#include "tir/primitives/rfactor.h"
+#include "tir/primitives/rolling_buffer.h"
+#include "tir/primitives/sample_categorical.h"
+#include "tir/primitives/sample_compute_location.h"
+#include "tir/primitives/sample_partitioned_tile.h"
+#include "tir/primitives/sample_perfect_tile.h"
+#include "tir/primitives/set_scope.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/storage_align.h"
+#include "tir/primitives/transform_block_layout.h"
+#include "tir/primitives/transform_layout.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/unsafe_set_dtype.h"
+#include "tir/primitives/vectorize.h"
+#include "tir/primitives/write_at.h"
 #include "tir/scalable.h"
 #include "tir/schedule/script.h"
 
@@ -30,18 +72,19 @@ class Chain {
   void step() {
     Blocks blocks = all_blocks();
     BlockRV block = pick(blocks);
-    Loops loops = sch_.get_loops(block);
+    Loops loops = sch_.apply(GetLoops{block});
     BlockRV other = pick(blocks);
-    Loops other_loops = sch_.get_loops(other);
+    Loops other_loops = sch_.apply(GetLoops{other});
     switch (below(kChoices)) {
       case 0:
       case 1:
-        if (!loops.empty()) sch_.split(pick(loops), factors());
+        if (!loops.empty()) sch_.apply(Split{pick(loops), factors()});
         return;
       case 2:
         if (loops.size() >= 2) {
           size_t first = below(loops.size() - 1), count = 2 + below(loops.size() - first - 1);
-          sch_.fuse(Loops(loops.begin() + static_cast<long>(first), loops.begin() + static_cast<long>(first + count)));
+          sch_.apply(
+              Fuse{Loops(loops.begin() + static_cast<long>(first), loops.begin() + static_cast<long>(first + count))});
         }
         return;
       case 3:
@@ -51,148 +94,150 @@ class Chain {
           if (below(3)) some.push_back(loop);
         }
         std::shuffle(some.begin(), some.end(), random_);
-        if (some.size() >= 2) sch_.reorder(some);
+        if (some.size() >= 2) sch_.apply(Reorder{some});
         return;
       }
       case 5:
-        if (!loops.empty()) sch_.parallel(pick(loops));
+        if (!loops.empty()) sch_.apply(Parallel{pick(loops)});
         return;
       case 6:
-        if (!loops.empty()) sch_.vectorize(pick(loops));
+        if (!loops.empty()) sch_.apply(Vectorize{pick(loops)});
         return;
       case 7:
-        if (!loops.empty()) sch_.unroll(pick(loops));
+        if (!loops.empty()) sch_.apply(Unroll{pick(loops)});
         return;
       case 8:
-        sch_.cache_read(block, static_cast<int>(below(2)), below(2) ? "global" : "local");
+        sch_.apply(CacheRead{block, static_cast<int>(below(2)), below(2) ? "global" : "local"});
         return;
       case 9:
-        sch_.cache_write(block, 0, below(2) ? "global" : "local");
+        sch_.apply(CacheWrite{block, 0, below(2) ? "global" : "local"});
         return;
       case 10:
       case 11:
-        if (!other_loops.empty()) sch_.compute_at(block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1);
+        if (!other_loops.empty())
+          sch_.apply(ComputeAt{block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1});
         return;
       case 12:
       case 13:
         if (!other_loops.empty())
-          sch_.reverse_compute_at(block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1);
+          sch_.apply(ReverseComputeAt{block, pick(other_loops), below(4) == 0, below(3) == 0 ? -2 : -1});
         return;
       case 14:
-        sch_.compute_inline(block);
+        sch_.apply(ComputeInline{block});
         return;
       case 15:
-        sch_.reverse_compute_inline(block);
+        sch_.apply(ReverseComputeInline{block});
         return;
       case 16:
-        if (!loops.empty()) sch_.decompose_reduction(block, pick(loops));
+        if (!loops.empty()) sch_.apply(DecomposeReduction{block, pick(loops)});
         return;
       case 17:
-        if (!loops.empty()) sch_.blockize(pick(loops), below(2) == 0);
+        if (!loops.empty()) sch_.apply(Blockize{pick(loops), below(2) == 0});
         return;
       case 18:
-        sch_.add_unit_loop(block);
+        sch_.apply(AddUnitLoop{block});
         return;
       case 19:
         if (Buffer buffer = accessed(block); !is_param(buffer))
-          sch_.transform_layout(block, buffer->name.c_str(), map_of(buffer_type(buffer).shape.size()),
-                                below(2) ? AttrValue() : AttrValue(2));
+          sch_.apply(TransformLayout{block, buffer->name.c_str(), map_of(buffer_type(buffer).shape.size()),
+                                     below(2) ? AttrValue() : AttrValue(2)});
         return;
       case 20:
-        if (!loops.empty()) sch_.rfactor(pick(loops), static_cast<int64_t>(below(2)));
+        if (!loops.empty()) sch_.apply(Rfactor{pick(loops), static_cast<int64_t>(below(2))});
         return;
       case 21:
         if (Buffer buffer = accessed(block); !is_param(buffer)) {
-          sch_.set_scope(block, 0, below(2) ? "global" : "local");
+          sch_.apply(SetScope{block, 0, below(2) ? "global" : "local"});
           auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
-          if (rank > 0) sch_.storage_align(block, 0, static_cast<int64_t>(below(static_cast<size_t>(rank))), 8, 3);
+          if (rank > 0)
+            sch_.apply(StorageAlign{block, 0, static_cast<int64_t>(below(static_cast<size_t>(rank))), 8, 3});
         }
         return;
       case 22:
         // Wider, so that nothing is lost.
-        if (dtype_of_first_write(block) == kFloat32) sch_.unsafe_set_dtype(block, 0, kFloat64);
+        if (dtype_of_first_write(block) == kFloat32) sch_.apply(UnsafeSetDtype{block, 0, kFloat64});
         return;
       case 23: {
         Loops some;
         for (const BlockRV& one : blocks) {
-          Loops around = sch_.get_loops(one);
+          Loops around = sch_.apply(GetLoops{one});
           if (!around.empty() && below(2)) some.push_back(around[below(2) ? 0 : below(around.size())]);
         }
-        if (some.size() >= 2) sch_.merge(Loops(some.begin(), some.begin() + 2));
+        if (some.size() >= 2) sch_.apply(Merge{Loops(some.begin(), some.begin() + 2)});
         return;
       }
       case 24:
-        if (!loops.empty()) sch_.loop_partition(pick(loops), factors());
+        if (!loops.empty()) sch_.apply(LoopPartition{pick(loops), factors()});
         return;
       case 25:
-        sch_.cache_inplace(block, 0, "local");
+        sch_.apply(CacheInplace{block, 0, "local"});
         return;
       case 26:
-        sch_.reindex(block, {below(2) ? "read" : "write", static_cast<int64_t>(below(2))});
+        sch_.apply(Reindex{block, {below(2) ? "read" : "write", static_cast<int64_t>(below(2))}});
         return;
       case 27: {
         auto axes = content(block)->iter_vars.size();
         if (below(2)) {
-          sch_.reindex_cache_read(block, static_cast<int>(below(2)), "global", map_of(axes));
+          sch_.apply(ReindexCacheRead{block, static_cast<int>(below(2)), "global", map_of(axes)});
         } else {
-          sch_.reindex_cache_write(block, 0, "global", map_of(axes));
+          sch_.apply(ReindexCacheWrite{block, 0, "global", map_of(axes)});
         }
         return;
       }
       case 28:
-        sch_.cache_index(block, "global", static_cast<int64_t>(below(3)));
+        sch_.apply(CacheIndex{block, "global", static_cast<int64_t>(below(3))});
         return;
       case 29:
-        if (!loops.empty()) sch_.read_at(pick(loops), block, static_cast<int>(below(2)), "local");
+        if (!loops.empty()) sch_.apply(ReadAt{pick(loops), block, static_cast<int>(below(2)), "local"});
         return;
       case 30:
-        if (!loops.empty()) sch_.write_at(pick(loops), block, 0, "local");
+        if (!loops.empty()) sch_.apply(WriteAt{pick(loops), block, 0, "local"});
         return;
       case 31:
-        sch_.transform_block_layout(block, map_of(content(block)->iter_vars.size()));
+        sch_.apply(TransformBlockLayout{block, map_of(content(block)->iter_vars.size())});
         return;
       case 32:
-        if (!loops.empty()) sch_.decompose_padding(block, pick(loops));
+        if (!loops.empty()) sch_.apply(DecomposePadding{block, pick(loops)});
         return;
       case 33: {
         Ints padding;
         for (size_t i = content(block)->iter_vars.size(); i > 0; --i) padding.push_back(below(2) ? 1 : 4);
-        sch_.pad_einsum(block, padding);
+        sch_.apply(PadEinsum{block, padding});
         return;
       }
       case 34:
-        sch_.fuse_reduction_epilogue(block, other);
+        sch_.apply(FuseReductionEpilogue{block, other});
         return;
       case 35: {
         size_t first = below(blocks.size());
         if (blocks.size() - first >= 2)
-          sch_.blockize(
-              Blocks(blocks.begin() + static_cast<long>(first), blocks.begin() + static_cast<long>(first) + 2));
+          sch_.apply(Blockize{
+              Blocks(blocks.begin() + static_cast<long>(first), blocks.begin() + static_cast<long>(first) + 2)});
         return;
       }
       case 36:
         if (!loops.empty()) {
           LoopRV loop = pick(loops);
-          Exprs tile = sch_.sample_perfect_tile(loop, 2 + static_cast<int64_t>(below(2)), 8);
-          sch_.split(loop, Factors(tile.begin(), tile.end()));
+          Exprs tile = sch_.apply(SamplePerfectTile{loop, 2 + static_cast<int64_t>(below(2)), 8});
+          sch_.apply(Split{loop, Factors(tile.begin(), tile.end())});
         }
         return;
       case 37:
         if (!loops.empty()) {
           LoopRV loop = pick(loops);
-          Exprs tile = sch_.sample_partitioned_tile(loop, 3, 1, 2);
-          sch_.split(loop, Factors(tile.begin(), tile.end()));
+          Exprs tile = sch_.apply(SamplePartitionedTile{loop, 3, 1, 2});
+          sch_.apply(Split{loop, Factors(tile.begin(), tile.end())});
         }
         return;
       case 38:
         if (below(2)) {
-          sch_.compute_at(block, sch_.sample_compute_location(block));
+          sch_.apply(ComputeAt{block, sch_.apply(SampleComputeLocation{block})});
         } else if (!loops.empty()) {
-          sch_.split(pick(loops), {std::nullopt, sch_.sample_categorical({2, 4, 8}, {0.5, 0.25, 0.25})});
+          sch_.apply(Split{pick(loops), {std::nullopt, sch_.apply(SampleCategorical{{2, 4, 8}, {0.5, 0.25, 0.25}})}});
         }
         return;
       case 39:
-        sch_.rolling_buffer(block, 0);
+        sch_.apply(RollingBuffer{block, 0});
         return;
       case 40:
         roll(block);
@@ -208,14 +253,14 @@ class Chain {
   static constexpr size_t kChoices = 41;
   // A reader in tiles and what it reads computed there: windows that slide.
   void roll(const BlockRV& block) {
-    Blocks consumers = sch_.get_consumers(block);
+    Blocks consumers = sch_.apply(GetConsumers{block});
     if (consumers.empty()) return;
-    Loops around = sch_.get_loops(pick(consumers));
+    Loops around = sch_.apply(GetLoops{pick(consumers)});
     if (around.empty()) return;
     LoopRV loop = pick(around);
-    if (below(2)) loop = sch_.split(loop, {std::nullopt, static_cast<int64_t>(2 + below(3))})[0];
-    sch_.compute_at(block, loop);
-    sch_.rolling_buffer(block, 0);
+    if (below(2)) loop = sch_.apply(Split{loop, {std::nullopt, static_cast<int64_t>(2 + below(3))}})[0];
+    sch_.apply(ComputeAt{block, loop});
+    sch_.apply(RollingBuffer{block, 0});
   }
   size_t below(size_t end) { return std::uniform_int_distribution<size_t>(0, end - 1)(random_); }
   template <class T>
@@ -274,9 +319,9 @@ class Chain {
                        [&](const VarRef& param) { return same_node(param, buffer); });
   }
   Blocks all_blocks() {
-    Blocks result{sch_.get_block("root")};
+    Blocks result{sch_.apply(GetBlock{"root"})};
     for (size_t i = 0; i < result.size(); ++i) {
-      for (const BlockRV& child : sch_.get_child_blocks(result[i])) result.push_back(child);
+      for (const BlockRV& child : sch_.apply(GetChildBlocks{result[i]})) result.push_back(child);
     }
     if (result.size() > 1) result.erase(result.begin());
     return result;

@@ -9,6 +9,13 @@
 #include "tests/schedule/chains.h"
 #include "tir/compute.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/pad_einsum.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/tensorize.h"
 #include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"
@@ -36,12 +43,12 @@ PrimFuncRef tensorized(const TensorIntrin& intrin, const TensorIntrins& table) {
   std::vector<Buffer> params = buffer_params(intrin.description);
   int64_t n = *as_int(buffer_type(params[2]).shape[0]), k = *as_int(buffer_type(params[0]).shape[0]);
   Schedule sch(product_for(intrin), {.intrins = &table});
-  BlockRV block = sch.get_block("C");
-  Loops l = sch.get_loops(block);
-  Loops j = sch.split(l[1], {std::nullopt, n}), d = sch.split(l[2], {std::nullopt, k});
-  sch.reorder({l[0], j[0], d[0], j[1], d[1]});
-  sch.decompose_reduction(block, d[0]);
-  sch.tensorize(j[1], intrin.name);
+  BlockRV block = sch.apply(GetBlock{"C"});
+  Loops l = sch.apply(GetLoops{block});
+  Loops j = sch.apply(Split{l[1], {std::nullopt, n}}), d = sch.apply(Split{l[2], {std::nullopt, k}});
+  sch.apply(Reorder{{l[0], j[0], d[0], j[1], d[1]}});
+  sch.apply(DecomposeReduction{block, d[0]});
+  sch.apply(Tensorize{j[1], intrin.name});
   return sch.function();
 }
 
@@ -70,12 +77,12 @@ const TileIntrin kTileIntrins[] = {{"fma_6x64x8_f32_avx512", 6, 64, 8, "x86-64-v
 
 // Full tiles by the intrinsic; `rows` is the loop over rows that fill tiles.
 void tensorize_tiles(Schedule& sch, BlockRV block, LoopRV rows, const TileIntrin& tile) {
-  Loops l = sch.get_loops(block);
-  Loops i = sch.split(rows, {std::nullopt, tile.rows}), j = sch.split(l[1], {std::nullopt, tile.columns});
-  Loops k = sch.split(l[2], {std::nullopt, tile.depth});
-  sch.reorder({i[0], j[0], k[0], i[1], j[1], k[1]});
-  sch.decompose_reduction(block, k[0]);
-  sch.tensorize(i[1], tile.name);
+  Loops l = sch.apply(GetLoops{block});
+  Loops i = sch.apply(Split{rows, {std::nullopt, tile.rows}}), j = sch.apply(Split{l[1], {std::nullopt, tile.columns}});
+  Loops k = sch.apply(Split{l[2], {std::nullopt, tile.depth}});
+  sch.apply(Reorder{{i[0], j[0], k[0], i[1], j[1], k[1]}});
+  sch.apply(DecomposeReduction{block, k[0]});
+  sch.apply(Tensorize{i[1], tile.name});
 }
 
 const std::vector<std::map<std::string, int64_t>> kRowsAroundTile = {{{"m", 0}}, {{"m", 1}},  {{"m", 5}}, {{"m", 6}},
@@ -89,12 +96,12 @@ TEST_CASE("built-in multiply-adds take a matrix as it is, and in panels", "[sche
       INFO(name << " panels of " << panel);
       PrimFuncRef program = matmul(make_dim("m"), 3 * lanes, 10, panel);
       Schedule sch(program);
-      BlockRV block = sch.get_block("C");
-      Loops l = sch.get_loops(block);
-      Loops j = sch.split(l[1], {std::nullopt, lanes});
-      sch.reorder({l[0], j[0], l[2], j[1]});
-      sch.decompose_reduction(block, l[2]);
-      sch.tensorize(j[1], name);
+      BlockRV block = sch.apply(GetBlock{"C"});
+      Loops l = sch.apply(GetLoops{block});
+      Loops j = sch.apply(Split{l[1], {std::nullopt, lanes}});
+      sch.apply(Reorder{{l[0], j[0], l[2], j[1]}});
+      sch.apply(DecomposeReduction{block, l[2]});
+      sch.apply(Tensorize{j[1], name});
       CHECK(compare_programs(program, sch.function(), kRowsAroundTile, 5, {.compile = runs_here(sch.function())}) ==
             "");
     }
@@ -108,8 +115,8 @@ TEST_CASE("built-in tiles of float32", "[schedule]") {
       INFO(tile.name << " panels of " << panel);
       PrimFuncRef program = matmul(int_imm(18), columns, depth, panel);
       Schedule sch(program);
-      BlockRV block = sch.get_block("C");
-      tensorize_tiles(sch, block, sch.get_loops(block)[0], tile);
+      BlockRV block = sch.apply(GetBlock{"C"});
+      tensorize_tiles(sch, block, sch.apply(GetLoops{block})[0], tile);
       CHECK(compare_programs(program, sch.function(), {{}}, 5, {.compile = runs_here(sch.function())}) == "");
       // One multiply-add for each vector of sums, none of them in memory while the depth runs.
       std::istringstream lines(
@@ -125,9 +132,9 @@ TEST_CASE("built-in tiles of float32", "[schedule]") {
     INFO(tile.name << " symbolic rows");
     PrimFuncRef program = matmul(make_dim("m"), columns - 5, depth + 1);
     Schedule sch(program);
-    BlockRV block = sch.get_block("C");
-    sch.pad_einsum(block, {tile.rows, tile.columns, tile.depth});
-    tensorize_tiles(sch, block, sch.get_loops(block)[0], tile);
+    BlockRV block = sch.apply(GetBlock{"C"});
+    sch.apply(PadEinsum{block, {tile.rows, tile.columns, tile.depth}});
+    tensorize_tiles(sch, block, sch.apply(GetLoops{block})[0], tile);
     CHECK(compare_programs(program, sch.function(), kRowsAroundTile, 5, {.compile = runs_here(sch.function())}) == "");
   }
 }

@@ -7,6 +7,9 @@
 #include "support/diagnostic.h"
 #include "tests/process.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/tensorize.h"
 #include "tir/schedule/rule.h"
 #include "tir/schedule/script.h"
 
@@ -265,7 +268,7 @@ def main(B: T.Buffer((8, 16), "float32"), C: T.Buffer((12, 16), "float32")):
                                    "main.py", op_table(), diagnostics);
     diagnostics.throw_if_errors();
     Schedule sch(module.prim_func("main"), {.show_program = false});
-    sch.tensorize(sch.get_loops(sch.get_block("C"))[0], "fma_6x16x8_f32_avx2");
+    sch.apply(Tensorize{sch.apply(GetLoops{sch.apply(GetBlock{"C"})})[0], "fma_6x16x8_f32_avx2"});
   };
   CHECK_NOTHROW(tensorize("vi + 6"));
   CHECK_THROWS_WITH(tensorize("vi"), Catch::Contains("'A' and 'C' are parts of 'C' that may overlap"));

@@ -12,6 +12,13 @@
 #include "support/diagnostic.h"
 #include "tests/schedule/schedule_cases.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/merge.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/storage_align.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"
@@ -115,7 +122,7 @@ def main(A: T.Buffer((12, 8), "float32"), C: T.Buffer((12, 8), "float32")):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = B[vi, vj] + T.float32(1)
 )"));
-  schedule.storage_align(schedule.get_block("B"), 0, 0, 32, 4);
+  schedule.apply(StorageAlign{schedule.apply(GetBlock{"B"}), 0, 0, 32, 4});
   PrimFuncRef lowered = lower_program(schedule.function());
   int64_t size = 0;
   walk(lowered->body, [&](const AllocBuffer& alloc) { size = as_int(buffer_type(alloc.buffer).shape[0]).value_or(0); });
@@ -128,20 +135,20 @@ TEST_CASE("a step is about one program, and about numbers where it takes numbers
                                             "T.axis.spatial(8, i)\n            C[vi] = "
                                             "A[vi]\n"));
   Schedule schedule(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}});
-  LoopRV i = schedule.get_loops(schedule.get_block("C", "f"))[0],
-         j = schedule.get_loops(schedule.get_block("C", "g"))[0];
-  CHECK_THROWS_WITH(schedule.merge({i, j}), Catch::Contains("of another tensor program"));
-  CHECK_THROWS_WITH(schedule.split(i, {Factor(Expr(j.var)), std::nullopt}), Catch::Contains("number"));
-  CHECK_THROWS_WITH(schedule.split(i, {Factor(make_dim("n")), std::nullopt}),
+  LoopRV i = schedule.apply(GetLoops{schedule.apply(GetBlock{"C", "f"})})[0],
+         j = schedule.apply(GetLoops{schedule.apply(GetBlock{"C", "g"})})[0];
+  CHECK_THROWS_WITH(schedule.apply(Merge{{i, j}}), Catch::Contains("of another tensor program"));
+  CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(Expr(j.var)), std::nullopt}}), Catch::Contains("number"));
+  CHECK_THROWS_WITH(schedule.apply(Split{i, {Factor(make_dim("n")), std::nullopt}}),
                     Catch::Contains("'n' is no number of this schedule"));
   // A trace says which program it is about.
   Schedule on_second(IRModule{{{"f", program_of_two}, {"g", program_of_two}}, {}, {}}), again(on_second.module());
   on_second.work_on("g");
-  on_second.split(on_second.get_loops(on_second.get_block("C"))[0], {std::nullopt, 4});
+  on_second.apply(Split{on_second.apply(GetLoops{on_second.apply(GetBlock{"C"})})[0], {std::nullopt, 4}});
   on_second.trace().replay(again);
   CHECK(structural_equal(again.function("g"), on_second.function("g")));
   CHECK(structural_equal(again.function("f"), program_of_two));
-  CHECK_THROWS_WITH(Schedule(IRModule{}).get_block("C"), Catch::Contains("no tensor program"));
+  CHECK_THROWS_WITH(Schedule(IRModule{}).apply(GetBlock{"C"}), Catch::Contains("no tensor program"));
 }
 
 TEST_CASE("a trace keeps its values in JSON, and says which step does not fit") {
@@ -152,13 +159,13 @@ TEST_CASE("a trace keeps its values in JSON, and says which step does not fit") 
   Schedule schedule(copy);
   AttrList values{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
                   std::numeric_limits<int64_t>::min(), Attrs{{"scope", "local"}}};
-  for (const AttrValue& value : values) schedule.annotate(schedule.get_block("C"), "note", value);
-  schedule.split(schedule.get_loops(schedule.get_block("C"))[0], {std::nullopt, 4});
+  for (const AttrValue& value : values) schedule.apply(Annotate{schedule.apply(GetBlock{"C"}), "user.note", value});
+  schedule.apply(Split{schedule.apply(GetLoops{schedule.apply(GetBlock{"C"})})[0], {std::nullopt, 4}});
   Trace again = Trace::from_json(schedule.trace().json());
   for (size_t i = 0; i < values.size(); ++i) CHECK(again.steps[2 * i + 1].arguments[2] == values[i]);
   Schedule other(copy);
-  other.parallel(other.get_loops(other.get_block("C"))[0]);
-  other.annotate(other.get_loops(other.get_block("C"))[0], "note", 1);
+  other.apply(Parallel{other.apply(GetLoops{other.apply(GetBlock{"C"})})[0]});
+  other.apply(Annotate{other.apply(GetLoops{other.apply(GetBlock{"C"})})[0], "user.note", 1});
   CHECK_THROWS_WITH(again.replay(other), Catch::Contains("step 11 of 11 of the trace"));
   CHECK_THROWS_WITH(Trace::from_json(R"([[["GetBlock", ["b0"], ["C", null], ["b1"]]], []])"), Catch::Contains("input"));
 }

@@ -8,6 +8,12 @@
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/get_producers.h"
+#include "tir/primitives/merge_epilogue.h"
+#include "tir/primitives/parallel.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/convolution.h"
 #include "tir/schedule/script.h"
@@ -268,13 +274,14 @@ def main(x: R.Tensor((70, 45), "float32"), w: R.Tensor(({}), "float32"), b: R.Te
 
 TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
   ScheduleRule parallel{"parallel", "", "nn.conv2d", {}, [](Schedule& sch) {
-                          BlockRV conv = sch.get_block("nn.conv2d");
-                          sch.merge_epilogue(conv);
-                          sch.parallel(sch.get_loops(conv)[1]);
+                          BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
+                          sch.apply(MergeEpilogue{conv});
+                          sch.apply(Parallel{sch.apply(GetLoops{conv})[1]});
                         }};
-  ScheduleRule wrong{"wrong", "", "nn.conv2d", {}, [](Schedule& sch) {
-                       sch.parallel(sch.get_loops(sch.get_block("nn.conv2d"))[5]);  // the input channels
-                     }};
+  ScheduleRule wrong{
+      "wrong", "", "nn.conv2d", {}, [](Schedule& sch) {
+        sch.apply(Parallel{sch.apply(GetLoops{sch.apply(GetBlock{"nn.conv2d"})})[5]});  // the input channels
+      }};
   Compiled expected = run_with({}), got = run_with({wrong, parallel});
   CHECK(got.report.find("rule 'wrong' does not fit") != std::string::npos);
   CHECK(got.report.find("which is not spatial") != std::string::npos);
@@ -284,8 +291,8 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
 
 TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
   ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch) {
-                      BlockRV conv = sch.get_block("nn.conv2d");
-                      for (const BlockRV& padding : sch.get_producers(conv)) sch.compute_inline(padding);
+                      BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
+                      for (const BlockRV& padding : sch.apply(GetProducers{conv})) sch.apply(ComputeInline{padding});
                       run_schedule_text(sch, R"(b = sch.get_block("nn.conv2d")
 sch.transform_layout(b, ("read", 0), lambda n, c, y, x: (c, n, y, x)))",
                                         "turned.py");

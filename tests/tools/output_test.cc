@@ -191,6 +191,8 @@ TEST_CASE("standard output that cannot be written is an error of every subcomman
                                              "opt " + kModule,
                                              "opt --list-passes",
                                              "opt --list-ops",
+                                             "opt --list-primitives",
+                                             "opt --list-annotations",
                                              "bench --runs 3 --warmup 0 " + kModel,
                                              "bench --runs 3 --warmup 0 --json - " + kModel,
                                              "fmt " + kModule,

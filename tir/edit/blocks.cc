@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/regions.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
 #include "tir/edit/affine.h"
 
@@ -301,8 +302,8 @@ void refresh_regions(TreeNode* block) {
     };
     take_windows(block->block->reads, accesses.reads);
     take_windows(block->block->writes, accesses.writes);
-    keep_said(*block->block, "explicit_read_region", block->block->reads, accesses.reads);
-    keep_said(*block->block, "explicit_write_region", block->block->writes, accesses.writes);
+    keep_said(*block->block, annotations::kExplicitReadRegion.name, block->block->reads, accesses.reads);
+    keep_said(*block->block, annotations::kExplicitWriteRegion.name, block->block->writes, accesses.writes);
     block->block->reads = std::move(accesses.reads);
     block->block->writes = std::move(accesses.writes);
     return;

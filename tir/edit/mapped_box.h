@@ -1,7 +1,7 @@
 // What an index map makes of the positions of a box: the box around their images, and the way back.
 #pragma once
 #include "tir/edit/affine.h"
-#include "tir/schedule/schedule.h"
+#include "tir/edit/arguments.h"
 
 namespace relaxc::scheduling {
 

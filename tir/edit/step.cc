@@ -1,95 +1,32 @@
 #include "tir/edit/step.h"
 
 #include <algorithm>
-#include <span>
 
 #include "ir/text/printer.h"
-#include "support/diagnostic.h"
 
 namespace relaxc::scheduling {
 
-namespace {
-
-// What stands before the dot of a storage scope ("shared.dyn", "wmma.accumulator"), and thread axes.
-constexpr std::string_view kScopes[] = {"global", "shared", "local", "warp", "wmma", "m16n8k8", "metal", "texture"};
-constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                            "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
-                                            "vthread.y",   "vthread.z",   "cthread"};
-
-// A name that its parameter knows nothing of is a mistake.
-void check_name(const Primitive& primitive, const Param& param, const AttrValue& value) {
-  const std::string* name = value.as<std::string>();
-  if (!name) return;
-  auto require = [&](std::string_view kind, std::string_view base, std::span<const std::string_view> known) {
-    if (std::find(known.begin(), known.end(), base) != known.end()) return;
-    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind, *name, fmt::join(known, ", "));
-  };
-  if (param.name == "storage_scope")
-    require("storage scope", std::string_view(*name).substr(0, name->find('.')), kScopes);
-  if (param.name == "thread_axis") require("thread axis", *name, kThreadAxes);
-}
-
-}  // namespace
-
-Step::Step(Schedule& schedule, const Primitive& primitive)
-    : schedule_(schedule), primitive_(primitive), outer_(schedule.step_) {
-  schedule.step_ = this;
-}
-
-void Step::check() {
-  for (size_t i = 0; i < arguments_.size(); ++i) {
-    const Param& param = primitive_.params[i];
-    check_name(primitive_, param, arguments_[i]);
-    bool is_content = param.name == "ann_val" || param.name == "pad_value";  // any number will do
-    if (!is_content) check_arguments({arguments_[i]});
-  }
-}
-
-void Step::check_arguments(const AttrList& arguments) {
-  constexpr int64_t kLargestInMap = int64_t{1} << 40;
-  auto check = [&](int64_t number, int64_t most) {
-    if (number > most || number < -most - 1) refuse({}, fmt::format("{} is too large a number", number));
-  };
-  for (const AttrValue& argument : arguments) {
-    if (const int64_t* number = argument.as<int64_t>()) check(*number, kLargestNumber);
-    if (const AttrList* list = argument.as<AttrList>()) check_arguments(*list);
-    const Expr* e = argument.as<Expr>();
-    if (!e) continue;
-    walk(*e, [&](const IntImm& node) { check(node.value, kLargestInMap); });
-    walk(*e, [&](const Ref<Binary>& node) {
-      if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
-      auto divisor = as_int(number(node->b));
-      if (divisor && *divisor < 1)
-        refuse({}, fmt::format("the map divides by {}, expected a positive number", *divisor));
-    });
-  }
-}
-
 TreeNode* Step::node(const VarRef& var) {
-  auto it = schedule_.nodes_.find(var.get());
-  if (it == schedule_.nodes_.end())
-    fail(var.span(), "{}: '{}' is no block or loop of this schedule", primitive_.name, var->name);
-  if (!is_alive(it->second)) {
-    fail(var.span(), "{}: {} '{}' is no longer part of the program: an earlier step replaced it", primitive_.name,
-         it->second->is_loop() ? "loop" : "block", var->name);
+  TreeNode* found = workspace_.node(var);
+  if (!found) fail(var.span(), "{}: '{}' is no block or loop of this schedule", name_, var->name);
+  if (!is_alive(found)) {
+    fail(var.span(), "{}: {} '{}' is no longer part of the program: an earlier step replaced it", name_,
+         found->is_loop() ? "loop" : "block", var->name);
   }
-  Tree* tree = it->second->tree;
-  if (tree_ && tree_ != tree)
-    fail(var.span(), "{}: '{}' is of another tensor program than what is named before it", primitive_.name, var->name);
-  tree_ = tree;
-  return it->second;
+  if (tree_ && tree_ != found->tree)
+    fail(var.span(), "{}: '{}' is of another tensor program than what is named before it", name_, var->name);
+  tree_ = found->tree;
+  return found;
 }
 
 TreeNode* Step::block(const BlockRV& block) {
   TreeNode* result = node(block.var);
-  if (!result->is_block())
-    fail(block.var.span(), "{}: '{}' is a loop, expected a block", primitive_.name, block.var->name);
+  if (!result->is_block()) fail(block.var.span(), "{}: '{}' is a loop, expected a block", name_, block.var->name);
   return result;
 }
 TreeNode* Step::loop(const LoopRV& loop) {
   TreeNode* result = node(loop.var);
-  if (!result->is_loop())
-    fail(loop.var.span(), "{}: '{}' is a block, expected a loop", primitive_.name, loop.var->name);
+  if (!result->is_loop()) fail(loop.var.span(), "{}: '{}' is a block, expected a loop", name_, loop.var->name);
   return result;
 }
 TreeNode* Step::place(const Place& place) {
@@ -107,26 +44,25 @@ std::vector<TreeNode*> Step::blocks(const Blocks& blocks) {
 }
 
 Expr Step::number(const Expr& e) const {
-  if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", primitive_.name, print_expr(e));
+  if (!e.type().is<PrimType>()) fail(e.span(), "{}: expected a number, got {}", name_, print_expr(e));
   VarMap known;
   walk(e, [&](const Ref<Var>& var) {
-    auto it = schedule_.numbers_.find(var.get());
-    if (it != schedule_.numbers_.end()) {
-      known.emplace(var.get(), int_imm(it->second, dtype_of(var)));
+    if (auto number = workspace_.number(var)) {
+      known.emplace(var.get(), int_imm(*number, dtype_of(var)));
       return;
     }
     // Dims of the program are numbers, too.
     bool is_dim = !tree_ || std::any_of(tree_->params().begin(), tree_->params().end(), [&](const VarRef& param) {
       return same_node(param, var) || mentions(param.type(), var);
     });
-    if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", primitive_.name, var->name);
+    if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", name_, var->name);
   });
   return known.empty() ? e : simplify(substitute(e, known));
 }
 
 int64_t Step::constant(const Expr& e) {
   auto value = as_int(number(e));
-  if (!value) fail(e.span(), "{}: {} is not a constant number", primitive_.name, print_expr(e));
+  if (!value) fail(e.span(), "{}: {} is not a constant number", name_, print_expr(e));
   return *value;
 }
 
@@ -161,10 +97,15 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
 }
 
 void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition) {
-  Diagnostic diagnostic;
-  diagnostic.message = fmt::format("{}: {}", primitive_.name, condition);
-  if (!at.empty()) diagnostic.span = at[0]->span;
-  if (schedule_.options_.show_program && !at.empty()) {
+  throw DoesNotFit{std::string(name_), condition, at};
+}
+
+Diagnostic DoesNotFit::diagnostic(bool with_program) const {
+  Diagnostic result;
+  result.kind = ErrorKind::kDoesNotFit;
+  result.message = message();
+  if (!at.empty()) result.span = at[0]->span;
+  if (with_program && !at.empty()) {
     // Marks are addresses of payloads, which exist once the program is built.
     const Tree& tree = *at[0]->tree;
     PrimFuncRef function = tree.function();
@@ -178,65 +119,25 @@ void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition
       }
       return true;
     });
-    diagnostic.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
+    result.notes.push_back("the program, the places marked:\n" + print_function("main", function, options));
   }
-  throw CompileError({diagnostic});
-}
-
-// ---- Results
-
-VarRef Step::new_result(const char* letter, const Type& type) {
-  std::vector<std::string>& names = schedule_.result_names_;
-  std::string name;
-  if (!outer_ && !names.empty()) {
-    name = names.front();
-    names.erase(names.begin());
-  } else {
-    name = fmt::format("{}{}", letter, schedule_.num_results_++);
-  }
-  return make_var(std::move(name), type);
-}
-
-std::vector<VarRef> Step::results(const std::vector<TreeNode*>& nodes) {
-  std::vector<VarRef> result;
-  for (TreeNode* node : nodes) {
-    result.push_back(new_result(node->is_loop() ? "l" : "b", object_type()));
-    schedule_.nodes_.emplace(result.back().get(), node);
-    schedule_.kept_.push_back(result.back());
-  }
-  record(result);
   return result;
 }
 
 Loops Step::loop_results(const std::vector<TreeNode*>& loops) {
   Loops result;
-  for (VarRef& var : results(loops)) result.push_back({std::move(var)});
+  for (TreeNode* loop : loops) result.push_back(loop_result(loop));
   return result;
 }
 Blocks Step::block_results(const std::vector<TreeNode*>& blocks) {
   Blocks result;
-  for (VarRef& var : results(blocks)) result.push_back({std::move(var)});
+  for (TreeNode* block : blocks) result.push_back(block_result(block));
   return result;
 }
-Exprs Step::number_results(const std::vector<int64_t>& numbers, AttrValue decision) {
-  std::vector<VarRef> vars;
-  for (int64_t number : numbers) {
-    vars.push_back(new_result("v", prim_type(kInt64)));
-    schedule_.numbers_.emplace(vars.back().get(), number);
-    schedule_.kept_.push_back(vars.back());
-  }
-  decision_ = std::move(decision);
-  record(vars);
-  return {vars.begin(), vars.end()};
-}
-LoopRV Step::sampled_loop(TreeNode* loop, AttrValue decision) {
-  decision_ = std::move(decision);
-  return loop_result(loop);
-}
-
-void Step::record(std::vector<VarRef> results) {
-  if (outer_) return;
-  schedule_.trace_.steps.push_back({&primitive_, std::move(arguments_), std::move(results), std::move(decision_)});
+Exprs Step::number_results(const std::vector<int64_t>& numbers) {
+  Exprs result;
+  for (int64_t number : numbers) result.push_back(workspace_.name_number(number, !is_part_));
+  return result;
 }
 
 }  // namespace relaxc::scheduling

@@ -1,121 +1,129 @@
-// What a primitive's body works with: it resolves random variables, refuses with the place marked, and hands out
-// results. Internal to tir/schedule/.
+// The context in which a step of a schedule runs: it resolves random variables, refuses with the place marked, and
+// hands out results. A step is a struct (tir/primitives/):
 //
-//   LoopRV Schedule::fuse(Variadic loops, bool preserve_unit_iters) {
-//     Step step(*this, PrimitiveId::kFuse, loops, preserve_unit_iters);
+//   LoopRV Fuse::apply(Step& step) const {
 //     std::vector<TreeNode*> nest = step.loops(loops);
 //     if (...) step.refuse(nest, "...");
 //     ...
 //     return step.loop_result(fused);
 //   }
 #pragma once
+#include "support/diagnostic.h"
+#include "tir/edit/arguments.h"
 #include "tir/edit/blocks.h"
-#include "tir/schedule/schedule.h"
+#include "tir/edit/workspace.h"
 
 namespace relaxc::scheduling {
-
-enum class PrimitiveId : uint8_t {
-#define X(name, result, params, doc) k_##name,
-  RELAXC_SCHEDULE_PRIMITIVES(X)
-#undef X
-};
-
-// ---- Arguments as attribute values
-inline AttrValue encode(const BlockRV& block) { return Expr(block.var); }
-inline AttrValue encode(const LoopRV& loop) { return Expr(loop.var); }
-inline AttrValue encode(const Expr& number) { return number; }
-inline AttrValue encode(const Factor& factor) { return factor.value ? AttrValue(*factor.value) : AttrValue(); }
-inline AttrValue encode(const BufferArg& buffer) { return buffer.value; }
-inline AttrValue encode(const IndexMap& map) { return Expr(map.map); }
-inline AttrValue encode(const AttrValue& value) { return value; }
-inline AttrValue encode(const std::string& text) { return text; }
-inline AttrValue encode(bool flag) { return flag; }
-inline AttrValue encode(int64_t number) { return number; }
-inline AttrValue encode(double number) { return number; }
-inline AttrValue encode(DType dtype) { return dtype; }
-template <class... Ts>
-AttrValue encode(const std::variant<Ts...>& any);
-template <class T>
-AttrValue encode(const std::optional<T>& value) {
-  return value ? encode(*value) : AttrValue();
-}
-template <class T>
-AttrValue encode(const std::vector<T>& items) {
-  AttrList list;
-  for (const T& item : items) list.push_back(encode(item));
-  return list;
-}
-inline AttrValue encode(const Variadic& loops) { return encode(static_cast<const Loops&>(loops)); }
-template <class... Ts>
-AttrValue encode(const std::variant<Ts...>& any) {
-  return std::visit([](const auto& value) { return encode(value); }, any);
-}
 
 // Factors, paddings and the like are no larger, nor are products of factors.
 constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
 
+// Why a step does not fit the program, which is left as it was: an expected no, and not an error.
+struct DoesNotFit {
+  std::string step;                // its name
+  std::string condition;           // that does not hold
+  std::vector<TreeNode*> at = {};  // the places that it is about, of a workspace that still exists
+
+  // "split: <condition>".
+  std::string message() const { return step + ": " + condition; }
+  // As an error; with_program: a note shows the program as it is now with the places marked. Printing that costs far
+  // more than finding out, so it is done only where somebody reads it.
+  Diagnostic diagnostic(bool with_program) const;
+};
+
+// The result of a step, or why it does not fit (C++23's expected).
+template <class R>
+class Outcome {
+ public:
+  using Value = std::conditional_t<std::is_void_v<R>, std::monostate, R>;
+  Outcome(Value value) : state_(std::move(value)) {}           // NOLINT
+  Outcome(DoesNotFit refusal) : state_(std::move(refusal)) {}  // NOLINT
+  explicit operator bool() const { return state_.index() == 0; }
+  const Value& operator*() const { return std::get<0>(state_); }
+  const Value* operator->() const { return &std::get<0>(state_); }
+  const DoesNotFit& refusal() const { return std::get<1>(state_); }
+
+ private:
+  std::variant<Value, DoesNotFit> state_;
+};
+
+class Step;
+// What the apply() of a step gives.
+template <class P>
+using ResultOf = decltype(std::declval<const P&>().apply(std::declval<Step&>()));
+
 class Step {
  public:
-  template <class... Args>
-  Step(Schedule& schedule, PrimitiveId id, const Args&... args)
-      : Step(schedule, primitives()[static_cast<size_t>(id)]) {
-    if (outer_) return;
-    arguments_ = {encode(args)...};
-    check();
-  }
-  ~Step() { schedule_.step_ = outer_; }
+  // `is_part`: a step inside of another. `decision`: what a sampling step shall choose; none: it draws.
+  Step(Workspace& workspace, std::string_view name, bool is_part = false, AttrValue decision = {})
+      : workspace_(workspace), name_(name), is_part_(is_part), decision_(std::move(decision)) {}
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // What the variables stand for; refuses what is gone or of another kind.
+  // Runs it to the end or to its refusal. The only place that catches one.
+  template <class Run>
+  auto run(const Run& body) -> Outcome<decltype(body(*this))> {
+    try {
+      if constexpr (std::is_void_v<decltype(body(*this))>) {
+        body(*this);
+        return std::monostate();
+      } else {
+        return body(*this);
+      }
+    } catch (DoesNotFit& refusal) {
+      return std::move(refusal);
+    }
+  }
+  // A step inside of this one, which no trace records. What it refuses, this step refuses.
+  template <class P>
+  ResultOf<P> apply(const P& part) {
+    Step inner(workspace_, P::kName, true);
+    return part.apply(inner);
+  }
+  template <class P>
+  Outcome<ResultOf<P>> try_apply(const P& part) {
+    return Step(workspace_, P::kName, true).run([&](Step& inner) { return part.apply(inner); });
+  }
+
+  // The nodes that variables stand for; refuses what is gone or of another kind.
   TreeNode* node(const VarRef& var);
   TreeNode* block(const BlockRV& block);
   TreeNode* loop(const LoopRV& loop);
   TreeNode* place(const Place& place);
   std::vector<TreeNode*> loops(const Loops& loops);
   std::vector<TreeNode*> blocks(const Blocks& blocks);
+  // A variable for a node, to hand to a part.
+  BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
   // An expression over sampled numbers.
   Expr number(const Expr& e) const;
   int64_t constant(const Expr& e);
   // The buffer meant among the block's accesses; `otherwise` says what a bare position counts.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
-  Tree& tree_of_function(const std::string& name) { return schedule_.tree(name); }
-  const TensorIntrins& intrins() const { return schedule_.intrins(); }
-  std::mt19937_64& random() { return schedule_.random_; }
-  // Of a sampling step: what was decided, or none.
-  const AttrValue& decision() const { return schedule_.decision_; }
+  Workspace& workspace() { return workspace_; }
+  // What a sampling step has to choose, or none.
+  const AttrValue& decision() const { return decision_; }
+  // What it chose.
+  void decide(AttrValue decision) { decision_ = std::move(decision); }
 
-  // Throws: "split: <condition>", and the program with the places marked.
+  // Ends the step: "split: <condition>", the program with the places marked.
   [[noreturn]] void refuse(const std::vector<TreeNode*>& at, const std::string& condition);
   void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
   void require(const Refusal& refusal, const std::vector<TreeNode*>& at) {
     if (refusal) refuse(at, *refusal);
   }
 
-  // Each ends the step: results get variables and the step is recorded.
-  void done() { record({}); }
-  BlockRV block_result(TreeNode* block) { return {results({block})[0]}; }
-  LoopRV loop_result(TreeNode* loop) { return {results({loop})[0]}; }
+  // Variables for results.
+  BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }
+  LoopRV loop_result(TreeNode* loop) { return {workspace_.name_node(loop, !is_part_)}; }
   Loops loop_results(const std::vector<TreeNode*>& loops);
   Blocks block_results(const std::vector<TreeNode*>& blocks);
-  // A sampled decision and the numbers it gives.
-  Exprs number_results(const std::vector<int64_t>& numbers, AttrValue decision);
-  LoopRV sampled_loop(TreeNode* loop, AttrValue decision);
+  Exprs number_results(const std::vector<int64_t>& numbers);
 
  private:
-  Step(Schedule& schedule, const Primitive& primitive);
-  void check();
-  // Refuses numbers with which extents would overflow, and maps that divide by what is not positive.
-  void check_arguments(const AttrList& arguments);
-  std::vector<VarRef> results(const std::vector<TreeNode*>& nodes);
-  VarRef new_result(const char* letter, const Type& type);
-  void record(std::vector<VarRef> results);
-
-  Schedule& schedule_;
-  const Primitive& primitive_;
-  Step* outer_;           // the step that this one is a part of: parts are not recorded
+  Workspace& workspace_;
+  std::string_view name_;
+  bool is_part_;
   Tree* tree_ = nullptr;  // that the step is about, once a node is known
-  AttrList arguments_;
   AttrValue decision_;
 };
 

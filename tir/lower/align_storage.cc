@@ -2,6 +2,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 
@@ -31,7 +32,7 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
       bool asks = asks_place(buffer_type(window.buffer)) && allocated.contains(window.source.buffer.get());
       if (asks) wish_for(window.source.buffer);
     }
-    const AttrValue* note = block.annotations.find("buffer_dim_align");
+    const AttrValue* note = block.annotations.find(annotations::kBufferDimAlign.name);
     if (!note || !note->as<AttrList>()) return;
     for (const AttrValue& item : *note->as<AttrList>()) {
       std::vector<int64_t> row;

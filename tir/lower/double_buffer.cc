@@ -2,6 +2,7 @@
 // copied while this one's is used, so that its loads do not wait for the end of the arithmetic. The producing block
 // asks for it by {"double_buffer_scope": 0}, the position among its writes.
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/edit/tree.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
@@ -58,7 +59,7 @@ class DoubleBufferer final : public Rewriter {
     if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
     for (const Stmt& one : body->stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
-      if (!alloc || !alloc->annotations.get_bool("double_buffer", false)) continue;
+      if (!alloc || !alloc->annotations.get_bool(annotations::kDoubleBuffer.name, false)) continue;
       if (auto fill = only_fill(*body, *alloc)) return by_turns(s, loop, *body, *alloc, *fill);
     }
     return std::nullopt;
@@ -131,9 +132,9 @@ class DoubleBufferer final : public Rewriter {
     }
     For copy = loop;
     copy.body = seq(std::move(stmts), loop.body.span());
-    return seq(
-        {make(AllocBuffer{both, alloc.annotations.without("double_buffer")}), first, make(std::move(copy), s.span())},
-        s.span());
+    return seq({make(AllocBuffer{both, alloc.annotations.without(annotations::kDoubleBuffer.name)}), first,
+                make(std::move(copy), s.span())},
+               s.span());
   }
 
   Analyzer facts_;
@@ -144,8 +145,9 @@ class DoubleBufferer final : public Rewriter {
 
 PrimFuncRef double_buffer(const PrimFuncRef& function) {
   bool wanted = false;
-  walk(function->body,
-       [&](const AllocBuffer& alloc) { wanted = wanted || alloc.annotations.get_bool("double_buffer", false); });
+  walk(function->body, [&](const AllocBuffer& alloc) {
+    wanted = wanted || alloc.annotations.get_bool(annotations::kDoubleBuffer.name, false);
+  });
   if (!wanted) return function;
   return with_body(function, DoubleBufferer(facts_of_params(function)).stmt(function->body));
 }

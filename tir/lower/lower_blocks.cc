@@ -1,4 +1,5 @@
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 
@@ -77,7 +78,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   std::vector<Stmt> stmts;
   for (const Buffer& buffer : block->alloc_buffers) {
     Attrs annotations;
-    if (twice.contains(buffer.get())) annotations.set("double_buffer", true);
+    if (twice.contains(buffer.get())) annotations.set(annotations::kDoubleBuffer.name, true);
     stmts.push_back(make(AllocBuffer{buffer, annotations}, block.span()));
   }
   stmts.push_back(body);
@@ -91,7 +92,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer shall see to
   walk(function->body, [&](const Block& block) {
-    int64_t position = block.annotations.get_int("double_buffer_scope", -1);
+    int64_t position = block.annotations.get_int(annotations::kDoubleBufferScope.name, -1);
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())
       twice.insert(block.writes[static_cast<size_t>(position)].buffer.get());
   });

@@ -2,6 +2,7 @@
 
 #include "ir/intrinsics.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -65,6 +66,19 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
+// One that nobody reads may be a tool's own, but one that is nearly a known one would be left out silently.
+void check_annotations(const NodeRef& node) {
+  const Attrs* notes = nullptr;
+  if (const For* loop = node.as<For>()) notes = &loop->annotations;
+  if (const Block* block = node.as<Block>()) notes = &block->annotations;
+  if (const AllocBuffer* alloc = node.as<AllocBuffer>()) notes = &alloc->annotations;
+  if (!notes) return;
+  for (const auto& [name, value] : *notes) {
+    if (auto nearest = nearest_annotation(name))
+      fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, *nearest);
+  }
+}
+
 }  // namespace
 
 void check_lowerable(const PrimFuncRef& function) {
@@ -89,6 +103,7 @@ void check_lowerable(const PrimFuncRef& function) {
       if (alloc->contents)
         fail_unsupported(node.span(), "constant '{}' in a kernel cannot be compiled yet", alloc->buffer->name);
     }
+    check_annotations(node);
     if (const For* loop = node.as<For>(); loop && binds_thread(loop->kind))
       fail_unsupported(node.span(), "loop '{}' is bound to the thread axis '{}'; CPUs have none", loop->var->name,
                        loop->thread);

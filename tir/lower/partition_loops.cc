@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/undefined.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
@@ -22,8 +23,8 @@ constexpr int64_t kMostExactTails = 32;
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // Annotations of loops, in lower.h.
-constexpr const char *kExactTails = "exact_tails", *kKeepWhole = "keep_whole";
-Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails).without(kKeepWhole); }
+using annotations::kExactTails, annotations::kKeepWhole;
+Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
@@ -257,7 +258,8 @@ class Partitioner {
     facts_.bind(loop.var, loop.min, loop.extent);
     Stmt body = visit(loop.body);
     facts_ = std::move(outside);
-    if (same_node(body, loop.body) && !loop.annotations.has(kExactTails) && !loop.annotations.has(kKeepWhole)) return s;
+    if (same_node(body, loop.body) && !loop.annotations.has(kExactTails.name) && !loop.annotations.has(kKeepWhole.name))
+      return s;
     For copy = loop;
     copy.annotations = without_wishes(loop);
     copy.body = body;
@@ -290,7 +292,7 @@ class Partitioner {
   Stmt cut(const Stmt& s) {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
-    if (loop.annotations.get_bool(kKeepWhole, false)) return whole(s);
+    if (loop.annotations.get_bool(kKeepWhole.name, false)) return whole(s);
     Analyzer inside = facts_;
     inside.bind(loop.var, loop.min, loop.extent);
     std::vector<Cut> cuts = CutFinder(loop, inside).find();
@@ -307,7 +309,7 @@ class Partitioner {
   Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
     const For& loop = *s.as<For>();
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
-    const AttrValue* wish = loop.annotations.find(kExactTails);
+    const AttrValue* wish = loop.annotations.find(kExactTails.name);
     if (wish && wish->as<bool>() && *wish->as<bool>()) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }

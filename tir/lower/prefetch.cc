@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
@@ -59,9 +60,9 @@ class Prefetcher final : public Rewriter {
     const For* loop = s.as<For>();
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
-    const AttrValue* next = loop->annotations.find("prefetch");
-    const AttrValue* own = loop->annotations.find("prefetch_own");
-    const AttrValue* ahead = loop->annotations.find("prefetch_ahead");
+    const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
+    const AttrValue* own = loop->annotations.find(annotations::kPrefetchOwn.name);
+    const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
     if (next) plan_next(*loop, read_list(*next, s));
     if (own) plan_own(*loop, read_list(*own, s));
     if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
@@ -71,7 +72,9 @@ class Prefetcher final : public Rewriter {
     auto planned = planned_.find(loop->var.get());
     if (!next && !own && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
-    copy.annotations = copy.annotations.without("prefetch").without("prefetch_own").without("prefetch_ahead");
+    copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
+                           .without(annotations::kPrefetchOwn.name)
+                           .without(annotations::kPrefetchAhead.name);
     if (planned != planned_.end()) {
       planned->second.push_back(copy.body);
       copy.body = seq(planned->second, s.span());
@@ -167,7 +170,7 @@ class Prefetcher final : public Rewriter {
   }
 
   static bool asks_for_next(const For& loop, const AttrValue& name) {
-    const AttrValue* value = loop.annotations.find("prefetch");
+    const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }

@@ -1,11 +1,10 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/add_unit_loop.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-LoopRV Schedule::add_unit_loop(Place block_or_loop) {
-  Step step(*this, PrimitiveId::k_add_unit_loop, block_or_loop);
+LoopRV AddUnitLoop::apply(Step& step) const {
   TreeNode* node = step.place(block_or_loop);
   if (!node->parent) step.refuse({node}, "nothing can stand around the root block");
   DType dtype = node->is_loop()                  ? dtype_of(node->loop->var)

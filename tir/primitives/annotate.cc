@@ -1,48 +1,68 @@
+#include "tir/primitives/annotate.h"
+
 #include <algorithm>
 
-#include "tir/edit/step.h"
+#include "tir/analysis/annotations.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::annotate(Place block_or_loop, std::string ann_key, AttrValue ann_val) {
-  Step step(*this, PrimitiveId::k_annotate, block_or_loop, ann_key, ann_val);
+namespace {
+
+// A block in the loop reads the buffer (or writes it, where that counts).
+bool is_used(const TreeNode* loop, const std::string& buffer, bool writes_count) {
+  auto is_named = [&](const BufferRegion& region) { return region.buffer->name == buffer; };
+  std::vector<TreeNode*> blocks = blocks_below(loop);
+  return std::any_of(blocks.begin(), blocks.end(), [&](const TreeNode* block) {
+    const std::vector<BufferRegion>&reads = block->block->reads, &writes = block->block->writes;
+    return std::any_of(reads.begin(), reads.end(), is_named) ||
+           (writes_count && std::any_of(writes.begin(), writes.end(), is_named));
+  });
+}
+
+// A buffer that is fetched ahead is used in the loop; lowering would leave out a name that is not.
+Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& value) {
+  bool is_own = row == annotations::kPrefetchOwn;
+  bool is_prefetch = is_own || row == annotations::kPrefetch || row == annotations::kPrefetchAhead;
+  if (!is_prefetch) return std::nullopt;
+  for (const AttrValue& item : *value.as<AttrList>()) {
+    const std::string* buffer = item.as<std::string>();
+    if (buffer && !is_used(loop, *buffer, is_own))
+      return fmt::format("{}: loop '{}' {} no buffer {}", row.name, loop->loop->var->name,
+                         is_own ? "reads or writes" : "reads", to_string(item));
+  }
+  return std::nullopt;
+}
+
+// The name is known, stands at such a place and has such a value.
+void require_row(Step& step, TreeNode* node, const std::string& name, const AttrValue& value) {
+  const Annotation* row = find_annotation(name);
+  if (!row) {
+    auto nearest = nearest_annotation(name);
+    std::string remedy = nearest ? fmt::format("did you mean '{}'?", *nearest)
+                                 : "relaxc opt --list-annotations shows them; those that start with 'user.' are free";
+    fail({}, "annotate: there is no annotation '{}'; {}", name, remedy);
+  }
+  bool is_there = row->place == AnnotatedPlace::kAny ||
+                  row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
+  if (!is_there || !row->takes(value))
+    step.refuse({node}, fmt::format("{} takes {} and {}", row->name, to_string(row->place), to_string(row->value)));
+  step.require(not_used(node, *row, value), node);
+  if (!(*row == annotations::kDoubleBufferScope)) return;
+  int64_t position = *value.as<int64_t>();
+  if (position < 0 || static_cast<size_t>(position) >= node->block->writes.size())
+    step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
+}
+
+}  // namespace
+
+void Annotate::apply(Step& step) const {
   TreeNode* node = step.place(block_or_loop);
-  ann_val.map_exprs([&](const Expr& e) { return step.number(e); });
-  // What is fetched ahead is used in the loop; a name that is not would be left out without a word.
-  bool own = ann_key == "prefetch_own", ahead = ann_key == "prefetch_ahead";
-  if (ann_key == "prefetch" || own || ahead) {
-    const AttrList* names = ann_val.as<AttrList>();
-    if (!node->is_loop() || !names) step.refuse({node}, fmt::format("{} takes a loop and a list of buffers", ann_key));
-    bool is_number_last = names->size() == 2 && (*names)[0].as<std::string>() && (*names)[1].as<int64_t>();
-    if (ahead && !is_number_last) step.refuse({node}, "prefetch_ahead takes a buffer's name and a number of rows");
-    for (const AttrValue& name : *names) {
-      if (ahead && name.as<int64_t>()) continue;  // rows
-      auto is_named = [&](const BufferRegion& region) {
-        return name.as<std::string>() && region.buffer->name == *name.as<std::string>();
-      };
-      bool is_used = false;
-      for (const TreeNode* block : blocks_below(node)) {
-        is_used = is_used || std::any_of(block->block->reads.begin(), block->block->reads.end(), is_named) ||
-                  (own && std::any_of(block->block->writes.begin(), block->block->writes.end(), is_named));
-      }
-      if (!is_used)
-        step.refuse({node}, fmt::format("{}: loop '{}' {} no buffer {}", ann_key, node->loop->var->name,
-                                        own ? "reads or writes" : "reads", to_string(name)));
-    }
-  }
-  if (ann_key == "double_buffer_scope") {
-    const int64_t* position = ann_val.as<int64_t>();
-    size_t writes = node->is_block() ? node->block->writes.size() : 0;
-    if (!position || *position < 0 || static_cast<size_t>(*position) >= writes)
-      step.refuse({node}, "double_buffer_scope takes a block and the position of one of the buffers that it writes");
-  }
-  bool flag = ann_key == "exact_tails" || ann_key == "keep_whole";
-  if (flag && !(node->is_loop() && ann_val.as<bool>()))
-    step.refuse({node}, fmt::format("{} takes a loop and True or False", ann_key));
-  (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, ann_val);
-  step.done();
+  AttrValue value = ann_val.value;
+  value.map_exprs([&](const Expr& e) { return step.number(e); });
+  require_row(step, node, ann_key, value);
+  (node->is_loop() ? node->loop->annotations : node->block->annotations).set(ann_key, value);
 }
 
 }  // namespace relaxc

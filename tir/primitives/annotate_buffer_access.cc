@@ -1,16 +1,16 @@
+#include "tir/primitives/annotate_buffer_access.h"
+
 #include <algorithm>
 
-#include "tir/edit/step.h"
+#include "tir/analysis/annotations.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
 // The region is taken as said from now on. The map gives, from the block's axes, a position or (begin, end) per dim.
-void Schedule::annotate_buffer_access(BlockRV block_rv, int64_t buffer_index, std::string buf_type,
-                                      IndexMap gen_new_ranges) {
-  Step step(*this, PrimitiveId::k_annotate_buffer_access, block_rv, buffer_index, buf_type, gen_new_ranges);
-  TreeNode* block = step.block(block_rv);
+void AnnotateBufferAccess::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")
     step.refuse({block}, fmt::format("buf_type is '{}', expected 'read' or 'write'", buf_type));
   bool is_read = buf_type == "read";
@@ -36,13 +36,14 @@ void Schedule::annotate_buffer_access(BlockRV block_rv, int64_t buffer_index, st
   }
   auto& regions = is_read ? block->block->reads : block->block->writes;
   regions[static_cast<size_t>(buffer_index)].ranges = ranges;
-  const char* key = is_read ? "explicit_read_region" : "explicit_write_region";
+  const char* key = (is_read ? annotations::kExplicitReadRegion : annotations::kExplicitWriteRegion).name;
   AttrList marked;
   if (const AttrValue* before = block->block->annotations.find(key)) marked = *before->as<AttrList>();
   if (std::find(marked.begin(), marked.end(), AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
   block->block->annotations.set(key, marked);
   refresh_regions_above(block);
-  step.done();
 }
+
+size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
 
 }  // namespace relaxc

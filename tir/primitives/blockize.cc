@@ -1,3 +1,5 @@
+#include "tir/primitives/blockize.h"
+
 #include <algorithm>
 
 #include "ir/text/printer.h"
@@ -305,8 +307,7 @@ TreeNode* node_of(Step& step, const Subtree& target) {
 
 }  // namespace
 
-BlockRV Schedule::blockize(Subtree target, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_blockize, target, preserve_unit_iters);
+BlockRV Blockize::apply(Step& step) const {
   if (const Blocks* list = std::get_if<Blocks>(&target); list && list->size() != 1)
     return step.block_result(blockize_together(step, step.blocks(*list)));
   TreeNode* top = node_of(step, target);

@@ -1,3 +1,5 @@
+#include "tir/primitives/cache_index.h"
+
 #include <algorithm>
 
 #include "ir/undefined.h"
@@ -87,9 +89,8 @@ Stmt with_cached_indices(const Stmt& body, const std::vector<CachedIndex>& cache
 
 }  // namespace
 
-Blocks Schedule::cache_index(BlockRV block_rv, std::string storage_scope, int64_t cse_thresh) {
-  Step step(*this, PrimitiveId::k_cache_index, block_rv, storage_scope, cse_thresh);
-  TreeNode* block = step.block(block_rv);
+Blocks CacheIndex::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!scope || !block->is_leaf_block()) step.refuse({block}, "the block holds blocks");

@@ -1,3 +1,5 @@
+#include "tir/primitives/cache_inplace.h"
+
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
 
@@ -5,9 +7,8 @@ namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::cache_inplace(BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope) {
-  Step step(*this, PrimitiveId::k_cache_inplace, block_rv, read_buffer_index, storage_scope);
-  TreeNode* block = step.block(block_rv);
+Blocks CacheInplace::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!scope) step.refuse({block}, "the root block has no place outside");

@@ -1,3 +1,5 @@
+#include "tir/primitives/cache_read.h"
+
 #include <algorithm>
 
 #include "tir/edit/accesses.h"
@@ -7,10 +9,8 @@ namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::cache_read(BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope,
-                             Blocks consumer_blocks) {
-  Step step(*this, PrimitiveId::k_cache_read, block_rv, read_buffer_index, storage_scope, consumer_blocks);
-  TreeNode* block = step.block(block_rv);
+BlockRV CacheRead::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   TreeNode* scope = scope_of(block);
   if (!scope) step.refuse({block}, "the root block has no place outside");
   step.require(has_other_statements(scope), scope);

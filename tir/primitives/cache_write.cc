@@ -1,3 +1,5 @@
+#include "tir/primitives/cache_write.h"
+
 #include <algorithm>
 
 #include "tir/edit/accesses.h"
@@ -8,10 +10,8 @@ namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::cache_write(BlockRV block_rv, BufferArg write_buffer_index, std::string storage_scope,
-                              Blocks consumer_blocks) {
-  Step step(*this, PrimitiveId::k_cache_write, block_rv, write_buffer_index, storage_scope, consumer_blocks);
-  TreeNode* block = step.block(block_rv);
+BlockRV CacheWrite::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   TreeNode* scope = scope_of(block);
   if (!scope) step.refuse({block}, "the root block has no place outside");

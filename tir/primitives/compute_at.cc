@@ -1,6 +1,9 @@
+#include "tir/primitives/compute_at.h"
+
 #include <algorithm>
 
 #include "tir/edit/move.h"
+#include "tir/primitives/compute_inline.h"
 
 namespace relaxc {
 
@@ -63,17 +66,16 @@ AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std:
 
 }  // namespace
 
-void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
-  Step step(*this, PrimitiveId::k_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
-  TreeNode* block = step.block(block_rv);
+void ComputeAt::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   // A sampled location may be nowhere else, or in the other block's statement.
-  TreeNode* sampled = step.node(loop_rv.var);
-  if (sampled == block->tree->root()) return step.done();
-  if (sampled == block && !same_node(loop_rv.var, block_rv.var)) {
-    compute_inline(block_rv);
-    return step.done();
+  TreeNode* sampled = step.node(this->loop.var);
+  if (sampled == block->tree->root()) return;
+  if (sampled == block && !same_node(this->loop.var, this->block.var)) {
+    step.apply(ComputeInline{this->block});
+    return;
   }
-  TreeNode* loop = step.loop(loop_rv);
+  TreeNode* loop = step.loop(this->loop);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(inputs_change(block), block);
@@ -85,7 +87,6 @@ void Schedule::compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_l
   size_t position = position_before(step, block, loop, consumers, index);
   move_block(*block->tree, block, loop, position, ranges_needed(block, loop, consumers), preserve_unit_loops);
   refresh_regions_above(block);
-  step.done();
 }
 
 }  // namespace relaxc

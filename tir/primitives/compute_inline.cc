@@ -1,3 +1,5 @@
+#include "tir/primitives/compute_inline.h"
+
 #include "tir/analysis/nests.h"
 #include "tir/edit/move.h"
 
@@ -59,9 +61,8 @@ std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer
 
 }  // namespace
 
-void Schedule::compute_inline(BlockRV block_rv) {
-  Step step(*this, PrimitiveId::k_compute_inline, block_rv);
-  TreeNode* block = step.block(block_rv);
+void ComputeInline::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
@@ -92,7 +93,6 @@ void Schedule::compute_inline(BlockRV block_rv) {
     refresh_regions_above(user);
   }
   block->tree->remove_with_buffer(block, buffer);
-  step.done();
 }
 
 }  // namespace relaxc

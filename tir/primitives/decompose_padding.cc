@@ -1,3 +1,5 @@
+#include "tir/primitives/decompose_padding.h"
+
 #include <algorithm>
 
 #include "tir/edit/move.h"
@@ -6,10 +8,9 @@ namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::decompose_padding(BlockRV block_rv, LoopRV loop_rv) {
-  Step step(*this, PrimitiveId::k_decompose_padding, block_rv, loop_rv);
-  TreeNode* block = step.block(block_rv);
-  TreeNode* loop = step.loop(loop_rv);
+BlockRV DecomposePadding::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
+  TreeNode* loop = step.loop(this->loop);
   Tree& tree = *block->tree;
   const std::string& name = block->block->name;
   step.require(not_movable(block), block);

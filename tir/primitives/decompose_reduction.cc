@@ -1,3 +1,5 @@
+#include "tir/primitives/decompose_reduction.h"
+
 #include <algorithm>
 
 #include "tir/edit/affine.h"
@@ -115,10 +117,9 @@ TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_lo
 
 }  // namespace
 
-BlockRV Schedule::decompose_reduction(BlockRV block_rv, LoopRV loop_rv) {
-  Step step(*this, PrimitiveId::k_decompose_reduction, block_rv, loop_rv);
-  TreeNode* block = step.block(block_rv);
-  TreeNode* loop = step.loop(loop_rv);
+BlockRV DecomposeReduction::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
+  TreeNode* loop = step.loop(this->loop);
   step.require(not_reduction(block, loop), block);
   InitLoops loops = find_init_loops(step, block, loop);
   // Of the parts of a partitioned reduce loop only the first one has the init.

@@ -1,13 +1,10 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/enter_postproc.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
 // Marks the place in the trace; replays may stop here.
-void Schedule::enter_postproc() {
-  Step step(*this, PrimitiveId::k_enter_postproc);
-  step.done();
-}
+void EnterPostproc::apply(Step&) const {}
 
 }  // namespace relaxc

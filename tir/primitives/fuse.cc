@@ -1,4 +1,4 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/fuse.h"
 
 namespace relaxc {
 
@@ -80,9 +80,8 @@ VarMap values_in(const For& fused, const std::vector<TreeNode*>& loops, bool pre
 
 }  // namespace
 
-LoopRV Schedule::fuse(Variadic loop_rvs, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_fuse, loop_rvs, preserve_unit_iters);
-  std::vector<TreeNode*> loops = step.loops(loop_rvs);
+LoopRV Fuse::apply(Step& step) const {
+  std::vector<TreeNode*> loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   require_fusable(step, loops);
   Tree& tree = *loops[0]->tree;

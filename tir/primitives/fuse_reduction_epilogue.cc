@@ -1,3 +1,5 @@
+#include "tir/primitives/fuse_reduction_epilogue.h"
+
 #include <algorithm>
 
 #include "tir/analysis/nests.h"
@@ -73,10 +75,9 @@ void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, cons
 
 // Only what is exact for every sum (in real numbers): D = C + e, C a sum. TVM fuses any expression, whose value may
 // then differ (a clip of each partial sum is not the clip of the sum).
-void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv) {
-  Step step(*this, PrimitiveId::k_fuse_reduction_epilogue, reduction_rv, epilogue_rv);
-  TreeNode* sum = step.block(reduction_rv);
-  TreeNode* epilogue = step.block(epilogue_rv);
+void FuseReductionEpilogue::apply(Step& step) const {
+  TreeNode* sum = step.block(this->reduction_block);
+  TreeNode* epilogue = step.block(this->epilogue_block);
   const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
   if (sum == epilogue) step.refuse({sum}, fmt::format("block '{}' cannot be its own epilogue", sum_name));
   step.require(not_movable(sum), sum);
@@ -105,7 +106,6 @@ void Schedule::fuse_reduction_epilogue(BlockRV reduction_rv, BlockRV epilogue_rv
   refresh_regions(sum);
   sum->tree->remove_with_buffer(epilogue, buffer);
   refresh_regions_above(sum);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,11 +1,10 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/get_child_blocks.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::get_child_blocks(Place block_or_loop) {
-  Step step(*this, PrimitiveId::k_get_child_blocks, block_or_loop);
+Blocks GetChildBlocks::apply(Step& step) const {
   std::vector<TreeNode*> result;
   for (TreeNode* child : step.place(block_or_loop)->children) {
     for (TreeNode* block : blocks_below(child)) result.push_back(block);

@@ -1,12 +1,9 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/get_consumers.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::get_consumers(BlockRV block) {
-  Step step(*this, PrimitiveId::k_get_consumers, block);
-  return step.block_results(consumers_of(step.block(block)));
-}
+Blocks GetConsumers::apply(Step& step) const { return step.block_results(consumers_of(step.block(block))); }
 
 }  // namespace relaxc

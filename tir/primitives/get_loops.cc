@@ -1,12 +1,9 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/get_loops.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Loops Schedule::get_loops(BlockRV block) {
-  Step step(*this, PrimitiveId::k_get_loops, block);
-  return step.loop_results(loops_above(step.block(block)));
-}
+Loops GetLoops::apply(Step& step) const { return step.loop_results(loops_above(step.block(block))); }
 
 }  // namespace relaxc

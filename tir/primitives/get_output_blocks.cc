@@ -1,11 +1,10 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/get_output_blocks.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::get_output_blocks(BlockRV scope_block) {
-  Step step(*this, PrimitiveId::k_get_output_blocks, scope_block);
+Blocks GetOutputBlocks::apply(Step& step) const {
   std::vector<TreeNode*> result;
   for (TreeNode* child : step.block(scope_block)->children) {
     for (TreeNode* block : blocks_below(child)) {

@@ -1,12 +1,9 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/get_producers.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::get_producers(BlockRV block) {
-  Step step(*this, PrimitiveId::k_get_producers, block);
-  return step.block_results(producers_of(step.block(block)));
-}
+Blocks GetProducers::apply(Step& step) const { return step.block_results(producers_of(step.block(block))); }
 
 }  // namespace relaxc

@@ -1,4 +1,4 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/loop_partition.h"
 
 namespace relaxc {
 
@@ -76,9 +76,8 @@ std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, c
 
 // What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes and is named after
 // its loop, "C_i0" in the first part of loop "i" (so TVM, which has blocks around the parts, too).
-Loops Schedule::loop_partition(LoopRV loop_rv, Factors factors, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_loop_partition, loop_rv, factors, preserve_unit_iters);
-  TreeNode* node = step.loop(loop_rv);
+Loops LoopPartition::apply(Step& step) const {
+  TreeNode* node = step.loop(this->loop);
   const For old = *node->loop;
   Tree& tree = *node->tree;
   step.require(not_replaceable(node), node);

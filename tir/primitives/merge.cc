@@ -1,6 +1,7 @@
+#include "tir/primitives/merge.h"
+
 #include <algorithm>
 
-#include "tir/edit/step.h"
 #include "tir/edit/written.h"
 
 namespace relaxc {
@@ -107,9 +108,8 @@ void require_mergeable(Step& step, const LoopNest& first, const LoopNest& second
 
 }  // namespace
 
-LoopRV Schedule::merge(Variadic loop_rvs) {
-  Step step(*this, PrimitiveId::k_merge, loop_rvs);
-  std::vector<TreeNode*> loops = step.loops(loop_rvs);
+LoopRV Merge::apply(Step& step) const {
+  std::vector<TreeNode*> loops = step.loops(this->loops);
   if (loops.size() < 2) step.refuse(loops, "there are fewer than two loops");
   for (size_t i = 0; i < loops.size(); ++i) {
     for (size_t other = 0; other < loops.size(); ++other) {

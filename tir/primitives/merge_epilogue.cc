@@ -1,15 +1,15 @@
+#include "tir/primitives/merge_epilogue.h"
+
 #include <algorithm>
 
-#include "support/diagnostic.h"
-#include "tir/edit/step.h"
+#include "tir/primitives/compute_inline.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Blocks Schedule::merge_epilogue(BlockRV block_rv) {
-  Step step(*this, PrimitiveId::k_merge_epilogue, block_rv);
-  TreeNode* anchor = step.block(block_rv);
+Blocks MergeEpilogue::apply(Step& step) const {
+  TreeNode* anchor = step.block(this->block);
   // What depends on the anchor, and what these take from elsewhere.
   std::vector<TreeNode*> behind = consumers_of(anchor);
   for (size_t i = 0; i < behind.size(); ++i) {
@@ -27,14 +27,8 @@ Blocks Schedule::merge_epilogue(BlockRV block_rv) {
   side.insert(side.end(), behind.begin(), behind.end());
   for (TreeNode* block : side) {
     if (!is_alive(block) || is_output(block)) continue;
-    BlockRV rv{make_var("b", object_type())};
-    nodes_.emplace(rv.var.get(), block);
-    try {
-      compute_inline(rv);
-    } catch (const CompileError&) {
-      // A reduction, or of another form: it stays where it is.
-    }
-    nodes_.erase(rv.var.get());
+    // A reduction, or a block of another form, stays where it is.
+    step.try_apply(ComputeInline{step.variable_of(block)});
   }
   std::vector<TreeNode*> left = consumers_of(anchor);
   return step.block_results(left);

@@ -1,3 +1,5 @@
+#include "tir/primitives/pad_einsum.h"
+
 #include <algorithm>
 
 #include "tir/analysis/nests.h"
@@ -182,9 +184,8 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
 }  // namespace
 
 // Elements beyond the operands are 0, and so are the products and what they add.
-void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
-  Step step(*this, PrimitiveId::k_pad_einsum, block_rv, padding);
-  TreeNode* block = step.block(block_rv);
+void PadEinsum::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_reduction(block), block);
@@ -200,7 +201,6 @@ void Schedule::pad_einsum(BlockRV block_rv, Ints padding) {
   extend_loops(block, extents);
   refresh_regions(block);
   refresh_regions_above(block);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,16 +1,14 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/parallel.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::parallel(LoopRV loop_rv) {
-  Step step(*this, PrimitiveId::k_parallel, loop_rv);
-  TreeNode* loop = step.loop(loop_rv);
+void Parallel::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
   if (Refusal refusal = not_parallel(loop)) step.refuse({loop}, *refusal);
   loop->loop->kind = ForKind::kParallel;
   loop->loop->thread.clear();
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,3 +1,6 @@
+#include "tir/primitives/read_at.h"
+
+#include "tir/analysis/annotations.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
 
@@ -5,10 +8,9 @@ namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::read_at(LoopRV loop_rv, BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope) {
-  Step step(*this, PrimitiveId::k_read_at, loop_rv, block_rv, read_buffer_index, storage_scope);
-  TreeNode* loop = step.loop(loop_rv);
-  TreeNode* block = step.block(block_rv);
+BlockRV ReadAt::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
+  TreeNode* block = step.block(this->block);
   TreeNode* scope = scope_of(block);
   if (!is_ancestor(loop, block) || scope_of(loop) != scope)
     step.refuse({block, loop},
@@ -29,7 +31,7 @@ BlockRV Schedule::read_at(LoopRV loop_rv, BlockRV block_rv, BufferArg read_buffe
   TreeNode* copy = insert_copy(loop, child->position(), cache->name, buffer, cache, region);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
-  copy->block->annotations.set("auto_copy", 1);
+  copy->block->annotations.set(annotations::kAutoCopy.name, 1);
   refresh_regions_above(copy);
   return step.block_result(copy);
 }

@@ -1,13 +1,14 @@
+#include "tir/primitives/reindex.h"
+
 #include "tir/edit/reindex_stage.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::reindex(BlockRV block_rv, BufferArg buffer_arg) {
-  Step step(*this, PrimitiveId::k_reindex, block_rv, buffer_arg);
-  TreeNode* block = step.block(block_rv);
-  Buffer buffer = step.buffer(block, buffer_arg, AccessKind::kRead);
+BlockRV Reindex::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
+  Buffer buffer = step.buffer(block, this->buffer, AccessKind::kRead);
   AccessKind kind = write_of(block, buffer) ? AccessKind::kWrite : AccessKind::kRead;
   return step.block_result(
       reindex_stage(step, block, buffer, kind, buffer->name + "_reindex", buffer_type(buffer).scope, nullptr));

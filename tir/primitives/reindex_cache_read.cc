@@ -1,18 +1,20 @@
+#include "tir/primitives/reindex_cache_read.h"
+
 #include "tir/edit/reindex_stage.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-BlockRV Schedule::reindex_cache_read(BlockRV block_rv, BufferArg read_buffer_index, std::string storage_scope,
-                                     IndexMap index_map) {
-  Step step(*this, PrimitiveId::k_reindex_cache_read, block_rv, read_buffer_index, storage_scope, index_map);
-  TreeNode* block = step.block(block_rv);
+BlockRV ReindexCacheRead::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
   if (!read_of(block, buffer))
     step.refuse({block}, fmt::format("block '{}' does not read '{}'", block->block->name, buffer->name));
   return step.block_result(reindex_stage(step, block, buffer, AccessKind::kRead,
                                          fmt::format("{}_{}", buffer->name, storage_scope), storage_scope, &index_map));
 }
+
+size_t ReindexCacheRead::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
 
 }  // namespace relaxc

@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "tir/primitives/reorder.h"
 
-#include "tir/edit/step.h"
+#include <algorithm>
 
 namespace relaxc {
 
@@ -74,9 +74,8 @@ Refusal reduces_otherwise(const TreeNode* block, std::vector<TreeNode*> before, 
 
 }  // namespace
 
-void Schedule::reorder(Variadic loop_rvs) {
-  Step step(*this, PrimitiveId::k_reorder, loop_rvs);
-  std::vector<TreeNode*> loops = step.loops(loop_rvs);
+void Reorder::apply(Step& step) const {
+  std::vector<TreeNode*> loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   for (TreeNode* loop : loops) {
     if (std::count(loops.begin(), loops.end(), loop) > 1)
@@ -99,7 +98,6 @@ void Schedule::reorder(Variadic loop_rvs) {
   tree.insert(parent, position, order.front());
   for (size_t i = 1; i < order.size(); ++i) tree.append(order[i - 1], order[i]);
   for (TreeNode* child : body) tree.append(order.back(), child);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,14 +1,13 @@
-#include <algorithm>
+#include "tir/primitives/reorder_block_iter_var.h"
 
-#include "tir/edit/step.h"
+#include <algorithm>
 
 namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::reorder_block_iter_var(BlockRV block_rv, Ints new_order) {
-  Step step(*this, PrimitiveId::k_reorder_block_iter_var, block_rv, new_order);
-  TreeNode* block = step.block(block_rv);
+void ReorderBlockIterVar::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   std::vector<IterVar>& axes = block->block->iter_vars;
   Ints sorted = new_order;
   std::sort(sorted.begin(), sorted.end());
@@ -18,7 +17,6 @@ void Schedule::reorder_block_iter_var(BlockRV block_rv, Ints new_order) {
   std::vector<IterVar> reordered;
   for (int64_t i : new_order) reordered.push_back(axes[static_cast<size_t>(i)]);
   axes = std::move(reordered);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,9 +1,12 @@
+#include "tir/primitives/reverse_compute_at.h"
+
 #include <algorithm>
 
 #include "tir/edit/affine.h"
 #include "tir/edit/move.h"
 #include "tir/edit/reduction_order.h"
 #include "tir/edit/written.h"
+#include "tir/primitives/reverse_compute_inline.h"
 
 namespace relaxc {
 
@@ -176,17 +179,16 @@ void require_behind(Step& step, TreeNode* block, TreeNode* loop) {
 
 }  // namespace
 
-void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserve_unit_loops, int64_t index) {
-  Step step(*this, PrimitiveId::k_reverse_compute_at, block_rv, loop_rv, preserve_unit_loops, index);
-  TreeNode* block = step.block(block_rv);
+void ReverseComputeAt::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   // A sampled location may be nowhere else, or in the other block's statement.
-  TreeNode* sampled = step.node(loop_rv.var);
-  if (sampled == block->tree->root()) return step.done();
-  if (sampled == block && !same_node(loop_rv.var, block_rv.var)) {
-    reverse_compute_inline(block_rv);
-    return step.done();
+  TreeNode* sampled = step.node(this->loop.var);
+  if (sampled == block->tree->root()) return;
+  if (sampled == block && !same_node(this->loop.var, this->block.var)) {
+    step.apply(ReverseComputeInline{this->block});
+    return;
   }
-  TreeNode* loop = step.loop(loop_rv);
+  TreeNode* loop = step.loop(this->loop);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(not_a_destination(loop, block), {block, loop});
@@ -201,7 +203,6 @@ void Schedule::reverse_compute_at(BlockRV block_rv, LoopRV loop_rv, bool preserv
   size_t position = position_behind(step, loop, producers, index);
   move_block(*block->tree, block, loop, position, ranges, preserve_unit_loops);
   refresh_regions_above(block);
-  step.done();
 }
 
 }  // namespace relaxc

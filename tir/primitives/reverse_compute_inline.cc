@@ -1,3 +1,5 @@
+#include "tir/primitives/reverse_compute_inline.h"
+
 #include "tir/edit/mapped_box.h"
 #include "tir/edit/move.h"
 #include "tir/edit/written.h"
@@ -124,9 +126,8 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
 
 }  // namespace
 
-void Schedule::reverse_compute_inline(BlockRV block_rv) {
-  Step step(*this, PrimitiveId::k_reverse_compute_inline, block_rv);
-  TreeNode* block = step.block(block_rv);
+void ReverseComputeInline::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
@@ -160,7 +161,6 @@ void Schedule::reverse_compute_inline(BlockRV block_rv) {
   producer->partial = !inverse.conditions.empty();
   block->tree->remove_with_buffer(block, buffer);
   refresh_regions_above(producer);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,3 +1,5 @@
+#include "tir/primitives/rfactor.h"
+
 #include <algorithm>
 
 #include "tir/analysis/combiner.h"
@@ -244,9 +246,8 @@ class FactoredReduction {
 
 // The loop's iterations reduce side by side into elements of their own, along a new dim; a second block, which keeps
 // the name, reduces those.
-BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
-  Step step(*this, PrimitiveId::k_rfactor, loop_rv, factor_axis);
-  TreeNode* loop = step.loop(loop_rv);
+BlockRV Rfactor::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
   std::vector<TreeNode*> below = blocks_below(loop);
   if (below.size() != 1)
     step.refuse({loop}, fmt::format("loop '{}' holds {} blocks, expected one", loop->loop->var->name, below.size()));
@@ -258,8 +259,8 @@ BlockRV Schedule::rfactor(LoopRV loop_rv, int64_t factor_axis) {
   auto rank = static_cast<int64_t>(combiner.parts.front().store->indices.size());
   if (factor_axis < -rank - 1 || factor_axis > rank)
     step.refuse({block}, fmt::format("factor_axis {} is not in [{}, {}]", factor_axis, -rank - 1, rank));
-  if (factor_axis < 0) factor_axis += rank + 1;
-  return step.block_result(FactoredReduction(step, loop, block, combiner, factor_axis).apply());
+  int64_t axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
+  return step.block_result(FactoredReduction(step, loop, block, combiner, axis).apply());
 }
 
 }  // namespace relaxc

@@ -1,3 +1,5 @@
+#include "tir/primitives/rolling_buffer.h"
+
 #include <algorithm>
 
 #include "ir/text/printer.h"
@@ -202,9 +204,8 @@ void make_new_rows_only(TreeNode* block, const Slide& slide) {
 
 // The outermost window that slides is the ring; along the others, too, only what is new is made. An iteration needs
 // what the one before has left there, which then stands at the same place modulo the window's size.
-void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
-  Step step(*this, PrimitiveId::k_rolling_buffer, block_rv, write_buffer_index);
-  TreeNode* block = step.block(block_rv);
+void RollingBuffer::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   const Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
@@ -216,7 +217,6 @@ void Schedule::rolling_buffer(BlockRV block_rv, BufferArg write_buffer_index) {
   block->partial = block->carried = true;
   for (TreeNode* user : users) user->carried = true;
   refresh_regions_above(block);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,14 +1,13 @@
-#include <cmath>
+#include "tir/primitives/sample_categorical.h"
 
-#include "tir/edit/step.h"
+#include <cmath>
 
 namespace relaxc {
 
 using namespace scheduling;
 
 // The decision is the number's position.
-Expr Schedule::sample_categorical(Ints candidates, Doubles probs) {
-  Step step(*this, PrimitiveId::k_sample_categorical, candidates, probs);
+Expr SampleCategorical::apply(Step& step) const {
   if (candidates.empty() || candidates.size() != probs.size())
     step.refuse({}, fmt::format("there are {} candidates and {} probabilities", candidates.size(), probs.size()));
   double total = 0;
@@ -26,11 +25,12 @@ Expr Schedule::sample_categorical(Ints candidates, Doubles probs) {
                                   candidates.size()));
   } else {
     // Not the library's distribution, whose numbers differ between libraries.
-    double at = static_cast<double>(step.random()() >> 11) * 0x1p-53 * total;
+    double at = static_cast<double>(step.workspace().random()() >> 11) * 0x1p-53 * total;
     while (chosen + 1 < static_cast<int64_t>(probs.size()) && at >= probs[static_cast<size_t>(chosen)])
       at -= probs[static_cast<size_t>(chosen++)];
   }
-  return step.number_results({candidates[static_cast<size_t>(chosen)]}, chosen)[0];
+  step.decide(chosen);
+  return step.number_results({candidates[static_cast<size_t>(chosen)]})[0];
 }
 
 }  // namespace relaxc

@@ -1,3 +1,5 @@
+#include "tir/primitives/sample_compute_location.h"
+
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -27,20 +29,20 @@ std::vector<TreeNode*> places(TreeNode* block) {
 
 // The decision is the loop's number from the outermost on; -1: the block stays where it is (compute_at does nothing);
 // -2: it is inlined, for which the block itself stands.
-LoopRV Schedule::sample_compute_location(BlockRV block_rv) {
-  Step step(*this, PrimitiveId::k_sample_compute_location, block_rv);
-  TreeNode* block = step.block(block_rv);
+LoopRV SampleComputeLocation::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", block->block->name));
   std::vector<TreeNode*> loops = places(block);
   auto count = static_cast<int64_t>(loops.size());
   int64_t chosen = -1;
   if (step.decision().is_none()) {
-    chosen = static_cast<int64_t>(step.random()() % (loops.size() + 1)) - 1;
+    chosen = static_cast<int64_t>(step.workspace().random()() % (loops.size() + 1)) - 1;
   } else if (!from_attr(step.decision(), chosen) || chosen < -2 || chosen >= count) {
     step.refuse({block}, fmt::format("decision {} is no place among {} loops", to_string(step.decision()), count));
   }
-  if (chosen == -2) return step.sampled_loop(block, chosen);
-  return step.sampled_loop(chosen < 0 ? block->tree->root() : loops[static_cast<size_t>(chosen)], chosen);
+  step.decide(chosen);
+  if (chosen == -2) return step.loop_result(block);
+  return step.loop_result(chosen < 0 ? block->tree->root() : loops[static_cast<size_t>(chosen)]);
 }
 
 }  // namespace relaxc

@@ -1,3 +1,5 @@
+#include "tir/primitives/sample_partitioned_tile.h"
+
 #include "tir/edit/tiles.h"
 
 namespace relaxc {
@@ -8,9 +10,8 @@ namespace {
 constexpr int64_t kFewIterations = 16;  // at most in the innermost factor where the extent is not known
 }
 
-Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t partition_pos, int64_t innerpart_factor) {
-  Step step(*this, PrimitiveId::k_sample_partitioned_tile, loop_rv, n, partition_pos, innerpart_factor);
-  TreeNode* loop = step.loop(loop_rv);
+Exprs SamplePartitionedTile::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
   if (n < 1 || n > kMostFactors || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
     step.refuse({loop},
                 fmt::format("position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor));
@@ -33,15 +34,16 @@ Exprs Schedule::sample_partitioned_tile(LoopRV loop_rv, int64_t n, int64_t parti
       step.refuse({loop}, fmt::format("the factors decided make an inner part of {}, no multiple of {}", inner,
                                       innerpart_factor));
   } else if (is_split) {
-    tile = known ? random_tile(*extent / innerpart_factor, partition_pos, *extent, step.random())
-                 : random_inner_tile(partition_pos, kFewIterations, step.random());
-    Ints inner = random_tile(innerpart_factor, n - partition_pos, innerpart_factor, step.random());
+    tile = known ? random_tile(*extent / innerpart_factor, partition_pos, *extent, step.workspace().random())
+                 : random_inner_tile(partition_pos, kFewIterations, step.workspace().random());
+    Ints inner = random_tile(innerpart_factor, n - partition_pos, innerpart_factor, step.workspace().random());
     tile.insert(tile.end(), inner.begin(), inner.end());
   } else {
-    tile =
-        known ? random_tile(*extent, n, *extent, step.random()) : random_inner_tile(n, kFewIterations, step.random());
+    tile = known ? random_tile(*extent, n, *extent, step.workspace().random())
+                 : random_inner_tile(n, kFewIterations, step.workspace().random());
   }
-  return step.number_results(tile, tile);
+  step.decide(tile);
+  return step.number_results(tile);
 }
 
 }  // namespace relaxc

@@ -1,12 +1,13 @@
+#include "tir/primitives/sample_perfect_tile.h"
+
 #include "tir/edit/tiles.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-Exprs Schedule::sample_perfect_tile(LoopRV loop_rv, int64_t n, int64_t max_innermost_factor) {
-  Step step(*this, PrimitiveId::k_sample_perfect_tile, loop_rv, n, max_innermost_factor);
-  TreeNode* loop = step.loop(loop_rv);
+Exprs SamplePerfectTile::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
   if (n < 1 || n > kMostFactors) step.refuse({loop}, fmt::format("{} factors, expected 1 to {}", n, kMostFactors));
   if (max_innermost_factor < 1)
     step.refuse({loop}, fmt::format("max_innermost_factor {} is not positive", max_innermost_factor));
@@ -24,11 +25,12 @@ Exprs Schedule::sample_perfect_tile(LoopRV loop_rv, int64_t n, int64_t max_inner
       tile[0] = 0;
     }
   } else if (known) {
-    tile = random_tile(*extent, n, n == 1 ? *extent : max_innermost_factor, step.random());
+    tile = random_tile(*extent, n, n == 1 ? *extent : max_innermost_factor, step.workspace().random());
   } else {
-    tile = random_inner_tile(n, max_innermost_factor, step.random());
+    tile = random_inner_tile(n, max_innermost_factor, step.workspace().random());
   }
-  return step.number_results(tile, tile);
+  step.decide(tile);
+  return step.number_results(tile);
 }
 
 }  // namespace relaxc

@@ -1,5 +1,6 @@
+#include "tir/primitives/split.h"
+
 #include "ir/text/printer.h"
-#include "tir/edit/step.h"
 #include "tir/scalable.h"
 
 namespace relaxc {
@@ -88,9 +89,8 @@ void guard_below(TreeNode* node, const Expr& condition) {
 
 }  // namespace
 
-Loops Schedule::split(LoopRV loop_rv, Factors factors, bool preserve_unit_iters, bool disable_predication) {
-  Step step(*this, PrimitiveId::k_split, loop_rv, factors, preserve_unit_iters, disable_predication);
-  TreeNode* node = step.loop(loop_rv);
+Loops Split::apply(Step& step) const {
+  TreeNode* node = step.loop(this->loop);
   const For& old = *node->loop;
   Tree& tree = *node->tree;
   step.require(not_replaceable(node), node);

@@ -1,6 +1,9 @@
+#include "tir/primitives/tensorize.h"
+
 #include "tir/analysis/windows.h"
 #include "tir/edit/move.h"
 #include "tir/intrin/match_intrin.h"
+#include "tir/primitives/blockize.h"
 
 namespace relaxc {
 
@@ -57,39 +60,47 @@ std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intr
   return std::nullopt;
 }
 
+std::string misfit_text(const std::string& intrin, const std::string& why) {
+  return fmt::format("the program does not match intrinsic '{}': {}", intrin, why);
+}
+
+// A loop becomes a block first on a copy of the program, so that a failure leaves it as it was.
+void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, const TensorIntrin& intrin) {
+  Workspace trial(IRModule{{{"main", loop->tree->function()}}, {}, {}});
+  std::vector<TreeNode*> path{trial.tree().root()};
+  for (size_t i = 0; i < path.size(); ++i) {
+    TreeNode* at = path[i];
+    if (at->is_loop() && same_node(at->loop->var, loop->loop->var)) {
+      Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
+      auto made = Step(trial, Blockize::kName, true).run([&](Step& inside) { return blockize.apply(inside); });
+      if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
+      std::string why;
+      if (!find_layout(*trial.node(made->var), intrin, &why))
+        step.refuse({loop}, misfit_text(given.tensor_intrin, why));
+      return;
+    }
+    path.insert(path.end(), at->children.begin(), at->children.end());
+  }
+}
+
 }  // namespace
 
-void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool preserve_unit_iters) {
-  Step step(*this, PrimitiveId::k_tensorize, block_or_loop, tensor_intrin, preserve_unit_iters);
+void Tensorize::apply(Step& step) const {
   TreeNode* node = step.place(block_or_loop);
-  const TensorIntrin* intrin = step.intrins().find(tensor_intrin);
+  const TensorIntrins& intrins = *step.workspace().intrins;
+  const TensorIntrin* intrin = intrins.find(tensor_intrin);
   if (!intrin)
     step.refuse({node}, fmt::format("there is no intrinsic '{}'; there are: {}", tensor_intrin,
-                                    fmt::join(step.intrins().names(), ", ")));
-  // A loop becomes a block on a copy first, so that a failure leaves the program as it was.
-  if (node->is_loop()) {
-    Schedule trial(node->tree->function(), {.show_program = false});
-    std::vector<TreeNode*> path{trial.tree("").root()};
-    for (size_t i = 0; i < path.size(); ++i) {
-      TreeNode* at = path[i];
-      if (at->is_loop() && same_node(at->loop->var, node->loop->var)) {
-        VarRef var = make_dim("l");
-        trial.nodes_.emplace(var.get(), at);
-        BlockRV block = trial.blockize(LoopRV{var}, preserve_unit_iters);
-        std::string why;
-        if (!find_layout(*trial.nodes_.at(block.var.get()), *intrin, &why))
-          step.refuse({node}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
-      }
-      path.insert(path.end(), at->children.begin(), at->children.end());
-    }
-  }
+                                    fmt::join(intrins.names(), ", ")));
   TreeNode* block = node;
-  if (node->is_loop())
-    block = step.node(
-        blockize(LoopRV{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)}, preserve_unit_iters).var);
+  if (node->is_loop()) {
+    require_match_of_loop(step, *this, node, *intrin);
+    LoopRV loop{std::visit([](const auto& rv) { return rv.var; }, block_or_loop)};
+    block = step.block(step.apply(Blockize{loop, preserve_unit_iters}));
+  }
   std::string why;
   std::optional<Found> found = find_layout(*block, *intrin, &why);
-  if (!found) step.refuse({block}, fmt::format("the program does not match intrinsic '{}': {}", tensor_intrin, why));
+  if (!found) step.refuse({block}, misfit_text(tensor_intrin, why));
   // The implementation on windows of the buffers.
   PrimFuncRef implementation = with_fresh_variables(found->implementation);
   Block& content = *block->block;
@@ -107,7 +118,6 @@ void Schedule::tensorize(Place block_or_loop, std::string tensor_intrin, bool pr
   for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
   for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
   refresh_regions_above(block);
-  step.done();
 }
 
 }  // namespace relaxc

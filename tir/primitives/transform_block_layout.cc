@@ -1,3 +1,5 @@
+#include "tir/primitives/transform_block_layout.h"
+
 #include <algorithm>
 
 #include "ir/text/printer.h"
@@ -66,9 +68,8 @@ IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t po
 
 }  // namespace
 
-void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
-  Step step(*this, PrimitiveId::k_transform_block_layout, block_rv, index_map);
-  TreeNode* block = step.block(block_rv);
+void TransformBlockLayout::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Block& content = *block->block;
   step.require(not_movable(block), block);
   step.require(not_reorderable(block), block);
@@ -95,7 +96,8 @@ void Schedule::transform_block_layout(BlockRV block_rv, IndexMap index_map) {
   refresh_regions(block);
   replace_own_loops(block, loops);
   refresh_regions_above(block);
-  step.done();
 }
+
+size_t TransformBlockLayout::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
 
 }  // namespace relaxc

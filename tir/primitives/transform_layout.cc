@@ -1,3 +1,5 @@
+#include "tir/primitives/transform_layout.h"
+
 #include <algorithm>
 
 #include "tir/edit/accesses.h"
@@ -174,13 +176,10 @@ bool is_written(const Tree& tree, const Buffer& buffer) {
 
 }  // namespace
 
-void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap index_map, AttrValue pad_value,
-                                bool assume_injective_transform) {
-  Step step(*this, PrimitiveId::k_transform_layout, block_rv, buffer_arg, index_map, pad_value,
-            assume_injective_transform);
-  TreeNode* block = step.block(block_rv);
+void TransformLayout::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
-  const Buffer buffer = step.buffer(block, buffer_arg, AccessKind::kRead);
+  const Buffer buffer = step.buffer(block, this->buffer, AccessKind::kRead);
   const std::string& name = buffer->name;
   require_transformable(step, block, buffer, index_map);
   if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
@@ -216,7 +215,10 @@ void Schedule::transform_layout(BlockRV block_rv, BufferArg buffer_arg, IndexMap
     tree.insert(place, position, nest);
     refresh_regions_above(blocks_below(nest)[0]);
   }
-  step.done();
+}
+
+size_t TransformLayout::map_rank(Step& step) const {
+  return buffer_type(step.buffer(step.block(block), buffer, AccessKind::kRead)).shape.size();
 }
 
 }  // namespace relaxc

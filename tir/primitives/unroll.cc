@@ -1,16 +1,14 @@
-#include "tir/edit/step.h"
+#include "tir/primitives/unroll.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
-void Schedule::unroll(LoopRV loop_rv) {
-  Step step(*this, PrimitiveId::k_unroll, loop_rv);
-  TreeNode* loop = step.loop(loop_rv);
+void Unroll::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
 
   loop->loop->kind = ForKind::kUnrolled;
   loop->loop->thread.clear();
-  step.done();
 }
 
 }  // namespace relaxc

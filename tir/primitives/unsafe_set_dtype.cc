@@ -1,14 +1,14 @@
+#include "tir/primitives/unsafe_set_dtype.h"
+
 #include "tir/edit/accesses.h"
-#include "tir/edit/step.h"
 
 namespace relaxc {
 
 using namespace scheduling;
 
 // Values are converted at each store and load; what the narrower dtype cannot hold is lost, hence the name.
-void Schedule::unsafe_set_dtype(BlockRV block_rv, BufferArg buffer_index, DType dtype) {
-  Step step(*this, PrimitiveId::k_unsafe_set_dtype, block_rv, buffer_index, to_string(dtype));
-  TreeNode* block = step.block(block_rv);
+void UnsafeSetDtype::apply(Step& step) const {
+  TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   if (dtype.lanes != 1 || dtype.is_handle())
     step.refuse({block}, fmt::format("a buffer's elements are numbers, not {}", to_string(dtype)));
@@ -26,7 +26,6 @@ void Schedule::unsafe_set_dtype(BlockRV block_rv, BufferArg buffer_index, DType 
                    {[&](const BufferLoad& e) { return cast_to(load(to, e.indices), old); },
                     [&](const BufferStore& s) { return store(to, cast_to(s.value, dtype), s.indices); }});
   replace_definition(tree, buffer, to);
-  step.done();
 }
 
 }  // namespace relaxc

@@ -1,5 +1,8 @@
+#include "tir/primitives/write_at.h"
+
 #include <algorithm>
 
+#include "tir/analysis/annotations.h"
 #include "tir/edit/accesses.h"
 #include "tir/edit/affine.h"
 #include "tir/edit/move.h"
@@ -38,10 +41,9 @@ Refusal not_a_box(const TreeNode* block, const Buffer& buffer, const TreeNode* l
 
 }  // namespace
 
-BlockRV Schedule::write_at(LoopRV loop_rv, BlockRV block_rv, BufferArg write_buffer_index, std::string storage_scope) {
-  Step step(*this, PrimitiveId::k_write_at, loop_rv, block_rv, write_buffer_index, storage_scope);
-  TreeNode* loop = step.loop(loop_rv);
-  TreeNode* block = step.block(block_rv);
+BlockRV WriteAt::apply(Step& step) const {
+  TreeNode* loop = step.loop(this->loop);
+  TreeNode* block = step.block(this->block);
   TreeNode* scope = scope_of(block);
   if (!is_ancestor(loop, block) || scope_of(loop) != scope)
     step.refuse({block, loop},
@@ -68,7 +70,7 @@ BlockRV Schedule::write_at(LoopRV loop_rv, BlockRV block_rv, BufferArg write_buf
   TreeNode* copy = insert_copy(loop, child->position() + 1, cache->name, cache, buffer, region);
   scope->block->alloc_buffers.push_back(cache);
   replace_buffer(block, buffer, cache);
-  copy->block->annotations.set("auto_copy", 1);
+  copy->block->annotations.set(annotations::kAutoCopy.name, 1);
   refresh_regions_above(copy);
   return step.block_result(copy);
 }

@@ -4,6 +4,23 @@
 
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/cache_read.h"
+#include "tir/primitives/cache_write.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/merge_epilogue.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/rfactor.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/tensorize.h"
+#include "tir/primitives/transform_layout.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -103,32 +120,32 @@ bool pack_columns(Schedule& sch, const BlockRV& anchor, const Target& target) {
   if (!fits) return false;
   int64_t position = 0;
   while (!same_node(block->reads[static_cast<size_t>(position)].buffer, operand)) ++position;
-  BlockRV copy = sch.cache_read(anchor, position, "global");
-  Loops loops = sch.get_loops(copy);
-  sch.transform_layout(copy, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
-                         return Exprs{floor_div(at[column_dim], columns), at[1 - column_dim],
-                                      floor_mod(at[column_dim], columns)};
-                       }));
-  Loops panels = sch.split(loops[column_dim], {std::nullopt, columns});
-  sch.reorder({panels[0], loops[1 - column_dim], panels[1]});
-  sch.vectorize(panels[1]);
-  sch.parallel(panels[0]);
+  BlockRV copy = sch.apply(CacheRead{anchor, position, "global"});
+  Loops loops = sch.apply(GetLoops{copy});
+  sch.apply(TransformLayout{copy, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
+                              return Exprs{floor_div(at[column_dim], columns), at[1 - column_dim],
+                                           floor_mod(at[column_dim], columns)};
+                            })});
+  Loops panels = sch.apply(Split{loops[column_dim], {std::nullopt, columns}});
+  sch.apply(Reorder{{panels[0], loops[1 - column_dim], panels[1]}});
+  sch.apply(Vectorize{panels[1]});
+  sch.apply(Parallel{panels[0]});
   return true;
 }
 
 // The loop of each axis, which are to be one to one.
 Loops loops_of_axes(Schedule& sch, const BlockRV& anchor) {
   Ref<Block> block = cast<Block>(sch.get(anchor));
-  Loops loops = sch.get_loops(anchor), result;
+  Loops loops = sch.apply(GetLoops{anchor}), result;
   if (loops.size() != block->iter_vars.size())
-    fail(block.span(), "block '{}' has {} loops around {} axes; expected one for each", block->name, loops.size(),
-         block->iter_vars.size());
+    fail_to_fit(block.span(), "block '{}' has {} loops around {} axes; expected one for each", block->name,
+                loops.size(), block->iter_vars.size());
   for (const IterVar& axis : block->iter_vars) {
     for (const LoopRV& loop : loops) {
       if (same_node(cast<For>(sch.get(loop))->var, axis.value)) result.push_back(loop);
     }
   }
-  if (result.size() != loops.size()) fail(block.span(), "the axes of block '{}' are not its loops", block->name);
+  if (result.size() != loops.size()) fail_to_fit(block.span(), "the axes of block '{}' are not its loops", block->name);
   return result;
 }
 
@@ -196,7 +213,7 @@ class ContractionSchedule {
 
   void run() {
     loop_of_ = loops_of_axes(sch_, anchor_);
-    behind_ = sch_.merge_epilogue(anchor_);
+    behind_ = sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
     int64_t row_bytes = bytes_of_row();
     sum_in_parts(row_bytes);
@@ -208,9 +225,9 @@ class ContractionSchedule {
     split_reduction();
     reorder();
     take_result();
-    if (!reduce_.empty()) sch_.decompose_reduction(anchor_, reduce_.front());
+    if (!reduce_.empty()) sch_.apply(DecomposeReduction{anchor_, reduce_.front()});
     if (!parts_.empty()) add_parts_up();
-    if (!tile_.intrin.empty()) sch_.tensorize(columns_[2], tile_.intrin, false);
+    if (!tile_.intrin.empty()) sch_.apply(Tensorize{columns_[2], tile_.intrin, false});
     share_out();
   }
 
@@ -228,9 +245,9 @@ class ContractionSchedule {
   void sum_in_parts(int64_t row_bytes) {
     int64_t count = reduction_parts(*block_, tile_, num_rows_, row_bytes);
     if (count <= 1) return;
-    if (behind_.size() != 1) behind_ = {sch_.cache_write(sum_, 0, "global")};
-    parts_ = sch_.split(loop_of_.back(), {count, std::nullopt});
-    anchor_ = sch_.rfactor(parts_[0], 0);
+    if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
+    parts_ = sch_.apply(Split{loop_of_.back(), {count, std::nullopt}});
+    anchor_ = sch_.apply(Rfactor{parts_[0], 0});
     block_ = cast<Block>(sch_.get(anchor_));
     loop_of_ = loops_of_axes(sch_, anchor_);
     ++tile_.row_axis;
@@ -256,9 +273,9 @@ class ContractionSchedule {
   }
 
   void split_columns() {
-    columns_ = sch_.split(loop_of_[tile_.column_axis], {std::nullopt, tile_.vectors, tile_.lanes});
+    columns_ = sch_.apply(Split{loop_of_[tile_.column_axis], {std::nullopt, tile_.vectors, tile_.lanes}});
     if (tile_.panels == 1) return;
-    panels_ = sch_.split(columns_[0], {std::nullopt, tile_.panels});
+    panels_ = sch_.apply(Split{columns_[0], {std::nullopt, tile_.panels}});
     columns_[0] = panels_[0];
   }
 
@@ -269,10 +286,10 @@ class ContractionSchedule {
     int64_t tiles_in_block = row_tiles_in_block(num_rows_, num_panels, tile_, row_bytes);
     LoopRV row_loop = loop_of_[tile_.row_axis];
     if (tiles_in_block > 0) {
-      row_blocks_ = sch_.split(row_loop, {std::nullopt, tiles_in_block * tile_.rows});
+      row_blocks_ = sch_.apply(Split{row_loop, {std::nullopt, tiles_in_block * tile_.rows}});
       row_loop = row_blocks_[1];
     }
-    rows_ = sch_.split(row_loop, {std::nullopt, tile_.rows});
+    rows_ = sch_.apply(Split{row_loop, {std::nullopt, tile_.rows}});
   }
 
   // Neighbouring row tiles share a panel of columns.
@@ -297,7 +314,7 @@ class ContractionSchedule {
   void split_reduction() {
     auto depth = as_int(block_->iter_vars.back().domain.extent);
     if (tile_.group > 1) {
-      group_ = sch_.split(reduce_.back(), {std::nullopt, tile_.group});
+      group_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.group}});
       reduce_.back() = group_[0];
       group_.erase(group_.begin());
       depth = *depth / tile_.group;
@@ -307,7 +324,7 @@ class ContractionSchedule {
     bool is_wide = tile_.panels > 1 || tile_.vectors > 2;
     for (int step : {copies_tails() || (is_wide && *depth < kLong) ? 4 : 8, 4, 2}) {
       if (*depth % step != 0 || *depth == step) continue;
-      steps_ = sch_.split(reduce_.back(), {std::nullopt, step});
+      steps_ = sch_.apply(Split{reduce_.back(), {std::nullopt, step}});
       reduce_.back() = steps_[0];
       reduce_.push_back(steps_[1]);
       return;
@@ -326,18 +343,18 @@ class ContractionSchedule {
     if (!panels_.empty()) order.push_back(panels_[1]);
     order.insert(order.end(), {columns_[1], columns_[2]});
     order.insert(order.end(), group_.begin(), group_.end());
-    sch_.reorder(order);
-    if (!steps_.empty()) sch_.unroll(steps_[1]);
-    if (!panels_.empty()) sch_.unroll(panels_[1]);
-    if (copies_tails()) sch_.annotate(rows_[0], "exact_tails", true);
+    sch_.apply(Reorder{order});
+    if (!steps_.empty()) sch_.apply(Unroll{steps_[1]});
+    if (!panels_.empty()) sch_.apply(Unroll{panels_[1]});
+    if (copies_tails()) sch_.apply(Annotate{rows_[0], "exact_tails", true});
   }
 
   // The tile's result lives in registers (memory of a tile's size, once lowered); the last block behind the anchor, or
   // the sum of parts, takes it from there.
   void take_result() {
-    if (behind_.size() != 1) behind_ = {sch_.cache_write(anchor_, 0, "local")};
+    if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
     if (parts_.empty() && copies_tails() && is_long(*cast<Block>(sch_.get(behind_[0])))) {
-      take(sch_.cache_write(anchor_, 0, "local"), true);
+      take(sch_.apply(CacheWrite{anchor_, 0, "local"}), true);
       take(behind_[0], false);
     } else {
       take(parts_.empty() ? behind_[0] : sum_, true);
@@ -346,8 +363,8 @@ class ContractionSchedule {
   }
   // All rows of the tile at once, or in a loop.
   void take(const BlockRV& taker, bool at_once) {
-    sch_.reverse_compute_at(taker, outer_.back(), true);
-    Loops inner = sch_.get_loops(taker);
+    sch_.apply(ReverseComputeAt{taker, outer_.back(), true});
+    Loops inner = sch_.apply(GetLoops{taker});
     inner.erase(inner.begin(), inner.begin() + static_cast<long>(outer_.size()));
     // Its loops follow its axes, which are the anchor's spatial ones.
     size_t column = 0, row = 0, spatial = 0;
@@ -359,45 +376,45 @@ class ContractionSchedule {
     }
     if (inner.size() == spatial) {
       LoopRV row_loop = inner[row];
-      Loops vectors = sch_.split(inner[column], {std::nullopt, tile_.vectors, tile_.lanes});
-      sch_.unroll(vectors[0]);
+      Loops vectors = sch_.apply(Split{inner[column], {std::nullopt, tile_.vectors, tile_.lanes}});
+      sch_.apply(Unroll{vectors[0]});
       Loops inside;
       for (size_t d = 0; d < spatial; ++d) {
         if (d != column && !(tile_.has_rows && d == row)) inside.push_back(inner[d]);
       }
       if (tile_.has_rows) inside.push_back(row_loop);
       inside.insert(inside.end(), vectors.begin(), vectors.end());
-      if (inside.size() > 1) sch_.reorder(inside);
+      if (inside.size() > 1) sch_.apply(Reorder{inside});
       keep_in_registers(tile_.has_rows && at_once ? &row_loop : nullptr, vectors[1], vectors[2]);
     }
   }
   void keep_in_registers(const LoopRV* row, const LoopRV& vector, const LoopRV& lane) {
-    if (row) sch_.unroll(*row);
-    sch_.unroll(vector);
-    if (tile_.lanes > 1) sch_.vectorize(lane);
+    if (row) sch_.apply(Unroll{*row});
+    sch_.apply(Unroll{vector});
+    if (tile_.lanes > 1) sch_.apply(Vectorize{lane});
   }
 
   void add_parts_up() {
-    sch_.decompose_reduction(sum_, parts_[0]);
-    sch_.reverse_compute_at(behind_[0], columns_[0], true);
-    Loops lanes = sch_.split(sch_.get_loops(behind_[0]).back(), {std::nullopt, tile_.lanes});
-    if (tile_.lanes > 1) sch_.vectorize(lanes[1]);
+    sch_.apply(DecomposeReduction{sum_, parts_[0]});
+    sch_.apply(ReverseComputeAt{behind_[0], columns_[0], true});
+    Loops lanes = sch_.apply(Split{sch_.apply(GetLoops{behind_[0]}).back(), {std::nullopt, tile_.lanes}});
+    if (tile_.lanes > 1) sch_.apply(Vectorize{lanes[1]});
   }
 
   void share_out() {
-    LoopRV parallel = shared_.size() > 1 ? sch_.fuse(shared_) : shared_[0];
+    LoopRV parallel = shared_.size() > 1 ? sch_.apply(Fuse{shared_}) : shared_[0];
     // Panels come from memory: the next one while this one is used, or, where a panel is used once, some rows ahead.
     if (is_panel_used_once() && !reduce_.empty()) {
-      sch_.annotate(reduce_[0], "prefetch_ahead", AttrList{panel_, tile_.has_rows ? 64 : 16});
+      sch_.apply(Annotate{reduce_[0], "prefetch_ahead", AttrList{panel_, tile_.has_rows ? 64 : 16}});
     } else {
-      sch_.annotate(parallel, "prefetch", AttrList{panel_});
-      if (!parts_.empty()) sch_.annotate(parts_[0], "prefetch", AttrList{panel_});
+      sch_.apply(Annotate{parallel, "prefetch", AttrList{panel_}});
+      if (!parts_.empty()) sch_.apply(Annotate{parts_[0], "prefetch", AttrList{panel_}});
       // With rows at addresses of their own, LLVM spills.
-      if (num_rows_) sch_.annotate(parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result()});
+      if (num_rows_) sch_.apply(Annotate{parts_.empty() ? rows_[0] : parallel, "prefetch_own", AttrList{result()}});
     }
     // The row loop has its tails; full blocks apart would only double the code.
-    if (tile_.has_rows && !num_rows_) sch_.annotate(parallel, "keep_whole", true);
-    sch_.parallel(parallel);
+    if (tile_.has_rows && !num_rows_) sch_.apply(Annotate{parallel, "keep_whole", true});
+    sch_.apply(Parallel{parallel});
   }
 
   // What the last block writes: stores that miss the cache would hold the next tile's loads up.
@@ -429,9 +446,9 @@ std::optional<ContractionTile> prepare_panels(Schedule& sch, const BlockRV& anch
 
 ScheduleRule contraction_rule(const Target& target) {
   auto contraction = [target](Schedule& sch) {
-    BlockRV anchor = sch.get_block("matmul");
+    BlockRV anchor = sch.apply(GetBlock{"matmul"});
     auto tile = prepare_panels(sch, anchor, target);
-    if (!tile) fail(sch.get(anchor).span(), "no operand lies in panels of a tile's columns");
+    if (!tile) fail_to_fit(sch.get(anchor).span(), "no operand lies in panels of a tile's columns");
     schedule_contraction(sch, anchor, *tile);
   };
   // Few rows are tiles of their own, where a second tile of the general form would read each panel again for less than

@@ -4,6 +4,23 @@
 
 #include "ir/arith.h"
 #include "support/diagnostic.h"
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/cache_write.h"
+#include "tir/primitives/compute_at.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/get_producers.h"
+#include "tir/primitives/merge_epilogue.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/reindex_cache_read.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -52,9 +69,9 @@ struct Anchor {
 };
 
 Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
-  Anchor anchor{cast<Block>(sch.get(rv)), sch.get_loops(rv), false, {}, {}};
+  Anchor anchor{cast<Block>(sch.get(rv)), sch.apply(GetLoops{rv}), false, {}, {}};
   const Block& block = *anchor.block;
-  auto reject = [&](std::string_view why) { fail(anchor.block.span(), "block '{}' {}", block.name, why); };
+  auto reject = [&](std::string_view why) { fail_to_fit(anchor.block.span(), "block '{}' {}", block.name, why); };
   const BufferStore* store = block.body.as<BufferStore>();
   if (!store || store->indices.size() != 5 || block.iter_vars.size() < 8)
     reject("is no convolution over an image in channel blocks, [N, C / b, H, W, b]");
@@ -82,12 +99,12 @@ Anchor find_anchor(Schedule& sch, const BlockRV& rv, const Target& target) {
 
 // The padded copy of the image: whole vectors of lines over the threads, or of planes where lines are symbolic.
 void schedule_padding(Schedule& sch, const BlockRV& pad, int64_t lanes) {
-  Loops loops = sch.get_loops(pad);
+  Loops loops = sch.apply(GetLoops{pad});
   LoopRV inner = loops.back();
-  if (loops.size() == 4) inner = sch.split(inner, {std::nullopt, lanes})[1];
-  sch.vectorize(inner);
+  if (loops.size() == 4) inner = sch.apply(Split{inner, {std::nullopt, lanes}})[1];
+  sch.apply(Vectorize{inner});
   bool constant = as_int(cast<For>(sch.get(loops[2]))->extent).has_value();
-  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + (constant ? 3 : 2))));
+  sch.apply(Parallel{sch.apply(Fuse{Loops(loops.begin(), loops.begin() + (constant ? 3 : 2))})});
 }
 
 // A window of one pixel with a stride: the pixels that it reads are copied close together, for all filters.
@@ -102,47 +119,47 @@ void copy_strided_pixels(Schedule& sch, const BlockRV& rv, const Anchor& conv) {
   Expr step = simplify(substitute(x, {{axes[3].var.get(), axes[3].var + 1}}) - x);
   if (is_int(step, 1) || conv.depthwise || axes.size() != 9) return;
   IndexMap map(axes.size(), [](const Exprs& i) { return Exprs{i[0], i[5], i[2], i[3], i[8]}; });
-  BlockRV copy = sch.reindex_cache_read(rv, (*conv.image)->buffer->name.c_str(), "global", map);
-  Loops loops = sch.get_loops(copy);
-  sch.vectorize(loops.back());
-  sch.parallel(sch.fuse(Loops(loops.begin(), loops.begin() + 3)));
+  BlockRV copy = sch.apply(ReindexCacheRead{rv, (*conv.image)->buffer->name.c_str(), "global", map});
+  Loops loops = sch.apply(GetLoops{copy});
+  sch.apply(Vectorize{loops.back()});
+  sch.apply(Parallel{sch.apply(Fuse{Loops(loops.begin(), loops.begin() + 3)})});
 }
 
 // Moves a block that reads the tile's sums behind them: all of them at once, or in loops over the pixels.
 void take_sums(Schedule& sch, const BlockRV& taker, const LoopRV& tile, bool at_once) {
-  sch.reverse_compute_at(taker, tile, true);
-  Loops all = sch.get_loops(taker);
+  sch.apply(ReverseComputeAt{taker, tile, true});
+  Loops all = sch.apply(GetLoops{taker});
   Loops inner(all.begin() + 4, all.end());
-  sch.reorder(Loops{inner[0], inner[2], inner[3], inner[1], inner[4]});
+  sch.apply(Reorder{Loops{inner[0], inner[2], inner[3], inner[1], inner[4]}});
   if (at_once) {
-    sch.unroll(inner[2]);
-    sch.unroll(inner[3]);
+    sch.apply(Unroll{inner[2]});
+    sch.apply(Unroll{inner[3]});
   }
-  sch.unroll(inner[1]);
-  sch.vectorize(inner[4]);
+  sch.apply(Unroll{inner[1]});
+  sch.apply(Vectorize{inner[4]});
 }
 
 void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target) {
   Anchor conv = find_anchor(sch, rv, target);
   ConvolutionTile tile =
       choose_convolution_tile(*conv.extent(1), conv.extent(2), conv.extent(3), conv.depthwise, target);
-  Blocks behind = sch.merge_epilogue(rv);
+  Blocks behind = sch.apply(MergeEpilogue{rv});
   // The padding becomes conditions, of which lowering rids all but the first and last columns of the window. Wide
   // windows have too many of these, and where the image ends in a tile is only known for constant extents: they read a
   // padded copy, depthwise of the one block of channels.
   bool narrow = conv.depthwise || conv.extent(kWindowColumns).value_or(kNarrowWindow + 1) <= kNarrowWindow;
   bool by_conditions = narrow && conv.extent(2) && conv.extent(3);
-  Blocks padding = sch.get_producers(rv);
+  Blocks padding = sch.apply(GetProducers{rv});
   for (const BlockRV& block : padding) {
-    if (by_conditions) sch.compute_inline(block);
+    if (by_conditions) sch.apply(ComputeInline{block});
     if (!by_conditions && !conv.depthwise) schedule_padding(sch, block, target.vector_lanes(32));
   }
   bool pads_blocks = !by_conditions && conv.depthwise && !padding.empty();
   copy_strided_pixels(sch, rv, conv);
 
-  Loops filters = sch.split(conv.filters(), {std::nullopt, tile.vectors});
-  Loops y = sch.split(conv.y(), {std::nullopt, tile.rows});
-  Loops x = sch.split(conv.x(), {std::nullopt, tile.columns});
+  Loops filters = sch.apply(Split{conv.filters(), {std::nullopt, tile.vectors}});
+  Loops y = sch.apply(Split{conv.y(), {std::nullopt, tile.rows}});
+  Loops x = sch.apply(Split{conv.x(), {std::nullopt, tile.columns}});
   Loops window(conv.loops.begin() + 5, conv.loops.end());
   // The threads share filters and lines of pixels. Where the weights are more than the second cache holds, filters
   // alone, so that the lines of one panel of filters can fetch the next; also where the last line is cut. Where the
@@ -158,34 +175,34 @@ void schedule_convolution(Schedule& sch, const BlockRV& rv, const Target& target
   Loops order = outer;
   order.insert(order.end(), window.begin(), window.end());
   order.insert(order.end(), {y[1], x[1], filters[1], conv.lanes()});
-  sch.reorder(order);
-  if (!conv.extent(3)) sch.annotate(x[0], "exact_tails", true);  // symbolic lines are one by one
+  sch.apply(Reorder{order});
+  if (!conv.extent(3)) sch.apply(Annotate{x[0], "exact_tails", true});  // symbolic lines are one by one
 
   if (pads_blocks) {
-    sch.compute_at(padding[0], filters[0]);
-    sch.vectorize(sch.get_loops(padding[0]).back());
+    sch.apply(ComputeAt{padding[0], filters[0]});
+    sch.apply(Vectorize{sch.apply(GetLoops{padding[0]}).back()});
   }
 
   // The tile's sums live in registers; the last block behind takes them from there. Of a symbolic line there is a copy
   // for each number of pixels that may be left, in which a long block takes them one by one, from memory.
-  if (behind.empty()) behind = {sch.cache_write(rv, 0, "local")};
+  if (behind.empty()) behind = {sch.apply(CacheWrite{rv, 0, "local"})};
   if (!conv.extent(3) && is_long(*cast<Block>(sch.get(behind[0])))) {
-    take_sums(sch, sch.cache_write(rv, 0, "local"), x[0], true);
+    take_sums(sch, sch.apply(CacheWrite{rv, 0, "local"}), x[0], true);
     take_sums(sch, behind[0], x[0], false);
   } else {
     take_sums(sch, behind[0], x[0], true);
   }
-  for (const LoopRV& loop : {y[1], x[1], filters[1]}) sch.unroll(loop);
+  for (const LoopRV& loop : {y[1], x[1], filters[1]}) sch.apply(Unroll{loop});
   // Not for others: pixels that neighbours share would be kept in registers that the sums need.
-  if (conv.depthwise) sch.unroll(window.back());
-  sch.vectorize(conv.lanes());
-  sch.decompose_reduction(rv, window[0]);
+  if (conv.depthwise) sch.apply(Unroll{window.back()});
+  sch.apply(Vectorize{conv.lanes()});
+  sch.apply(DecomposeReduction{rv, window[0]});
 
   bool shares_both = whole_lines && !streams_weights && !streams_image && !pads_blocks;
   Loops shared(outer.begin(), outer.begin() + (shares_both ? 3 : 2));
-  LoopRV parallel = sch.fuse(shared);
-  if (streams_weights) sch.annotate(parallel, "prefetch", AttrList{(*conv.weight)->buffer->name});
-  sch.parallel(parallel);
+  LoopRV parallel = sch.apply(Fuse{shared});
+  if (streams_weights) sch.apply(Annotate{parallel, "prefetch", AttrList{(*conv.weight)->buffer->name}});
+  sch.apply(Parallel{parallel});
 }
 
 }  // namespace
@@ -223,7 +240,7 @@ ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int
 }
 
 ScheduleRule convolution_rule(const Target& target) {
-  auto apply = [target](Schedule& sch) { schedule_convolution(sch, sch.get_block("nn.conv2d"), target); };
+  auto apply = [target](Schedule& sch) { schedule_convolution(sch, sch.apply(GetBlock{"nn.conv2d"}), target); };
   return {"convolution", "", "nn.conv2d", {}, apply};
 }
 

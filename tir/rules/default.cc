@@ -4,6 +4,10 @@
 
 #include "support/diagnostic.h"
 #include "tir/analysis/nests.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_child_blocks.h"
+#include "tir/primitives/get_consumers.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/elementwise.h"
 #include "tir/rules/reduction.h"
@@ -31,7 +35,7 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   const BufferStore* store = single_store(*block);
   if (reduces(*block) || !store || !is_at(store->indices, block->iter_vars)) return false;
   if (sch.tree("").is_param(store->buffer)) return false;
-  Blocks readers = sch.get_consumers(rv);
+  Blocks readers = sch.apply(GetConsumers{rv});
   bool cheap = is_cheap(store->value);
   return std::all_of(readers.begin(), readers.end(), [&](const BlockRV& reader_rv) {
     Ref<Block> reader = cast<Block>(sch.get(reader_rv));
@@ -53,22 +57,16 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 
 void schedule_program(Schedule& sch, const Target& target) {
   PrimFuncRef program = sch.function();
-  if (!find_nests(program)) fail(program.span(), "the program is not one of plain nests");
-  BlockRV root = sch.get_block("root");
+  if (!find_nests(program)) fail_to_fit(program.span(), "the program is not one of plain nests");
+  BlockRV root = sch.apply(GetBlock{"root"});
   // Steps that are refused leave a program that means the same; what else can be done with it is.
-  auto attempt = [](const auto& steps) {
-    try {
-      steps();
-    } catch (const CompileError&) {
-    }
-  };
-  for (const BlockRV& block : sch.get_child_blocks(root)) {
-    if (is_worth_inlining(sch, block)) attempt([&] { sch.compute_inline(block); });
+  for (const BlockRV& block : sch.apply(GetChildBlocks{root})) {
+    if (is_worth_inlining(sch, block)) sch.try_apply(ComputeInline{block});
   }
-  Blocks blocks = sch.get_child_blocks(root);
+  Blocks blocks = sch.apply(GetChildBlocks{root});
   for (size_t i = 0; i < blocks.size(); ++i) {
     if (!reduces(*cast<Block>(sch.get(blocks[i])))) {
-      attempt([&] { schedule_elementwise(sch, blocks[i], target); });
+      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], target); });
       continue;
     }
     std::optional<BlockRV> epilogue;
@@ -76,7 +74,7 @@ void schedule_program(Schedule& sch, const Target& target) {
     // What follows a product in panels would be taken into its tiles.
     bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
     auto panels = ends_with_it ? prepare_panels(sch, blocks[i], target) : std::nullopt;
-    attempt([&] {
+    sch.try_steps([&] {
       if (panels) return schedule_contraction(sch, blocks[i], *panels);
       schedule_reduction(sch, blocks[i], epilogue, target);
     });

@@ -2,6 +2,11 @@
 
 #include <algorithm>
 
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -79,7 +84,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
     groups.back().push_back(nest.loops[d]);
   }
   Loops outer;
-  for (const Loops& group : groups) outer.push_back(group.size() > 1 ? sch.fuse(group) : group[0]);
+  for (const Loops& group : groups) outer.push_back(group.size() > 1 ? sch.apply(Fuse{group}) : group[0]);
   LoopRV inner = outer.back();
   outer.pop_back();
   auto extent_of = [&](const LoopRV& loop) { return as_int(cast<For>(sch.get(loop))->extent); };
@@ -92,12 +97,12 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   int64_t piece = choose_piece(extent, lanes);
   if (in_pieces) factors.emplace_back(piece);
   if (lanes > 1) factors.emplace_back(lanes);
-  Loops parts = sch.split(inner, factors);
-  if (lanes > 1) sch.vectorize(parts.back());
+  Loops parts = sch.apply(Split{inner, factors});
+  if (lanes > 1) sch.apply(Vectorize{parts.back()});
   if (!in_pieces) return share_out(sch, outer, parallel);
   // The last piece may differ by the number of its iterations.
-  if (!extent || *extent % (piece * lanes) != 0) sch.annotate(parts[0], "keep_whole", true);
-  sch.parallel(parts[0]);
+  if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], "keep_whole", true});
+  sch.apply(Parallel{parts[0]});
 }
 
 }  // namespace relaxc

@@ -4,6 +4,10 @@
 
 #include "ir/intrinsics.h"
 #include "support/checked_math.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/reorder.h"
 
 namespace relaxc {
 
@@ -85,7 +89,7 @@ std::vector<Expr> Nest::spatial_extents() const {
 
 Nest in_order(Schedule& sch, const BlockRV& rv) {
   Nest nest{cast<Block>(sch.get(rv)), {}, 0, {}};
-  Loops loops = sch.get_loops(rv);
+  Loops loops = sch.apply(GetLoops{rv});
   std::vector<VarRef> vars;
   for (const LoopRV& loop : loops) vars.push_back(cast<For>(sch.get(loop))->var);
   std::vector<size_t> order;
@@ -98,14 +102,14 @@ Nest in_order(Schedule& sch, const BlockRV& rv) {
     }
     if (kind == IterKind::kSpatial) nest.num_spatial = nest.axes.size();
   }
-  if (!std::is_sorted(order.begin(), order.end())) sch.reorder(nest.loops);
+  if (!std::is_sorted(order.begin(), order.end())) sch.apply(Reorder{nest.loops});
   return nest;
 }
 
 void share_out(Schedule& sch, const Loops& loops, bool parallel) {
   if (loops.empty()) return;
-  LoopRV all = loops.size() > 1 ? sch.fuse(loops) : loops[0];
-  if (parallel) sch.parallel(all);
+  LoopRV all = loops.size() > 1 ? sch.apply(Fuse{loops}) : loops[0];
+  if (parallel) sch.apply(Parallel{all});
 }
 
 }  // namespace relaxc

@@ -3,6 +3,19 @@
 #include <algorithm>
 
 #include "tir/compute.h"
+#include "tir/primitives/add_unit_loop.h"
+#include "tir/primitives/cache_write.h"
+#include "tir/primitives/compute_at.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/get_consumers.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/rfactor.h"
+#include "tir/primitives/set_scope.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -114,16 +127,16 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     LoopRV loop = nest.loops[d];
     if (d == tile.row_axis) {
-      rows = sch.split(loop, {std::nullopt, tile.rows});
+      rows = sch.apply(Split{loop, {std::nullopt, tile.rows}});
       continue;
     }
     if (d == tile.column_axis) {
-      columns = sch.split(loop, {std::nullopt, tile.vectors, tile.lanes});
+      columns = sch.apply(Split{loop, {std::nullopt, tile.vectors, tile.lanes}});
       loop = columns[0];
     }
     shared.push_back(loop);
   }
-  if (nest.num_spatial == 0) shared = {sch.add_unit_loop(reduce[0])};
+  if (nest.num_spatial == 0) shared = {sch.apply(AddUnitLoop{reduce[0]})};
   if (!rows.empty()) {
     shared.push_back(rows[0]);
     inside.push_back(rows[1]);
@@ -132,62 +145,62 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
   Loops order = shared;
   order.insert(order.end(), reduce.begin(), reduce.end());
   order.insert(order.end(), inside.begin(), inside.end());
-  sch.reorder(order);
+  sch.apply(Reorder{order});
 
   // The results live in registers; the last block takes them from there.
-  BlockRV last = epilogue ? *epilogue : sch.cache_write(rv, 0, "local");
-  sch.reverse_compute_at(last, shared.back(), true);
-  Loops own = sch.get_loops(last), own_order;
+  BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
+  sch.apply(ReverseComputeAt{last, shared.back(), true});
+  Loops own = sch.apply(GetLoops{last}), own_order;
   own.erase(own.begin(), own.begin() + static_cast<long>(shared.size()));
   Loops tail;
   for (size_t d = 0; d < own.size(); ++d) {
-    if (d == tile.column_axis) tail = sch.split(own[d], {tile.vectors, tile.lanes});
+    if (d == tile.column_axis) tail = sch.apply(Split{own[d], {tile.vectors, tile.lanes}});
     if (d != tile.column_axis && d != tile.row_axis) own_order.push_back(own[d]);
   }
   if (tile.row_axis) own_order.push_back(own[*tile.row_axis]);
   own_order.insert(own_order.end(), tail.begin(), tail.end());
-  if (own_order.size() > 1) sch.reorder(own_order);
+  if (own_order.size() > 1) sch.apply(Reorder{own_order});
   if (tile.row_axis) {
-    sch.unroll(rows[1]);
-    sch.unroll(own[*tile.row_axis]);
+    sch.apply(Unroll{rows[1]});
+    sch.apply(Unroll{own[*tile.row_axis]});
   }
   if (tile.column_axis) {
-    for (const LoopRV& loop : {columns[1], tail[0]}) sch.unroll(loop);
-    for (const LoopRV& loop : {columns[2], tail[1]}) sch.vectorize(loop);
+    for (const LoopRV& loop : {columns[1], tail[0]}) sch.apply(Unroll{loop});
+    for (const LoopRV& loop : {columns[2], tail[1]}) sch.apply(Vectorize{loop});
   }
-  sch.decompose_reduction(rv, reduce[0]);
+  sch.apply(DecomposeReduction{rv, reduce[0]});
   share_out(sch, shared, is_parallel(nest));
 }
 
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                     int64_t lanes) {
-  if (nest.num_spatial == 0) sch.add_unit_loop(nest.loops[0]);
+  if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
   // Partial results in so many lanes, then in half as many ...; the block itself adds up the last four.
   Blocks partial;
   LoopRV loop = nest.loops.back();
   for (int64_t width = lanes; width >= 4; width /= 2) {
     Factor outer = width == lanes ? Factor(std::nullopt) : Factor(2);
-    partial.push_back(sch.rfactor(sch.split(loop, {outer, width})[1], -1));
-    loop = sch.get_loops(rv).back();
+    partial.push_back(sch.apply(Rfactor{sch.apply(Split{loop, {outer, width}})[1], -1}));
+    loop = sch.apply(GetLoops{rv}).back();
   }
-  Loops shared = sch.get_loops(rv);
+  Loops shared = sch.apply(GetLoops{rv});
   shared.pop_back();
   for (size_t i = partial.size(); i-- > 0;) {
-    sch.compute_at(partial[i], shared.back(), true);
-    sch.set_scope(partial[i], 0, "local");
-    Loops loops = sch.get_loops(partial[i]);
+    sch.apply(ComputeAt{partial[i], shared.back(), true});
+    sch.apply(SetScope{partial[i], 0, "local"});
+    Loops loops = sch.apply(GetLoops{partial[i]});
     loops.erase(loops.begin(), loops.begin() + static_cast<long>(shared.size()));
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
-    sch.reorder(loops);
-    sch.vectorize(loops.back());
+    sch.apply(Reorder{loops});
+    sch.apply(Vectorize{loops.back()});
     size_t num_reduced = i == 0 ? nest.num_reduced() : 1;
     LoopRV first = loops[loops.size() - 1 - num_reduced];
-    if (i > 0) sch.unroll(first);
-    sch.decompose_reduction(partial[i], first);
+    if (i > 0) sch.apply(Unroll{first});
+    sch.apply(DecomposeReduction{partial[i], first});
   }
-  sch.decompose_reduction(rv, loop);
-  sch.unroll(loop);
-  if (epilogue) sch.reverse_compute_at(*epilogue, shared.back());
+  sch.apply(DecomposeReduction{rv, loop});
+  sch.apply(Unroll{loop});
+  if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
   share_out(sch, shared, is_parallel(nest));
 }
 
@@ -199,7 +212,7 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
   const BufferStore* store = single_store(*epilogue);
   std::vector<IterVar> axes = axes_of(*block, IterKind::kSpatial);
   if (!reduction || !store || !is_at(store->indices, epilogue->iter_vars)) return false;
-  if (sch.tree("").is_param(reduction->out) || sch.get_consumers(rv).size() != 1) return false;
+  if (sch.tree("").is_param(reduction->out) || sch.apply(GetConsumers{rv}).size() != 1) return false;
   bool fits = axes.size() == epilogue->iter_vars.size(), reads = false;
   for (size_t d = 0; fits && d < axes.size(); ++d)
     fits = structural_equal(axes[d].domain.extent, epilogue->iter_vars[d].domain.extent);
@@ -217,7 +230,7 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
   Nest nest = in_order(sch, rv);
   std::optional<Reduction> reduction = match_reduction(*nest.block);
   if (!reduction) {
-    if (nest.block->init) sch.decompose_reduction(rv, nest.loops[nest.num_spatial]);
+    if (nest.block->init) sch.apply(DecomposeReduction{rv, nest.loops[nest.num_spatial]});
     return share_out(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
                      is_parallel(nest));
   }

@@ -1,5 +1,22 @@
 #include "tir/rules/winograd.h"
 
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/cache_write.h"
+#include "tir/primitives/compute_at.h"
+#include "tir/primitives/compute_inline.h"
+#include "tir/primitives/decompose_reduction.h"
+#include "tir/primitives/fuse.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/primitives/merge_epilogue.h"
+#include "tir/primitives/parallel.h"
+#include "tir/primitives/reorder.h"
+#include "tir/primitives/reverse_compute_at.h"
+#include "tir/primitives/set_scope.h"
+#include "tir/primitives/split.h"
+#include "tir/primitives/unroll.h"
+#include "tir/primitives/vectorize.h"
+
 #include <algorithm>
 
 namespace relaxc {
@@ -55,76 +72,76 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Ref<Block> block = cast<Block>(sch.get(products));
   const Buffer& weight = block->reads.back().buffer;
   int64_t vectors = as_int(buffer_type(weight).shape.back()).value_or(0) / lanes;
-  sch.compute_at(products, group, true);
-  Loops loops = sch.get_loops(products);
+  sch.apply(ComputeAt{products, group, true});
+  Loops loops = sch.apply(GetLoops{products});
   loops.erase(loops.begin(), loops.end() - 5);  // 6, 6, patches, filters, channels
   // Accumulators fill the registers but for a vector of weights each and one of data.
   int64_t fit = (target.num_vector_registers - vectors - 2) / vectors;
   auto patches = extent_of(sch, loops[2]);
-  Loops tiles = sch.split(loops[2], {std::nullopt, even_tile(patches, fit)});
-  Loops panels = sch.split(loops[3], {std::nullopt, vectors, lanes});
+  Loops tiles = sch.apply(Split{loops[2], {std::nullopt, even_tile(patches, fit)}});
+  Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
   int64_t step = even_tile(patches, fit) * vectors > 26 ? 2 : 4;  // with all registers taken, LLVM spills at 4
-  Loops reduce = sch.split(loops[4], {std::nullopt, step});
-  sch.reorder({loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]});
-  sch.annotate(panels[0], "prefetch", AttrList{weight->name});
-  if (!patches) sch.annotate(tiles[0], "exact_tails", true);
+  Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
+  sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
+  sch.apply(Annotate{panels[0], "prefetch", AttrList{weight->name}});
+  if (!patches) sch.apply(Annotate{tiles[0], "exact_tails", true});
 
-  BlockRV tile = sch.cache_write(products, 0, "local");
-  sch.reverse_compute_at(tile, tiles[0], true);
-  Loops own = sch.get_loops(tile);
-  Loops columns = sch.split(own.back(), {std::nullopt, lanes});
-  for (const LoopRV& loop : {own[own.size() - 2], columns[0], reduce[1], tiles[1], panels[1]}) sch.unroll(loop);
-  for (const LoopRV& loop : {columns[1], panels[2]}) sch.vectorize(loop);
-  sch.decompose_reduction(products, reduce[0]);
-  LoopRV each = sch.fuse({loops[0], loops[1]});
-  if (parallel) sch.parallel(each);
+  BlockRV tile = sch.apply(CacheWrite{products, 0, "local"});
+  sch.apply(ReverseComputeAt{tile, tiles[0], true});
+  Loops own = sch.apply(GetLoops{tile});
+  Loops columns = sch.apply(Split{own.back(), {std::nullopt, lanes}});
+  for (const LoopRV& loop : {own[own.size() - 2], columns[0], reduce[1], tiles[1], panels[1]}) sch.apply(Unroll{loop});
+  for (const LoopRV& loop : {columns[1], panels[2]}) sch.apply(Vectorize{loop});
+  sch.apply(DecomposeReduction{products, reduce[0]});
+  LoopRV each = sch.apply(Fuse{{loops[0], loops[1]}});
+  if (parallel) sch.apply(Parallel{each});
 }
 
 void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::optional<int64_t> across, int64_t lanes) {
-  BlockRV patches = sch.get_block("winograd_patches"), columns = sch.get_block("winograd_columns");
-  sch.compute_at(patches, group, true);
-  Loops loops = sch.get_loops(patches);
+  BlockRV patches = sch.apply(GetBlock{"winograd_patches"}), columns = sch.apply(GetBlock{"winograd_columns"});
+  sch.apply(ComputeAt{patches, group, true});
+  Loops loops = sch.apply(GetLoops{patches});
   loops.erase(loops.begin(), loops.end() - 4);  // 6, 6, patches, channels
   // Two blocks of channels are neighbouring cache lines of patches.
   int64_t together = extent_of(sch, loops[3]).value_or(1) / lanes % 2 == 0 ? 2 : 1;
-  Loops channels = sch.split(loops[3], {std::nullopt, together, lanes});
+  Loops channels = sch.apply(Split{loops[3], {std::nullopt, together, lanes}});
   Loops outside = {channels[0]};
   LoopRV x = loops[2];
   if (auto count = extent_of(sch, x); count && across && *count > *across) {
-    Loops rows = sch.split(x, {std::nullopt, *across});
+    Loops rows = sch.apply(Split{x, {std::nullopt, *across}});
     outside.insert(outside.begin(), rows[0]);
     x = rows[1];
   }
   Loops order = outside;
   order.insert(order.end(), {x, channels[1], loops[0], loops[1], channels[2]});
-  sch.reorder(order);
-  sch.unroll(loops[0]);
-  sch.unroll(loops[1]);
-  sch.vectorize(channels[2]);
+  sch.apply(Reorder{order});
+  sch.apply(Unroll{loops[0]});
+  sch.apply(Unroll{loops[1]});
+  sch.apply(Vectorize{channels[2]});
 
-  sch.compute_at(columns, channels[0], true);
-  sch.set_scope(columns, 0, "local");
-  Loops inner = sch.get_loops(columns);
+  sch.apply(ComputeAt{columns, channels[0], true});
+  sch.apply(SetScope{columns, 0, "local"});
+  Loops inner = sch.apply(GetLoops{columns});
   inner.erase(inner.begin(), inner.end() - 4);  // 6, row, x, channels
-  Loops parts = sch.split(inner[3], {std::nullopt, lanes});
-  sch.reorder({inner[1], parts[0], inner[2], inner[0], parts[1]});
-  sch.unroll(inner[0]);
-  sch.vectorize(parts[1]);
-  BlockRV pixels = sch.get_block("winograd_pixels");
-  sch.compute_at(pixels, inner[2], true);
-  sch.set_scope(pixels, 0, "local");
-  inner = sch.get_loops(pixels);
-  sch.unroll(inner[inner.size() - 4]);
-  sch.vectorize(inner.back());
-  LoopRV all = outside.size() > 1 ? sch.fuse(outside) : outside[0];
-  if (parallel) sch.parallel(all);
+  Loops parts = sch.apply(Split{inner[3], {std::nullopt, lanes}});
+  sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
+  sch.apply(Unroll{inner[0]});
+  sch.apply(Vectorize{parts[1]});
+  BlockRV pixels = sch.apply(GetBlock{"winograd_pixels"});
+  sch.apply(ComputeAt{pixels, inner[2], true});
+  sch.apply(SetScope{pixels, 0, "local"});
+  inner = sch.apply(GetLoops{pixels});
+  sch.apply(Unroll{inner[inner.size() - 4]});
+  sch.apply(Vectorize{inner.back()});
+  LoopRV all = outside.size() > 1 ? sch.apply(Fuse{outside}) : outside[0];
+  if (parallel) sch.apply(Parallel{all});
 }
 
 // The loops of a block behind the result in the result's order: image, filter block, y, x, lane. It may store elements
 // in another order; nullopt: other elements or several.
 std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, const BlockRV& behind) {
   Ref<Block> block = cast<Block>(sch.get(result)), last = cast<Block>(sch.get(behind));
-  Loops loops = sch.get_loops(behind);
+  Loops loops = sch.apply(GetLoops{behind});
   constexpr size_t kRank = 5, kNone = kRank;
   if (loops.size() != kRank || last->iter_vars.size() != kRank) return std::nullopt;
   std::vector<size_t> order(kRank, kNone);
@@ -153,53 +170,53 @@ std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, con
 }
 
 void schedule_winograd(Schedule& sch, const Target& target) {
-  BlockRV products = sch.get_block("nn.conv2d_winograd"), result = sch.get_block("winograd_result");
-  Blocks behind = sch.merge_epilogue(result);
-  Loops loops = sch.get_loops(result);
+  BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
+  Blocks behind = sch.apply(MergeEpilogue{result});
+  Loops loops = sch.apply(GetLoops{result});
   auto loops_behind = behind.size() == 1 ? loops_like_result(sch, result, behind[0]) : std::nullopt;
   if (loops_behind) {
     loops = *loops_behind;
-    sch.compute_inline(result);
+    sch.apply(ComputeInline{result});
     behind.clear();
   }
   for (const BlockRV& apart : behind) {
-    Loops own = sch.get_loops(apart);
+    Loops own = sch.apply(GetLoops{apart});
     if (own.size() > 1) own.pop_back();
-    sch.parallel(own.size() > 1 ? sch.fuse(own) : own[0]);
+    sch.apply(Parallel{own.size() > 1 ? sch.apply(Fuse{own}) : own[0]});
   }
-  Loops y = sch.split(loops[2], {std::nullopt, 4}), x = sch.split(loops[3], {std::nullopt, 4});
+  Loops y = sch.apply(Split{loops[2], {std::nullopt, 4}}), x = sch.apply(Split{loops[3], {std::nullopt, 4}});
   int64_t lanes = extent_of(sch, loops[4]).value_or(1);
   auto images = extent_of(sch, loops[0]);
   auto rows_of_image = extent_of(sch, y[0]), across = extent_of(sch, x[0]);
-  sch.reorder({loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]});
-  LoopRV group = rows_of_image ? sch.fuse({loops[0], y[0]}) : y[0], patch = x[0];
+  sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
+  LoopRV group = rows_of_image ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
   if (int64_t parts = rows_of_image && across ? parts_of_row(*across) : 1; parts > 1) {
-    Loops part = sch.split(patch, {parts, std::nullopt});
-    group = sch.fuse({group, part[0]});
+    Loops part = sch.apply(Split{patch, {parts, std::nullopt}});
+    group = sch.apply(Fuse{{group, part[0]}});
     patch = part[1];
     across = *across / parts;
     rows_of_image = *rows_of_image * parts;
   }
   Groups groups = choose_groups(images, rows_of_image, across);
   if (groups.rows > 1) {
-    Loops rows = sch.split(group, {std::nullopt, groups.rows});
+    Loops rows = sch.apply(Split{group, {std::nullopt, groups.rows}});
     group = rows[0];
-    patch = sch.fuse({rows[1], patch});
+    patch = sch.apply(Fuse{{rows[1], patch}});
   }
-  sch.unroll(y[1]);
-  sch.unroll(x[1]);
-  sch.vectorize(loops[4]);
-  BlockRV back = sch.get_block("winograd_rows");
-  sch.compute_at(back, loops[1], true);
-  sch.set_scope(back, 0, "local");
-  Loops inner = sch.get_loops(back);
+  sch.apply(Unroll{y[1]});
+  sch.apply(Unroll{x[1]});
+  sch.apply(Vectorize{loops[4]});
+  BlockRV back = sch.apply(GetBlock{"winograd_rows"});
+  sch.apply(ComputeAt{back, loops[1], true});
+  sch.apply(SetScope{back, 0, "local"});
+  Loops inner = sch.apply(GetLoops{back});
   inner.erase(inner.begin(), inner.end() - 4);  // 4, 6, patch, lanes
-  sch.reorder({inner[1], inner[0]});
-  sch.unroll(inner[0]);
-  sch.unroll(inner[1]);
-  sch.vectorize(inner[3]);
-  sch.parallel(groups.parallel ? group : patch);
-  sch.annotate(group, "keep_whole", true);
+  sch.apply(Reorder{{inner[1], inner[0]}});
+  sch.apply(Unroll{inner[0]});
+  sch.apply(Unroll{inner[1]});
+  sch.apply(Vectorize{inner[3]});
+  sch.apply(Parallel{groups.parallel ? group : patch});
+  sch.apply(Annotate{group, "keep_whole", true});
 
   schedule_products(sch, products, group, !groups.parallel, lanes, target);
   schedule_patches(sch, group, !groups.parallel, across, lanes);

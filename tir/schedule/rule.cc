@@ -4,6 +4,7 @@
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/annotations.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc {
@@ -24,7 +25,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   copy.body = rewrite(program->body, [&](const Ref<Block>& block) -> std::optional<Stmt> {
     if (!same_node(block, *anchor)) return std::nullopt;
     Block marked = *block;
-    marked.annotations.set(kOpAttribute, op);
+    marked.annotations.set(annotations::kOp.name, op);
     return make(std::move(marked), block.span());
   });
   return make_prim_func(std::move(copy), program.span());
@@ -33,7 +34,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
 std::vector<std::string> operators_of(const PrimFuncRef& function) {
   std::vector<std::string> result;
   walk(function->body, [&](const Block& block) {
-    std::string op = block.annotations.get_string(kOpAttribute, "");
+    std::string op = block.annotations.get_string(annotations::kOp.name, "");
     if (!op.empty()) result.push_back(op);
   });
   return result;
@@ -45,10 +46,11 @@ void apply_rule(const ScheduleRule& rule, Schedule& schedule) {
   PrimFuncRef result = schedule.function();
   for (size_t i = 0; i < program->params.size(); ++i) {
     if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
-    fail(rule.span,
-         "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
-         "(cache_read, cache_write) and lay out the copy",
-         rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+    fail_to_fit(
+        rule.span,
+        "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
+        "(cache_read, cache_write) and lay out the copy",
+        rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
   }
 }
 

@@ -1,75 +1,25 @@
-// <relaxc/schedule.h>: transforms tensor programs step by step. Each step is a primitive of primitives.h; it checks what it needs and either
-// does its work or leaves everything as it was and throws a CompileError that shows the program with the place marked.
+// <relaxc/schedule.h>: transforms tensor programs step by step. Each step is a struct of tir/primitives/; it checks its
+// conditions and either does its work or leaves everything as it was and says why it does not fit.
 //
 //   Schedule sch(module);
-//   BlockRV block = sch.get_block("C");
-//   Loops loops = sch.get_loops(block);
-//   Loops i = sch.split(loops[0], {std::nullopt, 14});
-//   sch.vectorize(...);
+//   BlockRV block = sch.apply(GetBlock{"C"});
+//   Loops loops = sch.apply(GetLoops{block});
+//   Loops i = sch.apply(Split{loops[0], {std::nullopt, 14}});
+//   if (auto outcome = sch.try_apply(Vectorize{i[1]}); !outcome) report(outcome.refusal().message());
 //   IRModule scheduled = sch.module();
 //
 // Steps are recorded in a trace, which prints as the text that users write and can be replayed (trace.h).
 #pragma once
-#include <random>
-
-#include "tir/edit/tree.h"
 #include "tir/intrin/tensor_intrin.h"
-#include "tir/schedule/primitives.h"
+#include "tir/primitives/primitive.h"
 #include "tir/schedule/trace.h"
 
 namespace relaxc {
 
-// Random variables: names of blocks, loops and numbers that a trace can be replayed with.
-struct BlockRV {
-  VarRef var;
-};
-struct LoopRV {
-  VarRef var;
-};
-using Place = std::variant<BlockRV, LoopRV>;
-using Loops = std::vector<LoopRV>;
-using Blocks = std::vector<BlockRV>;
-using Exprs = std::vector<Expr>;
-using Ints = std::vector<int64_t>;
-using Doubles = std::vector<double>;
-// Loops that text passes one by one: sch.reorder(i, j).
-struct Variadic : Loops {
-  using Loops::Loops;
-  Variadic(Loops loops) : Loops(std::move(loops)) {}  // NOLINT: any list of loops will do
-};
-// A factor of split: a number, a sampled one, or nullopt for what the others leave.
-struct Factor {
-  Factor(std::nullopt_t) {}                           // NOLINT
-  Factor(int64_t number) : value(int_imm(number)) {}  // NOLINT
-  Factor(int number) : value(int_imm(number)) {}      // NOLINT
-  Factor(Expr number) : value(std::move(number)) {}   // NOLINT
-  std::optional<Expr> value;
-};
-using Factors = std::vector<Factor>;
-// A buffer that a block accesses: the position among its reads or writes (which the primitive says), or ("read", 1),
-// or the name.
-struct BufferArg {
-  BufferArg(int position) : value(position) {}         // NOLINT
-  BufferArg(AttrValue any) : value(std::move(any)) {}  // NOLINT
-  BufferArg(const char* name) : value(name) {}         // NOLINT
-  BufferArg(const char* kind, int64_t position) : value(AttrList{kind, position}) {}
-  AttrValue value;
-};
-// Old positions to new ones: lambda i, j: (i // 4, j, i % 4).
-struct IndexMap {
-  explicit IndexMap(Ref<Lambda> lambda) : map(std::move(lambda)) {}
-  IndexMap(size_t rank, const std::function<Exprs(const Exprs&)>& fn);
-  Exprs operator()(const Exprs& indices) const;
-  size_t rank() const { return map->params.size(); }
-  Ref<Lambda> map;
-};
-// A loop, a block, or blocks side by side.
-using Subtree = std::variant<BlockRV, LoopRV, Blocks>;
-
 struct ScheduleOptions {
   uint64_t seed = 0;                       // of the sampling primitives
   bool show_program = true;                // errors print the program; without, they are fast
-  const TensorIntrins* intrins = nullptr;  // what tensorize knows; null: the built-in ones
+  const TensorIntrins* intrins = nullptr;  // those that tensorize finds; null: the built-in ones
 };
 
 class Schedule {
@@ -77,63 +27,84 @@ class Schedule {
   explicit Schedule(IRModule module, ScheduleOptions options = {});
   // One function alone, under the name main.
   explicit Schedule(const PrimFuncRef& function, ScheduleOptions options = {});
-  Schedule(Schedule&&) noexcept;
-  ~Schedule();
 
-#define X(name, result, params, doc) result name params;
-  RELAXC_SCHEDULE_PRIMITIVES(X)
-#undef X
-
-  // The function that names refer to from now on.
-  void work_on(const std::string& function);
-  // The module, or its function, as they are now.
-  IRModule module() const;
-  PrimFuncRef function(const std::string& name = "") const;
-  const Trace& trace() const { return trace_; }
-  // What tensorize knows, and more of it.
-  const TensorIntrins& intrins() const;
-  void add_intrins(const TensorIntrins& more);
-  // What stands behind a random variable; throws when it is gone.
-  Stmt get(const BlockRV& block) const;
-  Stmt get(const LoopRV& loop) const;
-  int64_t get(const Expr& number) const;
-
+  // Records the step and runs it. Where it does not fit, `apply` throws a CompileError of the kind kDoesNotFit, which
+  // shows the program with the place marked; `try_apply` gives the reason, of which no text is made before it is read.
+  // Both throw a CompileError for an error in the step itself, such as a variable of another schedule.
+  template <class P>
+  scheduling::ResultOf<P> apply(const P& step) {
+    return results_as<scheduling::ResultOf<P>>(checked(run(scheduling::primitive<P>(), &step, {})));
+  }
+  template <class P>
+  scheduling::Outcome<scheduling::ResultOf<P>> try_apply(const P& step) {
+    auto outcome = run(scheduling::primitive<P>(), &step, {});
+    if (!outcome) return outcome.refusal();
+    if constexpr (std::is_void_v<scheduling::ResultOf<P>>) {
+      return std::monostate();
+    } else {
+      return results_as<scheduling::ResultOf<P>>(*outcome);
+    }
+  }
   // A primitive by name; arguments as text would write them, missing ones have their defaults. The results as random
-  // variables. Replay and the text form come through here.
+  // variables. Replay and the text form come through here. `decision`: what a sampling step shall choose.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
-  // How many positions a map takes among these arguments, of which the first is the block.
+  // How many positions a map among these arguments takes, which stands there as one of none. Names of blocks become
+  // blocks.
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
-  // The editable form of a function (empty: the one worked on), for primitives.
-  scheduling::Tree& tree(const std::string& function) const;
+  // Runs steps until one does not fit, and gives the reason; nullopt: all of them fit. Other errors are thrown. The
+  // reason does not show the program.
+  std::optional<Diagnostic> try_steps(const std::function<void()>& steps);
+
+  // The function that names refer to from now on.
+  void work_on(const std::string& function) { workspace_.work_on(function); }
+  // The module, or its function, as they are now.
+  IRModule module() const { return workspace_.module(); }
+  PrimFuncRef function(const std::string& name = "") const;
+  const Trace& trace() const { return trace_; }
+  // The intrinsics that tensorize finds, and more of them.
+  const TensorIntrins& intrins() const { return *workspace_.intrins; }
+  void add_intrins(const TensorIntrins& more);
+  // The loop, block or number behind a random variable; throws when it is gone.
+  Stmt get(const BlockRV& block) const { return get_node(block.var); }
+  Stmt get(const LoopRV& loop) const { return get_node(loop.var); }
+  int64_t get(const Expr& number) const;
+
+  // The editable form of a function (empty: the one worked on).
+  scheduling::Tree& tree(const std::string& function) const { return workspace_.tree(function); }
   // The names that results of the next step get, as far as given.
-  void name_results(std::vector<std::string> names) { result_names_ = std::move(names); }
+  void name_results(std::vector<std::string> names) { workspace_.name_results(std::move(names)); }
 
  private:
-  friend class scheduling::Step;
-
-  // The function meant by a name; empty: the one worked on.
-  const std::string& resolve(const std::string& function) const;
+  using Variables = std::vector<VarRef>;
+  scheduling::Outcome<Variables> run(const scheduling::Primitive& primitive, const void* step,
+                                     const AttrValue& decision);
+  // The results; throws where there are none.
+  Variables checked(scheduling::Outcome<Variables> outcome) const;
+  template <class R>
+  static R results_as(const Variables& variables);
   Stmt get_node(const VarRef& var) const;
-  // As it was before the schedule; throws when there is none of that name.
-  PrimFuncRef program(const std::string& name) const;
-  // Where a parameter of that type takes blocks, names become the blocks that get_block finds.
-  void find_named_blocks(std::string_view type, AttrValue& argument);
+  // Where a parameter takes blocks, names become the blocks that get_block finds.
+  void find_named_blocks(const scheduling::ArgumentKind& kind, AttrValue& argument);
+  AttrList with_blocks_found(const scheduling::Primitive& primitive, AttrList arguments);
 
-  ScheduleOptions options_;
+  bool show_program_;
   std::shared_ptr<const TensorIntrins> own_intrins_;  // null: those of the options
-  IRModule module_;
-  std::string working_on_;
-  mutable std::map<std::string, std::unique_ptr<scheduling::Tree>> trees_;
-  std::unordered_map<const NodeHeader*, scheduling::TreeNode*> nodes_;
-  std::unordered_map<const NodeHeader*, int64_t> numbers_;
+  scheduling::Workspace workspace_;
   Trace trace_;
-  scheduling::Step* step_ = nullptr;  // the one that runs
-  std::vector<std::string> result_names_;
-  AttrValue decision_;  // for the sampling step that comes
-  int num_results_ = 0;
-  std::vector<VarRef> kept_;  // keeps the keys alive
-  std::mt19937_64 random_;
 };
+
+template <class R>
+R Schedule::results_as(const Variables& variables) {
+  if constexpr (std::is_same_v<R, BlockRV> || std::is_same_v<R, LoopRV>) {
+    return {variables[0]};
+  } else if constexpr (std::is_same_v<R, Expr>) {
+    return variables[0];
+  } else if constexpr (!std::is_void_v<R>) {
+    R result;
+    for (const VarRef& var : variables) result.push_back(typename R::value_type{var});
+    return result;
+  }
+}
 
 }  // namespace relaxc

@@ -75,8 +75,8 @@ class Interpreter {
         return;
       case LineKind::kAssert:
         if (!truth(*line.value)) {
-          fail(span(line), "{}",
-               line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
+          fail_to_fit(span(line), "{}",
+                      line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
         }
         return;
       case LineKind::kPass:
@@ -122,9 +122,9 @@ class Interpreter {
                                 [](const Syntax* item) { return item->kind == SyntaxKind::kStarred; });
     bool has_star = starred != target.children.end();
     if (has_star ? list->size() + 1 < names : list->size() != names)
-      fail(span(target), "expected {} values, {} {}", names,
-           from && from->kind == SyntaxKind::kCall ? fmt::format("{} gives", from->children[0]->text) : "got",
-           list->size());
+      fail_to_fit(span(target), "expected {} values, {} {}", names,
+                  from && from->kind == SyntaxKind::kCall ? fmt::format("{} gives", from->children[0]->text) : "got",
+                  list->size());
     size_t star = has_star ? static_cast<size_t>(starred - target.children.begin()) : names;
     size_t taken = 0;
     for (size_t i = 0; i < names; ++i) {
@@ -358,10 +358,13 @@ class Interpreter {
     return Expr(make(std::move(result), object_type(), span(at)));
   }
 
+  // lambda *index, by param: the number of its positions follows from the other arguments.
+  using StarredMaps = std::map<size_t, const Syntax*>;
+
   AttrValue call(const Syntax& at, const std::vector<std::string>& targets) {
     const Syntax& callee = *at.children[0];
     AttrList positional;
-    std::map<size_t, const Syntax*> maps;  // lambda *index, by param: what there is to index comes with the others
+    StarredMaps maps;
     for (size_t i = 1; i < at.children.size(); ++i) {
       if (takes_all(*at.children[i])) {
         maps.emplace(positional.size(), at.children[i]);
@@ -384,17 +387,33 @@ class Interpreter {
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
     if (!primitive) fail(span(callee), "there is no primitive '{}'", callee.text);
-    return run_step(at, *primitive, by_position(at, *primitive, positional), std::move(maps), targets);
+    AttrValue decision;
+    AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
+    std::vector<VarRef> results;
+    at_line(at, [&] {
+      if (!maps.empty()) {
+        for (const auto& [position, map] : maps)
+          arguments[position] = Expr(IndexMap().map);  // as long as the rank is not known
+        size_t rank = schedule_.map_rank(*primitive, arguments);
+        for (const auto& [position, map] : maps) arguments[position] = lambda(*map, rank);
+      }
+      schedule_.name_results(targets);
+      results = schedule_.apply(*primitive, arguments, decision);
+    });
+    schedule_.name_results({});
+    if (!primitive->gives_list()) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
+    AttrList list;
+    for (const VarRef& var : results) list.push_back(Expr(var));
+    return list;
   }
 
-  using Given = std::vector<std::optional<AttrValue>>;  // by parameter; absent: not given
-  using Maps = std::map<size_t, const Syntax*>;         // lambda *index, by parameter
-
-  Given by_position(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional) const {
-    Given given(primitive.params.size());
+  // One value for each param: positional, by keyword, or the default.
+  AttrList arguments_of(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional,
+                        StarredMaps& maps, AttrValue& decision) {
+    std::vector<std::optional<AttrValue>> given(primitive.params.size());
     size_t next = 0;
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!primitive.params[i].is_variadic()) {
+      if (!primitive.params[i].kind.is_variadic) {
         if (next < positional.size()) given[i] = positional[next++];
         continue;
       }
@@ -403,35 +422,17 @@ class Interpreter {
     }
     if (next < positional.size())
       fail(span(at), "{} takes {} arguments, got {}", primitive.name, given.size(), positional.size());
-    return given;
-  }
-
-  void take_keyword(const scheduling::Primitive& primitive, const Syntax::Keyword& keyword, Given& given, Maps& maps) {
-    auto param = std::find_if(primitive.params.begin(), primitive.params.end(),
-                              [&](const scheduling::Param& p) { return p.name == keyword.name; });
-    if (param == primitive.params.end()) {
-      std::vector<std::string> known;
-      for (const scheduling::Param& p : primitive.params) known.push_back(p.name);
-      fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name,
-           fmt::join(known, ", "));
-    }
-    auto position = static_cast<size_t>(param - primitive.params.begin());
-    const AttrList* loops = param->is_variadic() ? given[position]->as<AttrList>() : nullptr;
-    if (loops ? !loops->empty() : given[position].has_value())
-      fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive.name, param->name);
-    if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
-    given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
-  }
-
-  AttrValue run_step(const Syntax& at, const scheduling::Primitive& primitive, Given given, Maps maps,
-                     const std::vector<std::string>& targets) {
-    AttrValue decision;
     for (const Syntax::Keyword& keyword : at.keywords) {
-      if (keyword.name == "decision" && std::string_view(primitive.name).starts_with("sample_")) {
+      if (keyword.name == "decision" && primitive.samples()) {
         decision = value(*keyword.value, {});
-      } else {
-        take_keyword(primitive, keyword, given, maps);
+        continue;
       }
+      size_t position = position_of(keyword, primitive);
+      const AttrList* loops = primitive.params[position].kind.is_variadic ? given[position]->as<AttrList>() : nullptr;
+      if (loops ? !loops->empty() : given[position].has_value())
+        fail(span(*keyword.value), "{}: argument '{}' is given twice", primitive.name, keyword.name);
+      if (takes_all(*keyword.value)) maps.emplace(position, keyword.value);
+      given[position] = takes_all(*keyword.value) ? AttrValue() : value(*keyword.value, {});
     }
     AttrList arguments;
     for (size_t i = 0; i < given.size(); ++i) {
@@ -439,19 +440,17 @@ class Interpreter {
       if (!given[i]) fail(span(at), "{}: argument '{}' is missing", primitive.name, primitive.params[i].name);
       arguments.push_back(*given[i]);
     }
-    std::vector<VarRef> results;
-    at_line(at, [&] {
-      for (const auto& [position, map] : maps)
-        arguments[position] = lambda(*map, schedule_.map_rank(primitive, arguments));
-      schedule_.name_results(targets);
-      results = schedule_.apply(primitive, arguments, decision);
-    });
-    schedule_.name_results({});
-    bool is_list = std::string_view(primitive.result).ends_with('s');
-    if (!is_list) return results.empty() ? AttrValue() : AttrValue(Expr(results[0]));
-    AttrList list;
-    for (const VarRef& var : results) list.push_back(Expr(var));
-    return list;
+    return arguments;
+  }
+
+  size_t position_of(const Syntax::Keyword& keyword, const scheduling::Primitive& primitive) const {
+    std::vector<std::string_view> known;
+    for (const scheduling::Param& param : primitive.params) {
+      if (param.name == keyword.name) return known.size();
+      known.push_back(param.name);
+    }
+    fail(span(*keyword.value), "{} has no argument '{}'; it has: {}", primitive.name, keyword.name,
+         fmt::join(known, ", "));
   }
 
   // The line that asked for it is an error's place; where the program comes from is a note.

@@ -3,6 +3,7 @@
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/primitives/enter_postproc.h"
 #include "tir/schedule/schedule.h"
 #include "tir/schedule/trace_names.h"
 
@@ -55,16 +56,13 @@ std::string Trace::text() const {
     bool by_name = false;
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       const Param& param = step.primitive->params[i];
-      if (param.is_variadic()) {
+      if (param.kind.is_variadic) {
         const AttrList* loops = step.arguments[i].as<AttrList>();
         for (const AttrValue& loop : *loops) arguments.push_back(value_text(loop, names));
         by_name = true;
         continue;
       }
-      bool is_default = param.otherwise && (*param.otherwise == step.arguments[i] ||
-                                            (param.otherwise->is_none() && step.arguments[i].as<AttrList>() &&
-                                             step.arguments[i].as<AttrList>()->empty()));
-      if (is_default) {
+      if (param.otherwise && *param.otherwise == step.arguments[i]) {
         by_name = true;
         continue;
       }
@@ -73,10 +71,9 @@ std::string Trace::text() const {
     }
     if (!step.decision.is_none()) arguments.push_back("decision=" + value_text(step.decision, names));
     for (const VarRef& result : step.results) results.push_back(names(result));
-    bool is_list = std::string_view(step.primitive->result).ends_with('s');
-    std::string target =
-        results.empty() ? ""
-                        : fmt::format("{}{} = ", fmt::join(results, ", "), is_list && results.size() == 1 ? "," : "");
+    std::string target = results.empty() ? ""
+                                         : fmt::format("{}{} = ", fmt::join(results, ", "),
+                                                       step.primitive->gives_list() && results.size() == 1 ? "," : "");
     out += fmt::format("{}sch.{}({})\n", target, step.primitive->name, fmt::join(arguments, ", "));
   }
   return out;
@@ -86,7 +83,7 @@ void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc)
   std::unordered_map<const NodeHeader*, Expr> now;
   const std::vector<TraceStep> recorded = steps;  // the schedule's own trace grows
   for (const TraceStep& step : recorded) {
-    if (!with_postproc && std::string_view(step.primitive->name) == "enter_postproc") return;
+    if (!with_postproc && step.primitive->name == EnterPostproc::kName) return;
     AttrList arguments = step.arguments;
     for (AttrValue& argument : arguments) {
       argument.map_exprs([&](const Expr& e) {
@@ -122,9 +119,7 @@ Trace Trace::simplified() const {
   Trace result;
   for (size_t i = steps.size(); i-- > 0;) {
     const TraceStep& step = steps[i];
-    std::string_view name = step.primitive->name;
-    bool only_looks = name.starts_with("get_") || name.starts_with("sample_");
-    bool wanted = !only_looks;
+    bool wanted = !step.primitive->changes_nothing();
     for (const VarRef& var : step.results) wanted = wanted || used.contains(var.get());
     if (!wanted) continue;
     for (const AttrValue& argument : step.arguments) {

@@ -2,46 +2,18 @@
 // with other decisions.
 #pragma once
 #include <functional>
-#include <span>
 
-#include "ir/attrs.h"
-#include "ir/expr.h"
+#include "tir/primitives/primitive.h"
 
 namespace relaxc {
 
 class Schedule;
 
-namespace scheduling {
-
-class Step;
-
-// A row of primitives.h, taken apart.
-struct Param {
-  std::string name, type;
-  std::optional<AttrValue> otherwise;  // the default
-  bool is_variadic() const { return type == "Variadic"; }
-};
-struct Primitive {
-  const char* name;
-  const char* result;  // "Loops", "void"
-  const char* doc;
-  std::vector<Param> params;
-  // Runs the step with all arguments given.
-  std::vector<VarRef> (*invoke)(Schedule&, const AttrList&);
-};
-std::span<const Primitive> primitives();
-// By name, TVM's later spellings included (get_sblock); null: there is none.
-const Primitive* find_primitive(std::string_view name);
-// The position of a row in primitives().
-enum class PrimitiveId : uint8_t;
-
-}  // namespace scheduling
-
 struct TraceStep {
   const scheduling::Primitive* primitive;
-  AttrList arguments;  // one for each param; random variables as Var expressions
+  AttrList arguments;  // the struct that the schedule was given, encoded: one for each param
   std::vector<VarRef> results;
-  AttrValue decision;  // what a sampling step chose
+  AttrValue decision;  // of a sampling step
 };
 
 // Chooses for a sampling step of a replay; none: as recorded.
@@ -54,7 +26,7 @@ struct Trace {
   std::string text() const;
   // [[name, inputs, attrs, outputs], ...], [[step, decision], ...]: TVM's layout.
   std::string json() const;
-  // Throws a CompileError for what is no trace.
+  // Throws a CompileError when the text is not a trace.
   static Trace from_json(std::string_view json);
   // Applies the steps to the schedule. Postprocessing (after enter_postproc) is left out on request.
   void replay(Schedule& schedule, const Decide& decide = nullptr, bool with_postproc = true) const;

@@ -28,15 +28,6 @@ std::string instruction_name(std::string_view primitive) {
   return result;
 }
 
-bool is_spread(const Param& param) {
-  return param.type == "Variadic" || param.type == "Factors" || param.type == "Blocks";
-}
-bool is_input(const Primitive& primitive, const Param& param) {
-  static constexpr std::string_view kKinds[] = {"BlockRV", "LoopRV", "Place", "Subtree"};
-  return is_spread(param) || std::find(std::begin(kKinds), std::end(kKinds), param.type) != std::end(kKinds) ||
-         (std::string_view(primitive.name) == "annotate" && param.name == "ann_val");
-}
-
 // ---- Writing
 
 std::string quoted(std::string_view text) {
@@ -91,8 +82,8 @@ std::string Trace::json() const {
     for (size_t p = 0; p < step.arguments.size(); ++p) {
       const Param& param = step.primitive->params[p];
       const AttrList* list = step.arguments[p].as<AttrList>();
-      bool input = is_input(*step.primitive, param);
-      if (is_spread(param)) {
+      bool input = param.kind.is_input;
+      if (param.kind.is_list) {
         for (const AttrValue& item : list ? *list : AttrList()) inputs.push_back(json_of(item, names, true));
       } else {
         (input ? inputs : attrs).push_back(json_of(step.arguments[p], names, input));
@@ -209,6 +200,52 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   return schedule_value(*text, variables);
 }
 
+const Primitive& named_instruction(const std::string* name) {
+  std::string_view wish = name && *name == "GetSBlock" ? "GetBlock" : name ? std::string_view(*name) : "";
+  for (const Primitive& known : primitives()) {
+    if (instruction_name(known.name) == wish) return known;
+  }
+  fail({}, "there is no primitive '{}'", wish);
+}
+
+AttrValue attr_of(const AttrValue& value) {
+  const std::string* text = value.as<std::string>();
+  bool is_expr = text && (text->starts_with("lambda ") || text->starts_with("T."));
+  return is_expr ? schedule_value(*text) : value;
+}
+
+// One value for each param. A list takes all inputs but those of the params behind it.
+AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const AttrList& attrs,
+                      const ScheduleNames& variables) {
+  AttrList arguments;
+  size_t num_inputs = 0, next_input = 0, next_attr = 0;
+  for (const Param& param : primitive.params) num_inputs += param.kind.is_input;
+  for (const Param& param : primitive.params) {
+    num_inputs -= param.kind.is_input;
+    if (param.kind.is_list) {
+      AttrList list;
+      for (; next_input + num_inputs < inputs.size(); ++next_input)
+        list.push_back(input_of(inputs[next_input], variables));
+      arguments.emplace_back(list);
+      continue;
+    }
+    bool is_missing = param.kind.is_input ? next_input >= inputs.size() : next_attr >= attrs.size();
+    // Parameters that later versions have added keep their defaults.
+    bool keeps_default = is_missing && !param.kind.is_input && param.otherwise;
+    if (is_missing && !keeps_default) fail({}, "{}: argument '{}' is missing", primitive.name, param.name);
+    if (keeps_default) {
+      arguments.push_back(*param.otherwise);
+    } else if (param.kind.is_input) {
+      arguments.push_back(input_of(inputs[next_input++], variables));
+    } else {
+      arguments.push_back(attr_of(attrs[next_attr++]));
+    }
+  }
+  if (next_input < inputs.size())
+    fail({}, "{}: there are {} inputs, {} expected", primitive.name, inputs.size(), next_input);
+  return arguments;
+}
+
 }  // namespace
 
 Trace Trace::from_json(std::string_view json) {
@@ -219,49 +256,12 @@ Trace Trace::from_json(std::string_view json) {
   ScheduleNames variables;
   for (const AttrValue& one : list_at(top, 0)) {
     const AttrList& row = one.as<AttrList>() ? *one.as<AttrList>() : empty;
-    const std::string* name = row.empty() ? nullptr : row[0].as<std::string>();
-    const Primitive* primitive = nullptr;
-    for (const Primitive& known : primitives()) {
-      std::string_view wish = name && *name == "GetSBlock" ? "GetBlock" : name ? std::string_view(*name) : "";
-      if (instruction_name(known.name) == wish) primitive = &known;
-    }
-    if (!primitive) fail({}, "there is no primitive '{}'", name ? *name : "");
-    TraceStep step{primitive, {}, {}, {}};
-    const AttrList &inputs = list_at(row, 1), &attrs = list_at(row, 2);
-    size_t num_inputs = 0, next_input = 0, next_attr = 0;
-    for (const Param& param : primitive->params) num_inputs += is_input(*primitive, param);
-    for (const Param& param : primitive->params) {
-      if (!is_input(*primitive, param)) {
-        // Parameters that later versions have added keep their defaults.
-        if (next_attr >= attrs.size() && param.otherwise) {
-          step.arguments.push_back(*param.otherwise);
-          continue;
-        }
-        if (next_attr >= attrs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
-        const AttrValue& value = attrs[next_attr++];
-        const std::string* text = value.as<std::string>();
-        bool is_expr = text && (text->starts_with("lambda ") || text->starts_with("T."));
-        step.arguments.push_back(is_expr ? schedule_value(*text) : value);
-        continue;
-      }
-      --num_inputs;
-      if (is_spread(param)) {
-        AttrList list;
-        for (; next_input + num_inputs < inputs.size(); ++next_input)
-          list.push_back(input_of(inputs[next_input], variables));
-        step.arguments.emplace_back(list);
-        continue;
-      }
-      if (next_input >= inputs.size()) fail({}, "{}: argument '{}' is missing", primitive->name, param.name);
-      step.arguments.push_back(input_of(inputs[next_input++], variables));
-    }
-    if (next_input < inputs.size())
-      fail({}, "{}: there are {} inputs, {} expected", primitive->name, inputs.size(), next_input);
-    bool numbers = std::string_view(primitive->result).starts_with("Expr");
+    const Primitive& primitive = named_instruction(row.empty() ? nullptr : row[0].as<std::string>());
+    TraceStep step{&primitive, arguments_of(primitive, list_at(row, 1), list_at(row, 2), variables), {}, {}};
     for (const AttrValue& output : list_at(row, 3)) {
       const std::string* text = output.as<std::string>();
-      if (!text) fail({}, "{}: an output is no name", primitive->name);
-      VarRef var = make_var(*text, numbers ? prim_type(kInt64) : object_type());
+      if (!text) fail({}, "{}: an output is {}, expected a name", primitive.name, relaxc::to_string(output));
+      VarRef var = make_var(*text, primitive.gives_numbers() ? prim_type(kInt64) : object_type());
       variables.insert_or_assign(*text, Expr(var));
       step.results.push_back(var);
     }

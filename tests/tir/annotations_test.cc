@@ -1,0 +1,88 @@
+// The table of annotations: names are known or refused, readers are where it says.
+#include "tir/analysis/annotations.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "codegen/compile.h"
+#include "ir/text/parser.h"
+#include "support/diagnostic.h"
+#include "tir/lower/lower.h"
+#include "tir/primitives/annotate.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
+#include "tir/schedule/schedule.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+std::string contents(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// A loop with the annotation.
+PrimFuncRef program(const std::string& notes) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(fmt::format(R"(
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.serial(8, annotations={}):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+)",
+                                             notes),
+                                 "notes.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  return module.prim_func("main");
+}
+
+}  // namespace
+
+TEST_CASE("a reader of an annotation names its row", "[annotations]") {
+  std::string table = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / "tir/analysis/annotations.h");
+  std::regex row("inline constexpr Annotation (k\\w+) = \\{\\s*\"(\\w+)\"");
+  int count = 0;
+  for (std::sregex_iterator at(table.begin(), table.end(), row), end; at != end; ++at, ++count) {
+    const Annotation* found = find_annotation((*at)[2].str());
+    INFO((*at)[2]);
+    REQUIRE(found);
+    if (!*found->reader) continue;
+    std::string reader = contents(std::filesystem::path(RELAXC_SOURCE_DIR) / found->reader);
+    CHECK(reader.find("annotations::" + (*at)[1].str()) != std::string::npos);
+    CHECK(reader.find("(\"" + (*at)[2].str() + "\"") == std::string::npos);
+  }
+  CHECK(count > 10);
+}
+
+TEST_CASE("a misspelt annotation is refused with the name that was meant", "[annotations]") {
+  CHECK(find_annotation("user.anything"));
+  CHECK(find_annotation("pragma_unroll_explicit"));
+  CHECK(!nearest_annotation("exact_tails"));
+  CHECK(!nearest_annotation("hint"));
+  CHECK(nearest_annotation("exact_tail") == "exact_tails");
+  CHECK(nearest_annotation("double_bufer_scope") == "double_buffer_scope");
+
+  Schedule sch(program("{}"));
+  LoopRV loop = sch.apply(GetLoops{sch.apply(GetBlock{"B"})})[0];
+  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "keepwhole", true}), Catch::Contains("did you mean 'keep_whole'?"));
+  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "colour", 3}), Catch::Contains("those that start with 'user.' are free"));
+  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "keep_whole", 3}), Catch::Contains("takes a loop and True or False"));
+  CHECK_THROWS_WITH(sch.apply(Annotate{loop, "double_buffer_scope", 0}), Catch::Contains("takes a block and"));
+  sch.apply(Annotate{loop, "user.colour", 3});
+  CHECK(cast<For>(sch.get(loop))->annotations.get_int("user.colour", 0) == 3);
+}
+
+TEST_CASE("a compiled program may have notes of others, but no misspelt ones", "[annotations]") {
+  CHECK_NOTHROW(check_lowerable(program("{\"hint\": 1, \"software_pipeline_stage\": [0, 0]}")));
+  CHECK_THROWS_WITH(check_lowerable(program("{\"exact_tials\": True}")),
+                    Catch::Contains("did you mean 'exact_tails'?"));
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,79 @@
+// The annotations of loops, blocks and allocations: what each is called, its value, and who reads it. Whoever reads or
+// sets one names its row here. A name that is not in the table is refused by `annotate`; in a program that is compiled
+// it is ignored, as tools of others may have notes of their own, unless it looks like a misspelt one of these.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ir/attrs.h"
+
+namespace relaxc {
+
+enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAny };
+enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kAny };
+
+struct Annotation {
+  const char* name;  // ends in '*': any name that begins so
+  AnnotatedPlace place;
+  AnnotationValue value;
+  const char* reader;  // the file that reads it; empty: nobody, it is kept and printed
+  const char* doc;
+  // Whether a value is of its kind.
+  bool takes(const AttrValue& given) const;
+  friend bool operator==(const Annotation& a, const Annotation& b) { return std::string_view(a.name) == b.name; }
+};
+
+namespace annotations {
+
+inline constexpr Annotation kOp = {"op", AnnotatedPlace::kBlock, AnnotationValue::kString, "tir/schedule/rule.cc",
+                                   "the operator whose result the block computes; legalization sets it"};
+inline constexpr Annotation kPrefetch = {
+    "prefetch", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
+    "buffers of which an iteration fetches the part that the next one newly reads, into the L2 cache"};
+inline constexpr Annotation kPrefetchOwn = {
+    "prefetch_own", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
+    "buffers of which an iteration fetches the part that it uses behind its inner loops, into the L1 cache"};
+inline constexpr Annotation kPrefetchAhead = {
+    "prefetch_ahead", AnnotatedPlace::kLoop, AnnotationValue::kStringAndInt, "tir/lower/prefetch.cc",
+    "a buffer and a number of rows: the part of this iteration, so many rows further on, is fetched into the L1 cache"};
+inline constexpr Annotation kExactTails = {
+    "exact_tails", AnnotatedPlace::kLoop, AnnotationValue::kFlag, "tir/lower/partition_loops.cc",
+    "the tail of the loop is a copy of its body for each number of rows that may be left"};
+inline constexpr Annotation kKeepWhole = {"keep_whole", AnnotatedPlace::kLoop, AnnotationValue::kFlag,
+                                          "tir/lower/partition_loops.cc",
+                                          "the loop is not cut where its conditions change"};
+inline constexpr Annotation kDoubleBufferScope = {
+    "double_buffer_scope", AnnotatedPlace::kBlock, AnnotationValue::kInt, "tir/lower/lower_blocks.cc",
+    "the position of a buffer that the block writes: it becomes two, which iterations use in turn"};
+inline constexpr Annotation kDoubleBuffer = {"double_buffer", AnnotatedPlace::kAllocation, AnnotationValue::kFlag,
+                                             "tir/lower/double_buffer.cc",
+                                             "the same for the allocation; lower_blocks sets it"};
+inline constexpr Annotation kBufferDimAlign = {
+    "buffer_dim_align", AnnotatedPlace::kBlock, AnnotationValue::kLists, "tir/lower/align_storage.cc",
+    "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it"};
+inline constexpr Annotation kExplicitReadRegion = {
+    "explicit_read_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
+    "positions of reads whose region stays as it is; annotate_buffer_access sets it"};
+inline constexpr Annotation kExplicitWriteRegion = {
+    "explicit_write_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
+    "positions of writes whose region stays as it is; annotate_buffer_access sets it"};
+inline constexpr Annotation kAutoCopy = {"auto_copy", AnnotatedPlace::kBlock, AnnotationValue::kInt, "",
+                                         "the block copies; read_at and write_at set it, as in TVM"};
+
+}  // namespace annotations
+
+// The rows above, those of TVM's that nothing here reads, and the prefix that is free for users.
+std::span<const Annotation> all_annotations();
+// Null: there is none of that name.
+const Annotation* find_annotation(std::string_view name);
+// The known name that this unknown one was meant to be; nullopt: none is near, or the name is known.
+std::optional<std::string_view> nearest_annotation(std::string_view name);
+// "True or False".
+std::string_view to_string(AnnotationValue value);
+// "a loop".
+std::string_view to_string(AnnotatedPlace place);
+// All of them, as --list-annotations shows them.
+std::string describe_annotations();
+
+}  // namespace relaxc

@@ -1,0 +1,22 @@
+#pragma once
+#include "tir/primitives/primitive.h"
+
+namespace relaxc {
+
+struct CacheIndex {
+  BlockRV block;
+  StorageScope storage_scope;
+  int64_t cse_thresh = 0;
+
+  static constexpr std::string_view kName = "cache_index";
+  static constexpr std::string_view kDoc =
+      "computes index expressions of loads that occur often into buffers beforehand. Gives the computing blocks";
+  static constexpr auto fields() {
+    return std::tuple(required("block", &CacheIndex::block, "holds the loads"),
+                      required("storage_scope", &CacheIndex::storage_scope, "of the buffers"),
+                      defaulted("cse_thresh", &CacheIndex::cse_thresh, "how often an expression must occur"));
+  }
+  Blocks apply(scheduling::Step& step) const;
+};
+
+}  // namespace relaxc

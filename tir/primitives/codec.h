@@ -1,0 +1,220 @@
+// Each kind of argument as an attribute value, which traces keep, and back. Internal to table.cc.
+#pragma once
+#include "tir/primitives/primitive.h"
+
+namespace relaxc::scheduling {
+
+// Thrown by decode: the value is not of the kind.
+struct WrongKind {
+  std::string_view expected;
+};
+
+template <class T>
+struct Codec;
+
+// The variable that the value is.
+inline VarRef variable_in(const AttrValue& value, std::string_view expected) {
+  const Expr* e = value.as<Expr>();
+  if (!e || !e->is<Var>()) throw WrongKind{expected};
+  return cast<Var>(*e);
+}
+// Text writes numbers as literals, C++ may write them as expressions.
+inline std::optional<int64_t> integer_in(const AttrValue& value) {
+  if (const int64_t* number = value.as<int64_t>()) return *number;
+  const Expr* e = value.as<Expr>();
+  return e ? as_int(*e) : std::nullopt;
+}
+
+template <>
+struct Codec<BlockRV> {
+  static constexpr ArgumentKind kKind{.name = "a block", .is_input = true, .takes_block_names = true};
+  static AttrValue encode(const BlockRV& block) { return Expr(block.var); }
+  static BlockRV decode(const AttrValue& value) { return {variable_in(value, kKind.name)}; }
+};
+template <>
+struct Codec<LoopRV> {
+  static constexpr ArgumentKind kKind{.name = "a loop", .is_input = true};
+  static AttrValue encode(const LoopRV& loop) { return Expr(loop.var); }
+  static LoopRV decode(const AttrValue& value) { return {variable_in(value, kKind.name)}; }
+};
+template <>
+struct Codec<Place> {
+  static constexpr ArgumentKind kKind{.name = "a block or a loop", .is_input = true, .takes_block_names = true};
+  static AttrValue encode(const Place& place) {
+    return std::visit([](const auto& rv) -> AttrValue { return Expr(rv.var); }, place);
+  }
+  // Step::place() looks at which of the two it is.
+  static Place decode(const AttrValue& value) { return BlockRV{variable_in(value, kKind.name)}; }
+};
+
+template <class T>
+AttrValue encode_list(const std::vector<T>& items) {
+  AttrList list;
+  for (const T& item : items) list.push_back(Codec<T>::encode(item));
+  return list;
+}
+template <class T>
+std::vector<T> decode_list(const AttrValue& value) {
+  std::vector<T> result;
+  if (value.is_none()) return result;
+  const AttrList* list = value.as<AttrList>();
+  if (!list) throw WrongKind{"a list"};
+  for (const AttrValue& item : *list) result.push_back(Codec<T>::decode(item));
+  return result;
+}
+template <class T>
+struct ListCodec {
+  static AttrValue encode(const std::vector<T>& items) { return encode_list(items); }
+  static std::vector<T> decode(const AttrValue& value) { return decode_list<T>(value); }
+};
+template <>
+struct Codec<Blocks> : ListCodec<BlockRV> {
+  static constexpr ArgumentKind kKind{
+      .name = "a list of blocks", .is_input = true, .is_list = true, .takes_block_names = true};
+};
+template <>
+struct Codec<Variadic> {
+  static constexpr ArgumentKind kKind{.name = "loops", .is_input = true, .is_list = true, .is_variadic = true};
+  static AttrValue encode(const Variadic& loops) { return encode_list<LoopRV>(loops); }
+  static Variadic decode(const AttrValue& value) { return decode_list<LoopRV>(value); }
+};
+template <>
+struct Codec<Subtree> {
+  static constexpr ArgumentKind kKind{
+      .name = "a block, a loop or a list of blocks", .is_input = true, .takes_block_names = true};
+  static AttrValue encode(const Subtree& target) {
+    if (const Blocks* blocks = std::get_if<Blocks>(&target)) return encode_list(*blocks);
+    if (const LoopRV* loop = std::get_if<LoopRV>(&target)) return Expr(loop->var);
+    return Expr(std::get<BlockRV>(target).var);
+  }
+  static Subtree decode(const AttrValue& value) {
+    if (value.as<AttrList>()) return decode_list<BlockRV>(value);
+    return Codec<BlockRV>::decode(value);
+  }
+};
+
+template <>
+struct Codec<Factor> {
+  static AttrValue encode(const Factor& factor) { return factor.value ? AttrValue(*factor.value) : AttrValue(); }
+  static Factor decode(const AttrValue& value) {
+    if (value.is_none()) return std::nullopt;
+    if (const int64_t* number = value.as<int64_t>()) return *number;
+    const Expr* e = value.as<Expr>();
+    if (!e || !e->type().is<PrimType>()) throw WrongKind{"a number"};
+    return *e;
+  }
+};
+template <>
+struct Codec<Factors> : ListCodec<Factor> {
+  static constexpr ArgumentKind kKind{.name = "a list of numbers or None", .is_input = true, .is_list = true};
+};
+template <>
+struct Codec<int64_t> {
+  static constexpr ArgumentKind kKind{.name = "a whole number"};
+  static AttrValue encode(int64_t number) { return number; }
+  static int64_t decode(const AttrValue& value) {
+    if (auto number = integer_in(value)) return *number;
+    throw WrongKind{kKind.name};
+  }
+};
+template <>
+struct Codec<double> {
+  static AttrValue encode(double number) { return number; }
+  static double decode(const AttrValue& value) {
+    if (const double* number = value.as<double>()) return *number;
+    if (auto number = integer_in(value)) return static_cast<double>(*number);
+    throw WrongKind{"a number"};
+  }
+};
+template <>
+struct Codec<Ints> : ListCodec<int64_t> {
+  static constexpr ArgumentKind kKind{.name = "a list of whole numbers"};
+};
+template <>
+struct Codec<Doubles> : ListCodec<double> {
+  static constexpr ArgumentKind kKind{.name = "a list of numbers"};
+};
+template <>
+struct Codec<bool> {
+  static constexpr ArgumentKind kKind{.name = "True or False"};
+  static AttrValue encode(bool flag) { return flag; }
+  static bool decode(const AttrValue& value) {
+    if (const bool* flag = value.as<bool>()) return *flag;
+    if (auto number = integer_in(value); number && (*number == 0 || *number == 1)) return *number == 1;
+    throw WrongKind{kKind.name};
+  }
+};
+
+template <>
+struct Codec<std::string> {
+  static constexpr ArgumentKind kKind{.name = "a string"};
+  static AttrValue encode(const std::string& text) { return text; }
+  static std::string decode(const AttrValue& value) {
+    if (const std::string* text = value.as<std::string>()) return *text;
+    throw WrongKind{kKind.name};
+  }
+};
+template <>
+struct Codec<std::optional<std::string>> {
+  static constexpr ArgumentKind kKind{.name = "a string or None"};
+  static AttrValue encode(const std::optional<std::string>& text) { return text ? AttrValue(*text) : AttrValue(); }
+  static std::optional<std::string> decode(const AttrValue& value) {
+    if (value.is_none()) return std::nullopt;
+    return Codec<std::string>::decode(value);
+  }
+};
+// Also "shared.dyn", "wmma.accumulator".
+inline constexpr std::string_view kStorageScopes[] = {"global", "shared",  "local", "warp",
+                                                      "wmma",   "m16n8k8", "metal", "texture"};
+inline constexpr std::string_view kThreadAxes[] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
+                                                   "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
+                                                   "vthread.y",   "vthread.z",   "cthread"};
+template <>
+struct Codec<StorageScope> : Codec<std::string> {
+  static constexpr ArgumentKind kKind{.name = "storage scope", .words = kStorageScopes, .goes_on_after_dot = true};
+};
+template <>
+struct Codec<ThreadAxis> : Codec<std::string> {
+  static constexpr ArgumentKind kKind{.name = "thread axis", .words = kThreadAxes};
+};
+template <>
+struct Codec<DType> {
+  static constexpr ArgumentKind kKind{.name = "a dtype"};
+  static AttrValue encode(DType dtype) { return to_string(dtype); }
+  static DType decode(const AttrValue& value) {
+    DType result;
+    if (from_attr(value, result)) return result;
+    throw WrongKind{kKind.name};
+  }
+};
+
+template <>
+struct Codec<BufferArg> {
+  static constexpr ArgumentKind kKind{.name = "a position, a name, or (\"read\" or \"write\", position)"};
+  static AttrValue encode(const BufferArg& buffer) { return buffer.value; }
+  static BufferArg decode(const AttrValue& value) { return value; }  // Step::buffer() looks at what it is
+};
+template <>
+struct Codec<IndexMap> {
+  static constexpr ArgumentKind kKind{.name = "a lambda from old positions to new ones"};
+  static AttrValue encode(const IndexMap& map) { return Expr(map.map); }
+  static IndexMap decode(const AttrValue& value) {
+    const Expr* e = value.as<Expr>();
+    if (!e || !e->is<Lambda>()) throw WrongKind{kKind.name};
+    return IndexMap(cast<Lambda>(*e));
+  }
+};
+template <>
+struct Codec<Note> {
+  static constexpr ArgumentKind kKind{.name = "a value", .is_input = true, .is_any_value = true};
+  static AttrValue encode(const Note& note) { return note.value; }
+  static Note decode(const AttrValue& value) { return value; }
+};
+template <>
+struct Codec<AttrValue> {
+  static constexpr ArgumentKind kKind{.name = "a number or a lambda from positions to one", .is_any_value = true};
+  static AttrValue encode(const AttrValue& value) { return value; }
+  static AttrValue decode(const AttrValue& value) { return value; }
+};
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,19 @@
+#pragma once
+#include "tir/primitives/primitive.h"
+
+namespace relaxc {
+
+struct FuseReductionEpilogue {
+  BlockRV reduction_block;
+  BlockRV epilogue_block;
+
+  static constexpr std::string_view kName = "fuse_reduction_epilogue";
+  static constexpr std::string_view kDoc = "makes a summand that is added to each result of a sum the sum's init";
+  static constexpr auto fields() {
+    return std::tuple(required("reduction_block", &FuseReductionEpilogue::reduction_block, "the sum"),
+                      required("epilogue_block", &FuseReductionEpilogue::epilogue_block, "adds the summand"));
+  }
+  void apply(scheduling::Step& step) const;
+};
+
+}  // namespace relaxc

@@ -1,0 +1,93 @@
+#include "tir/primitives/primitive.h"
+
+#include <algorithm>
+
+#include "ir/visit.h"
+
+namespace relaxc::scheduling {
+
+std::string_view to_string(ResultKind kind) {
+  switch (kind) {
+    case ResultKind::kNone:
+      return "nothing";
+    case ResultKind::kBlock:
+      return "a block";
+    case ResultKind::kLoop:
+      return "a loop";
+    case ResultKind::kNumber:
+      return "a number";
+    case ResultKind::kBlocks:
+      return "blocks";
+    case ResultKind::kLoops:
+      return "loops";
+    case ResultKind::kNumbers:
+      return "numbers";
+  }
+  return {};
+}
+
+const Primitive* find_primitive(std::string_view name) {
+  if (name == "get_sblock") name = "get_block";
+  for (const Primitive& row : primitives()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+namespace {
+
+void check_word(const Primitive& primitive, const ArgumentKind& kind, const AttrValue& value) {
+  const std::string* word = value.as<std::string>();
+  if (!word || kind.words.empty()) return;
+  std::string_view head(*word);
+  if (kind.goes_on_after_dot) head = head.substr(0, head.find('.'));
+  if (std::find(kind.words.begin(), kind.words.end(), head) == kind.words.end())
+    fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind.name, *word, fmt::join(kind.words, ", "));
+}
+
+void check_numbers(const AttrValue& argument, Step& step) {
+  constexpr int64_t kLargestInMap = int64_t{1} << 40;
+  auto check = [&](int64_t number, int64_t most) {
+    if (number > most || number < -most - 1) step.refuse({}, fmt::format("{} is too large a number", number));
+  };
+  if (const int64_t* number = argument.as<int64_t>()) check(*number, kLargestNumber);
+  if (const AttrList* list = argument.as<AttrList>()) {
+    for (const AttrValue& item : *list) check_numbers(item, step);
+  }
+  const Expr* e = argument.as<Expr>();
+  if (!e) return;
+  walk(*e, [&](const IntImm& node) { check(node.value, kLargestInMap); });
+  walk(*e, [&](const Ref<Binary>& node) {
+    if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
+    auto divisor = as_int(step.number(node->b));
+    if (divisor && *divisor < 1)
+      step.refuse({}, fmt::format("the map divides by {}, expected a positive number", *divisor));
+  });
+}
+
+}  // namespace
+
+void check_arguments(const Primitive& primitive, const AttrList& arguments, Step& step) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const ArgumentKind& kind = primitive.params[i].kind;
+    check_word(primitive, kind, arguments[i]);
+    if (!kind.is_any_value) check_numbers(arguments[i], step);
+  }
+}
+
+std::string describe_primitives() {
+  std::string out;
+  for (const Primitive& row : primitives()) {
+    std::vector<std::string> arguments;
+    for (const Param& param : row.params) {
+      std::string otherwise = param.otherwise ? "=" + relaxc::to_string(*param.otherwise) : "";
+      arguments.push_back(fmt::format("{}{}{}", param.kind.is_variadic ? "*" : "", param.name, otherwise));
+    }
+    out += fmt::format("{}({}) -> {}\n    {}\n", row.name, fmt::join(arguments, ", "), to_string(row.result), row.doc);
+    for (const Param& param : row.params)
+      out += fmt::format("    {:<27} {}: {}\n", param.name, param.kind.name, param.doc);
+  }
+  return out;
+}
+
+}  // namespace relaxc::scheduling

@@ -1,0 +1,23 @@
+#pragma once
+#include "tir/primitives/primitive.h"
+
+namespace relaxc {
+
+struct Rfactor {
+  LoopRV loop;
+  int64_t factor_axis;
+
+  static constexpr std::string_view kName = "rfactor";
+  static constexpr std::string_view kDoc =
+      "makes a reduction two stages: the iterations of the loop reduce side by side, a second block reduces their "
+      "results. Sums, products, max and min, of several buffers, too, and choices by comparing (argmax); one that "
+      "keeps the first of equal elements only for the outermost reduce loop";
+  static constexpr auto fields() {
+    return std::tuple(
+        required("loop", &Rfactor::loop, "drives a reduce axis"),
+        required("factor_axis", &Rfactor::factor_axis, "the dim of the intermediate buffer that the loop gets"));
+  }
+  BlockRV apply(scheduling::Step& step) const;
+};
+
+}  // namespace relaxc
