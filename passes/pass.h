@@ -1,5 +1,5 @@
-// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The runner alone
-// verifies, times, dumps and bisects; passes contain none of it.
+// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The
+// runner alone verifies, times, dumps and bisects; passes contain none of it.
 #pragma once
 #include <functional>
 #include <span>
@@ -28,6 +28,8 @@ struct PassContext {
   std::vector<ScheduleRule> schedules = {};  // the user's; the first that fits a tensor program is taken
   // What the user should hear: a rule that was applied, or why it was not.
   std::function<void(const std::string&)> report = nullptr;
+  // Hears of each decision about an operator of the graph (passes/graph_decisions.h): rule, operator, decision.
+  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   bool winograd = true;       // passes/winograd.h
   bool check_bounds = false;  // tir/lower/lower.h
   OutOfRange gather = OutOfRange::kError;

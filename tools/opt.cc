@@ -2,7 +2,9 @@
 #include <memory>
 
 #include "ir/text/printer.h"
+#include "passes/graph_decisions.h"
 #include "support/diagnostic.h"
+#include "tir/rules/builtin_rules.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -12,7 +14,7 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  bool list_passes = false, list_ops = false;
+  bool list_passes = false, list_ops = false, list_rules = false;
 };
 
 void list_passes() {
@@ -40,11 +42,27 @@ void list_ops() {
   }
 }
 
+void list_decisions(const std::string& name, const std::string& op, const std::string& doc,
+                    const std::vector<DecisionRow>& decisions) {
+  print_message("{} ({}): {}\n", name, op.empty() ? "any operator" : op, doc);
+  for (const DecisionRow& row : decisions)
+    print_message("    {:16} {}\n{:20} = {}\n", row.name, row.doc, "", row.formula);
+}
+
+void list_rules() {
+  print_message("rules of tensor programs, in the order in which they are tried:\n");
+  for (const ScheduleRule& rule : builtin_schedule_rules())
+    list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
+  print_message("\ndecisions about operators of the graph:\n");
+  for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
+}
+
 int run(const OptOptions& options) {
   if (options.list_passes) list_passes();
   if (options.list_ops) list_ops();
-  if (options.list_passes || options.list_ops) return kRight;
-  if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes or --list-ops");
+  if (options.list_rules) list_rules();
+  if (options.list_passes || options.list_ops || options.list_rules) return kRight;
+  if (options.model.empty()) throw CLI::ValidationError("give a file, --list-passes, --list-ops or --list-rules");
   CompileSettings settings = options.compiler.get(options.model);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
@@ -58,6 +76,7 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file (.onnx or .py)");
   command->add_flag("--list-passes", options->list_passes, "what passes and pipelines there are");
   command->add_flag("--list-ops", options->list_ops, "what operators there are");
+  command->add_flag("--list-rules", options->list_rules, "what rules there are, their decisions and formulas");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });
