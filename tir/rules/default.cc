@@ -52,6 +52,7 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
 }
 
 void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
+  if (!find_nests(sch.function())) fail({}, "the program is not a list of plain nests");
   BlockRV root = sch.get_block("root");
   // Steps that are refused leave a program that means the same; what else can be done with it is.
   auto attempt = [](const auto& steps) {
