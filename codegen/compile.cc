@@ -15,6 +15,7 @@
 #include "frontend/onnx/import.h"
 #include "ir/text/parser.h"
 #include "ops/ops.h"
+#include "passes/graph_decisions.h"
 #include "support/guard.h"
 #include "vm/artifact.h"
 #include "vm/cpu.h"
@@ -37,6 +38,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   inner.opt_level = 1;
   inner.runner = {};
   inner.schedules.clear();
+  inner.decided = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
   inner.interpret.reset();
   inner.runner.verify_each = settings.runner.verify_each;
@@ -117,7 +119,9 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
 PassContext pass_context(const CompileSettings& settings) {
   PassContext context{op_table(), codegen::parse_target(settings.target)};
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
+  check_rules(settings.schedules);
   context.schedules = settings.schedules;
+  context.decided = settings.decided;
   context.report = settings.report;
   context.winograd = settings.winograd;
   context.gather = settings.gather;

@@ -25,6 +25,8 @@ struct CompileSettings {
   int opt_level = 2;
   std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
   std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
+  // Hears of each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
+  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   // Hears what contradicts itself in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;   // these are errors

@@ -11,10 +11,13 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
+#include <charconv>
+#include <fstream>
 #include <mutex>
 #include <vector>
 
 #include "codegen/llvm_init.h"
+#include "codegen/processors.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
 #include "vm/cpu.h"
@@ -25,8 +28,8 @@ namespace {
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 constexpr const char* kAccepted =
-    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, or a list such as "
-    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE";
+    "accepted: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cpu=NAME, @FILE, or a list such as "
+    "triple=TRIPLE,cpu=NAME,+FEATURE,-FEATURE,file=FILE";
 
 [[noreturn]] void fail_target(std::string_view text, std::string why, std::vector<std::string> notes = {}) {
   Diagnostic diagnostic;
@@ -79,6 +82,25 @@ void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType ar
   }
 }
 
+// What follows from the features.
+void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
+  auto has = [&](const char* feature) { return info.checkFeatures(fmt::format("+{}", feature)); };
+  llvm::Triple triple(target.triple);
+  bool is_x86 = triple.isX86();
+  bool avx512 = is_x86 && has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
+  target.vector_bits = avx512 ? 512 : is_x86 && has("avx2") ? 256 : 128;
+  target.num_vector_registers = avx512 || !is_x86 ? 32 : 16;
+  // Others than x86 and AArch64 get the careful answer: no fused instruction promised.
+  target.has_fma = is_x86 ? has("fma") : triple.isAArch64();
+  target.has_float16_conversion = is_x86 ? has("f16c") : triple.isAArch64();
+  target.has_masked_vector_access = avx512;
+  target.has_int8_dot = is_x86 && has("avx512vnni") && has("avx512vl");
+  target.has_bfloat16_dot = avx512 && has("avx512bf16");
+  for (const FigureRow& row : target_figures()) {
+    if (row.is_capability) target.sources.insert_or_assign(row.name, "LLVM's features of the cpu");
+  }
+}
+
 // Checks the names and derives the numbers from LLVM's description of the processor.
 Target complete(Target target, std::string_view text) {
   std::string error;
@@ -105,24 +127,78 @@ Target complete(Target target, std::string_view text) {
       llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
   llvm::Triple triple(target.triple);
   check_baseline(*info, triple.getArch(), text);
-  target.num_vector_registers = 32;
-  target.vector_bits = 128;
-  target.has_fma = target.has_float16_conversion = true;
-  target.has_masked_vector_access = false;
-  if (!triple.isX86()) {
-    // Others than x86 and AArch64 get the careful answer: no fused instruction promised.
-    if (!triple.isAArch64()) target.has_fma = target.has_float16_conversion = false;
-    return target;
+  add_capabilities(target, *info);
+  add_llvm_figures(target, *llvm_target, *info);
+  add_processor_figures(target);
+  return target;
+}
+
+std::string_view trimmed(std::string_view text) {
+  size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
+}
+
+// The lines `key = value` of a target's file; "#" begins a comment.
+struct FileLine {
+  int number;
+  std::string key, value;
+};
+std::vector<FileLine> read_target_file(const std::string& path, std::string_view target) {
+  std::ifstream file(path);
+  if (!file) fail_target(target, fmt::format("cannot read '{}'", path));
+  std::vector<FileLine> result;
+  int number = 0;
+  for (std::string line; std::getline(file, line);) {
+    ++number;
+    std::string_view text = trimmed(std::string_view(line).substr(0, line.find('#')));
+    if (text.empty()) continue;
+    size_t equals = text.find('=');
+    if (equals == std::string_view::npos)
+      fail_target(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text));
+    result.push_back(
+        {number, std::string(trimmed(text.substr(0, equals))), std::string(trimmed(text.substr(equals + 1)))});
   }
-  bool avx512 = info->checkFeatures("+avx512f") && info->checkFeatures("+avx512vl") &&
-                info->checkFeatures("+avx512bw") && info->checkFeatures("+avx512dq");
-  target.vector_bits = avx512 ? 512 : info->checkFeatures("+avx2") ? 256 : 128;
-  target.num_vector_registers = avx512 ? 32 : 16;
-  target.has_fma = info->checkFeatures("+fma");
-  target.has_float16_conversion = info->checkFeatures("+f16c");
-  target.has_masked_vector_access = avx512;
-  target.has_int8_dot = info->checkFeatures("+avx512vnni") && info->checkFeatures("+avx512vl");
-  target.has_bfloat16_dot = avx512 && info->checkFeatures("+avx512bf16");
+  return result;
+}
+
+void apply_figure(Target& target, const FileLine& line, const std::string& path, std::string_view text) {
+  const FigureRow* row = find_figure(line.key);
+  if (!row) {
+    std::vector<std::string> names = {"triple", "cpu", "features"};
+    for (const FigureRow& known : target_figures()) names.emplace_back(known.name);
+    fail_target(text, fmt::format("{}:{}: there is no figure '{}'", path, line.number, line.key),
+                {fmt::format("figures: {}", fmt::join(names, ", "))});
+  }
+  double value = 0;
+  auto [end, error] = std::from_chars(line.value.data(), line.value.data() + line.value.size(), value);
+  bool is_number = error == std::errc() && end == line.value.data() + line.value.size();
+  bool is_positive = value > 0 || (row->is_capability && value == 0);
+  if (!is_number || !is_positive || value > 1e15)
+    fail_target(text,
+                fmt::format("{}:{}: '{}' is a positive number, found '{}'", path, line.number, line.key, line.value));
+  double known = get_figure(*row, target);
+  if (value == known && row->is_capability) return;
+  bool is_width = line.key == "vector_bits" && value != 128 && value != 256 && value != 512;
+  if (row->is_capability && (value > known || is_width || (line.key == "num_vector_registers" && value < 8)))
+    fail_target(text,
+                fmt::format("{}:{}: '{}' of this cpu is {}; a file may lower it only, found {}", path, line.number,
+                            line.key, known, line.value),
+                {"name a cpu or features that have more"});
+  set_figure(*row, target, value, path);
+}
+
+// A file may name the processor, and gives figures instead of those that are known otherwise.
+Target with_file(Target target, const std::string& path, std::string_view text) {
+  std::vector<FileLine> lines = read_target_file(path, text);
+  for (const FileLine& line : lines) {
+    if (line.key == "triple") target.triple = llvm::Triple::normalize(line.value);
+    if (line.key == "cpu") target.cpu = line.value;
+    if (line.key == "features") target.features = line.value;
+  }
+  target = complete(std::move(target), text);
+  for (const FileLine& line : lines) {
+    if (line.key != "triple" && line.key != "cpu" && line.key != "features") apply_figure(target, line, path, text);
+  }
   return target;
 }
 
@@ -209,7 +285,9 @@ Target host_target() {
   }
   std::sort(features.begin(), features.end());
   target.features = fmt::format("{}", fmt::join(features, ","));
-  return complete(std::move(target), "host");
+  target = complete(std::move(target), "host");
+  add_host_figures(target);
+  return target;
 }
 
 Target parse_target(std::string_view text) {
@@ -220,6 +298,8 @@ Target parse_target(std::string_view text) {
     return complete(std::move(target), text);
   }
   bool has_cpu = false, has_triple = false;
+  std::string file = text.starts_with('@') ? std::string(text.substr(1)) : "";
+  if (!file.empty()) return with_file(std::move(target), file, text);
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     std::string_view item = text.substr(begin, end - begin);
@@ -238,12 +318,14 @@ Target parse_target(std::string_view text) {
     } else if (key == "triple") {
       target.triple = llvm::Triple::normalize(llvm::StringRef(value.data(), value.size()));
       has_triple = true;
+    } else if (key == "file") {
+      file = value;
     } else {
       fail_target(text, fmt::format("unknown key '{}'", key));
     }
   }
   if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";
-  return complete(std::move(target), text);
+  return file.empty() ? complete(std::move(target), text) : with_file(std::move(target), file, text);
 }
 
 }  // namespace relaxc::codegen

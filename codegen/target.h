@@ -8,8 +8,10 @@
 
 namespace relaxc::codegen {
 
-// "host", "x86-64", "x86-64-v2" (-v3, -v4), "cpu=NAME" with LLVM's names, or a list
-// "triple=T,cpu=NAME,+feature,-feature". Throws a CompileError that lists what is accepted.
+// "host", "x86-64", "x86-64-v2" (-v3, -v4), "cpu=NAME" with LLVM's names, "@FILE" (docs/targets.md), or a list
+// "triple=T,cpu=NAME,+feature,-feature,file=FILE". Each figure is from the file, else the running machine ("host"
+// only), else a table of processors, else LLVM, else a default; the same text gives the same Target on every machine
+// unless it is "host". Throws a CompileError that lists what is accepted.
 Target parse_target(std::string_view text);
 // The machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();

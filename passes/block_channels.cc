@@ -11,6 +11,7 @@
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "passes/graph.h"
+#include "passes/graph_decisions.h"
 
 namespace relaxc {
 
@@ -33,7 +34,8 @@ struct Blocked {
 
 class ChannelBlocker final : public GraphRewriter {
  public:
-  ChannelBlocker(const OpTable& ops, int64_t block) : GraphRewriter(ops), block_(block) {}
+  ChannelBlocker(const PassContext& context, int64_t block)
+      : GraphRewriter(context.ops), context_(context), block_(block) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
@@ -42,7 +44,7 @@ class ChannelBlocker final : public GraphRewriter {
     const Call* node = binding.value.as<Call>();
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
-    if (name == ops::kConv2d) result = convolution(*node, b);
+    if (name == ops::kConv2d) result = convolution(*node, binding.var, b);
     if (contains(kPools, name)) result = pool(*node, name, b);
     if (name == ops::kConcat) result = concatenation(*node, b);
     if (name == ops::kResize) result = resize(*node, b);
@@ -68,6 +70,14 @@ class ChannelBlocker final : public GraphRewriter {
   int64_t padded(int64_t channels) const { return num_blocks(channels) * block_; }
   // Whether blocks of that many channels are worth having.
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
+  // The decision about the image that a convolution makes.
+  bool is_blocked(int64_t filters, const VarRef& var) const {
+    const GraphRule& rule = graph_rule("image_layout");
+    Decisions decisions = decisions_for(rule, var, context_);
+    int64_t block = decisions.number("block", {0, block_}, fills_blocks(filters) ? block_ : 0);
+    report_decisions(rule, var, decisions, context_);
+    return block > 0;
+  }
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
   const Blocked* find(const Expr& plain) const {
@@ -121,7 +131,7 @@ class ChannelBlocker final : public GraphRewriter {
     return result;
   }
 
-  std::optional<Blocked> convolution(const Call& node, Builder& b) {
+  std::optional<Blocked> convolution(const Call& node, const VarRef& var, Builder& b) {
     const Constant* weight = node.args[1].as<Constant>();
     if (!weight || weight->data.dtype() != kFloat32 || tensor_dtype(node.args[0].type()) != kFloat32)
       return std::nullopt;
@@ -129,7 +139,7 @@ class ChannelBlocker final : public GraphRewriter {
     if (!attrs.has_plain_layout()) return std::nullopt;
     int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
-    if ((groups > 1 && !depthwise) || !fills_blocks(filters)) return std::nullopt;
+    if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;
     Expr w = pad_axis(node.args[1], 4, 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
@@ -252,6 +262,7 @@ class ChannelBlocker final : public GraphRewriter {
     return b.op("reshape", {plain, shape_expr(*result)}, Attrs{}, binding.var->name);
   }
 
+  const PassContext& context_;
   int64_t block_;
   using Images = std::unordered_map<const NodeHeader*, Blocked>;  // by the image in the plain order
   Images blocked_;
@@ -264,7 +275,7 @@ IRModule block_channels(IRModule module, PassContext& context) {
   int64_t block = context.target.vector_lanes(32);
   if (block < 4) return module;
   return map_functions(std::move(module),
-                       [&](const FunctionRef& function) { return ChannelBlocker(context.ops, block).run(function); });
+                       [&](const FunctionRef& function) { return ChannelBlocker(context, block).run(function); });
 }
 
 }  // namespace relaxc

@@ -5,13 +5,17 @@
 //   other ungrouped nn.conv2d whose output channels fill such blocks: the layout OIHW32o and the like;
 //   matmul with a constant [k, n] right operand: a call_tir that reads [n / 32, k, 32], or, where the target sums
 //   `group` products at once (int8, bfloat16), [n / 32, k / group, 32, group].
+#include <algorithm>
 #include <numeric>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
 #include "ops/window.h"
+#include "passes/graph_decisions.h"
 #include "passes/winograd.h"
 #include "tir/compute.h"
+#include "tir/lower/lower.h"
+#include "tir/rules/choose.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -48,26 +52,78 @@ struct PackedMatmul {
 class WeightPacker final : public GraphRewriter {
  public:
   WeightPacker(const PassContext& context, IRModule& module)
-      : GraphRewriter(context.ops), target_(context.target), module_(module), winograd_(context.winograd) {
-    // A user's rule for convolutions is to see all of them.
-    for (const ScheduleRule& rule : context.schedules) winograd_ = winograd_ && rule.op != "nn.conv2d";
-  }
+      : GraphRewriter(context.ops), context_(context), target_(context.target), module_(module) {}
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& b) override {
     if (const Call* conv = as_call(binding.value, ops::kConv2d)) {
-      auto winograd = winograd_ ? winograd_conv2d(*conv, binding, module_, target_) : std::nullopt;
-      return winograd ? winograd : pack_conv2d(*conv, binding, b);
+      if (goes_by_winograd(*conv, binding)) return winograd_conv2d(*conv, binding, module_, target_);
+      return pack_conv2d(*conv, binding, b);
     }
     if (const Call* matmul = as_call(binding.value, ops::kMatmul)) return pack_matmul(*matmul, binding, b);
     return std::nullopt;
   }
 
  private:
+  bool goes_by_winograd(const Call& conv, const Binding& binding) const {
+    if (!can_be_winograd(conv, binding, target_)) return false;
+    const GraphRule& rule = graph_rule("convolution_algorithm");
+    const auto& filters = conv.args[1].as<Constant>()->data.shape();
+    bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
+    bool prefers_direct = !context_.winograd || users_rule_fits(conv, binding);
+    Attrs preferred;
+    if (prefers_direct) preferred.set("algorithm", "direct");
+    Decisions decisions = decisions_for(rule, binding.var, context_, preferred);
+    std::string algorithm = decisions.word("algorithm", {"direct", "winograd"}, gains ? "winograd" : "direct");
+    report_decisions(rule, binding.var, decisions, context_);
+    return algorithm == "winograd";
+  }
+
+  // Whether a rule of the user for convolutions fits the direct form of this one, as it is before fusion.
+  bool users_rule_fits(const Call& conv, const Binding& binding) const {
+    const OpRow* row = context_.ops.find("relax.nn.conv2d");
+    std::optional<PrimFuncRef> program;
+    for (const ScheduleRule& rule : context_.schedules) {
+      if (rule.op != "nn.conv2d" || !rule.function.empty() || (!rule.uses.empty() && rule.uses != "convolution"))
+        continue;
+      if (!program) {
+        const std::vector<Expr> dims = *known_shape(conv.args[1].type());
+        int64_t outer = target_.vector_lanes(32), inner = std::gcd(*as_int(dims[1]), outer);
+        Call direct = conv;
+        direct.attrs.set("kernel_layout", fmt::format("OIHW{}i{}o", inner, outer));
+        direct.args[1] =
+            make_var("weight", tensor_type({int_imm(*as_int(dims[0]) / outer), int_imm(*as_int(dims[1]) / inner),
+                                            dims[2], dims[3], int_imm(inner), int_imm(outer)},
+                                           kFloat32));
+        PrimFuncRef plain = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
+        program = promote_indices(normalize_loops(plain));
+      }
+      ScheduleRule trial = rule;
+      trial.scheduled = nullptr;
+      if (schedule_by_rule(trial, "conv2d", *program, target_, false).program) return true;
+    }
+    return false;
+  }
+
   // The columns of a tile when they divide the extent; 0: they do not.
   int64_t columns_of(int64_t extent, DType dtype) const {
     int64_t columns = choose_column_tile(extent, target_.vector_lanes(dtype.bits)).columns();
     return extent > 0 && extent % columns == 0 ? columns : 0;
+  }
+  // The same, as a decision about that product. A panel is 1 to 4 vectors, full or shorter ones.
+  int64_t panel_of(int64_t extent, DType dtype, const VarRef& product) const {
+    const GraphRule& rule = graph_rule("constant_operand");
+    std::vector<int64_t> candidates = {0};
+    int64_t lanes = target_.vector_lanes(dtype.bits);
+    for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
+      if (width >= 4 && extent % width == 0) candidates.push_back(width);
+    }
+    int64_t formula = columns_of(extent, dtype);
+    if (std::find(candidates.begin(), candidates.end(), formula) == candidates.end()) candidates.push_back(formula);
+    Decisions decisions = decisions_for(rule, product, context_);
+    int64_t columns = decisions.number("panel", candidates, formula);
+    report_decisions(rule, product, decisions, context_);
+    return columns;
   }
 
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
@@ -119,7 +175,7 @@ class WeightPacker final : public GraphRewriter {
     // Results are of 32 bits, whatever the operands are.
     int64_t extent = constant->data.shape()[1];
     if (extent == 0 || packed.depth == 0) return std::nullopt;
-    packed.columns = columns_of(extent, accumulation_dtype(result));
+    packed.columns = panel_of(extent, accumulation_dtype(result), binding.var);
     if (packed.columns == 0) return std::nullopt;
     packed.blocks = extent / packed.columns;
     if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
@@ -136,9 +192,9 @@ class WeightPacker final : public GraphRewriter {
                          {binding.value.type()}, binding.var.span());
   }
 
+  const PassContext& context_;
   const Target& target_;
   IRModule& module_;
-  bool winograd_;
 };
 
 }  // namespace

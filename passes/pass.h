@@ -28,6 +28,8 @@ struct PassContext {
   std::vector<ScheduleRule> schedules = {};  // the user's; the first that fits a tensor program is taken
   // What the user should hear: a rule that was applied, or why it was not.
   std::function<void(const std::string&)> report = nullptr;
+  // Hears of each decision about an operator of the graph (passes/graph_decisions.h): rule, operator, decision.
+  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
   bool winograd = true;       // passes/winograd.h
   bool check_bounds = false;  // tir/lower/lower.h
   OutOfRange gather = OutOfRange::kError;

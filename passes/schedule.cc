@@ -6,91 +6,19 @@
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
-#include "tir/analysis/annotations.h"
 #include "tir/analysis/nests.h"
-#include "tir/compute.h"
 #include "tir/lower/lower.h"
-#include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/rules/choose.h"
 
 namespace relaxc {
 
 namespace {
 
-bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops) {
-  if (!rule.function.empty()) return rule.function == name;
-  return rule.op.empty() || std::find(ops.begin(), ops.end(), rule.op) != ops.end();
-}
-
-using Report = std::function<void(const std::string&)>;
-
-class Renamer final : public Rewriter {
- public:
-  Renamer(const std::vector<VarRef>& from, const std::vector<VarRef>& to) {
-    for (size_t i = 0; i < from.size(); ++i) renamed_.emplace(from[i].get(), to[i]);
-  }
-};
-
-// What the root block holds; its memory goes to `buffers`.
-Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
-  const Block* root = body.as<Block>();
-  if (!root || !root->iter_vars.empty()) return body;
-  buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-  return root->body;
-}
-
-PrimFuncRef schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& function,
-                             bool show) {
-  auto scheduled = [&](const PrimFuncRef& program) {
-    Schedule schedule(IRModule{{{name, program}}, {}, {}}, {.show_program = show});
-    apply_rule(rule, schedule);
-    return schedule.function();
-  };
-  PrimFuncRef result = scheduled(function);
-  std::vector<std::pair<VarRef, int64_t>> apart;
-  walk(function->body, [&](const Block& block) {
-    if (rule.apart && block.annotations.get_string(annotations::kOp.name, "") == rule.op) apart = rule.apart(block);
-  });
-  if (apart.empty()) return result;
-  std::vector<Buffer> buffers;
-  Stmt body = take_root(result->body, buffers);
-  for (const auto& [dim, value] : apart) {
-    PrimFuncRef known =
-        scheduled(cast<PrimFunc>(substitute(static_cast<const Expr&>(function), {{dim.get(), int_imm(value)}})));
-    Stmt own = instantiate(Renamer(known->params, function->params)(known->body), {});
-    body = make(IfThenElse{equal(dim, int_imm(value)), take_root(own, buffers), body}, function.span());
-  }
-  PrimFunc copy = *result;
-  copy.body = root_block(std::move(buffers), body);
-  return make_prim_func(std::move(copy), function.span());
-}
-
-std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& function,
-                                             const std::vector<ScheduleRule>& rules, const Report& report) {
-  if (function->attrs.get_bool("tir.is_scheduled", false)) return std::nullopt;
-  std::vector<std::string> ops = operators_of(function);
-  for (const ScheduleRule& rule : rules) {
-    if (!concerns(rule, name, ops)) continue;
-    std::optional<PrimFuncRef> result;
-    try {
-      result = schedule_by_rule(rule, name, function, report != nullptr);
-    } catch (const CompileError& error) {
-      if (!rule.function.empty() || error.kind() != ErrorKind::kDoesNotFit) throw;
-      if (report) report(fmt::format("schedule rule '{}' does not fit '{}':\n{}", rule.name, name, error.what()));
-      continue;
-    }
-    if (report) report(fmt::format("schedule rule '{}' is applied to '{}'", rule.name, name));
-    PrimFunc scheduled = **result;
-    scheduled.attrs.set("tir.is_scheduled", true);
-    return make_prim_func(std::move(scheduled), function.span());
-  }
-  return std::nullopt;
-}
-
 // A rule for an operator that neither the table nor a program knows was meant for another.
 void warn_of_unknown_operators(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
-    if (rule.op.empty() || context.ops.find("relax." + rule.op)) continue;
+    if (rule.op.empty() || !rule.uses.empty() || context.ops.find("relax." + rule.op)) continue;
     bool used = std::any_of(module.functions.begin(), module.functions.end(), [&](const auto& entry) {
       auto program = try_cast<PrimFunc>(entry.second);
       return program && concerns(rule, entry.first, operators_of(*program));
@@ -108,18 +36,20 @@ void warn_of_unknown_operators(const IRModule& module, const PassContext& contex
 
 IRModule schedule(IRModule module, PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
-    if (!rule.apply) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
+    if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
   if (context.report) warn_of_unknown_operators(module, context);
-  std::vector<ScheduleRule> builtin = builtin_schedule_rules(context.target);
   for (auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);
     if (!program) continue;
     PrimFuncRef normal = promote_indices(normalize_loops(*program));
     check_lowerable(normal);
-    std::optional<PrimFuncRef> by_rule = schedule_by_rules(name, normal, context.schedules, context.report);
-    if (!by_rule) by_rule = schedule_by_rules(name, without_empty_nests(normal), builtin, nullptr);
+    std::optional<PrimFuncRef> by_rule =
+        schedule_by_rules(name, normal, context.schedules, context.target, context.report);
+    if (!by_rule)
+      by_rule = by_rule =
+          schedule_by_rules(name, without_empty_nests(normal), builtin_schedule_rules(), context.target, nullptr);
     function = by_rule.value_or(normal);
   }
   return module;

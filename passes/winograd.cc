@@ -6,6 +6,7 @@
 #include "ops/window.h"
 #include "tir/compute.h"
 #include "tir/rules/lanes.h"
+#include "tir/rules/winograd.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -134,12 +135,16 @@ struct Winograd {
 
 }  // namespace
 
-bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out) {
-  constexpr int64_t kFewChannels = 16, kManyPatches = 16;
-  constexpr int64_t kSmallWeightBytes = int64_t{4} << 20, kMostWeightBytes = int64_t{256} << 20;
+bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target) {
+  // Transforms take a time in the sum of channels and filters, products one in their product (section 4 of the paper).
+  constexpr int64_t kFewChannels = 16;
+  constexpr int64_t kMostWeightBytes = int64_t{256} << 20;  // of memory
+  // Fewer patches than a register tile read the weights for less than the arithmetic that they are good for, unless
+  // they are so few bytes that they come from cache.
+  int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = 4 * target.l2.bytes;
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   if (std::any_of(out.begin(), out.end(), [](const Expr& dim) { return is_int(dim, 0); })) return false;
-  int64_t patches = kManyPatches;
+  int64_t patches = many_patches;
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
     // Less than half of the patches in the image: little is saved.
@@ -148,10 +153,10 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
   }
   int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
   if (std::min(in_channels, out_channels) < kFewChannels || weight_bytes > kMostWeightBytes) return false;
-  return patches >= kManyPatches || weight_bytes <= kSmallWeightBytes;
+  return patches >= many_patches || weight_bytes <= small_weight_bytes;
 }
 
-std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {
+bool can_be_winograd(const Call& conv, const Binding& binding, const Target& target) {
   const auto attrs = read_attrs<ConvAttrs<2>>(conv.attrs);
   int64_t lanes = target.vector_lanes(32);
   std::string layout = fmt::format("NCHW{}c", lanes);
@@ -159,17 +164,26 @@ std::optional<Expr> winograd_conv2d(const Call& conv, const Binding& binding, IR
                  attrs.kernel_layout == ConvAttrs<2>().kernel_layout;
   const PerDim ones = {1, 1};
   bool dense = attrs.strides == ones && attrs.dilation == ones && attrs.groups == 1;
-  const PerDim& padding = attrs.padding;
   const Constant* weight = conv.args[1].as<Constant>();
-  const std::vector<Expr>*data = known_shape(conv.args[0].type()), *out = known_shape(binding.value.type());
-  if (!blocked || !dense || padding.size() != 4 || !weight || !data || !out || binding.cast) return std::nullopt;
-  if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
+  bool is_known = known_shape(conv.args[0].type()) && known_shape(binding.value.type()) && !binding.cast;
+  if (!blocked || !dense || attrs.padding.size() != 4 || !weight || !is_known) return false;
+  if (weight->data.dtype() != kFloat32 || tensor_dtype(binding.value.type()) != kFloat32) return false;
   const auto& shape = weight->data.shape();
-  if (shape[2] != 3 || shape[3] != 3 || shape[0] % lanes != 0 || shape[1] % lanes != 0) return std::nullopt;
-  if (!winograd_gains(shape[1], shape[0], *out)) return std::nullopt;
-  int64_t columns = choose_column_tile(shape[0], static_cast<int>(lanes)).columns();
-  Winograd winograd{*data, *out, padding[0], padding[1], shape[1], shape[0], columns};
+  return shape[2] == 3 && shape[3] == 3 && shape[0] % lanes == 0 && shape[1] % lanes == 0;
+}
 
+Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module, const Target& target) {
+  const PerDim padding = read_attrs<ConvAttrs<2>>(conv.attrs).padding;
+  const Constant* weight = conv.args[1].as<Constant>();
+  const auto& shape = weight->data.shape();
+  int64_t columns = choose_column_tile(shape[0], target.vector_lanes(32)).columns();
+  Winograd winograd{*known_shape(conv.args[0].type()),
+                    *known_shape(binding.value.type()),
+                    padding[0],
+                    padding[1],
+                    shape[1],
+                    shape[0],
+                    columns};
   return make_call_tir(module, "conv2d_winograd", winograd.program(),
                        {conv.args[0], constant(transform_weight(weight->data, columns))}, {binding.value.type()},
                        binding.var.span());

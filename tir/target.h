@@ -1,26 +1,74 @@
-// The machine that code is generated for. Schedules and passes read it; parsing and host detection are in
-// codegen/target.h, since only that room sees LLVM.
+// The machine that code is generated for: what schedules and passes may ask about it. Rules are formulas over these
+// figures and hold no numbers of a machine themselves. Parsing, LLVM's tables and host detection are in
+// codegen/target.h, since only that room sees LLVM; docs/targets.md describes the figures for users.
 #pragma once
+#include <cstdint>
+#include <map>
+#include <span>
 #include <string>
+#include <variant>
+#include <vector>
 
 namespace relaxc {
 
-// A default-made Target is the plain x86-64 of every 64-bit PC.
+struct Cache {
+  int64_t bytes;
+  int64_t line;            // bytes
+  int64_t ways;            // of a set
+  int64_t shared_by;       // how many cores
+  double bytes_per_cycle;  // into the level above it, for one core
+  friend bool operator==(const Cache&, const Cache&) = default;
+};
+
+// A default-made Target is the plain x86-64 of every 64-bit PC; the other defaults are those of a server core of 2022.
 struct Target {
   std::string triple = "x86_64-unknown-linux-gnu";
   std::string cpu = "x86-64";  // LLVM's name: "znver4", "x86-64-v3"
   std::string features;        // LLVM's list, sorted: "+avx2,-avx512f"; empty: what the cpu implies
-  int vector_bits = 128;       // the widest vectors worth using
+
+  int64_t cores = 16;
+  int vector_bits = 128;  // the widest vectors worth using
   int num_vector_registers = 16;
   bool has_fma = false;                   // a * b + c in one instruction
   bool has_float16_conversion = false;    // float16 <-> float32 in one instruction
   bool has_int8_dot = false;              // sums of four products of uint8 and int8 (vpdpbusd), as wide as vectors are
   bool has_bfloat16_dot = false;          // sums of two products of bfloat16 (vdpbf16ps)
   bool has_masked_vector_access = false;  // masked loads and stores of every element size (AVX-512)
+  int64_t fma_ports = 2;                  // full vectors multiplied and added in a cycle
+  int64_t fma_latency = 4;                // cycles until a sum can be added to again
+  int64_t load_ports = 2;                 // full vectors loaded in a cycle
+  Cache l1{int64_t{32} << 10, 64, 8, 1, 128};
+  Cache l2{int64_t{1} << 20, 64, 16, 1, 64};
+  Cache l3{int64_t{32} << 20, 64, 16, 16, 10};
+  double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
+  int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
+  // Scopes that a buffer may be in, outermost first: memory, and a thread's own (registers where it fits).
+  std::vector<std::string> memory_spaces = {"global", "local"};
+  // Where a figure is from, by its name; what is not there is the default.
+  std::map<std::string, std::string, std::less<>> sources;
 
   // Lanes of a full vector of elements with that many bits.
   int vector_lanes(int element_bits) const { return vector_bits / element_bits; }
+  int64_t vector_bytes() const { return vector_bits / 8; }
+  // Multiply-adds of float32 in a cycle.
+  int64_t products_per_cycle() const { return fma_ports * vector_lanes(32); }
   friend bool operator==(const Target&, const Target&) = default;
 };
+
+// One row for each figure. Files, print_target() and documentation name it so.
+using FigureMember = std::variant<bool*, int*, int64_t*, double*>;
+struct FigureRow {
+  const char* name;
+  const char* doc;
+  FigureMember (*in)(Target& target);
+  bool is_capability = false;  // of the cpu: a file may take it away and cannot add it
+};
+std::span<const FigureRow> target_figures();
+const FigureRow* find_figure(std::string_view name);
+
+double get_figure(const FigureRow& row, const Target& target);
+void set_figure(const FigureRow& row, Target& target, double value, std::string source);
+// A file of a target (docs/targets.md): each figure with its source behind it as a comment.
+std::string print_target(const Target& target);
 
 }  // namespace relaxc

@@ -28,10 +28,9 @@ std::string draw_kernels(const IRModule& module) {
 }
 
 // What the rule did, under the name of the program that it did it to.
-std::string definition(const ScheduleRule& rule, const Schedule& schedule) {
+std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string out = fmt::format("@S.schedule(\"{}\")\n", schedule.module().functions.begin()->first);
-  if (!rule.op.empty()) out += fmt::format("@S.rule(\"{}\")\n", rule.op);
-  out += fmt::format("def {}(sch):\n", rule.name);
+  out += fmt::format("def {}(sch):\n", rule);
   std::string text = schedule.trace().text();
   if (text.empty()) text = "pass\n";
   for (size_t at = 0, end; at < text.size(); at = end + 1) {
@@ -39,6 +38,14 @@ std::string definition(const ScheduleRule& rule, const Schedule& schedule) {
     out += "    " + text.substr(at, end + 1 - at);
   }
   return out;
+}
+
+// The rule with all of the decisions that it took for the program.
+std::string use_of(const std::string& rule, const Schedule& schedule, const Decisions& decisions) {
+  Attrs values;
+  for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
+  return fmt::format("S.use(\"{}\", function=\"{}\", decisions={})\n", rule, schedule.module().functions.begin()->first,
+                     to_string(AttrValue(values)));
 }
 
 // What of the trace's instructions is not built in.
@@ -51,25 +58,28 @@ void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
   }
 }
 
-// What the user's schedules did to each program, as a file of schedules that does it again.
+// What the user's schedules did to each program, and decided about operators of the graph, as a file of schedules that
+// does it again.
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
+  std::map<std::string, std::string> decided;  // by rule and operator
   TensorIntrins own;
-  std::map<std::string, bool> fits;  // by operator, of those that a program holds: whether a rule fits anywhere
   for (ScheduleRule& rule : settings.schedules) {
-    rule.apply = [&, rule = rule](Schedule& schedule) {
-      bool& fit = fits[rule.op];
-      apply_rule(rule, schedule);
-      fit = true;
-      parts.push_back(definition(rule, schedule));
+    bool is_use = !rule.uses.empty();
+    rule.scheduled = [&, is_use, name = rule.name](const Schedule& schedule, const Decisions& decisions) {
+      parts.push_back(is_use ? use_of(name, schedule, decisions) : definition(name, schedule));
       add_own_intrins(schedule, own);
     };
   }
+  settings.decided = [&](const std::string& rule, const std::string& op, const Decision& decision) {
+    if (decision.value == decision.formula) return;
+    decided[fmt::format("S.use({}, at={}", to_string(AttrValue(rule)), to_string(AttrValue(op)))] +=
+        fmt::format(", {}={}", decision.name, to_string(decision.value));
+  };
   run_pipeline(std::move(module), settings);
-  // That there is a rule matters even so (passes/pack_weights.cc).
-  for (const auto& [op, fit] : fits) {
-    if (!fit) parts.push_back(fmt::format("@S.rule(\"{}\")\ndef fits_nowhere(sch):\n    assert False\n", op));
-  }
+  std::string uses;
+  for (const auto& [call, values] : decided) uses += fmt::format("{}{})\n", call, values);
+  if (!uses.empty()) parts.insert(parts.begin(), uses);
   if (!own.names().empty()) parts.insert(parts.begin(), print_intrins(own));
   return fmt::format("{}", fmt::join(parts, "\n"));
 }

@@ -2,9 +2,11 @@
 #include <memory>
 
 #include "ir/text/printer.h"
+#include "passes/graph_decisions.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
+#include "tir/rules/builtin_rules.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -14,8 +16,8 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  bool list_passes = false, list_ops = false, list_primitives = false, list_annotations = false;
-  bool lists() const { return list_passes || list_ops || list_primitives || list_annotations; }
+  bool list_passes = false, list_ops = false, list_primitives = false, list_annotations = false, list_rules = false;
+  bool lists() const { return list_passes || list_ops || list_primitives || list_annotations || list_rules; }
 };
 
 void list_passes() {
@@ -43,15 +45,31 @@ void list_ops() {
   }
 }
 
+void list_decisions(const std::string& name, const std::string& op, const std::string& doc,
+                    const std::vector<DecisionRow>& decisions) {
+  print_message("{} ({}): {}\n", name, op.empty() ? "any operator" : op, doc);
+  for (const DecisionRow& row : decisions)
+    print_message("    {:16} {}\n{:20} = {}\n", row.name, row.doc, "", row.formula);
+}
+
+void list_rules() {
+  print_message("rules of tensor programs, in the order in which they are tried:\n");
+  for (const ScheduleRule& rule : builtin_schedule_rules())
+    list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
+  print_message("\ndecisions about operators of the graph:\n");
+  for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
+}
+
 int run(const OptOptions& options) {
   if (options.list_passes) list_passes();
   if (options.list_ops) list_ops();
+  if (options.list_rules) list_rules();
   if (options.list_primitives) print_message("{}", scheduling::describe_primitives());
   if (options.list_annotations) print_message("{}", describe_annotations());
   if (options.lists()) return kRight;
   if (options.model.empty())
     throw CLI::ValidationError(
-        "give a file, or one of --list-passes, --list-ops, --list-primitives, --list-annotations");
+        "give a file, or one of --list-passes, --list-ops, --list-primitives, --list-annotations, --list-rules");
   CompileSettings settings = options.compiler.get(options.model);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
@@ -68,6 +86,7 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_flag("--list-primitives", options->list_primitives, "the primitives of schedules and their arguments");
   command->add_flag("--list-annotations", options->list_annotations,
                     "the annotations of loops and blocks, and who reads them");
+  command->add_flag("--list-rules", options->list_rules, "what rules there are, their decisions and formulas");
   options->compiler.add_to(*command);
   command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <sstream>
 
+#include "codegen/target.h"
 #include "support/diagnostic.h"
 #include "tools/tool.h"
 #include "vm/error.h"
@@ -66,7 +67,10 @@ int run(int argc, char** argv) {
       "  relaxc compile model.onnx -o model.so && relaxc run model.so\n"
       "Exit codes: 0 right, 1 wrong result or invalid input, 2 wrong usage, 3 unsupported.\n"
       "relaxc COMMAND --help says more.");
-  app.require_subcommand(1);
+  std::string target = "host";
+  bool print_target = false;
+  app.add_option("--target", target, "of --print-target (docs/targets.md)")->capture_default_str();
+  app.add_flag("--print-target", print_target, "the figures of the target and where each is from, as a file of one");
   int exit_code = kRight;
   add_run(app, exit_code);
   add_compile(app, exit_code);
@@ -75,6 +79,11 @@ int run(int argc, char** argv) {
   add_text(app, exit_code);
   try {
     app.parse(argc, argv);
+    if (print_target) {
+      print_text(relaxc::print_target(relaxc::codegen::parse_target(target)));
+    } else if (app.get_subcommands().empty()) {
+      throw CLI::RequiredError("a subcommand, or --print-target");
+    }
   } catch (const CLI::ParseError& error) {
     exit_code = exit_of_parser(app, error);
   }

@@ -61,7 +61,8 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
 }
 
 void CompilerOptions::add_to(CLI::App& app) {
-  app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, or cpu=NAME")->capture_default_str();
+  app.add_option("--target", settings.target, "host, x86-64, x86-64-v2, -v3, -v4, cpu=NAME, or @FILE")
+      ->capture_default_str();
   app.add_flag("--strict", settings.strict, "an error where a model contradicts itself, not a warning");
   app.add_option("--passes", settings.passes, "passes and pipelines by name")->capture_default_str();
   app.add_option("--jobs", settings.jobs, "threads that compile (0: all cores)");

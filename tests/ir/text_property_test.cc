@@ -59,7 +59,8 @@ TEST_CASE("programs of all operators survive printing and parsing", "[text]") {
     Schedule schedule(promote_indices(program));
     PrimFuncRef scheduled = program;
     try {
-      default_rule(Target{}).apply(schedule);
+      Decisions decisions;
+      default_rule().apply(schedule, Target{}, decisions);
       scheduled = schedule.function();
     } catch (const CompileError&) {
       // Not made of plain nests.

@@ -4,6 +4,8 @@
 
 #include "tests/differential/differential.h"
 #include "tir/lower/lower.h"
+#include "tir/primitives/get_block.h"
+#include "tir/primitives/get_loops.h"
 #include "tir/rules/winograd.h"
 
 #include "tests/catch.h"  // last
@@ -99,7 +101,8 @@ void check(const Problem& p, const std::vector<ImageSizes>& images, const std::s
   std::vector<PrimFuncRef> programs = winograd_programs(run_pipeline(module, settings));
   REQUIRE(programs.size() == 1);
   Schedule schedule(promote_indices(programs[0]));
-  CHECK_NOTHROW(winograd_rule(compiled.target()).apply(schedule));
+  Decisions decisions;
+  CHECK_NOTHROW(winograd_rule().apply(schedule, compiled.target(), decisions));
   settings.passes = "simplify,kernels";
   IRModule scheduled = run_pipeline(module, settings);
   for (const ImageSizes& image : images) {
@@ -169,8 +172,20 @@ TEST_CASE("winograd: where it is used", "[passes]") {
   direct.winograd = false;
   CHECK_FALSE(is_used(32, "h,w", 1, direct));
   // A user's rule for convolutions is to see them.
-  ruled.schedules = {{"mine", "", "nn.conv2d", {}, [](Schedule&) {}}};
+  ruled.schedules = {{"mine", "", "nn.conv2d", {}, [](Schedule&, const Target&, Decisions&) {}}};
   CHECK_FALSE(is_used(32, "h,w", 1, ruled));
+  // One that fits some of them leaves the others to the formula.
+  ruled.schedules[0].apply = [](Schedule& sch, const Target&, Decisions&) {
+    if (!as_int(cast<For>(sch.get(sch.apply(GetLoops{sch.apply(GetBlock{"nn.conv2d"})})[2]))->extent))
+      fail({}, "symbolic rows");
+  };
+  CHECK(is_used(32, "h,w", 1, ruled));
+  CHECK_FALSE(is_used(32, "14,14", 1, ruled));
+  // A decision of the user's counts more than rules and formulas.
+  ruled.schedules.push_back(
+      {.name = "convolution_algorithm", .uses = "convolution_algorithm", .given = {{"algorithm", "winograd"}}});
+  CHECK(is_used(32, "14,14", 1, ruled));
+  CHECK(is_used(256, "7,7", 1, ruled));
 }
 
 }  // namespace relaxc::test

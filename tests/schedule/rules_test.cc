@@ -5,6 +5,7 @@
 #include "codegen/compile.h"
 #include "codegen/target.h"
 #include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/lower/lower.h"
@@ -14,6 +15,8 @@
 #include "tir/primitives/get_producers.h"
 #include "tir/primitives/merge_epilogue.h"
 #include "tir/primitives/parallel.h"
+#include "tir/rules/builtin_rules.h"
+#include "tir/rules/choose.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/convolution.h"
 #include "tir/schedule/script.h"
@@ -78,8 +81,8 @@ void schedule_by_rule(IRModule module, const ScheduleRule& rule, const Target& t
     std::vector<std::string> ops = operators_of(*program);
     if (std::find(ops.begin(), ops.end(), rule.op) == ops.end()) continue;
     found = true;
-    Schedule schedule(IRModule{{{name, promote_indices(normalize_loops(*program))}}, {}, {}}, {.show_program = false});
-    rule.apply(schedule);
+    RuleResult result = schedule_by_rule(rule, name, promote_indices(normalize_loops(*program)), target, false);
+    if (!result.program) throw std::runtime_error(result.refusal);
   }
   if (!found) throw std::runtime_error("there is no " + rule.op);
 }
@@ -166,7 +169,7 @@ TEST_CASE("convolutions over channel blocks", "[schedule]") {
     for (const char* target : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(target);
       Target known = codegen::parse_target(target);
-      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), convolution_rule(known), known));
+      CHECK_NOTHROW(schedule_by_rule(with_constants(c.module(), {w, b}), convolution_rule(), known));
       CompileSettings settings;
       settings.target = target;
       settings.winograd = false;
@@ -216,7 +219,7 @@ def main(x: R.Tensor(({0}, {1}), "float32"), w: R.Tensor(({1}, {2}), "float32"),
       for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
         CAPTURE(name);
         Target target = codegen::parse_target(name);
-        CHECK_NOTHROW(schedule_by_rule(with_constants(module, {w, b}), contraction_rule(target), target));
+        CHECK_NOTHROW(schedule_by_rule(with_constants(module, {w, b}), contraction_rule(), target));
         CompileSettings settings;
         settings.target = name;
         Tensor result = Session(compile(with_constants(module, {w, b}), settings).load()).run({x})[0];
@@ -255,7 +258,7 @@ def main(x: R.Tensor((70, 45), "float32"), w: R.Tensor(({}), "float32"), b: R.Te
     for (const char* name : {"x86-64", "x86-64-v3", "host"}) {
       CAPTURE(name);
       Target target = codegen::parse_target(name);
-      if (!turned) CHECK_NOTHROW(schedule_by_rule(module, contraction_rule(target), target));
+      if (!turned) CHECK_NOTHROW(schedule_by_rule(module, contraction_rule(), target));
       CompileSettings settings;
       settings.target = name;
       Tensor result = Session(compile(module, settings).load()).run({x, w, b})[0];
@@ -273,13 +276,13 @@ def main(x: R.Tensor((70, 45), "float32"), w: R.Tensor(({}), "float32"), b: R.Te
 }
 
 TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
-  ScheduleRule parallel{"parallel", "", "nn.conv2d", {}, [](Schedule& sch) {
+  ScheduleRule parallel{"parallel", "", "nn.conv2d", {}, [](Schedule& sch, const Target&, Decisions&) {
                           BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
                           sch.apply(MergeEpilogue{conv});
                           sch.apply(Parallel{sch.apply(GetLoops{conv})[1]});
                         }};
   ScheduleRule wrong{
-      "wrong", "", "nn.conv2d", {}, [](Schedule& sch) {
+      "wrong", "", "nn.conv2d", {}, [](Schedule& sch, const Target&, Decisions&) {
         sch.apply(Parallel{sch.apply(GetLoops{sch.apply(GetBlock{"nn.conv2d"})})[5]});  // the input channels
       }};
   Compiled expected = run_with({}), got = run_with({wrong, parallel});
@@ -290,7 +293,7 @@ TEST_CASE("a rule in C++, and one that does not fit", "[schedule]") {
 }
 
 TEST_CASE("a rule may not change what callers hand over", "[schedule]") {
-  ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch) {
+  ScheduleRule rule{"turned", "", "nn.conv2d", {}, [](Schedule& sch, const Target&, Decisions&) {
                       BlockRV conv = sch.apply(GetBlock{"nn.conv2d"});
                       for (const BlockRV& padding : sch.apply(GetProducers{conv})) sch.apply(ComputeInline{padding});
                       run_schedule_text(sch, R"(b = sch.get_block("nn.conv2d")
@@ -304,8 +307,91 @@ sch.transform_layout(b, ("read", 0), lambda n, c, y, x: (c, n, y, x)))",
 }
 
 TEST_CASE("a schedule for a function that is not there", "[schedule]") {
-  ScheduleRule rule{"mine", "no_such", "", {}, [](Schedule&) {}};
+  ScheduleRule rule{"mine", "no_such", "", {}, [](Schedule&, const Target&, Decisions&) {}};
   CHECK_THROWS_AS(run_with({rule}), CompileError);
+}
+
+namespace {
+
+// The scheduled programs of a product of `rows` x 64 by 64 x 128 with constant columns, as text.
+std::string product_with(const std::string& uses, const std::string& rows = "130") {
+  IRModule module = parse(fmt::format(R"(
+@R.function
+def main(x: R.Tensor(({}, 64), "float32"), w: R.Tensor((64, 128), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, w)
+        R.output(y)
+    return y
+)",
+                                      rows)
+                              .c_str());
+  CompileSettings settings;
+  settings.target = "x86-64-v4";
+  settings.passes = "simplify,kernels";
+  settings.schedules = read_schedule_rules(uses, "uses.py");
+  return print_module(run_pipeline(with_constants(module, {numbers({64, 128}, 3)}), settings));
+}
+std::string error_of(const std::string& uses) {
+  try {
+    product_with(uses);
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+  return "";
+}
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a user takes decisions of a built-in rule", "[schedule]") {
+  std::string by_formula = product_with("");
+  CHECK(has(by_formula, "T.unroll(6)"));  // rows
+  std::string rows = product_with("S.use(\"contraction\", op=\"matmul\", rows=5, columns=64)");
+  CHECK(has(rows, "T.unroll(5)"));
+  CHECK(!has(rows, "T.unroll(6)"));
+  CHECK(product_with("S.use(\"contraction\", function=\"matmul\", rows=6)") == by_formula);
+  CHECK(!has(product_with("S.use(\"constant_operand\", at=\"y\", panel=0)"), "64), \"float32\")"));
+  // Versions of symbolic rows.
+  std::string versions = product_with("S.use(\"contraction\", specialize=[3])", "\"m\"");
+  CHECK(has(versions, "== T.int64(3)"));
+  CHECK(!has(versions, "== T.int64(7)"));
+  CHECK(has(product_with("", "\"m\""), "== T.int64(7)"));
+}
+
+TEST_CASE("decisions that there are not", "[schedule]") {
+  std::string rule = error_of("S.use(\"contractoin\", rows=6)");
+  CHECK(has(rule, "uses.py:1:1: error: there is no rule 'contractoin'; there are: contraction, convolution"));
+  std::string name = error_of("S.use(\"contraction\", row=6)");
+  CHECK(has(name, "rule 'contraction' has no decision 'row'; it has: copy_operand, columns, rows"));
+  std::string value = error_of("S.use(\"contraction\", rows=100)");
+  CHECK(has(value, "'rows' of 'matmul' cannot be 100; candidates: 1, 2, 3"));
+  CHECK(has(value, "(the formula chooses 6)"));
+  CHECK(has(error_of("S.use(\"contraction\", rows=\"six\")"), "cannot be \"six\""));
+  CHECK(has(error_of("S.use(\"constant_operand\", panel=7)"), "'panel' of 'y' cannot be 7; candidates: 0, "));
+  CHECK(has(error_of("S.use(\"constant_operand\", function=\"matmul\", panel=32)"), "is chosen with at="));
+  // Copying is a question about operands that are not in panels yet.
+  CHECK(has(error_of("S.use(\"contraction\", copy_operand=True)"), "'matmul' has no decision 'copy_operand'; it has"));
+}
+
+TEST_CASE("built-in rules say why they do not fit", "[schedule]") {
+  IRModule module = parse(R"(
+@R.function
+def main(x: R.Tensor((4, 5), "float32")):
+    with R.dataflow():
+        y = R.exp(x)
+        R.output(y)
+    return y
+)");
+  PassContext context{.ops = op_table(), .target = {}};
+  module = find_pass("legalize")->run(std::move(module), context);
+  for (const auto& [name, function] : module.functions) {
+    auto program = try_cast<PrimFunc>(function);
+    if (!program) continue;
+    for (const ScheduleRule& rule : builtin_schedule_rules()) {
+      CAPTURE(rule.name);
+      CHECK(rule.fits(*program, context.target).has_value() == (rule.name != "default"));
+    }
+  }
 }
 
 }  // namespace relaxc::test

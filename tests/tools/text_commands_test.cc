@@ -319,15 +319,16 @@ def main(x: R.Tensor((6, 10), "float32"), w: R.Tensor((10, 16), "float32"), b: R
       {examples + "matmul.py",
        examples + "step5.py",
        {"@S.schedule(\"matmul\")\ndef blocked(sch):\n    block = sch.get_block(\"C\")\n"}},
-      // A rule for convolutions turns Winograd's form off, also one that fits nowhere.
-      {kOnnxFile, examples + "conv2d.py", {"\n@S.rule(\"nn.conv2d\")\ndef tile_conv2d(sch):\n"}},
+      // A rule for convolutions makes those direct that it fits, and no others.
+      {kOnnxFile, examples + "conv2d.py", {"S.use(\"convolution_algorithm\", at=", "def tile_conv2d(sch):\n"}},
+      {kOnnxFile, folder.write("use.py", "S.use(\"default\")\n"), {"S.use(\"default\", function=\"fused_"}},
       {kOnnxFile, folder.write("never.py", "@S.rule(\"relax.nn.conv2d\")\ndef never(sch):\n    assert False\n"), {}},
       // What was refused after all steps leaves no trace.
       {kOnnxFile,
        folder.write("refused.py",
                     "@S.rule(\"nn.conv2d\")\ndef refused(sch):\n    sch.transform_layout(\"nn.conv2d\", (\"read\", 1), "
                     "lambda *i: (i[-1], *i[:-1]))\n"),
-       {"def fits_nowhere"}},
+       {}},
       {product,
        examples + "own_instruction.py",
        {"def fma_4x2_description(",

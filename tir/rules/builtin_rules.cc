@@ -7,8 +7,17 @@
 
 namespace relaxc {
 
-std::vector<ScheduleRule> builtin_schedule_rules(const Target& target) {
-  return {contraction_rule(target), convolution_rule(target), winograd_rule(target), default_rule(target)};
+const std::vector<ScheduleRule>& builtin_schedule_rules() {
+  static const std::vector<ScheduleRule> kRules = {contraction_rule(), convolution_rule(), winograd_rule(),
+                                                   default_rule()};
+  return kRules;
+}
+
+const ScheduleRule* find_builtin_rule(std::string_view name) {
+  for (const ScheduleRule& rule : builtin_schedule_rules()) {
+    if (rule.name == name) return &rule;
+  }
+  return nullptr;
 }
 
 }  // namespace relaxc

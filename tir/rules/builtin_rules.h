@@ -6,6 +6,8 @@
 
 namespace relaxc {
 
-std::vector<ScheduleRule> builtin_schedule_rules(const Target& target);
+// In the order in which they are tried.
+const std::vector<ScheduleRule>& builtin_schedule_rules();
+const ScheduleRule* find_builtin_rule(std::string_view name);
 
 }  // namespace relaxc

@@ -1,9 +1,11 @@
 #include "tir/rules/contraction.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/nests.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/cache_read.h"
 #include "tir/primitives/cache_write.h"
@@ -56,24 +58,31 @@ bool has_bias(const Block& block) {
   return found;
 }
 
-// Rows in a block at most: their part of the operand without lanes stays in the second cache while all panels pass,
-// unless they became so few that the panels would come from memory too often. The results of many rows at a stride of a
-// power of two would meet in few of the cache's sets.
-int64_t most_rows_in_block(int64_t row_bytes) {
-  constexpr int64_t kBytes = 640 << 10, kLeast = 80, kMost = 320;
-  return std::clamp(kBytes / row_bytes, kLeast, kMost);
+// Rows in a block at most. Their part of the operand without lanes takes five eighths of the L2 cache, in which it
+// stays while all panels pass; the rest is for panels and results. At least so many that arithmetic takes as long as a
+// panel that comes from memory: a row does one product for each 4 bytes. Rows shorter than half a page count as that
+// long: results at such a stride meet in few of the cache's sets.
+int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
+  constexpr int64_t kHalfPage = 2048;
+  int64_t block_bytes = target.l2.bytes * 5 / 8;
+  auto least = static_cast<int64_t>(
+      std::ceil(4 * static_cast<double>(target.products_per_cycle()) / target.memory_bytes_per_cycle));
+  return std::max({least, block_bytes / std::max(row_bytes, kHalfPage), int64_t{1}});
 }
+
+// Pieces of work enough for all threads to end at about the same time. An artifact may run on a larger machine than the
+// one it was compiled for.
+int64_t enough_shares(const Target& target) { return 4 * std::max<int64_t>(target.cores, 16); }
 
 // Row tiles in a block of rows. Blocks are also what threads share out, so the last one is to be no smaller. 0: panels
 // are shared out instead, since there are few rows.
-int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile,
-                           int64_t row_bytes) {
-  constexpr int64_t kShares = 64, kFewPanels = 8;
-  int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes) / tile.rows);
+int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes,
+                           const Target& target) {
+  int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
   if (!rows) return most;
-  int64_t tiles = ceil_div(*rows, tile.rows);
-  if (tiles < 64 && panels >= kFewPanels) return 0;
-  most = std::min(most, ceil_div(tiles * panels, kShares));
+  int64_t tiles = ceil_div(*rows, tile.rows), shares = enough_shares(target);
+  if (tiles < shares && panels >= shares / 8) return 0;
+  most = std::min(most, ceil_div(tiles * panels, shares));
   int64_t best = most;
   auto missing = [&](int64_t in_block) { return ceil_div(tiles, in_block) * in_block - tiles; };
   for (int64_t fewer = most; fewer > most / 2; --fewer) {
@@ -82,44 +91,64 @@ int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const Co
   return best;
 }
 
-// Parts of the reduction, where a block of rows and two panels (the next one is on its way) are too much for the second
-// cache: then a part of each panel goes over the rows after the other.
-int64_t reduction_parts(const Block& block, const ContractionTile& tile, std::optional<int64_t> rows,
-                        int64_t row_bytes) {
-  constexpr int64_t kCacheBytes = 2 << 20, kPartBytes = 256 << 10;
-  auto depth = as_int(block.iter_vars.back().domain.extent);
-  bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
-  int64_t panel_bytes = 2 * tile.panels * tile.vectors * tile.lanes * row_bytes;
-  if (!depth || !reduces_last || !tile.has_rows || (rows && *rows <= tile.rows)) return 1;
-  int64_t block_rows = most_rows_in_block(row_bytes);
-  if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= kCacheBytes) return 1;
-  for (int64_t parts = ceil_div(panel_bytes, kPartBytes); parts <= 64; ++parts) {
-    if (*depth % (parts * tile.group) == 0) return parts;
-  }
-  return 1;
+// Parts of the reduction, where a block of rows and two panels (the next one is on its way) are twice the L2 cache:
+// then a part of each panel, a quarter of the cache, goes over the rows after the other.
+constexpr int64_t kMostParts = 64;
+int64_t reduction_parts(const std::vector<int64_t>& candidates, const ContractionTile& tile,
+                        std::optional<int64_t> rows, int64_t row_bytes, const Target& target) {
+  int64_t panel_bytes = 2 * tile.panels * tile.columns() * row_bytes;
+  if (!tile.has_rows || (rows && *rows <= tile.rows)) return 1;
+  int64_t block_rows = most_rows_in_block(row_bytes, target);
+  if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= 2 * target.l2.bytes) return 1;
+  int64_t least = ceil_div(panel_bytes, target.l2.bytes / 4);
+  auto found = std::find_if(candidates.begin(), candidates.end(), [&](int64_t parts) { return parts >= least; });
+  return found == candidates.end() ? 1 : *found;
 }
 
-// Copies an operand y[k, n] or y[n, k] into panels, as constant ones are laid out when compiling, where enough rows
-// read it to be worth that.
-bool pack_columns(Schedule& sch, const BlockRV& anchor, const Target& target) {
-  constexpr int64_t kEnoughRows = 64;
-  Ref<Block> block = cast<Block>(sch.get(anchor));
-  std::vector<Ref<BufferLoad>> operands = operands_of(*block);
-  if (operands.size() != 2 || operands[0]->indices.size() != 2 || operands[1]->indices.size() != 2) return false;
-  const Buffer& operand = operands[1]->buffer;
-  const Expr &row = operands[0]->indices[0], &depth = operands[0]->indices[1];
+// Bytes of the reduction in a row of the operand without lanes.
+int64_t bytes_of_row(const Block& block) {
+  int64_t bytes = dtype_of(operands_of(block)[0]).bytes();
+  for (const IterVar& axis : block.iter_vars) {
+    if (axis.kind == IterKind::kReduce) bytes *= as_int(axis.domain.extent).value_or(1);
+  }
+  return bytes;
+}
+
+// A right operand y[k, n] or y[n, k] of float32 that can be copied into panels, as constant ones are laid out when
+// compiling.
+struct PlainOperand {
+  Buffer buffer;
+  size_t column_dim;
+  int64_t columns, panels;
+  VarRef row, column;
+};
+std::optional<PlainOperand> match_plain_operand(const Block& block, const Target& target) {
+  std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  if (operands.size() != 2 || operands[0]->indices.size() != 2 || operands[1]->indices.size() != 2) return std::nullopt;
+  const Expr& depth = operands[0]->indices[1];
   size_t column_dim = same_node(operands[1]->indices[0], depth) ? 1 : 0;
-  const BufferType& type = buffer_type(operand);
+  const BufferType& type = buffer_type(operands[1]->buffer);
   int64_t columns = int64_t{2} * target.vector_lanes(32);
   auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
-  bool fits = type.dtype == kFloat32 && width && length && *width % columns == 0 && *length > 1 && row.is<Var>() &&
-              same_node(operands[1]->indices[1 - column_dim], depth) && operands[1]->indices[column_dim].is<Var>();
-  for (const IterVar& axis : block->iter_vars) {
-    if (same_node(axis.var, row)) fits = fits && as_int(axis.domain.extent).value_or(0) >= kEnoughRows;
-  }
-  if (!fits) return false;
-  int64_t position = 0;
-  while (!same_node(block->reads[static_cast<size_t>(position)].buffer, operand)) ++position;
+  auto row = try_cast<Var>(operands[0]->indices[0]), column = try_cast<Var>(operands[1]->indices[column_dim]);
+  bool is_matrix = type.dtype == kFloat32 && width && length && *width % columns == 0 && *length > 1;
+  if (!is_matrix || !row || !column || !same_node(operands[1]->indices[1 - column_dim], depth)) return std::nullopt;
+  return PlainOperand{operands[1]->buffer, column_dim, columns, *width / columns, *row, *column};
+}
+
+// Whether so many rows read the operand that copying it pays: a copied element takes about two cycles.
+bool pays_for_copy(const Block& block, const PlainOperand& operand, const Target& target) {
+  return std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVar& axis) {
+    return same_node(axis.var, operand.row) &&
+           as_int(axis.domain.extent).value_or(0) >= 2 * target.products_per_cycle();
+  });
+}
+
+void copy_into_panels(Schedule& sch, const BlockRV& anchor, const PlainOperand& operand) {
+  Ref<Block> block = cast<Block>(sch.get(anchor));
+  size_t column_dim = operand.column_dim;
+  int64_t position = 0, columns = operand.columns;
+  while (!same_node(block->reads[static_cast<size_t>(position)].buffer, operand.buffer)) ++position;
   BlockRV copy = sch.apply(CacheRead{anchor, position, "global"});
   Loops loops = sch.apply(GetLoops{copy});
   sch.apply(TransformLayout{copy, {"write", 0}, IndexMap(2, [&](const Exprs& at) {
@@ -130,7 +159,6 @@ bool pack_columns(Schedule& sch, const BlockRV& anchor, const Target& target) {
   sch.apply(Reorder{{panels[0], loops[1 - column_dim], panels[1]}});
   sch.apply(Vectorize{panels[1]});
   sch.apply(Parallel{panels[0]});
-  return true;
 }
 
 // The loop of each axis, which are to be one to one.
@@ -151,55 +179,163 @@ Loops loops_of_axes(Schedule& sch, const BlockRV& anchor) {
 
 }  // namespace
 
-std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target) {
+namespace {
+
+// An operand in panels: how many columns a panel has, how many panels there are, which axes run over them.
+struct Panels {
+  ContractionTile tile;  // axes, lanes, vectors and the instruction
+  std::optional<int64_t> count;
+  Expr row;
+};
+
+// The instruction that sums `group` products of the operands' dtypes in each lane; empty: the target has none.
+std::string dot_instruction(const ContractionTile& tile, DType left, DType right, DType result, const Target& target) {
+  bool bytes = target.has_int8_dot && tile.group == 4 && right == DType::int_(8) && result == kInt32;
+  bool halves = target.has_bfloat16_dot && tile.group == 2 && right == DType::bfloat16() && left == right;
+  if (bytes) return fmt::format("dot_{}x4_{}s8s32_vnni", tile.lanes, left.is_uint() ? "u8" : "s8");
+  return halves ? fmt::format("dot_{}x2_bf16bf16f32_avx512", tile.lanes) : "";
+}
+
+size_t axis_position(const Block& block, const Expr& var) {
+  size_t a = 0;
+  while (a < block.iter_vars.size() && !same_node(block.iter_vars[a].var, var)) ++a;
+  return a;
+}
+
+// y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
+std::optional<Panels> match_panels(const Block& block, const Target& target) {
   std::vector<Ref<BufferLoad>> operands = operands_of(block);
   const BufferStore* store = block.body.as<BufferStore>();
   if (!store || operands.size() != 2 || operands[0]->indices.size() < 2) return std::nullopt;
+  const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
+  ContractionTile tile{0, 0, false, 1, target.vector_lanes(32), 1};
+  if (auto plain = match_plain_operand(block, target)) {
+    tile.vectors = static_cast<int>(plain->columns) / tile.lanes;
+    tile.column_axis = axis_position(block, plain->column);
+    tile.copies_operand = true;
+    return Panels{tile, plain->panels, x[x.size() - 2]};
+  }
   const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
   if (right.shape.size() != 3 && right.shape.size() != 4) return std::nullopt;
-  // y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
-  const Expr& depth = operands[0]->indices.back();
-  const Binary* column = operands[1]->indices[2].as<Binary>();
+  const Binary* column = y[2].as<Binary>();
   auto columns = as_int(right.shape[2]);
   if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return std::nullopt;
-  ContractionTile tile{0, 0, false, 1, target.vector_lanes(32), 1};
   if (right.shape.size() == 4) {
-    const Binary* group = operands[1]->indices[3].as<Binary>();
+    const Binary* group = y[3].as<Binary>();
     auto size = as_int(right.shape[3]);
-    if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, depth)) return std::nullopt;
+    if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return std::nullopt;
     tile.group = static_cast<int>(*size);
-    bool bytes =
-        target.has_int8_dot && tile.group == 4 && right.dtype == DType::int_(8) && dtype_of(store->value) == kInt32;
-    bool halves =
-        target.has_bfloat16_dot && tile.group == 2 && right.dtype == DType::bfloat16() && left.dtype == right.dtype;
-    if (bytes) tile.intrin = fmt::format("dot_{}x4_{}s8s32_vnni", tile.lanes, left.dtype.is_uint() ? "u8" : "s8");
-    if (halves) tile.intrin = fmt::format("dot_{}x2_bf16bf16f32_avx512", tile.lanes);
+    tile.intrin = dot_instruction(tile, left.dtype, right.dtype, dtype_of(store->value), target);
     if (tile.intrin.empty() || *columns % tile.lanes != 0) return std::nullopt;
-  } else if (!same_node(operands[1]->indices[1], depth)) {
+  } else if (!same_node(y[1], x.back())) {
     return std::nullopt;
   }
   while (*columns % tile.lanes != 0) tile.lanes /= 2;
   tile.vectors = static_cast<int>(*columns) / tile.lanes;
-  auto panels = as_int(right.shape[0]);
-  bool even = panels && *panels % 2 == 0;
-  // A single row is bound by memory: several panels side by side, each a stream of its own.
-  tile.panels = tile.vectors == 2 && panels && *panels % 4 == 0 ? 4 : 1;
-  const Expr& row = operands[0]->indices[operands[0]->indices.size() - 2];
-  for (size_t a = 0; a < block.iter_vars.size(); ++a) {
-    const IterVar& axis = block.iter_vars[a];
-    if (same_node(axis.var, column->a)) tile.column_axis = a;
-    if (!same_node(axis.var, row) || is_int(axis.domain.extent, 1)) continue;
-    tile.row_axis = a;
-    tile.has_rows = true;
-    // Two panels side by side load least for each multiply-add, unless all rows fit a tile on one, read once.
-    auto rows = as_int(axis.domain.extent);
-    int narrow = most_rows(tile.vectors, target), wide = most_rows(2 * tile.vectors, target);
-    bool read_once = rows && *rows > wide && *rows <= narrow;
-    tile.panels = tile.vectors == 2 && wide >= 4 && even && !read_once ? 2 : 1;
-    int fit = tile.panels == 2 ? wide : narrow;
-    tile.rows = static_cast<int>(std::clamp<int64_t>(rows.value_or(fit), 1, fit));
+  tile.column_axis = axis_position(block, column->a);
+  return Panels{tile, as_int(right.shape[0]), x[x.size() - 2]};
+}
+
+// Panels side by side. A single row is bound by memory: several, each a stream of its own. Else two load least for each
+// multiply-add, unless all rows fit a tile on one, read once.
+int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> count, std::optional<int64_t> rows,
+                            const Target& target) {
+  if (tile.vectors != 2 || !count) return 1;
+  if (!tile.has_rows) return *count % 4 == 0 ? 4 : 1;
+  int narrow = most_rows(tile.vectors, target), wide = most_rows(2 * tile.vectors, target);
+  bool read_once = rows && *rows > wide && *rows <= narrow;
+  return wide >= 4 && *count % 2 == 0 && !read_once ? 2 : 1;
+}
+
+// A bias is loaded once for all row tiles: LLVM keeps its vectors in registers, at the cost of accumulators if all are
+// taken.
+bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const std::vector<Ref<Block>>& behind) {
+  bool several_tiles = tile.has_rows && tile.rows > 1 && (!rows || *rows > tile.rows);
+  return several_tiles && tile.panels == 2 &&
+         std::any_of(behind.begin(), behind.end(), [](const Ref<Block>& block) { return has_bias(*block); });
+}
+
+// The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
+// registers for loads ahead; there only a long loop is worth the compile time of large steps. Of symbolic rows the tile
+// is written once for every number that the last one may have: the less of it is unrolled, the better. A panel that is
+// read once comes from memory, which is what takes time.
+int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth, const ContractionTile& tile,
+                          std::optional<int64_t> rows) {
+  constexpr int64_t kLong = 2048;
+  bool is_used_once = !tile.has_rows || (rows && *rows <= tile.rows);
+  if (is_used_once) return 1;
+  bool is_wide = tile.panels > 1 || tile.vectors > 2;
+  int64_t most = !rows || (is_wide && depth < kLong) ? 4 : 8;
+  int64_t best = 1;
+  for (int64_t step : candidates) best = step <= most && step != depth ? step : best;
+  return best;
+}
+
+}  // namespace
+
+std::optional<ContractionTile> choose_contraction(const Block& block, const std::vector<Ref<Block>>& behind,
+                                                  const Target& target, Decisions& decisions) {
+  auto panels = match_panels(block, target);
+  if (!panels) return std::nullopt;
+  ContractionTile tile = panels->tile;
+  if (tile.copies_operand) {
+    bool pays = pays_for_copy(block, *match_plain_operand(block, target), target);
+    if (!decisions.flag("copy_operand", pays)) return std::nullopt;
   }
+  size_t row_axis = axis_position(block, panels->row);
+  tile.has_rows = row_axis < block.iter_vars.size() && !is_int(block.iter_vars[row_axis].domain.extent, 1);
+  tile.row_axis = tile.has_rows ? row_axis : 0;
+  auto num_rows = tile.has_rows ? as_int(block.iter_vars[row_axis].domain.extent) : std::optional<int64_t>(1);
+
+  std::vector<int64_t> columns;
+  for (int64_t side_by_side : {1, 2, 4}) {
+    if (side_by_side == 1 || (panels->count && *panels->count % side_by_side == 0))
+      columns.push_back(side_by_side * tile.columns());
+  }
+  int64_t formula = panels_side_by_side(tile, panels->count, num_rows, target) * tile.columns();
+  tile.panels = static_cast<int>(decisions.number("columns", columns, formula) / tile.columns());
+
+  int64_t row_bytes = bytes_of_row(block);
+  int most = most_rows(tile.panels * tile.vectors, target);
+  tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(most), 1, most)) : 1;
+  const IterVar& last = block.iter_vars.back();
+  auto depth = last.kind == IterKind::kReduce ? as_int(last.domain.extent) : std::nullopt;
+  bool divides = tile.has_rows && depth && *depth % tile.group == 0;
+  std::vector<int64_t> parts = divides ? divisors_between(1, kMostParts, *depth / tile.group) : std::vector<int64_t>{1};
+  tile.parts = decisions.number("reduction_parts", parts, reduction_parts(parts, tile, num_rows, row_bytes, target));
+  if (tile.has_rows) {
+    int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, behind) ? 1 : 0);
+    tile.rows = static_cast<int>(decisions.number("rows", numbers_between(1, most), rows));
+    auto num_columns = as_int(block.iter_vars[tile.column_axis].domain.extent);
+    int64_t num_panels = ceil_div(num_columns.value_or(1 << 30), tile.panels * tile.columns());
+    int64_t tiles = row_tiles_in_block(num_rows, num_panels, tile, row_bytes, target);
+    tile.row_tiles = decisions.number("row_tiles", numbers_between(0, std::max<int64_t>(tiles, 64)), tiles);
+  }
+  if (depth) {
+    int64_t steps = *depth / tile.parts / tile.group;
+    std::vector<int64_t> candidates;
+    for (int64_t step : {1, 2, 4, 8}) {
+      if (steps % step == 0) candidates.push_back(step);
+    }
+    tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
+  }
+  bool is_long_behind = std::any_of(behind.begin(), behind.end(), [](const Ref<Block>& b) { return is_long(*b); });
+  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && is_long_behind;
+  tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
   return tile;
+}
+
+std::vector<DecisionRow> contraction_decisions() {
+  return {
+      {"copy_operand", "copy a computed right operand into panels first", "rows >= 2 * products per cycle"},
+      {"columns", "columns of a register tile, one panel or several", "two panels; of a single row four"},
+      {"rows", "rows of a register tile", "(vector registers - vectors of columns - spare) / vectors of columns"},
+      {"row_tiles", "row tiles in a block of rows; 0: threads share panels", "rows * row bytes = 5/8 L2 (BLIS's mc)"},
+      {"reduction_parts", "parts of the reduction, one after the other", "a part of a panel = 1/4 L2 (BLIS's kc)"},
+      {"step", "iterations of the reduction unrolled", "8; with more accumulators 4, of a depth of 2048 or more 8"},
+      {"epilogue", "the blocks behind are \"unrolled\" in the tile, or a \"loop\" over its rows",
+       "\"loop\" where rows are symbolic and the blocks are long"},
+      {"specialize", "symbolic rows that have code of their own", "1, and those just above a tile"}};
 }
 
 namespace {
@@ -215,12 +351,10 @@ class ContractionSchedule {
     loop_of_ = loops_of_axes(sch_, anchor_);
     behind_ = sch_.apply(MergeEpilogue{anchor_});
     if (tile_.has_rows) num_rows_ = as_int(block_->iter_vars[tile_.row_axis].domain.extent);
-    int64_t row_bytes = bytes_of_row();
-    sum_in_parts(row_bytes);
-    leave_room_for_bias();
+    sum_in_parts();
     panel_ = panel();
     split_columns();
-    split_rows(row_bytes);
+    split_rows();
     sort_loops();
     split_reduction();
     reorder();
@@ -232,35 +366,16 @@ class ContractionSchedule {
   }
 
  private:
-  // Of the operand without lanes.
-  int64_t bytes_of_row() const {
-    int64_t bytes = dtype_of(operands_of(*block_)[0]).bytes();
-    for (const IterVar& axis : block_->iter_vars) {
-      if (axis.kind == IterKind::kReduce) bytes *= as_int(axis.domain.extent).value_or(1);
-    }
-    return bytes;
-  }
-
   // Each part of the reduction is a sum of its own, over a tile; those are added up, and the epilogue takes a panel's.
-  void sum_in_parts(int64_t row_bytes) {
-    int64_t count = reduction_parts(*block_, tile_, num_rows_, row_bytes);
-    if (count <= 1) return;
+  void sum_in_parts() {
+    if (tile_.parts <= 1) return;
     if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{sum_, 0, "global"})};
-    parts_ = sch_.apply(Split{loop_of_.back(), {count, std::nullopt}});
+    parts_ = sch_.apply(Split{loop_of_.back(), {tile_.parts, std::nullopt}});
     anchor_ = sch_.apply(Rfactor{parts_[0], 0});
     block_ = cast<Block>(sch_.get(anchor_));
     loop_of_ = loops_of_axes(sch_, anchor_);
     ++tile_.row_axis;
     ++tile_.column_axis;
-  }
-
-  // A bias is loaded once for all row tiles: LLVM keeps its vectors in registers, at the cost of accumulators if all
-  // are taken.
-  void leave_room_for_bias() {
-    bool several_tiles = tile_.has_rows && tile_.rows > 1 && (!num_rows_ || *num_rows_ > tile_.rows);
-    if (several_tiles && tile_.panels == 2 && parts_.empty() && behind_.size() == 1 &&
-        has_bias(*cast<Block>(sch_.get(behind_[0]))))
-      --tile_.rows;
   }
 
   // The operand with lanes: its panels are what the caches are to hold.
@@ -279,14 +394,11 @@ class ContractionSchedule {
     columns_[0] = panels_[0];
   }
 
-  void split_rows(int64_t row_bytes) {
+  void split_rows() {
     if (!tile_.has_rows) return;
-    auto num_columns = as_int(block_->iter_vars[tile_.column_axis].domain.extent);
-    int64_t num_panels = ceil_div(num_columns.value_or(1 << 30), tile_.panels * tile_.vectors * tile_.lanes);
-    int64_t tiles_in_block = row_tiles_in_block(num_rows_, num_panels, tile_, row_bytes);
     LoopRV row_loop = loop_of_[tile_.row_axis];
-    if (tiles_in_block > 0) {
-      row_blocks_ = sch_.apply(Split{row_loop, {std::nullopt, tiles_in_block * tile_.rows}});
+    if (tile_.row_tiles > 0) {
+      row_blocks_ = sch_.apply(Split{row_loop, {std::nullopt, tile_.row_tiles * tile_.rows}});
       row_loop = row_blocks_[1];
     }
     rows_ = sch_.apply(Split{row_loop, {std::nullopt, tile_.rows}});
@@ -309,29 +421,17 @@ class ContractionSchedule {
     if (tile_.has_rows) outer_.push_back(rows_[0]);
   }
 
-  // The innermost reduce loop in steps: fewer branches, and loads ahead of their use. More accumulators leave no
-  // registers for loads ahead; there only a long loop is worth the compile time of large steps.
   void split_reduction() {
-    auto depth = as_int(block_->iter_vars.back().domain.extent);
     if (tile_.group > 1) {
       group_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.group}});
       reduce_.back() = group_[0];
       group_.erase(group_.begin());
-      depth = *depth / tile_.group;
     }
-    if (is_panel_used_once() || !depth || block_->iter_vars.back().kind != IterKind::kReduce) return;
-    constexpr int64_t kLong = 2048;
-    bool is_wide = tile_.panels > 1 || tile_.vectors > 2;
-    for (int step : {copies_tails() || (is_wide && *depth < kLong) ? 4 : 8, 4, 2}) {
-      if (*depth % step != 0 || *depth == step) continue;
-      steps_ = sch_.apply(Split{reduce_.back(), {std::nullopt, step}});
-      reduce_.back() = steps_[0];
-      reduce_.push_back(steps_[1]);
-      return;
-    }
+    if (tile_.step == 1) return;
+    steps_ = sch_.apply(Split{reduce_.back(), {std::nullopt, tile_.step}});
+    reduce_.back() = steps_[0];
+    reduce_.push_back(steps_[1]);
   }
-  // The tile is written once for every number of rows that the last one may have: the less of it is unrolled, the
-  // better.
   bool copies_tails() const { return tile_.has_rows && !num_rows_; }
   // One that reads a panel once waits for memory.
   bool is_panel_used_once() const { return !tile_.has_rows || (num_rows_ && *num_rows_ <= tile_.rows); }
@@ -353,7 +453,7 @@ class ContractionSchedule {
   // the sum of parts, takes it from there.
   void take_result() {
     if (behind_.size() != 1) behind_ = {sch_.apply(CacheWrite{anchor_, 0, "local"})};
-    if (parts_.empty() && copies_tails() && is_long(*cast<Block>(sch_.get(behind_[0])))) {
+    if (parts_.empty() && !tile_.unrolls_epilogue) {
       take(sch_.apply(CacheWrite{anchor_, 0, "local"}), true);
       take(behind_[0], false);
     } else {
@@ -434,37 +534,84 @@ class ContractionSchedule {
 
 }  // namespace
 
-void schedule_contraction(Schedule& sch, BlockRV anchor, const ContractionTile& tile) {
+void schedule_contraction(Schedule& sch, BlockRV anchor, const Target& target, const ContractionTile& tile) {
+  if (tile.copies_operand) copy_into_panels(sch, anchor, *match_plain_operand(*cast<Block>(sch.get(anchor)), target));
   ContractionSchedule(sch, std::move(anchor), tile).run();
 }
 
-std::optional<ContractionTile> prepare_panels(Schedule& sch, const BlockRV& anchor, const Target& target) {
-  auto tile = choose_panel_tile(*cast<Block>(sch.get(anchor)), target);
-  if (!tile && pack_columns(sch, anchor, target)) tile = choose_panel_tile(*cast<Block>(sch.get(anchor)), target);
-  return tile;
+namespace {
+
+// The anchor and the blocks behind it in a program of plain nests.
+struct Product {
+  Ref<Block> block;
+  std::vector<Ref<Block>> behind;
+};
+std::optional<Product> find_product(const PrimFuncRef& program) {
+  auto anchor = find_anchor(program, "matmul");
+  auto nests = find_nests(program);
+  if (!anchor || !nests) return std::nullopt;
+  auto at = std::find_if(nests->begin(), nests->end(), [&](const Ref<Block>& b) { return same_node(b, *anchor); });
+  if (at == nests->end()) return std::nullopt;
+  return Product{*anchor, {at + 1, nests->end()}};
 }
 
-ScheduleRule contraction_rule(const Target& target) {
-  auto contraction = [target](Schedule& sch) {
-    BlockRV anchor = sch.apply(GetBlock{"matmul"});
-    auto tile = prepare_panels(sch, anchor, target);
-    if (!tile) fail_to_fit(sch.get(anchor).span(), "no operand lies in panels of a tile's columns");
-    schedule_contraction(sch, anchor, *tile);
-  };
-  // Few rows are tiles of their own, where a second tile of the general form would read each panel again for less than
-  // its own number of rows. Each costs 8 ms of compile time.
-  auto apart = [target](const Block& anchor) {
-    std::vector<std::pair<VarRef, int64_t>> result;
-    auto tile = choose_panel_tile(anchor, target);
-    if (!tile || !tile->has_rows || tile->group > 1) return result;
-    auto rows = try_cast<Var>(anchor.iter_vars[tile->row_axis].domain.extent);
-    if (!rows) return result;
-    result.emplace_back(*rows, 1);
-    int most = std::min(tile->rows + 2, most_rows(tile->vectors, target));
-    for (int few = tile->rows + 1; few <= most; ++few) result.emplace_back(*rows, few);
-    return result;
-  };
-  return {"contraction", "", "matmul", {}, contraction, apart};
+std::optional<VarRef> symbolic_rows(const Product& product, const ContractionTile& tile) {
+  if (!tile.has_rows || tile.group > 1) return std::nullopt;
+  return try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
+}
+
+// Few rows have code of their own where a second tile of the general form would read each panel again for less than its
+// own number of rows. Each costs 8 ms of compile time.
+std::vector<int64_t> rows_with_own_code(int64_t rows, int64_t vectors, const Target& target) {
+  std::vector<int64_t> result = {1};
+  int64_t most = std::min<int64_t>(rows + 2, most_rows(static_cast<int>(vectors), target));
+  for (int64_t few = rows + 1; few <= most; ++few) result.push_back(few);
+  return result;
+}
+
+std::optional<std::string> fits_contraction(const PrimFuncRef& program, const Target& target) {
+  auto product = find_product(program);
+  if (!product) return "it is not a list of plain nests with a block of 'matmul'";
+  Decisions none;
+  if (!choose_contraction(*product->block, product->behind, target, none))
+    return "no operand of 'matmul' lies in panels of a tile's columns, or is worth a copy into panels";
+  return std::nullopt;
+}
+
+void decide_contraction(const PrimFuncRef& program, const Target& target, Decisions& decisions) {
+  auto product = find_product(program);
+  auto tile = product ? choose_contraction(*product->block, product->behind, target, decisions) : std::nullopt;
+  if (!tile || !symbolic_rows(*product, *tile)) return;
+  // The formula counts from a whole tile, which a bias leaves no room for.
+  int64_t whole = most_rows(tile->panels * tile->vectors, target);
+  decisions.list("specialize", numbers_between(1, most_rows(1, target)),
+                 rows_with_own_code(whole, tile->vectors, target));
+}
+
+}  // namespace
+
+ScheduleRule contraction_rule() {
+  return {.name = "contraction",
+          .op = "matmul",
+          .apply =
+              [](Schedule& sch, const Target& target, Decisions& decisions) {
+                BlockRV anchor = sch.apply(GetBlock{"matmul"});
+                auto product = find_product(sch.function());
+                auto tile =
+                    product ? choose_contraction(*product->block, product->behind, target, decisions) : std::nullopt;
+                if (!tile) fail_to_fit(sch.get(anchor).span(), "no operand lies in panels of a tile's columns");
+                schedule_contraction(sch, anchor, target, *tile);
+              },
+          .fits = fits_contraction,
+          .space = decide_contraction,
+          .specialized_dim = [](const PrimFuncRef& program, const Target& target) -> std::optional<VarRef> {
+            Decisions none;
+            auto product = find_product(program);
+            auto tile = product ? choose_contraction(*product->block, product->behind, target, none) : std::nullopt;
+            return tile ? symbolic_rows(*product, *tile) : std::nullopt;
+          },
+          .doc = "a product of matrices whose right operand lies in panels or is worth copying into them",
+          .decisions = contraction_decisions()};
 }
 
 }  // namespace relaxc

@@ -1,6 +1,9 @@
 // The schedule of contractions (matmul, convolution with packed weights, batched products) as primitives: a register
 // tile of rows x columns accumulators, columns in vector lanes along an axis in which every operand is contiguous or
-// constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
+// constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile. Panels
+// and blocks are those of Goto and van de Geijn ("Anatomy of High-Performance Matrix Multiplication", 2008); their
+// sizes follow from caches and bandwidths as in Low et al., "Analytical Modeling Is Enough for High-Performance BLIS"
+// (2016).
 #pragma once
 #include "tir/schedule/rule.h"
 #include "tir/target.h"
@@ -15,21 +18,26 @@ struct ContractionTile {
   // An instruction that sums `group` products in each lane; empty: multiply-add.
   std::string intrin = {};
   int group = 1;
+  bool copies_operand = false;  // into panels, first
+  int64_t row_tiles = 0;        // in a block of rows; 0: threads share panels instead
+  int64_t parts = 1;            // of the reduction
+  int64_t step = 1;             // of the innermost reduction, unrolled
+  bool unrolls_epilogue = true;
   int columns() const { return lanes * vectors; }
 };
 
-// The tile for a product with an operand in panels, y[n / columns, k, columns] or, for instructions that sum several
-// products, [n / columns, k / group, columns, group]; nullopt: it has another form, or the target no such instruction.
-std::optional<ContractionTile> choose_panel_tile(const Block& block, const Target& target);
+// The tile for a product whose operand lies in panels, y[n / columns, k, columns] or, for instructions that sum several
+// products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first. nullopt: the
+// product has another form, or the target no such instruction. `behind`: the blocks of the program behind it.
+std::optional<ContractionTile> choose_contraction(const Block& block, const std::vector<Ref<Block>>& behind,
+                                                  const Target& target, Decisions& decisions);
+std::vector<DecisionRow> contraction_decisions();
 
-// The same, of a product whose operand may be copied into panels first, where enough rows read it.
-std::optional<ContractionTile> prepare_panels(Schedule& schedule, const BlockRV& anchor, const Target& target);
-
-// The rule for "matmul" whose operand lies in panels; others do not fit it.
-ScheduleRule contraction_rule(const Target& target);
+// The rule for "matmul".
+ScheduleRule contraction_rule();
 
 // Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
 // another form. Any extents: rows and columns that do not fill a tile are a tail of their own.
-void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);
+void schedule_contraction(Schedule& schedule, BlockRV anchor, const Target& target, const ContractionTile& tile);
 
 }  // namespace relaxc

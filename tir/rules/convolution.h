@@ -9,15 +9,7 @@
 
 namespace relaxc {
 
-struct ConvolutionTile {
-  int64_t vectors;        // blocks of filters side by side; divides their number
-  int64_t rows, columns;  // of pixels
-};
-// The tile with the fewest cycles for an image of that many pixels (nullopt: symbolic); see the cost in the source.
-ConvolutionTile choose_convolution_tile(int64_t filter_blocks, std::optional<int64_t> height,
-                                        std::optional<int64_t> width, bool depthwise, const Target& target);
-
-// The rule for "nn.conv2d"; other convolutions do not fit it.
-ScheduleRule convolution_rule(const Target& target);
+// The rule for "nn.conv2d".
+ScheduleRule convolution_rule();
 
 }  // namespace relaxc

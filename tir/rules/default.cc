@@ -55,9 +55,8 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
   });
 }
 
-void schedule_program(Schedule& sch, const Target& target) {
-  PrimFuncRef program = sch.function();
-  if (!find_nests(program)) fail_to_fit(program.span(), "the program is not one of plain nests");
+void schedule_program(Schedule& sch, const Target& target, Decisions& decisions) {
+  if (!find_nests(sch.function())) fail_to_fit({}, "the program is not a list of plain nests");
   BlockRV root = sch.apply(GetBlock{"root"});
   // Steps that are refused leave a program that means the same; what else can be done with it is.
   for (const BlockRV& block : sch.apply(GetChildBlocks{root})) {
@@ -65,27 +64,41 @@ void schedule_program(Schedule& sch, const Target& target) {
   }
   Blocks blocks = sch.apply(GetChildBlocks{root});
   for (size_t i = 0; i < blocks.size(); ++i) {
-    if (!reduces(*cast<Block>(sch.get(blocks[i])))) {
-      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], target); });
+    Ref<Block> block = cast<Block>(sch.get(blocks[i]));
+    decisions.set_prefix(block->name + ".");
+    if (!reduces(*block)) {
+      sch.try_steps([&] { schedule_elementwise(sch, blocks[i], target, decisions); });
       continue;
     }
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
     // What follows a product in panels would be taken into its tiles.
     bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
-    auto panels = ends_with_it ? prepare_panels(sch, blocks[i], target) : std::nullopt;
+    std::vector<Ref<Block>> behind;
+    for (size_t next = i + 1; next < blocks.size(); ++next) behind.push_back(cast<Block>(sch.get(blocks[next])));
+    auto panels = ends_with_it ? choose_contraction(*block, behind, target, decisions) : std::nullopt;
     sch.try_steps([&] {
-      if (panels) return schedule_contraction(sch, blocks[i], *panels);
-      schedule_reduction(sch, blocks[i], epilogue, target);
+      if (panels) return schedule_contraction(sch, blocks[i], target, *panels);
+      schedule_reduction(sch, blocks[i], epilogue, target, decisions);
     });
     if (epilogue) ++i;
   }
+  decisions.set_prefix("");
 }
 
 }  // namespace
 
-ScheduleRule default_rule(const Target& target) {
-  return {"default", "", "", {}, [target](Schedule& sch) { schedule_program(sch, target); }};
+ScheduleRule default_rule() {
+  std::vector<DecisionRow> decisions = elementwise_decisions();
+  for (const DecisionRow& row : reduction_decisions()) decisions.push_back(row);
+  return {.name = "default",
+          .apply = schedule_program,
+          .fits = [](const PrimFuncRef& program, const Target&) -> std::optional<std::string> {
+            if (find_nests(program)) return std::nullopt;
+            return "it is not a list of plain nests";
+          },
+          .doc = "any list of plain nests, block by block; products in panels have the decisions of 'contraction'",
+          .decisions = std::move(decisions)};
 }
 
 }  // namespace relaxc

@@ -8,6 +8,6 @@
 
 namespace relaxc {
 
-ScheduleRule default_rule(const Target& target);
+ScheduleRule default_rule();
 
 }  // namespace relaxc

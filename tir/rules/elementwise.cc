@@ -1,6 +1,7 @@
 #include "tir/rules/elementwise.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/fuse.h"
@@ -47,22 +48,25 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
   return ok;
 }
 
-constexpr int64_t kPiece = 128;  // vectors; 8 KiB of float32 at 16 lanes
-
-// Vectors of a piece, which divides the whole if possible.
-int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes) {
-  for (int64_t piece = kPiece; extent && piece > kPiece / 2; --piece) {
+// Vectors of a piece, which divides the whole if possible: a quarter of the L1 cache, so that operands and result fit,
+// rounded down to a power of two.
+int64_t most_vectors_of_piece(const Target& target) {
+  auto vectors = static_cast<uint64_t>(std::max<int64_t>(2, target.l1.bytes / 4 / target.vector_bytes()));
+  return static_cast<int64_t>(std::bit_floor(vectors));
+}
+int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most) {
+  for (int64_t piece = most; extent && piece > most / 2; --piece) {
     if (*extent % (piece * lanes) == 0) return piece;
   }
-  return kPiece;
+  return most;
 }
 
 }  // namespace
 
-void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target) {
+void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target, Decisions& decisions) {
   Nest nest = in_order(sch, rv);
   if (nest.loops.empty()) return;
-  bool parallel = !is_small(nest.spatial_extents(), 4);
+  bool parallel = !is_small(nest.spatial_extents(), target, 4);
   // Statements with loops of their own, such as scans: each is much work.
   if (!single_store(*nest.block)) return share_out(sch, nest.loops, parallel);
   const Analyzer& facts = sch.tree("").facts;
@@ -92,10 +96,14 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   if (extent && *extent < lanes) lanes = 1;
   Factors factors = {std::nullopt};
   bool only_inner = std::all_of(outer.begin(), outer.end(), [&](const LoopRV& l) { return extent_of(l) == 1; });
+  int64_t most = most_vectors_of_piece(target);
   // One long loop: pieces of it on all threads.
-  bool in_pieces = only_inner && parallel && (!extent || *extent > kPiece * lanes);
-  int64_t piece = choose_piece(extent, lanes);
-  if (in_pieces) factors.emplace_back(piece);
+  bool in_pieces = only_inner && parallel && (!extent || *extent > most * lanes);
+  int64_t piece = most;
+  if (in_pieces) {
+    piece = decisions.number("piece", numbers_between(1, 2 * most), choose_piece(extent, lanes, most));
+    factors.emplace_back(piece);
+  }
   if (lanes > 1) factors.emplace_back(lanes);
   Loops parts = sch.apply(Split{inner, factors});
   if (lanes > 1) sch.apply(Vectorize{parts.back()});
@@ -103,6 +111,10 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   // The last piece may differ by the number of its iterations.
   if (!extent || *extent % (piece * lanes) != 0) sch.apply(Annotate{parts[0], "keep_whole", true});
   sch.apply(Parallel{parts[0]});
+}
+
+std::vector<DecisionRow> elementwise_decisions() {
+  return {{"*.piece", "vectors in a piece of one long loop, which a thread takes", "a quarter of L1"}};
 }
 
 }  // namespace relaxc

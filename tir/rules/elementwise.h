@@ -2,11 +2,12 @@
 // other become one loop, the last loop vectors where the block walks all buffers element by element, the others run on
 // all threads. A last vector that is not full is masked.
 #pragma once
-#include "tir/schedule/schedule.h"
+#include "tir/schedule/rule.h"
 #include "tir/target.h"
 
 namespace relaxc {
 
-void schedule_elementwise(Schedule& schedule, const BlockRV& block, const Target& target);
+void schedule_elementwise(Schedule& schedule, const BlockRV& block, const Target& target, Decisions& decisions);
+std::vector<DecisionRow> elementwise_decisions();
 
 }  // namespace relaxc

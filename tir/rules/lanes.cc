@@ -11,14 +11,14 @@
 
 namespace relaxc {
 
-bool is_small(const std::vector<Expr>& extents, int64_t work) {
+bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work) {
   for (const Expr& extent : extents) {
     auto known = as_int(extent);
     auto product = known ? checked_mul(work, *known) : std::nullopt;
     if (!product) return false;
     work = *product;
   }
-  return work < 16384;  // about 2 us of simple elements on one core
+  return work < 2 * target.wake_cycles;  // about two simple elements a cycle on one core
 }
 
 bool is_long(const Block& block) {

@@ -8,7 +8,7 @@
 namespace relaxc {
 
 // Known to be less work than it costs to wake a thread. `work`: of an iteration, in simple operations.
-bool is_small(const std::vector<Expr>& extents, int64_t work = 1);
+bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
 
 // Computes exp, erf or the like, which become tens of instructions for each vector.
 bool is_long(const Block& block);

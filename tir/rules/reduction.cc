@@ -45,8 +45,20 @@ std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis,
   return access_stride(load->buffer, indices, lane, facts);
 }
 
-void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads,
-                 const Target& target) {
+// The number of rows, of at least half of `most`, whose tiles reach the least beyond the end.
+int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
+  int64_t best = most, least = most;
+  for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
+    int64_t waste = (rows - extent % rows) % rows;
+    if (waste >= least) continue;
+    least = waste;
+    best = rows;
+  }
+  return best;
+}
+
+void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<BufferLoad>>& loads, const Target& target,
+                 Decisions& decisions) {
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
     if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
     bool reused = std::any_of(loads.begin(), loads.end(), [&](const Ref<BufferLoad>& load) {
@@ -55,23 +67,19 @@ void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<Buf
     if (reused) tile.row_axis = d;
   }
   if (!tile.row_axis) return;
-  // Accumulators fill the registers but for the vectors of the operands.
-  int64_t fit = (target.num_vector_registers - tile.vectors - 2) / tile.vectors;
+  // Accumulators fill the registers but for the vectors of the operands; of a single column of vectors as many as of
+  // two. Symbolic rows have a tail of each size.
+  constexpr int64_t kMostSymbolicRows = 8;
+  int64_t fit = std::max<int64_t>(1, (target.num_vector_registers - tile.vectors - 2) / tile.vectors);
+  int64_t of_two = std::max<int64_t>(1, (target.num_vector_registers - 4) / 2);
   auto extent = as_int(nest.axes[*tile.row_axis].domain.extent);
-  tile.rows = std::min<int64_t>(fit, extent ? 14 : 8);
-  if (!extent) return;
-  tile.rows = std::clamp<int64_t>(*extent, 1, tile.rows);  // also of an empty axis
-  // The fewest rows beyond the end.
-  int64_t most = tile.rows, least_waste = most;
-  for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
-    int64_t waste = (rows - *extent % rows) % rows;
-    if (waste >= least_waste) continue;
-    least_waste = waste;
-    tile.rows = rows;
-  }
+  int64_t most = std::min({fit, of_two, extent ? fit : kMostSymbolicRows});
+  int64_t rows = extent ? fewest_rows_beyond(*extent, std::clamp<int64_t>(*extent, 1, most)) : most;
+  tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
 
-RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
+RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts,
+                         Decisions& decisions) {
   RegisterTile best;
   int lanes = lanes_of(*nest.block, target);
   if (lanes == 1) return best;
@@ -94,7 +102,7 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
     best_score = score;
     best = {std::nullopt, d, 1, tile.lanes, tile.vectors};
   }
-  if (best.column_axis) choose_rows(best, nest, loads, target);
+  if (best.column_axis) choose_rows(best, nest, loads, target, decisions);
   return best;
 }
 
@@ -111,17 +119,17 @@ int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const 
   return lanes < 8 ? 1 : lanes;
 }
 
-bool is_parallel(const Nest& nest) {
+bool is_parallel(const Nest& nest, const Target& target) {
   int64_t work = 1;
   for (size_t d = nest.num_spatial; d < nest.axes.size(); ++d)
     work *= std::min<int64_t>(as_int(nest.axes[d].domain.extent).value_or(64), 1 << 16);
-  return !is_small(nest.spatial_extents(), work);
+  return !is_small(nest.spatial_extents(), target, work);
 }
 
 // Loops, in order:  other axes, column tiles and row tiles, shared by threads;  the reduction;  the tile. Neighbouring
 // row tiles share columns.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                   const RegisterTile& tile) {
+                   const RegisterTile& tile, const Target& target) {
   Loops shared, rows, columns, inside,
       reduce(nest.loops.begin() + static_cast<long>(nest.num_spatial), nest.loops.end());
   for (size_t d = 0; d < nest.num_spatial; ++d) {
@@ -169,11 +177,11 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     for (const LoopRV& loop : {columns[2], tail[1]}) sch.apply(Vectorize{loop});
   }
   sch.apply(DecomposeReduction{rv, reduce[0]});
-  share_out(sch, shared, is_parallel(nest));
+  share_out(sch, shared, is_parallel(nest, target));
 }
 
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                    int64_t lanes) {
+                    int64_t lanes, const Target& target) {
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
   // Partial results in so many lanes, then in half as many ...; the block itself adds up the last four.
   Blocks partial;
@@ -201,7 +209,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   sch.apply(DecomposeReduction{rv, loop});
   sch.apply(Unroll{loop});
   if (epilogue) sch.apply(ReverseComputeAt{*epilogue, shared.back()});
-  share_out(sch, shared, is_parallel(nest));
+  share_out(sch, shared, is_parallel(nest, target));
 }
 
 }  // namespace
@@ -225,20 +233,24 @@ bool fits_as_epilogue(Schedule& sch, const BlockRV& rv, const BlockRV& epilogue_
   return reads && fits;
 }
 
-void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
-                        const Target& target) {
+void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<BlockRV>& epilogue, const Target& target,
+                        Decisions& decisions) {
   Nest nest = in_order(sch, rv);
   std::optional<Reduction> reduction = match_reduction(*nest.block);
   if (!reduction) {
     if (nest.block->init) sch.apply(DecomposeReduction{rv, nest.loops[nest.num_spatial]});
     return share_out(sch, Loops(nest.loops.begin(), nest.loops.begin() + static_cast<long>(nest.num_spatial)),
-                     is_parallel(nest));
+                     is_parallel(nest, target));
   }
   const Analyzer& facts = sch.tree("").facts;
-  RegisterTile tile = choose_tile(nest, *reduction, target, facts);
+  RegisterTile tile = choose_tile(nest, *reduction, target, facts, decisions);
   int64_t lanes = tile.lanes == 1 ? choose_reduce_lanes(nest, *reduction, target, facts) : 1;
-  if (lanes > 1) return schedule_lanes(sch, nest, rv, epilogue, lanes);
-  schedule_tile(sch, nest, rv, epilogue, tile);
+  if (lanes > 1) return schedule_lanes(sch, nest, rv, epilogue, lanes, target);
+  schedule_tile(sch, nest, rv, epilogue, tile, target);
+}
+
+std::vector<DecisionRow> reduction_decisions() {
+  return {{"*.rows", "rows of a register tile", "(vector registers - vectors - 2) / vectors; of symbolic rows 8"}};
 }
 
 }  // namespace relaxc

@@ -6,14 +6,15 @@
 //   scalar:  one element after the other.
 // Results do not depend on the number of threads, which share elements of the result.
 #pragma once
-#include "tir/schedule/schedule.h"
+#include "tir/schedule/rule.h"
 #include "tir/target.h"
 
 namespace relaxc {
 
 // The epilogue is an elementwise block that reads each result once, at its own axes (fits_as_epilogue).
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
-                        const Target& target);
+                        const Target& target, Decisions& decisions);
+std::vector<DecisionRow> reduction_decisions();
 bool fits_as_epilogue(Schedule& schedule, const BlockRV& reduction, const BlockRV& epilogue);
 
 }  // namespace relaxc

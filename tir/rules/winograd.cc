@@ -18,14 +18,24 @@
 #include "tir/primitives/vectorize.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace relaxc {
 
 namespace {
 
-constexpr int64_t kPatchesOfGroup = 14;      // at least: weights are read from memory once for each group
-constexpr int64_t kMostPatchesOfGroup = 64;  // in cache, where threads share a group
-constexpr int64_t kGroupsForAllThreads = 8;
+// Patches in a group. At least a register tile of them: weights are read from memory once for each group. At most what
+// the L2 cache holds, rounded up to a power of two, where threads share a group: of 64 channels and 64 filters the 36
+// points of patch and product.
+struct GroupBounds {
+  int64_t least, most, enough_groups;
+};
+GroupBounds group_bounds(const Target& target) {
+  constexpr int64_t kPatchBytes = 36 * 4 * (64 + 64);
+  auto fit = static_cast<uint64_t>(std::max<int64_t>(1, target.l2.bytes / kPatchBytes));
+  int64_t least = patches_in_tile(2, target);
+  return {least, std::max(least, static_cast<int64_t>(std::bit_ceil(fit))), std::max<int64_t>(target.cores, 16) / 2};
+}
 
 std::optional<int64_t> extent_of(const Schedule& sch, const LoopRV& loop) {
   return as_int(cast<For>(sch.get(loop))->extent);
@@ -37,24 +47,24 @@ struct Groups {
 };
 
 // Groups of whole rows that divide all rows, or those of one image where the batch is not known.
-Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_of_image,
-                     std::optional<int64_t> across) {
+Groups choose_groups(std::optional<int64_t> images, std::optional<int64_t> rows_of_image, std::optional<int64_t> across,
+                     const GroupBounds& bounds) {
   if (!rows_of_image || !across) return {};
   int64_t rows = images.value_or(1) * *rows_of_image;
   Groups result;
-  while (result.rows < rows && (rows % result.rows != 0 || result.rows * *across < kPatchesOfGroup)) ++result.rows;
-  if (result.rows * *across > 4 * kMostPatchesOfGroup) result.rows = 1;
-  result.parallel = images && rows / result.rows >= kGroupsForAllThreads;
-  for (int64_t more = result.rows; !result.parallel && more * *across <= kMostPatchesOfGroup; ++more) {
+  while (result.rows < rows && (rows % result.rows != 0 || result.rows * *across < bounds.least)) ++result.rows;
+  if (result.rows * *across > 4 * bounds.most) result.rows = 1;
+  result.parallel = images && rows / result.rows >= bounds.enough_groups;
+  for (int64_t more = result.rows; !result.parallel && more * *across <= bounds.most; ++more) {
     if (rows % more == 0) result.rows = more;
   }
   return result;
 }
 
 // Long rows of patches count as several of equal length; 1: the row is not long, or nothing suitable divides it.
-int64_t parts_of_row(int64_t across) {
-  if (across <= kMostPatchesOfGroup) return 1;
-  for (int64_t length = kMostPatchesOfGroup; length >= kPatchesOfGroup; --length) {
+int64_t parts_of_row(int64_t across, const GroupBounds& bounds) {
+  if (across <= bounds.most) return 1;
+  for (int64_t length = bounds.most; length >= bounds.least; --length) {
     if (across % length == 0) return across / length;
   }
   return 1;
@@ -68,19 +78,20 @@ int64_t even_tile(std::optional<int64_t> extent, int64_t fit) {
 }
 
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, bool parallel, int64_t lanes,
-                       const Target& target) {
+                       const Target& target, Decisions& decisions) {
   Ref<Block> block = cast<Block>(sch.get(products));
   const Buffer& weight = block->reads.back().buffer;
   int64_t vectors = as_int(buffer_type(weight).shape.back()).value_or(0) / lanes;
   sch.apply(ComputeAt{products, group, true});
   Loops loops = sch.apply(GetLoops{products});
   loops.erase(loops.begin(), loops.end() - 5);  // 6, 6, patches, filters, channels
-  // Accumulators fill the registers but for a vector of weights each and one of data.
-  int64_t fit = (target.num_vector_registers - vectors - 2) / vectors;
   auto patches = extent_of(sch, loops[2]);
-  Loops tiles = sch.apply(Split{loops[2], {std::nullopt, even_tile(patches, fit)}});
+  int64_t fit = patches_in_tile(vectors, target);
+  int64_t rows = decisions.number("patches", numbers_between(1, fit), even_tile(patches, fit));
+  Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
-  int64_t step = even_tile(patches, fit) * vectors > 26 ? 2 : 4;  // with all registers taken, LLVM spills at 4
+  // With all registers taken, LLVM spills at 4.
+  int64_t step = decisions.number("step", {1, 2, 4, 8}, rows * vectors > target.num_vector_registers - 6 ? 2 : 4);
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
   sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
   sch.apply(Annotate{panels[0], "prefetch", AttrList{weight->name}});
@@ -169,7 +180,7 @@ std::optional<Loops> loops_like_result(Schedule& sch, const BlockRV& result, con
   return ordered;
 }
 
-void schedule_winograd(Schedule& sch, const Target& target) {
+void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions) {
   BlockRV products = sch.apply(GetBlock{"nn.conv2d_winograd"}), result = sch.apply(GetBlock{"winograd_result"});
   Blocks behind = sch.apply(MergeEpilogue{result});
   Loops loops = sch.apply(GetLoops{result});
@@ -189,15 +200,21 @@ void schedule_winograd(Schedule& sch, const Target& target) {
   auto images = extent_of(sch, loops[0]);
   auto rows_of_image = extent_of(sch, y[0]), across = extent_of(sch, x[0]);
   sch.apply(Reorder{{loops[0], y[0], x[0], loops[1], y[1], x[1], loops[4]}});
+  GroupBounds bounds = group_bounds(target);
   LoopRV group = rows_of_image ? sch.apply(Fuse{{loops[0], y[0]}}) : y[0], patch = x[0];
-  if (int64_t parts = rows_of_image && across ? parts_of_row(*across) : 1; parts > 1) {
+  if (int64_t parts = rows_of_image && across ? parts_of_row(*across, bounds) : 1; parts > 1) {
     Loops part = sch.apply(Split{patch, {parts, std::nullopt}});
     group = sch.apply(Fuse{{group, part[0]}});
     patch = part[1];
     across = *across / parts;
     rows_of_image = *rows_of_image * parts;
   }
-  Groups groups = choose_groups(images, rows_of_image, across);
+  Groups groups = choose_groups(images, rows_of_image, across, bounds);
+  if (rows_of_image && across) {
+    int64_t rows = images.value_or(1) * *rows_of_image;
+    groups.rows = decisions.number("group_rows", divisors_between(1, rows, rows), groups.rows);
+  }
+  groups.parallel = decisions.word("shared", {"groups", "inside"}, groups.parallel ? "groups" : "inside") == "groups";
   if (groups.rows > 1) {
     Loops rows = sch.apply(Split{group, {std::nullopt, groups.rows}});
     group = rows[0];
@@ -218,14 +235,34 @@ void schedule_winograd(Schedule& sch, const Target& target) {
   sch.apply(Parallel{groups.parallel ? group : patch});
   sch.apply(Annotate{group, "keep_whole", true});
 
-  schedule_products(sch, products, group, !groups.parallel, lanes, target);
+  schedule_products(sch, products, group, !groups.parallel, lanes, target, decisions);
   schedule_patches(sch, group, !groups.parallel, across, lanes);
 }
 
 }  // namespace
 
-ScheduleRule winograd_rule(const Target& target) {
-  return {"winograd", "", "nn.conv2d_winograd", {}, [target](Schedule& sch) { schedule_winograd(sch, target); }};
+// Accumulators fill the registers but for a vector of weights each and two of data.
+int64_t patches_in_tile(int64_t vectors, const Target& target) {
+  return std::max<int64_t>(1, (target.num_vector_registers - vectors - 2) / vectors);
+}
+
+ScheduleRule winograd_rule() {
+  return {
+      .name = "winograd",
+      .op = "nn.conv2d_winograd",
+      .apply = schedule_winograd,
+      .fits = [](const PrimFuncRef& program, const Target&) -> std::optional<std::string> {
+        if (find_anchor(program, "nn.conv2d_winograd")) return std::nullopt;
+        return "it has no block of 'nn.conv2d_winograd'";
+      },
+      .doc = "a 3x3 convolution in the form that the decision 'algorithm' gives it",
+      .decisions = {{"group_rows", "rows of patches whose products stay in cache",
+                     "a register tile of patches at least; where threads share a group, what L2 holds"},
+                    {"shared", "threads share \"groups\" or what is \"inside\" of one",
+                     "\"groups\" where there are enough for cores / 2"},
+                    {"patches", "patches in a register tile",
+                     "(vector registers - vectors of filters - 2) / vectors of filters, in equal tiles"},
+                    {"step", "iterations over channels unrolled", "2 where 6 or fewer registers are left, else 4"}}};
 }
 
 }  // namespace relaxc

@@ -40,9 +40,18 @@ std::vector<std::string> operators_of(const PrimFuncRef& function) {
   return result;
 }
 
-void apply_rule(const ScheduleRule& rule, Schedule& schedule) {
+std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_view op) {
+  std::optional<Ref<Block>> result;
+  walk(function->body, [&](const Ref<Block>& block) {
+    if (!result && block->annotations.get_string(annotations::kOp.name, "") == op) result = block;
+    return true;
+  });
+  return result;
+}
+
+void apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target, Decisions& decisions) {
   PrimFuncRef program = schedule.function();
-  rule.apply(schedule);
+  rule.apply(schedule, target, decisions);
   PrimFuncRef result = schedule.function();
   for (size_t i = 0; i < program->params.size(); ++i) {
     if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
@@ -58,6 +67,16 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
   Diagnostics diagnostics;
   std::vector<ScheduleRule> result;
   for (ScheduleDefinition& definition : parse_schedules(text, filename, diagnostics)) {
+    if (!definition.uses.empty()) {
+      result.push_back({.name = definition.uses,
+                        .function = definition.function,
+                        .op = definition.op,
+                        .span = definition.span,
+                        .uses = definition.uses,
+                        .given = definition.given,
+                        .at = definition.at});
+      continue;
+    }
     if (definition.function.empty() && definition.op.empty()) {
       diagnostics.error(definition.span,
                         "a file of schedules holds definitions: def name(sch): ..., each under "
@@ -65,15 +84,19 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
       continue;
     }
     auto earlier = std::find_if(result.begin(), result.end(), [&](const ScheduleRule& rule) {
-      return !definition.function.empty() && rule.function == definition.function;
+      return !definition.function.empty() && rule.uses.empty() && rule.function == definition.function;
     });
     if (earlier != result.end()) {
       diagnostics.error(definition.span, "function '{}' has a schedule already, '{}' in line {}", definition.function,
                         earlier->name, earlier->span.line);
       continue;
     }
-    result.push_back({definition.name, definition.function, definition.op, definition.span,
-                      [definition](Schedule& schedule) { definition.apply(schedule); }});
+    result.push_back(
+        {.name = definition.name,
+         .function = definition.function,
+         .op = definition.op,
+         .span = definition.span,
+         .apply = [definition](Schedule& schedule, const Target&, Decisions&) { definition.apply(schedule); }});
   }
   diagnostics.throw_if_errors();
   return result;

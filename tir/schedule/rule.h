@@ -1,33 +1,49 @@
-// <relaxc/rule.h>: a schedule that belongs to something: to a tensor program by name, or to an operator wherever it is
-// found. A rule for an operator is written once, against the operator's block (the anchor), and is applied to what
-// fusion made around it: it looks for the anchor, tiles it, and moves what follows into the tile
-// (merge_epilogue).
+// A rule schedules the programs that it fits. One for an operator is written once, against the operator's block (the
+// anchor), and is applied to what fusion made around it: it looks for the anchor, tiles it, and moves what follows into
+// the tile (Schedule::merge_epilogue). What it leaves open are decisions with names (decisions.h), so that one rule
+// serves the default, a tuner's record and a user who says "this rule with tile 6 x 64".
 #pragma once
 #include <functional>
 
+#include "tir/schedule/decisions.h"
 #include "tir/schedule/schedule.h"
+#include "tir/target.h"
 
 namespace relaxc {
 
 struct ScheduleRule {
   std::string name;
-  std::string function;  // the tensor program it is for; empty: any that holds `op`
-  std::string op;  // the operator it is for, "nn.conv2d"; empty: any; beside a function: whose rule it is a trace of
-  Span span;
-  // Schedules the program worked on. A CompileError of the kind kDoesNotFit says which condition failed.
-  std::function<void(Schedule&)> apply;
-  // Values of dims for which the program, where its anchor is this block, is scheduled once more and has code of its
-  // own.
-  std::function<std::vector<std::pair<VarRef, int64_t>>(const Block& anchor)> apart = nullptr;
+  std::string function = {};  // the tensor program it is for; empty: any that holds `op`
+  std::string op = {};        // the operator it is for, "nn.conv2d"; empty: any
+  Span span = {};
+  // Schedules the program worked on; asks for the decisions that it needs. A CompileError says which condition failed.
+  std::function<void(Schedule&, const Target&, Decisions&)> apply = nullptr;
+  // Why it does not fit the program; nullopt: it does. Null: apply says.
+  std::function<std::optional<std::string>(const PrimFuncRef&, const Target&)> fits = nullptr;
+  // Takes the decisions that depend on the program as it is before scheduling. Null: apply takes all.
+  std::function<void(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
+  // The dim for whose values in the decision "specialize" the program is scheduled once more, with code of its own
+  // (multi-versioning).
+  std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&)> specialized_dim = nullptr;
+  // Hears of each program that it has scheduled.
+  std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
+  std::string doc = {};                     // what it fits, a line
+  std::vector<DecisionRow> decisions = {};  // that it may ask for
+  // S.use: a built-in rule or a graph decision by name, with these values for decisions instead of the formulas'.
+  std::string uses = {};
+  Attrs given = {};
+  std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
 
 // Schedules the program worked on; throws also where the rule would change what callers hand over.
-void apply_rule(const ScheduleRule& rule, Schedule& schedule);
+void apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target, Decisions& decisions);
 
 // The program with the operator's name on the block that computes its result: the last that reduces, else the last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);
 // The operators of the program's blocks, in order.
 std::vector<std::string> operators_of(const PrimFuncRef& function);
+// The block that computes the operator's result.
+std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_view op);
 
 // The rules of a file (script.h); throws a CompileError with all errors in it.
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename);

@@ -549,6 +549,49 @@ void ScheduleDefinition::apply(Schedule& schedule) const {
   Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
 }
 
+namespace {
+
+bool is_use(const Line& line) {
+  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
+  const Syntax& callee = *line.value->children[0];
+  return callee.kind == SyntaxKind::kAttribute && callee.text == "use";
+}
+
+ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
+  const Syntax& call = *line.value;
+  ScheduleDefinition result;
+  result.span = span;
+  Schedule none{IRModule()};
+  Interpreter values(none, origin, "");
+  auto text_of = [&](const Syntax& at) {
+    AttrValue value = values.evaluate(at);
+    if (!value.as<std::string>()) fail(span, "S.use: expected a name in quotes, found {}", to_string(value));
+    return *value.as<std::string>();
+  };
+  if (call.children.size() != 2)
+    fail(span, "S.use takes the name of a rule and then decisions: S.use(\"contraction\", op=\"matmul\", rows=6)");
+  result.name = result.uses = text_of(*call.children[1]);
+  for (const Syntax::Keyword& keyword : call.keywords) {
+    std::string* name = keyword.name == "op"         ? &result.op
+                        : keyword.name == "function" ? &result.function
+                        : keyword.name == "at"       ? &result.at
+                                                     : nullptr;
+    if (name) {
+      *name = text_of(*keyword.value);
+    } else if (keyword.name == "decisions") {  // whose names Python does not take as keywords: {"C.rows": 6}
+      AttrValue more = values.evaluate(*keyword.value);
+      if (!more.as<Attrs>()) fail(span, "S.use: decisions is a dictionary, found {}", to_string(more));
+      for (const auto& [decision, value] : *more.as<Attrs>()) result.given.set(decision, value);
+    } else {
+      result.given.set(std::string(keyword.name), values.evaluate(*keyword.value));
+    }
+  }
+  if (result.op.starts_with("relax.")) result.op.erase(0, 6);
+  return result;
+}
+
+}  // namespace
+
 std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
                                                 Diagnostics& diagnostics) {
   auto file = read_lines<ScheduleDefinition::Body>(text, filename, diagnostics);
@@ -558,6 +601,10 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
   Lines loose;
   for (const Line* line : file->lines) {
     if (line->kind == LineKind::kImport || declares_intrin(*line) || is_of_module(*line)) continue;
+    if (is_use(*line)) {
+      result.push_back(read_use(*line, file->origin, place(*line)));
+      continue;
+    }
     if (line->kind != LineKind::kFunction) {
       loose.push_back(line);
       continue;

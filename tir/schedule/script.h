@@ -12,6 +12,10 @@
 //
 //   S.intrin("my_dot", my_dot_description, my_dot_implementation)
 //
+// and say that a built-in rule is to be used, with other decisions than its formulas':
+//
+//   S.use("contraction", op="matmul", rows=6, columns=64)
+//
 // Statements are assignments, calls on the schedule, `for x in ...`, `if`, `assert` and arithmetic on numbers and
 // lists; there is no other Python in it.
 #pragma once
@@ -38,6 +42,9 @@ class ScheduleDefinition {
   // @S.rule("..."): the operator that it belongs to ("nn.conv2d", also "relax.nn.conv2d" in the text), wherever it was
   // fused; under @S.schedule, too: the one of the rule that this is a trace of.
   std::string op;
+  // S.use("rule", op="...", function="...", at="...", decision=value, ...), which has nothing to apply.
+  std::string uses, at;
+  Attrs given;
   Span span;
   // Throws a CompileError at the line that fails.
   void apply(Schedule& schedule) const;

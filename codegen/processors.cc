@@ -1,0 +1,170 @@
+#include "codegen/processors.h"
+
+#include <fmt/format.h>
+#include <llvm/MC/MCInstrInfo.h>
+#include <llvm/MC/MCSchedule.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+
+namespace relaxc::codegen {
+
+namespace {
+
+// Sizes in KiB. L3: of a part of the usual size, or of one group of cores that share it.
+struct Processor {
+  const char* cpus;  // LLVM's names with a space around each
+  int l1, l1_ways, l2, l2_ways, l3, l3_ways, l3_shared_by;
+  int fma_ports;  // for vectors of full width; 0: as LLVM says
+};
+// From Intel's and AMD's optimization manuals and Arm's technical reference manuals.
+constexpr Processor kProcessors[] = {
+    {" haswell broadwell ", 32, 8, 256, 8, 30 << 10, 20, 12, 2},
+    {" skylake ", 32, 8, 256, 4, 8 << 10, 16, 4, 2},
+    {" skylake-avx512 cascadelake cooperlake ", 32, 8, 1024, 16, 28160, 11, 20, 2},
+    {" icelake-server ", 48, 12, 1280, 20, 48 << 10, 12, 32, 2},
+    {" sapphirerapids emeraldrapids ", 48, 12, 2048, 16, 60 << 10, 15, 32, 2},
+    {" znver1 ", 32, 8, 512, 8, 8 << 10, 16, 4, 0},
+    {" znver2 ", 32, 8, 512, 8, 16 << 10, 16, 4, 2},
+    {" znver3 ", 32, 8, 512, 8, 32 << 10, 16, 8, 2},
+    {" znver4 ", 32, 8, 1024, 8, 32 << 10, 16, 8, 1},
+    {" znver5 ", 48, 12, 1024, 16, 32 << 10, 16, 8, 2},
+    {" neoverse-n1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2},
+    {" neoverse-v1 ", 64, 4, 1024, 8, 32 << 10, 16, 64, 2},
+};
+
+void set(Target& target, std::string_view figure, double value, const std::string& source) {
+  set_figure(*find_figure(figure), target, value, source);
+}
+
+// Instructions that stand for multiply-adds and loads of vectors of so many bits.
+struct Probe {
+  bool is_x86;
+  int bits;
+  const char *fma, *load;
+};
+constexpr Probe kProbes[] = {{true, 128, "VFMADD231PSr", "VMOVUPSrm"},
+                             {true, 256, "VFMADD231PSYr", "VMOVUPSYrm"},
+                             {true, 512, "VFMADD231PSZr", "VMOVUPSZrm"},
+                             {false, 128, "FMLAv4f32", "LDRQui"}};
+
+// Numbers of the probes' instructions, which are the same for all processors of an architecture.
+struct Opcodes {
+  unsigned fma[std::size(kProbes)] = {}, load[std::size(kProbes)] = {};  // 0: none of that name
+};
+Opcodes find_opcodes(const llvm::Target& llvm_target, bool is_x86) {
+  Opcodes result;
+  std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
+  for (unsigned opcode = 0; instructions && opcode < instructions->getNumOpcodes(); ++opcode) {
+    llvm::StringRef name = instructions->getName(opcode);
+    for (size_t p = 0; p < std::size(kProbes); ++p) {
+      if (kProbes[p].is_x86 != is_x86) continue;
+      if (name == kProbes[p].fma) result.fma[p] = opcode;
+      if (name == kProbes[p].load) result.load[p] = opcode;
+    }
+  }
+  return result;
+}
+const Opcodes& opcodes_of(const llvm::Target& llvm_target, bool is_x86) {
+  if (is_x86) {
+    static const Opcodes kX86 = find_opcodes(llvm_target, true);
+    return kX86;
+  }
+  static const Opcodes kAArch64 = find_opcodes(llvm_target, false);
+  return kAArch64;
+}
+
+// sysfs writes "48K" and "0-3,8-11".
+int64_t read_number(const std::string& path) {
+  std::ifstream file(path);
+  int64_t number = 0;
+  char unit = 0;
+  if (!(file >> number)) return 0;
+  file >> unit;
+  return unit == 'K' ? number << 10 : unit == 'M' ? number << 20 : number;
+}
+int64_t count_cpus(const std::string& path) {
+  std::ifstream file(path);
+  int64_t count = 0, first = 0, last = 0;
+  for (char separator = ','; separator == ',' && file >> first;) {
+    last = first;
+    if (!(file >> separator)) separator = 0;
+    if (separator == '-') {
+      file >> last;
+      if (!(file >> separator)) separator = 0;
+    }
+    count += last - first + 1;
+  }
+  return count;
+}
+
+}  // namespace
+
+void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llvm::MCSubtargetInfo& info) {
+  const llvm::MCSchedModel& model = info.getSchedModel();
+  llvm::Triple triple(target.triple);
+  bool is_known = target.has_fma && (triple.isX86() || triple.isAArch64()) && model.hasInstrSchedModel();
+  auto probe = std::find_if(std::begin(kProbes), std::end(kProbes),
+                            [&](const Probe& p) { return p.is_x86 == triple.isX86() && p.bits == target.vector_bits; });
+  if (!is_known || probe == std::end(kProbes)) return;
+  const Opcodes& opcodes = opcodes_of(llvm_target, triple.isX86());
+  std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
+  auto class_of = [&](unsigned opcode) -> const llvm::MCSchedClassDesc* {
+    if (opcode == 0) return nullptr;
+    const llvm::MCSchedClassDesc* found = model.getSchedClassDesc(instructions->get(opcode).getSchedClass());
+    return found && found->isValid() && !found->isVariant() ? found : nullptr;
+  };
+  auto per_cycle = [&](const llvm::MCSchedClassDesc& desc) {
+    return std::max(1.0, std::round(1 / llvm::MCSchedModel::getReciprocalThroughput(info, desc)));
+  };
+  const std::string source = fmt::format("LLVM's scheduling model of {}", target.cpu);
+  auto row = static_cast<size_t>(probe - std::begin(kProbes));
+  if (const auto* fma = class_of(opcodes.fma[row])) {
+    set(target, "fma_ports", per_cycle(*fma), source);
+    set(target, "fma_latency", llvm::MCSchedModel::computeInstrLatency(info, *fma), source);
+  }
+  if (const auto* load = class_of(opcodes.load[row])) set(target, "load_ports", per_cycle(*load), source);
+}
+
+void add_processor_figures(Target& target) {
+  for (const Processor& row : kProcessors) {
+    if (std::string_view(row.cpus).find(fmt::format(" {} ", target.cpu)) == std::string_view::npos) continue;
+    const std::string source = fmt::format("the manual of {}", target.cpu);
+    set(target, "l1.bytes", row.l1 * 1024.0, source);
+    set(target, "l1.ways", row.l1_ways, source);
+    set(target, "l2.bytes", row.l2 * 1024.0, source);
+    set(target, "l2.ways", row.l2_ways, source);
+    set(target, "l3.bytes", row.l3 * 1024.0, source);
+    set(target, "l3.ways", row.l3_ways, source);
+    set(target, "l3.shared_by", row.l3_shared_by, source);
+    if (row.fma_ports > 0) set(target, "fma_ports", row.fma_ports, source);
+  }
+}
+
+void add_host_figures(Target& target) {
+  const std::string root = "/sys/devices/system/cpu/", source = "this machine (sysfs)";
+  if (int64_t cores = count_cpus(root + "online"); cores > 0) {
+    set(target, "cores", static_cast<double>(cores), source);
+  }
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder = fmt::format("{}cpu0/cache/index{}/", root, index);
+    std::string type;
+    std::ifstream(folder + "type") >> type;
+    int64_t level = read_number(folder + "level");
+    if (type.empty() || type == "Instruction" || level < 1 || level > 3) continue;
+    struct File {
+      const char *name, *figure;
+    };
+    for (auto [name, figure] :
+         {File{"size", "bytes"}, File{"coherency_line_size", "line"}, File{"ways_of_associativity", "ways"}}) {
+      int64_t value = read_number(folder + name);
+      if (value > 0) set(target, fmt::format("l{}.{}", level, figure), static_cast<double>(value), source);
+    }
+    int64_t shared = count_cpus(folder + "shared_cpu_list");
+    if (shared > 0) set(target, fmt::format("l{}.shared_by", level), static_cast<double>(shared), source);
+  }
+}
+
+}  // namespace relaxc::codegen

@@ -1,0 +1,98 @@
+// Figures of targets: where each is from, files of them, and what is refused.
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/target.h"
+#include "support/diagnostic.h"
+
+#include "tests/catch.h"
+
+namespace relaxc::test {
+
+namespace {
+
+// A file that lives as long as this.
+struct TargetFile {
+  std::string path;
+  explicit TargetFile(const std::string& text)
+      : path((std::filesystem::temp_directory_path() / ("relaxc_target_" + std::to_string(getpid()))).string()) {
+    std::ofstream(path) << text;
+  }
+  ~TargetFile() { std::remove(path.c_str()); }
+};
+
+std::string error_of(const std::string& file) {
+  TargetFile target(file);
+  try {
+    codegen::parse_target("@" + target.path);
+  } catch (const CompileError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string source_of(const Target& target, const char* figure) {
+  auto found = target.sources.find(figure);
+  return found == target.sources.end() ? "default" : found->second;
+}
+
+}  // namespace
+
+TEST_CASE("figures say where they are from", "[codegen]") {
+  Target znver4 = codegen::parse_target("cpu=znver4");
+  CHECK(znver4.l2.bytes == 1 << 20);
+  CHECK(source_of(znver4, "l2.bytes") == "the manual of znver4");
+  CHECK(source_of(znver4, "fma_latency") == "LLVM's scheduling model of znver4");
+  CHECK(source_of(znver4, "vector_bits") == "LLVM's features of the cpu");
+  CHECK(source_of(znver4, "wake_cycles") == "default");
+  CHECK(znver4.fma_ports == 1);  // 512 bits in two halves
+  Target haswell = codegen::parse_target("cpu=haswell");
+  CHECK(haswell.l2.bytes == 256 << 10);
+  CHECK(haswell.fma_latency == 5);
+  // Named targets do not depend on the machine.
+  CHECK(codegen::parse_target("x86-64-v3").l2.bytes == Target().l2.bytes);
+  CHECK(codegen::parse_target("x86-64-v3").cores == Target().cores);
+}
+
+TEST_CASE("a printed target is a file of it", "[codegen]") {
+  for (const char* name : {"host", "x86-64", "x86-64-v4", "cpu=sapphirerapids", "triple=aarch64-linux-gnu"}) {
+    CAPTURE(name);
+    Target target = codegen::parse_target(name);
+    TargetFile file(print_target(target));
+    Target again = codegen::parse_target("@" + file.path);
+    for (const FigureRow& row : target_figures()) {
+      CAPTURE(row.name);
+      CHECK(get_figure(row, again) == get_figure(row, target));
+    }
+    CHECK(again.cpu == target.cpu);
+    CHECK(again.features == target.features);
+  }
+}
+
+TEST_CASE("a file changes single figures", "[codegen]") {
+  TargetFile file("# our machine\ncpu = znver4\nl3.bytes = 100663296 # more\nvector_bits = 256\n");
+  Target target = codegen::parse_target("@" + file.path), plain = codegen::parse_target("cpu=znver4");
+  CHECK(target.l3.bytes == 100663296);
+  CHECK(source_of(target, "l3.bytes") == file.path);
+  CHECK(target.vector_bits == 256);
+  CHECK(target.l2 == plain.l2);
+  CHECK(codegen::parse_target("cpu=haswell,file=" + file.path).cpu == "znver4");
+}
+
+TEST_CASE("what a target file may not say", "[codegen]") {
+  auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  std::string unknown = error_of("cpu = znver4\nl9.bytes = 4\n");
+  CHECK(has(unknown, ":2: there is no figure 'l9.bytes'"));
+  CHECK(has(unknown, "l3.bytes_per_cycle"));
+  CHECK(has(error_of("l1.bytes = many\n"), "'l1.bytes' is a positive number, found 'many'"));
+  CHECK(has(error_of("l1.bytes = 0\n"), "is a positive number, found '0'"));
+  CHECK(has(error_of("cpu = x86-64-v3\nvector_bits = 512\n"), "'vector_bits' of this cpu is 256"));
+  CHECK(has(error_of("cpu = x86-64-v3\nhas_int8_dot = 1\n"), "a file may lower it only"));
+  CHECK(has(error_of("nonsense\n"), ":1: expected 'figure = value', found 'nonsense'"));
+  CHECK_THROWS_AS(codegen::parse_target("@/no/such/file"), CompileError);
+}
+
+}  // namespace relaxc::test

@@ -1,0 +1,58 @@
+// What a rule leaves open for one program, each with a name, candidates, and the choice of a formula over the target.
+// A user (S.use in a file of schedules), or a record of a tuner, may say another candidate. The idea is AutoTVM's
+// templates with knobs (Chen et al., "Learning to Optimize Tensor Programs", 2018), with formulas as the default.
+#pragma once
+#include "ir/attrs.h"
+#include "support/span.h"
+
+namespace relaxc {
+
+// A row of a rule's list of decisions, for listings and messages.
+struct DecisionRow {
+  const char* name;  // "*.rows": with the name of a block instead of the star
+  const char* doc;
+  const char* formula;
+};
+
+struct Decision {
+  std::string name;
+  AttrList candidates;  // of a list: those of its items
+  AttrValue formula, value;
+};
+
+class Decisions {
+ public:
+  Decisions() = default;
+  // `given`: the values that are not the formulas'; `place`: who gave them, for errors about `subject`, the program or
+  // operator they are for.
+  Decisions(Attrs given, Span place, std::string subject)
+      : given_(std::move(given)), place_(std::move(place)), subject_(std::move(subject)) {}
+
+  // The value of the decision: the given one, which must be a candidate (a CompileError lists them), else the
+  // formula's. A decision is taken once: who asks again gets the same.
+  int64_t number(const std::string& name, const std::vector<int64_t>& candidates, int64_t formula);
+  bool flag(const std::string& name, bool formula);
+  std::string word(const std::string& name, const std::vector<std::string>& candidates, const std::string& formula);
+  std::vector<int64_t> list(const std::string& name, const std::vector<int64_t>& candidates,
+                            const std::vector<int64_t>& formula);
+
+  // A prefix of the names that are asked for from now on: "C." for the block C.
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+  // All that were taken, in order.
+  const std::vector<Decision>& all() const { return all_; }
+  // A CompileError where a value was given that nobody asked for.
+  void check_all_asked() const;
+
+ private:
+  const AttrValue& decide(const std::string& name, AttrList candidates, AttrValue formula);
+  Attrs given_;
+  Span place_;
+  std::string subject_, prefix_;
+  std::vector<Decision> all_;
+};
+
+// The whole numbers from `first` to `last`, and those of them that divide `extent`.
+std::vector<int64_t> numbers_between(int64_t first, int64_t last);
+std::vector<int64_t> divisors_between(int64_t first, int64_t last, int64_t extent);
+
+}  // namespace relaxc
