@@ -5,6 +5,7 @@
 #include "tests/differential/differential.h"
 #include "tir/lower/lower.h"
 #include "tir/rules/winograd.h"
+#include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"  // last
 

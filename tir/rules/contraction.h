@@ -3,6 +3,7 @@
 // constant, rows along one that reuses the vectors; the elementwise blocks behind it are applied to each tile.
 #pragma once
 #include "tir/schedule/rule.h"
+#include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {

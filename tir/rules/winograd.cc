@@ -1,6 +1,7 @@
 #include "tir/rules/winograd.h"
 
 #include <algorithm>
+#include "tir/schedule/schedule.h"
 
 namespace relaxc {
 

@@ -1,12 +1,16 @@
-// <relaxc/rule.h>: a schedule that belongs to something: to a tensor program by name, or to an operator wherever it is found. A rule for
-// an operator is written once, against the operator's block (the anchor), and is applied to what fusion made around it:
-// it looks for the anchor, tiles it, and moves what follows into the tile (Schedule::merge_epilogue).
+// <relaxc/rule.h>: a schedule that belongs to something: to a tensor program by name, or to an operator wherever it is
+// found. A rule for an operator is written once, against the operator's block (the anchor), and is applied to what
+// fusion made around it: it looks for the anchor, tiles it, and moves what follows into the tile
+// (Schedule::merge_epilogue).
 #pragma once
 #include <functional>
 
-#include "tir/schedule/schedule.h"
+#include "ir/module.h"
+#include "ir/stmt.h"
 
 namespace relaxc {
+
+class Schedule;
 
 struct ScheduleRule {
   std::string name;
