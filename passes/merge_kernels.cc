@@ -1,5 +1,8 @@
 // Expects: any module. Guarantees: no two private tensor programs are structurally equal, but for those that a user's
 // rule names. It runs before schedule, which then works once for the thousand equal layers of a network.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 #include <algorithm>
 #include <map>
 
@@ -8,17 +11,37 @@
 
 namespace relaxc {
 
+namespace {
+
+// Every member, so that one that is added must be added here.
+std::string text_of_target(const Target& target) {
+  const auto& [triple, cpu, features, vector_bits, num_vector_registers, has_fma, has_float16_conversion, has_int8_dot,
+               has_bfloat16_dot, has_masked_vector_access] = target;
+  return fmt::format("{} {} {} {} {} {}{}{}{}{}", triple, cpu, features, vector_bits, num_vector_registers, has_fma,
+                     has_float16_conversion, has_int8_dot, has_bfloat16_dot, has_masked_vector_access);
+}
+
+}  // namespace
+
+std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
+  std::string text =
+      fmt::format("{} {} {}", structural_hash(program), text_of_target(context.target), context.check_bounds);
+  for (const ScheduleRule& rule : context.schedules) {
+    if (rule.function == name) return std::nullopt;
+    if (rule.function.empty()) text += fmt::format(" {} {}", rule.name, rule.op);
+  }
+  return XXH3_64bits(text.data(), text.size());
+}
+
 IRModule merge_kernels(IRModule module, PassContext& context) {
-  auto has_rule = [&](const std::string& name) {
-    return std::any_of(context.schedules.begin(), context.schedules.end(),
-                       [&](const ScheduleRule& rule) { return rule.function == name; });
-  };
-  std::map<uint64_t, std::vector<std::string>> by_hash;
+  std::map<uint64_t, std::vector<std::string>> by_key;
   std::unordered_map<std::string, Expr> kept;  // the kernel that stands for a merged one
   for (const auto& [name, function] : module.functions) {
-    const PrimFunc* program = function.as<PrimFunc>();
-    if (!program || program->attrs.has("global_symbol") || has_rule(name)) continue;
-    std::vector<std::string>& candidates = by_hash[structural_hash(function)];
+    auto program = try_cast<PrimFunc>(function);
+    if (!program || (*program)->attrs.has("global_symbol")) continue;
+    std::optional<uint64_t> key = program_key(name, *program, context);
+    if (!key) continue;
+    std::vector<std::string>& candidates = by_key[*key];
     bool merged = false;
     for (const std::string& other : candidates) {
       if (!structural_equal(function, module.functions.at(other))) continue;

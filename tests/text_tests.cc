@@ -6,7 +6,6 @@
 //   # test: parse-error      the reader reports what `# error:` lines say
 //   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
 //                            report what `# error:` lines say
-//   # test: lower=a,b        the same for steps of lower_program (lower.h) on each tensor program
 // `# error: substring` or `# error: substring note: substring of a note` stands at the end of the offending line;
 // several are separated by ` # error: `; warnings say `# warning: `. Every error must be expected and every expectation
 // met. RELAXC_UPDATE=1 rewrites the text after `# ----`.
@@ -21,9 +20,8 @@
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 #include "ir/visit.h"
-#include "passes/pass.h"
+#include "passes/runner.h"
 #include "tests/catch.h"
-#include "tir/lower/lower.h"
 
 namespace {
 
@@ -170,15 +168,6 @@ void check_text(const std::filesystem::path& path, const std::string& whole, siz
   FAIL_CHECK(path.string() << ":\n" << diff(expected, actual));
 }
 
-void lower(IRModule& module, std::string_view name) {
-  auto steps = lowering_steps();
-  auto step = std::find_if(steps.begin(), steps.end(), [&](const LoweringStep& s) { return s.name == name; });
-  if (step == steps.end()) FAIL("unknown step '" << name << "'");
-  for (auto& [_, function] : module.functions) {
-    if (auto program = try_cast<PrimFunc>(function)) function = step->run(*program);
-  }
-}
-
 void run(const std::filesystem::path& path) {
   std::string whole = read_file(path);
   std::string command = whole.substr(0, whole.find('\n'));
@@ -221,7 +210,7 @@ void run(const std::filesystem::path& path) {
     PassContext context = pass_context(settings);
     for (const Pass* pass : parse_passes(std::string_view(command).substr(7))) {
       try {
-        module = pass->run(std::move(module), context);
+        module = run_pass(*pass, std::move(module), context);
       } catch (const CompileError& error) {
         return check_errors(input, error.diagnostics());
       }
@@ -230,19 +219,7 @@ void run(const std::filesystem::path& path) {
     }
     return check_text(path, whole, separator, expected, body_of(print_module(module, kWhole)));
   }
-  if (command.starts_with("lower=")) {
-    check_verified(module);
-    for (std::string_view names = std::string_view(command).substr(6); !names.empty();) {
-      std::string_view step = names.substr(0, names.find(','));
-      names.remove_prefix(std::min(names.size(), step.size() + 1));
-      lower(module, step);
-      check_verified(module);
-      check_round_trip(module);
-    }
-    return check_text(path, whole, separator, expected, body_of(print_module(module, kWhole)));
-  }
-  FAIL("unknown command '" << command
-                           << "'; there are roundtrip, dialect=0.26, verify, parse-error, passes= and lower=");
+  FAIL("unknown command '" << command << "'; there are roundtrip, dialect=0.26, verify, parse-error and passes=");
 }
 
 }  // namespace

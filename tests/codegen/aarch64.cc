@@ -6,10 +6,10 @@
 
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/process.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/scalable.h"
 #include "tir/schedule/schedule.h"
 #include "vm/tensor.h"

@@ -8,11 +8,11 @@
 #include "codegen/compile.h"
 #include "ir/text/printer.h"
 #include "ir/verify.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tests/narrow_dims.h"
 #include "tir/interpret/interpreter.h"
-#include "tir/lower/lower.h"
 #include "tir/scalable.h"
 #include "tir/schedule/script.h"
 

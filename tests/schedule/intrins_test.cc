@@ -5,10 +5,10 @@
 
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/chains.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"

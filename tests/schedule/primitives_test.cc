@@ -6,9 +6,9 @@
 #include "ir/text/printer.h"
 #include "ir/verify.h"
 
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/primitive_cases.h"
-#include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"

@@ -67,7 +67,7 @@ void check_copies(const Stmt& s, int64_t copies) {
 
 }  // namespace
 
-void check_lowerable(const PrimFuncRef& function) {
+PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
@@ -108,6 +108,7 @@ void check_lowerable(const PrimFuncRef& function) {
     if (type && !is_nothing) check_dtype(type->dtype, span);
     return true;
   });
+  return function;
 }
 
 }  // namespace relaxc
