@@ -5,12 +5,9 @@
 #include <algorithm>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "codegen/bytecode.h"
 #include "codegen/interpret.h"
-#include "codegen/jit.h"
-#include "codegen/link.h"
 #include "codegen/target.h"
 #include "frontend/onnx/import.h"
 #include "ir/text/parser.h"
@@ -26,23 +23,18 @@ namespace relaxc {
 
 namespace {
 
-int job_count(const CompileSettings& settings) {
-  return settings.jobs > 0 ? settings.jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
 // Folding runs the constants' own little program through the same pipeline, without folding.
 std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSettings& settings) {
   CompileSettings inner = settings;
   inner.target = "host";
   inner.passes = "kernels,lower";
   inner.opt_level = 1;
-  inner.runner = {};
+  inner.runner = {.verify_each = settings.runner.verify_each};
   inner.schedules.clear();
   inner.decided = nullptr;
   inner.check_bounds = settings.check_bounds || settings.interpret;
   inner.interpret.reset();
-  inner.runner.verify_each = settings.runner.verify_each;
-  Session session(compile(module, inner).load(), {.threads = job_count(settings)});
+  Session session(compile(module, inner).load(), {.threads = settings.jobs});
   try {
     return session.run({});
   } catch (const RuntimeError& error) {  // an index out of range, say
@@ -117,21 +109,19 @@ IRModule read_module(const std::string& path, const CompileSettings& settings, D
 }
 
 PassContext pass_context(const CompileSettings& settings) {
-  PassContext context{op_table(), codegen::parse_target(settings.target)};
+  PassContext context(op_table(), codegen::parse_target(settings.target), settings);
   context.evaluate = [settings](const IRModule& module) { return evaluate_constants(module, settings); };
   check_rules(settings.schedules);
-  context.schedules = settings.schedules;
-  context.decided = settings.decided;
-  context.report = settings.report;
-  context.winograd = settings.winograd;
-  context.gather = settings.gather;
-  context.check_bounds = settings.check_bounds;
   return context;
+}
+
+std::vector<const Pass*> passes_of(const CompileSettings& settings, const Target& target) {
+  return parse_passes(settings.passes, settings, codegen::backend_of(target).pipeline);
 }
 
 IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   PassContext context = pass_context(settings);
-  return run_passes(std::move(module), parse_passes(settings.passes), context, settings.runner);
+  return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
 codegen::KernelMap CompiledModule::kernels() const {
@@ -147,7 +137,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   PassContext context = pass_context(settings);
   result.target_ = context.target;
   // Without check_dims a run is not safe, and without spread_tuples legalize refuses tuple values: both always run.
-  std::vector<const Pass*> passes = parse_passes(settings.passes);
+  std::vector<const Pass*> passes = passes_of(settings, context.target);
   for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
     if (std::find(passes.begin(), passes.end(), needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
@@ -155,9 +145,8 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   result.interpret_ = settings.interpret;
   if (settings.interpret) {
     const Pass* least[] = {find_pass("legalize"), find_pass("destination_passing")};
-    RunnerOptions runner;
-    runner.verify_each = settings.runner.verify_each;
-    result.lowered_ = run_passes(std::move(result.lowered_), least, context, runner);
+    result.lowered_ =
+        run_passes(std::move(result.lowered_), least, context, {.verify_each = settings.runner.verify_each});
   }
   guarded([] { return "code generation"; },
           [&] {
@@ -165,8 +154,9 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
             if (settings.interpret) return;
             codegen::KernelMap kernels = result.kernels();
             if (!kernels.empty()) note_cpu(result.executable_, result.target_);
-            result.objects_ = codegen::compile_kernels(kernels, result.target_,
-                                                       {.jobs = job_count(settings), .opt_level = settings.opt_level});
+            result.objects_ =
+                codegen::backend_of(result.target_)
+                    .compile(kernels, result.target_, {.jobs = settings.jobs, .opt_level = settings.opt_level});
           });
   return result;
 }
@@ -190,7 +180,7 @@ Program CompiledModule::load(LoadOptions options) const {
   }
   // Before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
-  std::shared_ptr<const vm::KernelLibrary> library = codegen::load_jit(objects_);
+  std::shared_ptr<const vm::KernelLibrary> library = codegen::backend_of(target_).load(objects_);
   return Program::from(
       executable_, [library](const std::string& symbol) { return library->find(symbol); }, library, std::move(options));
 }
@@ -199,7 +189,7 @@ void CompiledModule::write(const std::string& path) const {
   if (interpret_) fail({}, "an interpreted module has no machine code to write to '{}'", path);
   guarded([&] { return fmt::format("writing '{}'", path); },
           [&] {
-            std::vector<char> elf = codegen::link_shared_object(objects_);
+            std::vector<char> elf = codegen::backend_of(target_).link(objects_);
             vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_, sources_);
           });
 }

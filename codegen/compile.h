@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "codegen/llvm_compile.h"
+#include "codegen/backend.h"
 #include "ir/module.h"
 #include "passes/runner.h"
 #include "tir/interpret/interpreter.h"
@@ -17,25 +17,14 @@
 
 namespace relaxc {
 
-struct CompileSettings {
+struct CompileSettings : PassSettings {
   std::string target = "host";          // codegen/target.h says what is accepted
   std::string passes = "default";       // names of passes and pipelines
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
-  int jobs = 0;                         // threads; 0: all cores
-  int opt_level = 2;
-  std::vector<ScheduleRule> schedules = {};                  // the user's, tried in order before the built-in ones
-  std::function<void(const std::string&)> report = nullptr;  // hears which were applied, and why others were not
-  // Hears of each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
-  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
+  int opt_level = 2;                    // codegen/backend.h
   // Hears what contradicts itself in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
-  bool strict = false;   // these are errors
-  bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
-  // A gather treats an index out of range like this; a scatter always refuses it.
-  OutOfRange gather = OutOfRange::kError;
-  // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
-  // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
-  bool check_bounds = false;
+  bool strict = false;  // these are errors
   // Kernels run in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them, and
   // `passes` may end anywhere from "legalize" to "default". There is no machine code, so write() refuses.
   std::optional<InterpretOptions> interpret = {};
@@ -78,6 +67,8 @@ class CompiledModule {
 
 // What passes get under these settings: operators, target, and folding that runs code.
 PassContext pass_context(const CompileSettings& settings = {});
+// The passes that these settings name, in order.
+std::vector<const Pass*> passes_of(const CompileSettings& settings, const Target& target);
 // Runs the passes only.
 IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});

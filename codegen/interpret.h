@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "codegen/llvm_compile.h"
+#include "codegen/backend.h"
 #include "tir/interpret/interpreter.h"
 #include "vm/program.h"
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "codegen/llvm_compile.h"
+#include "codegen/backend.h"
 #include "vm/artifact.h"
 
 namespace relaxc::codegen {

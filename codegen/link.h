@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "codegen/llvm_compile.h"
+#include "codegen/backend.h"
 
 namespace relaxc::codegen {
 

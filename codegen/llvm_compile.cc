@@ -11,17 +11,12 @@
 #include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <functional>
-#include <mutex>
-#include <thread>
 
 #include "codegen/llvm_emit.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
 #include "support/located.h"
-#include "vm/executable.h"
+#include "support/parallel.h"
 
 namespace relaxc::codegen {
 
@@ -140,52 +135,24 @@ std::vector<KernelMap::const_iterator> chunk_starts(const KernelMap& kernels) {
   return starts;
 }
 
-// work(worker, i) for i in [0, count) on `jobs` threads; the exception of the lowest i, if any, is thrown.
-void for_each_chunk(size_t count, const Target& target, const CompileOptions& options,
-                    const std::function<void(Worker&, size_t)>& work) {
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  size_t failed = count;
-  std::exception_ptr error;
-  auto run = [&] {
-    std::optional<Worker> worker;
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        if (!worker) worker.emplace(target, options.opt_level);
-        work(*worker, i);
-      } catch (...) {
-        std::lock_guard lock(mutex);
-        if (i < failed) error = std::current_exception();
-        failed = std::min(failed, i);
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  size_t jobs = std::min(count, static_cast<size_t>(std::max(options.jobs, 1)));
-  for (size_t job = 1; job < jobs; ++job) threads.emplace_back(run);
-  run();
-  for (std::thread& thread : threads) thread.join();
-  if (error) std::rethrow_exception(error);
-}
-
 std::vector<std::vector<char>> compile_chunks(const KernelMap& kernels, const Target& target,
                                               const CompileOptions& options, llvm::CodeGenFileType type) {
   initialize_llvm();
   std::vector<KernelMap::const_iterator> starts = chunk_starts(kernels);
   std::vector<std::vector<char>> files(starts.size() - 1);
-  for_each_chunk(files.size(), target, options, [&](Worker& worker, size_t i) {
-    std::unique_ptr<llvm::Module> module = worker.emit(starts[i], starts[i + 1]);
-    llvm::SmallVector<char, 0> bytes;
-    llvm::raw_svector_ostream out(bytes);
-    worker.write(*module, out, type);
-    files[i].assign(bytes.begin(), bytes.end());
+  for_each_parallel(files.size(), options.jobs, [&]() -> IndexedWork {
+    return [&, worker = std::make_shared<Worker>(target, options.opt_level)](size_t i) {
+      std::unique_ptr<llvm::Module> module = worker->emit(starts[i], starts[i + 1]);
+      llvm::SmallVector<char, 0> bytes;
+      llvm::raw_svector_ostream out(bytes);
+      worker->write(*module, out, type);
+      files[i].assign(bytes.begin(), bytes.end());
+    };
   });
   return files;
 }
 
 }  // namespace
-
-std::string kernel_symbol(std::string_view name) { return std::string(vm::kKernelPrefix) + std::string(name); }
 
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
   KernelObjects result{target, {}, compile_chunks(kernels, target, options, llvm::CodeGenFileType::ObjectFile)};

@@ -1,24 +1,21 @@
-// Expects: tensor programs of any form; kernels are called with explicit scalars (destination_passing). Guarantees:
-// tensor programs as the code generator takes them (tir/lower/lower.h).
+// Expects: kernels are called with explicit scalars (destination_passing). Guarantees: nothing of its own; it is the
+// condition under which the pipeline lower_kernels may change a program's params.
 #include "passes/graph.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
-#include "tir/lower/lower.h"
 
 namespace relaxc {
 
-IRModule lower_kernels(IRModule module, PassContext& context) {
-  for (auto& [name, function] : module.functions) {
+void expect_destinations(const IRModule& module, const PassContext&) {
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
     walk(function, [&](const Ref<Call>& call) {
       auto kernel = as_kernel_call(call, module);
       if (kernel && !kernel->has_destinations && kernel->callee.is<GlobalVar>())
         fail(call.span(),
              "lower_kernels: R.call_tir passes shapes, a lowered kernel takes scalars; run destination_passing before");
     });
-    if (auto program = try_cast<PrimFunc>(function))
-      function = lower_program(*program, {.check_bounds = context.check_bounds});
   }
-  return module;
 }
 
 }  // namespace relaxc

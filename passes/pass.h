@@ -1,5 +1,6 @@
-// <relaxc/pass.h>: what a pass is: a free function from module to module, and one table row {name, doc, function}. The
-// runner alone verifies, times, dumps and bisects; passes contain none of it.
+// <relaxc/pass.h>: a pass is a free function over a module, or over one tensor program for a target, and a row of the
+// table in table.cc, {name, doc, function}. The runner alone verifies, times, dumps and bisects; passes contain none of
+// it.
 #pragma once
 #include <functional>
 #include <span>
@@ -20,61 +21,68 @@ using EvaluateModule = std::function<std::vector<Tensor>(const IRModule&)>;
 // A gather that meets an index out of range ends the run with an error that names it, or takes the nearest element.
 enum class OutOfRange : uint8_t { kError, kClamp };
 
-struct PassContext {
+// The settings of a compilation that passes read; CompileSettings has them from here.
+struct PassSettings {
+  int jobs = 0;  // threads that compile; 0: one per core. Schedules of the user's are applied by one thread
+  std::vector<ScheduleRule> schedules = {};  // the user's, tried in order before the built-in ones
+  // Hears which of them were applied, and why others were not.
+  std::function<void(const std::string&)> report = nullptr;
+  // Hears of each decision about an operator of the graph: rule, operator, decision (passes/graph_decisions.h).
+  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
+  bool winograd = true;  // for 3x3 convolutions where it is faster, at an error of passes/winograd.h
+  // A gather treats an index out of range like this; a scatter always refuses it.
+  OutOfRange gather = OutOfRange::kError;
+  // Every access whose index is not provably in range, and every axis not provably in its domain, is tested by the
+  // machine code; a kernel that fails such a test ends the run with an error (docs/relaxc.md says what it costs).
+  bool check_bounds = false;
+};
+
+struct PassContext : PassSettings {
+  PassContext(const OpTable& table, Target machine, PassSettings settings = {})
+      : PassSettings(std::move(settings)), ops(table), target(std::move(machine)) {}
   const OpTable& ops;
   Target target;
   EvaluateModule evaluate = nullptr;
-  int64_t fold_limit = int64_t{64} << 20;    // bytes of a folded constant that is larger than its operands together
-  std::vector<ScheduleRule> schedules = {};  // the user's; the first that fits a tensor program is taken
-  // What the user should hear: a rule that was applied, or why it was not.
-  std::function<void(const std::string&)> report = nullptr;
-  // Hears of each decision about an operator of the graph (passes/graph_decisions.h): rule, operator, decision.
-  std::function<void(const std::string&, const std::string&, const Decision&)> decided = nullptr;
-  bool winograd = true;       // passes/winograd.h
-  bool check_bounds = false;  // tir/lower/lower.h
-  OutOfRange gather = OutOfRange::kError;
+  int64_t fold_limit = int64_t{64} << 20;  // bytes of a folded constant that is larger than its operands together
 };
+
+using ModulePass = IRModule (*)(IRModule module, PassContext& context);
+// Programs of one module are handed to such a pass in any order and by several threads.
+using ProgramPass = PrimFuncRef (*)(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 struct Pass {
-  const char* name;  // on the command line; also the file (passes/<name>.cc), the function and the test folder
+  const char* name;  // on the command line; also the function, the file (<name>.cc) and the test
   const char* doc;   // one line
-  IRModule (*run)(IRModule module, PassContext& context);
+  ModulePass on_module = nullptr;
+  ProgramPass on_program = nullptr;  // one of the two is there
+  // Throws a CompileError for modules whose programs the pass must not change.
+  void (*expects)(const IRModule& module, const PassContext& context) = nullptr;
+  bool PassSettings::* setting = nullptr;  // pipelines leave the pass out where this setting is off
 };
-std::span<const Pass> passes();
+std::span<const Pass> passes();  // those over modules come first
 const Pass* find_pass(std::string_view name);
 
-// A named list of passes, so that every pipeline can be typed: relaxc opt --passes=a,b,c.
+// A named list of passes and pipelines, so that every pipeline can be typed: relaxc opt --passes=a,b,c.
 struct Pipeline {
   const char* name;
   const char* doc;
   std::vector<const char*> passes;
 };
 std::span<const Pipeline> pipelines();
-// "default", "a,b,c", or a mix of both; unknown names are a CompileError that lists what there is.
-std::vector<const Pass*> parse_passes(std::string_view text);
 
-// One row a pass, in pipeline order: the name on the command line, which is also the function, the file
-// (passes/<name>.cc) and the test (tests/passes/<name>.test), and its doc. To add a pass, add the file and a row.
-#define RELAXC_PASSES(X)                                                                                          \
-  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
-  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
-  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
-  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
-  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
-  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
-  X(fold_constants, "compute what depends on constants only")                                                     \
-  X(merge_common_subexpressions, "compute equal pure values once")                                                \
-  X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
-  X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
-  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
-  X(schedule, "give every unscheduled tensor program parallel, vectorized, register-tiled loops")                 \
-  X(merge_kernels, "keep one of several equal tensor programs")                                                   \
-  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
-  X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")                  \
-  X(lower_kernels, "lower tensor programs to flat buffers, plain loops and vectors")
+// The lowering of tensor programs for CPUs. Other kinds of targets have pipelines of their own beside it.
+inline constexpr std::string_view kLowerKernels = "lower_kernels";
+// "default", "a,b,c", or a mix of both; unknown names are a CompileError that lists what there is. `lowering` is the
+// pipeline that stands for lower_kernels inside of others.
+std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings = {},
+                                      std::string_view lowering = kLowerKernels);
 
-#define X(name, doc) IRModule name(IRModule module, PassContext& context);
-RELAXC_PASSES(X)
-#undef X
+// The passes of lower_kernels on one program, without a runner around them.
+PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings = {});
+
+// Equal programs for which this is equal become equal code: the program, the target and the settings that lowering
+// reads. nullopt: the program's name matters, since a rule of the user's names it. Two programs of one key are still to
+// be compared: it is a hash, and rules for operators count by name only.
+std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 }  // namespace relaxc

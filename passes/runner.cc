@@ -2,30 +2,26 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <filesystem>
+#include <set>
+#include <type_traits>
+#include <utility>
 
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "support/guard.h"
+#include "support/parallel.h"
 #include "vm/output_file.h"
 
 namespace relaxc {
 
 namespace {
 
-// A text test that runs the pass on the module it failed on.
-std::string write_reproducer(const RunnerOptions& options, const IRModule& before, const Pass& pass) {
-  std::string path;
-  try {
-    std::string dir = options.dump_dir.empty() ? std::filesystem::temp_directory_path().string() : options.dump_dir;
-    path = fmt::format("{}/relaxc-{}.test", dir, pass.name);
-    vm::write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(before)));
-  } catch (const std::exception&) {
-    return "no reproducer could be written";
-  }
-  return fmt::format("reproduce with: relaxc opt {} --passes={}", path, pass.name);
+using Clock = std::chrono::steady_clock;
+
+double milliseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
 bool changed(const IRModule& a, const IRModule& b) {
@@ -34,62 +30,260 @@ bool changed(const IRModule& a, const IRModule& b) {
                      [](const auto& x, const auto& y) { return x.first == y.first && same_node(x.second, y.second); });
 }
 
+std::string advice(const std::string& folder, const Pass& pass, const IRModule& before, const std::string& program) {
+  try {
+    std::string path = write_reproducer(folder, pass, before, program);
+    return fmt::format("reproduce with: relaxc opt {} --passes={}", path, pass.name);
+  } catch (const std::exception&) {
+    return "no reproducer could be written";
+  }
+}
+
+using Passes = std::span<const Pass* const>;
+
+// Runs one pass over the module, or several over programs: one program goes through all of them before the next, while
+// it is in the cache. A failure of ours carries the reproducer, which `folder`, if any, gets.
+class GroupRun {
+ public:
+  GroupRun(Passes passes, PassContext& context, const std::string* folder)
+      : passes_(passes), context_(context), folder_(folder), milliseconds_(passes.size()) {}
+
+  IRModule operator()(IRModule module) {
+    if (passes_[0]->on_program) return on_programs(std::move(module));
+    Clock::time_point start = Clock::now();
+    IRModule result = with_reproducer(*passes_[0], module, "", [&] { return passes_[0]->on_module(module, context_); });
+    milliseconds_[0] = milliseconds_since(start);
+    return result;
+  }
+  // One for each pass.
+  const std::vector<double>& milliseconds() const { return milliseconds_; }
+
+ private:
+  IRModule on_programs(IRModule module) {
+    for (const Pass* pass : passes_) {
+      if (pass->expects) pass->expects(module, context_);
+    }
+    std::vector<std::pair<const std::string*, Expr*>> programs;
+    for (auto& [name, function] : module.functions) {
+      if (function.is<PrimFunc>()) programs.emplace_back(&name, &function);
+    }
+    std::vector<std::vector<double>> times(programs.size());
+    auto work = [&](size_t i) { times[i] = on_program(*programs[i].first, *programs[i].second); };
+    // Rules and reports of the user's need not be safe for threads.
+    int jobs = context_.schedules.empty() ? context_.jobs : 1;
+    for_each_parallel(programs.size(), jobs, [&]() -> IndexedWork { return work; });
+    for (const std::vector<double>& of_program : times) {
+      for (size_t i = 0; i < of_program.size(); ++i) milliseconds_[i] += of_program[i];
+    }
+    return module;
+  }
+
+  std::vector<double> on_program(const std::string& name, Expr& function) const {
+    std::vector<double> times;
+    PrimFuncRef program = cast<PrimFunc>(function);
+    for (const Pass* pass : passes_) {
+      Clock::time_point start = Clock::now();
+      program = with_reproducer(*pass, program, name, [&] { return pass->on_program(name, program, context_); });
+      times.push_back(milliseconds_since(start));
+    }
+    function = program;
+    return times;
+  }
+
+  static IRModule module_of(const IRModule& module, const std::string&) { return module; }
+  static IRModule module_of(const PrimFuncRef& program, const std::string& name) { return {{{name, program}}, {}, {}}; }
+  template <class Before, class Work>
+  std::invoke_result_t<Work> with_reproducer(const Pass& pass, const Before& before, const std::string& program,
+                                             const Work& work) const {
+    auto where = [&] {
+      return program.empty() ? fmt::format("pass '{}'", pass.name)
+                             : fmt::format("pass '{}' on '{}'", pass.name, program);
+    };
+    try {
+      return guarded(where, work);
+    } catch (const InternalError& error) {
+      if (!folder_) throw;
+      std::string text = advice(*folder_, pass, module_of(before, program), program);
+      throw InternalError(fmt::format("{}\n  {}", error.what(), text));
+    }
+  }
+
+  Passes passes_;
+  PassContext& context_;
+  const std::string* folder_;
+  std::vector<double> milliseconds_;
+};
+
+class Runner {
+ public:
+  Runner(Passes passes, PassContext& context, const RunnerOptions& options)
+      : passes_(passes), context_(context), options_(options), output_(options.output ? options.output : stderr) {
+    size_t limit = options.bisect_limit >= 0 ? static_cast<size_t>(options.bisect_limit) : passes.size();
+    end_ = std::min(passes.size(), limit);
+    if (!options.stop_after.empty()) end_ = std::min(end_, ends_of(options.stop_after).front());
+    for (const std::string& name : options.print_after) {
+      for (size_t end : ends_of(name)) printed_.insert(end);
+    }
+  }
+
+  IRModule run(IRModule module) {
+    begin(module);
+    for (size_t i = 0, end; i < end_; i = end) {
+      end = end_of_group(i);
+      GroupRun run(passes_.subspan(i, end - i), context_, &options_.dump_dir);
+      IRModule before = std::exchange(module, run(module));
+      times_.insert(times_.end(), run.milliseconds().begin(), run.milliseconds().end());
+      bool goes_on = end < end_ && passes_[end - 1]->on_program && passes_[end]->on_program;
+      if (!goes_on || options_.verify_each == VerifyEach::kPass) verify_until(module, end);
+      show(before, module, end - 1);
+    }
+    if (options_.time_passes) print_times();
+    return module;
+  }
+
+ private:
+  // How many passes have run when the pass or pipeline of that name, which may stand several times in the list, has.
+  std::vector<size_t> ends_of(const std::string& name) const {
+    std::vector<size_t> ends;
+    if (name == "all") {
+      for (size_t i = 0; i < passes_.size(); ++i) ends.push_back(i + 1);
+      return ends;
+    }
+    std::vector<const Pass*> wanted = parse_passes(name, context_);
+    for (auto at = passes_.begin();; ++at) {
+      at = std::search(at, passes_.end(), wanted.begin(), wanted.end());
+      if (at == passes_.end()) break;
+      ends.push_back(static_cast<size_t>(at - passes_.begin()) + wanted.size());
+    }
+    if (ends.empty()) fail({}, "pass '{}' is not among those that run; --passes says which do", name);
+    return ends;
+  }
+
+  // Passes over programs run together unless the module between them is asked for.
+  size_t end_of_group(size_t begin) const {
+    size_t end = begin + 1;
+    bool is_shown_each = !options_.dump_dir.empty() || options_.verify_each == VerifyEach::kPass;
+    if (is_shown_each || !passes_[begin]->on_program) return end;
+    while (end < end_ && passes_[end]->on_program && !printed_.contains(end)) ++end;
+    return end;
+  }
+
+  void begin(const IRModule& module) {
+    verified_ = module;
+    if (options_.verify_each != VerifyEach::kNever) {
+      Diagnostics diagnostics;
+      verify(module, context_.ops, diagnostics);
+      if (!diagnostics.has_errors()) verify_ranges(module, Ranges::kAxes, diagnostics);
+      diagnostics.throw_if_errors();
+    }
+    if (options_.dump_dir.empty()) return;
+    vm::make_folder(options_.dump_dir);
+    vm::write_file(options_.dump_dir + "/00-input.py", print_module(module));
+  }
+
+  std::string problem_of(const IRModule& module, const IRModule& known) const {
+    Diagnostics diagnostics;
+    verify(module, context_.ops, diagnostics, &known);
+    return diagnostics.has_errors() ? CompileError(diagnostics.all()).what() : "";
+  }
+
+  // Verifies the results of the passes since the last verification, the first `count` of all.
+  void verify_until(const IRModule& module, size_t count) {
+    size_t from = std::exchange(num_verified_, count);
+    IRModule before = std::exchange(verified_, module);
+    if (options_.verify_each == VerifyEach::kNever || !changed(before, module)) return;
+    std::string problem = problem_of(module, before);
+    for (size_t i = from; !problem.empty() && i < count; ++i) {
+      IRModule after = from + 1 == count ? module : run_pass(*passes_[i], before, context_);
+      std::string found = problem_of(after, before);
+      if (!found.empty()) fail_invalid(*passes_[i], before, after, found);
+      before = std::move(after);
+    }
+    if (!problem.empty())
+      throw InternalError(
+          fmt::format("internal error: the passes up to '{}' left an invalid module, and a second run "
+                      "of them does not\n{}",
+                      passes_[count - 1]->name, problem));
+  }
+
+  [[noreturn]] void fail_invalid(const Pass& pass, const IRModule& before, const IRModule& after,
+                                 const std::string& problem) const {
+    std::string culprit;
+    for (const std::string& name : pass.on_program ? changed_programs(before, after) : std::vector<std::string>{}) {
+      if (culprit.empty() && !problem_of(only_program(after, name), {}).empty()) culprit = name;
+    }
+    std::string of_program = culprit.empty() ? "" : fmt::format(" in '{}'", culprit);
+    throw InternalError(fmt::format("internal error: pass '{}' left an invalid module{}\n{}\n  {}", pass.name,
+                                    of_program, problem, advice(options_.dump_dir, pass, before, culprit)));
+  }
+
+  void show(const IRModule& before, const IRModule& module, size_t i) const {
+    const Pass& pass = *passes_[i];
+    if (printed_.contains(i + 1))
+      vm::print_to(output_, fmt::format("# after {}\n{}\n", pass.name, print_module(module)));
+    if (options_.dump_dir.empty() || !changed(before, module)) return;
+    IRModule shown = module;
+    if (pass.on_program) {
+      std::vector<std::string> names = changed_programs(before, module);
+      std::erase_if(shown.functions, [&](const auto& entry) {
+        return std::find(names.begin(), names.end(), entry.first) == names.end();
+      });
+    }
+    vm::write_file(fmt::format("{}/{:02}-{}.py", options_.dump_dir, i + 1, pass.name), print_module(shown));
+  }
+
+  void print_times() const {
+    double total = 0;
+    for (size_t i = 0; i < times_.size(); ++i) {
+      vm::print_to(output_, fmt::format("{:9.2f} ms  {}\n", times_[i], passes_[i]->name));
+      total += times_[i];
+    }
+    vm::print_to(output_, fmt::format("{:9.2f} ms  all passes\n", total));
+  }
+
+  Passes passes_;
+  PassContext& context_;
+  const RunnerOptions& options_;
+  std::FILE* output_;
+  size_t end_ = 0;            // how many passes run
+  std::set<size_t> printed_;  // the module is printed after that many passes
+  std::vector<double> times_;
+  IRModule verified_;        // the module as it was verified last
+  size_t num_verified_ = 0;  // the passes that had run by then
+};
+
 }  // namespace
 
 IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context,
                     const RunnerOptions& options) {
-  std::FILE* output = options.output ? options.output : stderr;
-  if (options.verify_each) {
-    Diagnostics diagnostics;
-    verify(module, context.ops, diagnostics);
-    if (!diagnostics.has_errors()) verify_ranges(module, Ranges::kAxes, diagnostics);
-    diagnostics.throw_if_errors();
+  return Runner(passes, context, options).run(std::move(module));
+}
+
+IRModule run_pass(const Pass& pass, IRModule module, PassContext& context) {
+  const Pass* passes[] = {&pass};
+  return GroupRun(passes, context, nullptr)(std::move(module));
+}
+
+std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after) {
+  std::vector<std::string> names;
+  for (const auto& [name, function] : after.functions) {
+    const Expr* old = before.find(name);
+    if (function.is<PrimFunc>() && !(old && same_node(*old, function))) names.push_back(name);
   }
-  if (!options.dump_dir.empty()) {
-    vm::make_folder(options.dump_dir);
-    vm::write_file(options.dump_dir + "/00-input.py", print_module(module));
-  }
-  std::vector<std::pair<const Pass*, double>> times;
-  int count = 0;
-  for (const Pass* pass : passes) {
-    if (options.bisect_limit >= 0 && count >= options.bisect_limit) break;
-    ++count;
-    IRModule before = module;
-    auto start = std::chrono::steady_clock::now();
-    try {
-      module = guarded([&] { return fmt::format("pass '{}'", pass->name); },
-                       [&] { return pass->run(std::move(module), context); });
-    } catch (const InternalError& error) {
-      throw InternalError(fmt::format("{}\n  {}", error.what(), write_reproducer(options, before, *pass)));
-    }
-    times.emplace_back(pass,
-                       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
-    if (options.verify_each && changed(before, module)) {  // `before` was verified
-      Diagnostics diagnostics;
-      verify(module, context.ops, diagnostics);
-      if (diagnostics.has_errors()) {
-        throw InternalError(fmt::format("internal error: pass '{}' left an invalid module\n{}\n  {}", pass->name,
-                                        CompileError(diagnostics.all()).what(),
-                                        write_reproducer(options, before, *pass)));
-      }
-    }
-    bool prints = std::any_of(options.print_after.begin(), options.print_after.end(),
-                              [&](const std::string& name) { return name == "all" || name == pass->name; });
-    if (prints) vm::print_to(output, fmt::format("# after {}\n{}\n", pass->name, print_module(module)));
-    if (!options.dump_dir.empty() && changed(before, module)) {
-      vm::write_file(fmt::format("{}/{:02}-{}.py", options.dump_dir, count, pass->name), print_module(module));
-    }
-    if (options.stop_after == pass->name) break;
-  }
-  if (options.time_passes) {
-    double total = 0;
-    for (const auto& [pass, ms] : times) {
-      vm::print_to(output, fmt::format("{:9.2f} ms  {}\n", ms, pass->name));
-      total += ms;
-    }
-    vm::print_to(output, fmt::format("{:9.2f} ms  all passes\n", total));
-  }
-  return module;
+  return names;
+}
+
+IRModule only_program(const IRModule& module, const std::string& program) {
+  return program.empty() ? module : IRModule{{{program, module.prim_func(program)}}, {}, {}};
+}
+
+std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
+                             const std::string& program) {
+  std::string path =
+      fmt::format("{}/relaxc-{}{}{}.test", folder.empty() ? std::filesystem::temp_directory_path().string() : folder,
+                  pass.name, program.empty() ? "" : "-", program);
+  vm::write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(only_program(before, program))));
+  return path;
 }
 
 }  // namespace relaxc

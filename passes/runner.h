@@ -1,24 +1,42 @@
-// Runs passes: verifies, times, prints, dumps, stops and bisects, and says which pass a failure belongs to.
+// Runs passes, those over modules and those over single tensor programs alike: verifies, times, prints, dumps, stops
+// and bisects, and says which pass, on which program, a failure belongs to.
 #pragma once
-#include <iosfwd>
+#include <cstdio>
 
 #include "passes/pass.h"
 
 namespace relaxc {
 
+// When modules are verified that passes made. Passes over programs follow each other as a group, which is verified as
+// one; when that fails, the group runs again with a verification after each pass, to name the one that is wrong.
+enum class VerifyEach : uint8_t { kNever, kGroup, kPass };
+
 struct RunnerOptions {
-  bool verify_each = true;
-  std::vector<std::string> print_after;  // pass names, or "all"
-  std::string dump_dir;                  // numbered files of what each pass changed; empty: none
-  std::string stop_after;                // the last pass to run; empty: all
-  int bisect_limit = -1;                 // run only that many passes; -1: all
-  bool time_passes = false;
-  std::FILE* output = nullptr;  // of print_after and time_passes; null: stderr
+  VerifyEach verify_each = VerifyEach::kGroup;
+  std::vector<std::string> print_after = {};  // passes and pipelines by name, or "all"
+  std::string dump_dir = {};                  // numbered files of what each pass changed; empty: none
+  std::string stop_after = {};                // the last pass or pipeline to run; empty: all
+  int bisect_limit = -1;                      // run only that many passes; -1: all
+  bool time_passes = false;                   // of passes over programs the sum over all programs
+  std::FILE* output = nullptr;                // of print_after and time_passes; null: stderr
 };
 
-// Throws CompileError for invalid modules that the user gave, InternalError (naming the pass and, with dump_dir, the
+// Throws CompileError for invalid modules that the user gave, InternalError (naming the pass, the program and the
 // reproducer) when a pass fails or leaves an invalid module.
 IRModule run_passes(IRModule module, std::span<const Pass* const> passes, PassContext& context,
                     const RunnerOptions& options = {});
+
+// One pass on every program, or on the module, and nothing else.
+IRModule run_pass(const Pass& pass, IRModule module, PassContext& context);
+
+// The tensor programs that differ between two modules, by name.
+std::vector<std::string> changed_programs(const IRModule& before, const IRModule& after);
+
+// The module with one tensor program alone, or all of it where the name is empty.
+IRModule only_program(const IRModule& module, const std::string& program);
+// Writes a text test that runs the pass on the module, or on one program of it, and returns its path. An empty folder
+// is that of temporary files.
+std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
+                             const std::string& program = "");
 
 }  // namespace relaxc

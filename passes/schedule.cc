@@ -34,25 +34,21 @@ void warn_of_unknown_operators(const IRModule& module, const PassContext& contex
 
 }  // namespace
 
-IRModule schedule(IRModule module, PassContext& context) {
+void expect_rules(const IRModule& module, const PassContext& context) {
   for (const ScheduleRule& rule : context.schedules) {
     if (!rule.apply && rule.uses.empty()) fail(rule.span, "rule '{}' has nothing to apply", rule.name);
     if (!rule.function.empty()) module.prim_func(rule.function, rule.span);  // or an error that lists what there is
   }
   if (context.report) warn_of_unknown_operators(module, context);
-  for (auto& [name, function] : module.functions) {
-    auto program = try_cast<PrimFunc>(function);
-    if (!program) continue;
-    PrimFuncRef normal = promote_indices(normalize_loops(*program));
-    check_lowerable(normal);
-    std::optional<PrimFuncRef> by_rule =
-        schedule_by_rules(name, normal, context.schedules, context.target, context.report);
-    if (!by_rule)
-      by_rule = by_rule =
-          schedule_by_rules(name, without_empty_nests(normal), builtin_schedule_rules(), context.target, nullptr);
-    function = by_rule.value_or(normal);
-  }
-  return module;
+}
+
+PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
+  PrimFuncRef normal = check_lowerable(promote_indices(normalize_loops(program)));
+  std::optional<PrimFuncRef> by_rule =
+      schedule_by_rules(name, normal, context.schedules, context.target, context.report);
+  if (!by_rule)
+    by_rule = schedule_by_rules(name, without_empty_nests(normal), builtin_schedule_rules(), context.target, nullptr);
+  return by_rule.value_or(normal);
 }
 
 }  // namespace relaxc

@@ -1,33 +1,129 @@
+// The passes, each with one row, and the pipelines that they form.
 #include <algorithm>
 
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tir/lower/lower.h"
 
 namespace relaxc {
 
+// Passes over modules: passes/<name>.cc.
+#define RELAXC_MODULE_PASSES(X)                                                                                   \
+  X(spread_tuples, "write out the items of tuple values that operators and tensor programs take")                 \
+  X(check_dims, "test at run time what operators and kernels demand of dims and types and nothing proves")        \
+  X(canonicalize, "apply the table of algebraic and structural rules to the graph until none applies")            \
+  X(fold_batch_norm, "turn inference batch norms into a scale and shift, and those into the convolution before")  \
+  X(block_channels, "lay images out with their channels in blocks of a vector, from one convolution to the next") \
+  X(pack_weights, "store constant weights of convolutions and products in the order that kernels read them")      \
+  X(fold_constants, "compute what depends on constants only")                                                     \
+  X(merge_common_subexpressions, "compute equal pure values once")                                                \
+  X(remove_dead_code, "drop bindings and functions that nothing uses")                                            \
+  X(legalize, "turn each operator into a call_tir of its tensor program")                                         \
+  X(fuse, "group call_tirs (elementwise chains, epilogues of reductions) into one tensor program each")           \
+  X(merge_kernels, "keep one of several equal tensor programs")                                                   \
+  X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
+  X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
+
+// Passes over one tensor program each: tir/lower/<name>.cc, declared and described in tir/lower/lower.h.
+#define RELAXC_LOWERING_STEPS(X)                                                                                   \
+  X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
+  X(promote_indices, "compute indices in int64")                                                                   \
+  X(check_lowerable, "refuse programs with constructs that no later step knows")                                   \
+  X(explicit_scalars, "pass symbolic dims as scalar params", .expects = expect_destinations)                       \
+  X(initialize_empty_reductions, "store the init of reductions whose domain is empty at run time")                 \
+  X(align_storage, "give buffers the strides that blocks ask for (storage_align)")                                 \
+  X(check_bounds, "assert before accesses that they are in range", .setting = &PassSettings::check_bounds)         \
+  X(lower_blocks, "turn blocks into their bodies, with branches for predicates and inits")                         \
+  X(simplify_program, "simplify with dims and loop ranges as facts")                                               \
+  X(compact_buffers, "move allocations to the innermost loop that fills them, and shrink them to what it touches") \
+  X(double_buffer, "fill a buffer for the next iteration before this one's contents are used")                     \
+  X(partition_loops, "cut loops where their conditions change, so that the largest part has none")                 \
+  X(hoist_conditions, "move conditions that all iterations agree on out of serial loops")                          \
+  X(prefetch, "prefetch where loops ask for it")                                                                   \
+  X(flatten_buffers, "make every buffer one-dimensional and dense", .expects = expect_destinations)                \
+  X(vectorize_loops, "turn vectorized loops into vector statements")                                               \
+  X(narrow_indices, "compute indices in int32 where that is exact and faster")                                     \
+  X(share_storage, "let buffers that are not alive at the same time share memory")                                 \
+  X(merge_subexpressions, "compute subexpressions that occur several times once, where that shortens the program")
+
+#define X(name, doc) IRModule name(IRModule module, PassContext& context);
+RELAXC_MODULE_PASSES(X)
+#undef X
+PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context);
+void expect_rules(const IRModule& module, const PassContext& context);         // schedule.cc
+void expect_destinations(const IRModule& module, const PassContext& context);  // lower_kernels.cc
+
 namespace {
 
+// Lowering steps need neither the program's name nor, so far, the target.
+template <PrimFuncRef (*step)(const PrimFuncRef&)>
+PrimFuncRef lowering_step(const std::string&, const PrimFuncRef& program, const PassContext&) {
+  return step(program);
+}
+
 constexpr Pass kPasses[] = {
-#define X(name, doc) {#name, doc, name},
-    RELAXC_PASSES(X)
+#define X(pass, text) {.name = #pass, .doc = text, .on_module = pass},
+    RELAXC_MODULE_PASSES(X)
+#undef X
+        {.name = "schedule",
+         .doc = "give every unscheduled tensor program parallel, vectorized, register-tiled loops",
+         .on_program = schedule,
+         .expects = expect_rules},
+#define X(pass, text, ...) {.name = #pass, .doc = text, .on_program = lowering_step<pass>, __VA_ARGS__},
+    RELAXC_LOWERING_STEPS(X)
 #undef X
 };
 
 const std::vector<Pipeline>& pipeline_table() {
   static const std::vector<Pipeline> kPipelines = {
+      {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
        "the graph made small, still operators",
        {"spread_tuples", "check_dims", "canonicalize", "fold_batch_norm", "fold_constants", "block_channels",
         "remove_dead_code", "pack_weights", "fold_constants", "canonicalize", "merge_common_subexpressions",
         "remove_dead_code"}},
+      // Equal programs are merged before they are scheduled: the work is done once for equal layers.
       {"kernels",
        "operators to scheduled tensor programs",
        {"spread_tuples", "legalize", "fuse", "remove_dead_code", "merge_kernels", "schedule"}},
       {"lower",
        "call_tir to kernels and planned memory",
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
+      // Indices are int64 before anything else: loops that count in int32 would hide from the vectorizer, behind
+      // casts, that lanes are neighbours.
+      {"lower_kernels",
+       "tensor programs to flat buffers, plain loops and vectors, for CPUs",
+       {"normalize_loops",  "promote_indices", "check_lowerable",  "explicit_scalars", "initialize_empty_reductions",
+        "align_storage",    "check_bounds",    "lower_blocks",     "simplify_program", "compact_buffers",
+        "double_buffer",    "partition_loops", "hoist_conditions", "prefetch",         "flatten_buffers",
+        "simplify_program", "vectorize_loops", "narrow_indices",   "share_storage",    "merge_subexpressions"}},
   };
   return kPipelines;
+}
+
+const Pipeline* find_pipeline(std::string_view name) {
+  auto it = std::find_if(pipelines().begin(), pipelines().end(), [&](const Pipeline& p) { return name == p.name; });
+  return it == pipelines().end() ? nullptr : &*it;
+}
+
+[[noreturn]] void fail_unknown(std::string_view name) {
+  std::string names;
+  for (const Pipeline& pipeline : pipelines()) names += fmt::format("{}{}", names.empty() ? "" : ", ", pipeline.name);
+  for (const Pass& pass : passes()) names += fmt::format(", {}", pass.name);
+  fail({}, "unknown pass '{}'; there are: {}", name, names);
+}
+
+// A pass that is named is taken; one that a pipeline holds, where its setting is on.
+void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::string_view lowering,
+                std::vector<const Pass*>& result) {
+  for (std::string_view name : pipeline.passes) {
+    const Pass* pass = find_pass(name);
+    if (!pass) {
+      add_passes(*find_pipeline(name == kLowerKernels ? lowering : name), settings, lowering, result);
+    } else if (!pass->setting || settings.*pass->setting) {
+      result.push_back(pass);
+    }
+  }
 }
 
 }  // namespace
@@ -41,34 +137,27 @@ const Pass* find_pass(std::string_view name) {
 
 std::span<const Pipeline> pipelines() { return pipeline_table(); }
 
-std::vector<const Pass*> parse_passes(std::string_view text) {
+std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
   std::vector<const Pass*> result;
-  auto add = [&](std::string_view name) {
-    if (name == "default") {
-      for (const Pipeline& pipeline : pipelines()) {
-        for (const char* pass : pipeline.passes) result.push_back(find_pass(pass));
-      }
-      return;
-    }
-    for (const Pipeline& pipeline : pipelines()) {
-      if (name != pipeline.name) continue;
-      for (const char* pass : pipeline.passes) result.push_back(find_pass(pass));
-      return;
-    }
+  while (!text.empty()) {
+    std::string_view name = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(name.size() + 1, text.size()));
     if (const Pass* pass = find_pass(name)) {
       result.push_back(pass);
-      return;
+    } else if (const Pipeline* pipeline = find_pipeline(name)) {
+      add_passes(*pipeline, settings, lowering, result);
+    } else if (!name.empty()) {
+      fail_unknown(name);
     }
-    std::string names = "default";
-    for (const Pipeline& pipeline : pipelines()) names += fmt::format(", {}", pipeline.name);
-    for (const Pass& pass : passes()) names += fmt::format(", {}", pass.name);
-    fail({}, "unknown pass '{}'; there are: {}", name, names);
-  };
-  while (!text.empty()) {
-    size_t comma = std::min(text.find(','), text.size());
-    if (comma > 0) add(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
   }
+  return result;
+}
+
+PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings) {
+  static const OpTable kNone({});
+  PassContext context(kNone, Target{}, settings);
+  PrimFuncRef result = program;
+  for (const Pass* pass : parse_passes(kLowerKernels, settings)) result = pass->on_program("", result, context);
   return result;
 }
 

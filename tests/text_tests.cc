@@ -6,7 +6,6 @@
 //   # test: parse-error      the reader reports what `# error:` lines say
 //   # test: passes=a,b       it verifies, the passes run, and the result prints as the text after `# ----`; or they
 //                            report what `# error:` lines say
-//   # test: lower=a,b        the same for steps of lower_program (lower.h) on each tensor program
 //   # test: schedule         steps of schedules on a program, and what comes out (schedule/schedule_cases.h)
 //   # test: run              runs of a module on given inputs, and their results (modules/module_cases.cc)
 //   # test: import           the module that an ONNX model becomes (frontend/import_cases.cc)
@@ -19,9 +18,8 @@
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
-#include "passes/pass.h"
+#include "passes/runner.h"
 #include "tests/text/text_test.h"
-#include "tir/lower/lower.h"
 
 #include "tests/catch.h"
 
@@ -75,7 +73,7 @@ void run_passes(TextTest& test, std::string_view names) {
   PassContext context = pass_context(settings);
   for (const Pass* pass : parse_passes(names)) {
     try {
-      module = pass->run(std::move(module), context);
+      module = run_pass(*pass, std::move(module), context);
     } catch (const CompileError& error) {
       return check_errors(test.input(), error.diagnostics());
     }
@@ -83,28 +81,6 @@ void run_passes(TextTest& test, std::string_view names) {
     check_round_trip(module);
   }
   CHECK_FALSE(expects_errors(test.input()));
-  test.set_output(print_body(module));
-}
-
-void lower(IRModule& module, std::string_view name) {
-  auto steps = lowering_steps();
-  auto step = std::find_if(steps.begin(), steps.end(), [&](const LoweringStep& s) { return s.name == name; });
-  if (step == steps.end()) FAIL("unknown step '" << name << "'");
-  for (auto& [_, function] : module.functions) {
-    if (auto program = try_cast<PrimFunc>(function)) function = step->run(*program);
-  }
-}
-
-void run_lower(TextTest& test, std::string_view names) {
-  IRModule module = parse_text(test.input(), test.name());
-  check_verified(module);
-  while (!names.empty()) {
-    std::string_view step = names.substr(0, names.find(','));
-    names.remove_prefix(std::min(names.size(), step.size() + 1));
-    lower(module, step);
-    check_verified(module);
-    check_round_trip(module);
-  }
   test.set_output(print_body(module));
 }
 
@@ -118,7 +94,6 @@ constexpr Command kCommands[] = {
     {"verify", run_verify},
     {"parse-error", run_parse_error},
     {"passes", run_passes},
-    {"lower", run_lower},
     {"schedule", [](TextTest& test, std::string_view) { run_schedule_cases(test); }},
     {"run", [](TextTest& test, std::string_view) { run_module_cases(test); }},
     {"import", [](TextTest& test, std::string_view) { run_import_cases(test); }},

@@ -6,6 +6,7 @@
 #include "ir/text/printer.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/draw.h"
+#include "tir/schedule/schedule.h"
 #include "tir/schedule/script.h"
 #include "tools/tool.h"
 #include "vm/disassembler.h"
@@ -95,9 +96,10 @@ std::string emit(const CompileOptions& options, const CompileSettings& settings)
     return options.emit == "tir" ? print_module(module) : draw_kernels(module);
   }
   CompiledModule compiled = compile(std::move(module), settings);
-  codegen::CompileOptions llvm{.jobs = 1, .opt_level = settings.opt_level};
-  if (options.emit == "llvm") return codegen::to_llvm_ir(compiled.kernels(), compiled.target(), llvm);
-  if (options.emit == "asm") return codegen::to_assembly(compiled.kernels(), compiled.target(), llvm);
+  for (const codegen::Backend::Text& text : codegen::backend_of(compiled.target()).texts) {
+    if (options.emit == text.level)
+      return text.print(compiled.kernels(), compiled.target(), {.jobs = 1, .opt_level = settings.opt_level});
+  }
   return vm::disassemble(compiled.executable());
 }
 
@@ -132,8 +134,11 @@ void add_compile(CLI::App& app, int& exit_code) {
   command->add_option("model", options->model, "the file")->required();
   command->add_option("-o,--output", options->output,
                       "the artifact (.so), or the text file with --emit (-: standard output)");
-  command->add_option("--emit", options->emit, "print a level instead")
-      ->check(CLI::IsMember({"graph", "tir", "loops", "trace", "llvm", "asm", "bytecode"}));
+  std::vector<std::string> levels{"graph", "tir", "loops", "trace", "bytecode"};
+  for (const codegen::Backend& backend : codegen::backends()) {
+    for (const codegen::Backend::Text& text : backend.texts) levels.push_back(text.level);
+  }
+  command->add_option("--emit", options->emit, "print a level instead")->check(CLI::IsMember(levels));
   command->add_option("--dim", options->compiler.fixed_dims,
                       "NAME=VALUE, compile for this value of a symbolic dim only");
   options->compiler.add_to(*command);

@@ -1,12 +1,14 @@
-// relaxc opt: run passes on a module and print the result; list passes, operators, primitives and annotations.
+// relaxc opt: run passes on a module and print the result, or find the one that is wrong; list what there is.
 #include <memory>
 
+#include "codegen/bisect.h"
 #include "ir/text/printer.h"
 #include "passes/graph_decisions.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
+#include "tools/compare.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -18,11 +20,21 @@ struct OptOptions {
   CompilerOptions compiler;
   bool list_passes = false, list_ops = false, list_primitives = false, list_annotations = false, list_rules = false;
   bool lists() const { return list_passes || list_ops || list_primitives || list_annotations || list_rules; }
+  bool bisect = false;
+  std::string reference;  // a folder
+  InputOptions inputs;
+  double rtol = 1e-3, atol = 1e-5;
 };
 
 void list_passes() {
-  for (const Pass& pass : passes()) print_message("{:28} {}\n", pass.name, pass.doc);
-  print_message("\npipelines (default is all of them, in order):\n");
+  print_message("passes over modules:\n");
+  bool over_modules = true;
+  for (const Pass& pass : passes()) {
+    if (over_modules && pass.on_program) print_message("\npasses over one tensor program each:\n");
+    over_modules = pass.on_module;
+    print_message("{:28} {}\n", pass.name, pass.doc);
+  }
+  print_message("\npipelines:\n");
   for (const Pipeline& pipeline : pipelines()) {
     std::string names;
     for (const char* name : pipeline.passes) names += fmt::format("{}{}", names.empty() ? "" : ",", name);
@@ -60,6 +72,50 @@ void list_rules() {
   for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
 }
 
+// Compares the runs of one program after the other with what the first, the module as it was read, gives in the
+// interpreter, or with the files of a folder.
+class Reference {
+ public:
+  explicit Reference(const OptOptions& options) : options_(options) {}
+
+  std::string operator()(const Program& program) {
+    bool is_first = inputs_.empty() && expected_.empty();
+    if (is_first)
+      inputs_ = options_.reference.empty() ? options_.inputs.make(program) : read_inputs(options_.reference, program);
+    std::vector<Tensor> results = Session(program, {.threads = 1}).run(inputs_);
+    if (is_first) expected_ = options_.reference.empty() ? results : read_outputs(options_.reference, results);
+    if (results.size() != expected_.size())
+      return fmt::format("{} results, expected {}", results.size(), expected_.size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      std::string name = i < program.outputs().size() ? program.outputs()[i].name : std::to_string(i);
+      std::string difference = tools::compare(name, results[i], expected_[i], options_.rtol, options_.atol);
+      if (!difference.empty()) return difference;
+    }
+    return "";
+  }
+
+ private:
+  const OptOptions& options_;
+  std::vector<Tensor> inputs_, expected_;
+};
+
+int bisect(const OptOptions& options, const CompileSettings& settings) {
+  Reference reference(options);
+  PassContext context = pass_context(settings);
+  std::optional<Culprit> culprit = find_culprit(read_module(options.model, settings),
+                                                passes_of(settings, context.target), settings, std::ref(reference));
+  if (!culprit) {
+    print_message("no pass changes the results, nor does code generation\n");
+    return kRight;
+  }
+  print_message("pass: {}\n", culprit->pass);
+  if (!culprit->program.empty()) print_message("tensor program: {}\n", culprit->program);
+  print_message("difference: {}\n", culprit->difference);
+  if (!culprit->reproducer.empty())
+    print_message("reproducer: relaxc opt {} --passes={}\n", culprit->reproducer, culprit->pass);
+  return kWrong;
+}
+
 int run(const OptOptions& options) {
   if (options.list_passes) list_passes();
   if (options.list_ops) list_ops();
@@ -71,6 +127,7 @@ int run(const OptOptions& options) {
     throw CLI::ValidationError(
         "give a file, or one of --list-passes, --list-ops, --list-primitives, --list-annotations, --list-rules");
   CompileSettings settings = options.compiler.get(options.model);
+  if (options.bisect) return bisect(options, settings);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
   return kRight;
 }
@@ -87,8 +144,19 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_flag("--list-annotations", options->list_annotations,
                     "the annotations of loops and blocks, and who reads them");
   command->add_flag("--list-rules", options->list_rules, "what rules there are, their decisions and formulas");
+  command->add_flag("--bisect", options->bisect,
+                    "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
+  command->add_option(
+      "--reference", options->reference,
+      "for --bisect: a folder with input_0.pb ... and output_0.pb ...; else the interpreter's results on "
+      "the inputs below are right");
+  command->add_option("--rtol", options->rtol, "for --bisect: allowed relative error")->capture_default_str();
+  command->add_option("--atol", options->atol, "for --bisect: allowed absolute error")->capture_default_str();
+  options->inputs.add_to(*command);
   options->compiler.add_to(*command);
-  command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
+  command->footer(
+      "Example: relaxc opt model.onnx --passes=canonicalize,fold_constants\n"
+      "         relaxc opt model.onnx --bisect --dim batch=4");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 

@@ -1,5 +1,4 @@
 // relaxc run: one run of a model or artifact, on given, random or reference inputs.
-#include <filesystem>
 #include <memory>
 
 #include "frontend/onnx/test_data.h"
@@ -22,18 +21,6 @@ struct RunOptions {
   bool profile = false, interpret = false, has_passes = false;
 };
 
-// As many as there are, up to one more than the program has, so that the counts can be compared.
-std::vector<Tensor> read_numbered(const std::string& dir, const char* prefix,
-                                  const std::vector<std::optional<DType>>& dtypes) {
-  std::vector<Tensor> result;
-  for (size_t i = 0; i <= dtypes.size(); ++i) {
-    std::string path = fmt::format("{}/{}_{}.pb", dir, prefix, i);
-    if (!std::filesystem::exists(path)) break;
-    result.push_back(read_tensor_pb(path, i < dtypes.size() ? dtypes[i] : std::nullopt));
-  }
-  return result;
-}
-
 int run(const RunOptions& options) {
   CompileSettings settings = options.compiler.get(options.model);
   if (options.interpret) {
@@ -48,10 +35,7 @@ int run(const RunOptions& options) {
   const std::vector<vm::ValueInfo>& outputs = program.outputs();
   std::vector<Tensor> inputs;
   if (!options.test_data.empty()) {
-    if (!std::filesystem::is_directory(options.test_data)) fail({}, "no folder '{}'", options.test_data);
-    std::vector<std::optional<DType>> dtypes;
-    for (const vm::ValueInfo& info : program.inputs()) dtypes.push_back(info.dtype);
-    inputs = read_numbered(options.test_data, "input", dtypes);
+    inputs = read_inputs(options.test_data, program);
   } else {
     inputs = options.inputs.make(program);
   }
@@ -72,11 +56,7 @@ int run(const RunOptions& options) {
     }
   }
   if (options.test_data.empty()) return kRight;
-  std::vector<std::optional<DType>> dtypes;
-  for (const Tensor& result : results) dtypes.emplace_back(result.dtype());
-  std::vector<Tensor> expected = read_numbered(options.test_data, "output", dtypes);
-  if (expected.size() != results.size())
-    fail({}, "{} has {} outputs, the model {}", options.test_data, expected.size(), results.size());
+  std::vector<Tensor> expected = read_outputs(options.test_data, results);
   int failures = 0;
   for (size_t i = 0; i < results.size(); ++i) {
     std::string difference = compare(i < outputs.size() ? outputs[i].name : std::to_string(i), results[i], expected[i],

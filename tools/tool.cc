@@ -75,12 +75,15 @@ void CompilerOptions::add_to(CLI::App& app) {
   app.add_option("--gather", gather, "indices out of range: error, or clamp to the nearest element")
       ->check(CLI::IsMember({"error", "clamp"}))
       ->capture_default_str();
-  app.add_option("--print-after", print_after, "print the module after these passes (or: all)");
+  app.add_option("--print-after", print_after, "print the module after these passes or pipelines (or: all)");
   app.add_option("--dump-dir", settings.runner.dump_dir, "write what each pass changed to numbered files there");
-  app.add_option("--stop-after", settings.runner.stop_after, "the last pass to run");
+  app.add_option("--stop-after", settings.runner.stop_after, "the last pass or pipeline to run");
   app.add_option("--bisect-limit", settings.runner.bisect_limit, "run only that many passes");
-  app.add_flag("--time-passes", settings.runner.time_passes, "print the time of each pass");
-  app.add_flag("--no-verify", no_verify, "do not verify the module after each pass");
+  app.add_flag("--time-passes", settings.runner.time_passes, "print the time of each pass, summed over programs");
+  app.add_option("--verify-each", verify_each,
+                 "verify after each pass, after each group of passes over programs, or never")
+      ->check(CLI::IsMember({"pass", "group", "never"}))
+      ->capture_default_str();
 }
 
 namespace {
@@ -100,7 +103,9 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   CompileSettings result = settings;
   result.dims = parse_dims(fixed_dims);
   result.gather = gather == "clamp" ? OutOfRange::kClamp : OutOfRange::kError;
-  result.runner.verify_each = !no_verify;
+  result.runner.verify_each = verify_each == "pass"    ? VerifyEach::kPass
+                              : verify_each == "never" ? VerifyEach::kNever
+                                                       : VerifyEach::kGroup;
   result.runner.print_after = split_commas(print_after);
   for (const std::string& name : result.runner.print_after) {
     if (name != "all") parse_passes(name);
@@ -192,6 +197,33 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
     }
   }
   return result;
+}
+
+std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
+                                  const std::vector<std::optional<DType>>& dtypes) {
+  if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);
+  std::vector<Tensor> result;
+  for (size_t i = 0; i <= dtypes.size(); ++i) {
+    std::string path = fmt::format("{}/{}_{}.pb", folder, prefix, i);
+    if (!std::filesystem::exists(path)) break;
+    result.push_back(read_tensor_pb(path, i < dtypes.size() ? dtypes[i] : std::nullopt));
+  }
+  return result;
+}
+
+std::vector<Tensor> read_inputs(const std::string& folder, const Program& program) {
+  std::vector<std::optional<DType>> dtypes;
+  for (const vm::ValueInfo& info : program.inputs()) dtypes.push_back(info.dtype);
+  return read_numbered(folder, "input", dtypes);
+}
+
+std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results) {
+  std::vector<std::optional<DType>> dtypes;
+  for (const Tensor& result : results) dtypes.emplace_back(result.dtype());
+  std::vector<Tensor> expected = read_numbered(folder, "output", dtypes);
+  if (expected.size() != results.size())
+    fail({}, "{} has {} outputs, the model {}", folder, expected.size(), results.size());
+  return expected;
 }
 
 std::string summary(const std::string& name, const Tensor& tensor) {

@@ -40,7 +40,7 @@ void print_error(fmt::format_string<Args...> format, Args&&... args) {
 struct CompilerOptions {
   CompileSettings settings;
   std::vector<std::string> fixed_dims;
-  bool no_verify = false;
+  std::string verify_each = "group";
   std::string print_after;
   std::string gather = "error";
   std::string schedules;  // a file
@@ -60,6 +60,15 @@ struct InputOptions {
   void add_to(CLI::App& app);
   std::vector<Tensor> make(const Program& program) const;
 };
+
+// PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the counts can
+// be compared.
+std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
+                                  const std::vector<std::optional<DType>>& dtypes);
+// input_0.pb ... for the program's inputs.
+std::vector<Tensor> read_inputs(const std::string& folder, const Program& program);
+// output_0.pb ... for these results.
+std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results);
 
 // "batch=4" to {"batch", 4}; throws CLI::ValidationError otherwise.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);

@@ -6,9 +6,9 @@
 #include <ctime>
 #include <functional>
 
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/cache_read.h"
 #include "tir/primitives/compute_at.h"

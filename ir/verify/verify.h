@@ -5,7 +5,8 @@
 namespace relaxc {
 
 // Reports every violation, at the place it comes from; messages end in the rule's number: "[G3]".
-void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics);
+// Tensor programs that `known`, a verified module, holds under the same name are not verified again.
+void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics, const IRModule* known = nullptr);
 
 // What of tensor programs provably leaves its range, whatever the data and the dims (from 1): axes that leave their
 // domain are errors, indices out of their buffer's dims warnings. What is not proven either way is tested when it runs

@@ -6,10 +6,10 @@
 
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/process.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/primitives/decompose_reduction.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"

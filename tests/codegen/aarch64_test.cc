@@ -6,10 +6,10 @@
 
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/chains.h"
 #include "tir/intrin/tensor_intrin.h"
-#include "tir/lower/lower.h"
 
 #include "tests/catch.h"
 

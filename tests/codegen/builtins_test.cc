@@ -5,6 +5,7 @@
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 #include "tir/dot_intrinsics.h"

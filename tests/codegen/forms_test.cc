@@ -8,13 +8,14 @@
 
 #include "bench/kernels/problem.h"
 #include "codegen/compile.h"
+#include "codegen/llvm_compile.h"
 #include "codegen/target.h"
 #include "ir/text/parser.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
-#include "tir/lower/lower.h"
+#include "tests/constants.h"
 
 #include "tests/catch.h"
-#include "tests/constants.h"
 
 namespace relaxc::codegen {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "passes/pass.h"
 #include "tests/codegen/kernel_harness.h"
-#include "tir/lower/lower.h"
 
 #include "tests/catch.h"
 

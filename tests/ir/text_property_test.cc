@@ -5,10 +5,12 @@
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "ops/ops.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/ops/samples.h"
 #include "tir/lower/lower.h"
 #include "tir/rules/default.h"
+#include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"  // last
 

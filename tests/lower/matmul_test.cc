@@ -3,8 +3,8 @@
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
 #include "ir/text/printer.h"
+#include "passes/pass.h"
 #include "tir/compute.h"
-#include "tir/lower/lower.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"

@@ -8,7 +8,6 @@
 #include "support/diagnostic.h"
 #include "tests/schedule/programs.h"
 #include "tests/text/random_module.h"
-#include "tir/lower/lower.h"
 
 #include "tests/catch.h"  // last
 
@@ -25,18 +24,20 @@ std::string problem_of(const PrimFuncRef& function) {
 // Empty: each step left a valid program, or said why it cannot lower this one.
 std::string lower_stepwise(PrimFuncRef function, int& lowered) {
   if (!problem_of(function).empty()) return "";
-  for (const LoweringStep& step : lowering_steps()) {
+  PassContext context(op_table(), Target{});
+  context.check_bounds = true;  // so that its step is among them
+  for (const Pass* step : parse_passes(kLowerKernels, context)) {
     PrimFuncRef before = function;
     try {
-      function = step.run(function);
+      function = step->on_program("main", function, context);
     } catch (const CompileError&) {
       return "";
     } catch (const std::exception& error) {
-      return fmt::format("{}: {}", step.name, error.what());
+      return fmt::format("{}: {}", step->name, error.what());
     }
     std::string problem = problem_of(function);
     if (!problem.empty())
-      return fmt::format("{} left an invalid program\n{}\nof\n{}", step.name, problem,
+      return fmt::format("{} left an invalid program\n{}\nof\n{}", step->name, problem,
                          print_module(IRModule{{{"main", before}}, {}, {}}));
   }
   ++lowered;

@@ -6,10 +6,10 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
-
-#include "tests/catch.h"
 #include "tests/constants.h"
 #include "tests/ops/harness.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 

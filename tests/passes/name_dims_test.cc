@@ -6,8 +6,9 @@
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "tests/catch.h"
 #include "tests/ops/harness.h"
+
+#include "tests/catch.h"  // last
 
 namespace relaxc::test {
 

@@ -7,6 +7,7 @@
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
 #include "tir/rules/winograd.h"
+#include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"  // last
 

@@ -73,9 +73,9 @@ def main(x: R.Tensor(({0}, {1}, {2}), "float32"), y: R.Tensor(({1}, {2}), "float
   Diagnostics diagnostics;
   IRModule module = parse_module(text, "module.py", op_table(), diagnostics);
   diagnostics.throw_if_errors();
-  PassContext context{.ops = op_table(), .target = {}};
+  PassContext context(op_table(), Target{});
   for (const Pass* pass : parse_passes("legalize,fuse,remove_dead_code"))
-    module = pass->run(std::move(module), context);
+    module = run_pass(*pass, std::move(module), context);
   std::optional<PrimFuncRef> found;
   for (const auto& [name, function] : module.functions) {
     if (auto program = try_cast<PrimFunc>(function)) found = *program;

@@ -3,10 +3,11 @@
 #include <iterator>
 
 #include "codegen/compile.h"
+#include "codegen/llvm_compile.h"
 #include "ir/text/parser.h"
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/process.h"
-#include "tir/lower/lower.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
 #include "tir/primitives/tensorize.h"

@@ -9,9 +9,9 @@
 #include "ir/text/printer.h"
 #include "ir/verify/verify.h"
 
+#include "passes/pass.h"
 #include "support/diagnostic.h"
 #include "tests/schedule/schedule_cases.h"
-#include "tir/lower/lower.h"
 #include "tir/primitives/annotate.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"

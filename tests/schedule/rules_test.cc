@@ -8,6 +8,7 @@
 #include "ir/text/printer.h"
 #include "passes/pass.h"
 #include "support/diagnostic.h"
+#include "tests/constants.h"
 #include "tir/lower/lower.h"
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/get_block.h"
@@ -22,7 +23,6 @@
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"
-#include "tests/constants.h"
 
 namespace relaxc::test {
 
@@ -71,9 +71,10 @@ Compiled run_with(const std::vector<ScheduleRule>& rules) {
 
 // The built-in rule schedules its operator's function in the module; throws why it does not.
 void schedule_by_rule(IRModule module, const ScheduleRule& rule, const Target& target) {
-  PassContext context{.ops = op_table(), .target = target, .winograd = false};
+  PassContext context(op_table(), target);
+  context.winograd = false;
   for (const Pass* pass : parse_passes("simplify,legalize,fuse,remove_dead_code,pack_weights"))
-    module = pass->run(std::move(module), context);
+    module = run_pass(*pass, std::move(module), context);
   bool found = false;
   for (const auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);

@@ -1,9 +1,7 @@
 // Lowering of tensor programs, step by step, to what the code generator takes: no blocks, flat buffers, explicit scalar
 // params, vectors instead of vectorized loops. Each step is PrimFunc -> PrimFunc and leaves a program that the
-// interpreter runs to the same result.
+// interpreter runs to the same result. passes/table.cc has them in the order in which they run.
 #pragma once
-#include <span>
-
 #include "ir/arith.h"
 #include "ir/module.h"
 #include "tir/program.h"
@@ -17,8 +15,8 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function);
 // this first.
 PrimFuncRef promote_indices(const PrimFuncRef& function);
 // A CompileError (kUnsupported), with the place, for what no later step knows: pointers, calls that are no scalar
-// intrinsics, thread axes, floats of 8 bits and less.
-void check_lowerable(const PrimFuncRef& function);
+// intrinsics, thread axes, floats of 8 bits and less. Else the program itself.
+PrimFuncRef check_lowerable(const PrimFuncRef& function);
 // Every symbolic dim of the buffer params becomes a scalar param after the others, in the order of scalar_arguments();
 // the attribute `num_dims` says how many. Refuses params that are not dense.
 PrimFuncRef explicit_scalars(const PrimFuncRef& function);
@@ -68,17 +66,5 @@ PrimFuncRef share_storage(const PrimFuncRef& function);
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function);
 // Simplifies with the dims of the buffers and the loop ranges as facts.
 PrimFuncRef simplify_program(const PrimFuncRef& function);
-
-struct LoweringOptions {
-  bool check_bounds = false;
-};
-struct LoweringStep {
-  std::string_view name;
-  PrimFuncRef (*run)(const PrimFuncRef& function);
-  bool LoweringOptions::* wanted = nullptr;  // runs only with this option
-};
-// All of the above, in the order in which they run.
-std::span<const LoweringStep> lowering_steps();
-PrimFuncRef lower_program(const PrimFuncRef& function, const LoweringOptions& options = {});
 
 }  // namespace relaxc

@@ -81,7 +81,7 @@ void check_annotations(const NodeRef& node) {
 
 }  // namespace
 
-void check_lowerable(const PrimFuncRef& function) {
+PrimFuncRef check_lowerable(const PrimFuncRef& function) {
   check_copies(function->body, 1);
   Span place = function.span();
   auto check_dtype = [&](DType dtype, const Span& span) {
@@ -123,6 +123,7 @@ void check_lowerable(const PrimFuncRef& function) {
     if (type && !is_nothing) check_dtype(type->dtype, span);
     return true;
   });
+  return function;
 }
 
 }  // namespace relaxc

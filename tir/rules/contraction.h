@@ -6,6 +6,7 @@
 // (2016).
 #pragma once
 #include "tir/schedule/rule.h"
+#include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {

@@ -20,6 +20,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "tir/schedule/schedule.h"
+
 namespace relaxc {
 
 namespace {

@@ -1,15 +1,19 @@
-// A rule schedules the programs that it fits. One for an operator is written once, against the operator's block (the
-// anchor), and is applied to what fusion made around it: it looks for the anchor, tiles it, and moves what follows into
-// the tile (Schedule::merge_epilogue). What it leaves open are decisions with names (decisions.h), so that one rule
-// serves the default, a tuner's record and a user who says "this rule with tile 6 x 64".
+// <relaxc/rule.h>: a rule schedules the programs that it fits. One for an operator is written once, against the
+// operator's block (the anchor), and is applied to what fusion made around it: it looks for the anchor, tiles it, and
+// moves the blocks that follow into the tile (merge_epilogue). The choices that it leaves open are decisions with names
+// (decisions.h), so that one rule serves the default, a tuner's record and a user who says "this rule with tile 6 x
+// 64".
 #pragma once
 #include <functional>
 
+#include "ir/module.h"
+#include "ir/stmt.h"
 #include "tir/schedule/decisions.h"
-#include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {
+
+class Schedule;
 
 struct ScheduleRule {
   std::string name;

@@ -1,0 +1,56 @@
+// The seam between lowered tensor programs and code. A backend is a row of the table in backend.cc: the pipeline that
+// lowers programs for it, and what it makes of them.
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/module.h"
+#include "tir/target.h"
+#include "vm/artifact.h"
+
+namespace relaxc::codegen {
+
+// Lowered tensor programs by name.
+using KernelMap = std::map<std::string, PrimFuncRef>;
+
+struct CompileOptions {
+  int jobs = 1;       // threads, 0: one per core; the result does not depend on it
+  int opt_level = 2;  // 0: as emitted; 1: fast compilation; 2 and 3: for fast kernels
+};
+
+struct KernelObjects {
+  Target target;
+  std::vector<std::string> names;          // sorted; the symbols are kernel_symbol(name)
+  std::vector<std::vector<char>> objects;  // object files of the target
+};
+
+// "relaxc_k_" + name.
+std::string kernel_symbol(std::string_view name);
+
+struct Backend {
+  const char* name;
+  // A pipeline of passes over tensor programs (passes/table.cc), of which the last leaves what the functions below
+  // take.
+  const char* pipeline;
+  // The same kernels, target and options give the same bytes. Safe to call from several threads.
+  KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
+  // The bytes of a shared object that exports the kernels.
+  std::vector<char> (*link)(const KernelObjects& kernels);
+  // The kernels in this process, callable as long as the library lives.
+  std::shared_ptr<const vm::KernelLibrary> (*load)(const KernelObjects& kernels);
+  // What compile() makes on the way, as text: the levels of `relaxc compile --emit`.
+  struct Text {
+    const char* level;
+    std::string (*print)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
+  };
+  std::vector<Text> texts;
+};
+std::span<const Backend> backends();
+// The one that makes code for this target.
+const Backend& backend_of(const Target& target);
+
+}  // namespace relaxc::codegen

@@ -1,0 +1,129 @@
+#include "codegen/bisect.h"
+
+#include "codegen/bytecode.h"
+#include "codegen/interpret.h"
+#include "support/diagnostic.h"
+#include "vm/error.h"
+
+namespace relaxc {
+
+namespace {
+
+// The smallest n in (0, count] for which `is_wrong(n)`, which holds for `count` and not for 0, if it holds for all
+// above.
+template <class IsWrong>
+size_t first_wrong(size_t count, const IsWrong& is_wrong) {
+  size_t right = 0, wrong = count;
+  while (wrong - right > 1) {
+    size_t middle = right + (wrong - right) / 2;
+    (is_wrong(middle) ? wrong : right) = middle;
+  }
+  return wrong;
+}
+
+class Bisection {
+ public:
+  Bisection(const CompileSettings& settings, const ResultCheck& check)
+      : settings_(settings), check_(check), context_(pass_context(settings)) {}
+
+  std::optional<Culprit> run(const IRModule& module, std::span<const Pass* const> passes) {
+    std::vector<IRModule> after{module};
+    for (const Pass* pass : passes) after.push_back(run_pass(*pass, after.back(), context_));
+    if (std::string difference = of_interpreted(after.front()); !difference.empty())
+      fail({}, "the results differ before the first pass, so that no pass is wrong: {}", difference);
+    std::string difference = of_interpreted(after.back());
+    if (difference.empty()) return in_code_generation(after.back());
+    size_t guilty = first_wrong(passes.size(), [&](size_t n) { return is_wrong(after[n]); });
+    return in_pass(*passes[guilty - 1], after[guilty - 1], after[guilty]);
+  }
+
+ private:
+  std::string difference_of(const std::function<Program()>& program) const {
+    try {
+      return check_(program());
+    } catch (const RuntimeError& error) {
+      return error.what();
+    } catch (const CompileError& error) {
+      return error.what();
+    }
+  }
+  // After the passes that any module needs to run: what they do is done already where the module is lowered.
+  std::string of_interpreted(const IRModule& module) {
+    IRModule prepared = module;
+    for (const char* name : {"spread_tuples", "legalize", "destination_passing"}) {
+      try {
+        prepared = run_pass(*find_pass(name), prepared, context_);
+      } catch (const CompileError& error) {
+        return error.what();
+      }
+    }
+    return of_mixed(prepared, {});
+  }
+  bool is_wrong(const IRModule& module) { return !of_interpreted(module).empty(); }
+
+  Culprit in_pass(const Pass& pass, const IRModule& before, const IRModule& after) {
+    Culprit culprit{pass.name, "", of_interpreted(after), ""};
+    if (pass.on_program) {
+      std::vector<std::string> names = changed_programs(before, after);
+      auto with_first = [&](size_t count) {
+        IRModule mixed = before;
+        for (size_t i = 0; i < count; ++i) mixed.functions.insert_or_assign(names[i], after.functions.at(names[i]));
+        return mixed;
+      };
+      size_t guilty = first_wrong(names.size(), [&](size_t count) { return is_wrong(with_first(count)); });
+      culprit.program = names[guilty - 1];
+    }
+    culprit.reproducer = write_reproducer(settings_.runner.dump_dir, pass, before, culprit.program);
+    return culprit;
+  }
+
+  std::optional<Culprit> in_code_generation(const IRModule& lowered) const {
+    std::vector<std::pair<std::string, PrimFuncRef>> kernels;
+    for (const auto& [name, function] : lowered.functions) {
+      if (auto program = try_cast<PrimFunc>(function)) kernels.emplace_back(name, *program);
+    }
+    auto with_first = [&](size_t count) { return of_mixed(lowered, {kernels.begin(), kernels.begin() + count}); };
+    std::string difference = with_first(kernels.size());
+    if (difference.empty()) return std::nullopt;
+    // Without any machine code the results were right.
+    size_t guilty = first_wrong(kernels.size(), [&](size_t count) { return !with_first(count).empty(); });
+    return Culprit{kCodeGeneration, kernels[guilty - 1].first, difference, ""};
+  }
+
+  // With these kernels in machine code and the others in the interpreter. Where there are both it does not look for
+  // elements that nobody wrote, as it does not see what machine code writes.
+  std::string of_mixed(const IRModule& lowered, const codegen::KernelMap& compiled) const {
+    return difference_of([&] {
+      auto interpreted =
+          std::make_shared<codegen::InterpretedKernels>(lowered, InterpretOptions{.check_unwritten = compiled.empty()});
+      LoadOptions options;
+      std::shared_ptr<const vm::KernelLibrary> machine;
+      if (compiled.empty()) {
+        options.watcher = interpreted;
+      } else {
+        const codegen::Backend& backend = codegen::backend_of(context_.target);
+        machine = backend.load(
+            backend.compile(compiled, context_.target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
+      }
+      auto find = [machine, interpreted](const std::string& symbol) -> vm::Kernel {
+        relaxc_kernel kernel = machine ? machine->find(symbol) : nullptr;
+        return kernel ? vm::Kernel(kernel) : interpreted->find(symbol);
+      };
+      auto both = std::make_shared<std::pair<decltype(machine), decltype(interpreted)>>(machine, interpreted);
+      return Program::from(codegen::lower_to_bytecode(lowered), find, both, std::move(options));
+    });
+  }
+
+  const CompileSettings& settings_;
+  const ResultCheck& check_;
+  PassContext context_;
+};
+
+}  // namespace
+
+std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
+                                    const CompileSettings& settings, const ResultCheck& check) {
+  return Bisection(settings, check).run(module, passes);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,28 @@
+// Finds the pass, and the tensor program, that makes the results of a module wrong, by running the module after some of
+// its passes. The search is that of Whalley, "Automatic Isolation of Compiler Errors" (TOPLAS 1994): of the passes, and
+// then of the programs that the guilty one changes, the shortest prefix that gives wrong results ends in the culprit.
+#pragma once
+#include "codegen/compile.h"
+
+namespace relaxc {
+
+struct Culprit {
+  std::string pass;     // its name, or kCodeGeneration
+  std::string program;  // empty: a pass over the module, not over single programs
+  // The difference in the results once this pass has changed this program.
+  std::string difference;
+  std::string reproducer;  // path of a text test that runs the pass on the program; empty: there is none
+};
+inline constexpr const char* kCodeGeneration = "code generation";
+
+// Runs a program and says how its results differ from those expected; empty: they do not.
+using ResultCheck = std::function<std::string(const Program& program)>;
+
+// The module runs in the interpreter after some of `passes` (codegen/interpret.h), and then, when its results are right
+// after all of them, with more and more of its kernels in machine code. Errors of a run are differences. nullopt: no
+// results differ. Throws a CompileError when they differ before the first pass. Reproducers go to the folder
+// `settings.runner.dump_dir`.
+std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
+                                    const CompileSettings& settings, const ResultCheck& check);
+
+}  // namespace relaxc

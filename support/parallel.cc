@@ -1,0 +1,42 @@
+#include "support/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace relaxc {
+
+int thread_count(int jobs) {
+  return jobs > 0 ? jobs : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void for_each_parallel(size_t count, int jobs, const std::function<IndexedWork()>& make_work) {
+  std::atomic<size_t> next{0};
+  std::mutex mutex;
+  size_t failed = count;
+  std::exception_ptr error;
+  auto run = [&] {
+    IndexedWork work;
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        if (!work) work = make_work();
+        work(i);
+      } catch (...) {
+        std::lock_guard lock(mutex);
+        if (i < failed) error = std::current_exception();
+        failed = std::min(failed, i);
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  size_t wanted = std::min(count, static_cast<size_t>(thread_count(jobs)));
+  for (size_t thread = 1; thread < wanted; ++thread) threads.emplace_back(run);
+  run();
+  for (std::thread& thread : threads) thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,258 @@
+// The runner treats passes over modules and passes over single programs alike; a wrong one is named, with its program.
+#include "passes/runner.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "codegen/bisect.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
+#include "ir/visit.h"
+#include "support/check.h"
+#include "support/diagnostic.h"
+
+#include "tests/catch.h"  // last
+
+namespace relaxc::test {
+
+namespace {
+
+IRModule parse_runner(const std::string& text) {
+  Diagnostics diagnostics;
+  IRModule module = parse_module(text, "runner.py", op_table(), diagnostics);
+  diagnostics.throw_if_errors();
+  return module;
+}
+
+// Three tensor programs, each on the result of the one before.
+IRModule three_programs() {
+  std::string text = "@I.ir_module\nclass Module:\n";
+  const std::pair<const char*, const char*> programs[] = {
+      {"first", "T.tanh(x[vi])"}, {"second", "x[vi] * T.float32(2)"}, {"third", "x[vi] + T.float32(1)"}};
+  for (const auto& [name, value] : programs) {
+    text += fmt::format(
+        "    @T.prim_func(private=True)\n"
+        "    def {}(x: T.Buffer((T.int64(40),), \"float32\"), y: T.Buffer((T.int64(40),), \"float32\")):\n"
+        "        for i in range(T.int64(40)):\n            with T.block(\"y\"):\n"
+        "                vi = T.axis.spatial(T.int64(40), i)\n                y[vi] = {}\n\n",
+        name, value);
+  }
+  text +=
+      "    @R.function\n    def main(x: R.Tensor((40,), \"float32\")):\n        cls = Module\n"
+      "        with R.dataflow():\n"
+      "            a = R.call_tir(cls.first, (x,), out_sinfo=R.Tensor((40,), \"float32\"))\n"
+      "            b = R.call_tir(cls.second, (a,), out_sinfo=R.Tensor((40,), \"float32\"))\n"
+      "            c = R.call_tir(cls.third, (b,), out_sinfo=R.Tensor((40,), \"float32\"))\n"
+      "            R.output(c)\n        return c\n";
+  return parse_runner(text);
+}
+
+// The constants 2 become 3: a result that is wrong, of a program that is not.
+PrimFuncRef miscompile(const std::string&, const PrimFuncRef& program, const PassContext&) {
+  Stmt body = rewrite(program->body, [](const Ref<FloatImm>& number) -> std::optional<Expr> {
+    if (number->value != 2) return std::nullopt;
+    return float_imm(3, dtype_of(number));
+  });
+  PrimFunc copy = *program;
+  copy.body = body;
+  copy.attrs.set("touched", true);  // all programs change, one of them for the worse
+  return make_prim_func(std::move(copy), program.span());
+}
+IRModule miscompile_module(IRModule module, PassContext& context) {
+  for (auto& [name, function] : module.functions) {
+    if (auto program = try_cast<PrimFunc>(function)) function = miscompile(name, *program, context);
+  }
+  return module;
+}
+// Stores to a buffer that nobody defines.
+PrimFuncRef invalidate(const std::string& name, const PrimFuncRef& program, const PassContext&) {
+  if (name != "second") return program;
+  PrimFunc copy = *program;
+  copy.params.pop_back();
+  return make_prim_func(std::move(copy), program.span());
+}
+PrimFuncRef crash(const std::string& name, const PrimFuncRef& program, const PassContext&) {
+  if (name == "third") throw InternalError("this program is too much");
+  return program;
+}
+PrimFuncRef keep(const std::string&, const PrimFuncRef& program, const PassContext&) { return program; }
+
+constexpr Pass kMiscompile{.name = "miscompile", .doc = "a wrong pass", .on_program = miscompile};
+constexpr Pass kMiscompileModule{.name = "miscompile_module", .doc = "a wrong pass", .on_module = miscompile_module};
+constexpr Pass kInvalidate{.name = "invalidate", .doc = "a wrong pass", .on_program = invalidate};
+constexpr Pass kCrash{.name = "crash", .doc = "a wrong pass", .on_program = crash};
+constexpr Pass kKeep{.name = "keep", .doc = "a pass that changes nothing", .on_program = keep};
+
+struct Folder {
+  std::string path = (std::filesystem::temp_directory_path() / fmt::format("relaxc_runner_{}", getpid())).string();
+  Folder() { std::filesystem::create_directories(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string text(const std::string& name) const {
+    std::ifstream in(path + "/" + name);
+    std::ostringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+};
+
+std::string failure_of(const std::vector<const Pass*>& passes, const RunnerOptions& options) {
+  PassContext context = pass_context();
+  try {
+    run_passes(three_programs(), passes, context, options);
+  } catch (const InternalError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a pass that leaves an invalid program is named with the program", "[runner]") {
+  for (VerifyEach verify_each : {VerifyEach::kGroup, VerifyEach::kPass}) {
+    Folder folder;
+    std::string failure =
+        failure_of({&kKeep, &kInvalidate, &kKeep}, {.verify_each = verify_each, .dump_dir = folder.path});
+    INFO(failure);
+    CHECK(holds(failure, "pass 'invalidate' left an invalid module in 'second'"));
+    CHECK(holds(failure, "relaxc-invalidate-second.test --passes=invalidate"));
+    std::string reproducer = folder.text("relaxc-invalidate-second.test");
+    CHECK(reproducer.starts_with("# test: passes=invalidate\n"));
+    CHECK(holds(reproducer, "def second("));
+    CHECK(!holds(reproducer, "def first("));
+    CHECK(!holds(reproducer, "def main("));
+  }
+}
+
+TEST_CASE("a pass that fails is named with the program", "[runner]") {
+  Folder folder;
+  CHECK(failure_of({&kKeep, find_pass("remove_dead_code")}, {}).empty());
+  std::string failure = failure_of({&kKeep, &kCrash}, {.dump_dir = folder.path});
+  INFO(failure);
+  CHECK(holds(failure, "pass 'crash' on 'third'"));
+  CHECK(holds(folder.text("relaxc-crash-third.test"), "def third("));
+}
+
+TEST_CASE("lowering steps print, stop, dump and count as other passes do", "[runner]") {
+  CompileSettings settings;
+  settings.runner.stop_after = "compact_buffers";
+  IRModule compact = run_pipeline(three_programs(), settings);
+  CHECK(!holds(print_module(compact), "T.block"));
+  settings.runner.stop_after = "lower_kernels";
+  IRModule lowered = run_pipeline(three_programs(), settings);
+  CHECK(!structural_equal(compact, lowered));
+  settings.runner.stop_after = "no_such_pass";
+  CHECK_THROWS_AS(run_pipeline(three_programs(), settings), CompileError);
+  settings.runner.stop_after = "check_bounds";  // which runs where its setting is on
+  CHECK_THROWS_AS(run_pipeline(three_programs(), settings), CompileError);
+  settings.check_bounds = true;
+  CHECK(holds(print_module(run_pipeline(three_programs(), settings)), "T.block"));
+
+  Folder folder;
+  CompileSettings dumped;
+  dumped.passes = "destination_passing,lower_blocks,flatten_buffers";
+  dumped.runner.dump_dir = folder.path;
+  dumped.runner.bisect_limit = 2;
+  run_pipeline(three_programs(), dumped);
+  CHECK(holds(folder.text("02-lower_blocks.py"), "def first("));
+  CHECK(!holds(folder.text("02-lower_blocks.py"), "def main("));  // it did not change
+  CHECK(folder.text("03-flatten_buffers.py").empty());
+}
+
+TEST_CASE("modules do not depend on the number of threads", "[runner]") {
+  CompileSettings one, four;
+  one.jobs = 1;
+  four.jobs = 4;
+  CHECK(print_module(run_pipeline(three_programs(), one)) == print_module(run_pipeline(three_programs(), four)));
+}
+
+TEST_CASE("equal programs have equal keys, which depend on the target and on settings", "[runner]") {
+  IRModule module = three_programs();
+  PassContext context = pass_context();
+  auto key = [&](const char* name) { return program_key(name, module.prim_func(name), context); };
+  uint64_t first = key("first").value();
+  CHECK(first == program_key("renamed", module.prim_func("first"), context));
+  CHECK(first != key("second"));
+  context.check_bounds = true;
+  CHECK(first != key("first"));
+  context.check_bounds = false;
+  context.target.vector_bits *= 2;
+  CHECK(first != key("first"));
+  context.schedules.push_back({.name = "mine", .function = "first", .op = "", .span = {}, .apply = nullptr});
+  CHECK(!key("first"));
+}
+
+namespace {
+
+std::optional<Culprit> culprit_of(const std::vector<const Pass*>& passes, const Folder& folder) {
+  CompileSettings settings;
+  settings.jobs = 1;
+  settings.runner.dump_dir = folder.path;
+  Tensor input = Tensor::empty({40}, kFloat32);
+  for (int64_t i = 0; i < 40; ++i) input.set_double(i, 0.1 * static_cast<double>(i) - 2);
+  std::optional<Tensor> expected;
+  return find_culprit(three_programs(), passes, settings, [&](const Program& program) -> std::string {
+    Tensor result = Session(program, {.threads = 1}).run({input}).at(0);
+    if (!expected) expected = result;
+    for (int64_t i = 0; i < 40; ++i) {
+      if (std::abs(result.as_double(i) - expected->as_double(i)) > 1e-5) return fmt::format("element {}", i);
+    }
+    return "";
+  });
+}
+
+std::vector<const Pass*> default_with(const Pass& pass, const std::string& before) {
+  std::vector<const Pass*> passes = parse_passes("default");
+  auto place = std::find(passes.begin(), passes.end(), find_pass(before));
+  passes.insert(place, &pass);
+  return passes;
+}
+
+}  // namespace
+
+TEST_CASE("bisecting names the wrong pass and the program that it spoils", "[runner]") {
+  Folder folder;
+  for (const char* place : {"schedule", "check_lowerable", "compact_buffers", "flatten_buffers", "share_storage"}) {
+    std::vector<const Pass*> passes = parse_passes("spread_tuples,check_dims,schedule,lower");
+    passes.insert(std::find(passes.begin(), passes.end(), find_pass(place)), &kMiscompile);
+    std::optional<Culprit> culprit = culprit_of(passes, folder);
+    INFO(place);
+    REQUIRE(culprit);
+    CHECK(culprit->pass == "miscompile");
+    CHECK(culprit->program == "second");
+    CHECK(!culprit->difference.empty());
+    CHECK(culprit->reproducer == folder.path + "/relaxc-miscompile-second.test");
+    CHECK(!holds(folder.text("relaxc-miscompile-second.test"), "def third("));
+  }
+  std::optional<Culprit> culprit = culprit_of(default_with(kMiscompileModule, "merge_kernels"), folder);
+  REQUIRE(culprit);
+  CHECK(culprit->pass == "miscompile_module");
+  CHECK(culprit->program.empty());
+  CHECK(!culprit_of(default_with(kKeep, "merge_kernels"), folder));
+}
+
+TEST_CASE("bisecting names the kernel whose machine code differs", "[runner]") {
+  // To the bit, tanh of the machine code differs from that of the interpreter; products and sums do not.
+  CompileSettings settings;
+  settings.jobs = 1;
+  Tensor input = Tensor::empty({40}, kFloat32);
+  for (int64_t i = 0; i < 40; ++i) input.set_double(i, 0.0371 * static_cast<double>(i) - 0.7);
+  std::optional<Tensor> expected;
+  std::optional<Culprit> culprit =
+      find_culprit(three_programs(), parse_passes("schedule,lower"), settings, [&](const Program& program) {
+        Tensor result = Session(program, {.threads = 1}).run({input}).at(0);
+        if (!expected) expected = result;
+        return std::string(same_contents(result, *expected) ? "" : "other bits");
+      });
+  REQUIRE(culprit);
+  CHECK(culprit->pass == kCodeGeneration);
+  CHECK(culprit->program == "first");
+}
+
+}  // namespace relaxc::test
