@@ -3,6 +3,7 @@
 // all threads. A last vector that is not full is masked.
 #pragma once
 #include "tir/schedule/rule.h"
+#include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {

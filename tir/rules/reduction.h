@@ -7,6 +7,7 @@
 // Results do not depend on the number of threads, which share elements of the result.
 #pragma once
 #include "tir/schedule/rule.h"
+#include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {
