@@ -71,8 +71,8 @@ std::vector<const Pass*> parse_passes(std::string_view text);
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")                  \
   X(lower_kernels, "lower tensor programs to flat buffers, plain loops and vectors")
 
-#define X(name, doc) IRModule name(IRModule module, PassContext& context);
-RELAXC_PASSES(X)
-#undef X
+#define RELAXC_PASS(name, doc) IRModule name(IRModule module, PassContext& context);
+RELAXC_PASSES(RELAXC_PASS)
+#undef RELAXC_PASS
 
 }  // namespace relaxc

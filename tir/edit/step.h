@@ -15,9 +15,9 @@
 namespace relaxc::scheduling {
 
 enum class PrimitiveId : uint8_t {
-#define X(name, result, params, doc) k_##name,
-  RELAXC_SCHEDULE_PRIMITIVES(X)
-#undef X
+#define RELAXC_PRIMITIVE(name, result, params, doc) k_##name,
+  RELAXC_SCHEDULE_PRIMITIVES(RELAXC_PRIMITIVE)
+#undef RELAXC_PRIMITIVE
 };
 
 // ---- Arguments as attribute values

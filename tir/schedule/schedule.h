@@ -1,5 +1,6 @@
-// <relaxc/schedule.h>: transforms tensor programs step by step. Each step is a primitive of primitives.h; it checks what it needs and either
-// does its work or leaves everything as it was and throws a CompileError that shows the program with the place marked.
+// <relaxc/schedule.h>: transforms tensor programs step by step. Each step is a primitive of primitives.h; it checks
+// what it needs and either does its work or leaves everything as it was and throws a CompileError that shows the
+// program with the place marked.
 //
 //   Schedule sch(module);
 //   BlockRV block = sch.get_block("C");
@@ -80,9 +81,9 @@ class Schedule {
   Schedule(Schedule&&) noexcept;
   ~Schedule();
 
-#define X(name, result, params, doc) result name params;
-  RELAXC_SCHEDULE_PRIMITIVES(X)
-#undef X
+#define RELAXC_PRIMITIVE(name, result, params, doc) result name params;
+  RELAXC_SCHEDULE_PRIMITIVES(RELAXC_PRIMITIVE)
+#undef RELAXC_PRIMITIVE
 
   // The function that names refer to from now on.
   void work_on(const std::string& function);
