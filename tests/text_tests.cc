@@ -20,7 +20,7 @@
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "passes/pass.h"
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 #include "tir/lower/lower.h"
 
 #include "tests/catch.h"
