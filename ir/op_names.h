@@ -67,13 +67,13 @@
 
 namespace relaxc::ops {
 
-#define X(constant, text) inline constexpr OpName constant{text};
-RELAXC_KNOWN_OPS(X)
-#undef X
+#define RELAXC_OP(constant, text) inline constexpr OpName constant{text};
+RELAXC_KNOWN_OPS(RELAXC_OP)
+#undef RELAXC_OP
 inline constexpr OpName kKnownOps[] = {
-#define X(constant, text) constant,
-    RELAXC_KNOWN_OPS(X)
-#undef X
+#define RELAXC_OP(constant, text) constant,
+    RELAXC_KNOWN_OPS(RELAXC_OP)
+#undef RELAXC_OP
 };
 
 }  // namespace relaxc::ops

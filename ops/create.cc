@@ -134,8 +134,9 @@ Expr arange_count(const OpCall& op) {
   if (first && last && !checked_sub(*last, *first))
     op.fail("{} to {} are more elements than can be counted", *first, *last);
   auto step = as_int(step_value);
+  if (first && last && step && (*step > 0 ? *first >= *last : *first <= *last)) return int_imm(0);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(wide(2) > int_imm(0), int_imm(1), int_imm(-1));
-  Expr count = floor_div(wide(1) - wide(0) + wide(2) - sign, wide(2));
+  Expr count = floor_div(wide(1) - wide(0) - sign, wide(2)) + 1;  // a large step added before would overflow
   // Facts: symbolic bounds are dims more often than not, but may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }

@@ -148,8 +148,7 @@ Type infer_tensor_item(const OpCall& op) {
 Type infer_assert(const OpCall& op) {
   const Type& type = op.arg(0).type();
   const PrimType* prim = type.as<PrimType>();
-  bool is_bool = prim ? prim->dtype.is_bool() : tensor_dtype(type) == kBool && known_rank(type) == 0;
-  is_bool = is_bool || type.is<ObjectType>();
+  bool is_bool = prim ? prim->dtype.is_bool() : type.is<ObjectType>() ? true : op.dtype(0).is_bool() && op.rank(0) == 0;
   if (!is_bool) op.fail("the condition must be a bool scalar");
   return tuple_type({});
 }
@@ -338,7 +337,8 @@ std::vector<OpRow> graph_ops() {
                   {"format_args", "for the message", Arity::kVariadic}},
        .attrs = op_attrs<FormatAttrs>(),
        .pure = false,
-       .infer = infer_assert},
+       .infer = infer_assert,
+       .infer_partial = infer_nothing},
   };
 }
 

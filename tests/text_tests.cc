@@ -19,7 +19,7 @@
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
 #include "passes/runner.h"
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 
 #include "tests/catch.h"
 

@@ -16,13 +16,14 @@ Outputs gather_elements(Node& n) {
 Outputs gather_nd(Node& n) {
   return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, {{"batch_dims", n.attr_int("batch_dims", 0)}}))};
 }
-Outputs scatter_elements(Node& n) {
+Outputs scatter_along_axis(Node& n, const std::string& reduction) {
   Attrs attrs;
   attrs.set("axis", n.axis(n.attr_int("axis", 0), n.rank(0)));
-  std::string reduction = n.attr_string("reduction", "none");
   attrs.set("reduction", reduction == "none" ? "update" : reduction);
   return {n.of(n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
 }
+Outputs scatter(Node& n) { return scatter_along_axis(n, "none"); }
+Outputs scatter_elements(Node& n) { return scatter_along_axis(n, n.attr_string("reduction", "none")); }
 Outputs scatter_nd(Node& n) {
   std::string reduction = n.attr_string("reduction", "none");
   return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)},
@@ -104,7 +105,7 @@ std::vector<ConverterRow> index_converters() {
       {"Gather", 1, 2, 2, gather, "axis"},
       {"GatherElements", 11, 2, 2, gather_elements, "axis"},
       {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
-      {"Scatter", 9, 3, 3, scatter_elements, "axis"},
+      {"Scatter", 9, 3, 3, scatter, "axis"},
       {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
       {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
       {"OneHot", 9, 3, 3, one_hot, "axis"},

@@ -9,7 +9,7 @@
 //
 // A model that is refused has `# error:` at the line of each node that is to blame, and no sections.
 #include "tests/frontend/onnx_text.h"
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 
 #include "tests/catch.h"
 

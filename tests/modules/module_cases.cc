@@ -24,7 +24,7 @@
 #include "codegen/compile.h"
 #include "tests/frontend/onnx_model.h"
 #include "tests/frontend/onnx_text.h"
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 #include "vm/error.h"
 
 #include "tests/catch.h"

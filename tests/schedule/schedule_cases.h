@@ -17,7 +17,7 @@
 // the program as it was, that the result verifies, prints and parses, and that it computes what the program computed:
 // in the interpreter, lowered, and as machine code, at the given sizes. A line `# not run: REASON` leaves out the last.
 #pragma once
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 
 namespace relaxc::test {
 

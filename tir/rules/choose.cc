@@ -6,6 +6,7 @@
 #include "tir/compute.h"
 #include "tir/program.h"
 #include "tir/rules/builtin_rules.h"
+#include "tir/schedule/schedule.h"
 
 namespace relaxc {
 

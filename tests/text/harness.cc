@@ -1,4 +1,4 @@
-#include "tests/text/text_test.h"
+#include "tests/text/harness.h"
 
 #include <algorithm>
 #include <charconv>
