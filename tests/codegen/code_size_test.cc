@@ -4,6 +4,7 @@
 
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
+#include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "vm/disassembler.h"
 

@@ -6,7 +6,7 @@
 #include "codegen/target.h"
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
-#include "passes/pass.h"
+#include "passes/runner.h"
 #include "support/diagnostic.h"
 #include "tests/constants.h"
 #include "tir/lower/lower.h"
@@ -383,8 +383,8 @@ def main(x: R.Tensor((4, 5), "float32")):
         R.output(y)
     return y
 )");
-  PassContext context{.ops = op_table(), .target = {}};
-  module = find_pass("legalize")->run(std::move(module), context);
+  PassContext context(op_table(), {});
+  module = run_pass(*find_pass("legalize"), std::move(module), context);
   for (const auto& [name, function] : module.functions) {
     auto program = try_cast<PrimFunc>(function);
     if (!program) continue;

@@ -1,7 +1,7 @@
 // A step is a struct: what the schedule records, and how it says that a step does not fit.
 #include "codegen/compile.h"
 #include "ir/text/parser.h"
-#include "passes/pass.h"
+#include "passes/runner.h"
 #include "support/diagnostic.h"
 #include "tir/edit/step.h"
 #include "tir/primitives/compute_inline.h"
@@ -96,10 +96,10 @@ TEST_CASE("a rule for an operator that does not fit is left out, an error in it 
     std::vector<ScheduleRule> rules = read_schedule_rules(
         std::string("@S.rule(\"sum\")\ndef mine(sch):\n    b = sch.get_block(\"sum\")\n") + steps, "mine.py");
     std::string report;
-    PassContext context{.ops = op_table(), .target = {}};
+    PassContext context(op_table(), {});
     context.schedules = rules;
     context.report = [&](const std::string& line) { report += line + "\n"; };
-    schedule(module_of_sums(), context);
+    run_pass(*find_pass("schedule"), module_of_sums(), context);
     return report;
   };
   for (const char* steps : {"    sch.vectorize(sch.get_loops(b)[1])\n", "    n, c, k = sch.get_loops(b)\n",
