@@ -141,14 +141,13 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_flag("--list-passes", options->list_passes, "what passes and pipelines there are");
   command->add_flag("--list-ops", options->list_ops, "what operators there are");
   command->add_flag("--list-primitives", options->list_primitives, "the primitives of schedules and their arguments");
-  command->add_flag("--list-annotations", options->list_annotations,
-                    "the annotations of loops and blocks, and who reads them");
-  command->add_flag("--list-rules", options->list_rules, "what rules there are, their decisions and formulas");
+  command->add_flag("--list-annotations", options->list_annotations, "the annotations of loops and blocks");
+  command->add_flag("--list-rules", options->list_rules, "rules, their decisions and formulas");
   command->add_flag("--bisect", options->bisect,
                     "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
   command->add_option(
       "--reference", options->reference,
-      "for --bisect: a folder with input_0.pb ... and output_0.pb ...; else the interpreter's results on "
+      "for --bisect: a folder of input_N.pb and output_N.pb"
       "the inputs below are right");
   command->add_option("--rtol", options->rtol, "for --bisect: allowed relative error")->capture_default_str();
   command->add_option("--atol", options->atol, "for --bisect: allowed absolute error")->capture_default_str();

@@ -242,7 +242,7 @@ TEST_CASE("bisecting names the kernel whose machine code differs", "[runner]") {
   CompileSettings settings;
   settings.jobs = 1;
   Tensor input = Tensor::empty({40}, kFloat32);
-  for (int64_t i = 0; i < 40; ++i) input.set_double(i, 0.0371 * static_cast<double>(i) - 0.7);
+  for (int64_t i = 0; i < 40; ++i) input.set_double(i, 0.1371 * static_cast<double>(i) - 2.9);
   std::optional<Tensor> expected;
   std::optional<Culprit> culprit =
       find_culprit(three_programs(), parse_passes("schedule,lower"), settings, [&](const Program& program) {

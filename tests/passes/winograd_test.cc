@@ -178,7 +178,7 @@ TEST_CASE("winograd: where it is used", "[passes]") {
   // One that fits some of them leaves the others to the formula.
   ruled.schedules[0].apply = [](Schedule& sch, const Target&, Decisions&) {
     if (!as_int(cast<For>(sch.get(sch.apply(GetLoops{sch.apply(GetBlock{"nn.conv2d"})})[2]))->extent))
-      fail({}, "symbolic rows");
+      fail_to_fit({}, "symbolic rows");
   };
   CHECK(is_used(32, "h,w", 1, ruled));
   CHECK_FALSE(is_used(32, "14,14", 1, ruled));
