@@ -150,9 +150,7 @@ void add_opt(CLI::App& app, int& exit_code) {
   command->add_option("--atol", options->atol, "for --bisect: allowed absolute error")->capture_default_str();
   options->inputs.add_to(*command);
   options->compiler.add_to(*command);
-  command->footer(
-      "Example: relaxc opt model.onnx --passes=canonicalize,fold_constants\n"
-      "         relaxc opt model.onnx --bisect --dim batch=4");
+  command->footer("Example: relaxc opt model.onnx --passes=canonicalize,fold_constants");
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
