@@ -105,7 +105,9 @@ int64_t count_cpus(const std::string& path) {
 void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llvm::MCSubtargetInfo& info) {
   const llvm::MCSchedModel& model = info.getSchedModel();
   llvm::Triple triple(target.triple);
-  bool is_known = target.has_fma && (triple.isX86() || triple.isAArch64()) && model.hasInstrSchedModel();
+  // A level such as x86-64-v3 is not a processor; LLVM gives it the model of one from 2013.
+  bool is_level = target.cpu.starts_with("x86-64");
+  bool is_known = !is_level && target.has_fma && (triple.isX86() || triple.isAArch64()) && model.hasInstrSchedModel();
   auto probe = std::find_if(std::begin(kProbes), std::end(kProbes),
                             [&](const Probe& p) { return p.is_x86 == triple.isX86() && p.bits == target.vector_bits; });
   if (!is_known || probe == std::end(kProbes)) return;

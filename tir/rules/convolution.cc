@@ -40,12 +40,13 @@ struct ConvolutionTile {
 };
 
 // Cycles of one step of the reduction over a tile, each pixel and each vector of weights loaded once. Too few sums wait
-// for each other. Vectors of weights come from the L2 cache, which prefetching hides by three fifths; a load takes a
-// twentieth of a cycle from the multiply-adds. The two shares were fitted to measured tiles.
+// for each other. A vector of weights waits for the line of the L2 cache that it lies in, which prefetching hides by
+// three fifths; a load takes a twentieth of a cycle from the multiply-adds. The two shares were fitted to measured
+// tiles.
 double cycles(int64_t pixels, int64_t vectors, bool depthwise, const Target& target) {
   constexpr double kShown = 0.4, kLoad = 0.05;
   auto loads = static_cast<double>(pixels + vectors), sums = static_cast<double>(pixels * vectors);
-  double from_l2 = static_cast<double>(target.vector_bytes()) / target.l2.bytes_per_cycle;
+  double from_l2 = static_cast<double>(target.l2.line) / target.l2.bytes_per_cycle;
   return std::max({sums / static_cast<double>(target.fma_ports), loads / static_cast<double>(target.load_ports),
                    static_cast<double>(target.fma_latency)}) +
          kLoad * loads + (depthwise ? 0 : kShown * from_l2 * static_cast<double>(vectors));

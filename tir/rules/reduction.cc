@@ -67,13 +67,12 @@ void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<Buf
     if (reused) tile.row_axis = d;
   }
   if (!tile.row_axis) return;
-  // Accumulators fill the registers but for the vectors of the operands; of a single column of vectors as many as of
-  // two. Symbolic rows have a tail of each size.
-  constexpr int64_t kMostSymbolicRows = 8;
+  // Accumulators fill the registers but for the vectors of the operands. More than 14 rows only make the code longer.
+  // Symbolic rows have a tail of each size.
+  constexpr int64_t kMostRows = 14, kMostSymbolicRows = 8;
   int64_t fit = std::max<int64_t>(1, (target.num_vector_registers - tile.vectors - 2) / tile.vectors);
-  int64_t of_two = std::max<int64_t>(1, (target.num_vector_registers - 4) / 2);
   auto extent = as_int(nest.axes[*tile.row_axis].domain.extent);
-  int64_t most = std::min({fit, of_two, extent ? fit : kMostSymbolicRows});
+  int64_t most = std::min(fit, extent ? kMostRows : kMostSymbolicRows);
   int64_t rows = extent ? fewest_rows_beyond(*extent, std::clamp<int64_t>(*extent, 1, most)) : most;
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
@@ -250,7 +249,8 @@ void schedule_reduction(Schedule& sch, const BlockRV& rv, const std::optional<Bl
 }
 
 std::vector<DecisionRow> reduction_decisions() {
-  return {{"*.rows", "rows of a register tile", "(vector registers - vectors - 2) / vectors; of symbolic rows 8"}};
+  return {{"*.rows", "rows of a register tile",
+           "(vector registers - vectors - 2) / vectors, at most 14; of symbolic rows 8"}};
 }
 
 }  // namespace relaxc
