@@ -236,7 +236,7 @@ struct If {
   }
 };
 
-// An operator that code recognizes: a constant of ir/op_names.h.
+// An operator that code recognizes; the constants are in ir/op_names.h.
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }

@@ -52,7 +52,7 @@ constexpr AttrKind attr_kind() {
   return AttrKind::kAny;
 }
 
-// Two dims of one call that must be equal for it to have a meaning, and are not known to be.
+// Two dims of one call that must be equal for the call to be valid, and are not known to be.
 struct DimCheck {
   Expr a, b;
   std::string what = "check";  // "k is larger than axis 1"
@@ -98,8 +98,8 @@ struct OpCall {
   }
 };
 
-// An operand that holds indices of axes of these sizes, each in [-dim, dim): one size for all indices, or one for each
-// item of the last axis.
+// An operand that holds indices of axes of these sizes, each in [-dim, dim): there is one size for all indices, or one
+// for each item of the last axis.
 struct IndexOperand {
   size_t position;
   std::vector<Expr> dims;

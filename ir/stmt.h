@@ -9,7 +9,8 @@ struct Seq {
   static constexpr auto fields() { return std::tuple(field("stmts", &Seq::stmts)); }
 };
 
-// buffer[indices] = value. Like BufferLoad: at most the last index is a vector; masked lanes are not written.
+// Stores buffer[indices] = value. As in BufferLoad, at most the last index is a vector, and masked lanes are not
+// written.
 struct BufferStore {
   Buffer buffer;
   Expr value;

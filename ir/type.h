@@ -5,7 +5,7 @@
 
 namespace relaxc {
 
-// Nothing is known (R.Object).
+// Nothing is known about the value (R.Object).
 struct ObjectType {
   static constexpr auto fields() { return std::tuple(); }
 };

@@ -166,7 +166,7 @@ enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kD
 struct OperandLayout {
   bool is_list;
   int words;     // per element
-  int tags = 0;  // an element's first word is a tag below this number; 0: there is no tag
+  int tags = 0;  // an element's first word is a tag below this number; 0: elements have only a value
 };
 constexpr OperandLayout operand_layout(OperandKind kind) {
   switch (kind) {
