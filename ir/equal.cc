@@ -202,7 +202,7 @@ class EqualVisitor {
       if (i == shorter.size()) return true;
       const auto &x = a.size() > b.size() ? a[i + 1] : a[i], &y = a.size() > b.size() ? b[i] : b[i + 1];
       if (would_equal(x, y, role, Keep::kNo)) return true;
-      // One that uses the added one has its own name at least.
+      // A binding that uses the added one differs, but still has the same name as its counterpart.
       if constexpr (std::is_same_v<typename V::value_type, Binding>)
         return x.var->name == y.var->name && a[i].var->name != b[i].var->name;
       return false;

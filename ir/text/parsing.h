@@ -37,9 +37,9 @@ bool is_type_name(std::string_view path);
 bool is_type_argument(std::string_view keyword);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
-// The nearest of the candidates, when near enough to be meant.
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
+// Returns the nearest of the candidates, when it is near enough to be meant.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {
