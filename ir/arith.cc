@@ -40,8 +40,8 @@ Expr Simplifier::expr(const Expr& e) const {
   return other(e);
 }
 
-// The sum of an expression in canonical form already: its atoms are taken as they stand, which ends the recursion of
-// proofs through facts.
+// Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the
+// recursion of proofs through facts.
 Poly Simplifier::stored(const Expr& e) {
   if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
   if (const Binary* node = e.as<Binary>()) {
@@ -52,7 +52,7 @@ Poly Simplifier::stored(const Expr& e) {
   return Poly::atom(e);
 }
 
-// The canonical sum of an int32 or int64 scalar.
+// Returns the canonical sum of an int32 or int64 scalar.
 Poly Simplifier::poly(const Expr& e) const {
   if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
   if (e.is<Var>()) {
@@ -86,7 +86,7 @@ Poly Simplifier::poly(const Expr& e) const {
 
 Poly Simplifier::extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype) const {
   bool want_min = op == BinaryOp::kMin;
-  // Not by their difference, which may overflow.
+  // The difference is not computed, as it may overflow.
   if (auto x = a.as_constant(), y = b.as_constant(); x && y) return (*x <= *y) == want_min ? a : b;
   if (!holds_data(a) && !holds_data(b)) {
     if (auto less = decide(BinaryOp::kLE, a, b)) return *less == want_min ? a : b;
@@ -98,7 +98,7 @@ Poly Simplifier::extreme(BinaryOp op, const Poly& a, const Poly& b, DType dtype)
   return Poly::atom(swap ? binary(op, y, x) : binary(op, x, y));
 }
 
-// Everything that is not a sum: simplified operands, constants folded, conditions decided.
+// Simplifies expressions that are not sums: operands are simplified, constants folded, conditions decided.
 Expr Simplifier::other(const Expr& e) const {
   if (const Binary* node = e.as<Binary>()) {
     if (info(node->op).compares && is_index(node->a)) return comparison(e, *node);
@@ -137,7 +137,7 @@ Expr Simplifier::other(const Expr& e) const {
   return cast_handle<Expr>(mapped);
 }
 
-// T.if_then_else: what the condition says holds in each value.
+// Simplifies T.if_then_else: each value is simplified under the fact that the condition holds, or does not.
 Expr Simplifier::conditional(const Expr& e, const Call& node) const {
   Expr condition = expr(node.args[0]);
   if (auto known = as_int(condition)) return expr(*known ? node.args[1] : node.args[2]);
@@ -251,7 +251,7 @@ void Analyzer::assume(const Expr& condition) {
   auto fact = [&](const Poly& low, const Poly& high, int64_t gap) {  // high - low - gap >= 0
     Poly difference = high.plus(low, -1).plus(Poly::constant(-gap));
     if (difference.overflowed() || holds_data(difference)) return;
-    // A bound of one variable sharpens its interval; anything else is kept as it stands.
+    // A bound of one variable sharpens its interval; any other fact is kept unchanged.
     if (difference.terms().size() <= 2 && !difference.terms().empty() && difference.terms()[0].atoms.size() == 1) {
       const Term& term = difference.terms()[0];
       auto var = try_cast<Var>(term.atoms[0]);

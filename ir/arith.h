@@ -16,33 +16,35 @@ struct Interval {
   int64_t max = std::numeric_limits<int64_t>::max();
 };
 
-// Whether a claim holds for all values of its variables, for some as far as is known, or for none.
+// Says whether a claim holds for all values of its variables, for some as far as is known, or for none.
 enum class Verdict : uint8_t { kProven, kPossible, kContradicted };
 
 class Analyzer {
  public:
-  // var is in [min, min + extent). A constant extent gives bounds; a symbolic one is kept as `var < min + extent`.
+  // The variable is in [min, min + extent). A constant extent gives bounds; a symbolic one is kept as `var < min +
+  // extent`.
   void bind(const VarRef& var, const Expr& min, const Expr& extent);
-  // var is in the interval.
+  // The variable is in the interval.
   void bind(const VarRef& var, Interval bounds);
-  // var stands for value in all that follows.
+  // The variable stands for the value in all that follows.
   void bind(const VarRef& var, const Expr& value);
   // The variables that occur as a dim of a buffer, tensor or shape type are >= 0.
   void assume_dims(const Type& type);
-  // A fact that holds in what follows: `a < b`, `a <= b`, `a == b`, conjunctions.
+  // The fact holds in what follows. It is `a < b`, `a <= b`, `a == b`, or a conjunction of such facts.
   void assume(const Expr& condition);
 
-  // An equal expression in canonical form: simplify(a) and simplify(b) are structurally equal for all a == b that the
-  // canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects, min,
-  // max, and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on
+  // Returns an equal expression in canonical form: simplify(a) and simplify(b) are structurally equal for all a == b
+  // that the canonical form decides; simplify(simplify(a)) is simplify(a). Also simplifies inside comparisons, selects,
+  // min, max, and arguments of calls and loads. Floats keep their value bit for bit (only x + 0-free rewrites: none on
   // floats).
   Expr simplify(const Expr& expr) const;
   Interval bounds(const Expr& expr) const;
-  // Whether the condition (a bool expression) holds for all values of the variables in their bounds. false: not proven.
+  // Returns whether the condition (a bool expression) holds for all values of the variables in their bounds. false: not
+  // proven.
   bool can_prove(const Expr& condition) const;
   Verdict decide_equal(const Expr& a, const Expr& b) const;
   bool can_prove_equal(const Expr& a, const Expr& b) const { return decide_equal(a, b) == Verdict::kProven; }
-  // The largest constant known to divide the expression; 0 for the constant 0.
+  // Returns the largest constant known to divide the expression; 0 for the constant 0.
   int64_t known_divisor(const Expr& expr) const;
 
  private:
@@ -55,10 +57,10 @@ class Analyzer {
   std::vector<VarRef> kept_;  // keeps keys alive
 };
 
-// Shorthand without facts.
+// Simplifies without facts.
 Expr simplify(const Expr& expr);
-// Every expression in the statement, with loop ranges, axis domains, buffer dims and conditions as facts; removes loops
-// and branches that never run and unwraps those that always run once.
+// Simplifies every expression in the statement, with loop ranges, axis domains, buffer dims and conditions as facts.
+// Removes loops and branches that never run and unwraps those that always run once.
 Stmt simplify(const Stmt& stmt, const Analyzer& facts = {});
 
 }  // namespace relaxc

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kMostDivisionSteps = 8;
 
-// Every term of `part` stands in the sum.
+// Returns whether every term of `part` occurs in the sum.
 bool has_terms(const Poly& sum, const Poly& part) {
   return std::all_of(part.terms().begin(), part.terms().end(), [&](const Term& w) {
     return std::any_of(sum.terms().begin(), sum.terms().end(),
@@ -59,7 +59,8 @@ Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dt
   return {recombine(quotient.plus(inner.quotient)), inner.remainder};
 }
 
-// A divisor that is a sum, say n + 1, of a dividend that is a multiple of it or that and something smaller.
+// Handles a divisor that is a sum, say n + 1, and a dividend that is a multiple of it, or a multiple and a smaller
+// rest.
 Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType dtype) const {
   if (holds_data(a) || holds_data(b) || b.terms().empty()) return opaque(a, b, dtype);
   // Long division by the term of the highest degree; a few steps, as it need not end.
@@ -82,7 +83,8 @@ Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType d
   return opaque(a, b, dtype);
 }
 
-// Terms that a factor g of the divisor divides, and others that together stay below g: these do not carry.
+// Splits the terms into those that a factor g of the divisor divides, and others whose sum stays below g and does not
+// carry.
 std::optional<Simplifier::Division> Simplifier::by_digits(const Poly& rest, int64_t divisor, DType dtype) const {
   std::vector<int64_t> radices;
   for (const Term& term : rest.terms()) {
@@ -109,7 +111,7 @@ std::optional<Simplifier::Division> Simplifier::by_digits(const Poly& rest, int6
   return std::nullopt;
 }
 
-// R // D and R % D, where no term of R is a multiple of D. `divisor` is b when it is a constant.
+// Computes R // D and R % D, where no term of R is a multiple of D. `divisor` is b when it is a constant.
 Simplifier::Division Simplifier::remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor,
                                                     DType dtype) const {
   if (rest.terms().empty()) return {Poly(), Poly()};
@@ -121,7 +123,7 @@ Simplifier::Division Simplifier::remainder_division(const Poly& rest, const Poly
   return found ? *found : opaque(rest, b, dtype);
 }
 
-// With all but the constant divided by a factor of the divisor, the constant's own residue does not carry.
+// When everything but the constant is divisible by a factor of the divisor, the constant's residue does not carry.
 std::optional<Simplifier::Division> Simplifier::by_common_factor(const Poly& rest, int64_t divisor, DType dtype) const {
   int64_t gcd = std::gcd(rest.gcd_without_constant(), divisor);
   if (gcd <= 1) return std::nullopt;
@@ -158,7 +160,7 @@ Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtyp
   return {Poly::atom(binary(BinaryOp::kFloorDiv, x, y)), Poly::atom(binary(BinaryOp::kFloorMod, x, y))};
 }
 
-// c*(x // c) + x % c = x, for constant and symbolic c.
+// Applies c*(x // c) + x % c = x, for constant and symbolic c.
 Poly Simplifier::recombine(Poly sum) const {
   for (bool again = true; again && !sum.overflowed();) {
     again = false;
@@ -187,8 +189,8 @@ Poly Simplifier::recombine(Poly sum) const {
   return round_up(std::move(sum));
 }
 
-// A number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k) / c) +
-// k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
+// Recognizes a number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k)
+// / c) + k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
 Poly Simplifier::round_up(Poly sum) const {
   for (bool again = true; again && !sum.overflowed();) {
     again = false;
@@ -226,7 +228,7 @@ std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) co
   return std::nullopt;
 }
 
-// The form whose dividend begins with a positive term.
+// Chooses the form whose dividend begins with a positive term.
 Poly Simplifier::ceil_division(const Poly& x, int64_t divisor, DType dtype) const {
   Poly by = Poly::constant(divisor);
   if (x.terms()[0].factor < 0) return division(x.scaled(-1), by, dtype).quotient.scaled(-1);

@@ -73,7 +73,7 @@ std::optional<Monomial> divide(const Monomial& a, const Monomial& b) {
 
 namespace {
 
-// Constants last, then by degree and atoms.
+// Orders constants last, then by degree and atoms.
 bool term_before(const Monomial& a, const Monomial& b) {
   if (a.empty() || b.empty()) return !a.empty() && b.empty();
   return compare_children(a, b) < 0;

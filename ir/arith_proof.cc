@@ -1,4 +1,4 @@
-// Bounds of sums by interval arithmetic, and proofs that a sum is not negative, to which all comparisons come down.
+// Bounds sums by interval arithmetic, and proves that a sum is not negative. All comparisons are reduced to that proof.
 #include <algorithm>
 #include <numeric>
 
@@ -20,7 +20,7 @@ int64_t add_bound(int64_t a, int64_t b, int64_t infinity) {
 Interval operator+(Interval a, Interval b) {
   return {add_bound(a.min, b.min, kMinusInfinity), add_bound(a.max, b.max, kPlusInfinity)};
 }
-// Extended product: 0 * infinity is 0, overflow is infinity of the right sign.
+// Multiplies extended integers: 0 * infinity is 0, and overflow is infinity of the right sign.
 int64_t mul_bound(int64_t a, int64_t b) {
   if (a == 0 || b == 0) return 0;
   bool infinite = a == kMinusInfinity || a == kPlusInfinity || b == kMinusInfinity || b == kPlusInfinity;
@@ -36,7 +36,7 @@ int64_t div_bound(int64_t a, int64_t positive) {
   if (a == kMinusInfinity || a == kPlusInfinity) return a;
   return positive == kPlusInfinity ? (a < 0 ? -1 : 0) : floor_div(a, positive);
 }
-// Quotient by something >= 1.
+// Divides by an interval of values >= 1.
 Interval divide_positive(Interval a, Interval by) {
   int64_t low = std::max<int64_t>(by.min, 1), high = std::max<int64_t>(by.max, 1);
   return {std::min(div_bound(a.min, low), div_bound(a.min, high)),
@@ -64,7 +64,7 @@ Interval Simplifier::bounds(const Poly& sum) const {
   return total;
 }
 
-// Remembered: the sums of one proof share their atoms, and those theirs.
+// Bounds are memoized: the sums of one proof share atoms, and those atoms share others.
 Interval Simplifier::atom_bounds(const Expr& atom) const {
   if (auto it = facts_.bounds_.find(atom.get()); it != facts_.bounds_.end()) return it->second;
   if (!atom.is<Binary>() && !atom.is<Cast>()) return bounds_of_atom(atom);
@@ -124,7 +124,8 @@ bool Simplifier::non_negative(const Poly& sum, int depth) const {
          non_negative_by_extremes(sum, depth);
 }
 
-// A variable with a known symbolic end: the sum is least at one of its ends when every term with it pulls one way.
+// Handles a variable with a known symbolic end: the sum is least at one of its ends when all its terms are monotonic in
+// it in the same direction.
 bool Simplifier::non_negative_at_ends(const Poly& sum, int depth) const {
   for (const Term& term : sum.terms()) {
     for (const Expr& atom : term.atoms) {
@@ -139,7 +140,7 @@ bool Simplifier::non_negative_at_ends(const Poly& sum, int depth) const {
   return false;
 }
 
-// A fact is a sum that is not negative: what is left without it suffices.
+// Subtracts a fact, which is a sum that is not negative: it suffices that the rest is not negative.
 bool Simplifier::non_negative_by_facts(const Poly& sum, int depth) const {
   for (const Expr& fact : facts_.non_negative_) {
     Poly rest = sum.plus(stored(fact), -1);
@@ -150,7 +151,7 @@ bool Simplifier::non_negative_by_facts(const Poly& sum, int depth) const {
   return false;
 }
 
-// x - (c - 1) <= c * (x // c) <= x, where c is a constant or a product of atoms.
+// Uses x - (c - 1) <= c * (x // c) <= x, where c is a constant or a product of atoms.
 bool Simplifier::non_negative_by_multiples(const Poly& sum, int depth) const {
   for (const Term& term : sum.terms()) {
     for (const Expr& atom : term.atoms) {
@@ -179,8 +180,8 @@ bool Simplifier::non_negative_by_quotients(const Poly& sum, int depth) const {
                      [&](const Term& term) { return term.factor > 0 && non_negative_by_quotient(sum, term, depth); });
 }
 
-// x // c - y // c >= (x - y) // c: a sum with a term of either sign is not below one with the right side in the place
-// of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are compared.
+// Uses x // c - y // c >= (x - y) // c: a sum with a term of either sign is at least the sum with the right side in
+// place of the two. So (n + 1) // 2 >= n // 2, which is how the sizes of poolings that round up are compared.
 bool Simplifier::non_negative_by_quotient(const Poly& sum, const Term& plus, int depth) const {
   auto x = as_quotient(plus);
   if (!x) return false;
@@ -201,7 +202,7 @@ bool Simplifier::non_negative_by_quotient(const Poly& sum, const Term& plus, int
   return false;
 }
 
-// The atom as one quotient: (x // a + k) // b is (x + a*k) // (a*b).
+// Returns the atom as one quotient: (x // a + k) // b is (x + a*k) // (a*b).
 std::optional<Simplifier::Quotient> Simplifier::as_quotient(const Term& term) {
   const Binary* node = term.atoms.size() == 1 ? term.atoms[0].as<Binary>() : nullptr;
   auto divisor = node && node->op == BinaryOp::kFloorDiv ? as_int(node->b) : std::nullopt;
@@ -223,8 +224,8 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
     if (term.atoms.size() != 1) continue;
     const Binary* node = term.atoms[0].as<Binary>();
     if (!node || (node->op != BinaryOp::kMin && node->op != BinaryOp::kMax)) continue;
-    // min(a, b) is one of its operands, so a sum that holds for both holds. One suffices on the side that bounds it,
-    // when the sum has no other term with the same atom that pulls the other way.
+    // min(a, b) is one of its operands, so a claim that holds with either operand in its place holds. One operand
+    // suffices on the side that bounds the sum, when no other term with the same atom has the opposite sign.
     Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
     auto count = std::count_if(sum.terms().begin(), sum.terms().end(),
                                [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
@@ -237,8 +238,8 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
   return false;
 }
 
-// +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when mixed, hidden in another atom, or
-// not linear.
+// Returns +1 when the sum grows with the variable in every term, -1 when it shrinks, 0 when the signs are mixed, the
+// variable is hidden in another atom, or the sum is not linear in it.
 int Simplifier::pull(const Poly& sum, const Expr& var) const {
   int direction = 0;
   for (const Term& term : sum.terms()) {
@@ -276,7 +277,7 @@ Poly Simplifier::replace(const Poly& sum, const Expr& atom, const Poly& value) {
   return result;
 }
 
-// True, false, or not known.
+// Returns true, false, or nullopt when it is not known.
 std::optional<bool> Simplifier::decide(BinaryOp op, const Poly& a, const Poly& b) const {
   Poly difference = recombine(b.plus(a, -1));
   if (difference.overflowed()) return std::nullopt;

@@ -9,9 +9,10 @@ namespace relaxc {
 constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
 constexpr int64_t kPlusInfinity = std::numeric_limits<int64_t>::max();
 
-// An int32 or int64 scalar.
+// Returns whether the expression is an int32 or int64 scalar.
 bool is_index(const Expr& expr);
-// Loaded data may overflow; index arithmetic does not. Cancelling across a division or comparison needs the latter.
+// Returns whether the expression depends on data (loads, calls, casts), which may overflow; index arithmetic does not.
+// Cancelling across a division or comparison is valid for index arithmetic only.
 bool holds_data(const Expr& expr);
 bool holds_data(const Poly& poly);
 
@@ -23,21 +24,21 @@ class Simplifier {
 
   // ---- arith.cc
   Expr expr(const Expr& e) const;
-  // The canonical sum of an int32 or int64 scalar.
+  // Returns the canonical sum of an int32 or int64 scalar.
   Poly poly(const Expr& e) const;
 
   // ---- arith_proof.cc
   Interval bounds(const Poly& sum) const;
-  // sum >= 0 for all values of the variables.
+  // Returns whether sum >= 0 is proven for all values of the variables.
   bool non_negative(const Poly& sum, int depth = 0) const;
-  // True, false, or not known.
+  // Returns true, false, or nullopt when it is not known.
   std::optional<bool> decide(BinaryOp op, const Poly& a, const Poly& b) const;
 
   Poly difference(const Expr& a, const Expr& b) const { return recombine(poly(a).plus(poly(b), -1)); }
 
  private:
-  // The sum of an expression in canonical form already: its atoms are taken as they stand, which ends the recursion of
-  // proofs through facts.
+  // Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the
+  // recursion of proofs through facts.
   static Poly stored(const Expr& e);
 
   // ---- arith.cc
@@ -46,7 +47,7 @@ class Simplifier {
   Expr conditional(const Expr& e, const Call& node) const;
   Expr comparison(const Expr& e, const Binary& node) const;
   static Expr fold(BinaryOp op, const Expr& a, const Expr& b);
-  // The old node when the new one says the same.
+  // Returns the old node when the new one is structurally equal.
   static Expr reuse(const Expr& old, const Expr& now) { return structural_equal(old, now) ? old : now; }
   static bool same_shape(const Expr& a, const Expr& b) { return a.kind() == b.kind(); }
 
@@ -67,7 +68,7 @@ class Simplifier {
   Poly ceil_division(const Poly& x, int64_t divisor, DType dtype) const;
 
   // ---- arith_proof.cc
-  // dividend // divisor, with a constant divisor.
+  // The quotient dividend // divisor, with a constant divisor.
   struct Quotient {
     Poly dividend;
     int64_t divisor;
@@ -87,8 +88,9 @@ class Simplifier {
   int pull(const Poly& sum, const Expr& var) const;
   static Poly replace(const Poly& sum, const Expr& atom, const Poly& value);
 
-  // Sums that the proofs about one expression look at. Networks and default schedules take 360 at most; without a
-  // limit, ends of loops that are min and max of each other take minutes. What is not proven by then stays as it is.
+  // The number of sums that the proofs about one expression may look at. Networks and default schedules take 360 at
+  // most. Without a limit, loop ends that are min and max of each other take minutes. A claim that is not proven by
+  // then counts as not known.
   static constexpr int kMostSteps = 500;
   mutable int steps_left_ = kMostSteps;
   mutable std::unordered_map<const NodeHeader*, std::pair<Expr, Interval>> atom_bounds_;  // with what keeps keys alive

@@ -35,7 +35,7 @@ class Attrs {
   size_t size() const { return entries_.size(); }
   friend bool operator==(const Attrs& a, const Attrs& b);
 
-  // Convenience: the value under the key, or the default when absent or of another kind.
+  // Returns the value under the key, or the default when the key is absent or its value is of another kind.
   int64_t get_int(std::string_view key, int64_t otherwise) const;
   std::string get_string(std::string_view key, std::string otherwise) const;
   bool get_bool(std::string_view key, bool otherwise) const;
@@ -43,12 +43,12 @@ class Attrs {
  private:
   friend class AttrValue;
   std::map<std::string, AttrValue, std::less<>> entries_;
-  std::vector<const char*> order_;  // no part of the meaning
+  std::vector<const char*> order_;  // not compared
 };
 
-// none, bool, int, float, string, dtype, list, dictionary or expression. Expressions are those of tensor programs that
-// the others cannot say: numbers of a dtype of their own (T.int64(8)), variables and what is computed from them,
-// buffers.
+// An attribute is none, a bool, int, float, string, dtype, list, dictionary or expression. The expressions are those of
+// tensor programs for which no other kind stands: numbers with an explicit dtype (T.int64(8)), variables, expressions
+// that are computed from them, and buffers.
 class AttrValue {
  public:
   using Variant = std::variant<std::monostate, bool, int64_t, double, std::string, DType, AttrList, Attrs, Expr>;
@@ -72,7 +72,7 @@ class AttrValue {
     return std::get_if<T>(&value_);
   }
   bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
-  // The expressions in it, in order; map_exprs replaces them and says whether any became another node.
+  // Visits the expressions in it, in order; map_exprs replaces them and says whether any became another node.
   void visit_exprs(const std::function<void(const Expr&)>& fn) const;
   bool map_exprs(const std::function<Expr(const Expr&)>& fn);
   // Numbers compare bit for bit, so that NaN equals itself; expressions by structure.
@@ -93,7 +93,7 @@ bool from_attr(const AttrValue& value, int64_t& out);
 bool from_attr(const AttrValue& value, double& out);
 bool from_attr(const AttrValue& value, std::string& out);
 bool from_attr(const AttrValue& value, DType& out);
-// None, and TVM's spelling "void" (or "") of an absent dtype.
+// Reads None, and TVM's spelling "void" (or "") of an absent dtype.
 bool from_attr(const AttrValue& value, std::optional<DType>& out);
 template <class T>
 bool from_attr(const AttrValue& value, std::optional<T>& out) {
@@ -135,11 +135,11 @@ AttrValue to_attr(const std::vector<T>& values) {
   return list;
 }
 
-// The struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind throws a
-// CompileError that names the attribute.
+// Reads the struct's members from the dictionary; absent keys keep the member's default. A value of the wrong kind
+// throws a CompileError that names the attribute.
 template <HasFields T>
 T read_attrs(const Attrs& attrs, const Span& span = {});
-// The dictionary with every member of the struct.
+// Returns the dictionary with every member of the struct.
 template <HasFields T>
 Attrs write_attrs(const T& attrs) {
   Attrs result;

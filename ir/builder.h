@@ -10,27 +10,28 @@ class Builder {
  public:
   explicit Builder(const OpTable& ops) : ops_(ops) {}
 
-  // Spans of what is built next.
+  // Sets the span of the expressions that are built next.
   void set_span(Span span) { span_ = std::move(span); }
   const Span& span() const { return span_; }
 
-  // A call of an operator, bound to a new variable; its type is inferred. "relax." may be left out of the name.
+  // Binds a call of an operator to a new variable and infers its type. "relax." may be left out of the name.
   Expr op(std::string name, std::vector<Expr> args, Attrs attrs = {}, std::string hint = {});
   template <HasFields T>
   Expr op(std::string name, std::vector<Expr> args, const T& attrs, std::string hint = {}) {
     return op(std::move(name), std::move(args), write_attrs(attrs), std::move(hint));
   }
-  // A variable bound to the value (which has its type already). Leaves come back as they are.
+  // Binds the value (which has its type already) to a new variable. Leaves are returned unchanged.
   VarRef emit(Expr value, std::string hint = {});
   VarRef match_cast(Expr value, Type type, std::string hint = {});
-  // The binding as it stands.
+  // Appends the binding unchanged.
   void keep(Binding binding) { bind(std::move(binding)); }
-  // A leaf: a variable, constant, scalar, shape or tuple of leaves. Others are emitted.
+  // Returns the value as a leaf: a variable, constant, scalar, shape or tuple of leaves. Other values are emitted.
   Expr leaf(const Expr& value);
 
   void begin_dataflow();
   void end_dataflow(std::vector<VarRef> outputs);
-  // The bindings so far as a SeqExpr around `body`; the builder is empty afterwards. Dataflow outputs are found by use.
+  // Returns the bindings so far as a SeqExpr around `body`, and empties the builder. The outputs of dataflow blocks are
+  // found by use.
   Expr finish(const Expr& body);
   const OpTable& ops() const { return ops_; }
   size_t size() const { return size_; }  // bindings made so far

@@ -9,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-// What the fields of nodes are called: alone, and before the number of an item. An empty word leaves the step out.
+// The words for the fields of nodes: alone, and before the number of an item. An empty word leaves the step out.
 struct FieldWords {
   std::string_view field, alone, item;
 };
@@ -58,14 +58,14 @@ std::string shortened(std::string text) {
   return text.substr(0, end) + (text.find('\n') == end ? "" : "...");
 }
 
-// "R.sum" for relax.sum.
+// Returns "R.sum" for relax.sum.
 std::string operator_name(const std::string& name) {
   if (name.starts_with("relax.")) return "R." + name.substr(6);
   if (name.starts_with("tir.")) return "T." + name.substr(4);
   return name;
 }
 
-// What an enclosing node is called on the path; empty: it is not mentioned.
+// Returns the name of an enclosing node on the path; empty when it is not mentioned.
 std::string name_on_path(const NodeRef& node) {
   if (const Call* call = node.as<Call>()) {
     if (const OpRef* op = call->callee.as<OpRef>()) return operator_name(op->name);
@@ -91,7 +91,7 @@ std::string name_on_path(const NodeRef& node) {
 
 NodeRef handle(const NodeHeader* node) { return NodeRef(RawNode{node}); }
 
-// Whether both sides are called the same: where the name itself differs, the path ends with it.
+// Returns whether both sides have the same name. Where the names differ, the path ends with the name.
 bool same_name(const DifferenceStep& step) {
   return name_on_path(handle(step.left)) == name_on_path(handle(step.right));
 }
@@ -189,7 +189,7 @@ Difference describe_difference(const std::vector<DifferenceStep>& steps, std::st
     } else if (step.kind == Kind::kNode) {
       owner = handle(step.left);
       if (same_name(step)) part = name_on_path(*owner);
-      // A variable's place is where it is defined, which is not where it is used.
+      // A variable's place is its definition rather than its use.
       bool here = !owner->is<Var>() || step.defines;
       if (here && step.left->span) result.left = step.left->span;
       if (here && step.right->span && (!handle(step.right).is<Var>() || step.defines)) result.right = step.right->span;

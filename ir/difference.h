@@ -1,4 +1,4 @@
-// How the search for a difference (structural_equal) puts what it found in words. Internal to ir/.
+// Puts into words the difference that structural_equal finds. Internal to ir/.
 #pragma once
 #include "ir/visit.h"
 
@@ -15,10 +15,11 @@ struct DifferenceStep {
   bool defines = false;  // a variable where it is defined, whose place is that of the difference
 };
 
-// "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` is what stands after the path.
+// Returns "binding lv2, R.sum, attribute axis: [1] and [-1]" with the places of both; `values` is the text after the
+// path.
 Difference describe_difference(const std::vector<DifferenceStep>& steps, std::string values);
 
-// A node or value in at most a line; `print` shows nodes (EqualOptions).
+// Writes a node or value in at most a line; `print` shows nodes (EqualOptions).
 struct InWords {
   std::string (*print)(const NodeRef&);
   std::string operator()(const NodeRef& node) const;
@@ -29,10 +30,10 @@ struct InWords {
   std::string operator()(ForKind kind) const;
   std::string operator()(IterKind kind) const;
 };
-// "left and right"; where they look alike, what tells them apart.
+// Returns "left and right". Where both print alike, the text also says how they differ.
 std::string both(const Tensor& left, const Tensor& right);
 std::string both(const VarRef& left, const VarRef& right);
-// "attribute axis: [1] and [-1]": the first entry that differs.
+// Returns "attribute axis: [1] and [-1]" for the first entry that differs.
 std::string both(const Attrs& left, const Attrs& right, std::string_view field);
 
 }  // namespace relaxc

@@ -1,4 +1,4 @@
-// Structural equality, what differs in words (difference.h has them), and the hash.
+// Structural equality, the hash, and the search for the first difference (difference.h puts it into words).
 #include <bit>
 #include <cstring>
 
@@ -20,7 +20,7 @@ class EqualVisitor {
   bool node(const NodeRef& a, const NodeRef& b, Role role) {
     Entered entered(*this, {.left = a.get(), .right = b.get(), .defines = is_binding(role)});
     if (a.kind() != b.kind()) {
-      // One statement and several.
+      // One side is a single statement and the other is several.
       bool lists = is_stmt_kind(a.kind()) && is_stmt_kind(b.kind()) && (a.is<Seq>() || b.is<Seq>());
       if (lists) lengths(statements(a), statements(b), role);
       return differ([&] { return two(a, b); });
@@ -39,7 +39,7 @@ class EqualVisitor {
         });
       }
     }
-    // Dims that a function's type introduces are its own.
+    // Dims that a function's type introduces are local to it.
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
     bool equal = dispatch(a, [&](const auto& payload) {
       using T = std::remove_cvref_t<decltype(payload)>;
@@ -54,7 +54,7 @@ class EqualVisitor {
 
  private:
   using Step = DifferenceStep;
-  // The path is kept only for those who ask for the difference.
+  // The path is kept only when the caller asks for the difference.
   struct Entered {
     Entered(EqualVisitor& v, Step step) : visitor(v) {
       if (v.options_.difference) v.steps_.push_back(step);
@@ -65,7 +65,7 @@ class EqualVisitor {
     EqualVisitor& visitor;
   };
 
-  // The first difference is the one to tell; `values` says what stands there.
+  // Only the first difference is reported; `values` returns the text for both values.
   template <class F>
   bool differ(F&& values) {
     bool tell = options_.difference && options_.difference->text.empty() && trials_ == 0;
@@ -91,7 +91,7 @@ class EqualVisitor {
     } else if constexpr (requires(InWords words) { words(value); }) {
       return in_words_(value);
     } else if constexpr (HasFields<V>) {
-      // A region, an axis, a window: by its variable.
+      // A region, an axis or a window is named by its variable.
       if constexpr (requires { value.buffer; }) return value.buffer->name;
       if constexpr (requires { value.var; }) return value.var->name;
       return "another";
@@ -107,7 +107,8 @@ class EqualVisitor {
   // Inside a type that introduces dims, a variable met first is introduced by it.
   template <class T>
   bool members(const T& a, const T& b, bool deep) {
-    // What a block accesses comes last: it mostly follows from the body, where the difference is found more easily.
+    // The regions that a block accesses are compared last: they mostly follow from the body, where the difference is
+    // easier to find.
     auto late = [](std::string_view name) { return std::is_same_v<T, Block> && (name == "reads" || name == "writes"); };
     bool equal = fields(a, b, deep, [&](std::string_view name) { return !late(name); });
     if constexpr (std::is_same_v<T, Block>) equal = equal && fields(a, b, deep, late);
@@ -169,7 +170,7 @@ class EqualVisitor {
     return true;
   }
 
-  // Of a parameter, an axis, a region.
+  // Returns the variable of a parameter, an axis or a region.
   template <class V>
   static std::string_view item_name(const V& item, Role role) {
     if constexpr (std::is_same_v<V, VarRef>) return is_binding(role) ? std::string_view(item->name) : "";
@@ -190,7 +191,7 @@ class EqualVisitor {
     if (const Seq* several = node.as<Seq>()) return several->stmts;
     return {cast_handle<Stmt>(node)};
   }
-  // Lists of different length: names the item that only one of them has, or what differs before it.
+  // Names, for lists of different length, the item that only one of them has, or the earlier item that differs.
   template <class V>
   bool lengths(const V& a, const V& b, Role role) {
     if (!options_.difference || trials_ > 0) return false;
@@ -201,7 +202,7 @@ class EqualVisitor {
       if (i == shorter.size()) return true;
       const auto &x = a.size() > b.size() ? a[i + 1] : a[i], &y = a.size() > b.size() ? b[i] : b[i + 1];
       if (would_equal(x, y, role, Keep::kNo)) return true;
-      // One that uses the added one has its own name at least.
+      // A binding that uses the added one differs, but still has the same name as its counterpart.
       if constexpr (std::is_same_v<typename V::value_type, Binding>)
         return x.var->name == y.var->name && a[i].var->name != b[i].var->name;
       return false;
@@ -212,7 +213,7 @@ class EqualVisitor {
     }
     const char* side = a.size() > b.size() ? "left" : "right";
     differ([&] { return fmt::format("{} stands only on the {}", one(longer[i]), side); });
-    // On the other side, what stands in its place.
+    // Shows the item that the other side has in its place.
     auto show = [&](const V& list, Span& place) {
       if (list.empty()) return;
       const auto& item = list[std::min(i, list.size() - 1)];
@@ -227,7 +228,7 @@ class EqualVisitor {
     show(b, options_.difference->right);
     return false;
   }
-  // Tried without telling; what it mapped stays when asked for and they are equal.
+  // Compares without reporting a difference. The mapping of variables stays when `keep` says so and the two are equal.
   enum class Keep : uint8_t { kNo, kYes };
   template <class V>
   bool would_equal(const V& a, const V& b, Role role, Keep keep) {
@@ -354,7 +355,7 @@ bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& op
 
 namespace {
 
-// The function without the attribute that repeats its name.
+// Returns the function without the attribute that repeats its name.
 Expr nameless(const Expr& function) {
   auto without = [&](auto node) -> Expr {
     node.attrs = node.attrs.without("global_symbol");
@@ -365,7 +366,7 @@ Expr nameless(const Expr& function) {
   return function;
 }
 
-// A function that only `a` has; on the other side it may stand under another name.
+// Reports a function that only `a` has; the other side may have it under another name.
 Difference missing(const IRModule& a, const IRModule& b, const std::string& name, bool on_left) {
   const Expr& function = a.functions.at(name);
   Difference result{fmt::format("function '{}' is missing on the {}", name, on_left ? "left" : "right"), {}, {}};
@@ -389,7 +390,7 @@ bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& 
   if (!(a.attrs == b.attrs)) return differ({"module, " + both(a.attrs, b.attrs, "attrs"), {}, {}});
   if (!(a.global_infos == b.global_infos))
     return differ({"the module's devices and meshes (module_global_infos)", {}, {}});
-  // Names first: who calls a function that is called otherwise differs by that alone.
+  // Names are compared first: a caller of a renamed function differs only because of the new name.
   for (const auto& [name, function] : a.functions) {
     if (!b.find(name)) return differ(missing(a, b, name, false));
   }

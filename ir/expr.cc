@@ -35,7 +35,7 @@ constexpr BinaryOpInfo kBinaryOps[] = {
     {BinaryOp::kShiftRight, "shift_right", ">>", false, false},
 };
 
-// An integer wrapped into the dtype's width.
+// Wraps an integer to the dtype's width.
 int64_t wrap(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;
   if (dtype.bits >= 64) return value;
@@ -44,7 +44,7 @@ int64_t wrap(int64_t value, DType dtype) {
   return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
 }
 
-// Scalable lanes as DType has them to what Ramp and Broadcast have.
+// Converts scalable lanes from DType's encoding to that of Ramp and Broadcast.
 int64_t signed_lanes(int64_t lanes) { return lanes >= DType::kScalable ? DType::kScalable - lanes : lanes; }
 
 Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<double>(value), dtype_of(other)); }

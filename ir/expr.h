@@ -1,5 +1,5 @@
-// Expressions: one family for graph values (tensors, shapes, tuples, functions) and scalars. A tensor program's index
-// arithmetic and a graph type's symbolic dims are the same nodes. Semantics stand at each node.
+// Expressions: one family for graph values (tensors, shapes, tuples, functions) and scalars. The same nodes serve as a
+// tensor program's index arithmetic and as a graph type's symbolic dims. Each node's comment defines its semantics.
 #pragma once
 #include "ir/attrs.h"
 #include "ir/type.h"
@@ -108,8 +108,8 @@ struct Not {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Not::value)); }
 };
-// The value converted to the node's type. Float to int truncates toward zero and saturates, NaN gives 0; to bool is
-// `value != 0`; int to narrower int wraps.
+// The value is converted to the node's type. Float to int truncates toward zero and saturates, and NaN gives 0.
+// Conversion to bool is `value != 0`. An int wraps when it becomes a narrower int.
 struct Cast {
   Expr value;
   static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
@@ -155,8 +155,8 @@ struct Lambda {
     return std::tuple(binds("params", &Lambda::params), field("results", &Lambda::results));
   }
 };
-// An element; one index per buffer dim. At most the last index is a vector, the result then has its lanes. Indices
-// are in range unless the load is masked: lanes whose predicate is false are not read and give 0.
+// One element of a buffer, with one index per dim. At most the last index is a vector; the result then has its lanes.
+// Indices are in range unless the load is masked: lanes whose predicate is false are not read and give 0.
 struct BufferLoad {
   Buffer buffer;
   std::vector<Expr> indices;
@@ -199,8 +199,8 @@ struct ShapeExpr {
   static constexpr auto fields() { return std::tuple(field("values", &ShapeExpr::values)); }
 };
 
-// var = value, or var = match_cast(value, cast): the value's run-time type is checked against `cast`; symbolic dims of
-// `cast` that are not bound yet are bound by it.
+// Binds var = value, or var = match_cast(value, cast): the value's run-time type is checked against `cast`, and
+// symbolic dims of `cast` that are not bound yet are bound by it.
 struct Binding {
   Expr value;
   std::optional<Type> cast;
@@ -219,7 +219,7 @@ struct BindingBlock {
                       field("outputs", &BindingBlock::outputs));
   }
 };
-// Bindings, then a leaf value. Bodies of functions and branches are SeqExprs.
+// A sequence is bindings, then a leaf value. Bodies of functions and branches are SeqExprs.
 struct SeqExpr {
   std::vector<BindingBlock> blocks;
   Expr body;
@@ -236,7 +236,7 @@ struct If {
   }
 };
 
-// An operator that code recognizes: a constant of ir/op_names.h.
+// An operator that code recognizes; the constants are in ir/op_names.h.
 struct OpName {
   std::string_view text;  // "relax.reshape"
   friend bool operator==(std::string_view name, OpName op) { return name == op.text; }
@@ -245,7 +245,7 @@ struct OpName {
 // ---- Construction. Operand types are checked and the type is computed. ----------------------------------------------
 
 VarRef make_var(std::string name, Type type, const Span& span = {});
-// A symbolic dim: an int64 scalar variable.
+// Returns a new symbolic dim, which is an int64 scalar variable.
 VarRef make_dim(std::string name, const Span& span = {});
 Buffer make_buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope = "global",
                    const Span& span = {});
@@ -255,7 +255,7 @@ Expr int_imm(int64_t value, DType dtype = kInt64, const Span& span = {});
 Expr float_imm(double value, DType dtype = kFloat32, const Span& span = {});
 Expr bool_imm(bool value, const Span& span = {});  // NOLINT: the parameter is the constant
 Expr string_imm(std::string value, const Span& span = {});
-// A constant of any scalar dtype; broadcast when the dtype has lanes.
+// Returns a constant of any scalar dtype; broadcast when the dtype has lanes.
 Expr scalar_imm(double value, DType dtype);
 Expr constant(Tensor data, const Span& span = {});
 Expr op_ref(std::string name);
@@ -271,20 +271,20 @@ Expr ramp(Expr base, Expr stride, int64_t lanes, const Span& span = {});
 Expr broadcast(Expr value, int64_t lanes, const Span& span = {});
 Expr let(VarRef var, Expr value, Expr body, const Span& span = {});
 Expr load(Buffer buffer, std::vector<Expr> indices, const Span& span = {});
-// An intrinsic of TensorIR: intrinsic("tir.exp", {x}, type of x).
+// Returns a call of an intrinsic of TensorIR: intrinsic("tir.exp", {x}, type of x).
 Expr intrinsic(std::string name, std::vector<Expr> args, DType dtype, const Span& span = {});
-// Evaluates one side only.
+// Returns a call of tir.if_then_else, which evaluates one side only.
 Expr if_then_else(Expr condition, Expr a, Expr b, const Span& span = {});
 Expr tuple(std::vector<Expr> items, const Span& span = {});
 Expr tuple_get(Expr tuple, int64_t index, const Span& span = {});
 Expr shape_expr(std::vector<Expr> values, const Span& span = {});
 Expr call(Expr callee, std::vector<Expr> args, Attrs attrs, Type type, const Span& span = {},
           std::vector<Type> type_args = {});
-// Plain blocks that are empty vanish, and those that follow each other become one.
+// Drops plain blocks that are empty, and merges plain blocks that follow each other.
 Expr seq_expr(std::vector<BindingBlock> blocks, Expr body, const Span& span = {});
 
-// Shorthand for scalars; constants fold where both operands are constants, and x+0, x*1, x*0 and the like vanish.
-// An int64_t operand takes the other's dtype.
+// Shorthand for scalars. Operations on two constants fold, and x+0, x*1, x*0 and similar ones are simplified. An
+// int64_t operand takes the other's dtype.
 Expr operator+(const Expr& a, const Expr& b);
 Expr operator-(const Expr& a, const Expr& b);
 Expr operator*(const Expr& a, const Expr& b);
@@ -308,20 +308,20 @@ Expr operator&&(const Expr& a, const Expr& b);
 Expr operator||(const Expr& a, const Expr& b);
 Expr operator!(const Expr& a);
 
-// The scalar dtype of a PrimType expression; checks that it is one.
+// Returns the scalar dtype of a PrimType expression; checks that it is one.
 DType dtype_of(const Expr& expr);
-// The value when the expression is an integer constant (or a Broadcast of one).
+// Returns the value when the expression is an integer constant (or a Broadcast of one).
 std::optional<int64_t> as_int(const Expr& expr);
 bool is_int(const Expr& expr, int64_t value);
-// One-line fallback print (visit.h).
+// Prints the node on one line (visit.h).
 std::string debug_print(const NodeRef& node);
-// The operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
+// Returns the operator's or intrinsic's name when `expr` is a call of an OpRef, else "".
 const std::string& op_name(const Expr& expr);
-// `expr` as a call of the operator, or of the intrinsic `name`; else null.
+// Returns `expr` as a call of the operator, or of the intrinsic `name`; else null.
 const Call* as_call(const Expr& expr, OpName op);
 const Call* as_call(const Expr& expr, std::string_view name);
 
-// The constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
+// Returns the constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);
 
 }  // namespace relaxc

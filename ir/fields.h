@@ -1,4 +1,5 @@
-// Members of nodes by their C++ types, for what derives from fields(). Internal to visit.cc and equal.cc.
+// Helpers that treat members of nodes by their C++ types, for the algorithms that derive from fields(). Internal to
+// visit.cc and equal.cc.
 #pragma once
 #include "ir/visit.h"
 

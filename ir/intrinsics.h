@@ -19,17 +19,17 @@ struct Intrinsic {
   const char* doc;
 };
 
-// Rows sorted by name. tir.if_then_else is not among them: it evaluates one side only.
+// Finds a row by its name; the rows are sorted. tir.if_then_else has no row: it evaluates one side only.
 const Intrinsic* find_intrinsic(std::string_view name);
 std::span<const Intrinsic> intrinsics();
 
-// Calls that memory, threads, the runtime, other functions or a processor's instructions give their meaning to. They
-// can be read, printed and verified; few can be computed (see the rooms that run programs).
+// Builtins are calls whose meaning is defined by memory, threads, the runtime, other functions or a processor's
+// instructions. They can be read, printed and verified; few can be computed (see the rooms that run programs).
 struct Builtin {
   const char* name;  // "tir.tvm_access_ptr"
   int least, most;   // how many arguments; most < 0: any number
-  // What the call gives: the dtype of argument 0 or 1, a fixed one, or the one that stands in the text, before the
-  // arguments or after them.
+  // The dtype of the call's result: that of argument 0 or 1, a fixed one, or the one that the text states before or
+  // after the arguments.
   enum class Result : uint8_t {
     kSame,
     kSecond,
@@ -44,12 +44,12 @@ struct Builtin {
   bool pure;
 };
 
-// Rows sorted by name.
+// Finds a row by its name; the rows are sorted.
 const Builtin* find_builtin(std::string_view name);
 std::span<const Builtin> builtins();
-// The name after `T.` in text: "call_packed" for tir.tvm_call_packed.
+// Returns the name after `T.` in text: "call_packed" for tir.tvm_call_packed.
 std::string_view spelling(const Builtin& row);
-// The dtype of a call with these arguments; nullopt when the text states it.
+// Returns the dtype of a call with these arguments; nullopt when the text states it.
 std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args);
 
 // The pointer to a buffer's memory, `A.data`: a call of tir.buffer_data on the buffer.
@@ -58,8 +58,8 @@ inline constexpr const char* kBufferData = "tir.buffer_data";
 inline constexpr const char* kBufferElemOffset = "tir.buffer_elem_offset";
 Expr buffer_data(const Buffer& buffer, const Span& span = {});
 
-// Whether the expression is T.vscale(), cast or not: the number by which the machine's scalable vectors exceed their
-// shortest length. Index arithmetic may count on it as on a dim.
+// Returns whether the expression is T.vscale(), cast or not: the length of the machine's scalable vectors as a multiple
+// of their minimum length. Index arithmetic treats it like a dim.
 bool is_vscale(const Expr& expr);
 
 }  // namespace relaxc

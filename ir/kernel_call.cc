@@ -6,13 +6,13 @@ namespace relaxc {
 
 namespace {
 
-// Where gradients are not asked for, call_tir_with_grad is call_tir.
+// call_tir_with_grad is treated like call_tir where gradients are not requested.
 constexpr std::string_view kKernelOps[] = {"relax.call_tir", "relax.call_tir_inplace", "relax.call_tir_with_grad",
                                            "relax.call_dps_packed"};
 
 bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
 
-// The arguments of the first form's inputs: tensors, and scalars among them.
+// Returns the arguments of the first form's inputs: tensors, and scalars among them.
 std::vector<Expr> items_of(const Expr& inputs) {
   if (const Tuple* written = inputs.as<Tuple>()) return written->items;
   std::vector<Expr> items;
@@ -26,7 +26,7 @@ std::vector<Type> outputs_of(const Call& node) {
   return several ? several->items : node.type_args;
 }
 
-// For each output the position among the tensors; the attribute counts scalars too.
+// Returns for each output its position among the tensors; the attribute counts scalars too.
 std::vector<int64_t> in_place_of(const Call& node, const std::vector<Expr>& inputs) {
   std::vector<int64_t> result;
   const AttrValue* positions = node.attrs.find("inplace_indices");
@@ -62,7 +62,7 @@ KernelCall with_destinations(const Call& node) {
   return result;
 }
 
-// Parameters that nothing matches may stand for any tensors.
+// Raw handle parameters are not matched with arguments and may be any tensors.
 bool takes_raw_handles(const PrimFuncRef& program) {
   return std::any_of(program->params.begin(), program->params.end(), [](const VarRef& param) {
     const PrimType* scalar = param.type().as<PrimType>();
@@ -70,7 +70,7 @@ bool takes_raw_handles(const PrimFuncRef& program) {
   });
 }
 
-// What each device holds of a distributed tensor: its shape is the program's affair.
+// Returns the type of the part of a distributed tensor that each device holds. The program determines its shape.
 Type local_type(const Type& type) {
   const DTensorType* spread = type.as<DTensorType>();
   if (!spread) return type;
@@ -98,7 +98,7 @@ class KernelMatcher {
 
   bool pair_operands() {
     std::vector<Buffer> params = buffer_params(program_);
-    std::vector<size_t> made;  // outputs that are no inputs
+    std::vector<size_t> made;  // outputs that are not inputs
     for (size_t i = 0; i < call_.outputs.size(); ++i) {
       if (call_.in_place.empty() || call_.in_place[i] < 0) made.push_back(i);
     }
@@ -119,7 +119,7 @@ class KernelMatcher {
     return true;
   }
 
-  // The scalar params; where the call has destinations, the dims of the buffers after them.
+  // Binds the scalar params and, where the call has destinations, the dims of the buffers after them.
   void bind_scalars() {
     std::vector<VarRef> vars = scalar_arguments(program_);
     auto num_params = std::count_if(program_->params.begin(), program_->params.end(), is_scalar);

@@ -1,10 +1,10 @@
-// A call of a kernel, taken apart and matched against the kernel's parameters. A kernel is a tensor program or a C
+// Decomposes a call of a kernel and matches it against the kernel's parameters. A kernel is a tensor program or a C
 // function; it writes its results to memory that it is given. Its calls have two forms:
 //
-//   R.call_tir(f, (inputs...), types of the outputs, scalars) and its kin: the value is the outputs, which are new
-//   tensors but for those that R.call_tir_inplace writes over an input.
-//   f(inputs..., outputs..., R.shape([scalars])): the destinations stand among the arguments and there is no value. The
-//   scalars are the values of scalar_arguments(f). passes/destination_passing.cc makes this form of the other.
+//   R.call_tir(f, (inputs...), types of the outputs, scalars) and its variants: the value is the outputs, which are
+//   new tensors, except those that R.call_tir_inplace writes over an input.
+//   f(inputs..., outputs..., R.shape([scalars])): the destinations are among the arguments and the call has no value.
+//   The scalars are the values of scalar_arguments(f). passes/destination_passing.cc turns the first form into this.
 //
 // The first is Relax's (Lai et al., "Relax: Composable Abstractions for End-to-End Dynamic Machine Learning", 2023),
 // the second destination-passing style.
@@ -23,20 +23,20 @@ struct KernelCall {
 
   const std::string& name() const;  // of the callee
 };
-// Whether the operator is one of the first form.
+// Returns whether the operator is one of the first form.
 bool calls_kernel(std::string_view op);
-// nullopt: `value` calls no kernel, or is one of the first form that lacks an argument. The items of a tuple value that
-// stands for the inputs are TupleGetItems.
+// Returns nullopt when `value` does not call a kernel, or is a call of the first form that lacks an argument. When one
+// tuple value holds all inputs, they become TupleGetItems.
 std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& module);
-// The tensor program that is called, if it is one.
+// Returns the tensor program that is called, if it is one.
 std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module);
 
-// The same call on other tensors, as many as it had.
+// Returns the same call on other tensors, as many as it had.
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors);
-// The call of the second form.
+// Returns the call of the second form.
 Expr call_with_destinations(const Expr& callee, std::vector<Expr> tensors, std::vector<Expr> scalars, const Span& span);
 
-// A buffer parameter and what the call hands it.
+// A buffer parameter and the argument or output that the call passes for it.
 struct KernelOperand {
   Buffer param;
   Type type;                   // of the argument, or of the output that the call makes
@@ -45,15 +45,15 @@ struct KernelOperand {
   const char* role = "input";  // "input 2" is what messages call it
 };
 struct KernelMatch {
-  std::vector<KernelOperand> operands;      // one per buffer parameter; none where the numbers of tensors differ
+  std::vector<KernelOperand> operands;      // one per buffer parameter; empty where the numbers of tensors differ
   VarMap dims;                              // the program's dims and scalar params, in the caller's terms
   std::vector<std::string> contradictions;  // numbers, dtypes and ranks that cannot be right, in words
 };
-// Of a program with raw handles, which may stand for anything, nothing is matched.
+// A program with raw handles, which may be any tensors, is not matched.
 KernelMatch match_kernel(const KernelCall& call, const PrimFuncRef& program);
 
-// What the program and the call say of one dim, in int64 and the caller's terms, where it is not proven to be the same.
-// Dims that the program makes of variables that nothing binds are left out.
+// The values of one dim according to the program and to the call, in int64 and the caller's terms, where they are not
+// proven equal. Dims that the program computes from unbound variables are left out.
 struct KernelDim {
   const KernelOperand* operand;
   size_t dim;

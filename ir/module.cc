@@ -77,7 +77,7 @@ PrimFuncRef IRModule::prim_func(std::string_view name, const Span& asked_at) con
 std::string IRModule::fresh_name(std::string wish) const {
   if (!find(wish)) return wish;
   auto numbered = [&](int64_t i) { return fmt::format("{}_{}", wish, i); };
-  // A search in steps that double, then by halves: thousands of calls with one wish stay cheap.
+  // The search doubles its steps and then bisects, so that thousands of calls for the same name stay cheap.
   int64_t taken = 0, free = 1;
   for (; find(numbered(free)); free *= 2) taken = free;
   while (free - taken > 1) {

@@ -41,7 +41,7 @@ using PrimFuncRef = Ref<PrimFunc>;
 FunctionRef make_function(Function function, const Span& span = {});
 PrimFuncRef make_prim_func(PrimFunc function, const Span& span = {});
 
-// What a module's functions may name: devices, meshes of devices, and (for tests of passes) nothing.
+// A global that a module's functions may refer to: a device, a mesh of devices, or (for tests of passes) nothing.
 struct DummyInfo {
   friend bool operator==(const DummyInfo&, const DummyInfo&) = default;
 };
@@ -61,18 +61,18 @@ struct IRModule {
   std::map<std::string, std::vector<GlobalInfo>> global_infos;  // "vdevice", "mesh", ...
 
   const Expr* find(std::string_view name) const;
-  // The function under `name`, or a CompileError that lists what there is.
+  // Returns the function under `name`. Throws a CompileError that lists the functions when there is none.
   FunctionRef graph_function(std::string_view name) const;
   PrimFuncRef prim_func(std::string_view name, const Span& asked_at = {}) const;
-  // `wish`, or `wish` with a free number: "fused_add", "fused_add_1", ... It is the lowest free one when the numbers in
-  // use have no gaps.
+  // Returns `wish`, or `wish` with a free number: "fused_add", "fused_add_1", ... The number is the lowest free one
+  // when the numbers in use have no gaps.
   std::string fresh_name(std::string wish) const;
 };
 
-// The variables whose values a kernel gets in relaxc_kernel_args::scalars, in order: the scalar params as they stand,
-// then the dims bound by buffer params in order of first occurrence.
+// Returns the variables whose values a kernel gets in relaxc_kernel_args::scalars, in order: the scalar params as they
+// stand, then the dims bound by buffer params in order of first occurrence.
 std::vector<VarRef> scalar_arguments(const PrimFuncRef& function);
-// The buffer params, in order.
+// Returns the buffer params, in order.
 std::vector<Buffer> buffer_params(const PrimFuncRef& function);
 
 }  // namespace relaxc

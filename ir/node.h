@@ -62,7 +62,7 @@ struct NodeHeader {
   Span span;
 };
 
-// Deletes a node whose last handle went; dispatches on the kind.
+// Deletes a node whose last handle is gone; dispatches on the kind.
 void destroy_node(const NodeHeader* node);
 
 // An unchecked node pointer on its way into a handle; only cast_handle() and wrap_box() make one.
@@ -91,7 +91,7 @@ class NodeRef {
   bool is() const {
     return node_->kind == KindOf<T>::value;
   }
-  // The payload when the node is a T, else null.
+  // Returns the payload when the node is a T, else null.
   template <class T>
   const T* as() const;
 
@@ -264,7 +264,7 @@ constexpr void for_each_field(F&& f) {
   std::apply([&](const auto&... fields) { (f(fields), ...); }, T::fields());
 }
 
-// How many members an aggregate has: the largest N for which T{any, … N times} compiles.
+// Returns the number of members of an aggregate: the largest N for which T{any, … N times} compiles.
 struct AnyMember {
   template <class T>
     requires(!std::same_as<T, AnyMember>)
@@ -282,7 +282,7 @@ constexpr size_t member_count() {
     return member_count<T, N - 1>();
   }
 }
-// "value" for &Cast::value, from how the compiler spells the template's argument.
+// Returns "value" for &Cast::value, taken from the compiler's spelling of the template's argument.
 template <auto kMember>
 constexpr std::string_view member_name() {
   constexpr std::string_view kMarker = "kMember = ";
@@ -291,14 +291,15 @@ constexpr std::string_view member_name() {
   text = text.substr(0, text.find_first_of(";]"));
   return text.substr(text.rfind(':') + 1);
 }
-// Whether each field has the name of the member that it points to, so that no member stands under two names.
+// Returns whether each field has the name of the member that it points to, so that one member cannot be listed under
+// another's name.
 template <class T>
 constexpr bool names_match_members() {
   return []<size_t... I>(std::index_sequence<I...>) {
     return ((std::get<I>(T::fields()).name == member_name<std::get<I>(T::fields()).member>()) && ...);
   }(std::make_index_sequence<std::tuple_size_v<decltype(T::fields())>>());
 }
-// Catches a member left out of fields(), and one listed twice or under another's name.
+// Fails to compile when fields() leaves a member out, lists one twice, or names it like another.
 template <class T>
 constexpr bool lists_all_members() {
   return member_count<T>() == std::tuple_size_v<decltype(T::fields())> && names_match_members<T>();

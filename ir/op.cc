@@ -10,7 +10,7 @@ namespace relaxc {
 
 namespace {
 
-// infer asked for a rank or dtype that is not known; an error where no partial type will do.
+// infer asked for a rank or dtype that is not known. This is an error where a partial type does not suffice.
 class UnknownOperand : public CompileError {
  public:
   using CompileError::CompileError;
@@ -91,7 +91,7 @@ const OpRow* OpTable::find(std::string_view name) const {
 
 namespace {
 
-// The value as the kind spells it, or nothing when it is of another kind.
+// Returns the value as the kind spells it, or nothing when it is of another kind.
 std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
   auto as = [&](auto target) -> std::optional<AttrValue> {
     if (!from_attr(value, target)) return std::nullopt;
@@ -121,7 +121,7 @@ std::optional<AttrValue> as_kind(const AttrValue& value, AttrKind kind) {
   return std::nullopt;
 }
 
-// The items again and again until there are `count`, if that comes out even.
+// Repeats the items until there are `count` of them, if `count` is a multiple of their number.
 template <class T>
 std::vector<T> repeated(std::vector<T> items, size_t count) {
   if (items.empty() || items.size() >= count || count % items.size() != 0) return items;
@@ -210,7 +210,7 @@ void check_arity(const OpCall& op, const OpRow& row) {
   }
 }
 
-// ---- Operands of which not all is known
+// ---- Operands with unknown ranks, dtypes or dims
 
 // Calls fn on each tensor and shape type among the arguments, items of tuples included.
 void for_each_operand(const Type& type, const std::function<void(const Type&)>& fn) {
@@ -235,7 +235,7 @@ Known known_of(const OpCall& op) {
   return result;
 }
 
-// The type with the dims that make() gives in place of those that are not known.
+// Returns the type with the dims that make() gives in place of those that are not known.
 Type with_dims(const Type& type, const std::function<Expr()>& make) {
   if (const TupleType* tuple = type.as<TupleType>()) {
     std::vector<Type> items;
@@ -247,7 +247,7 @@ Type with_dims(const Type& type, const std::function<Expr()>& make) {
   for (int64_t d = 0; d < known_rank(type); ++d) shape.push_back(make());
   return type.is<ShapeType>() ? shape_type(std::move(shape)) : tensor_type(std::move(shape), *tensor_dtype(type));
 }
-// The type without shapes that mention the dims.
+// Returns the type without shapes that mention the dims.
 Type without_dims(const Type& type, const std::vector<VarRef>& dims) {
   if (const TupleType* tuple = type.as<TupleType>()) {
     std::vector<Type> items;
@@ -263,9 +263,9 @@ Type without_dims(const Type& type, const std::vector<VarRef>& dims) {
   return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
 }
 
-// Ranks and dtypes are known, some dims are not. Those become new variables, and, because a dim of 1 broadcasts and is
-// squeezed, 1 as well: the call's type is what both have in common. Checks of dims are left to the call that knows
-// them.
+// Infers the type where ranks and dtypes are known and some dims are not. Unknown dims become new variables, and,
+// because a dim of 1 broadcasts and is squeezed, 1 as well: the call's type is the common type of both results. Checks
+// of dims are left to the call with known dims.
 Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
   std::vector<VarRef> new_dims;
   auto infer = [&](const std::function<Expr()>& make) {
@@ -287,7 +287,8 @@ Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
   }
 }
 
-// infer says what it needs by asking for it: where that is known, its type is right whatever the rest is.
+// infer requests each property that it needs. When all requested properties are known, its type is right whatever the
+// others are.
 Type infer_result(const OpCall& op, const OpRow& row) {
   Known known = known_of(op);
   if (known == Known::kAll) return row.infer(op);
@@ -299,7 +300,7 @@ Type infer_result(const OpCall& op, const OpRow& row) {
   return row.infer_partial ? row.infer_partial(op) : tensor_type_of_rank(-1, op.first_dtype());
 }
 
-// Tensors are where the operands are, when these have one device between them.
+// A result is on the device of the operands, when they share one.
 std::string common_vdevice(const Call& call) {
   std::string result;
   for (const Expr& arg : call.args) {
@@ -336,7 +337,7 @@ bool is_pure(const Call& call, const OpTable& ops) {
 
 namespace {
 
-// The operator that a pure builtin of the virtual machine carries out has its name and takes its arguments.
+// A pure builtin of the virtual machine has the name and the arguments of the operator that it implements.
 const OpRow* find_op_of_builtin(const Expr& callee, const OpTable& ops) {
   constexpr std::string_view kPrefix = "vm.builtin.";
   const ExternFunc* external = callee.as<ExternFunc>();
@@ -352,7 +353,7 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     if (!row) fail_unsupported(span, "unknown operator '{}'", ref->name);
     OpCall op{call, span, checks};
     check_arity(op, *row);
-    // The placement of distributed results is for the annotation to say, but where the operator is about it.
+    // Distributed results take their placement from the annotation, except where the operator defines it.
     bool distributed =
         std::any_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return arg.type().is<DTensorType>(); });
     if (distributed) return ref->name.starts_with("relax.dist.") ? row->infer(op) : object_type();

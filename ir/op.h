@@ -9,7 +9,7 @@
 
 namespace relaxc {
 
-// How fusion may treat the operator's kernel, ordered from freest to strictest.
+// Says how fusion may treat the operator's kernel, ordered from freest to strictest.
 enum class OpPattern : uint8_t {
   kElementwise,  // output[i] depends on inputs[i] alone
   kBroadcast,    // the same after broadcasting
@@ -27,7 +27,7 @@ struct OpInput {
   enum class Form : uint8_t { kAny, kScalars, kShape } form = Form::kAny;
   size_t items = 0;  // a shorter shape is repeated to this many
 };
-// What values an attribute takes; derived from the member of the attribute struct.
+// The kind of values that an attribute takes, derived from the member of the attribute struct.
 enum class AttrKind : uint8_t { kAny, kBool, kInt, kFloat, kString, kDType, kInts, kFloats };
 struct OpAttr {
   const char* name;
@@ -52,16 +52,17 @@ constexpr AttrKind attr_kind() {
   return AttrKind::kAny;
 }
 
-// Two dims of one call that must be equal for it to have a meaning, and are not known to be.
+// Two dims of one call that must be equal for the call to be valid, and are not known to be.
 struct DimCheck {
   Expr a, b;
   std::string what = "check";  // "k is larger than axis 1"
 };
-// The reason as the name of the match_cast that tests it, and back: "k_is_larger_than_axis_1".
+// Returns the reason as the name of the match_cast that tests it: "k_is_larger_than_axis_1". what_of_check() converts
+// back.
 std::string name_of_check(std::string_view what);
 std::string what_of_check(std::string name);
 
-// What infer and legalize see of a call. `args` are leaf values.
+// The view of a call that infer and legalize get. `args` are leaf values.
 struct OpCall {
   const Call& call;
   const Span& span;
@@ -69,23 +70,24 @@ struct OpCall {
 
   const Expr& arg(size_t i) const { return call.args.at(i); }
   size_t size() const { return call.args.size(); }
-  // The dims / rank / dtype of tensor argument i; a CompileError names the argument when they are not known.
+  // Return the dims, rank or dtype of tensor argument i; a CompileError names the argument when they are not known.
   const std::vector<Expr>& shape(size_t i) const;
   int64_t rank(size_t i) const;
   DType dtype(size_t i) const;
-  // The dtype of the first tensor among the arguments, tuples included, if it is known.
+  // Returns the dtype of the first tensor among the arguments, tuples included, if it is known.
   std::optional<DType> first_dtype() const;
   template <HasFields T>
   T attrs() const {
     return read_attrs<T>(call.attrs, span);
   }
   const std::string& name() const { return call.callee.as<OpRef>()->name; }
-  // What infer demands of dims. Dims that cannot be right are an error that names both ("inner dims: 3 and 4"); what
-  // cannot be decided before the program runs goes to `checks` (passes/check_dims.cc makes tests of them).
+  // The requirements of infer on dims. Dims that cannot be equal are an error that names both ("inner dims: 3 and 4").
+  // Requirements that cannot be decided before the program runs go to `checks` (passes/check_dims.cc turns them into
+  // tests).
   void require_equal(const Expr& a, const Expr& b, std::string_view what) const;
   void require_at_most(const Expr& a, const Expr& b, std::string_view what) const;
   void require_multiple(const Expr& a, int64_t factor, std::string_view what) const;
-  // An error at this call: "nn.conv2d: weight has 3 input channels, expected 4".
+  // Throws an error at this call: "nn.conv2d: weight has 3 input channels, expected 4".
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     relaxc::fail(span, "{}: {}", name(), fmt::format(format, std::forward<Args>(args)...));
@@ -96,16 +98,16 @@ struct OpCall {
   }
 };
 
-// An operand that holds indices of axes of these sizes, each in [-dim, dim): one size for all indices, or one for each
-// item of the last axis.
+// An operand that holds indices of axes of these sizes, each in [-dim, dim): there is one size for all indices, or one
+// for each item of the last axis.
 struct IndexOperand {
   size_t position;
   std::vector<Expr> dims;
   bool reads = true;  // a gather, which may clamp; else a scatter
 };
 
-// All that the compiler knows of an operator. Rows are written with designated initializers; what is empty or the
-// default is left out.
+// Everything that the compiler knows about an operator. Rows are written with designated initializers; members that are
+// empty or have their default are left out.
 struct OpRow {
   std::string name = {};  // "relax.nn.conv2d"; printed as R.nn.conv2d
   std::string doc = {};   // one line
@@ -114,21 +116,23 @@ struct OpRow {
   std::vector<OpAttr> attrs = {};  // in the order they print; op_attrs<T>() derives it from the attribute struct
   OpPattern pattern = OpPattern::kOpaque;
   bool pure = true;
-  // The result is argument 0's elements in their order, in its memory.
+  // The result has argument 0's elements in their order, in its memory.
   bool view = false;
-  // The call's type. Throws a CompileError for operands that do not fit; dims go through OpCall::require_*. Every
-  // operand has a shape and a dtype, of which dims may be variables that nothing is known of.
+  // Returns the call's type. Throws a CompileError for operands that do not fit; requirements on dims go through
+  // OpCall::require_*. Every operand has a shape and a dtype; its dims may be variables about which nothing is known.
   std::function<Type(const OpCall&)> infer = {};
-  // The call's type where the rank or dtype of an operand is not known. Empty: a tensor of the first tensor's dtype.
+  // Returns the call's type where the rank or dtype of an operand is not known. When empty, the type is a tensor of the
+  // first tensor's dtype.
   std::function<Type(const OpCall&)> infer_partial = {};
-  // A tensor program of the call: params are its tensor arguments in order (tuples flattened), then the outputs. It may
-  // use the graph's symbolic dims freely; legalize makes them its own. Empty: the operator is lowered elsewhere
-  // (builtins), or nothing lowers it yet and compiling it says so.
+  // Returns a tensor program of the call: params are its tensor arguments in order (tuples flattened), then the
+  // outputs. It may use the graph's symbolic dims freely; legalize replaces them by the program's. When empty, the
+  // operator is lowered elsewhere (builtins), or nothing lowers it yet and compiling it reports that.
   std::function<PrimFuncRef(const OpCall&)> legalize = {};
-  // Arguments and attributes that Relax fills in from others, such as the step of arange; empty: none.
+  // Fills in arguments and attributes that Relax derives from others, such as the step of arange; empty when there are
+  // none.
   std::function<void(Call&)> complete = {};
-  // The operand whose elements the call demands to be indices in range; nullopt for a call that gives every element a
-  // meaning, and where a shape is not known.
+  // Returns the operand whose elements the call requires to be indices in range; nullopt for a call that gives every
+  // element a meaning, and where a shape is not known.
   std::function<std::optional<IndexOperand>(const OpCall&)> indexed = {};
 };
 
@@ -143,7 +147,7 @@ class OpTable {
   std::unordered_map<std::string_view, const OpRow*> by_name_;
 };
 
-// The attribute list of a row from its struct; the default of a list tells how many items it has.
+// Returns the attribute list of a row, derived from its struct; the default of a list tells how many items it has.
 template <HasFields T>
 std::vector<OpAttr> op_attrs() {
   static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
@@ -158,22 +162,24 @@ std::vector<OpAttr> op_attrs() {
   return result;
 }
 
-// A device mesh as an attribute, and back.
+// Convert a device mesh to an attribute, and back.
 AttrValue to_attr(const DeviceMesh& mesh);
 bool from_attr(const AttrValue& value, DeviceMesh& mesh);
 
-// The call in the form that every module holds it in, so that equal calls are equal nodes: attributes have their kind's
-// spelling ("float32" is a dtype, 1 a list [1], 2 is 2.0), those left out their defaults, short lists all items, and
-// scalars stand in tuples where the row says so. What does not fit stays; infer refuses it. It is idempotent.
+// Returns the call in the canonical form that every module holds it in, so that equal calls are equal nodes: attributes
+// have their kind's spelling ("float32" becomes a dtype, 1 a list [1], 2 becomes 2.0), attributes that were left out
+// get their defaults, short lists all items, and scalars become tuples where the row says so. Values that do not fit
+// stay; infer rejects them. The function is idempotent.
 Call normalize_call(const OpRow& row, Call call);
 bool is_normal(const OpRow& row, const Call& call);
 
-// Whether the call does nothing but give its result: by the operator's row, or by the type of the function that is
-// called, which a row like that of call_builtin_with_ctx gets as its first argument.
+// Returns whether the call has no effect other than its result. The operator's row decides, or the type of the function
+// that is called, which a row like that of call_builtin_with_ctx gets as its first argument.
 bool is_pure(const Call& call, const OpTable& ops);
 
-// The type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
-// operands that do not fit throw a CompileError at the span; `checks` gets what only the run can tell.
+// Returns the type of a call of an operator, a module function, an extern function or a closure. Unknown operators and
+// operands that do not fit throw a CompileError at the span; `checks` gets the requirements that only the run can
+// decide.
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks = nullptr);
 
 }  // namespace relaxc

@@ -41,7 +41,7 @@ class AccessCollector {
     const Expr& extent = buffer_type(buffer).shape[d];
     return {int_imm(0, dtype_of(extent)), extent};
   }
-  // Both, when they are a constant apart.
+  // Returns the hull of two ranges when they are a constant distance from each other.
   static std::optional<Range> hull(const Range& a, const Range& b) {
     if (structural_equal(a.min, b.min) && structural_equal(a.extent, b.extent)) return a;
     if (dtype_of(a.min) != dtype_of(b.min) || dtype_of(a.extent) != dtype_of(b.extent)) return std::nullopt;
@@ -61,7 +61,7 @@ class AccessCollector {
         [&](const BufferLoad&) { found = true; }, [&](const Let&) { found = true; });
     return found;
   }
-  // From the smallest to the largest value that the loops give to the index.
+  // Returns the range from the smallest to the largest value that the index has over the loops.
   Range range_of(const Buffer& buffer, size_t d, const Expr& index) {
     DType dtype = dtype_of(index);
     if (dtype.lanes != 1) {
@@ -73,8 +73,8 @@ class AccessCollector {
       return {first.min, relaxc::simplify(first.extent + int_imm((ramp->lanes - 1) * *stride, dtype_of(first.extent)))};
     }
     if (!mentions_bound(index)) return {index, int_imm(1, dtype)};
-    // Linear in each loop variable: the ends of the loops are the ends of the index. Inner loops first, as their ends
-    // may depend on outer ones.
+    // The index is linear in each loop variable, so its ends are at the ends of the loops. Inner loops come first, as
+    // their ends may depend on outer ones.
     Expr low = index, high = index;
     bool linear = dtype.is_integral();
     for (size_t i = loops_.size(); linear && i-- > 0;) {
@@ -97,7 +97,7 @@ class AccessCollector {
       low = relaxc::simplify(low);
       return {low, relaxc::simplify(high - low + int_imm(1, dtype))};
     }
-    // Anything else that stays within constants, such as i % 4.
+    // Any other index may still be bounded by constants, such as i % 4.
     Interval bounds = constant_loops_.bounds(index);
     auto extent = as_int(whole(buffer, d).extent);
     bool inside = bounds.min >= 0 && bounds.max >= bounds.min && extent && bounds.max < *extent;

@@ -1,4 +1,4 @@
-// Which elements of which buffers a statement touches.
+// Finds the elements of buffers that a statement reads and writes.
 #pragma once
 #include "ir/arith.h"
 #include "ir/visit.h"
@@ -8,16 +8,18 @@ namespace relaxc {
 struct Accesses {
   std::vector<BufferRegion> reads, writes;  // in order of first access
 };
-// The regions that `body` (and `init`) reads and writes, as ranges over the variables in scope outside of it: an index
-// that is linear in loop variables covers what lies between its ends; any other that depends on a variable bound
-// inside, or on loaded data, the whole dim; several accesses the range around them when they are a constant apart. A
-// buffer allocated inside does not count; nor does the read of an accumulator by its own update (a buffer that is
-// written and has an init). A range may be undefined where a guard in the body keeps the access from running: whoever
-// evaluates it uses with_defined_operands() in ir/undefined.h.
+// Returns the regions that `body` (and `init`) reads and writes, as ranges over the variables in scope outside of it.
+// An index that is linear in loop variables covers the range between its ends. Any other index that depends on a
+// variable bound inside, or on loaded data, covers the whole dim. Several accesses cover their hull when they are a
+// constant distance from each other. A buffer allocated inside does not count, and neither does the read of an
+// accumulator by its update (a buffer that is written and has an init). A range may be undefined where a guard in the
+// body keeps the access from running: code that evaluates it uses with_defined_operands() of ir/undefined.h. TVM's
+// region analysis (GetBlockAccessRegion) answers the same question.
 Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init = std::nullopt);
 
-// Whether a vector access covers whole rows of a dense buffer, from the start of one: the only one whose lanes may run
-// over the end of the last dim. Instructions take tiles of rows so: 64 lanes of B[0, 0:64] of an int8[16, 4].
+// Returns whether a vector access covers whole rows of a dense buffer, from the start of one. Only such an access may
+// have lanes beyond the end of the last dim. Tile instructions take rows in this way: 64 lanes of B[0, 0:64] of an
+// int8[16, 4].
 bool covers_rows(const std::vector<Expr>& indices, const std::vector<Expr>& shape, const Analyzer& facts);
 
 }  // namespace relaxc

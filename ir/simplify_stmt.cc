@@ -4,7 +4,7 @@ namespace relaxc {
 
 namespace {
 
-// Carries the facts of the scopes around: loop ranges, axis domains, conditions.
+// Carries the facts of the enclosing scopes: loop ranges, axis domains, conditions.
 class StmtSimplifier {
  public:
   explicit StmtSimplifier(Analyzer facts) : facts_(std::move(facts)) {}
@@ -43,7 +43,7 @@ class StmtSimplifier {
   }
 
  private:
-  // Expressions under the facts here, statements (and a block's body) by `inner`.
+  // Simplifies expressions under the facts of this scope, and statements (and a block's body) by `inner`.
   Stmt children(const Stmt& s, StmtSimplifier& inner) {
     NodeRef mapped = map_children(s, [&](const NodeRef& child, Slot slot) -> NodeRef {
       if (is_stmt_kind(child.kind())) return inner.stmt(cast_handle<Stmt>(child));

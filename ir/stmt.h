@@ -9,7 +9,8 @@ struct Seq {
   static constexpr auto fields() { return std::tuple(field("stmts", &Seq::stmts)); }
 };
 
-// buffer[indices] = value. Like BufferLoad: at most the last index is a vector; masked lanes are not written.
+// Stores buffer[indices] = value. As in BufferLoad, at most the last index is a vector, and masked lanes are not
+// written.
 struct BufferStore {
   Buffer buffer;
   Expr value;
@@ -21,9 +22,9 @@ struct BufferStore {
   }
 };
 
-// parallel: iterations in any order, on any thread. vectorized: extent is a constant once lowered; one lane each.
-// thread_binding: the iterations are bound to the thread axis named by `thread`; launch_thread is its lowered form,
-// which names the threads of the kernel that runs.
+// parallel: iterations run in any order, on any thread. vectorized: the extent is a constant once lowered, and each
+// iteration is a lane. thread_binding: the iterations are bound to the thread axis named by `thread`. launch_thread is
+// its lowered form, which names the threads of the kernel that runs.
 enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding, kLaunchThread };
 inline bool binds_thread(ForKind kind) { return kind == ForKind::kThreadBinding || kind == ForKind::kLaunchThread; }
 
@@ -58,7 +59,7 @@ struct IfThenElse {
                       field("else_body", &IfThenElse::else_body));
   }
 };
-// var = value, for the rest of the enclosing Seq.
+// Binds var = value for the rest of the enclosing Seq.
 struct Bind {
   VarRef var;
   Expr value;
@@ -131,8 +132,8 @@ struct BufferRegion {
     return std::tuple(field("buffer", &BufferRegion::buffer), field("ranges", &BufferRegion::ranges));
   }
 };
-// A window of another buffer under a new name. defines: variables that stand bare in the window's shape, strides or
-// offset and get from here on what these are in the source's memory.
+// A window of another buffer under a new name. `defines` are variables that occur bare in the window's shape, strides
+// or offset; they get their values from the source's memory layout.
 struct MatchBuffer {
   BufferRegion source;
   Buffer buffer;
@@ -164,11 +165,11 @@ struct Block {
   }
 };
 
-// Flattens nested Seqs; a single statement stands for itself.
+// Flattens nested Seqs; a single statement is returned without a Seq.
 Stmt seq(std::vector<Stmt> stmts, const Span& span = {});
 Stmt store(Buffer buffer, Expr value, std::vector<Expr> indices, const Span& span = {});
 Stmt evaluate(Expr value, const Span& span = {});
-// A Seq of nothing.
+// Returns an empty Seq.
 Stmt no_op();
 Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind = ForKind::kSerial, const Span& span = {});
 

@@ -5,7 +5,7 @@
 namespace relaxc {
 
 Type object_type() { return make(ObjectType{}); }
-// Every scalar expression has one, so scalars share a node per dtype.
+// Every scalar expression has a type, so scalars share one node per dtype.
 Type prim_type(DType dtype) {
   constexpr size_t kCodes = static_cast<size_t>(DTypeCode::kFloat4E2M1FN) + 1, kWidths = 65;
   static const std::vector<Type>& scalars = *[] {

@@ -5,7 +5,7 @@
 
 namespace relaxc {
 
-// Nothing is known (R.Object).
+// Nothing is known about the value (R.Object).
 struct ObjectType {
   static constexpr auto fields() { return std::tuple(); }
 };
@@ -45,7 +45,7 @@ struct TensorType {
 };
 
 // The type of a tensor program's buffer variable: memory seen as a dense array, or strided when strides are given.
-// Strides and elem_offset count elements. A buffer over `data`, a pointer, is a view: it has no memory of its own.
+// Strides and elem_offset count elements. A buffer over `data`, a pointer, is a view: no memory is allocated for it.
 struct BufferType {
   DType dtype;
   std::vector<Expr> shape;
@@ -111,19 +111,19 @@ Type prim_type(DType dtype);
 Type pointer_type(DType pointee, std::string scope = "global");
 Type shape_type(std::vector<Expr> values);
 Type shape_type_of_rank(int64_t ndim);
-// A tensor of known shape.
+// Returns a tensor type of known shape.
 Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span = {});
 Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype);
 Type tuple_type(std::vector<Type> items);
 
-// The most that is true of values of either type, such as the two that an If may give.
+// Returns the most specific type that holds for values of either type, such as the two that an If may give.
 Type common_type(const Type& a, const Type& b);
 
-// The dims of a tensor or shape type when they are known, else null.
+// Returns the dims of a tensor or shape type when they are known, else null.
 const std::vector<Expr>* known_shape(const Type& type);
-// The dims when all of them are numbers.
+// Returns the dims when all of them are numbers.
 std::optional<std::vector<int64_t>> constant_shape(const Type& type);
-// The rank of a tensor or shape type; -1 when unknown or another type.
+// Returns the rank of a tensor or shape type; -1 when unknown or another type.
 int64_t known_rank(const Type& type);
 std::optional<DType> tensor_dtype(const Type& type);
 

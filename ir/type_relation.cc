@@ -6,10 +6,10 @@ namespace relaxc {
 
 namespace {
 
-// Of claims that must all hold: the least certain.
+// Returns the least certain of claims that must all hold.
 Verdict least_certain(Verdict a, Verdict b) { return std::max(a, b); }
 
-// Of a part that has this many dims, or this dtype, where it is known.
+// Compares a rank or dtype; the verdict is kPossible where the given one is not known.
 template <class T>
 Verdict fits_known(const std::optional<T>& wanted, const std::optional<T>& given) {
   if (!wanted || (given && *wanted == *given)) return Verdict::kProven;
@@ -45,7 +45,7 @@ Verdict fits_tuple(const TupleType& wanted, const TupleType& given, const Analyz
   return result;
 }
 
-// The dims of each are its own: those of `given` take the values that the params of `wanted` hand them.
+// The dims of each are local to it: those of `given` take the values that the params of `wanted` pass them.
 Verdict fits_function(const FuncType& wanted, const FuncType& given, const Analyzer& facts) {
   if (wanted.pure && !given.pure) return Verdict::kContradicted;
   if (!wanted.params || !given.params) return Verdict::kPossible;

@@ -9,15 +9,15 @@
 
 namespace relaxc {
 
-// The divisor or count of such an operation, where the facts do not prove that it is in range.
+// Returns the divisor or count of such an operation, where the facts do not prove that it is in range.
 std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts);
-// A number that leaves no such operation undefined: it divides by 1, and shifts by no bits.
+// Returns an operand with which no such operation is undefined: 1 for a divisor, 0 for the count of a shift.
 Expr harmless_operand(const Binary& node, DType dtype);
-// `operand` of such a node, with harmless_operand() in the place of those that leave it undefined.
+// Returns `operand` of such a node, with harmless_operand() in place of the values that leave it undefined.
 Expr defined_operand(const Binary& node, const Expr& operand, const Analyzer& facts);
-// Whether the value of `e` may be undefined although all of its loads are in range.
+// Returns whether the value of `e` may be undefined although all of its loads are in range.
 bool may_be_undefined(const Expr& e, const Analyzer& facts);
-// The same value where there is one, and some value elsewhere.
+// Returns an expression with the same value where `e` has one, and some value elsewhere.
 Expr with_defined_operands(const Expr& e, const Analyzer& facts);
 
 }  // namespace relaxc

@@ -1,4 +1,5 @@
-// What derives from fields(): children, rebuilding, free variables, the fallback print. Equality and hash: equal.cc.
+// Children, rebuilding, free variables and the fallback print, all derived from fields(). equal.cc has equality and the
+// hash.
 #include "ir/fields.h"
 
 namespace relaxc {
@@ -116,7 +117,7 @@ NodeRef Rewriter::children(const NodeRef& node) {
     return visit_expr(cast_handle<Expr>(child));
   });
   if (const Seq* sequence = result.as<Seq>(); sequence && !same_node(result, node)) {
-    // A statement that became several, or none, joins the sequence around it.
+    // A rewrite that returns several statements, or none, is merged into the sequence around it.
     return seq(std::vector<Stmt>(sequence->stmts), node.span());
   }
   if (!is_expr_kind(node.kind())) return result;

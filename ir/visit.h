@@ -1,5 +1,6 @@
-// What derives from fields(): children, rebuild, walk, rewrite, substitution, free variables, equality, hash and the
-// fallback printer. Algorithms are written with match() where every kind matters, walk()/rewrite() where few do.
+// Algorithms that derive from fields(): children, rebuild, walk, rewrite, substitution, free variables, equality, hash
+// and the fallback printer. They are written with match() where every kind matters, with walk() or rewrite() where few
+// do.
 #pragma once
 #include <functional>
 #include <type_traits>
@@ -31,15 +32,15 @@ struct Slot {
 };
 using ChildFn = std::function<void(const NodeRef& child, Slot slot)>;
 void visit_children(const NodeRef& node, const ChildFn& fn);
-// The node with each direct child replaced by fn(child), which must return the same family (and for typed handles the
-// same kind in exact slots). Returns the same node when nothing changed; an expression keeps its type.
+// Returns the node with each direct child replaced by fn(child), which must return the same family (and for typed
+// handles the same kind in exact slots). Returns the same node when nothing changed; an expression keeps its type.
 using MapFn = std::function<NodeRef(const NodeRef& child, Slot slot)>;
 NodeRef map_children(const NodeRef& node, const MapFn& fn);
-// The same expression under another type.
+// Returns the same expression under another type.
 Expr with_type(const Expr& expr, const Type& type);
 
-// Pre-order over a node and everything below it, types of bound variables included. fn returns false to stay out of a
-// node.
+// Visits a node and everything below it in pre-order, types of bound variables included. fn returns false to skip the
+// children of a node.
 void walk_nodes(const NodeRef& root, const std::function<bool(const NodeRef&)>& fn);
 
 // walk(stmt, [&](const BufferLoad& load) {...}, [&](const Call& call) {...}): pre-order; a lambda's parameter picks the
@@ -88,10 +89,10 @@ class Rewriter {
   virtual Expr expr(const Expr& node) { return cast_handle<Expr>(children(node)); }
   virtual Stmt stmt(const Stmt& node) { return cast_handle<Stmt>(children(node)); }
   virtual Type type(const Type& node) { return cast_handle<Type>(children(node)); }
-  // A variable at its definition or a use; the base memoizes. Overriders of expr() need not handle Var unless they
-  // replace variables by other expressions.
+  // Rewrites a variable at its definition or a use; the base class memoizes. Overriders of expr() need not handle Var
+  // unless they replace variables by other expressions.
   virtual VarRef var(const VarRef& node);
-  // The type that a rebuilt expression gets; the base rewrites the old one's dims.
+  // Returns the type that a rebuilt expression gets; the base class rewrites the dims of the old one.
   Expr operator()(const Expr& node) { return visit_expr(node); }
   Stmt operator()(const Stmt& node) { return stmt(node); }
   Type operator()(const Type& node) { return type(node); }
@@ -137,7 +138,7 @@ Family rewrite(const Family& node, Fs&&... fs) {
   return cast_handle<Family>(static_cast<const NodeRef&>(rewriter(node)));
 }
 
-// Variables replaced by expressions while walking a sequence: the map may grow between calls, and a variable whose type
+// Replaces variables by expressions while walking a sequence: the map may grow between calls, and a variable whose type
 // changes becomes the same new variable in all of them.
 using VarMap = std::unordered_map<const NodeHeader*, Expr>;
 class Substitution final : public Rewriter {
@@ -152,44 +153,45 @@ class Substitution final : public Rewriter {
   std::vector<VarRef> keys_;  // keeps them alive
 };
 
-// Variables replaced by expressions, types included. Definitions whose types change get new variables.
+// Replaces variables by expressions, types included. Definitions whose types change get new variables.
 Expr substitute(const Expr& node, const VarMap& map);
 Stmt substitute(const Stmt& node, const VarMap& map);
 Type substitute(const Type& node, const VarMap& map);
-// A copy in which every variable defined inside is new, so that it can stand in a module beside the original.
+// Returns a copy in which every variable defined inside is new, so that it can stand in a module beside the original.
 PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
 
-// Variables used but not bound in the node, in order of first use; those in the types of bound variables included.
+// Returns the variables used but not bound in the node, in order of first use, including those in the types of bound
+// variables.
 std::vector<VarRef> free_vars(const NodeRef& node);
 
-// The type as a caller of a function with these params may see it: a shape that mentions dims which no param binds
-// keeps its rank only.
+// Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
+// binds keeps only its rank.
 Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params);
 
-// Total fallback print, one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is
-// in ir/text/.
+// Prints any node on one line: "Binary(op=0, a=Var(x), b=IntImm(3))". For messages and debugging; the text format is in
+// ir/text/.
 std::string debug_print(const NodeRef& node);
 
-// Where two modules, or two nodes, first differ.
+// The first difference of two modules or nodes.
 struct Difference {
   std::string text;  // "main: binding lv2, R.sum, attribute axis: [1] and [-1]"
   Span left, right;  // the nearest nodes that have a place
 };
-// Equality up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to any one
+// Compares up to the names of bound variables. Free variables are equal to themselves, or (map_free_vars) to one
 // partner consistently. Spans and hints do not count.
 struct EqualOptions {
   bool map_free_vars = false;
   Difference* difference = nullptr;  // filled in when there is one
-  // How the difference's text shows a node; print_node of ir/text/printer.h for readers of the text format.
+  // Prints a node in the difference's text; print_node of ir/text/printer.h suits readers of the text format.
   std::string (*print)(const NodeRef&) = debug_print;
 };
 bool structural_equal(const NodeRef& a, const NodeRef& b, const EqualOptions& options = {});
 bool structural_equal(const IRModule& a, const IRModule& b, const EqualOptions& options = {});
-// Equal nodes have equal hashes; the same on every machine and in every run.
+// Equal nodes have equal hashes, which are the same on every machine and in every run.
 uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
 
-// Different for equal expressions of different variables too: in a chain of a thousand additions no two are alike. For
-// tables that are only searched, as it depends on addresses.
+// Differs also for expressions that are equal up to their variables: in a chain of a thousand additions no two have the
+// same hash. It depends on addresses, so it suits tables that are only searched.
 uint64_t value_hash(const Expr& value);
 
 // ---- match ---------------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@
 
 namespace relaxc {
 
-// Thrown by a failing check; caught once in each tool's main() and by the pass runner, which adds the pass and the
-// reproducer.
+// A failing check throws this. Each tool's main() catches it once, and so does the pass runner, which adds the pass and
+// the reproducer.
 struct InternalError : std::logic_error {
   using std::logic_error::logic_error;
 };
@@ -18,7 +18,7 @@ struct InternalError : std::logic_error {
 
 }  // namespace relaxc
 
-// RELAXC_CHECK(cond) or RELAXC_CHECK(cond, "expected {}, got {}", a, b).
+// Use: RELAXC_CHECK(cond) or RELAXC_CHECK(cond, "expected {}, got {}", a, b).
 #define RELAXC_CHECK(cond, ...)                                                                        \
   do {                                                                                                 \
     if (!(cond)) ::relaxc::check_failed(#cond, __FILE__, __LINE__, ::relaxc::check_text(__VA_ARGS__)); \

@@ -1,4 +1,4 @@
-// Integer arithmetic that notices overflow, and the floor forms of division that index arithmetic uses.
+// Integer arithmetic that reports overflow, and the floor forms of division that index arithmetic uses.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -27,7 +27,7 @@ inline int64_t floor_mod(int64_t a, int64_t b) {
   int64_t remainder = a % b;
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
-// The k with k * b == a, when there is one; 0 divides nothing, since extents and strides may be 0.
+// Returns the k with k * b == a, when there is one. No k exists for b == 0, since extents and strides may be 0.
 inline std::optional<int64_t> exact_div(int64_t a, int64_t b) {
   if (b == 0 || (b == -1 && a == INT64_MIN) || a % b != 0) return std::nullopt;
   return a / b;

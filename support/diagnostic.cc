@@ -43,7 +43,7 @@ std::string to_string(const Diagnostic& diagnostic) {
   std::string text = fmt::format("{}{}{}: {}\n", place, place.empty() ? "" : ": ", severity, diagnostic.message);
   text += source_excerpt(diagnostic.span);
   for (const std::string& note : diagnostic.notes) text += fmt::format("  note: {}\n", note);
-  // Names in it may come from a model.
+  // Names in the text may come from a model.
   return printable_lines(text);
 }
 
@@ -77,8 +77,8 @@ void throw_error(ErrorKind kind, const Span& span, std::string message) {
 
 namespace {
 
-// Files in the order in which they are first mentioned, and within a file by place. What has the same place, as all of
-// a model's nodes have, keeps its order.
+// Orders files by their first mention, and diagnostics within a file by place. Diagnostics at the same place, as all of
+// a model's nodes are, keep their order.
 std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
   std::unordered_map<std::string, size_t> files;
   auto key = [&](const Diagnostic& diagnostic) {

@@ -12,8 +12,9 @@
 namespace relaxc {
 
 enum class Severity : uint8_t { kError, kWarning };
-// kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, we do not do it yet (exit code 3).
-// kDoesNotFit: a step of a schedule does not fit its program (exit code 1, where nobody expected it).
+// kInvalid: the input is wrong (exit code 1). kUnsupported: the input may be right, but relaxc cannot compile it yet
+// (exit code 3).
+// kDoesNotFit: a step of a schedule does not fit its program (exit code 1, when nothing catches it).
 enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit };
 
 struct Diagnostic {
@@ -24,10 +25,10 @@ struct Diagnostic {
   std::vector<std::string> notes;  // each printed as "note: ..."; the last one may be the command that helps
 };
 
-// "place: error: message", the source line with a caret when the text is known, then the notes, a line each.
+// Returns "place: error: message", the source line with a caret when the text is known, then the notes, one per line.
 std::string to_string(const Diagnostic& diagnostic);
 
-// The span's source line with a caret line under it, each indented; empty when the text is not at hand.
+// Returns the span's source line with a caret line under it, each indented; empty when the text is not available.
 std::string source_excerpt(const Span& span);
 
 class CompileError : public std::exception {
@@ -35,7 +36,7 @@ class CompileError : public std::exception {
   explicit CompileError(std::vector<Diagnostic> diagnostics);
   const char* what() const noexcept override { return text_.c_str(); }
   const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
-  // kUnsupported when an error in it is one, kDoesNotFit when all are.
+  // Returns kUnsupported when one of the errors is kUnsupported, and kDoesNotFit when all are kDoesNotFit.
   ErrorKind kind() const;
 
  private:

@@ -26,7 +26,7 @@ void throw_on(const std::string& where) {
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("{}\n  in {}", error.what(), where));
   } catch (const std::exception& error) {
-    // A list, since the errors that relaxc means to throw derive from the library's own, too.
+    // The types are listed, since the errors that relaxc throws on purpose derive from the library's types, too.
     bool is_bug = is_any_of<std::logic_error, std::system_error, std::range_error, std::overflow_error,
                             std::underflow_error, fmt::format_error, std::bad_cast, std::bad_typeid,
                             std::bad_optional_access, std::bad_variant_access, std::bad_function_call>(error);

@@ -5,13 +5,13 @@
 
 namespace relaxc {
 
-// To be called in a `catch (...)`. An InternalError gets another line, "in <where>". Any other exception of the C++
-// library (a bad index, a bad optional, a failed system call that nobody looked at) is a bug of relaxc, and its own
-// text says nothing to a user: it becomes an InternalError. Errors of the user's input, those of a run and
-// std::bad_alloc (memory is short) are thrown on as they are.
+// Rethrows the exception that is being handled; to be called in a `catch (...)`. An InternalError gets another line,
+// "in <where>". Any other exception of the C++ library (a bad index, a bad optional, a failed system call that nobody
+// handled) is a bug of relaxc, and its text says nothing to a user: it becomes an InternalError. Errors of the user's
+// input, errors of a run, and std::bad_alloc (memory is short) are rethrown unchanged.
 [[noreturn]] void throw_on(const std::string& where);
 
-// guarded([&] { return "pass 'fuse'"; }, work): the result of work(); its exceptions as above.
+// guarded([&] { return "pass 'fuse'"; }, work) returns the result of work(); exceptions are rethrown as above.
 template <class Where, class Work>
 decltype(auto) guarded(const Where& where, Work&& work) {
   try {

@@ -14,7 +14,7 @@ struct Character {
   bool valid = false;  // well-formed UTF-8; else `bytes` is 1
 };
 
-// The table of well-formed sequences: The Unicode Standard, section 3.9, table 3-7.
+// Follows the table of well-formed sequences: The Unicode Standard, section 3.9, table 3-7.
 Character decode_first(std::string_view text) {
   auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   uint8_t lead = byte(0);
@@ -32,7 +32,8 @@ Character decode_first(std::string_view text) {
   return {code, bytes, true};
 }
 
-// Control characters, and the marks of bidirectional text, with which a line reads otherwise than it is.
+// Returns false for control characters, and for the marks of bidirectional text, which make a line display differently
+// from its content.
 bool is_harmless(const Character& character) {
   uint32_t code = character.code;
   bool control = code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029;

@@ -1,4 +1,4 @@
-// Text of foreign origin (names in a model, an artifact or a file) made fit for a terminal and for messages.
+// Makes text of foreign origin (names in a model, an artifact or a file) safe for a terminal and for messages.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -7,11 +7,12 @@
 namespace relaxc {
 
 inline constexpr size_t kLongestPrintedName = 200;  // bytes
-// A name on one line: control characters (C0, DEL, C1), characters that change the direction of the text, and bytes
-// that are not UTF-8 stand as "\n" or "\x1b", byte by byte. What is longer than `most` is cut and ends in "...".
+// Returns the name on one line: control characters (C0, DEL, C1), characters that change the direction of the text, and
+// bytes that are not UTF-8 are written as "\n" or "\x1b", byte by byte. A name that is longer than `most` is cut and
+// ends in "...".
 std::string printable(std::string_view name, size_t most = kLongestPrintedName);
 
-// Text of several lines that may quote such names: the same but for '\n' and '\t', which stay, and nothing is cut.
+// Does the same for text of several lines that may quote such names: '\n' and '\t' stay, and the text is not cut.
 std::string printable_lines(std::string_view text);
 
 }  // namespace relaxc

@@ -1,4 +1,4 @@
-// Where a piece of IR came from: a place in a text file, or a node of an ONNX model. Every IR node carries one.
+// The source location of a piece of IR: a place in a text file, or a node of an ONNX model. Every IR node carries one.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -6,7 +6,7 @@
 
 namespace relaxc {
 
-// The text or node that a span points into. One Origin per text file, one per node of an imported model.
+// The text or node that a span points into. There is one Origin per text file, and one per node of an imported model.
 struct Origin {
   std::string file;                         // the text file or the model's path
   std::string node;                         // the ONNX node's name; empty for text
@@ -23,7 +23,7 @@ struct Span {
   explicit operator bool() const { return origin != nullptr; }
 };
 
-// "file.py:3:7" or "model.onnx: node 'Conv_12' (Conv)"; empty for an unknown place.
+// Returns "file.py:3:7" or "model.onnx: node 'Conv_12' (Conv)"; empty for an unknown place.
 std::string to_string(const Span& span);
 
 }  // namespace relaxc

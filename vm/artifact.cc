@@ -56,7 +56,7 @@ struct KnownSection {
 };
 constexpr KnownSection kProgramSection = {"program", 1}, kWeightsSection = {"weights", 1};
 
-// Hashes what is written.
+// Hashes the bytes that are written.
 class HashedFile {
  public:
   explicit HashedFile(const std::string& path) : file_(path, FileKind::kExecutable) { XXH3_64bits_reset(&hash_); }
@@ -78,7 +78,7 @@ class HashedFile {
  private:
   OutputFile file_;
   uint64_t offset_ = 0;
-  // Cache-line aligned by its type.
+  // The type of the state makes it cache-line aligned.
   XXH3_state_t hash_;
 };
 
@@ -118,7 +118,7 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
   for (size_t i = 0; i < executable.constants.size(); ++i) {
     const Tensor& constant = executable.constants[i];
     file.pad_to(weights.offset + static_cast<uint64_t>(layout.offsets[i]));
-    // In pieces: what lies in a file does not have to be in memory all at once.
+    // The bytes are written in pieces, since the contents of a mapped file do not have to be in memory all at once.
     constexpr int64_t kPiece = int64_t{16} << 20;
     for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
       int64_t size = std::min(kPiece, constant.bytes() - done);
@@ -220,9 +220,9 @@ class ArtifactReader {
 
 class SharedObject final : public KernelLibrary {
  public:
-  // Opens the file that was mapped and checked, by its descriptor: the path may name another one by now. The
-  // descriptor stays open as long as the library, so that the dynamic linker, which knows libraries by name, cannot
-  // take a later one for this.
+  // Opens, by its descriptor, the file that was mapped and checked: the path may name another file by now. The
+  // descriptor stays open as long as the library. The dynamic linker knows libraries by name, and a reused descriptor
+  // would let it take a later one for this.
   explicit SharedObject(std::shared_ptr<const MappedFile> file, const ArtifactReader& reader) : file_(std::move(file)) {
     std::string name = fmt::format("/proc/{}/fd/{}", getpid(), file_->descriptor());
     handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -241,7 +241,7 @@ class SharedObject final : public KernelLibrary {
   void* handle_ = nullptr;
 };
 
-// Everything before machine code is loaded.
+// Does everything that precedes loading machine code.
 Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<const MappedFile>& file) {
   std::string problem;
   try {
@@ -250,7 +250,7 @@ Executable read_executable(const ArtifactReader& reader, const std::shared_ptr<c
     if (messages.empty()) return executable;
     problem = "bytecode is unsound: " + messages.front();
   } catch (const CompileError& error) {
-    // section() names the file already, deserialize() does not know it.
+    // The errors of section() name the file, those of deserialize() do not.
     if (error.diagnostics().front().span) throw;
     problem = error.diagnostics().front().message;
   } catch (const RuntimeError& error) {

@@ -1,4 +1,4 @@
-// The file of a compiled model: one shared object that also carries the bytecode and the weights.
+// The file format of a compiled model: one shared object that also carries the bytecode and the weights.
 //
 //   [ELF shared object with the kernels; may be absent]
 //   [padding to a page] [section "program"] [padding to a page] [section "weights"]
@@ -18,17 +18,17 @@
 
 namespace relaxc::vm {
 
-// Written as OutputFile says: processes which have an old file mapped keep it. `elf` may be empty when no kernel is
-// KernelSource::kArtifact. Throws RuntimeError when the file cannot be written, and when a file of `sources`, in which
-// the constants lie, has changed.
+// Writes the file as OutputFile does: processes that have an old file mapped keep it. `elf` may be empty when no kernel
+// is KernelSource::kArtifact. Throws RuntimeError when the file cannot be written, and when one of `sources`, the files
+// that hold the constants, has changed.
 void write_artifact(const std::string& path, std::span<const std::byte> elf, const Executable& executable,
                     const MappedFiles& sources = {});
 
-// The kernels' shared object, open.
+// The opened shared object with the kernels.
 class KernelLibrary {
  public:
   virtual ~KernelLibrary() = default;
-  virtual relaxc_kernel find(const std::string& symbol) const = 0;  // nullptr: none
+  virtual relaxc_kernel find(const std::string& symbol) const = 0;  // nullptr when there is none
 };
 
 struct Artifact {
@@ -37,10 +37,9 @@ struct Artifact {
   std::shared_ptr<const MappedFile> file;
 };
 
-// Throws a CompileError of one line naming the file and the remedy when it is missing, cut off, changed, of another
-// version, unsound, or for another CPU. Nothing of it is executed before size, hash, tables, bytecode and the CPU's
-// features have been checked.
-// With verify_hash false the hash over the content is skipped.
+// Throws a CompileError of one line that names the file and the remedy when the file is missing, cut off, changed, of
+// another version, unsound, or for another CPU. Nothing in it is executed before size, hash, tables, bytecode and the
+// CPU's features have been checked. With verify_hash false the hash over the content is skipped.
 struct ArtifactOptions {
   bool verify_hash = true;
 };

@@ -7,7 +7,7 @@ namespace relaxc::vm {
 
 namespace {
 
-// The index of `value` in `table`, appended when `known` does not have it.
+// Returns the index of `value` in `table`, appended when `known` does not have it.
 template <class Index, class Key, class Element>
 Index intern(std::map<Key, Index>& known, std::vector<Element>& table, Key key, Element element) {
   auto [entry, is_new] = known.emplace(std::move(key), Index{static_cast<int64_t>(table.size())});

@@ -26,10 +26,10 @@ class ExecutableBuilder {
   // Equal arguments give equal indices, except for constants: each call adds one.
   StringIndex string(std::string text);
   BuiltinIndex builtin(std::string name);
-  // Equal (source, symbol) is one kernel; the rest must agree.
+  // Equal (source, symbol) pairs are one kernel; the other members must agree.
   KernelIndex kernel(KernelInfo kernel);
   ConstantIndex constant(Tensor tensor);
-  // The index of a function that is defined before or later.
+  // Returns the index of a function that is defined before or later.
   FunctionIndex function(const std::string& name);
   void set_metadata(const std::string& key, std::string value);
 
@@ -50,7 +50,7 @@ class FunctionBuilder {
  public:
   FunctionBuilder(ExecutableBuilder& parent, const std::string& name);
 
-  // Before the first new_register.
+  // Must be called before the first new_register.
   Reg add_input(ValueInfo info);
   void add_output(ValueInfo info);
   Reg new_register();
@@ -59,9 +59,9 @@ class FunctionBuilder {
   // The label stands for the next instruction.
   void bind(Label label);
   void emit(Opcode op, std::vector<Operand> operands);
-  // Errors of the instructions from here on begin with this text; absent: with nothing.
+  // Errors of the instructions from here on begin with this text; without a place they have no prefix.
   void set_place(std::optional<StringIndex> place);
-  // Resolves the labels and hands the code to the parent. Once.
+  // Resolves the labels and hands the code to the parent. Must be called once.
   void finish();
 
  private:

@@ -111,7 +111,7 @@ Value tuple_size(BuiltinContext&, Arguments arguments) {
   return static_cast<int64_t>(arguments[0].tuple().size());
 }
 
-// "[1, 2, 3, ...]"; the first elements only.
+// Returns "[1, 2, 3, ...]" with only the first elements.
 std::string elements(const Tensor& tensor) {
   constexpr int64_t kShown = 16;
   std::vector<std::string> texts;
@@ -132,7 +132,7 @@ Value print(BuiltinContext& context, Arguments arguments) {
       texts.push_back(describe(argument));
     }
   }
-  // The texts may be names out of a model.
+  // The texts may be names from a model.
   std::string line = printable_lines(fmt::format("{}", fmt::join(texts, " ")));
   print_to(context.output != nullptr ? context.output : stdout, line + "\n");
   return {};

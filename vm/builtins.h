@@ -1,4 +1,4 @@
-// Functions that bytecode calls by name: the built-in table, and the registry in which a host puts its own.
+// Functions that bytecode calls by name: the built-in table, and the registry for the functions of a host.
 #pragma once
 #include <cstdio>
 #include <functional>
@@ -19,30 +19,30 @@ struct BuiltinContext {
   relaxc_kernel_context* kernels = nullptr;  // for parallel_for
   std::FILE* output = nullptr;               // of vm.builtin.print
 
-  // A tensor from the session's pool, uninitialised.
+  // Returns an uninitialised tensor from the session's pool.
   Tensor empty(std::vector<int64_t> shape, DType dtype);
 };
 
-// Throws RuntimeError on arguments it cannot take.
+// Throws RuntimeError on unsupported arguments.
 using BuiltinFunction = std::function<Value(BuiltinContext&, std::span<const Value>)>;
 
 struct Builtin {
   std::string_view name;
   Value (*function)(BuiltinContext&, std::span<const Value>);
   std::string_view doc;
-  bool pure = true;  // a call does nothing but give its result
+  bool pure = true;  // a call has no effect other than its result
 };
 std::span<const Builtin> builtins();
-const Builtin* find_builtin(std::string_view name);  // null: there is none
+const Builtin* find_builtin(std::string_view name);  // null when there is none
 
-// The host's functions (R.call_packed) and C-ABI kernels (R.call_dps_packed). Built up by the host, then handed to
-// Program; names of the built-in table cannot be redefined.
+// The host's functions (R.call_packed) and C-ABI kernels (R.call_dps_packed). The host fills the registry and passes it
+// to Program; names of the built-in table cannot be redefined.
 class Registry {
  public:
   Registry& add_function(std::string name, BuiltinFunction function);
   Registry& add_kernel(std::string name, relaxc_kernel kernel);
   const BuiltinFunction* find_function(std::string_view name) const;
-  relaxc_kernel find_kernel(std::string_view name) const;  // nullptr: none
+  relaxc_kernel find_kernel(std::string_view name) const;  // nullptr when there is none
 
  private:
   std::map<std::string, BuiltinFunction, std::less<>> functions_;

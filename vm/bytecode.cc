@@ -65,7 +65,7 @@ Operand::Operand(const std::vector<Reg>& regs) : kind(OperandKind::kRegs) {
 
 namespace {
 
-// Elements of a tag and a value.
+// Appends an element of a tag and a value.
 template <class Tag>
 void append_pair(std::vector<Word>& words, Tag tag, int64_t value) {
   words.push_back(static_cast<Word>(tag));
@@ -86,7 +86,7 @@ Operand::Operand(const std::vector<Argument>& arguments) : kind(OperandKind::kAr
 
 namespace {
 
-// The operand in the form that the row asks for, or nullopt.
+// Returns the operand in the form that the row asks for, or nullopt.
 std::optional<Operand> conform(const Operand& operand, OperandKind wanted) {
   if (operand.kind == wanted) return operand;
   switch (wanted) {

@@ -1,5 +1,5 @@
-// The VM's instructions. kInstructions has one row per instruction; encoder, decoder, disassembler and verifier derive
-// from the rows, only the interpreter's loop is written by hand.
+// The VM's instructions. kInstructions has one row per instruction. Encoder, decoder, disassembler and verifier derive
+// from the rows; only the interpreter's loop is written by hand.
 //
 // A frame has registers (Values) and slots (int64 symbolic values). Code is a sequence of 64-bit words: the opcode,
 // then the operands in the row's order. An operand is one element, or a count followed by that many elements; an
@@ -162,11 +162,11 @@ enum class ScalarTag : uint8_t { kImm, kSlot };
 enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };  // value of kSkip is 0
 enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kDouble: the bits of a double
 
-// How an operand kind is laid out in words.
+// The layout of an operand kind in words.
 struct OperandLayout {
   bool is_list;
   int words;     // per element
-  int tags = 0;  // an element's first word is a tag below this number; 0: it has none
+  int tags = 0;  // an element's first word is a tag below this number; 0: elements have only a value
 };
 constexpr OperandLayout operand_layout(OperandKind kind) {
   switch (kind) {
@@ -223,9 +223,9 @@ inline constexpr std::array<std::string_view, 17> kSlotOpNames = {
     "add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
     "eq",  "ne",  "lt",  "le",       "gt",       "ge",       "and",      "or"};
 
-// FNV-1a over what bytecode depends on: names and order of the instructions, names, kinds and layout of their operands,
-// and the operators of slot_op. Artifacts carry it, so that bytecode of another instruction set is refused, not
-// misread.
+// Computes FNV-1a over everything that bytecode depends on: names and order of the instructions, names, kinds and
+// layout of their operands, and the operators of slot_op. Artifacts carry the hash, so that bytecode of another
+// instruction set is rejected instead of misread.
 constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
   uint64_t hash = 0xcbf29ce484222325;
   auto byte = [&](uint8_t value) { hash = (hash ^ value) * 0x100000001b3; };
@@ -250,18 +250,18 @@ constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
 }
 inline constexpr uint64_t kInstructionSet = hash_instructions(kInstructions);
 
-// nullopt on overflow or division by zero.
+// Returns nullopt on overflow or division by zero.
 std::optional<int64_t> evaluate(SlotOp op, int64_t a, int64_t b);
 
-// A dtype in one word; kAnyDType stands for "any" where check_tensor allows it.
+// Packs a dtype into one word; kAnyDType means "any" where check_tensor allows it.
 constexpr Word pack_dtype(DType dtype) {
   return static_cast<Word>(dtype.code) | (Word{dtype.bits} << 8) | (Word{dtype.lanes} << 16);
 }
 inline constexpr Word kAnyDType = -1;
-// nullopt for words that are not a dtype the runtime knows (kAnyDType included).
+// Returns nullopt for words that are not a dtype the runtime knows (kAnyDType included).
 std::optional<DType> unpack_dtype(Word word);
 
-// ---- Operands as C++ values, for those who emit code. ----
+// ---- Operands as C++ values, for code that emits instructions. ----
 
 template <OperandKind kKind>
 struct Index {
@@ -336,18 +336,18 @@ struct Instruction {
   friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
-// An instruction whose operands fit the row: an integer becomes a kScalar where the row wants one, a register a
-// destination, an absent label -1. Operands that do not fit fail a check.
+// Makes an instruction whose operands fit the row: an integer becomes a kScalar where the row asks for one, a register
+// becomes a destination, and an absent label becomes -1. Operands that do not fit fail a check.
 Instruction make_instruction(Opcode op, std::vector<Operand> operands);
 
 void encode(const Instruction& instruction, std::vector<Word>& code);
 
 struct Decoded {
   Instruction instruction;
-  size_t next = 0;  // offset of the instruction behind it
+  size_t next = 0;  // offset of the next instruction
 };
-// nullopt when the words at `offset` are not an instruction, are cut off, or have a bad tag. The verifier checks
-// indices.
+// Returns nullopt when the words at `offset` are not an instruction, are cut off, or have a bad tag. The verifier
+// checks indices.
 std::optional<Decoded> decode(std::span<const Word> code, size_t offset);
 
 }  // namespace relaxc::vm

@@ -19,7 +19,7 @@ namespace relaxc::vm {
 
 namespace {
 
-// Where x86's CPUID tells of a feature, and which registers' state the system must save for it (Intel's Software
+// The CPUID bit of an x86 feature, and the registers whose state the system must save for it (Intel's Software
 // Developer's Manual, volume 2, CPUID, and volume 1, chapter 13; AMD's manual, volume 3, appendix D).
 enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
 enum State : uint32_t { kNone = 0, kYmm = 0x6, kZmm = 0xe6, kApx = 1 << 19 };  // bits of XCR0
@@ -30,9 +30,9 @@ struct X86Feature {
   int bit;
   State state;
 };
-// The features that LLVM uses for ordinary code when the target has them. Encryption, matrix tiles and system
-// instructions come from intrinsics only that kernels cannot name (codegen/emit_builtin.cc), so code does not need
-// them.
+// The features that LLVM uses for ordinary code when the target has them. Instructions for encryption, matrix tiles and
+// the system come only from intrinsics that kernels cannot name (codegen/emit_builtin.cc), so code does not need those
+// features.
 constexpr X86Feature kX86[] = {
     {"sse3", 1, 0, kEcx, 0, kNone},
     {"ssse3", 1, 0, kEcx, 9, kNone},
@@ -74,7 +74,7 @@ constexpr X86Feature kX86[] = {
     {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
     {"avx512fp16", 7, 0, kEdx, 23, kZmm},
     {"avx512bf16", 7, 1, kEax, 5, kZmm},
-    // One bit for all of APX.
+    // One bit covers all of APX.
     {"egpr", 7, 1, kEdx, 21, kApx},
     {"push2pop2", 7, 1, kEdx, 21, kApx},
     {"ppx", 7, 1, kEdx, 21, kApx},

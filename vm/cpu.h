@@ -1,6 +1,6 @@
-// The CPU that machine code was made for, and whether this machine can run it. Code for instructions that a CPU lacks
-// ends the process (SIGILL), so the compiler notes what the code may use and the loader compares before it maps the
-// code.
+// Records the CPU that machine code was made for, and tells whether this machine can run it. Code with instructions
+// that a CPU lacks ends the process (SIGILL), so the compiler records the features that the code may use, and the
+// loader compares them before it maps the code.
 #pragma once
 #include <span>
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace relaxc::vm {
 
-// Keys of Executable::metadata: "x86_64" or LLVM's name of another architecture, and names of features as LLVM has
-// them, joined by commas.
+// Keys of Executable::metadata. Their values are "x86_64" or LLVM's name of another architecture, and names of features
+// as LLVM spells them, joined by commas.
 inline constexpr const char* kArchitectureKey = "architecture";
 inline constexpr const char* kCpuFeaturesKey = "cpu_features";
 
-// The features of that architecture which compiled code may use beyond the least CPU of it, and which the loader can
-// look for; empty for an architecture on which nothing can be loaded.
+// Returns the features of that architecture which compiled code may use beyond its baseline CPU, and which the loader
+// can detect; empty for an architecture on which nothing can be loaded.
 std::vector<std::string_view> cpu_features(std::string_view architecture);
 std::string_view host_architecture();
 bool host_has_feature(std::string_view feature);
 
-// Why this machine cannot run the executable's machine code, as a sentence with the remedy; empty when it can. Without
-// the keys (code that a host brings) nothing is known and nothing is refused.
+// Returns the reason why this machine cannot run the executable's machine code, as a sentence with the remedy; empty
+// when it can. Without the keys (code from a host) nothing is known and nothing is rejected.
 std::string why_not_here(const Executable& executable);
 
 }  // namespace relaxc::vm

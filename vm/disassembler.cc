@@ -10,7 +10,7 @@ namespace relaxc::vm {
 
 namespace {
 
-// Text on one line, so that a hostile name cannot pass for an instruction.
+// Quotes text on one line, so that a hostile name cannot pass for an instruction.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -84,7 +84,7 @@ class Printer {
     return {};
   }
 
-  // A list of pairs or single words.
+  // Prints a list of pairs or single words.
   template <class Element>
   static std::string list(const Operand& operand, Element element) {
     std::vector<std::string> parts;

@@ -1,4 +1,4 @@
-// Bytecode as text, for people: `relaxc --emit=bytecode`.
+// Prints bytecode as text for people: `relaxc --emit=bytecode`.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace relaxc::vm {
 
-// The tables, then every function with one instruction per line, its word offset in front. Indices outside their
-// table print as "#7", so unverified code may be shown too.
+// Returns the tables, then every function with one instruction per line and its word offset in front. Indices outside
+// their table print as "#7", so unverified code may be printed too.
 std::string disassemble(const Executable& executable);
 std::string disassemble(const Executable& executable, const Function& function);
 

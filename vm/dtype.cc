@@ -19,7 +19,7 @@ struct CodeName {
   std::string_view name;
 };
 
-// How the bits of a small float are laid out below the sign. Without infinity, `nan` tells what stands for NaN.
+// The layout of a small float's bits below the sign. `nan` tells which codes are NaN in formats without infinity.
 enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
 struct SmallFloat {
   DTypeCode code;
@@ -47,7 +47,7 @@ const SmallFloat& small_float(DType dtype) {
   RELAXC_CHECK(false, "{} is no float of 8 bits or less", to_string(dtype));
 }
 
-// "bool" and "handle" have no width in their name.
+// The names "bool" and "handle" do not include a width.
 constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int"},     {DTypeCode::kUInt, "uint"},
                                    {DTypeCode::kFloat, "float"}, {DTypeCode::kBFloat, "bfloat"},
                                    {DTypeCode::kBool, "bool"},   {DTypeCode::kHandle, "handle"}};
@@ -142,7 +142,7 @@ double small_float_to_double(uint8_t bits, DType dtype) {
 uint8_t double_to_small_float(double value, DType dtype) {
   const SmallFloat& format = small_float(dtype);
   int count = 1 << format.bits, best = -1, nan = -1;
-  // The nearest finite value among all, an even code where two are as near. The formats have 256 values at most.
+  // Finds the nearest finite value, and an even code where two are equally near. The formats have 256 values at most.
   double distance = 0, largest = 0;
   for (int code = 0; code < count; ++code) {
     double candidate = small_float_to_double(static_cast<uint8_t>(code), dtype);

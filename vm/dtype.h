@@ -7,7 +7,8 @@
 
 namespace relaxc {
 
-// After kHandle: the floats of 8 bits and less, which modules may mention but kernels do not compute with yet.
+// The codes after kHandle are floats of 8 bits and less. Modules may mention them, but kernels do not compute with them
+// yet.
 enum class DTypeCode : uint8_t {
   kInt,
   kUInt,
@@ -28,8 +29,8 @@ enum class DTypeCode : uint8_t {
   kFloat4E2M1FN
 };
 
-// Lanes of kScalable and above count multiples of the vector length that the machine has (vscale). A handle of 0 bits
-// is void: the type of a call that gives nothing.
+// Lanes of kScalable and above count multiples of the machine's vector length (vscale). A handle of 0 bits is void: the
+// type of a call without a value.
 struct DType {
   static constexpr uint16_t kScalable = 0x8000;
   DTypeCode code = DTypeCode::kFloat;
@@ -47,12 +48,12 @@ struct DType {
   bool is_handle() const { return code == DTypeCode::kHandle; }
   bool is_void() const { return is_handle() && bits == 0; }
   bool is_scalable() const { return lanes >= kScalable; }
-  // Negative: scalable.
+  // Negative counts are scalable.
   DType with_lanes(int count) const {
     return {code, bits, static_cast<uint16_t>(count < 0 ? kScalable - count : count)};
   }
   DType element() const { return with_lanes(1); }
-  // Bytes of one element in memory; bool takes one byte.
+  // Returns the bytes of one element in memory; bool takes one byte.
   int64_t bytes() const { return (bits * lanes + 7) / 8; }
 
   static constexpr DType int_(int bits) { return {DTypeCode::kInt, static_cast<uint8_t>(bits), 1}; }
@@ -67,17 +68,17 @@ struct DType {
 inline constexpr DType kInt32 = DType::int_(32), kInt64 = DType::int_(64), kFloat32 = DType::float_(32),
                        kFloat64 = DType::float_(64), kBool = DType::bool_();
 
-// "float32", "int8x4", "float16xvscalex8", "bool", "bfloat16", "float8_e4m3fn", "handle", "void".
+// Returns "float32", "int8x4", "float16xvscalex8", "bool", "bfloat16", "float8_e4m3fn", "handle" or "void".
 std::string to_string(DType dtype);
 std::optional<DType> parse_dtype(std::string_view text);
 
-// Conversions of the 16-bit float formats, round to nearest even, NaN kept.
+// Convert the 16-bit float formats, rounding to nearest even and keeping NaN.
 float half_to_float(uint16_t bits);
 uint16_t float_to_half(float value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
-// Conversions of the floats of 8 bits and less: to nearest even; what is too large becomes infinity, else NaN, else the
-// largest value, as the format has it.
+// Convert the floats of 8 bits and less, rounding to nearest even. A value that is too large becomes infinity where the
+// format has one, else NaN where it has that, else the largest value.
 double small_float_to_double(uint8_t bits, DType dtype);
 uint8_t double_to_small_float(double value, DType dtype);
 

@@ -1,5 +1,5 @@
-// A failure while a program runs that its user can see and act upon: a wrong input, a dim that does not fit, memory
-// that is short, a kernel that failed. The message is lower case and names the input, the dim and both values.
+// A failure of a running program that its user can see and act upon: a wrong input, a dim that does not fit,
+// insufficient memory, a kernel that failed. The message is lower case and names the input, the dim and both values.
 #pragma once
 #include <fmt/format.h>
 
@@ -16,13 +16,13 @@ struct RuntimeError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// throw_runtime_error("input '{}': dtype is {}, expected {}", name, a, b).
+// Use: throw_runtime_error("input '{}': dtype is {}, expected {}", name, a, b).
 template <class... Args>
 [[noreturn]] void throw_runtime_error(fmt::format_string<Args...> format, Args&&... args) {
   throw RuntimeError(fmt::format(format, std::forward<Args>(args)...));
 }
 
-// The message of a kernel with the first `{}`s replaced by the values in order.
+// Returns the message of a kernel with the first `{}`s replaced by the values in order.
 inline std::string with_values(std::string_view message, std::span<const int64_t> values) {
   std::string text;
   for (int64_t value : values) {

@@ -27,10 +27,10 @@ struct ValueInfo {
   std::optional<std::vector<DimInfo>> dims;  // nullopt: any rank. Also for shapes
   friend bool operator==(const ValueInfo&, const ValueInfo&) = default;
 };
-// "x: float32[n, 4 * m]".
+// Returns "x: float32[n, 4 * m]".
 std::string to_string(const ValueInfo& info);
 
-// Parameters arrive in registers 0, 1, ...; slots start unwritten.
+// Parameters are in registers 0, 1, ... at entry; slots start unwritten.
 struct Function {
   std::string name;
   std::vector<ValueInfo> inputs;
@@ -39,7 +39,8 @@ struct Function {
   std::vector<std::string> slot_names;  // one per slot; the symbolic expression it holds, "" for a temporary
   int64_t code_begin = 0;               // words of Executable::code
   int64_t code_end = 0;
-  // Pairs of a word offset in the code and a string, "node 'conv_1' (Conv)", or -1: what errors from there on name.
+  // Pairs of a word offset in the code and a string such as "node 'conv_1' (Conv)", or -1. Errors of the instructions
+  // from that offset on name the string.
   std::vector<Word> places;
   friend bool operator==(const Function&, const Function&) = default;
 };

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kLeastBytes = int64_t{1} << 20;  // smaller tensors stay in memory
 
-// The owner of a tensor's elements is a shared_ptr<const void>; by its deleter's type one knows temporary files.
+// The owner of a tensor's elements is a shared_ptr<const void>. The type of its deleter identifies temporary files.
 struct UnmapTemporary {
   size_t size;
   void operator()(const void* memory) const { munmap(const_cast<void*>(memory), size); }
@@ -28,8 +28,8 @@ bool lies_in_file(const Tensor& tensor) {
   return std::get_deleter<UnmapTemporary>(tensor.owner()) || lies_in_mapped_file(tensor);
 }
 
-// A writable mapping of a new file without a name. Its bytes are reserved: a full disk is an error here and not a
-// signal later. Null: none can be had.
+// Returns a writable mapping of a new file without a name. Its bytes are reserved, so that a full disk is an error here
+// and not a signal later. Returns null when no such file can be created.
 std::shared_ptr<const void> map_temporary(size_t size) {
   const char* folder = std::getenv("TMPDIR");
   int descriptor = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

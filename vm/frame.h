@@ -24,24 +24,25 @@ struct Interpreter::Frame {
   const Value& reg(Word index) const { return registers[static_cast<size_t>(index)]; }
   int64_t& slot(Word index) { return slots[static_cast<size_t>(index)]; }
   int64_t slot(Word index) const { return slots[static_cast<size_t>(index)]; }
-  // The value of a kScalar's two words.
+  // Returns the value of a kScalar's two words.
   int64_t scalar(const Word* words) const {
     return words[0] == static_cast<Word>(ScalarTag::kSlot) ? slot(words[1]) : words[1];
   }
   const std::string& string(Word index) const { return executable->strings[static_cast<size_t>(index)]; }
   const std::string& slot_name(Word index) const { return function->slot_names[static_cast<size_t>(index)]; }
-  // "n", or "s2" for a slot without a name.
+  // Returns "n", or "s2" for a slot without a name.
   std::string slot_text(Word index) const {
     return slot_name(index).empty() ? fmt::format("s{}", index) : slot_name(index);
   }
-  // "dim 0 (k)".
+  // Returns "dim 0 (k)".
   static std::string dim_text(size_t dim, std::string_view name) {
     return name.empty() ? fmt::format("dim {}", dim) : fmt::format("dim {} ({})", dim, name);
   }
 
-  // "node 'conv_1' (Conv): ", or nothing where no node is known.
+  // Returns "node 'conv_1' (Conv): ", or an empty string where no node is known.
   std::string place_of(const Word* at) const;
-  // The context of the last match_shape up to `here` that binds the slot. It decodes the function: for messages only.
+  // Returns the context of the last match_shape up to `here` that binds the slot. It decodes the function, so it is for
+  // messages only.
   std::optional<Word> binder(Word slot, const Word* here) const;
 };
 

@@ -12,7 +12,7 @@ namespace relaxc::vm {
 
 namespace {
 
-// Elements that one thread reads before it looks whether they were in range.
+// The number of elements that one thread reads between tests for a bad index.
 constexpr int64_t kChunk = 1 << 14;
 constexpr int64_t kParallelElements = 1 << 17;
 
@@ -23,7 +23,7 @@ bool is_bad(T index, uint64_t dim) {
   return static_cast<uint64_t>(static_cast<int64_t>(index)) + dim >= 2 * dim;
 }
 
-// Without an exit inside of the loop, so that it becomes vector instructions. `begin` is a multiple of the dims' count.
+// The loop has no early exit, so that it is vectorized. `begin` is a multiple of the dims' count.
 template <class T>
 bool any_bad(const T* indices, int64_t begin, int64_t end, std::span<const int64_t> dims) {
   bool bad = false;

@@ -1,4 +1,4 @@
-// The test that a gather's or scatter's indices lie inside of the axes that they index, before any element moves.
+// Tests that a gather's or scatter's indices are inside the axes that they index, before any element moves.
 #pragma once
 #include <optional>
 #include <span>
@@ -10,15 +10,16 @@ namespace relaxc::vm {
 
 struct BadIndex {
   int64_t position = 0;  // in row-major order
-  int64_t dim = 0;       // elements of the axis that it does not fit
+  int64_t dim = 0;       // size of the axis that the index is out of
 };
 
-// The first index outside of [-dim, dim), or nothing. With several dims the last axis of `indices` has one index per
-// dim; with one, all indices are of that axis. Tensors of integers only. Large tensors are read by the pool's threads.
+// Returns the first index outside [-dim, dim), or nothing. With several dims the last axis of `indices` has one index
+// per dim; with one dim, all indices are of that axis. The tensors hold integers. Large tensors are read by the pool's
+// threads.
 std::optional<BadIndex> find_bad_index(const Tensor& indices, std::span<const int64_t> dims,
                                        relaxc_kernel_context* kernels = nullptr);
 
-// The text that follows the name of the tensor: "[0, 3] is 9, expected -5 to 4".
+// Returns the text that follows the name of the tensor: "[0, 3] is 9, expected -5 to 4".
 std::string describe(const BadIndex& bad, const Tensor& indices);
 
 }  // namespace relaxc::vm

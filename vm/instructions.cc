@@ -1,6 +1,6 @@
-// One function `run` per row of kInstructions: what the instruction does with the operands that the row names. The
-// verifier has seen the code, so operands are read without checks. A `run` without a result continues at the next
-// instruction; one that jumps returns where, and null leaves the function.
+// One function `run` per row of kInstructions carries out the instruction on the operands that the row names. The
+// verifier has accepted the code, so operands are read without checks. A `run` without a result continues at the next
+// instruction; one that jumps returns the target, and null leaves the function.
 #include <fmt/ranges.h>
 
 #include <bit>
@@ -20,12 +20,12 @@ int64_t now_ns() {
       .count();
 }
 
-// A dtype word that the verifier accepted.
+// Returns a dtype word that the verifier accepted.
 DType known_dtype(Word word) {
   return {static_cast<DTypeCode>(word & 0xff), static_cast<uint8_t>(word >> 8), static_cast<uint16_t>(word >> 16)};
 }
 
-// Bytes of a tensor; RuntimeError on overflow.
+// Returns the bytes of a tensor; throws RuntimeError on overflow.
 int64_t tensor_bytes(const Shape& shape, DType dtype) {
   auto count = element_count(shape);
   int64_t bytes = 0;
@@ -113,7 +113,7 @@ struct Interpreter::Instructions {
     if (index < 0 || index >= static_cast<Word>(fields.size())) {
       throw_runtime_error("field {} of a tuple of {} is out of range", index, fields.size());
     }
-    // Through a copy: dst may hold the tuple itself.
+    // The field is copied first, since dst may hold the tuple itself.
     Value field = fields[static_cast<size_t>(index)];
     in.reg<"dst">() = std::move(field);
   }
@@ -129,7 +129,7 @@ struct Interpreter::Instructions {
     return tensor.as_int(index);
   }
 
-  // ---- Checks of what a value is
+  // ---- Checks of a value's type
 
   void run(In<Opcode::kMatchShape> in) {
     const Value& value = in.reg<"value">();
@@ -162,7 +162,7 @@ struct Interpreter::Instructions {
     }
   }
 
-  // "input 'w': dim 0 (k) is 5, but k is 4 (bound by input 'x')".
+  // Throws "input 'w': dim 0 (k) is 5, but k is 4 (bound by input 'x')".
   [[noreturn]] static void slot_mismatch(In<Opcode::kMatchShape> in, size_t dim, int64_t actual, Word slot) {
     const Frame& frame = in.frame();
     const std::string& context = in.string<"context">();
@@ -210,7 +210,7 @@ struct Interpreter::Instructions {
 
   void run(In<Opcode::kAllocStorage> in) {
     int64_t bytes = in.scalar<"bytes">();
-    // Released first, so that a loop can get the same block again.
+    // The register is released first, so that a loop can get the same block again.
     in.reg<"dst">() = Value();
     in.reg<"dst">() = Storage{vm.memory_.allocate(bytes), bytes};
   }
@@ -247,13 +247,13 @@ struct Interpreter::Instructions {
 
   void run(In<Opcode::kReshapeView> in) {
     const Tensor& tensor = in.reg<"tensor">().tensor();
-    // Through a temporary: dst may hold the tensor itself.
+    // The view is a temporary, since dst may hold the tensor itself.
     Tensor view = tensor.reshaped(read_shape(in));
     in.reg<"dst">() = std::move(view);
   }
 
-  // The operand `shape`. It is shared with the last tensor that the same instruction made: with unchanged dims a run
-  // builds no shape.
+  // Returns the operand `shape`. It is shared with the last tensor that the same instruction made, so a run with
+  // unchanged dims builds no shape.
   template <Opcode kOp>
   SharedShape read_shape(In<kOp> in) {
     static_assert(fewest_words(kOp) >= kWordsPerShape);
@@ -321,7 +321,7 @@ struct Interpreter::Instructions {
     }
   }
 
-  // The value of an element of kArguments.
+  // Returns the value of an element of kArguments.
   static Value argument(const Frame& frame, const Word* words) {
     switch (static_cast<ArgumentTag>(words[0])) {
       case ArgumentTag::kReg:
@@ -348,7 +348,7 @@ struct Interpreter::Instructions {
 
   // ---- Control
 
-  // Backward jumps count, so that a limit of steps ends every loop.
+  // Backward jumps are counted, so that a limit of steps ends every loop.
   template <Opcode kOp>
   const Word* jump(In<kOp> in) {
     const Word* next = in.frame().code + in.template word<"target">();
@@ -369,7 +369,7 @@ struct Interpreter::Instructions {
 
   // ---- Dispatch
 
-  // Runs the instruction at `at`; the next one, or null.
+  // Runs the instruction at `at`; returns the next one, or null.
   using Step = const Word* (*)(Interpreter&, Frame&, const Word* at);
   template <Opcode kOp>
   static const Word* step(Interpreter& vm, Frame& frame, const Word* at) {
@@ -384,7 +384,7 @@ struct Interpreter::Instructions {
   }
 };
 
-// Threaded through a table of functions with one entry per row: a row without its `run` does not compile.
+// Dispatches through a table of functions with one entry per row: a row without its `run` does not compile.
 void Interpreter::run_code(Frame& frame, const Word*& pc) {
   static constexpr auto kSteps = []<size_t... kOps>(std::index_sequence<kOps...>) {
     return std::array<Instructions::Step, sizeof...(kOps)>{&Instructions::step<static_cast<Opcode>(kOps)>...};

@@ -1,5 +1,4 @@
-// Runs of verified bytecode: frames, limits, and the place that an error names. The instructions are in
-// instructions.cc.
+// Runs verified bytecode: frames, limits, and the place that an error names. The instructions are in instructions.cc.
 #include "vm/interpreter.h"
 
 #include <algorithm>
@@ -11,10 +10,10 @@ namespace relaxc::vm {
 
 namespace {
 
-// Frames of the VM are frames of the C++ stack.
+// A frame of the VM uses a frame of the C++ stack, so the depth is limited.
 constexpr int kMaxDepth = 512;
 
-// An error whose message names its place already.
+// An error whose message already names its place.
 struct PlacedError : RuntimeError {
   using RuntimeError::RuntimeError;
 };
@@ -97,7 +96,7 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
   }
 }
 
-// A frame with empty registers.
+// Returns a frame with empty registers.
 std::unique_ptr<Interpreter::Frame> Interpreter::enter(FunctionIndex index) {
   std::unique_ptr<Frame> frame;
   if (idle_frames_.empty()) {

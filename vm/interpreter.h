@@ -13,13 +13,13 @@
 
 namespace relaxc::vm {
 
-// An executable with its names resolved; what a Program shares. Verified.
+// An executable with its names resolved, which a Program shares. It is verified.
 struct Image {
   Executable executable;
   std::vector<Kernel> kernels;             // per KernelInfo
   std::vector<BuiltinFunction> builtins;   // per builtin name
   std::shared_ptr<const void> keep_alive;  // of the machine code
-  // The files in which constants and machine code lie.
+  // The files that hold constants and machine code.
   MappedFiles files;
   std::shared_ptr<RunWatcher> watcher;  // may be null
 };
@@ -38,8 +38,8 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  // `bound_outputs` (may be empty): memory for the flat results, used by new_tensor where dtype and shape fit; null
-  // entries are allocated. Throws RuntimeError; the interpreter can be used again after it.
+  // `bound_outputs` (may be empty) is memory for the flat results, which new_tensor uses where dtype and shape fit;
+  // null entries are allocated. Throws RuntimeError; the interpreter can be used again afterwards.
   Value run(FunctionIndex function, std::span<const Value> inputs, std::span<const Tensor* const> bound_outputs);
 
   MemoryPool& memory() { return memory_; }
@@ -51,13 +51,14 @@ class Interpreter {
   class In;             // operands of an instruction; frame.h
   struct Instructions;  // instructions.cc
   using SharedShape = std::shared_ptr<const Shape>;
-  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape tells them apart.
+  // Instructions that make a tensor have at least this many words, so word offset / kWordsPerShape is unique for each
+  // of them.
   static constexpr size_t kWordsPerShape = 4;
 
   std::unique_ptr<Frame> enter(FunctionIndex index);
   Value execute(std::unique_ptr<Frame> frame);
   void loop(Frame& frame);
-  // `pc` is the instruction that runs, also after an exception; null after the return.
+  // `pc` is the instruction that runs, also after an exception; it is null after the return.
   void run_code(Frame& frame, const Word*& pc);
   void count_step();
 
@@ -69,12 +70,12 @@ class Interpreter {
   std::vector<SharedShape> shapes_;  // of the last tensors, per instruction that makes one
   std::vector<std::unique_ptr<Frame>> idle_frames_;
 
-  // Valid during a run.
+  // bound_outputs_ is valid during a run.
   std::span<const Tensor* const> bound_outputs_;
   int depth_ = 0;
   int64_t steps_ = 0;
   std::vector<int64_t> index_dims_;  // of the last check_indices
-  // Valid during a kernel call.
+  // The following members are valid during a kernel call.
   std::vector<void*> kernel_data_;
   std::vector<int64_t> kernel_scalars_;
   std::vector<const Tensor*> kernel_tensors_;

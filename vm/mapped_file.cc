@@ -15,8 +15,8 @@ namespace relaxc::vm {
 
 namespace {
 
-// Every MappedFile is owned with this deleter. Tensors keep their owner as a shared_ptr<const void>; by the deleter's
-// type a mapped file is known among them.
+// Every MappedFile is owned with this deleter. Tensors keep their owner as a shared_ptr<const void>; the type of its
+// deleter identifies mapped files.
 struct Unmap {
   const MappedFile* file;
   void operator()(const MappedFile*) const { delete file; }
@@ -38,7 +38,7 @@ std::shared_ptr<MappedFile> MappedFile::make(const std::string& path) {
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   std::shared_ptr<MappedFile> file = make(path);
-  // Non-blocking: a named pipe must not hang the open.
+  // The open is non-blocking, since a named pipe must not hang it.
   file->descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file->descriptor_ < 0) throw_runtime_error("cannot open '{}': {}", path, std::strerror(errno));
   file->map_descriptor(file->descriptor_);

@@ -9,24 +9,24 @@
 
 namespace relaxc::vm {
 
-// A process that reads a page which the file no longer has is killed (SIGBUS), and bytes that change under a program
-// make its results worthless. So files in use are replaced by rename, as OutputFile does; check_unchanged() finds most
-// of what goes against that before it does harm, but not a change while the pages are being read.
+// A process that reads a page beyond the end of a truncated file is killed (SIGBUS), and bytes that change while a
+// program runs make its results worthless. So files in use are replaced by rename, as OutputFile does.
+// check_unchanged() finds most violations before they do harm, but not a change while the pages are being read.
 class MappedFile {
  public:
-  // Throws RuntimeError "cannot open 'x': no such file or directory". Only regular files.
+  // Throws RuntimeError "cannot open 'x': no such file or directory". Only regular files can be opened.
   static std::shared_ptr<const MappedFile> open(const std::string& path);
-  // The file of a descriptor that stays the caller's; `path` is where it was found.
+  // Maps the file of a descriptor that the caller keeps; `path` is where it was found.
   static std::shared_ptr<const MappedFile> map(int descriptor, const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  // Page aligned.
+  // The bytes begin at a page boundary.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
-  // Open as long as the mapping lives; -1 after map().
+  // The descriptor is open as long as the mapping lives; it is -1 after map().
   int descriptor() const { return descriptor_; }
-  // Whether the path names it now.
+  // Returns whether the path currently names this file.
   bool is_at(const std::string& path) const;
   // Throws RuntimeError when the file has another size or time of modification than when it was mapped. A file that
   // was replaced or deleted is unchanged: the mapping still has the old content. One system call.

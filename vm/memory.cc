@@ -26,12 +26,12 @@ int64_t max_allocation_bytes() {
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
   constexpr int64_t kLargePage = int64_t{2} << 20;
-  // Large memory on large pages: a kernel that streams weights misses the translation buffers otherwise.
+  // Large memory uses large pages, since a kernel that streams weights would miss the TLB otherwise.
   size_t alignment = bytes >= 2 * kLargePage ? kLargePage : kAlignment;
-  // aligned_alloc wants a multiple of the alignment; the limit keeps the rounding from overflowing.
+  // aligned_alloc requires a multiple of the alignment; the limit keeps the rounding from overflowing.
   size_t rounded = (static_cast<size_t>(std::max<int64_t>(bytes, 1)) + alignment - 1) / alignment * alignment;
   AlignedBuffer result(std::aligned_alloc(alignment, rounded));
-  if (result && alignment == kLargePage) madvise(result.get(), rounded, MADV_HUGEPAGE);  // a wish
+  if (result && alignment == kLargePage) madvise(result.get(), rounded, MADV_HUGEPAGE);  // only a hint
   return result;
 }
 
@@ -54,7 +54,7 @@ struct MemoryPool::State {
   IdleList idle;                                     // oldest first
   std::multimap<int64_t, IdleList::iterator> sizes;  // of the idle blocks
 
-  // The smallest idle block that is not wastefully large; the mutex is held.
+  // Returns the smallest idle block that is not wastefully large; the mutex is held.
   std::optional<IdleBlock> take(int64_t bytes) {
     auto found = sizes.lower_bound(bytes);
     if (found == sizes.end() || found->first > bytes + bytes / 4) return std::nullopt;
@@ -119,7 +119,7 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
         throw_runtime_error("cannot allocate {} bytes: {} are in use, the limit is {}", bytes, stats.live_bytes,
                             state_->limit);
       }
-      // Idle blocks count toward the limit too; give up what would exceed it.
+      // Idle blocks count toward the limit too, so blocks that would exceed it are freed.
       state_->evict(state_->limit - stats.live_bytes - rounded, released);
       ++stats.allocations;
     }

@@ -1,4 +1,4 @@
-// Memory of tensors: 64-byte aligned, sizes checked, refusal by RuntimeError instead of a crash.
+// Memory of tensors: it is 64-byte aligned, its sizes are checked, and a refusal is a RuntimeError instead of a crash.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -8,7 +8,7 @@ namespace relaxc::vm {
 
 inline constexpr int64_t kAlignment = 64;
 
-// The largest single allocation: twice the machine's memory. More is a damaged or hostile size.
+// Returns the largest single allocation: twice the machine's memory. A larger size comes from damaged or hostile input.
 int64_t max_allocation_bytes();
 
 struct FreeDeleter {
@@ -16,17 +16,18 @@ struct FreeDeleter {
 };
 using AlignedBuffer = std::unique_ptr<void, FreeDeleter>;
 
-// Never null, also for 0 bytes. Throws RuntimeError naming the size when negative, absurd or not to be had.
+// Never returns null, even for 0 bytes. Throws RuntimeError that names the size when it is negative, absurd or not
+// available.
 AlignedBuffer allocate_aligned(int64_t bytes);
-// nullptr instead of the error.
+// Returns nullptr instead of throwing.
 AlignedBuffer try_allocate_aligned(int64_t bytes) noexcept;
 
 // Keeps freed blocks and hands them out again, so that a run with dims seen before allocates no tensor memory. A block
-// serves requests down to 4/5 of its size. At most as many bytes are kept idle as were ever in use at once, oldest
-// freed first. Thread-safe; blocks may outlive the pool and be released by any thread.
+// serves requests down to 4/5 of its size. The pool keeps at most as many idle bytes as were ever in use at once, and
+// frees the oldest first. It is thread-safe; blocks may outlive the pool and be released by any thread.
 class MemoryPool {
  public:
-  // Throws RuntimeError when more than `limit` bytes would be in use; 0: max_allocation_bytes().
+  // Throws RuntimeError when more than `limit` bytes would be in use; 0 means max_allocation_bytes().
   explicit MemoryPool(int64_t limit = 0);
   std::shared_ptr<void> allocate(int64_t bytes);
 

@@ -110,7 +110,7 @@ class HeaderParser {
       if (error != std::errc() || value < 0 || values.size() == kMaxRank) damaged();
       text_.remove_prefix(static_cast<size_t>(end - text_.data()));
       values.push_back(value);
-      accept('L');  // Python 2 wrote long integers so
+      accept('L');  // Python 2 wrote long integers with a suffix
       if (!accept(',') && peek() != ')') damaged();
     }
     return values;

@@ -6,10 +6,10 @@
 
 namespace relaxc {
 
-// bool, int8..64, uint8..64, float16/32/64; little-endian, C order. Throws RuntimeError naming the file for anything
-// else, for damage, and for a file that is longer or shorter than its header says.
+// Reads bool, int8..64, uint8..64 and float16/32/64, little-endian and in C order. Throws RuntimeError that names the
+// file for any other content, for damage, and for a file that is longer or shorter than its header says.
 Tensor read_npy(const std::string& path);
-// bfloat16 has no .npy type: RuntimeError.
+// Throws RuntimeError for bfloat16, which has no .npy type.
 void write_npy(const std::string& path, const Tensor& tensor);
 
 }  // namespace relaxc

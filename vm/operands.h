@@ -1,5 +1,5 @@
-// Where the operands of an instruction stand in its words, computed from its row in kInstructions: code that reads
-// verified bytecode names operands and never counts words. Internal to vm/.
+// Locates the operands of an instruction in its words, computed from its row in kInstructions. Code that reads verified
+// bytecode names operands and never counts words. Internal to vm/.
 #pragma once
 #include <algorithm>
 
@@ -15,7 +15,7 @@ struct OperandName {
   constexpr std::string_view view() const { return {text, kSize - 1}; }
 };
 
-// Does not compile for a name that is not in the row.
+// Fails to compile for a name that is not in the row.
 consteval int operand_index(Opcode op, std::string_view name) {
   const InstructionInfo& row = info(op);
   for (int i = 0; i < row.num_operands; ++i) {
@@ -24,8 +24,9 @@ consteval int operand_index(Opcode op, std::string_view name) {
   throw "the instruction's row has no operand of this name";
 }
 
-// The first word of operand `kIndex` of the instruction at `at` (of a list: its count). One past the last operand is
-// the next instruction. The address is a constant distance from `at` unless a list stands before the operand.
+// Returns the first word of operand `kIndex` of the instruction at `at`; for a list that is its count. The index one
+// past the last operand gives the next instruction. The address is a constant distance from `at` unless a list precedes
+// the operand.
 template <Opcode kOp, int kIndex>
 const Word* operand_begin(const Word* at) {
   if constexpr (kIndex == 0) {
@@ -37,7 +38,7 @@ const Word* operand_begin(const Word* at) {
   }
 }
 
-// Words of the shortest instruction of this row: every list is empty.
+// Returns the words of the shortest instruction of this row, in which every list is empty.
 consteval int fewest_words(Opcode op) {
   const InstructionInfo& row = info(op);
   int words = 1;
@@ -53,7 +54,7 @@ struct ListWords {
   const Word* first;
   size_t size;
   size_t words_per_element;
-  // The last word of element i: the value, behind a tag where elements have one.
+  // Returns the last word of element i: the value, after a tag where elements have one.
   Word value(size_t i) const { return first[i * words_per_element + words_per_element - 1]; }
   const Word* element(size_t i) const { return first + i * words_per_element; }
 };

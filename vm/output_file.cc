@@ -19,7 +19,7 @@ namespace {
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-// Standard output or error, where the file is open under that number already.
+// Returns standard output or standard error when the file is already open under that number.
 std::optional<int> standard_stream(const struct stat& status) {
   for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat open{};
@@ -33,7 +33,7 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-// The path behind all symbolic links of the last component; the file itself need not exist.
+// Returns the path after following all symbolic links of the last component; the file itself need not exist.
 std::string behind_links(std::string path) {
   constexpr int kMostLinks = 40;  // as many as Linux follows
   for (int i = 0; i < kMostLinks; ++i) {
@@ -55,18 +55,18 @@ void OutputFile::choose(FileKind kind) {
   bool exists = stat(path_.c_str(), &existing) == 0;
   if (!exists && errno != ENOENT) fail_write();
   if (exists) {
-    // The shell's redirection, by another name: what is written there already must stay.
+    // The path names a stream that the shell redirected: text that was already written to it must stay.
     if (std::optional<int> stream = standard_stream(existing)) return open_direct(dup(*stream));
     if (!S_ISREG(existing.st_mode)) return open_direct(open(path_.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
   }
   target_ = behind_links(path_);
   struct stat found{};
-  // Links below /proc name files that no path leads to.
+  // Some links below /proc name files that have no path.
   if (exists && (stat(target_.c_str(), &found) != 0 || !same_file(found, existing)))
     return open_direct(open(path_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   open_temporary(kind);
   if (!exists) return;
-  // The new file stands for the old one: its owner, where we may set it, and its permissions.
+  // The new file gets the owner of the old one, where the process may set it, and its permissions.
   if (fchown(descriptor_, existing.st_uid, existing.st_gid) != 0) errno = 0;
   if (fchmod(descriptor_, existing.st_mode & 0777) != 0) errno = 0;
 }
@@ -77,7 +77,7 @@ void OutputFile::open_direct(int descriptor) {
 }
 
 void OutputFile::open_temporary(FileKind kind) {
-  // Beside the target, so that rename works.
+  // The temporary file is in the target's folder, so that rename works.
   for (int attempt = 0; descriptor_ < 0 && attempt < 100; ++attempt) {
     temporary_ = fmt::format("{}.relaxc.{}.{}", folder_of(target_), getpid(), attempt);
     descriptor_ =

@@ -1,5 +1,5 @@
-// All output of relaxc goes through here: files, and text on a stream. A write that fails is a RuntimeError
-// "cannot write 'x': no space left on device"; nothing is lost in silence.
+// All output of relaxc goes through this file: files, and text on a stream. A write that fails is a RuntimeError
+// "cannot write 'x': no space left on device"; no failure is silent.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -10,13 +10,13 @@ namespace relaxc::vm {
 
 enum class FileKind { kData, kExecutable };  // permissions of a new file, which the user's mask narrows
 
-// A regular file (through symbolic links: the one that they name) is replaced by rename in commit(), so that
-// whoever reads or maps the old one keeps it, and a failure leaves it as it was. A pipe, a device and the standard
-// output of this process are written to directly.
+// commit() replaces a regular file by rename, so that a process that reads or maps the old one keeps it, and a failure
+// leaves it unchanged. A symbolic link is followed to the file that it names. A pipe, a device and the standard output
+// of this process are written to directly.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, FileKind kind = FileKind::kData);
-  ~OutputFile();  // without commit() a regular file stays as it was
+  ~OutputFile();  // without commit() a regular file is unchanged
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -25,26 +25,26 @@ class OutputFile {
   void commit();
 
  private:
-  void choose(FileKind kind);  // between the two ways, and opens
+  void choose(FileKind kind);  // selects one of the two ways, and opens the file
   void open_direct(int descriptor);
   void open_temporary(FileKind kind);
-  [[noreturn]] void fail_write() const;  // with errno
+  [[noreturn]] void fail_write() const;  // reports errno
 
   std::string path_;
-  std::string target_;     // what the temporary file replaces
-  std::string temporary_;  // empty: written to directly
+  std::string target_;     // the file that the temporary one replaces
+  std::string temporary_;  // empty when the file is written directly
   int descriptor_ = -1;
 };
 
 void write_file(const std::string& path, std::string_view text);
-// The folder and those above it, unless they exist.
+// Makes the folder and its parents, unless they exist.
 void make_folder(const std::string& path);
 
-// Text on a stream such as stdout; what stays in its buffer is reported by flush().
+// Writes text to a stream such as stdout; flush() reports errors of the text that is still in its buffer.
 void print_to(std::FILE* stream, std::string_view text);
 void flush(std::FILE* stream);
 
-// Whether the path names the file, pipe or device that is this process's standard output.
+// Returns whether the path names the file, pipe or device that is this process's standard output.
 bool is_standard_output(const std::string& path);
 
 }  // namespace relaxc::vm

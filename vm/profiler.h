@@ -20,11 +20,11 @@ struct KernelEvent {
 
 struct Profiler {
   virtual ~Profiler() = default;
-  // After each kernel, on the thread that runs the session.
+  // Called after each kernel, on the thread that runs the session.
   virtual void on_kernel(const KernelEvent& event) = 0;
 };
 
-// Hears of whole runs, on the thread that runs the session; runs of several sessions may be under way at once. Throws
+// Is notified of whole runs, on the thread that runs the session; runs of several sessions may overlap. Throws
 // RuntimeError to fail the run.
 struct RunWatcher {
   virtual ~RunWatcher() = default;
@@ -32,11 +32,11 @@ struct RunWatcher {
   virtual void ends(const Value& result) = 0;
 };
 
-// Calls and total time per (kernel, label).
+// Sums up calls and total time per (kernel, label).
 class TableProfiler final : public Profiler {
  public:
   void on_kernel(const KernelEvent& event) override;
-  // One line per kernel, slowest first: calls, total ms, mean us, share, name.
+  // Returns one line per kernel, slowest first: calls, total ms, mean us, share, name.
   std::string text() const;
   int64_t total_ns() const;
 

@@ -4,7 +4,7 @@
 //   relaxc::Session session(program, {.threads = 4});
 //   std::vector<relaxc::Tensor> outputs = session.run({input});
 //
-// A Program is immutable and shared by threads; each thread (caller) has its own Session. Dims may change from run to
+// A Program is immutable and shared by threads; each thread (caller) has one Session. Dims may change from run to
 // run. Errors: CompileError when loading, RuntimeError when running.
 #pragma once
 #include <functional>
@@ -29,9 +29,9 @@ class Interpreter;
 
 struct LoadOptions {
   vm::Registry registry = {};  // the host's functions and kernels
-  vm::MappedFiles files = {};  // in which constants of Program::from lie; changed ones are an error of a run
+  vm::MappedFiles files = {};  // that hold the constants of Program::from; a run fails when one has changed
   bool verify_hash = true;     // false: trust the file's content and do not read all of it before the first run
-  std::shared_ptr<vm::RunWatcher> watcher = {};  // hears of every run of the program's sessions
+  std::shared_ptr<vm::RunWatcher> watcher = {};  // is notified of every run of the program's sessions
 };
 
 class Program {
@@ -41,9 +41,9 @@ class Program {
   // trusted origin only: they contain machine code.
   static Program load(const std::string& path, LoadOptions options = {});
 
-  // The kernel of a symbol (KernelSource::kArtifact), or nullptr.
+  // Returns the kernel of a symbol (KernelSource::kArtifact), or nullptr.
   using KernelResolver = std::function<vm::Kernel(const std::string& symbol)>;
-  // For the JIT: `keep_alive` owns the machine code. Verifies the bytecode.
+  // Makes a program for the JIT: `keep_alive` owns the machine code. Verifies the bytecode.
   static Program from(vm::Executable executable, const KernelResolver& resolver,
                       std::shared_ptr<const void> keep_alive = nullptr, LoadOptions options = {});
 
@@ -60,13 +60,13 @@ class Program {
 };
 
 struct SessionOptions {
-  int threads = 0;                          // 0: all cores of the process; unused with a pool of the host's
-  std::shared_ptr<vm::TaskPool> pool = {};  // null: an own ThreadPool
+  int threads = 0;                          // 0: all cores of the process; unused with a host's pool
+  std::shared_ptr<vm::TaskPool> pool = {};  // null: a new ThreadPool
   int64_t memory_limit = 0;                 // bytes of tensors alive at once; 0: twice the machine's memory
   int64_t step_limit = 0;                   // backward jumps and calls per run, against endless loops; 0: none
 };
 
-// One caller's state. Not for use by two threads at once.
+// The state of one caller. Two threads must not use it at once.
 class Session {
  public:
   explicit Session(Program program, SessionOptions options = {});
@@ -74,8 +74,8 @@ class Session {
   Session(Session&&) noexcept;
   Session& operator=(Session&&) noexcept;
 
-  // Runs a function; a tuple result comes as its tensors in order, nested tuples flat. Checks the count, dtype and rank
-  // of the inputs here, the dims in the bytecode. Results own their memory and stay valid.
+  // Runs a function. A tuple result is returned as its tensors in order, with nested tuples flattened. Checks the
+  // count, dtype and rank of the inputs here, the dims in the bytecode. Results keep their memory alive and stay valid.
   std::vector<Tensor> run(std::span<const Tensor> inputs, std::string_view function = "main");
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, std::string_view function = "main") {
     return run(std::span(inputs.begin(), inputs.size()), function);
@@ -83,10 +83,10 @@ class Session {
   // Writes the results to the host's tensors: kernels write there directly when dtype and shape fit and no input
   // overlaps, else the result is copied. Throws RuntimeError when dtype or shape of a result differ from its tensor.
   void run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function = "main");
-  // For functions on other values than tensors.
+  // Runs functions on values other than tensors.
   vm::Value run_values(std::span<const vm::Value> inputs, std::string_view function = "main");
 
-  // Not owned; null turns profiling off.
+  // The session does not own the profiler; null turns profiling off.
   void set_profiler(vm::Profiler* profiler);
   vm::MemoryPool::Stats memory_stats() const;
   // Returns idle memory to the system.

@@ -13,8 +13,8 @@ static_assert(std::endian::native == std::endian::little, "artifacts are little-
 
 namespace {
 
-// Opens the program bytes, followed by kInstructionSet; the last byte is the version of the tables that this file
-// writes. The version of the bytecode in them is kInstructionSet: nobody has to raise it.
+// Begins the program bytes and is followed by kInstructionSet; its last byte is the version of the tables that this
+// file writes. kInstructionSet is the version of the bytecode in them and changes by itself.
 constexpr uint64_t kProgramMagic = 0x04'4347'5250'4c52'76ull;
 
 int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
@@ -52,8 +52,8 @@ class ByteReader {
     raw(&value, 1);
     return value;
   }
-  // A number of items that take at least `item_bytes` each: never more than the rest of the bytes can hold, so that a
-  // damaged count cannot ask for memory.
+  // Reads a number of items that take at least `item_bytes` each. It is never more than the remaining bytes can hold,
+  // so that a damaged count cannot cause a large allocation.
   size_t count(size_t item_bytes) {
     int64_t value = integer();
     if (value < 0 || static_cast<uint64_t>(value) > bytes_.size() / item_bytes) {
@@ -71,7 +71,7 @@ class ByteReader {
     raw(values.data(), values.size() * sizeof(int64_t));
     return values;
   }
-  // An enumerator below `limit`.
+  // Reads an enumerator below `limit`.
   uint8_t enumerator(int limit, std::string_view what) {
     uint8_t value = byte();
     if (value >= limit) fail({}, "program section is damaged: {} {} is unknown", what, value);

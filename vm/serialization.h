@@ -1,5 +1,6 @@
-// An executable as bytes. Everything but the constants' elements goes to the `program` bytes; the elements go to a
-// separate section at the offsets of layout_weights, so that a mapped file serves them in place. Little-endian hosts.
+// Converts an executable to bytes. Everything but the constants' elements goes to the `program` bytes; the elements go
+// to a separate section at the offsets of layout_weights, so that a mapped file serves them in place. Hosts are
+// little-endian.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -16,12 +17,12 @@ struct WeightsLayout {
 };
 WeightsLayout layout_weights(const Executable& executable);
 std::vector<std::byte> serialize_program(const Executable& executable);
-// The weights section in memory; artifact.cc streams it instead.
+// Returns the weights section in memory; artifact.cc streams it instead.
 std::vector<std::byte> serialize_weights(const Executable& executable);
 
-// The inverse. Both byte ranges may be hostile: every size, offset and index is checked and a CompileError tells what
-// is wrong. `weights` must be 64-byte aligned; the constants refer to it in place and keep `owner` alive. The result
-// still has to pass verify().
+// Reads an executable from bytes. Both byte ranges may be hostile: every size, offset and index is checked, and errors
+// are CompileErrors. `weights` must be 64-byte aligned; the constants refer to it in place and keep `owner` alive. The
+// result still has to pass verify().
 Executable deserialize(std::span<const std::byte> program, std::span<const std::byte> weights,
                        std::shared_ptr<const void> owner);
 

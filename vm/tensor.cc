@@ -16,7 +16,7 @@ namespace relaxc {
 
 std::optional<int64_t> element_count(std::span<const int64_t> shape) {
   if (std::any_of(shape.begin(), shape.end(), [](int64_t dim) { return dim < 0; })) return std::nullopt;
-  // An empty tensor is empty however large its other dims are.
+  // A tensor with a dim of 0 is empty however large its other dims are.
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   int64_t count = 1;
   for (int64_t dim : shape) {
@@ -37,7 +37,7 @@ int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
   return *bytes;
 }
 
-// Alignment that loads of one element need.
+// Returns the alignment that loads of one element need.
 int64_t element_alignment(DType dtype) { return std::clamp<int64_t>(dtype.element().bytes(), 1, 8); }
 
 }  // namespace
@@ -85,7 +85,7 @@ Tensor Tensor::reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const
 
 namespace {
 
-// Calls visit(pointer to element i with its C++ type), the 16-bit floats excepted.
+// Calls visit(pointer to element i with its C++ type) for all dtypes except the 16-bit floats.
 template <class Visit>
 auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
@@ -127,8 +127,8 @@ uint16_t& half_element(const Tensor& tensor, int64_t i) {
   return tensor.data<uint16_t>()[i];
 }
 
-// The nearest float of 16 bits. Rounding to float first could round twice: the float is made by rounding to odd,
-// after which the second rounding is right.
+// Returns the nearest float of 16 bits. Rounding to nearest float first could round twice, so the float is rounded to
+// odd, after which the second rounding is correct.
 uint16_t to_half(double value, DType dtype) {
   float rounded = static_cast<float>(value);
   if (std::isfinite(rounded) && static_cast<double>(rounded) != value) {
@@ -206,7 +206,7 @@ DType dtype_from_dlpack(DLDataType dl) {
   for (const DTypePair& pair : kDTypePairs) {
     if (pair.theirs != dl.code) continue;
     DType dtype{pair.ours, dl.bits, dl.lanes};
-    // DLPack packs elements narrower than a byte; ours take a byte each.
+    // DLPack packs elements narrower than a byte; a relaxc tensor uses one byte for each.
     if (dl.lanes == 1 && dl.bits >= 8 && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
   throw_runtime_error("dlpack tensor has element type (code {}, bits {}, lanes {}), which has no dtype", dl.code,

@@ -15,16 +15,17 @@ struct DLManagedTensor;
 
 namespace relaxc {
 
-// Product of the dims; nullopt on overflow or a negative dim.
+// Returns the product of the dims; nullopt on overflow or a negative dim.
 std::optional<int64_t> element_count(std::span<const int64_t> shape);
 
 class Tensor {
  public:
-  // Uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
+  // Allocates uninitialised memory, 64-byte aligned. Throws RuntimeError when the size overflows or memory is short.
   static Tensor empty(std::vector<int64_t> shape, DType dtype);
-  // A view of memory that `owner` keeps alive (a mapped file, a storage); no copy. The view must be dense.
+  // Returns a view, without a copy, of memory that `owner` keeps alive (a mapped file, a storage). The view must be
+  // dense.
   static Tensor view(std::vector<int64_t> shape, DType dtype, void* data, std::shared_ptr<const void> owner);
-  // The same with a shape that the caller shares between tensors; it must not change any more.
+  // Does the same with a shape that the caller shares between tensors and must not change any more.
   static Tensor view(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, void* data,
                      std::shared_ptr<const void> owner);
   template <class T>
@@ -42,22 +43,22 @@ class Tensor {
   int64_t size() const { return size_; }  // elements
   int64_t bytes() const { return size_ * dtype_.bytes(); }
   void* raw() const { return data_; }
-  // Keeps the elements alive.
+  // The owner keeps the elements alive.
   const std::shared_ptr<const void>& owner() const { return owner_; }
-  // The elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
+  // Returns the elements as T; sizeof(T) must be the element's size. Scalars of 16-bit floats are read as uint16_t.
   template <class T>
   T* data() const {
     RELAXC_CHECK(static_cast<int64_t>(sizeof(T)) == dtype_.bytes(), "element of {} read as {} bytes", to_string(dtype_),
                  sizeof(T));
     return static_cast<T*>(data_);
   }
-  // Element i converted to double / int64, whatever the dtype.
+  // Return element i converted to double or int64, whatever the dtype.
   double as_double(int64_t i) const;
   int64_t as_int(int64_t i) const;
   void set_double(int64_t i, double value) const;
   void set_int(int64_t i, int64_t value) const;
 
-  // The same elements under another shape of equal size.
+  // Returns a tensor with the same elements under another shape of equal size.
   Tensor reshaped(std::vector<int64_t> shape) const;
   Tensor reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const;
 
@@ -77,9 +78,9 @@ class Tensor {
   std::shared_ptr<const void> owner_;
 };
 
-// Bit-for-bit: dtype, shape and bytes.
+// Compares dtype, shape and bytes, bit for bit.
 bool same_contents(const Tensor& a, const Tensor& b);
-// "float32[2, 3]".
+// Returns "float32[2, 3]".
 std::string describe(const Tensor& tensor);
 
 }  // namespace relaxc

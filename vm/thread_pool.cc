@@ -17,10 +17,10 @@ namespace {
 constexpr uint64_t kOpen = uint64_t{1} << 31;
 constexpr uint64_t kInsideMask = kOpen - 1;
 constexpr int kMaxWorkers = 1024;
-// How long an idle worker watches for the next task before it sleeps. Sleep costs: to wake a worker takes the caller
-// some 30 microseconds, and the worker as much again. Inside a run it waits for a serial kernel, or for others to
-// finish their share; between runs for a caller who has the next input at hand.
-// More threads than cores do not wait awake for long: the one that they wait for may need theirs.
+// The time for which an idle worker spins before it sleeps. Waking a worker costs the caller some 30 microseconds, and
+// the worker as much again. Inside a run the worker waits for a serial kernel to end, or for others to finish their
+// share; between runs it waits for a caller whose next input is ready. Workers spin only briefly when there are more
+// threads than cores, since the thread that they wait for may need their core.
 constexpr std::chrono::microseconds kSpinInRun{1000}, kSpinBetweenRuns{50};
 
 uint32_t epoch_of(uint64_t gate) { return static_cast<uint32_t>(gate >> 32); }
@@ -33,7 +33,7 @@ void pause_cpu() {
 #endif
 }
 
-// Those that this thread may use; none when they cannot be told.
+// Returns the cores that this thread may use; the set is empty when they cannot be determined.
 cpu_set_t usable_cores() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) CPU_ZERO(&cores);
@@ -54,7 +54,7 @@ ThreadPool::ThreadPool(int num_workers) {
   try {
     for (int worker = 1; worker < count; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error&) {
-    // The system refuses more threads: work with those we have.
+    // The system refuses more threads, so the pool works with those that were created.
   }
 }
 
@@ -75,7 +75,7 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
     task(closure, 0);
     return;
   }
-  // Closed and empty: the fields are ours. Opening the gate publishes them.
+  // The gate is closed and empty, so no worker accesses the fields. Opening the gate publishes them.
   task_ = task;
   closure_ = closure;
   workers_ = workers;
@@ -93,16 +93,16 @@ void ThreadPool::run(PoolTask task, void* closure, int workers) {
   task(closure, 0);
   gate = gate_.fetch_and(~kOpen, std::memory_order_acq_rel);
   for (int spins = 0; (gate & kInsideMask) != 0; gate = gate_.load(std::memory_order_acquire)) {
-    // With more workers than cores the one we wait for may need ours.
+    // With more workers than cores, the worker that the caller waits for may need the caller's core.
     if (++spins % 256 == 0) std::this_thread::yield();
     pause_cpu();
   }
   busy_.store(false, std::memory_order_release);
 }
 
-// A worker that woke up on the caller's core only runs when the caller does not, and could come too late each time. It
-// moves, at least for the next time, if there are cores for all that the caller wants; to those that it was given when
-// it began.
+// A worker that woke up on the caller's core runs only when the caller does not, and could be too late each time. It
+// moves, at least for the next time, if there are cores for all workers that the caller asks for. It moves to one of
+// the cores in its initial affinity mask.
 void ThreadPool::leave_callers_core(cpu_set_t cores) const {
   int core = callers_core_.load(std::memory_order_relaxed);
   if (core < 0 || core >= CPU_SETSIZE || sched_getcpu() != core) return;
@@ -157,7 +157,7 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
   if (bytes < 0 || bytes > max_allocation_bytes()) return nullptr;
   int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   if (blocks_.empty() || blocks_[current_].bytes - used_ < rounded) {
-    // Later blocks are unused: take the next that fits, or put a new one in its place.
+    // Later blocks are unused: the next one that fits is taken, or a new one is put in its place.
     size_t next = blocks_.empty() ? 0 : current_ + 1;
     int64_t grown = std::max<int64_t>(rounded, int64_t{64} << 10);
     if (next == blocks_.size() || blocks_[next].bytes < rounded) {
@@ -184,7 +184,7 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
 void ScratchArena::release(Mark mark) noexcept {
   current_ = mark.block;
   used_ = mark.used;
-  // Empty again: one block as large as all together serves the next call without a search.
+  // The arena is empty again. One block as large as all blocks together serves the next call without a search.
   if (current_ == 0 && used_ == 0 && blocks_.size() > 1) {
     int64_t total = 0;
     for (const Block& block : blocks_) total += block.bytes;
@@ -197,8 +197,8 @@ void ScratchArena::release(Mark mark) noexcept {
 
 namespace {
 
-// State of the calling thread for the callbacks of the kernel context. The only thread-local of
-// the runtime: the C ABI gives a parallel body no context of its own.
+// The state of the calling thread for the callbacks of the kernel context. It is the only thread-local of the runtime,
+// and needed because the C ABI does not pass a context to a parallel body.
 struct WorkerScope {
   const KernelRuntime* runtime = nullptr;
   ScratchArena* arena = nullptr;
@@ -217,14 +217,14 @@ class ScopedWorker {
   WorkerScope saved_;
 };
 
-// Where the chunks of a share begin, in 64ths of it: ever smaller ones, so that workers are done at the same time
-// although one is slower, without many of them to set up.
+// The starts of the chunks of a share, in 64ths of it. Chunks shrink, as in guided self-scheduling (Polychronopoulos
+// and Kuck, 1987), so that workers finish at the same time although one is slower, without the overhead of many chunks.
 constexpr int64_t kChunkBegins[] = {0, 16, 28, 37, 44, 49, 53, 56, 58, 60, 61, 62, 63, 64};
 constexpr int64_t kNumChunks = std::size(kChunkBegins) - 1;
 
-// One parallel loop. Each worker has a share of neighbouring iterations, the same in every loop of as many, so that it
-// finds in its cache what it wrote there before; when it is done it helps the others, so that unequal iterations or
-// late threads do not matter.
+// One parallel loop. Each worker has a share of neighbouring iterations, the same in every loop of equal length, so
+// that its cache still holds what it wrote there before. A worker that is done steals chunks of others, so that unequal
+// iterations or late threads do not matter.
 struct ParallelLoop {
   const KernelRuntime* runtime;
   std::vector<ScratchArena>& arenas;
@@ -305,7 +305,7 @@ void KernelRuntime::report(std::string_view message, std::span<const int64_t> va
 int32_t KernelRuntime::parallel_for(int64_t n, relaxc_parallel_body body, void* closure) {
   if (n <= 0) return 0;
   int64_t workers = std::min<int64_t>(n, static_cast<int64_t>(arenas_.size()));
-  // A loop inside a loop runs on its thread alone, and so does a call from a thread that is not ours.
+  // A nested loop runs on its thread alone, and so does a call from a thread that is not part of the pool.
   if (workers == 1 || worker_scope.runtime != this || worker_scope.in_parallel) return body(closure, 0, n);
   for (int64_t w = 0; w < workers; ++w) shares_[static_cast<size_t>(w)].next.store(0, std::memory_order_relaxed);
   ParallelLoop loop{this, arenas_, shares_, body, closure, n, workers};

@@ -1,4 +1,4 @@
-// Threads for kernels: the interface a host may implement to bring its own, the default pool, and what turns either
+// Threads for kernels: the interface that a host may implement, the default pool, and the adapter that turns either
 // into the parallel_for and scratch callbacks of kernel_abi.h.
 #pragma once
 #include <sched.h>
@@ -21,29 +21,30 @@
 
 namespace relaxc::vm {
 
-// Work that several threads enter at once. The task itself hands out pieces of the work, so it may be entered by any
-// number of threads, at least one, and each entry with a different worker number.
+// Work that several threads enter at once. The task itself hands out pieces of the work, so any number of threads, at
+// least one, may enter it, each with a different worker number.
 using PoolTask = void (*)(void* closure, int worker);
 
 class TaskPool {
  public:
   virtual ~TaskPool() = default;
-  // Threads that may work for one caller, the caller included; worker numbers are below it.
+  // Returns the number of threads that may work for one caller, the caller included; worker numbers are below it.
   virtual int num_workers() const = 0;
-  // Calls task(closure, 0) on the calling thread and task(closure, w) for any of w in [1, workers) on others; returns
+  // Calls task(closure, 0) on the calling thread and task(closure, w) for any of w in [1, workers) on others. Returns
   // when all calls that began have returned. Never throws; the task never throws.
   virtual void run(PoolTask task, void* closure, int workers) = 0;
-  // Brackets a run of a program: between them workers may spin for the next task instead of sleeping.
+  // enter() and leave() bracket a run of a program: between them workers may spin for the next task instead of
+  // sleeping.
   virtual void enter() {}
   virtual void leave() {}
 };
 
-// The default pool: num_workers - 1 threads that wait awake for up to a millisecond inside a run, or for a moment after
-// it, and sleep otherwise. A caller does not wait for workers that have not woken up by the time the work is done. When
+// The default pool: num_workers - 1 threads that spin for up to a millisecond inside a run, or for a moment after it,
+// and sleep otherwise. A caller does not wait for workers that have not woken up by the time the work is done. When
 // callers share a pool and it is busy, the second caller works alone.
 class ThreadPool final : public TaskPool {
  public:
-  // 0: as many as the machine (the process's affinity mask) has.
+  // 0 means the number of cores in the process's affinity mask.
   explicit ThreadPool(int num_workers);
   ~ThreadPool() override;
   ThreadPool(const ThreadPool&) = delete;
@@ -56,12 +57,13 @@ class ThreadPool final : public TaskPool {
 
  private:
   void work(int worker);
-  // Waits for a gate with another epoch; false: the pool shuts down.
+  // Waits for a gate with another epoch; returns false when the pool shuts down.
   bool wait_for_task(uint32_t seen_epoch, const cpu_set_t& cores);
   void leave_callers_core(cpu_set_t cores) const;
 
-  // The gate: epoch in the high half, bit 31 "open", workers inside in the low bits. A worker may touch task_,
-  // closure_ and workers_ only after it entered an open gate; run() changes them only when closed and empty.
+  // The gate has the epoch in its high half, the "open" flag in bit 31, and the number of workers inside in its low
+  // bits. A worker may touch task_, closure_ and workers_ only after it entered an open gate; run() changes them only
+  // when the gate is closed and empty.
   std::atomic<uint64_t> gate_{0};
   PoolTask task_ = nullptr;
   void* closure_ = nullptr;
@@ -79,7 +81,7 @@ class ThreadPool final : public TaskPool {
   std::vector<std::thread> threads_;
 };
 
-// Bump allocator behind the `scratch` callback, one per worker. Blocks stay where they are until released.
+// A bump allocator for the `scratch` callback, one per worker. Blocks do not move until they are released.
 class ScratchArena {
  public:
   void* allocate(int64_t bytes) noexcept;  // nullptr when out of memory
@@ -88,7 +90,7 @@ class ScratchArena {
     int64_t used = 0;
   };
   Mark mark() const { return {current_, used_}; }
-  // Releases what was allocated since; memory is kept for the next time.
+  // Releases everything that was allocated since the mark; the memory is kept for the next time.
   void release(Mark mark) noexcept;
 
  private:
@@ -101,10 +103,10 @@ class ScratchArena {
   int64_t used_ = 0;    // bytes of it
 };
 
-// Machine code or a closure; throws nothing.
+// Machine code or a closure; it must not throw.
 using Kernel = std::function<int32_t(const relaxc_kernel_args*)>;
 
-// Binds a pool and one scratch arena per worker to a kernel context. One caller at a time.
+// Binds a pool and one scratch arena per worker to a kernel context. Only one caller may use it at a time.
 class KernelRuntime {
  public:
   explicit KernelRuntime(std::shared_ptr<TaskPool> pool);
@@ -113,14 +115,16 @@ class KernelRuntime {
 
   relaxc_kernel_context* context() { return &context_; }
   TaskPool& pool() { return *pool_; }
-  // Calls the kernel with scratch and parallel_for in place; the kernel's status.
+  // Calls the kernel with scratch and parallel_for in place; returns the kernel's status.
   int32_t call(const Kernel& kernel, void* const* data, const int64_t* scalars);
-  // Every index of [0, n) exactly once; the first non-zero status that a body returned stops the hand-out of chunks.
+  // Calls the body on every index of [0, n) exactly once; the first non-zero status that it returns stops the
+  // distribution of chunks.
   int32_t parallel_for(int64_t n, relaxc_parallel_body body, void* closure);
-  // relaxc_kernel_context::report.
+  // Implements relaxc_kernel_context::report.
   void report(std::string_view message, std::span<const int64_t> values) noexcept;
 
-  // The next chunk of a worker's share of a loop. On a line of its own: each worker counts without the others.
+  // The next chunk of a worker's share of a loop. It has a cache line to itself, so that workers count without false
+  // sharing.
   struct alignas(kAlignment) Share {
     std::atomic<int64_t> next{0};
   };

@@ -14,7 +14,7 @@ namespace relaxc::vm {
 
 using Shape = std::vector<int64_t>;
 
-// A block of 64-byte aligned memory that tensors are carved from. Copies share the block.
+// A block of 64-byte aligned memory from which tensors are allocated. Copies share the block.
 struct Storage {
   std::shared_ptr<void> block;
   int64_t bytes = 0;
@@ -37,7 +37,7 @@ class Tuple {
 };
 inline constexpr int kMaxTupleDepth = 64;
 
-// Order equals the alternatives of Value.
+// The order equals that of the alternatives of Value.
 enum class ValueKind : uint8_t { kNone, kTensor, kShape, kInt, kDouble, kString, kTuple, kStorage };
 std::string_view to_string(ValueKind kind);
 
@@ -55,7 +55,7 @@ class Value {
 
   ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
   bool is_none() const { return data_.index() == 0; }
-  // Null when the value is of another kind.
+  // Returns null when the value is of another kind.
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(&data_);
@@ -81,7 +81,7 @@ class Value {
   std::variant<std::monostate, Tensor, Shape, int64_t, double, std::string, Tuple, Storage> data_;
 };
 
-// "float32[2, 3]", "shape[4, 5]", "7", "'text'", "(a, b)"; never the elements of a tensor.
+// Returns "float32[2, 3]", "shape[4, 5]", "7", "'text'" or "(a, b)"; never the elements of a tensor.
 std::string describe(const Value& value);
 
 }  // namespace relaxc::vm

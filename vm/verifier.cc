@@ -14,11 +14,12 @@ namespace {
 
 constexpr int64_t kMaxRegisters = int64_t{1} << 20;
 constexpr int64_t kMaxArguments = int64_t{1} << 16;
-// Bits of all states the dataflow keeps at once; hostile code must not make it ask for more memory.
+// The limit on the bits of all states that the dataflow keeps at once; hostile code must not make it allocate more
+// memory.
 constexpr uint64_t kMaxStateBits = uint64_t{1} << 31;
 constexpr size_t kMaxMessages = 20;
 
-// The set of written registers (first bits) and slots (the bits behind them).
+// The set of written registers (first bits) and slots (the bits after them).
 class WrittenSet {
  public:
   explicit WrittenSet(size_t size) : bits_((size + 63) / 64) {}
@@ -202,7 +203,7 @@ class FunctionVerifier {
     }
   }
 
-  // Argument counts, which the rows do not tell. `at` are the words of an instruction whose operands are sound.
+  // Checks argument counts, which the rows do not state. `at` are the words of an instruction whose operands are sound.
   void check_arity(const Word* at) {
     switch (static_cast<Opcode>(*at)) {
       case Opcode::kCallKernel:
@@ -267,7 +268,8 @@ class FunctionVerifier {
     report("slot s{} ({}) is read before it is written", slot, function_.slot_names[static_cast<size_t>(slot)]);
   }
 
-  // Reads of one operand. A pattern also writes: a dim bound by it may be compared with later in the same pattern.
+  // Checks the reads of one operand. A pattern also writes: a dim that it binds may be compared later in the same
+  // pattern.
   void read_operand(const Operand& operand, WrittenSet& written) {
     const std::vector<Word>& words = operand.words;
     if (operand.kind == OperandKind::kReg || operand.kind == OperandKind::kRegs) {

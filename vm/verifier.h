@@ -14,7 +14,8 @@ namespace relaxc::vm {
 // - every register and slot is written before it is read, on all paths. A jump backwards must find written what was
 //   written when its target was first reached (so a loop may not drop what it found), and must not lead to code that
 //   only it reaches; with this rule one pass over the code suffices.
-// Returns messages "function 'main', word 12 (call_kernel): register r7 is read before it is written"; empty: sound.
+// Returns messages such as "function 'main', word 12 (call_kernel): register r7 is read before it is written"; there
+// are none when the code is sound.
 std::vector<std::string> verify(const Executable& executable);
 // Throws a CompileError with the messages, if any.
 void verify_or_throw(const Executable& executable, const std::string& file);

@@ -12,7 +12,7 @@ bool is_name_start(char c) {
 }
 bool is_name_char(char c) { return is_name_start(c) || is_digit(c); }
 
-// The length of the operator that begins with these characters; 0: none.
+// Returns the length of the operator that begins with these characters; 0 when none does.
 size_t operator_length(char a, char b, char c) {
   auto is_one_of = [&](std::string_view set) { return set.find(a) != std::string_view::npos; };
   if (a == '.') return b == '.' && c == '.' ? 3 : 1;
@@ -24,9 +24,9 @@ size_t operator_length(char a, char b, char c) {
 
 std::string_view closing(std::string_view bracket) { return bracket == "(" ? ")" : bracket == "[" ? "]" : "}"; }
 
-// Words that begin a statement and cannot stand inside an expression.
+// Words that begin a statement and cannot occur inside an expression.
 constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return", "while", "assert", "elif", "@"};
-// Those that can, unless a ':' ends their line.
+// Words that begin a statement and can occur inside an expression, unless a ':' ends their line.
 constexpr std::string_view kBlockWords[] = {"for", "if", "else"};
 
 }  // namespace
@@ -147,7 +147,8 @@ bool Lexer::start_line() {
     }
     while (width < indents_.back()) {
       if (width > indents_[indents_.size() - 2]) {
-        // Taken for one of the block above it. After lines that an open bracket took, no indentation is known.
+        // The line is treated as one of the block above it. After lines that an open bracket took, no indentation is
+        // known.
         if (!lost_) error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
         indents_.back() = width;
         break;
@@ -160,8 +161,8 @@ bool Lexer::start_line() {
   }
 }
 
-// Reports the innermost open bracket of each line, and ends the statement after its last token as if all were closed
-// there.
+// Reports the innermost open bracket of each line, and ends the statement after its last token as if all brackets were
+// closed there.
 void Lexer::never_closed() {
   if (brackets_.empty()) return;
   bool known = broken(statement_line_);
@@ -178,7 +179,7 @@ void Lexer::never_closed() {
   last_ = TokenKind::kNewline;
 }
 
-// A bracket that is still open where a line begins with `def`: report it there, and go on with the statement.
+// Reports a bracket that is still open where a line begins with `def`, and goes on with the statement.
 void Lexer::check_statement_in_brackets() {
   std::string_view line = text_.substr(position_, std::min(text_.find('\n', position_), text_.size()) - position_);
   auto begins_with = [&](std::string_view word) {
@@ -216,7 +217,7 @@ void Lexer::token(char c) {
   advance(1);
 }
 
-// How many brackets of this line match none, when the one here closes so many.
+// Returns the number of brackets of this line that match none, when the bracket here closes `closed` of them.
 size_t Lexer::unmatched(size_t closed) const {
   std::string open;
   size_t earlier = 0, wrong = 0;
@@ -252,7 +253,8 @@ void Lexer::bracket_or_operator(size_t length) {
       const Token open = brackets_.back();
       if (!broken(line_))
         error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column));
-      // It closes one further out, and those inside of that were forgotten; or it stands for the right one.
+      // Either it closes a bracket further out, and those inside it were forgotten, or it was written in place of the
+      // right one.
       auto closes = [&](const Token& bracket) { return closing(bracket.text) == own; };
       size_t inside =
           static_cast<size_t>(std::find_if(brackets_.rbegin(), brackets_.rend(), closes) - brackets_.rbegin());

@@ -17,11 +17,11 @@ struct Token {
   uint32_t line;          // 1-based
   uint32_t column;        // 1-based, in bytes
 
-  // An operator or a keyword. The first character decides nearly always.
+  // Returns whether the token is this operator or keyword. The first character decides nearly always.
   bool is(std::string_view op) const { return text.size() == op.size() && text[0] == op[0] && text == op; }
 };
 
-// A piece of a file that is lexed on its own: the whole file, or what stands in a string.
+// A piece of a file that is lexed by itself: the whole file, or the content of a string.
 struct Source {
   std::shared_ptr<const Origin> origin;
   std::string_view text;  // part of *origin->text
@@ -33,15 +33,16 @@ struct Source {
   Span span(const Token& token) const;
 };
 
-// Reads a source line by line. Characters that no token begins with are reported and left out. Brackets that are open
+// Reads a source line by line. Characters with which no token begins are reported and left out. Brackets that are open
 // where a new statement begins are reported as never closed.
 class Lexer {
  public:
   Lexer(const Source& source, Diagnostics& diagnostics)
       : source_(source), text_(source.text), diagnostics_(diagnostics), line_(source.line), column_(source.column) {}
-  // Appends the tokens of at least one more line that has some; at the end of the source kEnd, and then nothing.
+  // Appends the tokens of at least one more line that has some. At the end of the source it appends kEnd, and after
+  // that nothing.
   void read_line(std::vector<Token>& tokens);
-  // Whether this line is part of a statement whose tokens have an error: what its grammar has is a consequence.
+  // Returns whether this line is part of a statement whose tokens have an error: grammar errors in it are consequences.
   bool broken(uint32_t line) const;
 
  private:
@@ -81,7 +82,8 @@ class Lexer {
 };
 
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
-// The value of a string token. `error` gets a text without a place when an escape is wrong, and stays empty otherwise.
+// Returns the value of a string token. `error` gets a text without a place when an escape is wrong, and stays empty
+// otherwise.
 std::string unquote(std::string_view literal, std::string& error);
 
 }  // namespace relaxc::text

@@ -1,4 +1,4 @@
-// Names of variables in printed text: each hint made a Python identifier, unique among the names that are live.
+// Names of variables in printed text: each hint becomes a Python identifier, unique among the names that are live.
 #pragma once
 #include <string>
 #include <unordered_map>
@@ -9,23 +9,23 @@
 
 namespace relaxc::text {
 
-// Whether the word means something in the language: Python's keywords and the names that the parser predefines.
+// Returns whether the word has a meaning in the language: Python's keywords and the names that the parser predefines.
 bool is_reserved(std::string_view word);
-// Whether identifier() leaves the text as it is.
+// Returns whether identifier() leaves the text unchanged.
 bool is_identifier(std::string_view text);
-// The hint with everything that an identifier cannot hold replaced by '_'.
+// Returns the hint with everything that an identifier cannot hold replaced by '_'.
 std::string identifier(std::string_view hint);
 
 class NameTable {
  public:
-  // The variable's name; null when it has none yet.
+  // Returns the variable's name; null when it has none yet.
   const std::string* find(const VarRef& var) const;
-  // A new name for the variable: its hint, or the hint with the lowest free number.
+  // Makes a new name for the variable: its hint, or the hint with the lowest free number.
   const std::string& define(const VarRef& var);
   const std::string& define(const VarRef& var, std::string_view hint);
-  // The variable under a name that another one has; for `_` and for branches that end in the same name.
+  // Gives the variable a name that another one has; for `_` and for branches that end in the same name.
   void alias(const VarRef& var, std::string name);
-  // A new name for something that is not a variable.
+  // Makes a new name for something that is not a variable.
   std::string reserve(std::string_view hint);
 
   // Names defined since enter() are free again after leave().

@@ -1,4 +1,4 @@
-// Brackets and dots: elements, ranges and properties of buffers, tensors and tuples.
+// Reads brackets and dots: elements, ranges and properties of buffers, tensors and tuples.
 #include <algorithm>
 #include <limits>
 
@@ -18,7 +18,7 @@ std::optional<Buffer> Parser::named_buffer(const Syntax& at) {
   return data ? named_buffer(*at.children[0]) : std::nullopt;
 }
 
-// A.data, A.elem_offset, A.shape[i], A.strides[i]; A.dtype stands where a dtype is expected.
+// Reads A.data, A.elem_offset, A.shape[i], A.strides[i]. A.dtype is read where a dtype is expected.
 std::optional<Value> Parser::buffer_property(const Syntax& at) {
   bool indexed = at.kind == SyntaxKind::kSubscript && at.children[0]->kind == SyntaxKind::kAttribute;
   const Syntax& access = indexed ? *at.children[0] : at;
@@ -46,7 +46,7 @@ std::optional<Value> Parser::buffer_property(const Syntax& at) {
   return std::nullopt;
 }
 
-// x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: what it turns out to have when the program runs.
+// Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
 std::optional<Value> Parser::tensor_property(const Syntax& at) {
   constexpr std::pair<std::string_view, const char*> kProperties[] = {
       {"bits", "relax.inspect.tensor_dtype_bits"},         {"code", "relax.inspect.tensor_dtype_code"},
@@ -80,7 +80,7 @@ Buffer Parser::buffer(const Syntax& at) {
   return cast<Var>(value);
 }
 
-// The extent of [min, end) such that the printer's spelling of the end reads back as it was.
+// Returns the extent of [min, end) such that the printer's spelling of the end reads back unchanged.
 Expr Parser::extent_of(const Expr& min, const Expr& end, const Syntax& at) {
   auto first = as_int(min), last = as_int(end);
   if (first == 0) return end;
@@ -114,7 +114,7 @@ Range Parser::slice(const Syntax& at) {
 
 namespace {
 
-// The items between the brackets; A[()] has none, A[(i, j)] has two.
+// Returns the items between the brackets; A[()] has none, A[(i, j)] has two.
 std::vector<const Syntax*> index_items(const Syntax& at) {
   std::vector<const Syntax*> items(at.children.begin() + 1, at.children.end());
   if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple)
@@ -158,7 +158,7 @@ std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
         fail(item, "expected a slice of a constant number of elements, from 1");
       constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
       int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
-      int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // what begins before the end counts
+      int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
       if (lanes > 4096) fail(item, "a slice of {} elements, the limit is 4096", lanes);
       index = lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(item));
     } else {
@@ -181,7 +181,7 @@ Value Parser::load(const Buffer& buffer, const Syntax& at) {
 }
 
 Value Parser::subscript(const Syntax& at) {
-  // metadata["relax.expr.Constant"][0]: what the printer leaves in place of a large constant.
+  // The printer writes metadata["relax.expr.Constant"][0] in place of a large constant.
   const Syntax* root = &at;
   while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
   if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);

@@ -1,4 +1,4 @@
-// Assignments of a tensor program by what stands on the left of '=': variables, axes, buffers, elements of buffers,
+// Reads assignments of a tensor program by the left side of '=': variables, axes, buffers, elements of buffers,
 // scalars.
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace relaxc::text {
 
-// n = T.int64(); m, n = T.int64(), T.int64().
+// Reads n = T.int64() and m, n = T.int64(), T.int64().
 bool Parser::define_free_vars(const Line& line) {
   if (!line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
@@ -19,7 +19,7 @@ bool Parser::define_free_vars(const Line& line) {
       if (keyword.name != "is_size_var") return false;
     }
     std::string path = dotted(*value->children[0]);
-    // T.var("int64"), and T.Var("n", "int64") whose name is that on the left.
+    // The forms are T.var("int64"), and T.Var("n", "int64") whose name is that on the left.
     size_t at = path == "T.var" ? 1 : path == "T.Var" || path == "T.SizeVar" ? 2 : 0;
     if (line.annotation && at == 0) return false;
     if (path == "T.handle" || (at > 0 && positional(*value) == at)) {
@@ -92,7 +92,7 @@ void Parser::add_axis(const Syntax& target, Range domain, std::optional<DType> d
   define(var_name, var);
 }
 
-// vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+// Reads vi, vj, vk = T.axis.remap("SSR", [i, j, k])
 void Parser::remap_axes(const Line& line, const Syntax& call, std::optional<DType> dtype) {
   std::vector<const Syntax*> targets = items(*line.target);
   const Syntax& kinds = required(call, 0, "kinds");
@@ -112,7 +112,7 @@ void Parser::remap_axes(const Line& line, const Syntax& call, std::optional<DTyp
   }
 }
 
-// An extent, (min, max) or T.Range(min, max). A bare number takes the dtype of the axis's value.
+// Reads an extent, (min, max) or T.Range(min, max). A bare number takes the dtype of the axis's value.
 Range Parser::axis_domain(const Syntax& at, DType wanted) {
   auto bound = [&](const Syntax& end) {
     Value value = eval(end);
@@ -134,7 +134,7 @@ Range Parser::axis_domain(const Syntax& at, DType wanted) {
   return {min.expr, extent_of(min.expr, max.expr, at)};
 }
 
-// A = T.match_buffer(a, ...), where `a` is a handle param.
+// Reads A = T.match_buffer(a, ...), where `a` is a handle param.
 void Parser::match_param(const Line& line, const Syntax& call) {
   const Syntax& handle = required(call, 0, "param");
   auto it = handle.kind == SyntaxKind::kName ? handles_.find(handle.text) : handles_.end();
@@ -148,7 +148,8 @@ void Parser::match_param(const Line& line, const Syntax& call) {
   define(buffer_name, var);
 }
 
-// W = T.match_buffer(A[0:16, j], (16,), strides=[s]): variables that nothing else defines become what they are there.
+// Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Variables that nothing else defines get their values from
+// the source.
 void Parser::window(const Line& line, const Syntax& call, const Syntax& source) {
   BufferRegion matched = region(source);
   const BufferType& from = buffer_type(matched.buffer);
@@ -180,8 +181,8 @@ void Parser::window(const Line& line, const Syntax& call, const Syntax& source) 
 
 namespace {
 
-// The forms that make a buffer: allocations of a block, or of the statements after them; with data=, views of memory
-// that is there.
+// The forms that make a buffer: allocations of a block, or of the statements after them. With data= they are views of
+// existing memory.
 struct AllocForm {
   std::string_view path;
   bool is_cell = false;         // one element that is assigned by its name
@@ -227,7 +228,7 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   Attrs annotations = is_none(notes) ? Attrs() : attrs(*notes);
   define(buffer_name, var);
   if (form->is_cell) scopes_.find_here(buffer_name)->form = Entity::Form::kCell;
-  // Before 0.24 T.alloc_buffer belongs to the block around it, wherever it stands; later it is a statement.
+  // Before 0.24, T.alloc_buffer belongs to the enclosing block, wherever it stands; later it is a statement.
   bool in_block = (path == "T.alloc_buffer" || path == "T.sblock_alloc_buffer") && !is_view;
   bool hoists = in_block && (path == "T.sblock_alloc_buffer" || !mutable_scalars_);
   if (!in_block) body_starts();
@@ -242,7 +243,7 @@ bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
   return true;
 }
 
-// T.alloc_scalar("int32", scope)
+// Reads T.alloc_scalar("int32", scope)
 BufferType Parser::cell_type(const Syntax& call) {
   BufferType result{};
   result.dtype = dtype(required(call, 0, "dtype"));
@@ -301,7 +302,7 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   Value value = eval(is_bind ? required(source, 0, "value") : source);
   bool is_meta = source.kind == SyntaxKind::kCall && dotted(*source.children[0]) == "T.meta_var";
   if (value.expr.type().is<BufferType>() || (is_meta && value.expr.type().is<PrimType>())) {
-    define(var_name, value.expr);  // another name for a buffer, or for what Python computed
+    define(var_name, value.expr);  // another name for a buffer, or for a value that Python computed
     return;
   }
   if (!value.expr.type().is<PrimType>()) fail(*line.value, "expected a scalar");
@@ -326,7 +327,7 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   define(var_name, var);
 }
 
-// m, n = A.shape: other names of the dims; x, y = a + 1, b.
+// Reads m, n = A.shape, which gives the dims other names, and x, y = a + 1, b.
 void Parser::unpack_scalars(const Line& line, std::vector<Stmt>& out) {
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
   if (line.value->kind == SyntaxKind::kAttribute && line.value->text == "shape") {
@@ -341,7 +342,7 @@ void Parser::unpack_scalars(const Line& line, std::vector<Stmt>& out) {
   for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i], out);
 }
 
-// Names that the function assigns again where they are visible.
+// Finds names that the function assigns again where they are visible.
 void Parser::find_cells(const Lines& lines, std::set<std::string_view> visible) {
   for (const Line* line : lines) {
     bool assigns = line->kind == LineKind::kAssign || line->kind == LineKind::kAugmented;

@@ -1,5 +1,5 @@
-// Values of graph functions from the syntax tree: the call forms of Relax, and operators. R.call_tir and its kin:
-// parse_call_tir.cc; constants: parse_constant.cc.
+// Reads values of graph functions from the syntax tree: the call forms of Relax, and operators. parse_call_tir.cc reads
+// R.call_tir and its variants, parse_constant.cc constants.
 #include <algorithm>
 
 #include "ir/arith.h"
@@ -9,7 +9,7 @@ namespace relaxc::text {
 
 // ---- Values
 
-// A leaf in an argument's place.
+// Reads an argument as a leaf.
 Expr Parser::as_argument(const Syntax& at) {
   std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
   Expr result = leaf(eval(at), at);
@@ -54,7 +54,7 @@ void Parser::set_type_args(const Syntax& at, Call& call) {
   if (!is_none(types)) call.type_args = type_list(*types);
 }
 
-// The tensor's dims in terms of the signature's, which are not negative.
+// Returns the type with its dims in terms of the signature's dims, which are not negative.
 Type Parser::with_dim_facts(Type type) const {
   const TensorType* tensor = type.as<TensorType>();
   const std::vector<Expr>* shape = tensor ? known_shape(type) : nullptr;
@@ -76,7 +76,7 @@ Type Parser::with_dim_facts(Type type) const {
   return make(std::move(result));
 }
 
-// The call with its inferred type; the annotation's where nothing can be inferred.
+// Returns the call with its inferred type, or with the annotation's where the type cannot be inferred.
 Value Parser::typed_call(Call call, const Syntax& at) {
   std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
   const GlobalVar* callee = call.callee.as<GlobalVar>();
@@ -98,13 +98,13 @@ Value Parser::function_call(Expr callee, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// A function in an argument's place: a name in quotes is an external one.
+// Reads a function as an argument: a name in quotes is an external one.
 Expr Parser::callee(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return extern_func(string(at), span(at));
   return as_argument(at);
 }
 
-// R.call_packed("symbol", args..., sinfo_args=(...)) and its kin, whose further keywords are attributes.
+// Reads R.call_packed("symbol", args..., sinfo_args=(...)) and its variants, whose further keywords are attributes.
 Value Parser::packed_call(const std::string& form, const Syntax& at) {
   Expr function = callee(required(at, 0, "func"));
   bool wrapped = form != "R.call_packed";
@@ -118,7 +118,7 @@ Value Parser::packed_call(const std::string& form, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// R.invoke_closure(f, (x, y), sinfo_args=...) and its kin: a function and a tuple of arguments.
+// Reads R.invoke_closure(f, (x, y), sinfo_args=...) and its variants: a function and a tuple of arguments.
 Value Parser::applied_call(const std::string& form, const Syntax& at) {
   check_keywords(at, {"func", "closure", "args", "sinfo_args", "out_sinfo"});
   const char* first = form == "R.invoke_closure" || form == "R.invoke_pure_closure" ? "closure" : "func";
@@ -132,7 +132,7 @@ Value Parser::applied_call(const std::string& form, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// R.hint_on_device(x, R.device(1, 0), "global"); the device may be R.cpu(0) or tvm.cuda(0) too.
+// Reads R.hint_on_device(x, R.device(1, 0), "global"); the device may be R.cpu(0) or tvm.cuda(0) too.
 Value Parser::hint_on_device(const std::string&, const Syntax& at) {
   constexpr std::pair<std::string_view, int64_t> kDevices[] = {{"cpu", 1},    {"cuda", 2},    {"opencl", 4},
                                                                {"vulkan", 7}, {"metal", 8},   {"vpi", 9},
@@ -175,7 +175,7 @@ Tensor converted(const Tensor& data, DType dtype) {
 
 }  // namespace
 
-// The forms that are not operators, by the function that reads them.
+// The forms that are not operators, with the functions that read them.
 struct Parser::RelaxForm {
   std::string_view name;
   Value (Parser::*read)(const std::string&, const Syntax&);
@@ -227,7 +227,7 @@ Value Parser::relax_call(const std::string& form, const Syntax& at) {
   return operator_call(*row, at);
 }
 
-// A value that is written as a call.
+// Reads a value that is written as a call.
 Value Parser::value_form(const std::string& form, const Syntax& at) {
   if (form == "R.const") return constant(at);
   if (form == "R.dtype") return {make(DTypeImm{dtype(at)}, object_type(), span(at))};
@@ -257,7 +257,7 @@ Value Parser::misplaced_form(const std::string& form, const Syntax& at) {
   fail(at, "{} stands alone on the right of '='", form);
 }
 
-// R.dist.const(value, R.DTensor(...))
+// Reads R.dist.const(value, R.DTensor(...)).
 Value Parser::distributed_constant(const std::string&, const Syntax& at) {
   const Syntax& stated = required(at, 1, "struct_info");
   Type placed = type(stated);
@@ -288,7 +288,7 @@ AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
   return attr_value(at);
 }
 
-// An argument as its place wants it: a dtype by its name, a shape as a tuple of numbers and dims.
+// Reads an argument in the form that the input requires: a dtype by its name, a shape as a tuple of numbers and dims.
 Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   if (input && std::string_view(input->name) == "dtype" && at.kind == SyntaxKind::kString)
     return make(DTypeImm{dtype(at)}, object_type(), span(at));
@@ -321,8 +321,8 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   return dims_only ? shape_expr(std::move(items), span(at)) : tuple(std::move(items), span(at));
 }
 
-// Reads the arguments of an operator: inputs by position or, behind those, by name in their order; attributes by
-// position behind the inputs, or by name. Every argument tells its errors.
+// Reads the arguments of an operator: inputs by position or, after those, by name in their order; attributes by
+// position after the inputs, or by name. The errors of every argument are reported.
 struct Parser::OperatorArguments {
   Parser& parser;
   const OpRow& row;
@@ -358,7 +358,7 @@ struct Parser::OperatorArguments {
     }
   }
 
-  // True for R.assert_op(c, [x, y], "format"): the list holds the arguments of the format, each an input.
+  // Returns true for R.assert_op(c, [x, y], "format"): the list holds the arguments of the format, each an input.
   bool input(size_t i, const Syntax& value) {
     if (std::string_view(row.inputs[i].name) == "format_args" && is_list(value)) {
       for (const Syntax* item : value.children) call.args.push_back(parser.as_argument(*item));
@@ -370,7 +370,7 @@ struct Parser::OperatorArguments {
     return false;
   }
 
-  // Attributes by name; inputs by name have been read.
+  // Reads attributes by name; inputs by name have been read.
   void by_name(const Keyword& keyword, size_t given) {
     if (is_type_argument(keyword.name) && is_none(keyword.value)) return;
     auto named = [&](const auto& part) { return keyword.name == part.name; };
@@ -401,7 +401,7 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// A reshape's dims of -1 (what the others leave) and 0 (the input's) are written as what they stand for.
+// Replaces a reshape's dims of -1 (the rest of the elements) and 0 (the input's dim) by their values.
 void Parser::complete_reshape(Call& call, const Syntax& at) {
   const ShapeExpr* shape = call.args[1].as<ShapeExpr>();
   auto stands_for_another = [](const Expr& dim) { return is_int(dim, -1) || is_int(dim, 0); };
@@ -413,7 +413,7 @@ void Parser::complete_reshape(Call& call, const Syntax& at) {
   call.args[1] = shape_expr(*dims, call.args[1].span());
 }
 
-// A dim of 0 copies the input's dim at its position; for an input without elements it is what it says.
+// A dim of 0 copies the input's dim at its position; for an input without elements it is a dim of size 0.
 std::vector<Expr> Parser::copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at) {
   const std::vector<Expr>* from = known_shape(x.type());
   std::vector<Expr> dims = shape.values;

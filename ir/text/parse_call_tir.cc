@@ -1,11 +1,11 @@
-// Calls of tensor programs and kernels in graph functions: R.call_tir and its kin.
+// Reads calls of tensor programs and kernels in graph functions: R.call_tir and its variants.
 #include <algorithm>
 
 #include "ir/text/parsing.h"
 
 namespace relaxc::text {
 
-// Where the arguments of the forms of call_tir stand.
+// The positions of the arguments in the forms of call_tir.
 struct CallTirForm {
   std::string_view name;
   int outputs, scalars, attributes;  // position; attributes: of the first
@@ -27,7 +27,7 @@ const std::vector<CallTirForm>& call_tir_forms() {
 
 }  // namespace
 
-// The form of 2022 gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
+// Reads the form of 2022, which gives shapes and dtypes: (m, k), dtype="float32", or lists of both.
 std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtypes) {
   std::vector<const Syntax*> several = {&shapes}, of = {&dtypes};
   bool nested = !shapes.children.empty() && is_list(*shapes.children[0]);
@@ -54,7 +54,7 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
   const Syntax& inputs = required(at, 1, "args");
   Expr given = as_argument(inputs);
   if (!sound) throw Failed();
-  // One tensor stands for a tuple of one.
+  // One tensor is accepted in place of a tuple of one.
   if (!given.type().is<TupleType>()) given = tuple({given}, span(inputs));
   std::vector<Expr> scalars = packed ? std::vector<Expr>() : take_scalars(given);
   call.args.push_back(given);
@@ -81,7 +81,7 @@ std::vector<std::string> call_tir_keywords(const CallTirForm& form) {
 
 }  // namespace
 
-// Other keywords are attributes, unless they are near to one of the form's. False after an error.
+// Other keywords are attributes, unless they are close to a keyword of the form. Returns false after an error.
 bool Parser::check_call_tir(const CallTirForm& form, const Syntax& at) {
   std::vector<std::string> known = call_tir_keywords(form);
   bool sound = true;
@@ -97,14 +97,14 @@ bool Parser::check_call_tir(const CallTirForm& form, const Syntax& at) {
   return sound;
 }
 
-// The callee: a tensor program of the module, or (packed) a kernel in machine code by its name. Early texts name
+// Reads the callee: a tensor program of the module, or (packed) the name of a kernel in machine code. Early texts name
 // both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   const std::string* bare = early && at.kind == SyntaxKind::kName ? function_named(at.text) : nullptr;
   Expr program = packed && at.kind == SyntaxKind::kString ? callee(at)
                  : bare                                   ? global_var(*bare, declared_.at(*bare))
                                                           : expr(at);
-  // A variable may stand for an external function.
+  // A variable may be bound to an external function.
   for (const BindingBlock& block : body_->blocks) {
     for (const Binding& b : block.bindings) {
       if (packed && same_node(b.var, program) && b.value.is<ExternFunc>()) program = b.value;
@@ -116,8 +116,8 @@ Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   return program;
 }
 
-// Integers among the tensors of a program follow them, as dims of a shape: of a program's parameters only the order
-// within buffers and within scalars counts. `inputs` keeps the tensors.
+// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
+// within scalars matters for a program's parameters. `inputs` keeps the tensors.
 std::vector<Expr> Parser::take_scalars(Expr& inputs) {
   const Tuple* several = inputs.as<Tuple>();
   if (!several) return {};

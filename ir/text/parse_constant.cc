@@ -1,4 +1,4 @@
-// R.const: a tensor from numbers, lists of them, or the hexadecimal bytes that the printer writes.
+// Reads R.const: a tensor from numbers, lists of them, or the hexadecimal bytes that the printer writes.
 #include "ir/text/parsing.h"
 #include "support/checked_math.h"
 
@@ -6,14 +6,14 @@ namespace relaxc::text {
 
 namespace {
 
-// Shape of nested lists from their first elements.
+// Finds the shape of nested lists from their first elements.
 void list_shape(const Syntax& at, std::vector<int64_t>& shape) {
   if (!is_list(at)) return;
   shape.push_back(static_cast<int64_t>(at.children.size()));
   if (!at.children.empty()) list_shape(*at.children[0], shape);
 }
 
-// The dtype of elements that state none.
+// Returns the dtype of elements that state none.
 DType common_dtype(const std::vector<AttrValue>& elements) {
   bool real = false, truth = !elements.empty();
   for (const AttrValue& element : elements) {
@@ -58,7 +58,7 @@ Value Parser::constant(const Syntax& at) {
 
 Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype) {
   std::string hex = string(at);
-  // Before any memory is asked for: the shape may be hostile.
+  // The size is checked before memory is allocated: the shape may be hostile.
   std::optional<int64_t> bytes = checked_mul(element_count(shape).value_or(0), dtype.bytes());
   if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
     fail(at, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
@@ -74,7 +74,7 @@ Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, D
   return data;
 }
 
-// The elements in row-major order; every list of a level has the same length.
+// Reads the elements in row-major order; every list of a level has the same length.
 void Parser::constant_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth,
                                std::vector<AttrValue>& out) {
   if (depth == shape.size()) {

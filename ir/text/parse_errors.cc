@@ -1,4 +1,5 @@
-// After an error: hints, names whose definition failed, functions that are left out of the module.
+// Handles the consequences of an error: hints, names whose definition failed, functions that are left out of the
+// module.
 #include "ir/text/parsing.h"
 #include "ir/visit.h"
 
@@ -16,7 +17,7 @@ void Parser::report_keyword(const Keyword& keyword, std::string message, const s
   if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
 }
 
-// The syntax in a word or two, for messages.
+// Describes the syntax in a word or two, for messages.
 std::string spelling(const Syntax& at) {
   switch (at.kind) {
     case SyntaxKind::kName:
@@ -81,7 +82,7 @@ void Parser::poison_line(const Line& line) {
   }
 }
 
-// Leaves the functions that read and depend on none that did not, so that they can be verified.
+// Keeps the functions that were read and depend only on functions that were read, so that they can be verified.
 void Parser::drop_failed() {
   std::set<std::string> gone = failed_;
   gone.insert(unknown_.begin(), unknown_.end());

@@ -1,5 +1,5 @@
-// Scalar expressions from the syntax tree: literals that take their dtype from the other operand, operators. Buffers
-// and their elements: parse_access.cc. Calls of T.something: parse_tir_call.cc.
+// Reads scalar expressions from the syntax tree: operators, and literals, which take their dtype from the other
+// operand. parse_access.cc reads buffers and their elements, parse_tir_call.cc calls of T.something.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -91,8 +91,8 @@ Expr Parser::condition(const Syntax& at) {
   return value;
 }
 
-// Brings two scalars to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, scalars
-// fill vectors.
+// Converts two scalars to one dtype as TVM does: literals follow, narrow integers widen, integers become floats, and
+// scalars are broadcast to vectors.
 void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);
@@ -259,7 +259,7 @@ Value Parser::eval(const Syntax& at) {
 
 namespace {
 
-// How many items a type has, tuples in tuples counted through; gives up above `most`.
+// Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
 int64_t count_items(const Type& type, int64_t most) {
   const TupleType* several = type.as<TupleType>();
   if (!several) return 1;
@@ -271,7 +271,7 @@ int64_t count_items(const Type& type, int64_t most) {
 
 }  // namespace
 
-// Tuples of tuples share what they hold, but everything that looks at types goes through all of it.
+// Makes a tuple of limited size. Nested tuples share their items, but every traversal of the type visits all of them.
 Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
   constexpr int64_t kMost = 1 << 16;
   Expr result = tuple(std::move(items), span(at));

@@ -1,4 +1,5 @@
-// Graph functions from the syntax tree: signatures, bindings, branches, nested functions. Values are in parse_call.cc.
+// Reads graph functions from the syntax tree: signatures, bindings, branches, nested functions. Values are in
+// parse_call.cc.
 #include <algorithm>
 
 #include "ir/text/names.h"
@@ -17,7 +18,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
   bool sound = true;
   for (std::string_view dim : line.type_params)
     scopes_.define(dim, Entity{make_var(std::string(dim), prim_type(kInt64), span(line)), false, true});
-  // Scalar params first: types of other params may name them.
+  // Scalar params are read first, since types of other params may name them.
   for (const Param& param : line.params) {
     bool read = guarded([&] {
       if (!param.annotation) {
@@ -29,7 +30,7 @@ Parser::Signature Parser::read_signature(const Line& line) {
       const Syntax& at = *param.annotation;
       std::string path = type_name(at);
       if (path != "R.Prim" && !path.starts_with("T.")) return;
-      // x: R.Prim(value="n"): x is the dim n.
+      // In x: R.Prim(value="n"), x is the dim n.
       const Syntax* value = path == "R.Prim" && at.kind == SyntaxKind::kCall ? keyword(at, "value") : nullptr;
       std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
       bool names_dim = !dim.empty() && is_identifier(dim) && !lookup(dim);
@@ -109,7 +110,7 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     fail(line, "function '{}' is private and has a global_symbol", line.text);
   if (!pending.is_private && !nested && !attributes.has("global_symbol"))
     attributes.set("global_symbol", std::string(line.text));
-  // Before there was purity, functions called what they liked.
+  // Texts from before purity was introduced may call impure functions anywhere.
   bool calls_out = false;
   if (early_) {
     for (const BindingBlock& block : body.blocks) {
@@ -171,7 +172,7 @@ void Parser::relax_line(const Line& line, Body& body) {
       const Syntax& item = *line.items[0].first;
       std::string path = called(item);
       if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
-      // Any other form after `with` is taken for a dataflow block, too.
+      // Any other form after `with` is treated as a dataflow block, too.
       if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
       if (body.in_dataflow) fail(line, "a dataflow block inside of another");
       return dataflow(line, body);
@@ -228,13 +229,13 @@ void Parser::nested_function(const Line& line) {
   std::vector<VarRef> captured = free_vars(*function);
   bool recursive =
       std::any_of(captured.begin(), captured.end(), [&](const VarRef& var) { return same_node(var, self); });
-  // The result's type is known better now, where no call relies on what was known before.
+  // A more precise result type is known now. It is used where no call relies on the earlier one.
   if (!recursive && !stated) self = make_var(pending.name, function->type(), span(line));
   bind({*function, std::nullopt, self});
   define(line.text, self);
 }
 
-// R.match_cast(value, type) and the form of 2022, R.match_shape(value, (n, 4)); nullopt for anything else.
+// Reads R.match_cast(value, type) and the form of 2022, R.match_shape(value, (n, 4)); nullopt for other syntax.
 std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated) {
   std::string path = called(at);
   if (path != "R.match_cast" && path != "R.match_shape") return std::nullopt;
@@ -250,7 +251,7 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
     quoted_ = outer_quoted;
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
   } else if (type_name(wanted) == "R.Prim" && wanted.kind == SyntaxKind::kCall && keyword(wanted, "value")) {
-    // A new dim of a scalar's value.
+    // A scalar's value defines a new dim.
     if (!value.type().is<PrimType>()) fail(value_at, "expected a scalar");
     const Syntax& dim = *keyword(wanted, "value");
     Expr var = expr(dim);
@@ -264,7 +265,7 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   return Binding{value, cast, make_var(name, annotated.value_or(*cast), span(at))};
 }
 
-// cls = Module
+// Reads cls = Module
 bool Parser::names_module(const Line& line) {
   const Syntax& at = *line.value;
   bool is_class = at.kind == SyntaxKind::kName && !lookup(at.text) && (at.text == class_name_ || at.text == "Module");
@@ -297,7 +298,7 @@ void Parser::relax_assign(const Line& line) {
   define(var_name, var);
 }
 
-// a, b = t: the items of a tuple.
+// Reads a, b = t: the items of a tuple.
 void Parser::unpack(const Line& line) {
   if (line.annotation) fail(*line.annotation, "several names have no common type");
   std::vector<const Syntax*> targets = items(*line.target);
@@ -409,7 +410,7 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
   size_t errors_before = errors();
   relax_lines(lines, branch);
   if (errors() > errors_before) throw Failed();
-  // The last binding gives the branch's value; its own variable vanishes when the value is a leaf.
+  // The last binding gives the branch's value; its variable is dropped when the value is a leaf.
   if (branch.blocks.empty() || branch.blocks.back().bindings.empty()) throw Failed();
   BindingBlock& block = branch.blocks.back();
   Binding final = block.bindings.back();
@@ -430,7 +431,7 @@ void Parser::relax_if(const Line& line, Body&) {
   std::string target;
   std::optional<Type> annotation;
   std::optional<Expr> test, then_branch, else_branch;
-  // Each part tells its errors.
+  // The errors of each part are reported.
   bool sound = guarded([&] { test = leaf({as_argument(*line.value)}, *line.value); });
   sound &= guarded([&] { then_branch = relax_branch(line.body, line, target, annotation); });
   sound &= guarded([&] { else_branch = relax_branch(line.otherwise, line, target, annotation); });

@@ -1,4 +1,4 @@
-// Numbers, strings, dtypes, and the values of attributes.
+// Reads numbers, strings, dtypes, and the values of attributes.
 #include <charconv>
 #include <limits>
 
@@ -23,7 +23,7 @@ std::string Parser::name_of_target(const Syntax& at) {
 
 namespace {
 
-// Digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
+// Reads digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
 std::optional<uint64_t> parse_digits(std::string_view text) {
   std::string digits;
   for (char c : text) {
@@ -67,7 +67,7 @@ std::optional<double> special_float(std::string_view text) {
   return std::nullopt;
 }
 
-// An integer with its sign, T.int64(3) included; uint64 values come as their bits.
+// Reads an integer with its sign, T.int64(3) included; uint64 values are returned as their bits.
 std::optional<int64_t> Parser::int_literal(const Syntax& at) {
   if (at.kind == SyntaxKind::kInt) {
     std::optional<uint64_t> value = parse_digits(at.text);
@@ -116,7 +116,7 @@ DType Parser::dtype(const Syntax& at) {
   fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? string_literal(*near) : "");
 }
 
-// The attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and what they compute; those
+// Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
 // of operators are plain.
 AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   if (std::optional<AttrValue> value = literal_attr(at, keep)) return *value;
@@ -135,7 +135,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   fail(at, "expected a constant value, got {}", path);
 }
 
-// The value that the syntax alone determines; nullopt when it has to be computed or is not a constant.
+// Returns the value that the syntax alone determines; nullopt when it has to be computed or is not a constant.
 std::optional<AttrValue> Parser::literal_attr(const Syntax& at, bool keep) {
   switch (at.kind) {
     case SyntaxKind::kInt: {
@@ -204,7 +204,7 @@ std::optional<AttrValue> Parser::called_attr(const Syntax& at, bool keep) {
   return number_attr(required(at, 0, "value"), *scalar);
 }
 
-// The value of `T.float32(argument)` and its like.
+// Returns the value of `T.float32(argument)` and of the same form with other dtypes.
 AttrValue Parser::number_attr(const Syntax& argument, DType dtype) {
   if (argument.kind == SyntaxKind::kString) {
     std::string text = string(argument);

@@ -1,5 +1,6 @@
-// Constants in TVM's metadata section: metadata = tvm.ir.load_json("""{...}"""), a graph of nodes that name each other
-// by number, and its tensors in base64. JSON is read by the expression parser: it is Python but for three names.
+// Reads constants in TVM's metadata section: metadata = tvm.ir.load_json("""{...}"""), a graph of nodes that refer to
+// each other by number, and its tensors in base64. The expression parser reads the JSON, which is Python except for
+// three names.
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -45,7 +46,7 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-// TVM's file form of a tensor: magic, reserved word, device, rank, dtype, dims, number of bytes, the bytes.
+// Decodes TVM's file format of a tensor: magic, reserved word, device, rank, dtype, dims, number of bytes, the bytes.
 std::optional<Tensor> decode_tensor(std::string_view bytes) {
   constexpr uint64_t kMagic = 0xDD5E40F096B4A13F;
   auto take = [&](auto& value) {
@@ -88,7 +89,7 @@ void Parser::metadata(const Line& line) {
     fail(line, "expected metadata = tvm.ir.load_json(...) or I.load_safetensors(...)");
   const Syntax& at = *call.children[1];
   if (loader == "load_safetensors") {
-    // Beside the text; a text from elsewhere must not reach other files.
+    // The file must be in the text's folder: a text of foreign origin must not reach other files.
     std::filesystem::path file = string(at);
     if (file.has_parent_path()) fail(at, "expected the name of a file in the folder of this text, without a path");
     try {
@@ -108,7 +109,7 @@ void Parser::metadata(const Line& line) {
 
 namespace {
 
-// Item i of a list; null when there is none.
+// Returns item i of a list; null when there is none.
 const Syntax* list_item(const Syntax* list, int64_t i) {
   bool found = list && list->kind == SyntaxKind::kList && i >= 0 && i < static_cast<int64_t>(list->children.size());
   return found ? list->children[static_cast<size_t>(i)] : nullptr;
@@ -116,7 +117,7 @@ const Syntax* list_item(const Syntax* list, int64_t i) {
 
 }  // namespace
 
-// metadata["relax.expr.Constant"][k]
+// Reads metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
   auto missing = [&](std::string_view why) {
     report(at, "{}", why).notes.push_back("print the module with its constants inline");
@@ -146,7 +147,7 @@ Value Parser::metadata_constant(const Syntax& at) {
   return {relaxc::constant(*tensor, span(at))};
 }
 
-// The node of the metadata's graph with this number; null when there is none.
+// Returns the node of the metadata's graph with this number; null when there is none.
 const Syntax* Parser::metadata_node(const Syntax* number) {
   if (!number) return nullptr;
   // Older versions write the numbers of attributes as strings.
@@ -156,8 +157,8 @@ const Syntax* Parser::metadata_node(const Syntax* number) {
   return list_item(entry(metadata_, "nodes"), text ? std::atoll(text->c_str()) : whole ? *whole : -1);
 }
 
-// The node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by side, or
-// (later) one after the other.
+// Returns the node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by side,
+// or (later) one after the other.
 const Syntax* Parser::metadata_entries(const std::string& kind) {
   const Syntax* old_root = entry(metadata_, "root");
   const Syntax* root = metadata_node(old_root ? old_root : entry(metadata_, "root_index"));
@@ -175,7 +176,7 @@ const Syntax* Parser::metadata_entries(const std::string& kind) {
   return found;
 }
 
-// The text of a constant's tensor in base64: in a list beside the graph, or (later) in a node of its own.
+// Returns the text of a constant's tensor in base64: it is in a list beside the graph, or (later) in a separate node.
 const Syntax* Parser::metadata_bytes(const Syntax* object) {
   const Syntax* tensors = entry(metadata_, "b64ndarrays");
   const Syntax* attributes = entry(object, "attrs");

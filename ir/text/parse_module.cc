@@ -1,5 +1,5 @@
-// The module around the functions: its attributes, devices and meshes, external functions, and what each definition is
-// declared as. Bodies of graph functions are read later (parser.cc), so that definitions may stand in any order.
+// Reads the module around the functions: its attributes, devices and meshes, external functions, and the declaration of
+// each definition. Bodies of graph functions are read later (parser.cc), so definitions may come in any order.
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -36,7 +36,7 @@ void Parser::class_head(const Line& line) {
   }
 }
 
-// n = TypeVar("n"): a dim that signatures may name without quotes.
+// Reads n = TypeVar("n"), a dim that signatures may name without quotes.
 bool Parser::type_variables(const Line& line) {
   if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
@@ -164,7 +164,8 @@ std::string target_kind(const VDevice& device) {
 
 }  // namespace
 
-// The canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name that may leave out its end.
+// Returns the canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name whose last parts may be
+// missing.
 std::string Parser::vdevice_name(const Syntax& at) {
   auto found = module_.global_infos.find("vdevice");
   const std::vector<GlobalInfo> none;
@@ -202,9 +203,9 @@ std::string Parser::vdevice_name(const Syntax& at) {
     ++numbers[own];
     ++position;
   }
-  // A function alone has no module to name its devices; a target may be a tag whose kind is not told here.
+  // A function outside a module has no declared devices, and the kind of a target tag is not known here.
   bool opaque = known.find('/') != std::string::npos;
-  // A name in full says enough in a module that declares none.
+  // A full name suffices in a module that declares no devices.
   bool in_full = known.empty() && !wanted && !scope.empty();
   if (broken_infos_.contains("vdevice") || broken_infos_.contains("")) throw Failed();  // it may be one of those
   if (in_class_ && !opaque && !in_full)
@@ -212,7 +213,7 @@ std::string Parser::vdevice_name(const Syntax& at) {
   return fmt::format("{}:{}:{}", kind, number, scope.empty() ? "global" : scope);
 }
 
-// R.device_mesh((2, 2), I.Range(0, 4)) or with a list of devices; "mesh[0]" names one of the module's.
+// Reads R.device_mesh((2, 2), I.Range(0, 4)), or the form with a list of devices; "mesh[0]" names one of the module's.
 DeviceMesh Parser::device_mesh(const Syntax& at) {
   DeviceMesh mesh;
   if (at.kind == SyntaxKind::kString) {

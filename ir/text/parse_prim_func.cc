@@ -1,5 +1,5 @@
-// Tensor programs from the syntax tree: params, blocks and statements. Assignments: parse_assign.cc. Loops, and the
-// forms that hold for what stands below or after them: parse_scoped.cc.
+// Reads tensor programs from the syntax tree: params, blocks and statements. parse_assign.cc reads assignments.
+// parse_scoped.cc reads loops, and the forms that hold for the statements below or after them.
 #include <algorithm>
 
 #include "ir/regions.h"
@@ -54,9 +54,9 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
   return make_prim_func({std::move(params), result, std::move(attributes), result_type}, span(line));
 }
 
-// Defines the params and fills params_; one with an error stays absent.
+// Defines the params and fills params_; a param with an error stays absent.
 void Parser::program_params(const Line& line) {
-  // Scalars first: buffer types may use those that come later.
+  // Scalars are defined first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
@@ -89,7 +89,7 @@ void Parser::program_params(const Line& line) {
   }
 }
 
-// The type of a param that is a scalar or handle; nullopt for a buffer.
+// Returns the type of a param that is a scalar or handle; nullopt for a buffer.
 std::optional<Type> Parser::scalar_param_type(const Param& param) {
   if (!param.annotation) {
     report(param, "parameter '{}' has no type", param.name)
@@ -104,12 +104,12 @@ std::optional<Type> Parser::scalar_param_type(const Param& param) {
   return annotated;
 }
 
-// Blocks stand below a root block; text leaves it out unless it says something.
+// Puts the blocks below a root block; the text leaves it out when it holds no information.
 Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   const Block* only = body.size() == 1 ? body[0].as<Block>() : nullptr;
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
   bool needs_root = holds_block(body) && !has_root;
-  // Allocations that a block cannot hold come first; without a root block these are all.
+  // Allocations that a block cannot hold come first; without a root block all allocations do.
   auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
     return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
   });
@@ -195,7 +195,7 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
   }
 }
 
-// Nothing that stands before the statements of a block may follow.
+// From here on, forms that must precede the statements of a block are errors.
 void Parser::body_starts() { blocks_.back()->at_head = false; }
 
 void Parser::augmented_line(const Line& line, std::vector<Stmt>& out) {
@@ -218,7 +218,7 @@ void Parser::tir_while(const Line& line, std::vector<Stmt>& out) {
 
 void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
   if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
-    // Python decides before there is a program.
+    // Python evaluates the condition before there is a program.
     for (Stmt& chosen : stmts(line.value->text == "True" ? line.body : line.otherwise))
       out.push_back(std::move(chosen));
     return;
@@ -236,14 +236,14 @@ void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
 
 void Parser::tir_return(const Line& line, bool is_last, std::vector<Stmt>& out) {
   bool bare = !line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None");
-  if (bare && statement_depth_ == 1 && is_last) return;  // as the function would anyway
+  if (bare && statement_depth_ == 1 && is_last) return;  // the function returns here anyway
   if (bare) return control(line, "tir.ret", out);
   body_starts();
   Expr value = scalar(*line.value);
   out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
 }
 
-// A statement that goes elsewhere, and has no value.
+// Adds a jump: a statement without a value.
 void Parser::control(const Line& line, const char* op, std::vector<Stmt>& out) {
   body_starts();
   out.push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
@@ -286,7 +286,7 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   out.push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
 }
 
-// The forms that stand before the statements of a function or block, once each.
+// Reads the forms that precede the statements of a function or block; each may occur once.
 bool Parser::head_form(const std::string& path, const Syntax& call, const Line& line) {
   BlockState& state = *blocks_.back();
   bool in_block = blocks_.size() >= 2;
@@ -313,7 +313,7 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
   return true;
 }
 
-// A.vstore([i], value, predicate)
+// Reads A.vstore([i], value, predicate)
 void Parser::vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
   check_keywords(call, {"indices", "value", "predicate"});
   Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
@@ -323,14 +323,14 @@ void Parser::vector_store(const Line& line, const Syntax& call, std::vector<Stmt
   if (const Syntax* mask = arg(call, 2, "predicate")) mask_store(line, *mask, out);
 }
 
-// The last store under a predicate.
+// Puts the predicate on the last store.
 void Parser::mask_store(const Line& line, const Syntax& mask, std::vector<Stmt>& out) {
   BufferStore payload = *out.back().as<BufferStore>();
   payload.predicate = condition(mask);
   out.back() = make(std::move(payload), span(line));
 }
 
-// T.store(A.data, i, value, predicate): 2022's store to flat memory.
+// Reads T.store(A.data, i, value, predicate), the store to flat memory of 2022.
 void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
   const Syntax& pointer = required(call, 0, "var");
   std::optional<Buffer> target = named_buffer(pointer);

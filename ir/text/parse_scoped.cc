@@ -1,4 +1,5 @@
-// Loops, and the statements that hold for others: those in the body of a `with`, or (concise) those after them.
+// Reads loops, and the statements that hold for others: for those in the body of a `with`, or (concise) for those after
+// them.
 #include <algorithm>
 
 #include "ir/kinds.h"
@@ -16,7 +17,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   std::optional<ForKind> kind;
   if (path == "range") kind = ForKind::kSerial;
   if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
-  if (kind == ForKind::kLaunchThread) kind.reset();  // a statement of its own
+  if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
   if (!kind && path != "T.grid") {
     std::optional<std::string> near =
         path.empty()
@@ -37,7 +38,7 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
   return result;
 }
 
-// `start` may be null: from 0.
+// `start` may be null, which means 0.
 Range Parser::loop_range(const Syntax* start, const Syntax& stop, const Syntax& at) {
   Value end = eval(stop), min = start ? eval(*start) : Value{int_imm(0, default_int_), true};
   match_operands(min, end, at);
@@ -46,7 +47,7 @@ Range Parser::loop_range(const Syntax* start, const Syntax& stop, const Syntax& 
   return {min.expr, extent_of(min.expr, end.expr, at)};
 }
 
-// for i, j in T.grid(m, (1, n)). A starred name takes the loops that the others leave.
+// Reads for i, j in T.grid(m, (1, n)). A starred name takes the remaining loops.
 Parser::LoopHeads Parser::grid_heads(const Line& line) {
   const Syntax& call = *line.value;
   std::vector<const Syntax*> targets = items(*line.target);
@@ -73,7 +74,7 @@ Parser::LoopHeads Parser::grid_heads(const Line& line) {
   return result;
 }
 
-// for i in range(n), T.serial(start, stop, step), T.thread_binding(32, "threadIdx.x").
+// Reads for i in range(n), T.serial(start, stop, step), T.thread_binding(32, "threadIdx.x").
 Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   const Syntax& call = *line.value;
   std::vector<const Syntax*> targets = items(*line.target);
@@ -114,7 +115,7 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   return result;
 }
 
-// nullopt for a step of 1.
+// Returns nullopt for a step of 1.
 std::optional<Expr> Parser::loop_step(const Syntax& at, DType dtype) {
   Expr step = adapt(eval(at), dtype, at);
   if (dtype_of(step) != dtype) fail(at, "a step of {}, expected {}", to_string(dtype_of(step)), to_string(dtype));
@@ -159,7 +160,7 @@ void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
 
 // ---- Threads
 
-// Targets have tags of their own; a near miss of a known one is a mistake.
+// Targets define further tags; a tag that is close to a known one is a mistake.
 std::string Parser::thread_tag(const Syntax& at) {
   std::string tag = string(at);
   const std::vector<std::string> known = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
@@ -182,7 +183,7 @@ Stmt Parser::thread_loop(std::string name, std::string thread, Expr extent, cons
   return make(std::move(loop), span(at));
 }
 
-// T.launch_thread("threadIdx.x", 128) as tx, or with an axis that T.env_thread named.
+// Reads T.launch_thread("threadIdx.x", 128) as tx, or the form with an axis that T.env_thread named.
 Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&, const Rest& rest) {
   const Syntax& axis = required(call, 0, "thread");
   Expr extent = scalar(required(call, 1, "extent"));
@@ -206,7 +207,7 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
 
 Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   if (positional(call) == 1 && call.children[1]->kind == SyntaxKind::kDict) {
-    // Several facts at once: the first is the outermost.
+    // The form gives several facts at once; the first is the outermost.
     const Syntax& facts = *call.children[1];
     std::vector<std::pair<std::string, Expr>> entries;
     for (size_t i = 0; i + 1 < facts.children.size(); i += 2)
@@ -225,7 +226,7 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   bool launches = key == "thread_extent" || key == "virtual_thread";
   const Entity* axis = about.kind == SyntaxKind::kName ? lookup(about.text) : nullptr;
   std::string_view about_thread = axis ? std::string_view(axis->thread) : "";
-  // A launch of a virtual thread is told by its tag.
+  // The tag tells that a launch is of a virtual thread.
   if (key == "virtual_thread" && !about_thread.empty() && !about_thread.starts_with("vthread")) {
     report(call, "virtual threads of the axis '{}' are not supported yet", about_thread).kind = ErrorKind::kUnsupported;
     throw Failed();
@@ -247,8 +248,8 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
 
 // ---- Memory and assertions
 
-// p = T.allocate([128], "float32", "global"): memory; its name means the pointer to it.
-// p = T.allocate_const([1, 2], "int32", [2]): memory with these contents.
+// Reads p = T.allocate([128], "float32", "global"), memory to which the name is a pointer, and p = T.allocate_const([1,
+// 2], "int32", [2]), memory with these contents.
 void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out) {
   bool is_const = dotted(*call.children[0]) == "T.allocate_const";
   BufferType type{};
@@ -275,7 +276,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
 
 namespace {
 
-// The items of nested lists, in order.
+// Appends the items of nested lists, in order.
 void flatten(const Syntax& at, std::vector<const Syntax*>& out) {
   if (!is_list(at)) return out.push_back(&at);
   for (const Syntax* item : at.children) flatten(*item, out);
@@ -283,7 +284,7 @@ void flatten(const Syntax& at, std::vector<const Syntax*>& out) {
 
 }  // namespace
 
-// The elements of T.allocate_const, for memory of this type.
+// Reads the elements of T.allocate_const, for memory of this type.
 Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
   std::vector<int64_t> shape;
   for (const Expr& dim : type.shape) {
@@ -312,7 +313,7 @@ Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
   return data;
 }
 
-// The later form of the message is a kind and the parts of the text; behind them stand the values of its `{}`.
+// Reads the later form of the message, which is a kind and the parts of the text, followed by the values of its `{}`.
 Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& line) {
   Assert result{condition(test), {}};
   if (message && message->kind == SyntaxKind::kTuple) {
@@ -340,7 +341,7 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   std::string path = called(call);
   bool with = style == Style::kWith;
   bool nests = path == "T.attr" || path == "T.launch_thread";
-  // with T.let(v, e): of 2022.
+  // The form with T.let(v, e): is of 2022.
   bool early_let = with && path == "T.Let" && positional(call) == 2 && call.children[1]->kind == SyntaxKind::kName;
   bool lets = early_let || path == "T.LetStmt";
   bool allocates = path == "T.allocate" || path == "T.allocate_const";
@@ -361,7 +362,7 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
     out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, line, rest));
     return true;
   }
-  // The others are flat: what they hold for follows them.
+  // The other forms are flat: the statements for which they hold follow them.
   if ((allocates || declares) && !target) fail(call, "the memory has no name");
   if (asserts) {
     out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
@@ -380,7 +381,7 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   return true;
 }
 
-// v = T.LetStmt(value), with T.LetStmt(value, var=v):, with T.let(v, value):
+// Reads v = T.LetStmt(value), with T.LetStmt(value, var=v):, with T.let(v, value):
 void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
                            std::vector<Stmt>& out) {
   if (const Syntax* var = keyword(call, "var")) target = var;
@@ -426,7 +427,7 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
                    "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
   });
   if (sound) return;
-  // The body has errors of its own to tell. What is unknown may have been meant for a block.
+  // The errors of the body are reported too. The unknown form may have been meant as a block.
   if (!read) {
     poison(target);
     BlockState state("");

@@ -1,5 +1,5 @@
-// Calls of T.something in expressions: operators by name, dtypes, intrinsics and builtins. Terms that only look like
-// calls: parse_tir_form.cc.
+// Reads calls of T.something in expressions: operators by name, dtypes, intrinsics and builtins. parse_tir_form.cc
+// reads terms that only look like calls.
 #include <algorithm>
 
 #include "ir/text/parsing.h"
@@ -94,7 +94,7 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
 }
 
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
-  // The most frequent ones first: T.float32(0), T.int64(1).
+  // The most frequent forms come first: T.float32(0), T.int64(1).
   if (form.back() >= '0' && form.back() <= '9') {
     if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
   }
@@ -125,17 +125,17 @@ Expr Parser::call_argument(const Syntax& at) {
   return value.expr;
 }
 
-// A call of any operator by its name: T.call_intrin, T.Call.
+// Reads a call of any operator by its name: T.call_intrin, T.Call.
 Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args) {
   DType wanted = dtype(required(at, dtype_at, "dtype"));
   const Syntax* named = &required(at, name_at, "op");
-  // tvm.ir.Op.get("tir.exp"), I.Op("tir.exp")
+  // The name may be given as tvm.ir.Op.get("tir.exp") or I.Op("tir.exp").
   if (named->kind == SyntaxKind::kCall) named = &required(*named, 0, "name");
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
   if (name.find('.') == std::string::npos) name = "tir." + name;
   if (name == "tir.fabs") name = "tir.abs";
-  // A target may have instructions of its own; a near miss of a known name is a mistake.
+  // A target may define further instructions; a name that is close to a known one is a mistake.
   if (!find_intrinsic(name) && !find_builtin(name)) {
     std::vector<std::string> known = {"tir.if_then_else"};
     for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
@@ -185,7 +185,7 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
   return {intrinsic(row.name, std::move(values), *result, span(at))};
 }
 
-// The operands of a function of scalars: by position, or by whatever name they have in TVM.
+// Returns the operands of a function of scalars, which are given by position or by the name that they have in TVM.
 std::vector<const Syntax*> Parser::arguments(const Syntax& at) {
   std::vector<const Syntax*> result(at.children.begin() + 1, at.children.end());
   for (const Keyword& keyword : at.keywords) {
@@ -243,7 +243,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   return {intrinsic(row->name, std::move(args), result, span(at))};
 }
 
-// A.access_ptr("rw", offset=...): the mask is 1 for reading, 2 for writing; offset and extent count elements.
+// Reads A.access_ptr("rw", offset=...): the mask is 1 for reading, 2 for writing; offset and extent count elements.
 Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   check_keywords(at, {"access_mask", "ptr_type", "content_lanes", "offset", "extent", "ignore_mask"});
   const Syntax& mode = required(at, 0, "access_mask");
@@ -290,7 +290,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
 
 // ---- Functions as arguments
 
-// A lambda whose params have these dtypes; a starred param takes those that the others leave.
+// Reads a lambda whose params have these dtypes; a starred param takes the remaining ones.
 Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   if (at.kind != SyntaxKind::kLambda) fail(at, "expected a lambda");
   NameScope scope(scopes_);
@@ -307,7 +307,7 @@ Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   return make(std::move(result), object_type(), span(at));
 }
 
-// T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
+// Reads T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
 AttrValue Parser::index_map(const Syntax& at) {
   DType outer = std::exchange(default_int_, kInt32);
   auto text_of = [&](const Syntax& map) -> AttrValue {
@@ -316,7 +316,7 @@ AttrValue Parser::index_map(const Syntax& at) {
     Printer printer(PrintOptions{});
     printer.set_default_int(kInt32);
     std::string text = printer.expr(function);
-    // One result is a tuple all the same.
+    // A single result is a tuple, too.
     size_t body = text.find(": ") + 2;
     return function.as<Lambda>()->results.size() == 1 ? text.substr(0, body) + "(" + text.substr(body) + ",)" : text;
   };
@@ -327,7 +327,7 @@ AttrValue Parser::index_map(const Syntax& at) {
   return Attrs{{"T.index_map", map}};
 }
 
-// cls.f(A.data, n): a call of another tensor program of the module.
+// Reads cls.f(A.data, n), a call of another tensor program of the module.
 Value Parser::program_call(const std::string& callee, const Syntax& at) {
   check_keywords(at, {});
   for (const Pending& pending : pending_) {

@@ -1,4 +1,4 @@
-// Expressions of tensor programs that are written as calls: casts, vectors, let, limits of a dtype, reducers.
+// Reads expressions of tensor programs that are written as calls: casts, vectors, let, limits of a dtype, reducers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -41,7 +41,7 @@ std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at)
   return std::nullopt;
 }
 
-// T.Cast(dtype, value), which stays even where it changes nothing; T.cast(value, dtype).
+// Reads T.Cast(dtype, value), which stays even where it changes nothing, and T.cast(value, dtype).
 Value Parser::cast_form(const std::string& form, const Syntax& at) {
   bool upper = form == "Cast";
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
@@ -92,7 +92,7 @@ Value Parser::broadcast_form(const std::string&, const Syntax& at) {
   return {broadcast(value, count, span(at))};
 }
 
-// T.Shuffle([a, b], [0, 1]): the lanes of the vectors one after the other, picked by number.
+// Reads T.Shuffle([a, b], [0, 1]): it concatenates the lanes of the vectors and picks them by number.
 Value Parser::shuffle(const std::string&, const Syntax& at) {
   std::vector<Expr> vectors, indices;
   for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
@@ -115,7 +115,7 @@ Value Parser::ceildiv_form(const std::string&, const Syntax& at) {
   return binary(BinaryOp::kFloorDiv, sum, b, at, true);
 }
 
-// T.Not(a), T.all(a, b, ...), T.any(a, b, ...)
+// Reads T.Not(a), T.all(a, b, ...), T.any(a, b, ...)
 Value Parser::logical_form(const std::string& form, const Syntax& at) {
   if (form == "Not") return {not_(condition(required(at, 0, "a")), span(at))};
   BinaryOp op = form == "all" ? BinaryOp::kAnd : BinaryOp::kOr;
@@ -127,7 +127,7 @@ Value Parser::logical_form(const std::string& form, const Syntax& at) {
 
 namespace {
 
-// The largest finite number that a float of up to 8 bits has.
+// Returns the largest finite number of a float of up to 8 bits.
 double largest_small_float(DType dtype) {
   double most = 0;
   for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
@@ -146,7 +146,7 @@ double largest_float(DType dtype) {
 
 }  // namespace
 
-// T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
+// Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {
   DType wanted = dtype(required(at, 0, "dtype"));
   bool low = form == "min_value", infinite = form == "infinity";
@@ -185,7 +185,7 @@ Value Parser::let_form(const std::string&, const Syntax& at) {
   return {result};
 }
 
-// The value that Python computes before there is a program.
+// Reads a value that Python computes before there is a program.
 Value Parser::meta_var_form(const std::string&, const Syntax& at) { return eval(required(at, 0, "value")); }
 
 // The later form of call_llvm_intrin has the name in place of its number.
@@ -213,15 +213,15 @@ Value Parser::iter_var_form(const std::string&, const Syntax& at) {
   return {intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
 }
 
-// 2022: T.load("float32", A.data, i)
+// Reads the form of 2022: T.load("float32", A.data, i).
 Value Parser::load_form(const std::string&, const Syntax& at) {
   Buffer source = buffer(required(at, 1, "var"));
   if (buffer_type(source).shape.size() != 1) fail(at, "expected the pointer of a buffer of one dim");
   return {relaxc::load(source, {scalar(required(at, 2, "index"))}, span(at))};
 }
 
-// T.comm_reducer(lambda x, y: x + y, [T.float32(0)]): as many left operands, then right operands, as there are
-// identities.
+// Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), whose lambda has as many left operands, then right
+// operands, as there are identities.
 Value Parser::comm_reducer(const std::string&, const Syntax& at) {
   std::vector<Expr> args;
   std::vector<DType> dtypes;

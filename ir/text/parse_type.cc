@@ -13,7 +13,7 @@ bool is_type_name(std::string_view path) {
 Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
   std::string error, content = unquote(at.text, error);
   if (!error.empty()) fail(at, "{}", error);
-  // The content stands in the file, one quote in from the string's start.
+  // The content begins in the file one quote after the string's start.
   size_t prefix = std::min(at.text.find_first_of("\"'"), at.text.size()) + 1;
   size_t length = at.text.size() > prefix ? at.text.size() - prefix - 1 : 0;
   std::string_view inner = at.text.substr(prefix, length);
@@ -22,7 +22,7 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
   const Syntax* parsed = parse_expression(Source{origin_, inner, at.line, at.column + static_cast<uint32_t>(prefix)},
                                           *tree_, diagnostics_);
   if (!parsed || diagnostics_.all().size() > before) throw Failed();
-  // Names that nothing defines become dims.
+  // Undefined names become dims.
   std::vector<const Syntax*> work = {parsed};
   while (!work.empty()) {
     const Syntax* node = work.back();
@@ -72,7 +72,7 @@ std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
   return result;
 }
 
-// A graph counts in int64; TVM refuses all else, too.
+// Dims of a graph are int64; TVM rejects other dtypes, too.
 Expr Parser::graph_dim(const Expr& dim, const Syntax& at) {
   DType got = dtype_of(dim);
   if (got == kInt64 || dim.is<IntImm>()) return cast_to(dim, kInt64);
@@ -84,12 +84,12 @@ Expr Parser::graph_dim(const Expr& dim, const Syntax& at) {
 std::vector<Expr> Parser::graph_dims(const Syntax& at) {
   std::vector<Expr> result = dims(at, kInt64);
   std::vector<const Syntax*> places = items(at);
-  places.resize(result.size(), &at);  // the dims of x.shape stand together
+  places.resize(result.size(), &at);  // the dims of x.shape share one place
   for (size_t i = 0; i < result.size(); ++i) result[i] = graph_dim(result[i], *places[i]);
   return result;
 }
 
-// shape, dtype, and the keywords that T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer share.
+// Reads the shape, the dtype, and the keywords that T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer share.
 BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   BufferType type{};
   type.dtype = kFloat32;
@@ -138,7 +138,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   if (!call) return make(std::move(result), span(at));
   const Syntax* shape = arg(*call, 0, "shape");
   const Syntax* stated = arg(*call, 1, "dtype");
-  // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside of a tuple.
+  // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside a tuple.
   if (shape && shape->kind == SyntaxKind::kString && !stated) std::swap(shape, stated);
   if (!is_none(shape) && shape->text != "_") {
     Entity const* known = shape->kind == SyntaxKind::kName ? lookup(shape->text) : nullptr;
@@ -169,7 +169,7 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   return make(std::move(result), span(at));
 }
 
-// R.DTensor((128, 64), "float32", "mesh[0]", "S[0], R").
+// Reads R.DTensor((128, 64), "float32", "mesh[0]", "S[0], R").
 Type Parser::dtensor_type(const Syntax& at) {
   DTensorType result{tensor_type_of(&at, at), {{}, {0}}, {}};
   if (const Syntax* mesh = arg(at, 2, "device_mesh")) result.mesh = device_mesh(*mesh);
@@ -197,7 +197,7 @@ Type Parser::dtensor_type(const Syntax& at) {
 
 Type Parser::callable_type(const Syntax& at) {
   FuncType result{std::nullopt, object_type(), true};
-  // Dims that the params introduce belong to this type alone.
+  // Dims that the params introduce are local to this type.
   NameScope scope(scopes_);
   if (const Syntax* params = arg(at, 0, "params"); !is_none(params)) {
     result.params.emplace();
@@ -214,7 +214,7 @@ Type Parser::callable_type(const Syntax& at) {
   return make(std::move(result), span(at));
 }
 
-// The name of a type: "R.Tensor". The forms of 2022 leave out the prefix and may have brackets.
+// Returns the name of a type: "R.Tensor". The forms of 2022 leave out the prefix and may have brackets.
 std::string Parser::type_name(const Syntax& at) {
   bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
   const Syntax& named = applied ? *at.children[0] : at;
@@ -229,7 +229,7 @@ std::string Parser::type_name(const Syntax& at) {
 std::optional<Type> Parser::try_type(const Syntax& at) {
   const Syntax* call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript ? &at : nullptr;
   if (at.kind == SyntaxKind::kConstant && at.text == "None") return tuple_type({});
-  // x.struct_info: the type that a value has.
+  // x.struct_info is the type of a value.
   bool of_value = at.kind == SyntaxKind::kAttribute && (at.text == "struct_info" || at.text == "ty");
   if (of_value && dotted(at).empty()) return expr(*at.children[0]).type();
   std::string path = type_name(at);
@@ -262,7 +262,7 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   return std::nullopt;
 }
 
-// R.Tuple(a, b), R.Tuple([a, b]), R.Tuple.
+// Reads R.Tuple(a, b), R.Tuple([a, b]), R.Tuple.
 Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
   std::vector<const Syntax*> parts;
   if (call) parts.assign(call->children.begin() + 1, call->children.end());
@@ -272,7 +272,7 @@ Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
   return make(TupleType{std::move(types)}, span(at));
 }
 
-// R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.
+// Reads R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.
 Type Parser::shape_type_of(const Syntax* call) {
   if (!call) return shape_type_of_rank(-1);
   const Syntax* values = arg(*call, 0, "values");
@@ -287,7 +287,7 @@ Type Parser::shape_type_of(const Syntax* call) {
   return shape_type(std::move(result));
 }
 
-// R.Prim("int64"), R.Prim(value=n).
+// Reads R.Prim("int64"), R.Prim(value=n).
 Type Parser::scalar_type_of(const Syntax& call) {
   const Syntax* value = arg(call, 1, "value");
   const Syntax* stated = arg(call, 0, "dtype");

@@ -1,4 +1,4 @@
-// Reads the definitions of a module, one after the other: their order, names, and the arguments of calls.
+// Reads the definitions of a module one after the other: their order, names, and the arguments of calls.
 #include "ir/text/parser.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace text {
 
 namespace {
 
-// Other spellings of later and earlier versions, by the name after the prefix is resolved.
+// Spellings of later and earlier versions, by the name after the prefix is resolved.
 const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.Any", "R.Object"},
     {"R.const_value", "R.const"},
@@ -66,7 +66,7 @@ std::string_view canonical_keyword(std::string_view name) {
 
 namespace {
 
-// Insertions, deletions, replacements and swaps of neighbours.
+// Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
@@ -89,7 +89,7 @@ bool is_type_argument(std::string_view keyword) { return canonical_keyword(keywo
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > 64) return std::nullopt;
   if (word.size() < 2) {
-    // Any letter is near to any other: only the case may be wrong.
+    // Any two letters are within the limit, so for a single letter only the case may differ.
     auto upper = [](std::string_view text) { return text.size() == 1 ? text[0] & ~0x20 : 0; };
     for (const std::string& candidate : candidates) {
       if (!word.empty() && upper(candidate) == upper(word)) return candidate;
@@ -101,7 +101,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 96) continue;
     size_t distance = edit_distance(word, candidate);
-    // The right last part under another path is a near miss too: R.relu for R.nn.relu.
+    // The right last part under another path is also a near miss: R.relu for R.nn.relu.
     size_t dot = candidate.rfind('.'), own = word.rfind('.');
     bool same_tail = dot != std::string::npos && own != std::string_view::npos &&
                      std::string_view(candidate).substr(dot) == word.substr(own);
@@ -127,8 +127,8 @@ IRModule Parser::run() {
   }
   scopes_.enter();
   read_definitions();
-  // A tensor program that calls another was kept until all are declared; the graph needs the signatures of all before
-  // any body.
+  // A tensor program that calls another was kept until all are declared. The graph needs the signatures of all
+  // functions before any body.
   for (const Pending& pending : pending_) {
     if (pending.is_program) define_program(pending);
   }
@@ -137,7 +137,7 @@ IRModule Parser::run() {
   }
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
-    // Below a wrong signature the body tells its errors all the same.
+    // The errors of a body are reported even when its signature is wrong.
     const Signature& signature = signatures_.at(pending.name);
     size_t before = errors();
     guarded([&] {
@@ -150,8 +150,8 @@ IRModule Parser::run() {
   return std::move(module_);
 }
 
-// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so that a
-// large text needs little memory besides its module's.
+// Reads one definition after the other. Tensor programs become nodes at once and their syntax is dropped, so a large
+// text needs little memory besides its module's.
 void Parser::read_definitions() {
   constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
   std::string_view text = *origin_->text;
@@ -181,8 +181,8 @@ void Parser::read_definitions() {
 
 namespace {
 
-// @S.schedule("f"), @S.rule("op") or S.intrin(...): schedules beside the programs that they belong to
-// (tir/schedule/script.h reads them).
+// Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
+// which it belongs (tir/schedule/script.h reads them).
 bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
     if (call.kind != SyntaxKind::kCall || call.children[0]->kind != SyntaxKind::kAttribute) return false;
@@ -196,7 +196,7 @@ bool is_schedule(const Line& line) {
 
 }  // namespace
 
-// `keep`: its syntax is needed later.
+// Sets `keep` when its syntax is needed later.
 void Parser::definition(const Line& line, bool top, bool& keep) {
   if (line.kind == LineKind::kImport) return imports(line);
   if (top && is_schedule(line)) return;
@@ -204,7 +204,7 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
   if (line.kind == LineKind::kBroken) {
     for (std::string_view name : line.names) unknown_.emplace(name);
     if (line.names.empty()) broken_infos_.insert("");
-    // The class may have been what could not be read.
+    // The unreadable statement may have been the class.
     for (const Line* member : line.body) {
       if (member->kind == LineKind::kFunction) guarded([&] { definition(*member, false, keep); });
     }
@@ -258,7 +258,7 @@ void Parser::define_program(const Pending& pending) {
 
 std::vector<std::string> Parser::names_in_scope() const {
   std::vector<std::string> names;
-  // Where nearly everything is wrong, hints do not help.
+  // Hints do not help where nearly every name is wrong.
   constexpr size_t kHints = 500;
   if (diagnostics_.all().size() > kHints) return names;
   for (const auto& [name, entity] : scopes_.visible()) {
@@ -286,20 +286,20 @@ Expr Parser::name(const Syntax& at) {
   } else if (auto near = nearest(at.text, names_in_scope())) {
     diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
   }
-  // One report per name and function.
+  // A name is reported once per function.
   scopes_.define_outermost(at.text, Entity{});
   throw Failed();
 }
 
 std::string Parser::dotted(const Syntax& at) const {
   if (at.kind == SyntaxKind::kName) {
-    // Loop helpers of Python itself.
+    // `range` is Python's loop helper.
     if (at.text == "range" && !lookup(at.text)) return "range";
     if (at.text == "float" && !lookup(at.text)) return "float";
     return {};
   }
   if (at.kind != SyntaxKind::kAttribute) return {};
-  // A statement asks several times what its call is.
+  // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
     dotted_path_ = resolve(at);
     dotted_at_ = &at;
@@ -314,7 +314,7 @@ std::string Parser::resolve(const Syntax& at) const {
   if (node->kind != SyntaxKind::kName || lookup(node->text)) return {};
   std::string path;
   if (node->text == "tvm") {
-    // tvm.script.tir.x, tvm.tir.x
+    // The prefixes are tvm.script.tir.x and tvm.tir.x.
     if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
     auto prefix = prefixes_.find(parts.back());
     if (prefix == prefixes_.end()) return {};

@@ -1,9 +1,9 @@
 // <relaxc/parser.h>: reads modules in TVMScript form without Python: everything that the printer prints, and what
 // people write in the dialect of TVM up to 0.23 (see printer.h; the common spellings of later versions are read too).
 //
-// Lone functions outside of a class become entries of the module. Every node gets the span of its text. All errors that
-// do not follow from others are reported in one run, each with what was expected, what was found, and a hint where one
-// is known; the module then holds what could be read.
+// Functions outside a class become entries of the module. Every node gets the span of its text. One run reports all
+// errors that do not follow from others, each with what was expected, what was found, and a hint where one is known;
+// the module then holds the definitions that could be read.
 #pragma once
 #include "ir/op.h"
 

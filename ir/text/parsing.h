@@ -14,10 +14,10 @@ namespace relaxc::text {
 
 struct CallTirForm;  // parse_call.cc
 
-// Thrown once an error is reported; caught where statements are separated.
+// Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
 
-// A scalar or graph value. A literal has no dtype of its own yet: it takes the other operand's.
+// A scalar or graph value. A literal has no dtype yet: it takes the other operand's.
 struct Value {
   Expr expr;
   bool literal = false;
@@ -27,19 +27,19 @@ struct Value {
 constexpr int kDeepestStatement = 256;
 std::optional<BinaryOp> operator_of(std::string_view symbol);
 bool fits(int64_t value, DType dtype);
-// -4 for `4 * vscale`: the lanes of a scalable vector as Ramp has them.
+// Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
 std::optional<int64_t> scalable_lanes(const Expr& count);
 
-// The printed one among the spellings of a keyword.
+// Returns the spelling of a keyword that the printer uses.
 std::string_view canonical_keyword(std::string_view name);
-// "R.Tensor": a type, which is not a value either.
+// Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
 bool is_type_argument(std::string_view keyword);
-// "math.inf", "R.device(...)", "a lambda": what stands there, for messages.
+// Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
-// The nearest of the candidates, when near enough to be meant.
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
+// Returns the nearest of the candidates, when it is near enough to be meant.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {
@@ -74,7 +74,7 @@ class Parser {
     throw Failed();
   }
   [[noreturn]] void fail_with_hint(const Syntax& at, std::string message, std::string hint);
-  // Runs fn; what it throws ends up in the diagnostics. False after an error.
+  // Runs fn; errors that it throws end up in the diagnostics. Returns false after an error.
   template <class F>
   bool guarded(F&& fn) {
     try {
@@ -87,12 +87,12 @@ class Parser {
     ++failures_;
     return false;
   }
-  // A count that grows when an error is reported, and when a statement is skipped because of an earlier error.
+  // Returns a count that grows when an error is reported, and when a statement is skipped because of an earlier error.
   size_t errors() const { return failures_ + diagnostics_.all().size(); }
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
-  // ---- parse_errors.cc. After a failed statement: the names it would have defined.
+  // ---- parse_errors.cc. Poisons, after a failed statement, the names that it would have defined.
   void poison(const Syntax* target);
   void poison(std::string_view name);
   void poison_line(const Line& line);
@@ -100,20 +100,21 @@ class Parser {
   Expr name(const Syntax& at);
   std::vector<std::string> names_in_scope() const;
 
-  // "T.axis.spatial", "R.nn.relu": an attribute chain on a prefix, alias rows applied; empty for anything else.
+  // Returns "T.axis.spatial" or "R.nn.relu" for an attribute chain on a prefix, with alias rows applied; empty for
+  // other syntax.
   std::string dotted(const Syntax& at) const;
   std::string resolve(const Syntax& at) const;
-  // The name of the module's function that `cls.f` or `Module.f` means; null when it is something else.
+  // Returns the name of the module's function to which `cls.f` or `Module.f` refers; null when it is something else.
   const std::string* function_name(const Syntax& at);
   const std::string* function_named(std::string_view name) const;
   const Syntax* keyword(const Syntax& call, std::string_view name) const;
-  // Positional argument i, or the keyword of that name; null when absent.
+  // Returns positional argument i, or the keyword of that name; null when absent.
   const Syntax* arg(const Syntax& call, size_t i, std::string_view name) const;
   const Syntax& required(const Syntax& call, size_t i, std::string_view name);
   size_t positional(const Syntax& call) const { return call.children.size() - 1; }
   // ---- signatures.cc
   void check_signature(const std::string& path, const Syntax& call);
-  // dotted() of a call's callee, the arguments checked; empty for anything else.
+  // Returns dotted() of a call's callee, and checks the arguments; empty for other syntax.
   std::string called(const Syntax& at);
   void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
   void report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near);
@@ -157,7 +158,7 @@ class Parser {
   // ---- parse_expr.cc
   Value eval(const Syntax& at);
   Expr expr(const Syntax& at) { return eval(at).expr; }
-  // A scalar; a literal becomes one of the dtype.
+  // Reads a scalar; a literal becomes one of the dtype.
   Expr scalar(const Syntax& at, std::optional<DType> wanted = std::nullopt);
   Expr condition(const Syntax& at);
   Expr adapt(Value value, DType dtype, const Syntax& at);
@@ -165,7 +166,8 @@ class Parser {
   Value number(const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
   Value literal(double value, const Syntax& at);
-  // Python computes on bare numbers before anything has a dtype; nullopt when they are not that.
+  // Folds bare numbers, which Python computes before anything has a dtype; nullopt when the operands are not bare
+  // numbers.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
   Value unary(const Syntax& at);
@@ -176,7 +178,7 @@ class Parser {
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
-  // The last index as a vector of consecutive positions, when it is a scalar.
+  // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
   Range slice(const Syntax& at);
@@ -192,9 +194,9 @@ class Parser {
   Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
   Value builtin_call(const Builtin& row, const Syntax& at);
   Value access_ptr(const Buffer& buffer, const Syntax& at);
-  // An argument of a call: a scalar, a string, a buffer.
+  // Reads an argument of a call: a scalar, a string, a buffer.
   Expr call_argument(const Syntax& at);
-  // The buffer that an expression names; of an allocation, the memory.
+  // Returns the buffer that an expression names; for the name of an allocation, its memory.
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
   std::optional<Value> tensor_property(const Syntax& at);
@@ -234,7 +236,7 @@ class Parser {
   Expr graph_dim(const Expr& dim, const Syntax& at);
   std::vector<Expr> graph_dims(const Syntax& at);
   Expr dim(const Syntax& at, DType otherwise);
-  // An expression in a string; names that nothing defines become dims of the function.
+  // Reads an expression in a string; undefined names become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);
   Expr checked_dim(const Expr& dim, const Syntax& at);
   BufferType buffer_type_of(const Syntax& call, size_t first);
@@ -275,7 +277,8 @@ class Parser {
   void match_param(const Line& line, const Syntax& call);
   void window(const Line& line, const Syntax& call, const Syntax& source);
   void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
-  // The name on the left, bound to the value for the rest of the block; assigned where the dialect has it so.
+  // Binds the name on the left to the value for the rest of the block, or assigns to it where the dialect has
+  // assignment.
   void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
   void unpack_scalars(const Line& line, std::vector<Stmt>& out);
   void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
@@ -283,7 +286,7 @@ class Parser {
   Value augmented(const Line& line);
 
   // ---- parse_scoped.cc
-  // The loops of a `for`: all of a grid, else one.
+  // The loops of a `for`: all loops of a grid, else one.
   struct LoopHead {
     std::string name;
     Span span;
@@ -303,7 +306,8 @@ class Parser {
   std::optional<Expr> loop_step(const Syntax& at, DType dtype);
   void tir_for(const Line& line, std::vector<Stmt>& out);
   void tir_with(const Line& line, std::vector<Stmt>& out);
-  // The forms that stand after `with` or, without it, hold for the rest of the block. `rest` reads what they hold for.
+  // Reads the forms that follow `with` or, without it, hold for the rest of the block. `rest` reads the statements for
+  // which they hold.
   using Rest = std::function<void(std::vector<Stmt>&)>;
   enum class Style : uint8_t { kWith, kConcise };
   bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
@@ -396,7 +400,7 @@ class Parser {
   Diagnostics& diagnostics_;
   std::deque<SyntaxTree> trees_;  // those that are needed to the end, and the current one
   SyntaxTree* tree_ = nullptr;
-  mutable const Syntax* dotted_at_ = nullptr;  // what dotted() was asked last, and what it said
+  mutable const Syntax* dotted_at_ = nullptr;  // the last argument of dotted(), and its result
   mutable std::string dotted_path_;
   IRModule module_;
   std::vector<Pending> pending_;
@@ -415,7 +419,7 @@ class Parser {
   std::optional<std::map<std::string, Tensor>> side_tensors_;
   std::map<std::string, std::string, std::less<>> prefixes_;
   Scopes scopes_;
-  std::map<std::string, std::string> hidden_;  // names that went out of sight, and why
+  std::map<std::string, std::string> hidden_;  // names that went out of scope, and why
 
   // ---- State of the function being read
   bool in_graph_ = false;

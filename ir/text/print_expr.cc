@@ -1,4 +1,4 @@
-// Expressions as text: names, numbers, constants, calls.
+// Prints expressions as text: names, numbers, constants, calls.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -80,7 +80,7 @@ std::string_view Printer::spelled(std::string_view name) const {
   return name;
 }
 
-// Numbers have a dtype where it is not the one of a plain number.
+// A number is printed with its dtype unless that is the dtype of a plain number.
 std::string Printer::attribute(const AttrValue& value) {
   return to_string(value, [&](const Expr& e) {
     const IntImm* number = e.as<IntImm>();
@@ -105,9 +105,9 @@ std::string float_text(double value, DType dtype) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   std::string text = fmt::format("{}", value);
   if (dtype.bits <= 32) {
-    // The shortest text of the narrow value, where it survives the reader's rounding to double first.
+    // The shortest text of the narrow value is used where it survives the reader's rounding to double first.
     std::string narrow = fmt::format("{}", static_cast<float>(value));
-    // The largest numbers would be out of range for readers that look at the double.
+    // For the largest numbers it would be out of range for readers that look at the double.
     if (std::isfinite(value) && std::abs(std::stod(narrow)) > std::abs(value) && std::abs(value) > 1e38) narrow = text;
     if (std::stod(narrow) == value || static_cast<float>(std::stod(narrow)) == static_cast<float>(value)) text = narrow;
   }
@@ -151,7 +151,7 @@ std::string Printer::tuple_of(const std::vector<std::string>& items) {
 
 std::string Printer::dim(const Expr& dim) {
   if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
-  std::string text = expr(dim);  // what is in quotes has no escapes: a cast's dtype gets the other kind around it
+  std::string text = expr(dim);  // quoted text has no escapes, so a cast's dtype uses the other kind of quotes
   return text.find('"') == std::string::npos ? string_literal(text) : fmt::format("'{}'", text);
 }
 std::string Printer::shape(const std::vector<Expr>& dims) {
@@ -175,7 +175,7 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
   int own = precedence(node.op);
-  // Python chains comparisons, so both their operands bind tighter; the others associate to the left.
+  // Python chains comparisons, so both operands of one bind tighter; the other operators associate to the left.
   int left = own == kCompareLevel ? own + 1 : own;
   std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));
   return own < level ? "(" + text + ")" : text;
@@ -212,7 +212,8 @@ std::string Printer::region(const BufferRegion& region) {
   return fmt::format("{}[{}]", name(region.buffer), items.empty() ? "()" : fmt::format("{}", fmt::join(items, ", ")));
 }
 
-// "(128, 64), "float32", scope="local"": what T.match_buffer, T.alloc_buffer and T.decl_buffer share.
+// Prints "(128, 64), "float32", scope="local"", the arguments that T.match_buffer, T.alloc_buffer and T.decl_buffer
+// share.
 std::string Printer::buffer_args(const BufferType& type) {
   BufferType defaults;
   std::string text = shape(type.shape);
@@ -249,7 +250,7 @@ std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
   return text + "]";
 }
 
-// A NaN reads back as the one with this payload; tensors with others print as bytes.
+// Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
 bool has_odd_nan(const Tensor& data) {
   DType dtype = data.dtype();
   if (!dtype.is_float()) return false;
@@ -284,7 +285,7 @@ std::string Printer::constant(const Tensor& data) {
     for (int64_t i = 0; i < data.bytes(); ++i) hex += fmt::format("{:02x}", bytes[i]);
     return fmt::format("R.const(\"{}\", {}, shape=[{}], encoding=\"hex\")", hex, dtype, fmt::join(data.shape(), ", "));
   }
-  // The list of an empty tensor does not tell its shape.
+  // The list of an empty tensor does not determine its shape.
   if (data.size() == 0 && data.ndim() != 1)
     return fmt::format("R.const([], {}, shape=[{}])", dtype, fmt::join(data.shape(), ", "));
   return fmt::format("R.const({}, {})", tensor_items(data), dtype);
@@ -293,7 +294,7 @@ std::string Printer::constant(const Tensor& data) {
 // ---- Calls
 
 std::string Printer::argument(const Expr& arg) {
-  // A scalar where a graph value stands. Later dialects write integers as they are.
+  // A scalar is printed as a graph value. Later dialects write integers bare.
   if (options_.dialect == Dialect::kTvm26 && arg.is<IntImm>() && default_int_ == kInt64) return expr(arg);
   // Variables of the graph and calls of operators are values already; dims are not.
   bool is_value = arg.is<Var>() ? !dims_.contains(arg.get()) : op_name(arg).starts_with("relax.");
@@ -326,7 +327,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   std::vector<std::string> items;
   for (const Expr& arg : node.args) items.push_back(expr(arg));
   DType dtype = dtype_of(expr_);
-  // Forms of their own: properties of buffers, functions and tuples as arguments.
+  // These calls have special forms: properties of buffers, functions and tuples as arguments.
   if (full == kBufferData && node.args.size() == 1)
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
   if (full == kBufferElemOffset && node.args.size() == 1) return items[0] + ".elem_offset";
@@ -393,7 +394,8 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
   bool program = op->name.starts_with(ops::kCallTir.text) || op->name == ops::kCallTirLocalView;
   if (!program && op->name != ops::kCallDpsPacked)
     return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
-  // gvar, inputs, out_sinfo=, tir_vars=, further attributes. Later dialects list scalars among the inputs.
+  // The arguments are gvar, inputs, out_sinfo=, tir_vars= and further attributes. Later dialects list scalars among the
+  // inputs.
   const Tuple* inputs = node.args.size() > 1 ? node.args[1].as<Tuple>() : nullptr;
   const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
   bool joined = options_.dialect == Dialect::kTvm26 && inputs && scalars && op->name != ops::kCallDpsPacked;
@@ -463,7 +465,7 @@ std::string Printer::expr(const Expr& e, int level) {
       },
       [&](const TupleGetItem& node) { return fmt::format("{}[{}]", expr(node.tuple, kAtomLevel), node.index); },
       [&](const ShapeExpr& node) { return fmt::format("R.shape([{}])", list(node.values)); },
-      // These stand in bindings and modules; elsewhere there is no text form.
+      // These occur in bindings and modules; elsewhere they have no text form.
       [&](const If&) { return debug_print(e); }, [&](const SeqExpr&) { return debug_print(e); },
       [&](const Function&) { return debug_print(e); }, [&](const PrimFunc&) { return debug_print(e); });
 }

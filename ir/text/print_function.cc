@@ -10,7 +10,7 @@ namespace text {
 
 namespace {
 
-// The type arguments as the type of what the call returns.
+// Returns the type arguments as the type of the call's result.
 std::optional<Type> stated_type(const Expr& value) {
   const std::string& op = op_name(value);
   if (!op.starts_with("relax.call_tir") && op != "relax.call_dps_packed") return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<Type> stated_type(const Expr& value) {
   return types.size() == 1 ? types[0] : tuple_type(types);
 }
 
-// The last binding of a branch when the branch's value is just that.
+// Returns the last binding of a branch when the branch's value is its variable.
 const Binding* final_binding(const SeqExpr& seq) {
   if (seq.blocks.empty() || seq.blocks.back().dataflow || seq.blocks.back().bindings.empty()) return nullptr;
   const Binding& last = seq.blocks.back().bindings.back();
@@ -43,7 +43,7 @@ void Printer::declare_scalars(const std::vector<VarRef>& vars) {
   }
 }
 
-// `_` where nobody asks for the value.
+// Returns `_` where the value is not used.
 std::string Printer::target_name(const VarRef& var) {
   if (var->name == "_" && !used_.contains(var.get())) return "_";
   return names_.define(var);
@@ -81,7 +81,7 @@ void Printer::binding(const Binding& b) {
   line(fmt::format("{}{} = {}", target_name(b.var), annotation, value));
 }
 
-// The statements of a body, then `return value`, or `target = value` in a branch.
+// Prints the statements of a body, then `return value`, or `target = value` in a branch.
 void Printer::sequence(const Expr& seq, const VarRef* target) {
   const SeqExpr* node = seq.as<SeqExpr>();
   const Binding* last = nullptr;
@@ -124,7 +124,7 @@ void Printer::graph_function(const std::string& function_name, const Function& f
   if (!function.pure) flags.push_back("pure=False");
   line(flags.empty() ? "@R.function" : fmt::format("@R.function({})", fmt::join(flags, ", ")));
 
-  // Params first, so that dims do not take their names.
+  // Params are named first, so that dims do not take their names.
   for (const VarRef& param : function.params) names_.define(param);
   std::vector<VarRef> dims;
   auto collect = [&](const Type& t) {
@@ -193,7 +193,7 @@ void Printer::module(const IRModule& module) {
     line(fmt::format("I.module_global_infos({{{}}})", fmt::join(entries, ", ")));
     empty = false;
   }
-  // Programs, then external functions, then the graph; main last.
+  // Programs come first, then external functions, then the graph; main is last.
   auto rank = [](const std::string& name, const Expr& function) {
     if (name == "main") return 3;
     return function.is<PrimFunc>() ? 0 : function.is<ExternFunc>() ? 1 : 2;

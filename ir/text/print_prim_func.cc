@@ -15,13 +15,13 @@ bool starts_at_zero(const For& loop) { return is_int(loop.min, 0); }
 bool is_plain(const For& loop) {
   return loop.kind == ForKind::kSerial && loop.annotations.empty() && loop.thread.empty();
 }
-// Memory that T.allocate can describe.
+// Returns whether T.allocate can describe the memory.
 bool is_flat_memory(const BufferType& type) {
   BufferType defaults;
   return type.strides.empty() && !type.elem_offset && !type.data && type.data_alignment == defaults.data_alignment &&
          type.offset_factor == defaults.offset_factor && type.axis_separators.empty() && !type.auto_broadcast;
 }
-// A buffer param that an annotation can describe.
+// Returns whether an annotation can describe the buffer param.
 bool is_simple(const BufferType& type) {
   BufferType defaults;
   bool constant_dims = true;
@@ -45,7 +45,7 @@ void Printer::body(const Stmt& stmt) {
   this->stmt(stmt, Place::kLast);
 }
 
-// A statement that holds for `inner`: the rest of the block, or the body of a `with`.
+// Prints a statement that holds for `inner`: the rest of the block, or the body of a `with`.
 void Printer::held(const std::string& head, const std::string& target, const Stmt& inner, Place place) {
   if (place == Place::kLast) {
     line(target.empty() ? head : fmt::format("{} = {}", target, head));
@@ -62,7 +62,7 @@ void Printer::evaluate(const Evaluate& node) {
   if (returned && returned->args.empty()) return line("return");
   if (returned && returned->args.size() == 1) return line("return " + expr(returned->args[0]));
   std::string text = expr(node.value);
-  // A bare T.prefetch(...) is another statement of TVM's.
+  // A bare T.prefetch(...) is a different statement in TVM.
   bool stands_alone = node.value.is<Call>() && text.back() == ')' && !as_call(node.value, "tir.prefetch");
   line(stands_alone ? text : fmt::format("T.evaluate({})", text));
 }
@@ -153,7 +153,7 @@ void Printer::stmt(const Stmt& s, Place place) {
         std::optional<Stmt> rest = node.else_body;
         while (rest) {
           const IfThenElse* chained = rest->as<IfThenElse>();
-          // The lines that a T.Let in the condition needs must stand before the `if`, so it cannot be an `elif`.
+          // A T.Let in the condition needs lines before the `if`, so it cannot be an `elif`.
           bool lets = false;
           if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
           if (lets) chained = nullptr;
@@ -166,7 +166,7 @@ void Printer::stmt(const Stmt& s, Place place) {
         std::string value = expr(node.value);
         std::string var = names_.define(node.var);
         std::string stated = type(node.var.type());
-        // There `x: T.int32 = e` is a scalar that may change.
+        // In that dialect `x: T.int32 = e` is a scalar that may change.
         if (options_.dialect == Dialect::kTvm26) stated = fmt::format("T.let[{}]", stated);
         line(fmt::format("{}: {} = {}", var, stated, value));
       },
@@ -224,7 +224,7 @@ void Printer::for_loop(const Stmt& stmt) {
 void Printer::block_axes(const Block& node) {
   std::vector<std::string> values;
   for (const IterVar& axis : node.iter_vars) values.push_back(expr(axis.value));
-  // Axes that take a loop over as it is: the variable, its domain and dtype.
+  // Axes that take a loop unchanged have its variable, its domain and its dtype.
   auto takes_loop = [&](const IterVar& axis) {
     auto loop = axis.value.is<Var>() ? loops_.find(axis.value.get()) : loops_.end();
     return loop != loops_.end() && info(axis.kind).letter && dtype_of(axis.var) == dtype_of(axis.value) &&
@@ -291,7 +291,7 @@ void Printer::block(const Block& node) {
   block_body(node);
 }
 
-// A root block that says nothing but "here are blocks" is implied by the blocks below it.
+// A root block without other information is implied by the blocks below it.
 bool Printer::hides_root(const PrimFunc& function) const {
   const Block* root = function.body.as<Block>();
   return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&

@@ -1,11 +1,11 @@
-// Types as text, and what stands in the module's lists of devices and meshes.
+// Prints types, and the entries of the module's lists of devices and meshes.
 #include <algorithm>
 
 #include "ir/text/printing.h"
 
 namespace relaxc::text {
 
-// "mesh[0]" where the module has it, else in full.
+// Prints "mesh[0]" where the module has the mesh, else the mesh in full.
 std::string Printer::mesh(const DeviceMesh& mesh) {
   auto found = module_ ? module_->global_infos.find("mesh") : decltype(module_->global_infos.end()){};
   for (size_t i = 0; module_ && found != module_->global_infos.end() && i < found->second.size(); ++i) {
@@ -21,7 +21,7 @@ std::string Printer::dtensor_type(const DTensorType& node) {
   if (known_shape(node.tensor) && tensor.dtype)
     return fmt::format("R.DTensor({}, {}, {}, {})", shape(*known_shape(node.tensor)),
                        string_literal(to_string(*tensor.dtype)), mesh(node.mesh), placement);
-  // The tensor's arguments, then mesh and placement.
+  // The tensor's arguments come first, then mesh and placement.
   std::string text = tensor_type(tensor);
   size_t open = text.find('(');
   std::string inner = open == std::string::npos ? "" : text.substr(open + 1, text.size() - open - 2) + ", ";

@@ -10,15 +10,16 @@
 
 namespace relaxc {
 
-// How TVM of that version spells what has changed since.
+// The version of TVM whose spellings are used for forms that have changed since.
 enum class Dialect : uint8_t { kTvm23, kTvm26 };
 
 struct PrintOptions {
-  // Constants of up to so many elements are written out; larger ones print as `metadata["relax.expr.Constant"][k]`,
+  // Constants of at most this many elements are written out; larger ones print as `metadata["relax.expr.Constant"][k]`,
   // and such a text cannot be read back unless they go to a side file.
   int64_t inline_elements = 16;
-  // Where print_module writes the larger constants (safetensors, under the names constant_0, constant_1, ...); the text
-  // names the file, which is looked for in the text's folder. Throws CompileError when it cannot be written.
+  // The file to which print_module writes the larger constants (safetensors, under the names constant_0, constant_1,
+  // ...). The text names the file, which is looked for in the text's folder. Throws CompileError when it cannot be
+  // written.
   std::string constants_file = {};
   Dialect dialect = Dialect::kTvm23;
   // Payloads of loops and blocks whose first line ends in `# <-- here`.
@@ -26,14 +27,15 @@ struct PrintOptions {
 };
 
 std::string print_module(const IRModule& module, const PrintOptions& options = {});
-// One function with its decorator, outside of a class.
+// Prints one function with its decorator, outside a class.
 std::string print_function(const std::string& name, const Expr& function, const PrintOptions& options = {});
-// "4 * m", "(n + 1) // 2", "R.nn.relu(x)": int64 constants bare; variables by their hints. For messages.
+// Prints "4 * m", "(n + 1) // 2" or "R.nn.relu(x)" for messages, with int64 constants bare and variables by their
+// hints.
 std::string print_expr(const Expr& expr);
 std::string print_stmt(const Stmt& stmt);
-// "R.Tensor((n, 4), dtype=\"float32\")".
+// Prints "R.Tensor((n, 4), dtype=\"float32\")".
 std::string print_type(const Type& type);
-// A type, a statement or an expression as above.
+// Prints a type, a statement or an expression as above.
 std::string print_node(const NodeRef& node);
 
 }  // namespace relaxc

@@ -9,7 +9,7 @@
 
 namespace relaxc::text {
 
-// How tightly Python's operators bind.
+// The precedence of Python's operators.
 enum Precedence : int {
   kLowest = 0,
   kOrLevel,
@@ -27,29 +27,30 @@ enum Precedence : int {
 };
 Precedence precedence(BinaryOp op);
 std::string string_literal(std::string_view text);
-// "0.5", "inf", "nan": reads back to the same value of the dtype; infinities and NaN without quotes.
+// Prints "0.5", "inf" or "nan", which reads back to the same value of the dtype; infinities and NaN have no quotes.
 std::string float_text(double value, DType dtype);
-// "T.int64".
+// Returns "T.int64".
 std::string scalar_type_name(DType dtype);
-// "I.vdevice(\"llvm\", 0, \"global\")".
+// Returns "I.vdevice(\"llvm\", 0, \"global\")".
 std::string global_info(const GlobalInfo& info);
-// The end of a range as it is written: a reader finds the extent from min and end again (see extent_of in the parser).
+// Returns the end of a range as it is written: a reader finds the extent from min and end again (see extent_of in the
+// parser).
 Expr range_end(const Range& range);
-// The variables of scalar type (dims) in a type or expression that nothing inside binds, in order of first use.
+// Returns the variables of scalar type (dims) in a type or expression that nothing inside binds, in order of first use.
 std::vector<VarRef> free_scalars(const NodeRef& node);
 
 class Printer {
  public:
   explicit Printer(const PrintOptions& options) : options_(options) {}
   std::string take() { return std::move(out_); }
-  // The name in the dialect that is printed: "T.sblock" for "T.block".
+  // Returns the name in the dialect that is printed: "T.sblock" for "T.block".
   std::string_view spelled(std::string_view name) const;
-  // Constants that were too large to write out, in the order of their numbers.
+  // Returns the constants that were too large to write out, in the order of their numbers.
   const std::vector<Tensor>& elided() const { return elided_; }
 
   void module(const IRModule& module);
   void function(const std::string& name, const Expr& function);
-  // kLast: nothing of the same block follows, so that a statement may hold for the rest of it without `with`.
+  // kLast: no statement of the same block follows, so a statement may hold for the rest of it without `with`.
   enum class Place : uint8_t { kMiddle, kLast };
   void stmt(const Stmt& s) { stmt(s, Place::kMiddle); }
   std::string expr(const Expr& expr, int level = kLowest);
@@ -60,7 +61,7 @@ class Printer {
  private:
   // ---- print_expr.cc
   std::string attribute(const AttrValue& value);
-  // Attributes of a function, keys in the dialect that is printed.
+  // Prints attributes of a function, with keys in the dialect that is printed.
   std::string dictionary(const Attrs& attrs);
   const std::string& name(const VarRef& var);
   std::string list(const std::vector<Expr>& items);

@@ -19,7 +19,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little);
 
 constexpr size_t kAlignment = 64;                         // of the data
-constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the format's own limit
+constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
 struct DTypeName {
   DType dtype;
@@ -32,7 +32,7 @@ constexpr DTypeName kDTypes[] = {
     {kBool, "BOOL"},
 };
 
-// JSON is read by the parser of the text format: this subset of it is Python's.
+// Reads JSON with the parser of the text format: this subset of it is also Python.
 class HeaderReader {
  public:
   HeaderReader(const std::string& path, std::string_view json) : path_(path) {
@@ -139,7 +139,7 @@ std::string json_string(std::string_view text) {
 void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors) {
   std::string header = "{";
   int64_t position = 0;
-  // The bytes leave no gaps, so wide elements come first: then all are aligned.
+  // The bytes must have no gaps, so wide elements come first, which aligns all tensors.
   std::vector<std::pair<std::string, Tensor>> ordered = tensors;
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.second.dtype().bytes() > b.second.dtype().bytes(); });

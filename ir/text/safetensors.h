@@ -1,6 +1,6 @@
-// Raw tensors beside a text, in the safetensors format: eight bytes with the length of a JSON header, the header
-// {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, the bytes (little endian, row-major).
-// (https://huggingface.co/docs/safetensors, the section on the format.)
+// Raw tensors in a file beside a text, in the safetensors format: eight bytes with the length of a JSON header, the
+// header {"name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...}, the bytes (little endian,
+// row-major). (https://huggingface.co/docs/safetensors, the section on the format.)
 #pragma once
 #include <map>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace relaxc::text {
 
-// Tensors of wide elements come first, so that each is aligned. Throws CompileError for dtypes that the format lacks,
+// Writes tensors of wide elements first, so that each is aligned. Throws CompileError for dtypes that the format lacks,
 // and RuntimeError when the file cannot be written.
 void write_safetensors(const std::string& path, const std::vector<std::pair<std::string, Tensor>>& tensors);
-// The tensors share memory with the mapped file. Everything in the file is checked; errors are CompileErrors that name
-// it.
+// Returns tensors that share memory with the mapped file. Everything in the file is checked; errors are CompileErrors
+// that name it.
 std::map<std::string, Tensor> read_safetensors(const std::string& path);
 
 }  // namespace relaxc::text

@@ -7,7 +7,7 @@ namespace relaxc::text {
 void Scopes::leave() {
   for (Stacks::value_type* named : scopes_.back()) named->second.pop_back();
   scopes_.pop_back();
-  // After a function its names are forgotten, so that the next one does not pay for them.
+  // The names of a function are erased after it, so that the next one does not pay for them.
   if (scopes_.size() == 1) std::erase_if(stacks_, [](const auto& named) { return named.second.empty(); });
 }
 

@@ -1,4 +1,4 @@
-// The entity that a name means while text is read. Scopes nest, and the innermost definition counts.
+// Maps names to the entities that they mean while text is read. Scopes nest, and the innermost definition counts.
 #pragma once
 #include <map>
 #include <optional>
@@ -26,15 +26,15 @@ class Scopes {
  public:
   void enter() { scopes_.emplace_back(); }
   void leave();
-  // Innermost scope. A definition replaces one of the same scope.
+  // Defines the name in the innermost scope. A definition replaces one of the same scope.
   Entity& define(std::string_view name, Entity entity);
-  // In the outermost scope of the function, a name that has no meaning anywhere.
+  // Defines a name that has no meaning anywhere in the outermost scope of the function.
   void define_outermost(std::string_view name, Entity entity);
   Entity* find_here(std::string_view name);
   std::map<std::string, Entity> here() const;
-  // All scopes.
+  // Searches all scopes.
   const Entity* find(std::string_view name) const;
-  // Every name that has a meaning, with the innermost one.
+  // Returns every name that has a meaning, with the innermost one.
   std::map<std::string, const Entity*> visible() const;
 
  private:

@@ -1,5 +1,5 @@
 // The arguments that the forms of I, T and R take, so that a surplus argument or an unknown keyword is an error at its
-// place. Calls of operators and builtins have their own tables (ops/, ir/intrinsics.cc).
+// place. Calls of operators and builtins have separate tables (ops/, ir/intrinsics.cc).
 #include <algorithm>
 #include <unordered_map>
 
@@ -9,7 +9,8 @@ namespace relaxc::text {
 
 namespace {
 
-// Names of the positional arguments, in order; `*`: any number more; after `|` those that are keywords only.
+// Names of the positional arguments, in order. `*` allows any number of further ones; names after `
+// ` are keywords only.
 constexpr std::string_view kBuffer =
     "shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | annotations layout "
     "logical_scope";

@@ -1,10 +1,10 @@
-// Statements of the Python subset that TVMScript uses, and how reading goes on after an error.
+// Reads statements of the Python subset that TVMScript uses, and recovers after an error.
 #include "ir/text/names.h"
 #include "ir/text/syntax_parser.h"
 
 namespace relaxc::text {
 
-// One statement (or several on one line) appended; after an error one of kind kBroken.
+// Appends one statement, or several on one line; after an error, one of kind kBroken.
 void SyntaxParser::statement(Lines& out) {
   size_t start = next_, before = out.size();
   try {
@@ -15,13 +15,13 @@ void SyntaxParser::statement(Lines& out) {
   }
 }
 
-// Goes on after the line; the block below it is read, so that its errors are told and its names known.
+// Goes on after the line. The block below it is read, so that its errors are reported and its names known.
 void SyntaxParser::recover(size_t start, Lines& out) {
   if (next_ == start) ++next_;
   const Token first = tokens_[start];
   Line& line = new_line(LineKind::kBroken, first);
   skip_line();
-  // A decorator stands before a definition; `elif`, `else` and the like continue an `if` or a `try`.
+  // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
   line.names = names_assigned(start, next_);
   broken_block(line.body);
@@ -55,8 +55,8 @@ void SyntaxParser::broken_block(Lines& out) {
   --statement_depth_;
 }
 
-// Names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)` lacks a
-// '='.
+// Returns the names at the beginnings of lines, and after `for`, `as` and `def`, where they are defined; `y R.exp(x)`
+// lacks a '='.
 std::vector<std::string_view> SyntaxParser::names_assigned(size_t from, size_t to) const {
   std::vector<std::string_view> names;
   bool target = true;

@@ -1,4 +1,4 @@
-// The syntax tree of the text format: the part of Python's grammar that modules are written in, without meaning.
+// The syntax tree of the text format: the subset of Python's grammar in which modules are written, without meaning.
 #pragma once
 #include <deque>
 #include <memory>
@@ -32,8 +32,8 @@ enum class SyntaxKind : uint8_t {
 };
 
 struct Syntax;
-// The nodes below one. How many there are is what the text says: reading one that is not there is a mistake of the
-// parser, and an error instead of memory that is not its own.
+// The children of a node. The text decides how many there are, so an access beyond the last one is a bug of the parser;
+// it is an error and not an access to other memory.
 class SyntaxChildren : public std::pmr::vector<const Syntax*> {
  public:
   using std::pmr::vector<const Syntax*>::vector;
@@ -62,7 +62,7 @@ struct Syntax {
 };
 
 inline bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
-// An argument that is left out, or says None.
+// Returns whether an argument is left out, or is None.
 inline bool is_none(const Syntax* at) { return !at || at->text == "None"; }
 
 enum class LineKind : uint8_t {
@@ -110,8 +110,8 @@ struct Line {
   std::vector<std::pair<std::string, std::string>> imports;  // module path, local name
 };
 
-// Owns the nodes; they live as long as it does, or until it is cleared: memory is used again then, which is what makes
-// reading one definition after the other fast.
+// Owns the nodes. They live until the tree is destroyed or cleared; clearing keeps the memory for the next definition,
+// which makes reading definitions one after the other fast.
 class SyntaxTree {
  public:
   Syntax& node() { return *new (memory_.allocate(sizeof(Syntax), alignof(Syntax))) Syntax(&memory_); }
@@ -121,7 +121,7 @@ class SyntaxTree {
     memory_.release();
     names_module = false;
   }
-  bool names_module = false;  // a `cls.f` is in it, or the like: what it means may be defined further down
+  bool names_module = false;  // it has a `cls.f` or a similar reference, which may be defined further down
 
  private:
   std::unique_ptr<std::byte[]> first_ = std::make_unique_for_overwrite<std::byte[]>(kFirst);
@@ -135,21 +135,21 @@ struct SyntaxLimits {
   int statement_depth = 100;
 };
 
-// Reads a source definition by definition, reporting every error and going on with the next statement.
-// In place of a statement that cannot be read stands one of kind kBroken.
+// Reads a source definition by definition, reports every error, and goes on with the next statement. A statement that
+// cannot be read becomes one of kind kBroken.
 class SyntaxReader {
  public:
   SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
   ~SyntaxReader();
-  // The next statement of the file or of its class, its nodes in `tree`; several when they share a line. A class comes
-  // as its head alone, its body's statements after it. False at the end.
+  // Reads the next statement of the file or of its class, with its nodes in `tree`; several when they share a line. A
+  // class is returned as its head alone, followed by the statements of its body. Returns false at the end.
   bool next(SyntaxTree& tree, Lines& lines);
   bool in_class() const;  // the statements that came last
 
  private:
   std::unique_ptr<class SyntaxParser> parser_;
 };
-// Parses one expression (the content of a string); null after an error.
+// Parses one expression (the content of a string); returns null after an error.
 const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
                                const SyntaxLimits& limits = {});
 

@@ -1,4 +1,4 @@
-// Expressions of the Python subset that TVMScript uses, by precedence.
+// Reads expressions of the Python subset that TVMScript uses, by precedence.
 #include "ir/text/syntax_parser.h"
 
 namespace relaxc::text {
@@ -10,7 +10,7 @@ constexpr std::string_view kKeywords[] = {
     "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
     "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
 
-// How tightly a binary operator binds; 0 for anything else. unary() reads **.
+// Returns the precedence of a binary operator; 0 for other tokens. unary() reads **.
 int binary_level(const Token& token) {
   if (token.kind != TokenKind::kOperator || token.text.size() > 2) return 0;
   char first = token.text[0];
@@ -25,7 +25,7 @@ bool may_compare(const Token& token) {
 
 }  // namespace
 
-// Names outnumber keywords by far.
+// Names are far more frequent than keywords.
 bool is_keyword(std::string_view word) {
   return word.size() >= 2 && word.size() <= 8 &&
          std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
@@ -58,7 +58,7 @@ void SyntaxParser::adopt(Syntax& parent, const Syntax* child) {
   parent.children.push_back(child);
 }
 
-// The underline goes to the end of the last token, when that is on the same line.
+// Extends the underline to the end of the last token, when that is on the same line.
 const Syntax* SyntaxParser::close(Syntax& parent) {
   const Token& last = tokens_[next_ - 1];
   if (last.line == parent.line && last.text.find('\n') == std::string_view::npos) {
@@ -75,7 +75,7 @@ bool SyntaxParser::starts_expression() {
          token.is("*") || token.is("...");
 }
 
-// a, b, c without parentheses is a tuple.
+// Reads a, b, c without parentheses as a tuple.
 const Syntax* SyntaxParser::expression_list() {
   const Syntax* first = starred_or_expression();
   if (!peek().is(",")) return first;
@@ -88,7 +88,7 @@ const Syntax* SyntaxParser::expression_list() {
   return close(result);
 }
 
-// Loop and assignment targets: no operators, so that `in` is not taken for one.
+// Reads loop and assignment targets. They have no operators, so that `in` is not read as one.
 const Syntax* SyntaxParser::target_list() {
   const Syntax* first = target();
   if (!peek().is(",")) return first;
@@ -175,7 +175,7 @@ const Syntax* SyntaxParser::not_expression() {
   return close(result);
 }
 
-// a < b < c means a < b and b < c.
+// Reads comparisons: a < b < c means a < b and b < c.
 const Syntax* SyntaxParser::comparison() {
   const Syntax* left = binary(1);
   const Syntax* chain = nullptr;
@@ -205,7 +205,7 @@ const Syntax* SyntaxParser::comparison() {
   }
 }
 
-// Operators of at least this level, to the left: precedence climbing.
+// Reads left-associative operators of at least this precedence, by precedence climbing.
 const Syntax* SyntaxParser::binary(int least) {
   const Syntax* left = unary();
   for (int level; (level = binary_level(peek())) >= least;) {
@@ -294,7 +294,7 @@ const Syntax* SyntaxParser::subscript(const Syntax* object) {
     if (!peek().is("]") && !peek().is(",")) fail(peek(), "expected ',' or ']' in an index, got {}", describe(peek()));
     accept(",");
   }
-  // As in Python: a subscript has an index. What reads one relies on it.
+  // A subscript has at least one index, as in Python; code that reads one relies on it.
   if (result.children.size() == 1)
     fail(peek(), "expected an index between the brackets; A[()] is the element of a buffer without dims");
   ++next_;

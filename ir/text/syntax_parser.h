@@ -1,5 +1,5 @@
-// The recursive descent behind syntax.h: statements and recovery in syntax.cc, expressions in syntax_expr.cc. Internal
-// to those two.
+// The recursive-descent parser behind syntax.h: statements and recovery in syntax.cc, expressions in syntax_expr.cc.
+// Internal to those two.
 #pragma once
 #include <algorithm>
 
@@ -23,7 +23,7 @@ class SyntaxParser {
 
   bool next_definition(SyntaxTree& tree, Lines& out) {
     tree_ = &tree;
-    // Tokens that were read are dropped, except for the one at which an underline may end.
+    // Tokens that were read are dropped, except for the last one, at which an underline may end.
     if (next_ > 1) {
       tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<int64_t>(next_) - 1);
       next_ = 1;
@@ -56,7 +56,7 @@ class SyntaxParser {
   }
 
  private:
-  // By value: reading ahead moves the tokens.
+  // The token is returned by value, since reading ahead moves the tokens.
   Token peek(size_t ahead = 0) {
     while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd)) {
       lexer_.read_line(tokens_);
@@ -97,7 +97,7 @@ class SyntaxParser {
   }
   void report(Token at, const std::string& message) {
     if (lexer_.broken(at.line)) return;
-    // The end of a line is that of its last token: comments may follow.
+    // The line ends at its last token, since comments may follow.
     const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
     if (at.kind == TokenKind::kNewline && before && before->line == at.line)
       at.column = before->column + static_cast<uint32_t>(before->text.size());

@@ -79,7 +79,7 @@ class GraphVerifier {
     } else {
       error(span, "'{}' is not defined here [{}]", var->name, hidden_.contains(var.get()) ? "G4" : "G1");
     }
-    enter(var.get());  // one report
+    enter(var.get());  // it is reported once
   }
   void use_type(const Type& type, const Span& span) {
     for (const VarRef& var : free_vars(type)) use(var, span);
@@ -107,7 +107,7 @@ class GraphVerifier {
     size_t start = order_.size();
     for (const Binding& b : block.bindings) binding(b, block.dataflow);
     if (!block.dataflow) return;
-    // Only outputs stay, and scalars, which are dims from here on.
+    // Only outputs stay visible, and scalars, which are dims from here on.
     std::unordered_set<const NodeHeader*> hides;
     for (const Binding& b : block.bindings) hides.insert(b.var.get());
     for (const VarRef& output : block.outputs) {
@@ -129,7 +129,8 @@ class GraphVerifier {
 
   void binding(const Binding& b, bool dataflow) {
     Span outer_place = std::exchange(place_, b.var.span() ? b.var.span() : place_);
-    // A variable's span is its definition.
+    // The span of a variable is that of its definition, so a binding whose value is a variable uses the span of the
+    // variable that it binds.
     const Span& span = b.value.span() && !b.value.is<Var>() ? b.value.span() : b.var.span();
     bool sound = true;
     if (const If* branch = b.value.as<If>()) {
@@ -213,7 +214,7 @@ class GraphVerifier {
     return sound;
   }
 
-  // Everything that a value mentions is defined.
+  // Checks that everything that a value mentions is defined.
   void value(const Expr& e) {
     for (const VarRef& var : free_vars(e)) use(var, e.span() ? e.span() : place_);
     walk(e, [&](const Ref<GlobalVar>& callee) {
@@ -227,7 +228,7 @@ class GraphVerifier {
     bool pure = is_pure(node, ops_);
     std::string name = op_name(call);
     if (node.callee.is<OpRef>()) {
-      pure = pure || !ops_.find(name);  // infer reports it
+      pure = pure || !ops_.find(name);  // infer reports the unknown name
     } else if (const ExternFunc* callee = node.callee.as<ExternFunc>()) {
       pure = pure || as_kernel_call(call, module_);
       name = callee->symbol;
@@ -252,7 +253,7 @@ class GraphVerifier {
     const std::string& op = op_name(b.value);
     if (auto kernel = as_kernel_call(b.value, module_)) {
       kernel_call(*kernel, op, span);
-      if (kernel->has_destinations && kernel->callee.is<GlobalVar>()) return;  // its value is nothing
+      if (kernel->has_destinations && kernel->callee.is<GlobalVar>()) return;  // the call has no value
     }
     if (node.callee.is<GlobalVar>() && !module_.find(node.callee.as<GlobalVar>()->name)) return;  // reported
     if (const FuncType* type = node.callee.type().as<FuncType>(); type && type->params) arguments(*type, node, span);
@@ -273,7 +274,7 @@ class GraphVerifier {
     }
   }
 
-  // Each argument against the parameter's type, dims in the caller's terms.
+  // Checks each argument against the parameter's type, with dims in the caller's terms.
   void arguments(const FuncType& type, const Call& node, const Span& span) {
     if (type.params->size() != node.args.size()) return;  // infer reports it
     VarMap dims;
@@ -285,7 +286,7 @@ class GraphVerifier {
     }
   }
 
-  // The program that is called by name; an external function is known to the run only.
+  // Returns the program that is called by name; an external function is known only when the program runs.
   std::optional<PrimFuncRef> program_of(const KernelCall& call, const std::string& op, const Span& span) {
     bool may_be_external = call.has_destinations || op == "relax.call_dps_packed";
     if (!call.callee.is<GlobalVar>()) {

@@ -5,11 +5,11 @@
 
 namespace relaxc {
 
-// Every variable that a function of the module defined so far.
+// Every variable that a function of the module has defined so far.
 using DefinedVars = std::unordered_set<const NodeHeader*>;
 
-// Where the name stands in the statement that begins at the span; the span when it does not. Variables know only where
-// they are defined.
+// Returns the place of the name in the statement that begins at the span, or the span when the name does not occur.
+// Variables know only the place of their definition.
 Span place_of(std::string_view name, const Span& statement);
 
 void verify_graph(const FunctionRef& function, const IRModule& module, const OpTable& ops, DefinedVars& defined,

@@ -102,7 +102,7 @@ class ProgramVerifier {
       error(place_of(buffer->name, span ? span : place_), "buffer '{}' is not defined here [T1]", buffer->name);
     }
   }
-  // The lanes of an access; 1 after an error.
+  // Returns the lanes of an access; 1 after an error.
   int indices(const Buffer& buffer, const std::vector<Expr>& indices, const std::optional<Expr>& predicate,
               const Span& span) {
     buffer_use(buffer, span);
@@ -369,7 +369,8 @@ class ProgramVerifier {
     undeclared_elements(s, node);
   }
 
-  // Buffer by buffer: what the body touches is declared. Windows count as their source, own buffers not at all.
+  // Checks buffer by buffer that the ones the body accesses are declared. Windows count as their source; buffers that
+  // the block allocates are exempt.
   void undeclared_buffers(const Stmt& s, const Block& node) {
     Accesses found = find_accesses(node.body, node.init);
     auto covered = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer) {
@@ -391,7 +392,7 @@ class ProgramVerifier {
     }
   }
 
-  // The access itself, or the block where a call touches the buffer.
+  // Returns the place of the access, or of the block where a call accesses the buffer.
   template <class Access>
   static Span place_of_access(const Stmt& s, const Block& node, const Buffer& buffer) {
     Span result;
@@ -403,7 +404,7 @@ class ProgramVerifier {
     return result ? result : s.span();
   }
 
-  // Element by element, where an index is a constant away from a declared region.
+  // Checks element by element, where an index is a constant distance away from a declared region.
   void undeclared_elements(const Stmt& s, const Block& node) {
     auto check = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer, const std::vector<Expr>& at,
                      const Span& span, std::string_view does) {

@@ -1,8 +1,9 @@
-// Proofs that an index or an axis leaves its range, by a witness: an iteration of the loops around, in which all
-// conditions hold and the value is outside for every value of the symbolic dims from 1. Not to find one says nothing:
-// what data decides (A[B[i]]), what depends on scalar arguments, and what only some dims let happen (A[i] of 16
-// elements in a loop over n) stays open, and so does what stands in `while` or in a loop with break. Few iterations are
-// tried: the corners of the box of loops that are largest and smallest in the value, and all of a small box.
+// Proves that an index or an axis leaves its range, by a witness: an iteration of the enclosing loops in which all
+// conditions hold and the value is outside for every value of the symbolic dims from 1. The absence of a witness proves
+// nothing. Values that depend on data (A[B[i]]) or on scalar arguments, or are outside for some dims only (A[i] of 16
+// elements in a loop over n), are not decided, and neither is code in `while` or in a loop with break. Few iterations
+// are tried: the corners of the box of loops at which the value is largest and smallest, and all iterations of a small
+// box.
 #include <algorithm>
 
 #include "ir/arith.h"
@@ -22,7 +23,7 @@ bool holds(const NodeRef& node, bool (*is)(const NodeRef&)) {
   walk_nodes(node, [&](const NodeRef& inner) { return !(found = found || is(inner)); });
   return found;
 }
-// Loads and calls: not a function of the loops.
+// Returns whether the node is a load, call or let. A value that holds one is not treated as a function of the loops.
 bool is_opaque(const NodeRef& node) { return node.is<BufferLoad>() || node.is<Call>() || node.is<Let>(); }
 bool leaves_loop(const NodeRef& node) {
   if (!node.is<Call>()) return false;
@@ -149,7 +150,7 @@ class RangeVerifier {
     if (const BufferLoad* node = e.as<BufferLoad>()) access(node->buffer, node->indices, node->predicate, e.span());
   }
 
-  // ---- What is checked
+  // ---- The checks
 
   void check_axis(const Block& node, const IterVar& axis) {
     Range domain{substitute(axis.domain.min, values_), substitute(axis.domain.extent, values_)};
@@ -191,10 +192,10 @@ class RangeVerifier {
     VarRef var;
     Expr min, extent;  // in terms of the loops around
   };
-  // An iteration of all loops around: the value of each.
+  // An iteration of all enclosing loops: the value of each.
   using Iteration = std::vector<Expr>;
 
-  // "17 where i = 12 of [0, 13)": a value that is outside of the range; nullopt: none was found.
+  // Returns "17 where i = 12 of [0, 13)" for a value that is outside the range; nullopt when none was found.
   std::optional<std::string> find(const Expr& value, const Range& range) {
     if (open_ || dtype_of(value).lanes != 1 || !dtype_of(value).is_integral()) return std::nullopt;
     Expr begin = as_int64(range.min), end = begin + as_int64(range.extent), at = as_int64(value);
@@ -269,7 +270,7 @@ class RangeVerifier {
     }
     return result;
   }
-  // The loop's variable after so many steps, in an iteration of the loops around.
+  // Returns the loop's variable after `steps` iterations, in an iteration of the enclosing loops.
   Expr at_iteration(size_t l, const Expr& steps, const Iteration& around) const {
     VarMap point;
     for (size_t outer = 0; outer < std::min(l, around.size()); ++outer)
@@ -292,7 +293,7 @@ class RangeVerifier {
     walk(e, [&](const Ref<Var>& other) { found = found || same_node(other, var); });
     return found;
   }
-  // Numbers without their dtypes, which say nothing here: 5 for T.int32(5).
+  // Prints numbers without their dtypes, which carry no information here: 5 for T.int32(5).
   static std::string print(const Expr& e) {
     std::string text = print_expr(e);
     for (std::string dtype : {"T.int32(", "T.int64("}) {
@@ -317,7 +318,7 @@ class RangeVerifier {
   Analyzer positive_;  // dims from 1
   std::vector<Loop> loops_;
   std::vector<Expr> conditions_;  // of the branches and predicates around
-  std::vector<Expr> asserted_;    // what stood before, or the program has failed
+  std::vector<Expr> asserted_;    // asserted earlier: they hold, or the program has failed
   VarMap values_;                 // of axes and other definitions, in terms of loops
 };
 
