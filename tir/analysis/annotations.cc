@@ -51,7 +51,7 @@ std::vector<Annotation> make_rows() {
   return rows;
 }
 
-// How many letters must be changed, added or left out (Levenshtein's distance).
+// Returns how many letters must be changed, added or left out (Levenshtein's distance).
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

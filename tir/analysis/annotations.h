@@ -1,6 +1,7 @@
-// The annotations of loops, blocks and allocations: what each is called, its value, and who reads it. Whoever reads or
-// sets one names its row here. A name that is not in the table is refused by `annotate`; in a program that is compiled
-// it is ignored, as tools of others may have notes of their own, unless it looks like a misspelt one of these.
+// The annotations of loops, blocks and allocations: the name of each, its value, and its reader. Code that reads or
+// sets an annotation names its row here. `annotate` refuses a name that is not in the table. In a program that is
+// compiled such a name is ignored, because other tools may keep annotations of theirs, unless it looks like a misspelt
+// one of these.
 #pragma once
 #include <optional>
 #include <span>
@@ -19,7 +20,7 @@ struct Annotation {
   AnnotationValue value;
   const char* reader;  // the file that reads it; empty: nobody, it is kept and printed
   const char* doc;
-  // Whether a value is of its kind.
+  // Returns whether a value is of this row's kind.
   bool takes(const AttrValue& given) const;
   friend bool operator==(const Annotation& a, const Annotation& b) { return std::string_view(a.name) == b.name; }
 };
@@ -63,17 +64,18 @@ inline constexpr Annotation kAutoCopy = {"auto_copy", AnnotatedPlace::kBlock, An
 
 }  // namespace annotations
 
-// The rows above, those of TVM's that nothing here reads, and the prefix that is free for users.
+// Returns the rows above, the annotations of TVM's that nothing here reads, and the prefix that is free for users.
 std::span<const Annotation> all_annotations();
-// Null: there is none of that name.
+// Returns null when no annotation has that name.
 const Annotation* find_annotation(std::string_view name);
-// The known name that this unknown one was meant to be; nullopt: none is near, or the name is known.
+// Returns the known name that this unknown one was probably meant to be; nullopt when none is near, or when the name is
+// known.
 std::optional<std::string_view> nearest_annotation(std::string_view name);
-// "True or False".
+// Returns a text such as "True or False".
 std::string_view to_string(AnnotationValue value);
-// "a loop".
+// Returns a text such as "a loop".
 std::string_view to_string(AnnotatedPlace place);
-// All of them, as --list-annotations shows them.
+// Returns all of them as --list-annotations shows them.
 std::string describe_annotations();
 
 }  // namespace relaxc

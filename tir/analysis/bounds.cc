@@ -22,7 +22,7 @@ class BoundsFinder {
       const Range& range = vars_.at(e.get());
       DType dtype = dtype_of(e);
       Expr min = cast_to(range.min, dtype), last = min + cast_to(range.extent, dtype) - int_imm(1, dtype);
-      // The ends may depend on loops around this one that run, too.
+      // The ends may depend on enclosing loops that run, too.
       auto low = find(min), high = find(last);
       if (!low || !high) return std::nullopt;
       return Bounds{low->min, high->max};
@@ -52,7 +52,7 @@ class BoundsFinder {
         return Bounds{floor_div(a->min, node->b), floor_div(a->max, node->b)};
       case BinaryOp::kFloorMod: {
         if (runs(node->b, vars_) || !positive(node->b)) return std::nullopt;
-        // All in one period: the remainders ascend.
+        // All values are in one period, so the remainders ascend.
         if (facts_.can_prove_equal(floor_div(a->min, node->b), floor_div(a->max, node->b)))
           return Bounds{floor_mod(a->min, node->b), floor_mod(a->max, node->b)};
         return Bounds{int_imm(0, dtype_of(e)), node->b - int_imm(1, dtype_of(e))};

@@ -28,9 +28,9 @@ bool is_element(const Expr& e, const BufferStore& store) {
 namespace {
 
 using Part = Combiner::Part;
-using Values = std::unordered_map<const NodeHeader*, Expr>;  // of variables that the body binds
+using Values = std::unordered_map<const NodeHeader*, Expr>;  // the values of variables that the body binds
 
-// out = op(out, value), and the value that changes nothing.
+// An operator of out = op(out, value), and its identity: the value that changes nothing.
 struct Operator {
   BinaryOp op;
   Expr (*identity)(DType);
@@ -56,16 +56,16 @@ bool find_operators(std::vector<Part>& parts) {
   return true;
 }
 
-// Choices see their elements by comparisons only, so numbers stand for them: of three elements a buffer never tells
-// more than three values apart.
+// A choice sees its elements by comparisons only, so small numbers (ranks) stand for them. With three elements at a
+// time a buffer never distinguishes more than three values.
 constexpr int kRanks = 3;
 constexpr size_t kMostParts = 3;
 using Tuple = std::array<int, kMostParts>;
 struct Moment {
-  const Tuple &before, &value;  // what the buffers held before the iteration, and what it brings
+  const Tuple &before, &value;  // the buffers' content before the iteration, and the iteration's values
   Tuple now;
 };
-using Term = std::function<int(const Moment&)>;  // empty: of another form
+using Term = std::function<int(const Moment&)>;  // empty: the expression has another form
 
 Term both(Term a, Term b, int (*op)(int, int)) {
   if (!a || !b) return {};
@@ -87,7 +87,7 @@ std::optional<Branches> branches_of(const Expr& e) {
   return std::nullopt;
 }
 
-// Reads the body of a choice: finds each part's value, and what the body does as a function of ranks.
+// Reads the body of a choice: finds each part's value, and the effect of the body as a function of ranks.
 class Choice {
  public:
   Choice(std::vector<Part>& parts, Values bound) : parts_(parts), bound_(std::move(bound)), found_(parts.size()) {}
@@ -96,7 +96,7 @@ class Choice {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
       for (size_t other = 0; other < i; ++other) {
-        if (structural_equal(*found_[other], *found_[i])) return false;  // which one a comparison means is open
+        if (structural_equal(*found_[other], *found_[i])) return false;  // it is not clear which one a comparison means
       }
     }
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -138,7 +138,7 @@ class Choice {
     return at.now;
   }
 
-  // The expression that a variable stands for, when it depends on what the buffers hold.
+  // Returns the expression that a variable stands for, when it depends on the content of the buffers.
   const Expr* bound(const Expr& e) const {
     auto it = bound_.find(e.get());
     return it == bound_.end() ? nullptr : &it->second;
@@ -162,7 +162,7 @@ class Choice {
     return structural_equal(*found_[part], e);
   }
 
-  // Which buffer's elements these are.
+  // Returns the buffer to which these elements belong.
   std::optional<size_t> part_of(const Expr& e) const {
     if (const Expr* stands_for = bound(e)) return part_of(*stands_for);
     for (size_t i = 0; i < parts_.size(); ++i) {
@@ -172,7 +172,7 @@ class Choice {
     return std::nullopt;
   }
 
-  // Variables keep what was there before the first store.
+  // Variables keep the values from before the first store.
   Term value(const Expr& e, size_t part, bool is_bound = false) const {
     if (is_element(e, *parts_[part].store))
       return is_bound ? Term([part](const Moment& at) { return at.before[part]; })
@@ -220,7 +220,7 @@ class Choice {
         return [](int a, int b) { return a == b ? 1 : 0; };
       case BinaryOp::kNE:
         return [](int a, int b) { return a != b ? 1 : 0; };
-      default:  // no comparison
+      default:  // not a comparison
         return nullptr;
     }
   }
@@ -231,7 +231,7 @@ class Choice {
   std::vector<Term> terms_;
 };
 
-// The statements of a choice with other elements and values, and new variables.
+// Returns the statements of a choice with other elements and values, and new variables.
 class Retargeted final : public Rewriter {
  public:
   Retargeted(const std::vector<Part>& parts, const std::vector<Ref<BufferLoad>>& elements,
@@ -266,8 +266,8 @@ class Retargeted final : public Rewriter {
   const std::vector<Expr>& values_;
 };
 
-// Casts of a choice, as of a position counted in int64 that a buffer keeps in int32, become casts of its branches; what
-// is there is not cast forth and back again.
+// Casts of a choice, as of a position counted in int64 that a buffer keeps in int32, become casts of its branches. A
+// value that the buffer holds already is not cast back and forth.
 Stmt with_casts_inside(const Stmt& s, const std::function<bool(const Expr&)>& is_choice) {
   auto cast_branch = [](const Expr& e, DType to) {
     const Cast* cast = e.as<Cast>();
@@ -315,7 +315,7 @@ std::optional<Combiner> find_combiner(const Block& block) {
     result.condition = branch->condition;
     body = branch->then_body;
   }
-  // Variables that depend on what the buffers hold stay; others are put in place.
+  // Variables that depend on the content of the buffers stay; others are substituted.
   Values bound;
   VarMap inputs;
   auto depends = [&](const Expr& e) {

@@ -1,4 +1,4 @@
-// Which variables an expression or statement depends on, and conditions as lists of conjuncts.
+// The variables that an expression or statement depends on, and conditions as lists of conjuncts.
 #pragma once
 #include <optional>
 #include <unordered_set>
@@ -8,11 +8,11 @@
 
 namespace relaxc {
 
-// Whether the variable, or one of the variables (as keys), occurs.
+// Returns whether the variable, or one of the variables (as keys), occurs.
 bool mentions(const NodeRef& node, const VarRef& var);
 bool mentions(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars);
 
-// A predicate as the conditions that must all hold, and back; absent is true.
+// Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate);
 std::optional<Expr> conjunction(const std::vector<Expr>& conditions);
 

@@ -109,7 +109,7 @@ class IterMapFinder {
         bool left = holds_loop(node->a);
         const Expr& factor = left ? node->b : node->a;
         if (holds_loop(factor)) throw NoIterMap{e};
-        // A factor that may be 0 does no harm: is_injective wants digits that do not overlap.
+        // A factor that may be 0 does no harm: is_injective needs digits that do not overlap, and no more.
         if (!facts_.can_prove(factor >= int_imm(0, dtype_of(factor))) && !factor.is<Var>()) throw NoIterMap{e};
         IterSum sum = parse(left ? node->a : node->b);
         for (IterDigit& digit : sum.digits) digit.scale = facts_.simplify(digit.scale * factor);
@@ -129,7 +129,7 @@ class IterMapFinder {
     std::stable_sort(sum.digits.begin(), sum.digits.end(), [&](const IterDigit& a, const IterDigit& b) {
       auto x = as_int(a.scale), y = as_int(b.scale);
       if (x && y) return *x > *y;
-      if (x || y) return !x;  // a constant one of a tile in a loop of symbolic extent
+      if (x || y) return !x;  // a constant scale is a tile in a loop of symbolic extent
       return !same(a.scale, b.scale) && (at_least(a.scale, b.scale) || quotient(a.scale, b.scale));
     });
   }
@@ -174,7 +174,7 @@ class IterMapFinder {
     return cut(e, op, virtual_digit(sum), by);
   }
 
-  // A digit divided by a number: its upper or its lower part.
+  // Divides a digit by a number and returns its upper or its lower part.
   IterSum cut(const Expr& e, BinaryOp op, const IterDigit& digit, const Expr& by) {
     IterDigit part = digit;
     if (op == BinaryOp::kFloorDiv) {
@@ -189,7 +189,7 @@ class IterMapFinder {
     return {{part}, zero_like(e), e};
   }
 
-  // A dense sum as a source of its own.
+  // Makes a source of a dense sum, so that later digits can refer to it.
   IterDigit virtual_digit(const IterSum& sum) {
     Expr value = zero_like(sum.base), extent = int_imm(1, dtype_of(sum.base));
     for (const IterDigit& digit : sum.digits) {
@@ -231,7 +231,7 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
 
 namespace {
 
-// Comparisons of extents; literals are compared without asking for a proof.
+// These compare extents; literals are compared without asking for a proof.
 bool same_value(const Expr& a, const Expr& b, const Analyzer& facts) {
   auto x = as_int(a), y = as_int(b);
   if (x && y) return *x == *y;
@@ -242,7 +242,8 @@ bool at_least(const Expr& a, const Expr& b, const Analyzer& facts) {
   return x && y ? *x >= *y : same_value(a, b, facts) || facts.can_prove(a >= b);
 }
 
-// Whether a condition keeps the sum of these digits below the limit: the tail of a split inside of a larger tile.
+// Returns whether a condition keeps the sum of these digits below the limit, as for the tail of a split inside of a
+// larger tile.
 bool stays_below(std::span<const IterDigit> digits, const Expr& limit, const std::vector<Expr>& conditions,
                  const Analyzer& facts) {
   Expr sum = int_imm(0, dtype_of(limit));
@@ -254,7 +255,7 @@ bool stays_below(std::span<const IterDigit> digits, const Expr& limit, const std
   });
 }
 
-// A digit of the sum with which two combinations of digits may meet; null: there is none.
+// Returns a digit of the sum with which two combinations of digits may give the same value, or null.
 const IterDigit* ambiguous_digit(const IterSum& sum, const std::vector<Expr>& conditions, const Analyzer& facts) {
   Expr reach = int_imm(1, dtype_of(sum.base));  // the digits so far span [0, reach)
   for (size_t i = sum.digits.size(); i-- > 0;) {
@@ -267,7 +268,7 @@ const IterDigit* ambiguous_digit(const IterSum& sum, const std::vector<Expr>& co
   return nullptr;
 }
 
-// Whether the digits are all of the source's.
+// Returns whether the digits are all of the source's.
 bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
   Expr expected = int_imm(1, dtype_of(source.value));
   while (!digits.empty()) {
@@ -277,7 +278,7 @@ bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digi
     const IterDigit* digit = *next;
     digits.erase(next);
     expected = digit->highest ? source.extent : facts.simplify(digit->lower * digit->extent);
-    // The same digit used twice hides nothing.
+    // The same digit used twice does not hide a value.
     std::erase_if(digits, [&](const IterDigit* d) {
       return same_value(d->lower, digit->lower, facts) && same_value(d->extent, digit->extent, facts);
     });
@@ -285,7 +286,7 @@ bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digi
   return at_least(expected, source.extent, facts);
 }
 
-// A source of which digits are missing; null: there is none.
+// Returns a source of which digits are missing, or null.
 const IterSource* incomplete_source(const IterMap& map, const Analyzer& facts) {
   std::vector<std::vector<const IterDigit*>> used(map.sources.size());
   for (const IterSum& sum : map.sums) {

@@ -1,18 +1,19 @@
-// Conditions and indices as linear expressions of loop variables: what buffers and loops are cut by.
+// Conditions and indices as linear expressions of loop variables, by which buffers and loops are cut.
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/conditions.h"
 
 namespace relaxc {
 
-// The change of the expression when the variable grows by one; nullopt when that is not a constant.
+// Returns the change of the expression when the variable grows by one, or nullopt when that is not a constant.
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts);
-// `a < b` as b - a - 1, which is >= 0 when the condition holds; nullopt for what is no inequality of integers.
+// Returns `a < b` as b - a - 1, which is >= 0 when the condition holds; nullopt when it is not an inequality of
+// integers.
 std::optional<Expr> slack(const Expr& condition);
-// What a body costs in code: its stores, as often as unrolled loops repeat them.
+// Returns the size of a body in code: the number of its stores, as often as unrolled loops repeat them.
 int64_t code_size(const Stmt& body);
 
-// No store, call or assertion in it; memory alone does nothing.
+// Returns whether the body has no store, call or assertion; an allocation alone does nothing.
 bool does_nothing(const Stmt& body);
 
 }  // namespace relaxc

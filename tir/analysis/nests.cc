@@ -32,7 +32,7 @@ std::optional<Ref<Block>> find_nest(const Stmt& nest) {
   return block;
 }
 
-// The root block, when it does no more than to hold the nests.
+// Returns the root block if it only holds the nests.
 const Block* root_of(const PrimFuncRef& function) {
   const Block* root = function->body.as<Block>();
   bool holds = root && root->iter_vars.empty() && !root->init && root->match_buffers.empty() && !root->predicate;
@@ -44,7 +44,7 @@ std::vector<Stmt> statements(const Stmt& body) {
   return list ? list->stmts : std::vector<Stmt>{body};
 }
 
-// Whether an axis (of that kind) has an extent of 0.
+// Returns whether an axis (of that kind) has an extent of 0.
 bool has_empty(const Block& block, std::optional<IterKind> kind) {
   return std::any_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const IterVar& axis) {
     auto extent = as_int(axis.domain.extent);
@@ -52,7 +52,8 @@ bool has_empty(const Block& block, std::optional<IterKind> kind) {
   });
 }
 
-// What is left to do of a nest: all of it; of a reduction over nothing, its initialization; of no elements, nothing.
+// Returns what is left of a nest: all of it; the initialization alone for a reduction over nothing; nothing when there
+// are no elements.
 std::optional<Stmt> live_nest(const Stmt& nest, const Ref<Block>& block) {
   if (!has_empty(*block, std::nullopt)) return nest;
   if (has_empty(*block, IterKind::kSpatial) || !block->init) return std::nullopt;

@@ -1,38 +1,39 @@
-// Tensor programs before scheduling: blocks one after the other, each alone in loops that are its axes.
+// Tensor programs before scheduling: a sequence of blocks, each alone in a perfect nest whose loops are its axes.
 #pragma once
 #include "ir/module.h"
 
 namespace relaxc {
 
-// The blocks in order when the program has that form: perfect serial nests without annotations, axes that are the loops
-// one to one and start at 0, no predicates or memory of blocks' own. nullopt for anything else: somebody's schedule, or
-// statements beside the blocks.
+// Returns the blocks in order when the program has that form: perfect serial nests without annotations, axes that are
+// the loops one to one and start at 0, no predicates, and no memory allocated in blocks. Returns nullopt for anything
+// else, such as a program that is scheduled already or has statements beside the blocks.
 std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 
-// A program of such blocks without those that have an extent of 0: they do nothing, but for the initialization of
-// reductions over nothing, which stays as a block of its own. Formulas over extents then never divide by one of 0.
-// Programs of another form are returned as they are.
+// Returns the program of such blocks without those that have an extent of 0. They do nothing, except that a reduction
+// over nothing still initializes its result; the initialization stays as a separate block. Formulas over extents then
+// never divide by an extent of 0. Programs of another form are returned as they are.
 PrimFuncRef without_empty_nests(const PrimFuncRef& function);
 
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
-// Whether each index is one number: an element is meant, not a vector of neighbours.
+// Returns whether each index is a scalar: the access is to one element, not to a vector of neighbours.
 bool is_element(const std::vector<Expr>& indices);
-// The body when it is a single store of an element, without a mask and from loads of elements, else null.
+// Returns the body when it is a single store of an element, without a mask and from loads of elements, else null.
 const BufferStore* single_store(const Block& block);
 std::vector<Ref<BufferLoad>> loads_of(const Expr& value);
-// The buffer is accessed at the axes themselves, in order.
+// Returns whether the indices are the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 
-bool is_zero(const Expr& value);  // as a literal, whole or real
+bool is_zero(const Expr& value);  // a literal 0, integer or floating-point
 
-// `out[axes] = op(out[axes], value)` with `out[axes] = init`.
+// A block with `out[axes] = op(out[axes], value)` and the init `out[axes] = init`.
 struct Reduction {
   Buffer out;
   Expr init, value;
   BinaryOp op;
 };
 std::optional<Reduction> match_reduction(const Block& block);
-// Whether the block is a reduction that reads operands again and again over some axis: a product.
+// Returns whether the block is a reduction that reads operands again and again over some axis, as a matrix product
+// does.
 bool is_contraction(const Block& block);
 
 }  // namespace relaxc

@@ -22,7 +22,7 @@ std::vector<Expr> strides_of(const BufferType& type) {
 
 namespace {
 
-// The position of the window's first element in its source's memory, as int64.
+// Returns the position of the window's first element in its source's memory, as int64.
 Expr window_start(const MatchBuffer& window) {
   std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
   const std::optional<Expr>& own = buffer_type(window.source.buffer).elem_offset;
@@ -63,7 +63,7 @@ VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
 
 namespace {
 
-// Whether all lanes of the index are within the dim.
+// Returns whether all lanes of the index are within the dim.
 bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
   const Ramp* lanes = index.as<Ramp>();
   if (!lanes) return true;
@@ -74,7 +74,7 @@ bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
   return facts.can_prove(end <= limit) || facts.can_prove_equal(end, limit);
 }
 
-// Whether what the body does with the buffer depends on where rows lie.
+// Returns whether the body uses the buffer in a way that depends on where its rows lie.
 bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& facts) {
   bool found = false;
   auto look = [&](const Buffer& accessed, const std::vector<Expr>& indices) {
@@ -106,7 +106,7 @@ bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
   return found;
 }
 
-// Of another number than one that says nothing.
+// Returns whether the type sets an alignment other than the default.
 bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
 
 }  // namespace
@@ -115,7 +115,7 @@ bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_
 
 namespace {
 
-// The window's start, axes of one iteration as numbers.
+// Returns the window's start, with the axes of one iteration as numbers.
 Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
   Expr start = window_start(window);
   VarMap still;
@@ -126,13 +126,13 @@ Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
   return facts.simplify(substitute(start, still));
 }
 
-// As int64, a variable that a window defines as what it is.
+// Returns the expression as int64, with each variable that a window defines replaced by its value.
 Expr resolved(const Expr& number, const VarMap& numbers) {
   auto it = numbers.find(number.get());
   return it == numbers.end() ? index_in_dtype(number, kInt64) : it->second;
 }
 
-// What the first element's position in memory and its address are known to be multiples of.
+// Returns numbers of which the first element's position in memory and its address are known to be multiples.
 struct Divisors {
   int64_t elements, bytes;
 };
@@ -143,9 +143,9 @@ Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, con
   int64_t step = facts.known_divisor(start_in(window, facts));
   auto address = [&](int64_t base) { return std::gcd(base, step % base * size); };
   if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
-  // Memory that the host brings is aligned to its elements (vm/kernel_abi.h).
+  // Memory that the host passes in is aligned to its elements (vm/kernel_abi.h).
   if (holds(buffer_params(function), buffer)) return {step, size};
-  // A window itself: what it asked for.
+  // A window as the source guarantees the alignment that it asked for.
   return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
           address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
 }

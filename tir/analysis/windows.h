@@ -1,4 +1,4 @@
-// Windows: buffers that stand for a part of another one (T.match_buffer, and the params of tensor intrinsics).
+// Windows: buffers that are views of a part of another one (T.match_buffer, and the params of tensor intrinsics).
 #pragma once
 #include <optional>
 #include <string>
@@ -8,16 +8,17 @@
 
 namespace relaxc {
 
-// The strides of the buffer's memory, in elements, as int64; row-major where the type has none.
+// Returns the strides of the buffer's memory, in elements, as int64; they are row-major where the type has none.
 std::vector<Expr> strides_of(const BufferType& type);
-// Whether a window asks to begin at multiples of some elements or bytes.
+// Returns whether a window requires that it begins at multiples of some number of elements or bytes.
 bool asks_place(const BufferType& type);
-// The variables that the windows define, dims, strides and the offset of the source's memory, as what they are.
+// Maps the variables that the windows define (dims, strides and the offset of the source's memory) to their values.
 VarMap window_numbers(const std::vector<MatchBuffer>& windows);
-// Why the body may not use the window on its source; nullopt: it may. A window with strides asks for those (of
-// variables, `numbers`). Without, its elements are found by their indices, wherever they lie, unless the body takes
-// their address or a vector runs over the end of a dim into the next row: then rows are to lie side by side. Its scope,
-// elem_offset, offset_factor and align (bytes; the default asks nothing) must be known of its place in `function`.
+// Returns why the body may not use the window on its source, or nullopt when it may. A window with strides requires
+// exactly those (`numbers` gives the values of variables among them). The elements of a window without strides are
+// found by their indices, wherever they lie, unless the body takes their address or a vector runs over the end of a dim
+// into the next row: then its rows must be contiguous. The window's scope, elem_offset, offset_factor and align (in
+// bytes; the default requires nothing) must be known to hold for its place in `function`.
 std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const PrimFuncRef& function,
                                   const VarMap& numbers, const Analyzer& facts);
 

@@ -1,12 +1,12 @@
-// Every load and store of one buffer, changed alike: for primitives that give a buffer another layout, dtype or home.
+// Rewrites every load and store of one buffer, for primitives that change a buffer's layout, dtype or storage scope.
 #pragma once
 #include "tir/edit/blocks.h"
 
 namespace relaxc::scheduling {
 
-// Uses of the buffer in the subtree that are no loads and stores of single elements (windows, calls, vectors).
+// Refuses uses of the buffer in the subtree that are not loads and stores of single elements (windows, calls, vectors).
 Refusal other_uses(const TreeNode* below, const Buffer& buffer);
-// The elements that the block's body and init load and store.
+// Return the elements that the block's body and init load and store.
 std::vector<Ref<BufferLoad>> loads_of(const TreeNode* block, const Buffer& buffer);
 std::vector<Ref<BufferStore>> stores_of(const TreeNode* block, const Buffer& buffer);
 
@@ -14,17 +14,18 @@ struct AccessRewrite {
   std::function<Expr(const BufferLoad&)> load;  // values and indices are rewritten already
   std::function<Stmt(const BufferStore&)> store;
 };
-// Each load and store in the subtree becomes what the functions say; regions follow, also those of blocks around it.
+// Replaces each load and store in the subtree by the functions' results, and updates the regions, also those of blocks
+// around it.
 void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite& rewrite);
 
-// The same memory under another type.
+// Returns a buffer for the same memory with another type.
 Buffer with_buffer_type(const Buffer& buffer, BufferType type);
-// A dense buffer of its own for copies of what the other holds.
+// Returns a new dense buffer for copies of the other's elements.
 Buffer cache_buffer(const std::string& name, const Buffer& of, const std::vector<Expr>& shape,
                     const std::string& storage_scope);
-// The same with the shape of the other, named after both.
+// Returns such a buffer with the shape of the other, named after both.
 Buffer cache_of(const Buffer& buffer, const std::string& storage_scope);
-// `to` is allocated where `from` was, or is the param that it was.
+// Allocates `to` where `from` was allocated, or makes it the param that `from` was.
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to);
 
 }  // namespace relaxc::scheduling

@@ -1,4 +1,4 @@
-// How the axes of a block follow from the loops around it (tir/analysis/iter_map.h).
+// Block axes as affine functions of the loops around the block (tir/analysis/iter_map.h; TVM's affine bindings).
 #pragma once
 #include "tir/analysis/iter_map.h"
 #include "tir/edit/tree.h"
@@ -7,9 +7,9 @@ namespace relaxc::scheduling {
 
 std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std::vector<TreeNode*>& loops,
                                      const Analyzer& facts, std::string* why = nullptr);
-// The block's axes against the loops around it; kept in TreeNode::affine.
+// Returns whether the block's axes are affine in the loops around it; the result is kept in TreeNode::affine.
 bool has_affine_bindings(TreeNode* block, std::string* why = nullptr);
-// The same for some of the loops, the others standing still.
+// Does the same for some of the loops; the other loops' variables are fixed.
 bool has_affine_bindings(const TreeNode* block, const std::vector<TreeNode*>& loops, std::string* why = nullptr);
 
 }  // namespace relaxc::scheduling

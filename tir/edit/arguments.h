@@ -1,5 +1,5 @@
-// What steps of a schedule take and give: random variables (TVM's name for the handles that a trace can be replayed
-// with), numbers that may be sampled, buffers, and maps of positions.
+// The argument and result types of schedule steps: random variables (TVM's name for the handles that a trace can be
+// replayed with), numbers that may be sampled, buffers, and index maps.
 #pragma once
 #include <functional>
 #include <variant>

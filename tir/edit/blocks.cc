@@ -178,8 +178,8 @@ Refusal not_complete_or_reduction(const TreeNode* block) {
 }
 
 namespace {
-// Whether the block may take in one iteration of the loop what an earlier one made: what other blocks make comes by
-// loops that hold those, too.
+// Returns whether the block may read in one iteration of the loop a value from an earlier one. Values that other blocks
+// compute are carried by loops that hold those blocks, too.
 bool carries(const TreeNode* loop, const TreeNode* block) {
   return block->carried && (block->meets_itself || blocks_below(loop).size() > 1);
 }

@@ -11,8 +11,8 @@ namespace relaxc::scheduling {
 
 namespace {
 
-// Domains that depend on loops (of `for j in range(i + 1)`) become those over all of their iterations: loops change,
-// domains stay.
+// Replaces domains that depend on loops (as in `for j in range(i + 1)`) by those over all iterations of these loops:
+// loops change while the domains stay.
 void widen_domains(TreeNode* block) {
   std::vector<TreeNode*> loops = loops_above(block);
   for (IterVar& axis : block->block->iter_vars) {
@@ -29,7 +29,7 @@ bool is_partial(const TreeNode* block) {
   if (block->block->predicate) return true;
   const Analyzer& facts = block->tree->facts;
   std::vector<TreeNode*> loops = loops_above(block);
-  // Of a nest that is no box (a triangle) the axes go through their domains, but not through all of their pairs.
+  // In a nest that is not a box (a triangle) the axes go through their domains, but not through all of their pairs.
   for (const TreeNode* at : loops) {
     if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
   }

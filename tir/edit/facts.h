@@ -1,4 +1,5 @@
-// What is found out about the blocks of a program when a schedule begins; primitives keep it from there on (tree.h).
+// Finds the facts about a program's blocks when a schedule begins; primitives keep them up to date from there on
+// (tree.h).
 #pragma once
 #include "tir/edit/tree.h"
 

@@ -80,7 +80,7 @@ class InitOfTile {
     for (const Expr& condition : conditions) {
       bool reduces = mentions_any(condition, left_out_);
       for (const VarRef& axis : outer_reduce_axes) reduces = reduces || mentions(condition, axis);
-      // Loops of one iteration that no axis knows any more stand still.
+      // Unit loops that no axis uses any more are loop-invariant.
       if (!reduces) kept.push_back(substitute(condition, known));
     }
     if (kept.size() == conditions.size()) return kept;

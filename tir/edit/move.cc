@@ -139,8 +139,8 @@ std::vector<Range> whole_buffer(const Buffer& buffer) {
 
 namespace {
 
-// Whether all iterations of the loops around a copy of the region, up to its scope, copy less than the buffer: it is
-// smaller and stands still, or moves with axes of an outer block.
+// Returns whether all iterations of the loops around a copy of the region, up to its scope, copy less than the buffer:
+// the region is smaller and loop-invariant, or moves with axes of an outer block.
 bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& region) {
   bool whole = true, moves_with_loops = false, moves_with_axes = false;
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);

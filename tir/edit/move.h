@@ -1,43 +1,46 @@
-// Moving a block to another loop: its own loops are made anew there, over the part of its axes that the place asks for.
+// Moves a block to another loop (TVM's and Halide's compute_at): its loops are made anew there, over the part of its
+// axes that the place needs.
 #pragma once
 #include "tir/edit/step.h"
 
 namespace relaxc::scheduling {
 
-// What a place needs of each axis; absent: the whole domain.
+// The range of each axis that a place needs; an absent range stands for the whole domain.
 using AxisRanges = std::vector<std::optional<Range>>;
-// The axes' values for which the block touches `needed` of the region (one of its reads or writes): from dims whose
-// index is linear in one axis. Other axes are left open. `exact`: false when a dim has another form.
+// Returns the axes' values for which the block touches `needed` of the region (one of its reads or writes). They are
+// solved from dims whose index is linear in one axis; other axes are left open. `exact` becomes false when a dim has
+// another form.
 AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
                       bool* exact = nullptr);
 // Takes the block out of its loops and puts it into `loop` before child `position`, with new loops over the ranges,
 // restricted to the axes' domains.
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops);
-// A block that copies the region of one buffer to the same positions of another, in loops of its own that become child
+// Inserts a block that copies the region of one buffer to the same positions of another. Its loops become child
 // `position` of `parent`.
 TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region);
 std::vector<Range> whole_buffer(const Buffer& buffer);
-// A block that holds no other, its regions found.
+// Makes a block that does not hold other blocks, and finds its regions.
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
                      const std::optional<Stmt>& init = {});
-// A nest around a block that does the statement for each position in [0, extents).
+// Makes a nest around a block that runs the statement for each position in [0, extents).
 TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Expr>& extents,
                        const std::function<Stmt(const std::vector<Expr>& position)>& body);
-// A new loop over [0, extent), named by its position among `loops`, and the axis that it drives.
+// Adds a loop over [0, extent), named by its position among `loops`, and returns the axis that it drives.
 IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind = IterKind::kSpatial);
-// The outermost of the loops around the block (or loop) that hold nothing else; the node itself if there are none.
+// Returns the outermost of the loops around the block (or loop) that hold nothing else, or the node itself if there are
+// none.
 TreeNode* top_of_own_loops(TreeNode* node);
-// Other loops take the place of those that hold nothing but the block.
+// Puts other loops in the place of those that hold nothing but the block.
 void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops);
-// The axis with a new variable, its value over other loops; `axes` gets the variable.
+// Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 
-// Conditions that moves share.
+// These are the conditions that several moves check.
 Refusal not_movable(const TreeNode* block);  // partial domains, statements beside blocks
-// Writes that come after the block to what it reads: at a later place it would read other values.
+// Writes that come after the block change its inputs: at a later place it would read other values.
 Refusal inputs_change(const TreeNode* block);
 // The loop is in another scope, or around the block already.
 Refusal not_a_destination(const TreeNode* loop, const TreeNode* block);

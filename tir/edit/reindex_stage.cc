@@ -15,7 +15,7 @@ bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
                     [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
 }
 
-// Where the block accesses the buffer, always the same place; refuses by returning why.
+// Finds the single place where the block accesses the buffer; refuses by returning why.
 std::variant<std::vector<Expr>, std::string> only_place(const TreeNode* block, const Buffer& buffer) {
   std::vector<std::vector<Expr>> places;
   for (const auto& load : loads_of(block, buffer)) places.push_back(load->indices);

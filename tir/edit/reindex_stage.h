@@ -4,9 +4,9 @@
 
 namespace relaxc::scheduling {
 
-// The block accesses the buffer at one place per iteration; it goes to a new buffer, at map(axes) (without a map: at
-// the axes that the place depends on). The copying block stands before (reads) or behind (writes) all of the block's
-// loops.
+// The block accesses the buffer at one place per iteration. The access goes to a new buffer, at map(axes) (without a
+// map: at the axes that the place depends on). The copying block stands before (reads) or behind (writes) all of the
+// block's loops.
 TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind, const std::string& name,
                         const std::string& storage_scope, const IndexMap* map);
 

@@ -18,7 +18,7 @@ namespace relaxc::scheduling {
 // Factors, paddings and the like are no larger, nor are products of factors.
 constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
 
-// Why a step does not fit the program, which is left as it was: an expected no, and not an error.
+// The reason why a step does not fit the program, which is left as it was. It is an expected answer and not an error.
 struct DoesNotFit {
   std::string step;                // its name
   std::string condition;           // that does not hold
@@ -26,12 +26,12 @@ struct DoesNotFit {
 
   // "split: <condition>".
   std::string message() const { return step + ": " + condition; }
-  // As an error; with_program: a note shows the program as it is now with the places marked. Printing that costs far
-  // more than finding out, so it is done only where somebody reads it.
+  // Returns the refusal as an error. With with_program a note shows the program in its present state with the places
+  // marked. Printing costs far more than the check, so it is done only where somebody reads it.
   Diagnostic diagnostic(bool with_program) const;
 };
 
-// The result of a step, or why it does not fit (C++23's expected).
+// The result of a step, or the reason why it does not fit (C++23's expected).
 template <class R>
 class Outcome {
  public:
@@ -48,19 +48,20 @@ class Outcome {
 };
 
 class Step;
-// What the apply() of a step gives.
+// The result type of a step's apply().
 template <class P>
 using ResultOf = decltype(std::declval<const P&>().apply(std::declval<Step&>()));
 
 class Step {
  public:
-  // `is_part`: a step inside of another. `decision`: what a sampling step shall choose; none: it draws.
+  // `is_part`: the step runs inside of another one. `decision`: the choice that a sampling step has to make; without
+  // one it draws.
   Step(Workspace& workspace, std::string_view name, bool is_part = false, AttrValue decision = {})
       : workspace_(workspace), name_(name), is_part_(is_part), decision_(std::move(decision)) {}
   Step(const Step&) = delete;
   Step& operator=(const Step&) = delete;
 
-  // Runs it to the end or to its refusal. The only place that catches one.
+  // Runs the step to its end or to its refusal. This is the only place that catches a refusal.
   template <class Run>
   auto run(const Run& body) -> Outcome<decltype(body(*this))> {
     try {
@@ -74,7 +75,7 @@ class Step {
       return std::move(refusal);
     }
   }
-  // A step inside of this one, which no trace records. What it refuses, this step refuses.
+  // Runs a step inside of this one, which no trace records. If it refuses, this step refuses.
   template <class P>
   ResultOf<P> apply(const P& part) {
     Step inner(workspace_, P::kName, true);
@@ -85,34 +86,34 @@ class Step {
     return Step(workspace_, P::kName, true).run([&](Step& inner) { return part.apply(inner); });
   }
 
-  // The nodes that variables stand for; refuses what is gone or of another kind.
+  // Return the nodes that variables stand for; they refuse a node that is gone or of another kind.
   TreeNode* node(const VarRef& var);
   TreeNode* block(const BlockRV& block);
   TreeNode* loop(const LoopRV& loop);
   TreeNode* place(const Place& place);
   std::vector<TreeNode*> loops(const Loops& loops);
   std::vector<TreeNode*> blocks(const Blocks& blocks);
-  // A variable for a node, to hand to a part.
+  // Returns a variable for a node, to hand to a part.
   BlockRV variable_of(TreeNode* block) { return {workspace_.name_node(block, false)}; }
-  // An expression over sampled numbers.
+  // Returns an expression over sampled numbers.
   Expr number(const Expr& e) const;
   int64_t constant(const Expr& e);
-  // The buffer meant among the block's accesses; `otherwise` says what a bare position counts.
+  // Returns the buffer among the block's accesses; `otherwise` says whether a bare position counts reads or writes.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
   Workspace& workspace() { return workspace_; }
-  // What a sampling step has to choose, or none.
+  // Returns the decision that a sampling step has to take, or none.
   const AttrValue& decision() const { return decision_; }
-  // What it chose.
+  // Records the decision that the step took.
   void decide(AttrValue decision) { decision_ = std::move(decision); }
 
-  // Ends the step: "split: <condition>", the program with the places marked.
+  // Ends the step with the message "split: <condition>" and the program with the places marked.
   [[noreturn]] void refuse(const std::vector<TreeNode*>& at, const std::string& condition);
   void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
   void require(const Refusal& refusal, const std::vector<TreeNode*>& at) {
     if (refusal) refuse(at, *refusal);
   }
 
-  // Variables for results.
+  // Return variables for results.
   BlockRV block_result(TreeNode* block) { return {workspace_.name_node(block, !is_part_)}; }
   LoopRV loop_result(TreeNode* loop) { return {workspace_.name_node(loop, !is_part_)}; }
   Loops loop_results(const std::vector<TreeNode*>& loops);

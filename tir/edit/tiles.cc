@@ -30,7 +30,7 @@ Ints random_inner_tile(int64_t n, int64_t max_innermost, std::mt19937_64& random
 
 Refusal decided_tile(const AttrValue& decision, int64_t n, bool known, Ints& tile) {
   bool fits = from_attr(decision, tile) && static_cast<int64_t>(tile.size()) == n;
-  // Of an extent that is not known, the outermost factor is 0.
+  // When the extent is not known, the outermost factor is 0.
   for (size_t i = 0; fits && i < tile.size(); ++i) fits = tile[i] > (i == 0 && !known ? -1 : 0);
   if (fits) return std::nullopt;
   return fmt::format("decision {} is no list of {} positive factors", to_string(decision), n);

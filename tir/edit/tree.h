@@ -23,21 +23,21 @@ struct TreeNode {
   std::optional<For> loop = {};          // the body is `children`
   std::optional<Block> block = {};       // the body is `children`, if there are any
   std::optional<Stmt> leaf = {};
-  // Facts about blocks, kept by who moves or edits them.
+  // These are facts about blocks; code that moves or edits blocks keeps them true.
   bool uses_outer_vars = false;  // the body mentions variables of loops around the block
   bool carried = false;          // takes what an earlier iteration of a shared loop made: its loops keep their order
   bool meets_itself = false;     // and so do iterations of loops that hold nothing but the block
   bool in_order = false;         // another order of the reduce iterations would give another result
-  // The loops are not known to bring the axes through all of their domains (a condition of the user's): the block's
-  // loops cannot be made anew from the domains.
+  // Set when the loops are not known to bring the axes through all of their domains (because of a condition in the
+  // user's program): the block's loops cannot be made anew from the domains.
   bool partial = false;
-  // Whether the axes' values are one to one with the iterations of the loops up to the scope (see iter_map.h); absent:
-  // not looked at since a loop above changed.
+  // Tells whether the axes' values are one to one with the iterations of the loops up to the scope (see iter_map.h);
+  // absent when that has not been computed since a loop above changed.
   std::optional<bool> affine = {};
 
   bool is_loop() const { return kind == TreeKind::kLoop; }
   bool is_block() const { return kind == TreeKind::kBlock; }
-  // A block whose body is a statement.
+  // Returns whether this is a block whose body is a statement.
   bool is_leaf_block() const { return is_block() && children.empty(); }
   size_t position() const;  // among the parent's children
 };
@@ -48,47 +48,49 @@ class Tree {
   Tree(const Tree&) = delete;
   Tree& operator=(const Tree&) = delete;
 
-  // The program as it is now.
+  // Returns the program in its present state.
   PrimFuncRef function() const;
   TreeNode* root() const { return root_; }
   const std::vector<VarRef>& params() const { return params_; }
   bool is_param(const Buffer& buffer) const;
-  // Of the loops there are: what new ones count in.
+  // Returns the dtype of the program's loop variables, which new loops take.
   DType index_dtype() const;
-  // The signature changes.
+  // Replaces a param, which changes the signature.
   void replace_param(const Buffer& from, const Buffer& to);
   Attrs attrs;
-  // What holds of dims and of every loop variable and block axis that was ever made.
+  // The facts that hold for dims and for every loop variable and block axis that was ever made.
   Analyzer facts;
 
-  // New nodes are no part of the program until they are inserted.
+  // New nodes are not part of the program until they are inserted.
   TreeNode* new_loop(std::string name, const Expr& extent, ForKind kind = ForKind::kSerial);
   TreeNode* new_loop(For loop, const Span& span = {});
   TreeNode* new_block(Block block, const Span& span = {});
-  // The statement as nodes: its loops and blocks at the top, one node for anything else. Binds nothing anew.
+  // Returns the statement as nodes: its loops and blocks at the top, one node for anything else. Variables keep their
+  // identity.
   std::vector<TreeNode*> import(const Stmt& stmt);
-  // The statement that the nodes stand for.
+  // Returns the statement that the nodes stand for.
   Stmt stmt(const std::vector<TreeNode*>& nodes) const;
   Stmt stmt(const TreeNode& node) const;
 
   void insert(TreeNode* parent, size_t position, TreeNode* child);
   void append(TreeNode* parent, TreeNode* child) { insert(parent, parent->children.size(), child); }
-  // Takes the node out, and loops (and blocks without axes that are not the root) that then hold nothing.
+  // Removes the node, and the loops (and blocks without axes, except the root) that are empty then.
   void remove(TreeNode* node);
-  // The same for a block, and for the memory of its scope that nothing else uses.
+  // Does the same for a block, and removes the buffer from its scope if nothing else uses it.
   void remove_with_buffer(TreeNode* block, const Buffer& buffer);
-  // Takes the node out; its parent stays as it is.
+  // Removes the node; its parent stays as it is.
   void detach(TreeNode* node);
-  // `with` stands where `node` stood; node is taken out.
+  // Puts `with` in the place of `node`, which is removed.
   void replace(TreeNode* node, TreeNode* with);
-  // A nest of these loops, outermost first, around `body`, in its place; the outermost, or the body if there are none.
+  // Puts a nest of these loops, outermost first, around `body`. Returns the outermost loop, or the body if there are
+  // none.
   TreeNode* wrap(TreeNode* body, const std::vector<TreeNode*>& loops);
 
-  // A name that no block has: the wish, or with a number.
+  // Returns a name that no block has: the given one, or the given one with a number.
   std::string fresh_block_name(const std::string& wish) const;
-  // The block of that name; null: none or several.
+  // Returns the block of that name, or null when there are none or several.
   TreeNode* find_block(std::string_view name) const;
-  // All blocks but the root, in program order.
+  // Returns all blocks but the root, in program order.
   std::vector<TreeNode*> blocks() const;
 
  private:
@@ -104,30 +106,30 @@ class Tree {
 
 // ---- Looking around
 
-// The block that the node stands in.
+// Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
-// The loops around the node up to its scope, outermost first; a loop does not count itself.
+// Returns the loops around the node up to its scope, outermost first, without the node itself.
 std::vector<TreeNode*> loops_above(const TreeNode* node);
-// The blocks in the subtree, the node itself included, not those inside of other blocks; in program order.
+// Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.
 std::vector<TreeNode*> blocks_below(const TreeNode* node);
 bool is_ancestor(const TreeNode* above, const TreeNode* below);  // or the same
 TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes);
-// The child of `above` that `below` stands in.
+// Returns the child of `above` that contains `below`.
 TreeNode* child_towards(const TreeNode* above, TreeNode* below);
 bool precedes(const TreeNode* a, const TreeNode* b);  // in program order
 bool is_alive(const TreeNode* node);
-// Whether the variable of one of the loops occurs.
+// Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
 
-// Variables replaced in all of the block but its axes and its condition.
+// Replaces variables in all of the block but its axes and its condition.
 void substitute_content(Block& block, const VarMap& map);
-// Variables replaced in loops and blocks of the subtree (in bodies of blocks where they occur there).
+// Replaces variables in loops and blocks of the subtree (in bodies of blocks where they occur there).
 void substitute_below(TreeNode* node, const VarMap& map);
-// All that one loop or block holds goes behind what the other holds, variables replaced.
+// Appends the children of `from` to those of `to`, with variables replaced.
 void move_body(TreeNode* from, TreeNode* to, const VarMap& map);
-// The block runs only where the condition holds, too. Nothing when it always does.
+// Makes the block run only where the condition holds, too. Changes nothing when the condition always holds.
 void restrict_block(TreeNode* block, const Expr& condition);
-// A copy of a leaf block, or of a subtree, with new variables and fresh block names.
+// Returns a copy of a leaf block, or of a subtree, with new variables and fresh block names.
 TreeNode* copy_subtree(Tree& tree, const TreeNode* node);
 
 }  // namespace relaxc::scheduling

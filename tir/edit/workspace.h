@@ -1,4 +1,5 @@
-// The programs of a module while steps change them, and what the random variables of these steps stand for.
+// The programs of a module while steps change them, and the nodes and numbers that the random variables of these steps
+// stand for.
 #pragma once
 #include <map>
 #include <random>
@@ -15,34 +16,36 @@ class Workspace {
  public:
   explicit Workspace(IRModule module, uint64_t seed = 0);
 
-  // The editable form of a function; empty: the one worked on.
+  // Returns the editable form of a function; an empty name means the one worked on.
   Tree& tree(const std::string& function = "") const;
   void work_on(const std::string& function);
-  // The function that an empty name means, where the module has others; empty: there is no choice.
+  // Returns the function that an empty name means if the module has several; returns an empty name if there is no
+  // choice.
   std::string chosen_function() const;
-  // The module as it is now.
+  // Returns the module in its present state.
   IRModule module() const;
 
-  // A random variable for a node, and for a number, under a name of the next result, or a letter with a number.
+  // Returns a random variable for a node, or for a number. Its name is the next result's name, or a letter with a
+  // number.
   VarRef name_node(TreeNode* node, bool is_result = true);
   VarRef name_number(int64_t number, bool is_result);
-  // The node or number that a variable stands for; null, nullopt: it is not one of this workspace. A node may have left
-  // the program (is_alive).
+  // Returns the node or number that a variable stands for; null or nullopt when it does not belong to this workspace. A
+  // node may have left the program (is_alive).
   TreeNode* node(const VarRef& var) const;
   std::optional<int64_t> number(const VarRef& var) const;
-  // The names that results of the next step get, as far as given.
+  // Sets the names of the next step's results; the remaining ones get default names.
   void name_results(std::vector<std::string> names) { result_names_ = std::move(names); }
 
   std::vector<std::string> take_result_names() { return std::exchange(result_names_, {}); }
 
   std::mt19937_64& random() { return random_; }
-  // The intrinsics that tensorize finds; null: none.
+  // The intrinsics that tensorize finds; null when there are none.
   const TensorIntrins* intrins = nullptr;
 
  private:
-  // The function meant by a name; empty: the one worked on.
+  // Returns the function that a name means; an empty name means the one worked on.
   const std::string& resolve(const std::string& function) const;
-  // As it was before the first step; throws when there is none of that name.
+  // Returns the program before the first step; throws when none has that name.
   PrimFuncRef program(const std::string& name) const;
   std::string next_name(const char* letter, bool is_result);
 

@@ -57,7 +57,7 @@ bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
                       [&](const Range& range) { return mentions_counter(range.extent, counters); });
 }
 
-// The box when each position is a counter of its own or stands still.
+// Returns the box when each position is a separate counter or is loop-invariant.
 std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>& counters, const Analyzer& facts) {
   Box result;
   std::unordered_set<const NodeHeader*> seen;

@@ -28,7 +28,7 @@ class Matcher {
     }
     if (const For* a = found.as<For>()) {
       const For* b = wanted.as<For>();
-      // A loop that runs once is none.
+      // A loop that runs once does not count as a loop.
       if (is_int(a->extent, 1) && !(b && is_int(b->extent, 1)))
         return stmt(substitute(a->body, {{a->var.get(), a->min}}), wanted);
       if (!b) differ(found, wanted);
@@ -73,7 +73,7 @@ class Matcher {
   }
   void block(const Block& whole, const Stmt& wanted_stmt) {
     const Block* wanted = wanted_stmt.as<Block>();
-    // Axes that stand still are no part of what is described.
+    // Axes with a fixed value are not part of the description.
     Block found = whole;
     VarMap still;
     std::erase_if(found.iter_vars, [&](const IterVar& axis) {

@@ -66,7 +66,7 @@ TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
   for (TreeNode* child : inside) {
     tree.detach(child);
     for (TreeNode* inner : blocks_below(child)) {
-      // Inside of the new block an axis stands still where a loop outside drives it.
+      // Inside of the new block an axis has a fixed value where a loop outside drives it.
       for (const IterVar& axis : inner->block->iter_vars)
         inner->partial = inner->partial || mentions_any(axis.value, loops);
       if (inner->block->predicate && mentions_any(*inner->block->predicate, loops)) inner->partial = true;
@@ -230,7 +230,7 @@ class BlockOfTiles {
     auto a = static_cast<size_t>(axis - axes_.begin());
     Expr end = axis->domain.min + axis->domain.extent, one = int_imm(1, dtype_of(end));
     inner_conditions_.push_back(outer_vars_[a] * tiles_[a].extent + tiles_[a].inner < end);
-    // Tiles that begin behind the end are none, but the first one of an empty sum is its init.
+    // Tiles that begin behind the end do not run, but the first one of an empty sum is its init.
     bool sums = inner_->block->init && axis->kind == IterKind::kReduce && !tree_.facts.can_prove(end >= one);
     Expr begins = tiles_[a].outer * tiles_[a].extent < (sums ? max(end, one) : end);
     if (!tree_.facts.can_prove(begins)) outer_conditions_.push_back(tree_.facts.simplify(begins));

@@ -24,7 +24,7 @@ Blocks CacheInplace::apply(Step& step) const {
       step.refuse({other, block},
                   fmt::format("block '{}', in the same loops, uses '{}', too", other->block->name, buffer->name));
   }
-  // What the block leaves alone comes back as it was.
+  // Elements that the block does not write are copied back unchanged.
   std::vector<Range> written = *region_at({block}, buffer, AccessKind::kWrite, nullptr), region = written;
   std::vector<Range> read = region_at(block, *read_of(block, buffer), nullptr);
   for (size_t d = 0; d < region.size(); ++d)

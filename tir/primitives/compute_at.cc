@@ -31,7 +31,7 @@ size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::v
   return static_cast<size_t>(index);
 }
 
-// What the consumers need in an iteration of the loop.
+// Returns the ranges that the consumers need in an iteration of the loop.
 AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std::vector<TreeNode*>& consumers) {
   const std::vector<IterVar>& axes = block->block->iter_vars;
   const Analyzer& facts = block->tree->facts;
@@ -52,7 +52,7 @@ AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std:
       }
     }
   }
-  // Of an axis of few values all are made: fewer at a border would cost conditions.
+  // When an axis has few values, all of them are computed: computing fewer at a border would cost conditions.
   constexpr int64_t kFewValues = 8;
   for (size_t a = 0; a < ranges.size(); ++a) {
     const Range& domain = axes[a].domain;

@@ -9,7 +9,8 @@ using namespace scheduling;
 
 namespace {
 
-// Where each axis stands among the indices of the block's store; absent for axes of extent 1, which need not.
+// Returns the position of each axis among the indices of the block's store; absent for axes of extent 1, which need
+// none.
 using StoreDims = std::vector<std::optional<size_t>>;
 StoreDims dims_of_store(Step& step, TreeNode* block, const BufferStore& store) {
   const std::vector<IterVar>& axes = block->block->iter_vars;

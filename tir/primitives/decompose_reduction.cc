@@ -86,7 +86,7 @@ std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoop
   return result;
 }
 
-// The init in spatial loops of its own.
+// Makes the init in separate spatial loops.
 TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops, std::vector<Expr> conditions) {
   Tree& tree = *block->tree;
   std::vector<TreeNode*> loops;
@@ -122,7 +122,7 @@ BlockRV DecomposeReduction::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   step.require(not_reduction(block, loop), block);
   InitLoops loops = find_init_loops(step, block, loop);
-  // Of the parts of a partitioned reduce loop only the first one has the init.
+  // Among the parts of a partitioned reduce loop only the first one has the init.
   const IterVar* begun = not_reduction(block) ? axis_begun_before(block, loops.left_out) : nullptr;
   if (begun)
     step.refuse({block, loop}, fmt::format("loop '{}' is not known to begin with the first iteration of axis '{}', "

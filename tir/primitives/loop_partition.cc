@@ -30,7 +30,7 @@ Expr not_negative(const Expr& e, const Analyzer& facts) {
   return facts.can_prove(e >= zero) ? e : max(e, zero);
 }
 
-// How many iterations each part takes, of as many as there are.
+// Returns how many iterations each part takes, given the number of iterations in all.
 std::vector<Expr> sizes_of_parts(Step& step, TreeNode* node, const Factors& factors) {
   const For& old = *node->loop;
   const Analyzer& facts = node->tree->facts;
@@ -74,8 +74,9 @@ std::vector<Range> find_parts(const For& loop, const std::vector<Expr>& sizes, c
 
 }  // namespace
 
-// What the numbers leave is the last loop. Blocks are copied; each copy covers a part of its axes and is named after
-// its loop, "C_i0" in the first part of loop "i" (so TVM, which has blocks around the parts, too).
+// The iterations that the numbers leave go to the last loop. Blocks are copied. Each copy covers a part of its axes and
+// is named after its loop, "C_i0" in the first part of loop "i" (TVM does the same, but has blocks around the parts,
+// too).
 Loops LoopPartition::apply(Step& step) const {
   TreeNode* node = step.loop(this->loop);
   const For old = *node->loop;

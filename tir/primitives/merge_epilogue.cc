@@ -10,7 +10,7 @@ using namespace scheduling;
 
 Blocks MergeEpilogue::apply(Step& step) const {
   TreeNode* anchor = step.block(this->block);
-  // What depends on the anchor, and what these take from elsewhere.
+  // These are the blocks that depend on the anchor, and their inputs from elsewhere.
   std::vector<TreeNode*> behind = consumers_of(anchor);
   for (size_t i = 0; i < behind.size(); ++i) {
     for (TreeNode* next : consumers_of(behind[i])) {

@@ -87,7 +87,7 @@ std::vector<TreeNode*> producers_inside(Step& step, TreeNode* block, TreeNode* l
         step.refuse({producer, loop}, fmt::format("producer '{}' comes after loop '{}'", name, loop_name));
       continue;
     }
-    // What is left out of its axes is not made there, and would not be consumed.
+    // Values that are missing from its axes are not computed there, and would not be consumed.
     if (producer->partial)
       step.refuse({producer, loop}, fmt::format("producer '{}' does not run over all of its axes' domains", name));
     if (producer->carried)

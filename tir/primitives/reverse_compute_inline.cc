@@ -10,7 +10,7 @@ using namespace scheduling;
 
 namespace {
 
-// Of a block that reads the buffer at one place, which is a one to one function of its axes: the way back.
+// The inverse of the index function of a block that reads the buffer at one place, a one-to-one function of its axes.
 std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, const Buffer& buffer) {
   std::optional<std::vector<Expr>> place;
   bool fits = true;

@@ -93,7 +93,7 @@ class FactoredReduction {
     top_ = top_of_own_loops(top_);
   }
 
-  // Loops that drive the same reduce axes become axes of their own, this one a spatial axis.
+  // Loops that drive the same reduce axes become separate axes, this one a spatial axis.
   void find_axes() {
     DType dtype = dtype_of(loop_->loop->var);
     factor_ = make_var("v" + loop_->loop->var->name, prim_type(dtype));
@@ -199,7 +199,7 @@ class FactoredReduction {
     return result;
   }
 
-  // The block itself, which takes up partial results, in loops of its own.
+  // The block itself, which reduces the partial results, gets new loops.
   TreeNode* nest_of_partial_results() {
     VarMap renamed;
     std::vector<TreeNode*> again = loops_again(renamed);
@@ -244,8 +244,8 @@ class FactoredReduction {
 
 }  // namespace
 
-// The loop's iterations reduce side by side into elements of their own, along a new dim; a second block, which keeps
-// the name, reduces those.
+// The loop's iterations reduce side by side into separate elements, along a new dim (the rfactor of Halide and TVM). A
+// second block, which keeps the name, reduces those.
 BlockRV Rfactor::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   std::vector<TreeNode*> below = blocks_below(loop);

@@ -57,8 +57,8 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
     extents[*open] = facts.simplify(floor_div(old.extent + product - one, product));
     product = product * extents[*open];
   }
-  // What never runs has no iterations with a condition instead: a sum over it is its init, and lowering looks for that
-  // at loops that may be empty.
+  // A loop that never runs does not get iterations with a condition instead: a sum over it is its init, and lowering
+  // looks for that at loops that may be empty.
   if (is_int(old.extent, 0)) extents[open.value_or(0)] = int_imm(0, dtype_of(old.var));
   // Too few iterations would drop some.
   if (!open && !facts.can_prove(product >= old.extent))

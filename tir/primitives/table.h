@@ -1,5 +1,5 @@
-// <relaxc/primitives.h>: the table of primitives, an #include and a row for each. Who uses a few of them includes their
-// headers instead, and is not compiled again for a new one.
+// <relaxc/primitives.h>: the table of primitives, an #include and a row for each. Code that uses a few of them includes
+// their headers instead, and is not compiled again when a primitive is added.
 #pragma once
 #include "tir/primitives/add_unit_loop.h"
 #include "tir/primitives/annotate.h"

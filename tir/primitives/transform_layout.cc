@@ -144,7 +144,7 @@ size_t position_of_first_use(const TreeNode* place, const Buffer& buffer) {
   return static_cast<size_t>(first - place->children.begin());
 }
 
-// A nest that writes the padding on its own.
+// Makes a separate nest that writes the padding.
 TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const PadValue& pad) {
   TreeNode* nest = compute_nest(tree, to->name + "_pad", box.extents,
                                 [&](const std::vector<Expr>& at) { return store(to, pad(at), at); });
@@ -202,7 +202,7 @@ void TransformLayout::apply(Step& step) const {
   if (padded && !pad_value.is_none()) pad = find_pad_value(step, block, pad_value, type.dtype, type.shape.size());
   TreeNode* maker = pad ? maker_of_all(tree, buffer) : nullptr;
   bool fill_before = pad && !maker && is_written(tree, buffer);
-  // Where padding is written on its own: before all that use the buffer.
+  // A separate nest for the padding stands before all uses of the buffer.
   TreeNode* place = home ? home : tree.root();
   size_t position = position_of_first_use(place, buffer);
 

@@ -1,6 +1,7 @@
-// What a rule leaves open for one program, each with a name, candidates, and the choice of a formula over the target.
-// A user (S.use in a file of schedules), or a record of a tuner, may say another candidate. The idea is AutoTVM's
-// templates with knobs (Chen et al., "Learning to Optimize Tensor Programs", 2018), with formulas as the default.
+// The choices that a rule leaves open for one program, each with a name, candidates, and a default from a formula over
+// the target. A user (S.use in a file of schedules), or a record of a tuner, may choose another candidate. The idea is
+// that of AutoTVM's templates with knobs (Chen et al., "Learning to Optimize Tensor Programs", 2018), with formulas as
+// the default.
 #pragma once
 #include "ir/attrs.h"
 #include "support/span.h"
@@ -36,11 +37,11 @@ class Decisions {
   std::vector<int64_t> list(const std::string& name, const std::vector<int64_t>& candidates,
                             const std::vector<int64_t>& formula);
 
-  // A prefix of the names that are asked for from now on: "C." for the block C.
+  // Sets a prefix for the names that are asked for from now on: "C." for the block C.
   void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
-  // All that were taken, in order.
+  // Returns all decisions that were taken, in order.
   const std::vector<Decision>& all() const { return all_; }
-  // A CompileError where a value was given that nobody asked for.
+  // Throws a CompileError where a value was given that nobody asked for.
   void check_all_asked() const;
 
  private:

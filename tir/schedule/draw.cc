@@ -77,7 +77,7 @@ class Drawer {
     for (TreeNode* node : nodes) one(node, indent, node == nodes.back());
   }
 
-  // One way of a branch, drawn as a program of its own.
+  // Draws one branch of a conditional as a separate program.
   void way(const Stmt& body, const std::string& indent) {
     PrimFunc copy = **function_;
     copy.body = body;
@@ -124,7 +124,7 @@ class Drawer {
     lines_.push_back({fmt::format("{}{}{}", head, text.substr(0, end), end + 1 < text.size() ? " ..." : ""), ""});
   }
 
-  // What the blocks in one iteration touch, buffer by buffer.
+  // Returns the regions that the blocks in one iteration touch, buffer by buffer.
   static std::string footprint(TreeNode* loop) {
     std::vector<TreeNode*> blocks = blocks_below(loop);
     std::vector<Buffer> buffers;

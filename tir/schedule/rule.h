@@ -22,14 +22,14 @@ struct ScheduleRule {
   Span span = {};
   // Schedules the program worked on; asks for the decisions that it needs. A CompileError says which condition failed.
   std::function<void(Schedule&, const Target&, Decisions&)> apply = nullptr;
-  // Why it does not fit the program; nullopt: it does. Null: apply says.
+  // Returns why the rule does not fit the program; nullopt when it does. When null, apply itself refuses.
   std::function<std::optional<std::string>(const PrimFuncRef&, const Target&)> fits = nullptr;
-  // Takes the decisions that depend on the program as it is before scheduling. Null: apply takes all.
+  // Takes the decisions that depend on the program as it is before scheduling. When null, apply takes all of them.
   std::function<void(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
-  // The dim for whose values in the decision "specialize" the program is scheduled once more, with code of its own
+  // Names the dim for whose values in the decision "specialize" the program is scheduled once more, with separate code
   // (multi-versioning).
   std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&)> specialized_dim = nullptr;
-  // Hears of each program that it has scheduled.
+  // Is called with each program that the rule has scheduled.
   std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
   std::string doc = {};                     // what it fits, a line
   std::vector<DecisionRow> decisions = {};  // that it may ask for

@@ -49,8 +49,8 @@ class Schedule {
   // variables. Replay and the text form come through here. `decision`: what a sampling step shall choose.
   std::vector<VarRef> apply(const scheduling::Primitive& primitive, const AttrList& arguments,
                             const AttrValue& decision);
-  // How many positions a map among these arguments takes, which stands there as one of none. Names of blocks become
-  // blocks.
+  // Returns how many positions a map among these arguments takes; the map itself is given without params. Names of
+  // blocks become blocks.
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
   // Runs steps until one does not fit, and gives the reason; nullopt: all of them fit. Other errors are thrown. The
   // reason does not show the program.

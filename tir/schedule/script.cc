@@ -320,7 +320,7 @@ class Interpreter {
   static bool takes_all(const Syntax& at) {
     return at.kind == SyntaxKind::kLambda && at.children.size() == 2 && at.children[0]->kind == SyntaxKind::kStarred;
   }
-  // lambda i, j: (i // 4, j, i % 4). Of lambda *index, `rank` params are made.
+  // Reads lambda i, j: (i // 4, j, i % 4). For lambda *index, `rank` params are made.
   AttrValue lambda(const Syntax& at, size_t rank = 0) {
     Lambda result;
     ScheduleNames outer = names_;

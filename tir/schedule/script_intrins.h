@@ -1,5 +1,5 @@
-// What a file of schedules declares beside them: tensor intrinsics (tensor_intrin.h), and the tensor programs that they
-// are made of. Internal to tir/schedule/script*.cc.
+// Tensor intrinsics (tensor_intrin.h) that a file of schedules declares, and the tensor programs that they are made of.
+// Internal to tir/schedule/script*.cc.
 #pragma once
 #include "ir/text/syntax.h"
 #include "support/diagnostic.h"

@@ -28,9 +28,9 @@ struct Trace {
   std::string json() const;
   // Throws a CompileError when the text is not a trace.
   static Trace from_json(std::string_view json);
-  // Applies the steps to the schedule. Postprocessing (after enter_postproc) is left out on request.
+  // Applies the steps to the schedule; the steps after enter_postproc are left out on request.
   void replay(Schedule& schedule, const Decide& decide = nullptr, bool with_postproc = true) const;
-  // Without steps whose results nothing uses and which change nothing.
+  // Returns the trace without steps that change nothing and whose results nothing uses.
   Trace simplified() const;
 };
 

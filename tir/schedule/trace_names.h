@@ -1,4 +1,4 @@
-// How traces spell random variables and arguments. Internal to tir/schedule/.
+// The spelling of random variables and arguments in traces. Internal to tir/schedule/.
 #pragma once
 #include <set>
 
