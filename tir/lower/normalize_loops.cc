@@ -66,7 +66,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// One that nobody reads may be a tool's own, but one that is nearly a known one would be left out silently.
+// Refuses an annotation whose name is close to a known one, since it would be ignored silently. Other unknown
+// annotations may belong to a tool.
 void check_annotations(const NodeRef& node) {
   const Attrs* notes = nullptr;
   if (const For* loop = node.as<For>()) notes = &loop->annotations;
