@@ -10,7 +10,7 @@ namespace relaxc {
 
 namespace {
 
-// What a rule sees: the call, the values behind its arguments, and a builder for the replacement.
+// A rule sees the call, the values behind its arguments, and a builder for the replacement.
 struct Site {
   const Expr& value;
   const Call& call;

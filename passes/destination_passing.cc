@@ -49,7 +49,7 @@ class DestinationPasser final : public GraphRewriter {
                         std::move(name));
   }
 
-  // What the kernel gets; an external function what it is given.
+  // Returns the scalars that the kernel takes; an external function takes those that the call gives.
   std::vector<Expr> scalars_of(const KernelCall& kernel, const Span& span) const {
     if (!kernel.callee.is<GlobalVar>()) return kernel.scalars;
     PrimFuncRef program = module_.prim_func(kernel.name());

@@ -14,7 +14,7 @@ namespace relaxc {
 
 namespace {
 
-// What the program does, seen from its blocks.
+// Classifies what the program computes by its blocks.
 OpPattern classify(const PrimFuncRef& program) {
   auto blocks = find_nests(program);
   if (!blocks || program->attrs.get_bool("tir.is_scheduled", false)) return OpPattern::kOpaque;

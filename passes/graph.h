@@ -1,4 +1,4 @@
-// What graph passes share: rebuilding a function binding by binding.
+// Graph passes share this code, which rebuilds a function binding by binding.
 #pragma once
 #include "ir/builder.h"
 #include "ir/kernel_call.h"

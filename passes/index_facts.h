@@ -8,7 +8,7 @@ namespace relaxc {
 // The operand whose values the call demands to be in [-dim, dim), unless gathers clamp them.
 std::optional<IndexOperand> find_index_operand(const Expr& value, const OpTable& ops, OutOfRange gather);
 
-// What the bindings so far tell of their variables.
+// Collects the facts that the bindings so far give about their variables.
 class IndexFacts {
  public:
   void note(const Binding& binding) { values_.emplace(binding.var.get(), binding.value); }

@@ -11,7 +11,7 @@ class DeadCode {
  public:
   DeadCode(const IRModule& module, const OpTable& ops) : module_(module), ops_(ops) {}
 
-  // Of the function, a branch, a local function.
+  // Prunes the body of the function, a branch or a local function.
   Expr prune(const Expr& value) {
     return map_sequences(value, [&](const Expr& seq) {
       return rewrite_blocks(

@@ -17,34 +17,37 @@ using Axes = const std::vector<Expr>&;
 
 class ComputeBuilder {
  public:
-  // A buffer param. Dims are int64 expressions over any variables.
+  // Adds a buffer param. Dims are int64 expressions over any variables.
   Buffer input(std::string name, DType dtype, std::vector<Expr> shape);
-  // Params for all tensor arguments of a call, in order, tuples flattened; named as the row says.
+  // Adds params for all tensor arguments of a call, in order and with tuples flattened. The operator's row gives their
+  // names.
   std::vector<Buffer> inputs_of(const OpCall& op);
-  // A scalar param.
+  // Adds a scalar param.
   VarRef scalar(std::string name, DType dtype = kInt64);
 
-  // out[i] = value(i).
+  // Adds a stage that computes out[i] = value(i).
   Buffer compute(std::string name, DType dtype, std::vector<Expr> shape, const std::function<Expr(Axes)>& value);
-  // out[i] = init, then out[i] = combine(out[i], value(i, r)) for each r; combine(init, value(i)) with nothing to
-  // reduce.
+  // Adds a stage that sets out[i] = init and then out[i] = combine(out[i], value(i, r)) for each r. When nothing is
+  // reduced, out[i] = combine(init, value(i)).
   using Combine = std::function<Expr(const Expr& accumulated, const Expr& value)>;
   Buffer reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced, const Expr& init,
                 const Combine& combine, const std::function<Expr(Axes, Axes)>& value);
-  // Several buffers written by one block. The functions give the statements from the axes; no init when there is
-  // nothing to reduce. Buffers come from buffer().
+  // Adds one block that writes several buffers. The functions make its statements from the axes; there must not be an
+  // init when nothing is reduced. buffer() creates the buffers.
   struct Bodies {
     std::optional<Stmt> init;
     Stmt body;
   };
   void block(std::string name, std::vector<Expr> spatial, std::vector<Expr> reduced,
              const std::function<Bodies(Axes spatial, Axes reduced)>& bodies);
-  // A block without axes around statements of any form (scans, sorts, data-dependent loops).
+  // Adds a block without axes around statements of any form (scans, sorts, data-dependent loops).
   void extern_block(std::string name, Stmt body);
-  // A buffer for block() and extern_block() to write; an output or an intermediate, as finish() says.
+  // Creates a buffer for block() and extern_block() to write. finish() decides whether it is an output or an
+  // intermediate.
   Buffer buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope = "global");
 
-  // Params are the inputs in order of creation, then the outputs. Other buffers become allocations of the root block.
+  // Returns the program. Its params are the inputs in order of creation, then the outputs. Other buffers become
+  // allocations of the root block.
   PrimFuncRef finish(const std::vector<Buffer>& outputs, Attrs attrs = {});
 
  private:
@@ -53,10 +56,10 @@ class ComputeBuilder {
   std::vector<Stmt> stages_;
 };
 
-// The block without axes at the top of a program; it holds the intermediates.
+// Returns the block without axes at the top of a program, which holds the intermediates.
 Stmt root_block(std::vector<Buffer> intermediates, Stmt body);
 
-// Combiners and their neutral elements.
+// These are combiners and their neutral elements.
 Expr combine_sum(const Expr& a, const Expr& b);
 Expr combine_prod(const Expr& a, const Expr& b);
 Expr combine_max(const Expr& a, const Expr& b);
@@ -65,7 +68,7 @@ Expr lowest(DType dtype);   // -inf for floats
 Expr highest(DType dtype);  // inf for floats
 inline Expr zero(DType dtype) { return scalar_imm(0, dtype); }
 inline Expr one(DType dtype) { return scalar_imm(1, dtype); }
-// load(buffer, all axes).
+// Returns load(buffer, all axes).
 Expr at(const Buffer& buffer, Axes axes);
 
 }  // namespace relaxc

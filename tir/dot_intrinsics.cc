@@ -15,8 +15,8 @@ constexpr DType u32(int lanes) { return vector(DType::uint(32), lanes); }
 constexpr DType f32(int lanes) { return vector(DType::float_(32), lanes); }
 constexpr DType bf16(int lanes) { return vector(DType::bfloat16(), lanes); }
 
-// After Intel's and Arm's manuals. Operands may come as other vectors of the same bytes: LLVM 19 declares those of
-// vpdpbusd as vectors of int32.
+// The rows follow Intel's and Arm's manuals. Operands may also have another vector type of the same number of bytes:
+// LLVM 19 declares the operands of vpdpbusd as vectors of int32.
 constexpr DotIntrinsic kRows[] = {
     {"llvm.x86.avx512.vpdpbusd.512", s32(16), u8(64), s8(64), 4, true},
     {"llvm.x86.avx512.vpdpbusd.256", s32(8), u8(32), s8(32), 4, true},
@@ -31,7 +31,7 @@ constexpr DotIntrinsic kRows[] = {
     {"llvm.x86.avx512bf16.dpbf16ps.256", f32(8), bf16(16), bf16(16), 2, true},
     {"llvm.x86.avx512bf16.dpbf16ps.128", f32(4), bf16(8), bf16(8), 2, true},
     {"llvm.aarch64.neon.sdot.v4i32.v16i8", s32(4), s8(16), s8(16), 4, true},
-    // Of vscale parts, each as these lanes say.
+    // The operands have vscale parts, and each part has the lanes given here.
     {"llvm.aarch64.sve.sdot.nxv4i32", s32(4), s8(16), s8(16), 4, true},
     {"llvm.aarch64.sve.udot.nxv4i32", u32(4), u8(16), u8(16), 4, true},
     {"llvm.aarch64.neon.udot.v4i32.v16i8", u32(4), u8(16), u8(16), 4, true},

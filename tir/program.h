@@ -1,4 +1,4 @@
-// A tensor program as a whole: another body, copies with variables of their own, the dims that its params bring.
+// Functions that change or copy a tensor program as a whole, and that find the dims its params bind.
 #pragma once
 #include "ir/arith.h"
 #include "ir/module.h"
@@ -6,19 +6,21 @@
 
 namespace relaxc {
 
-// The function with another body; itself where that is the same.
+// Returns the function with another body, or the same node if the body is the same.
 PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body);
-// The symbolic dims of the buffer params, also where they are scalar params already (the attribute `num_dims` counts
-// those): variables that are never negative.
+// Returns the symbolic dims of the buffer params, including those that are scalar params already (the attribute
+// `num_dims` counts those). None of them is negative.
 std::vector<VarRef> symbolic_dims(const PrimFuncRef& function);
-// What the params' types say about these dims.
+// Returns an analyzer that knows what the params' types say about these dims.
 Analyzer facts_of_params(const PrimFuncRef& function);
 
-// A copy of the statement with variables replaced and every variable bound inside made new.
+// Returns a copy of the statement in which the given variables are replaced and every variable that is bound inside is
+// new.
 Stmt instantiate(const Stmt& stmt, const VarMap& axes);
 
-// The program with new variables for each Let that another one like it precedes. Steps put an expression where it is
-// needed, in several places if need be (inlining, merging of subexpressions); a variable is defined in one place.
+// Returns the program with a new variable for each Let whose variable an earlier Let binds as well. Steps such as
+// inlining and the merging of subexpressions may copy an expression to several places, but a variable must be defined
+// in one place only.
 PrimFuncRef with_distinct_lets(const PrimFuncRef& function);
 
 }  // namespace relaxc

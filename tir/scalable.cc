@@ -42,7 +42,7 @@ class FixedLength final : public Rewriter {
 
  private:
   int fixed(int64_t lanes) const { return static_cast<int>(lanes < 0 ? -lanes * vscale_ : lanes); }
-  // One lane is a scalar.
+  // A vector of one lane is a scalar.
   static Expr steps(const Expr& base, const Expr& stride, int lanes) {
     return lanes == 1 ? base : ramp(base, stride, lanes, base.span());
   }

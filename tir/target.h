@@ -1,6 +1,6 @@
-// The machine that code is generated for: what schedules and passes may ask about it. Rules are formulas over these
-// figures and hold no numbers of a machine themselves. Parsing, LLVM's tables and host detection are in
-// codegen/target.h, since only that room sees LLVM; docs/targets.md describes the figures for users.
+// A target describes the machine that code is generated for, as far as schedules and passes may ask about it. Rules are
+// formulas over these figures and do not hold numbers of a machine themselves. Parsing, LLVM's tables and host
+// detection are in codegen/target.h, since only that room sees LLVM. docs/targets.md describes the figures for users.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,13 +14,14 @@ namespace relaxc {
 struct Cache {
   int64_t bytes;
   int64_t line;            // bytes
-  int64_t ways;            // of a set
-  int64_t shared_by;       // how many cores
+  int64_t ways;            // associativity
+  int64_t shared_by;       // the number of cores
   double bytes_per_cycle;  // into the level above it, for one core
   friend bool operator==(const Cache&, const Cache&) = default;
 };
 
-// A default-made Target is the plain x86-64 of every 64-bit PC; the other defaults are those of a server core of 2022.
+// A default-constructed Target is the plain x86-64 of every 64-bit PC. The other defaults are those of a server core of
+// 2022.
 struct Target {
   std::string triple = "x86_64-unknown-linux-gnu";
   std::string cpu = "x86-64";  // LLVM's name: "znver4", "x86-64-v3"
@@ -42,20 +43,21 @@ struct Target {
   Cache l3{int64_t{32} << 20, 64, 16, 16, 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
-  // Scopes that a buffer may be in, outermost first: memory, and a thread's own (registers where it fits).
+  // Lists the scopes that a buffer may be in, outermost first: memory, and storage private to a thread (registers where
+  // it fits).
   std::vector<std::string> memory_spaces = {"global", "local"};
-  // Where a figure is from, by its name; what is not there is the default.
+  // Maps the name of a figure to its source. A figure that is missing here has its default value.
   std::map<std::string, std::string, std::less<>> sources;
 
-  // Lanes of a full vector of elements with that many bits.
+  // Returns the lanes of a full vector of elements with that many bits.
   int vector_lanes(int element_bits) const { return vector_bits / element_bits; }
   int64_t vector_bytes() const { return vector_bits / 8; }
-  // Multiply-adds of float32 in a cycle.
+  // Returns the multiply-adds of float32 per cycle.
   int64_t products_per_cycle() const { return fma_ports * vector_lanes(32); }
   friend bool operator==(const Target&, const Target&) = default;
 };
 
-// One row for each figure. Files, print_target() and documentation name it so.
+// The table has one row for each figure. Target files, print_target() and the documentation use its name.
 using FigureMember = std::variant<bool*, int*, int64_t*, double*>;
 struct FigureRow {
   const char* name;
@@ -68,7 +70,7 @@ const FigureRow* find_figure(std::string_view name);
 
 double get_figure(const FigureRow& row, const Target& target);
 void set_figure(const FigureRow& row, Target& target, double value, std::string source);
-// A file of a target (docs/targets.md): each figure with its source behind it as a comment.
+// Returns the text of a target file (docs/targets.md). Each figure is followed by its source as a comment.
 std::string print_target(const Target& target);
 
 }  // namespace relaxc

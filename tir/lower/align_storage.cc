@@ -8,9 +8,9 @@
 
 namespace relaxc {
 
-// Strides that schedules ask for: offset modulo factor, so that rows start at different banks or cache lines; or those
-// of the whole buffer, so that windows which ask to begin at multiples of some elements or bytes still do when memory
-// shrinks.
+// Gives a buffer the strides that its schedule asks for: offset modulo factor, so that rows start at different banks or
+// cache lines. Windows that ask to begin at multiples of some elements or bytes keep the strides of the whole buffer,
+// so that they still do when memory shrinks.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Wish {
     Buffer buffer;

@@ -1,8 +1,8 @@
 // Indices and axes are tested where they are used, not where they are computed: a statement gets the asserts of all of
-// its accesses before it, in the order in which they are evaluated, so that the index of an index is tested first. What
-// stands on one side of tir.if_then_else is only tested when that side is taken; both sides of a select are, as both
-// are evaluated. This step runs on blocks: messages name the buffers, dims and axes of the program as it was written,
-// and that axes stay in their domains, once tested, proves most of the accesses inside.
+// its accesses before it, in the order in which they are evaluated, so that the index of an index is tested first. An
+// access on one side of tir.if_then_else is tested only when that side is taken; those on both sides of a select are
+// tested, as both are evaluated. This step runs on blocks, so that messages name the buffers, dims and axes of the
+// program as it was written. Axes that have been tested to stay in their domains prove most of the accesses inside.
 #include <algorithm>
 
 #include "ir/regions.h"
@@ -24,7 +24,7 @@ bool holds_load(const Expr& e) {
 
 Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
 
-// One lane of a vector expression.
+// Returns one lane of a vector expression.
 Expr lane_of(const Expr& e, int lane) {
   DType dtype = dtype_of(e);
   if (dtype.lanes == 1) return e;
@@ -50,7 +50,7 @@ Expr lane_of(const Expr& e, int lane) {
   return if_then_else(of(*node->predicate), element, int_imm(0, dtype.element()));
 }
 
-// What must hold where something is evaluated, and how to tell that it does not.
+// A check is a condition that must hold where something is evaluated, and the message for when it does not.
 struct Check {
   Expr condition;
   std::string message;  // with a `{}` for each value
@@ -83,7 +83,7 @@ class BoundsChecker {
   }
 
  private:
-  // The statement with what stands inside of it checked.
+  // Returns the statement with its parts checked.
   Stmt inside(const Stmt& s) {
     if (const For* node = s.as<For>()) {
       For copy = *node;
@@ -146,7 +146,7 @@ class BoundsChecker {
     return seq(std::move(before), s.span());
   }
 
-  // The window lies in its source.
+  // Checks that the window lies in its source.
   void window(const MatchBuffer& window) {
     const BufferType& source = buffer_type(window.source.buffer);
     VarMap numbers = window_numbers({window});
@@ -161,7 +161,7 @@ class BoundsChecker {
     }
   }
 
-  // A loop ends where its condition cannot be evaluated, and the test behind it tells why.
+  // Ends the loop where its condition cannot be evaluated; the test behind the loop tells why.
   Stmt while_loop(const Stmt& s, const While& node) {
     evaluated(node.condition, {});
     While copy = node;
@@ -212,7 +212,7 @@ class BoundsChecker {
       element(buffer, indices, guards);
     } else if (covers_rows(indices, buffer_type(buffer).shape, facts_)) {
       rows(buffer, indices, lanes, guards);
-    } else if (ramp && !guarded_by_lane) {  // the first and the last lane
+    } else if (ramp && !guarded_by_lane) {  // tests the first and the last lane
       DType dtype = dtype_of(ramp->base);
       Expr last = int_imm(std::abs(ramp->lanes), dtype);
       if (ramp->lanes < 0) last = last * vscale(dtype);
@@ -243,7 +243,7 @@ class BoundsChecker {
                fmt::format("buffer '{}': index {{}} of dim {} is out of range [{{}}, {{}})", buffer->name, d));
     }
   }
-  // Of a vector that covers_rows(): the first lane, and that so many elements follow it.
+  // Checks a vector access that covers_rows(): its first lane, and that so many elements follow it.
   void rows(const Buffer& buffer, std::vector<Expr> indices, int lanes, const std::vector<Expr>& guards) {
     const std::vector<Expr>& shape = buffer_type(buffer).shape;
     indices.back() = int_imm(0);
@@ -279,7 +279,7 @@ class BoundsChecker {
     if (!is_known) checks_.push_back(std::move(check));
   }
 
-  // The checks so far as asserts; what they ensure is known from there on.
+  // Appends the checks so far as asserts. Later checks take the conditions of these asserts as facts.
   void take_checks(std::vector<Stmt>& out) {
     for (const Check& check : checks_) {
       std::string where = check.span ? fmt::format(" ({})", to_string(check.span)) : "";
@@ -291,14 +291,14 @@ class BoundsChecker {
 
   Analyzer facts_;
   Span place_;
-  std::vector<Check> checks_;  // of the statement at hand, not yet emitted
+  std::vector<Check> checks_;  // of the current statement, not yet emitted
 };
 
 }  // namespace
 
 PrimFuncRef check_bounds(const PrimFuncRef& function) {
   Stmt body = BoundsChecker(facts_of_params(function), function.span()).stmt(function->body);
-  return with_distinct_lets(with_body(function, body));  // what is tested stands in an assert, too
+  return with_distinct_lets(with_body(function, body));  // an assert repeats the expressions that it tests
 }
 
 }  // namespace relaxc

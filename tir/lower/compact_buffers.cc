@@ -1,11 +1,13 @@
-// Memory moves to the loop whose iterations use it each for itself, and shrinks to what one iteration touches. A loop
-// qualifies when every element that an iteration reads was written earlier in the same iteration:
-//   a write at indices that run over a box, densely and one loop per digit, has written the elements of the box that
-//   its conditions let through; conditions are rephrased over the element (i * 13 + ii < m becomes x < m);
+// A buffer moves to the loop whose iterations each use it for themselves, and shrinks to the region that one iteration
+// touches (storage folding in Halide, CompactBufferAllocation in TVM). A loop qualifies when every element that an
+// iteration reads was written earlier in the same iteration:
+//   a write whose indices run over a box, densely and with one loop per digit, has written the elements of the box
+//   that its conditions let through; conditions are rephrased over the element (i * 13 + ii < m becomes x < m);
 //   a write under `k == first` (the init of a reduction) happened before all later iterations of k;
-//   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out what the iteration of t before has
-//   made. In a ring, rows count on: what stands at row % size is taken for the row.
-// Above 600 lines: what is written, what reads find, and where memory may go are one walk over one state.
+//   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out the rows that the previous iteration
+//   of t has made. The rows of a ring are numbered without wrapping: the element at row % size is taken for the row.
+// The file has more than 600 lines, since writes, the reads that they cover and the new places of memory are found in
+// one walk over one state.
 #include <algorithm>
 
 #include "ir/intrinsics.h"
@@ -17,7 +19,7 @@ namespace relaxc {
 
 namespace {
 
-// What stands around an access: a loop, a condition that holds, or (neither) a `while`.
+// A frame of the path around an access: a loop, a condition that holds, or (neither) a `while`.
 struct Frame {
   int id;
   std::optional<Ref<For>> loop = {};
@@ -32,15 +34,15 @@ struct Access {
 };
 struct Memory {
   Ref<AllocBuffer> alloc;
-  size_t depth;                       // of the path at the allocation
+  size_t depth;                       // length of the path at the allocation
   std::vector<Access> accesses = {};  // in program order
-  bool opaque = false;                // used as more than elements
+  bool opaque = false;                // whether it is used as a whole, too
 };
 
 class Collector {
  public:
   explicit Collector(const PrimFuncRef& function) : facts(facts_of_params(function)) {
-    // Address arithmetic and calls see the buffer as a whole; so does everything that is not visited below.
+    // Address arithmetic and calls see the buffer as a whole. So does everything that is not visited below.
     visit(function->body);
   }
 
@@ -125,7 +127,7 @@ class Collector {
     if (it == index_.end()) return;
     Memory& memory = memories[it->second];
     memory.opaque = memory.opaque || masked;
-    // The lanes of a vector are iterations of a loop of their own.
+    // The lanes of a vector count as iterations of an additional loop.
     Access access{writes, indices, path_};
     for (Expr& index : access.indices) {
       if (dtype_of(index).lanes == 1) continue;
@@ -153,7 +155,8 @@ size_t common_prefix(const Path& a, const Path& b) {
   return n;
 }
 
-// Whether the write, in this or an earlier iteration of the loops inside path[0, outer), has written what is read.
+// Decides whether the write, in this or an earlier iteration of the loops inside path[0, outer), has written the
+// elements that are read.
 class Coverage {
  public:
   Coverage(const Access& write, const Access& read, size_t outer, const std::vector<Expr>& shape, const Analyzer& facts)
@@ -185,7 +188,7 @@ class Coverage {
         for (Expr& c : conjuncts(*frame.condition)) conditions_.push_back(std::move(c));
       }
     }
-    std::vector<Expr> open;  // each is judged beside all of the others
+    std::vector<Expr> open;  // each is judged together with all of the others
     for (const Expr& condition : conditions_) {
       if (!made_before(condition, shared)) open.push_back(condition);
     }
@@ -205,8 +208,9 @@ class Coverage {
     Expr min, extent;
   };
 
-  // `t == first or row >= end`, t a loop that both are in: rows below the end are of the window that the iteration of t
-  // before had, which by the same argument are there, and the first iteration makes all of its window.
+  // Handles `t == first or row >= end`, where t is a loop around both accesses. Rows below the end belong to the window
+  // of the previous iteration of t, which has written them by the same argument, and the first iteration makes all of
+  // its window.
   bool made_before(const Expr& condition, size_t shared) {
     const Binary* either = condition.as<Binary>();
     if (!either || either->op != BinaryOp::kOr) return false;
@@ -248,7 +252,7 @@ class Coverage {
     };
     if (!step || *step < 1 || still_running(end)) return false;
     if (!facts_.can_prove(end <= before(window->max) + int_imm(1, dtype_of(end)))) return false;
-    // Other conditions say the same of a row in each iteration.
+    // The other conditions must say the same about a row in each iteration.
     return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
       const Binary* node = other.as<Binary>();
       if (!mentions(other, moving) || (node && node->op == BinaryOp::kOr)) return true;
@@ -258,7 +262,8 @@ class Coverage {
     });
   }
 
-  // Conditions of the write that hold in the first iteration of loops that both are in: it is that iteration then.
+  // Finds the conditions of the write that hold in the first iteration of the loops around both accesses. The write is
+  // taken to happen in that iteration.
   bool at_first_iteration(size_t shared) {
     std::erase_if(conditions_, [&](const Expr& condition) {
       const Binary* node = condition.as<Binary>();
@@ -286,7 +291,7 @@ class Coverage {
     return true;
   }
 
-  // A fused loop, v // c and v % c, becomes two.
+  // Splits a fused loop that occurs as v // c and v % c into two.
   void split_digits() {
     for (size_t i = 0; i < digits_.size(); ++i) {
       Digit digit = digits_[i];
@@ -331,7 +336,7 @@ class Coverage {
         parts.push_back({*scale, &digits_[i]});
         base = substitute(base, {{digits_[i].var.get(), digits_[i].min}});
       }
-      // Small steps first: the next may be as long as what they cover.
+      // Small steps come first: the next may be as long as the range that they cover.
       std::stable_sort(parts.begin(), parts.end(), [](const Part& a, const Part& b) {
         bool known_a = as_int(a.digit->extent).has_value(), known_b = as_int(b.digit->extent).has_value();
         return known_a != known_b ? known_a : a.scale < b.scale;
@@ -346,7 +351,7 @@ class Coverage {
       Expr offset = facts_.simplify(wanted_[d] - base);
       if (!facts_.can_prove(offset >= int_imm(0, dtype_of(offset))) || !facts_.can_prove(offset < reach)) return false;
     }
-    // Any iteration of the others will do, if there is one.
+    // Any iteration of the other loops will do, if there is one.
     for (size_t i = 0; i < digits_.size(); ++i) {
       if (dims[i] >= 0) {
         used_.insert(digits_[i].var.get());
@@ -390,12 +395,12 @@ class Coverage {
   std::unordered_set<const NodeHeader*> used_;  // digits that indices mention
 };
 
-// Of a dim whose size is not known before the program runs (tiles of T.vscale() rows may be 16 times too large).
+// Bounds a dim whose size is not known before the program runs (tiles of T.vscale() rows may be 16 times too large).
 constexpr int64_t kLargestGuess = 4096;
 
 struct Move {
   Buffer buffer;
-  std::vector<Expr> start;  // of the region
+  std::vector<Expr> start;  // where the region begins
 };
 
 class Compactor {
@@ -448,13 +453,14 @@ class Compactor {
       alloc.buffer = move.buffer;
       allocs_[(*path[i].loop)->var.get()].push_back(make(std::move(alloc), memory.alloc.span()));
       moves_.emplace(memory.alloc->buffer.get(), std::move(move));
-      // Loops between: each iteration of a parallel one must not meet the others' elements.
+      // An iteration of a parallel loop in between must not touch the elements of another one.
       serialize_sharing_loops(memory, depth, i + 1);
       return;
     }
   }
 
-  // Nothing that an iteration of the innermost loop of path[0, outer) reads comes from elsewhere.
+  // Returns whether every element that an iteration of the innermost loop of path[0, outer) reads is written in that
+  // iteration.
   bool is_private(const Memory& memory, size_t outer) const {
     const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
     for (size_t r = 0; r < memory.accesses.size(); ++r) {
@@ -470,10 +476,11 @@ class Compactor {
     return true;
   }
 
-  // What one iteration touches. Sizes are constants or known on entry: memory of other sizes would pile up.
+  // Returns the region that one iteration touches. Sizes are constants or known on entry, since memory of other sizes
+  // would pile up.
   std::vector<Range> region_in(const Memory& memory, size_t outer) const {
     const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
-    bool has_strides = !buffer_type(memory.alloc->buffer).strides.empty();  // which are made for the whole
+    bool has_strides = !buffer_type(memory.alloc->buffer).strides.empty();  // strides are made for the whole buffer
     std::vector<Range> result;
     for (size_t d = 0; d < shape.size(); ++d) {
       DType dtype = dtype_of(shape[d]);
@@ -490,7 +497,7 @@ class Compactor {
       Range all{int_imm(0, dtype), shape[d]};
       Expr extent = program_.facts.simplify(region->extent);
       if (!as_int(extent)) {
-        // A small constant above it is better memory than a size that the machine has to find.
+        // A small constant bound makes better memory than a size that is computed at run time.
         int64_t most = constant_above(extent, program_.facts);
         if (most <= kLargestGuess) extent = int_imm(most, dtype);
         // The ends of a loop that never runs may cross.
@@ -524,8 +531,8 @@ class Compactor {
     return vars;
   }
 
-  // Parallel loops that hold all accesses of memory outside of them become serial, unless each iteration has elements
-  // of its own: the schedule counted on the memory's moving inside.
+  // Makes parallel loops serial that contain all accesses of memory outside of them, unless each iteration has elements
+  // that no other one uses. The schedule relied on the memory moving into the loop.
   void serialize_sharing_loops(const Memory& memory, size_t depth, size_t from = 0) {
     for (size_t i = std::max(from, memory.depth); i < depth; ++i) {
       const auto& loop = memory.accesses[0].path[i].loop;
@@ -534,7 +541,7 @@ class Compactor {
     }
   }
   bool has_own_elements(const Memory& memory, size_t at) const {
-    if (memory.opaque) return true;  // not of a schedule's making
+    if (memory.opaque) return true;  // a schedule did not make it
     const VarRef& var = (*memory.accesses[0].path[at].loop)->var;
     const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
     for (size_t d = 0; d < shape.size(); ++d) {
@@ -572,7 +579,7 @@ class Compactor {
       if (const AllocBuffer* alloc = s.as<AllocBuffer>(); alloc && plan_.moves_.contains(alloc->buffer.get()))
         return no_op();
       Stmt result = Rewriter::stmt(s);
-      if (s.is<Seq>()) return result;  // may be its only statement, which has been here
+      if (s.is<Seq>()) return result;  // its only statement may have been visited already
       if (const BufferStore* store = result.as<BufferStore>()) {
         auto it = plan_.moves_.find(store->buffer.get());
         if (it == plan_.moves_.end()) return result;
@@ -612,8 +619,8 @@ class Compactor {
   const PrimFuncRef& function_;
   Collector program_;
   std::unordered_set<const NodeHeader*> params_;
-  std::unordered_map<const NodeHeader*, Move> moves_;                // by the buffer as it was
-  std::unordered_map<const NodeHeader*, std::vector<Stmt>> allocs_;  // by the loop's variable
+  std::unordered_map<const NodeHeader*, Move> moves_;                // keyed by the original buffer
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>> allocs_;  // keyed by the loop's variable
   std::unordered_set<const NodeHeader*> serial_;                     // loop variables
 };
 

@@ -1,6 +1,7 @@
-// A buffer that each iteration of a loop fills and then uses becomes two, used by turns: the next iteration's part is
-// copied while this one's is used, so that its loads do not wait for the end of the arithmetic. The producing block
-// asks for it by {"double_buffer_scope": 0}, the position among its writes.
+// A buffer that each iteration of a loop fills and then uses becomes two, which are used by turns: the part for the
+// next iteration is copied while the current one is used, so that its loads do not wait for the end of the arithmetic.
+// The producing block asks for it by {"double_buffer_scope": 0}, the position among its writes. TVM's
+// InjectDoubleBuffer is the model.
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/edit/tree.h"
@@ -20,7 +21,7 @@ class DoubleBufferer final : public Rewriter {
     Stmt result = Rewriter::stmt(s);
     for (bool again = result.is<For>(); again;) {
       std::optional<Stmt> next = turns(result);
-      // What comes out is the memory, the first fill and the loop, which may hold another such buffer.
+      // The result is the memory, the first fill and the loop, which may contain another such buffer.
       again = next.has_value();
       if (!next) break;
       std::vector<Stmt> stmts = next->as<Seq>()->stmts;
@@ -40,7 +41,8 @@ class DoubleBufferer final : public Rewriter {
     walk(s, [&](const BufferStore& store) { found = found || same_node(store.buffer, buffer); });
     return found;
   }
-  // What the statement writes besides the buffer and memory of its own; calls may write anything.
+  // Returns whether the statement writes anything but the buffer and memory that it allocates itself. Calls may write
+  // anything.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
     bool found = false;
     std::unordered_set<const NodeHeader*> own{buffer.get()};
@@ -52,7 +54,7 @@ class DoubleBufferer final : public Rewriter {
     return found;
   }
 
-  // alloc; first fill; the loop with the next fill before the uses.
+  // Builds the allocation, the first fill, and the loop with the next fill before the uses.
   std::optional<Stmt> turns(const Stmt& s) {
     const For& loop = *s.as<For>();
     const Seq* body = loop.body.as<Seq>();
@@ -65,7 +67,8 @@ class DoubleBufferer final : public Rewriter {
     return std::nullopt;
   }
 
-  // The statement that fills the buffer from what no other statement of the loop writes.
+  // Returns the position of the only statement that fills the buffer, if no other statement of the loop writes the data
+  // that it reads.
   static std::optional<size_t> only_fill(const Seq& body, const AllocBuffer& alloc) {
     const BufferType& type = buffer_type(alloc.buffer);
     if (!type.strides.empty() || type.elem_offset || type.data || alloc.contents) return std::nullopt;

@@ -30,12 +30,12 @@ class Flattener final : public Rewriter {
     if (auto it = renamed_.find(node.get()); it != renamed_.end()) return it->second;
     Expr size = int_imm(1);
     for (size_t d = 0; d < type->shape.size(); ++d) size = size * cast_to(type->shape[d], kInt64);
-    // With strides, the extent in memory is up to the last element's position.
+    // With strides, the extent in memory ends at the position of the last element.
     if (!type->strides.empty()) {
       size = int_imm(1);
       for (size_t d = 0; d < type->shape.size(); ++d)
         size = size + (cast_to(type->shape[d], kInt64) - 1) * cast_to(type->strides[d], kInt64);
-      size = max(simplify(size), int_imm(0));  // of dims that are 0
+      size = max(simplify(size), int_imm(0));  // a dim may be 0
     }
     if (type->elem_offset) size = size + cast_to(*type->elem_offset, kInt64);
     BufferType flat = *type;

@@ -1,5 +1,6 @@
-// Conditions that a loop's iterations agree on leave it: `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch
-// on c around two loops, in each of which c is known. Border rows of a padded image are such, after their pixels.
+// Loop-invariant conditions leave the loop (loop unswitching): `for i: x[i] = if_then_else(c and d(i), ...)` becomes a
+// branch on c around two loops, in each of which c is known. The conditions on the row of a padded image in a loop over
+// its columns are an example.
 #include "ir/undefined.h"
 #include "tir/analysis/linear.h"
 #include "tir/edit/tree.h"
@@ -10,10 +11,10 @@ namespace relaxc {
 
 namespace {
 
-// Stores that copies of loops may add to a function.
+// Bounds the stores that copies of loops may add to a function.
 constexpr int64_t kMostNewStores = 2048;
 
-// The conjuncts of each condition in a loop that nothing inside it changes.
+// Finds the conjuncts of each condition in a loop that are loop-invariant.
 class InvariantFinder {
  public:
   InvariantFinder(const For& loop, const Analyzer& facts) : facts_(facts) {
@@ -30,15 +31,16 @@ class InvariantFinder {
         });
   }
 
-  // Those of the first condition that has any; empty unless other conditions have all or none of them.
+  // Returns the invariant conjuncts of the first condition that has any. Empty unless each other condition has all or
+  // none of them.
   const std::vector<Expr>& common() const { return common_; }
-  // The nodes equal to one of them.
+  // Returns the nodes that are equal to one of them.
   const std::vector<Expr>& nodes() const { return nodes_; }
 
  private:
   bool is_invariant(const Expr& condition) const {
     bool plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_);
-    // What could fail where the loop would not have run stays in it.
+    // A condition that could fail where the loop would not have run stays in it.
     walk(condition, [&](const BufferLoad&) { plain = false; }, [&](const Call&) { plain = false; });
     return plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }
@@ -81,7 +83,7 @@ class Hoister final : public Rewriter {
       return simplify(replace(s, nodes, value), facts_);
     };
     Stmt holds = with(true);
-    // The other loop has variables and memory of its own.
+    // The second loop needs its own variables and memory.
     Stmt fails = instantiate(with(false), {});
     std::optional<Stmt> otherwise;
     if (!does_nothing(fails)) otherwise = (*this)(fails);

@@ -13,7 +13,7 @@ bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader
   return found;
 }
 
-// Whether one of the block's axes of that kind has no values.
+// Returns the condition that one of the block's axes of that kind has no values.
 Expr is_empty(const Block& block, IterKind kind) {
   Expr result = bool_imm(false);
   for (const IterVar& axis : block.iter_vars) {
@@ -22,8 +22,8 @@ Expr is_empty(const Block& block, IterKind kind) {
   return result;
 }
 
-// The initialisation of the blocks below a reduce loop, in case that the loop does not run: the spatial loops are kept,
-// the reduce loops dropped.
+// Builds the initialisation of the blocks below a reduce loop for the case that the loop does not run: the spatial
+// loops are kept and the reduce loops dropped.
 class InitNest {
  public:
   explicit InitNest(const Ref<For>& loop) : empty_(loop->var) { drop(*loop); }
@@ -61,18 +61,18 @@ class InitNest {
     return result;
   }
 
-  // Blocks that may need their init, of elements that cannot be told.
+  // Returns the blocks that may need their init for elements that cannot be determined.
   const std::vector<Ref<Block>>& without_init() const { return without_init_; }
 
  private:
-  // Whether it is about memory that is only there while the block runs.
+  // Returns whether the init stores to memory that exists only while the block runs.
   static bool uses_own(const Stmt& init, const Block& block) {
     std::unordered_set<const NodeHeader*> own;
     for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
     for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
     return mentions_any(init, own);
   }
-  // Inside of a block without a sum of its own, at the place of its axes.
+  // Finds the inits inside of a block that does not reduce itself, at the position of its axes.
   std::vector<Stmt> find_in(const Block& block) {
     VarMap axes;
     for (const IterVar& axis : block.iter_vars) axes.emplace(axis.var.get(), axis.value);
@@ -88,7 +88,7 @@ class InitNest {
     dropped_.insert(loop.var.get());
     first_.emplace(loop.var.get(), substitute(loop.min, first_));
   }
-  // Whether only spatial axes of blocks inside depend on the loop.
+  // Returns whether only spatial axes of blocks inside depend on the loop.
   static bool is_spatial(const For& loop) {
     bool found = false, reduces = false;
     walk(loop.body, [&](const Block& block) {
@@ -98,9 +98,10 @@ class InitNest {
     });
     return found && !reduces;
   }
-  // The block's init at its spatial position, when its reduce axes depend on the empty loop (one that drives nothing
-  // leaves out all of the block) and its spatial ones on none that is dropped, or on those alone. Where loops around
-  // drive reduce axes, too, only at the place of the first iteration: others may have added something by then.
+  // Returns the block's init at its spatial position. Its reduce axes must depend on the empty loop (a loop that drives
+  // no axis leaves out all of the block), and its spatial axes on no dropped loop or on dropped loops alone. Where
+  // loops around drive reduce axes, too, init runs only in their first iteration: others may have added something by
+  // then.
   std::optional<Stmt> init_of(const Ref<Block>& node) {
     const Block& block = *node;
     if (!block.init) return std::nullopt;
@@ -115,7 +116,7 @@ class InitNest {
         Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
         if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
-        // Driven by the empty loop, too (fused loops): all of the axis, if nothing else drives it.
+        // The empty loop drives this axis, too (fused loops). If nothing else drives it, init covers all of the axis.
         bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
         is_known = is_known && is_alone && !mentions_any(axis.domain.extent, dropped_);
         VarRef var = make_var(axis.var->name, axis.var.type());
@@ -123,7 +124,7 @@ class InitNest {
         whole.emplace_back(var, axis.domain.extent);
       } else {
         axes.emplace(axis.var.get(), axis.value);
-        // One value of a part of a loop that was cut, which never runs, may lie outside.
+        // A single value of a part of a cut loop that never runs may lie outside of the domain.
         bool is_alone = free_vars(axis.value).empty() && !is_int(axis.value, 0);
         Expr inside = is_alone ? simplify(axis.value < axis.domain.min + axis.domain.extent) : bool_imm(true);
         if (!is_int(inside, 1)) conditions.push_back(inside);
@@ -132,7 +133,7 @@ class InitNest {
     if (!reduces || uses_own(*block.init, block)) return std::nullopt;
     if (!is_known) without_init_.push_back(node);
     if (!is_known) return std::nullopt;
-    // A fused loop may also be empty for want of elements (a part of a partitioned loop).
+    // A fused loop may also be empty because it has no spatial elements (a part of a partitioned loop).
     if (!whole.empty()) {
       Expr nothing = simplify(is_empty(block, IterKind::kReduce));
       if (is_int(nothing, 0)) return std::nullopt;
@@ -150,12 +151,12 @@ class InitNest {
   VarRef empty_;
   std::vector<Ref<Block>> without_init_;
   std::unordered_set<const NodeHeader*> dropped_;
-  VarMap first_;  // of dropped loops: where they begin
+  VarMap first_;  // maps dropped loops to their first iteration
 };
 
 }  // namespace
 
-// Where the elements to initialize cannot be told, the kernel fails rather than leave them as they are.
+// Where the elements to initialize cannot be determined, the kernel fails rather than leaving them as they are.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   std::unordered_set<const NodeHeader*> inside;
   walk(
@@ -167,7 +168,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     InitNest nest(loop);
     std::vector<Stmt> inits = nest.find(loop->body);
     for (const Ref<Block>& block : nest.without_init()) {
-      // It reduces over something, or has no elements either.
+      // The block must reduce over something, or have no elements either.
       Expr condition = simplify(!is_empty(*block, IterKind::kReduce) || is_empty(*block, IterKind::kSpatial));
       if (is_int(condition, 1) || mentions_any(condition, inside)) continue;
       std::string message = fmt::format(

@@ -7,7 +7,7 @@ namespace relaxc {
 
 namespace {
 
-// Accesses to a window become accesses to its source, offset by the window's start.
+// Replaces accesses to a window by accesses to its source, offset by the window's start.
 Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   const std::vector<Range>& ranges = window.source.ranges;
   size_t leading = ranges.size() - buffer_type(window.buffer).shape.size();
@@ -18,7 +18,8 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
         result.push_back(ranges[d].min);
         continue;
       }
-      // In the wider of the dtypes; a vector stays a ramp, in which later steps see neighbours.
+      // The sum has the wider of the two dtypes. A vector stays a ramp, in which later steps recognize neighbouring
+      // elements.
       const Expr& index = indices[d - leading];
       DType at = dtype_of(index), from = dtype_of(ranges[d].min), dtype = at.bits > from.bits ? at.element() : from;
       Expr start = cast_to(ranges[d].min, dtype);
@@ -57,7 +58,7 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
 Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice,
                  const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
-  std::optional<Expr> first;  // the reduce axes stand at their start
+  std::optional<Expr> first;  // the reduce axes have their first values
   for (const IterVar& axis : block->iter_vars) {
     axes.emplace(axis.var.get(), axis.value);
     facts.bind(axis.var, axis.domain.min, axis.domain.extent);
@@ -68,7 +69,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
   Stmt body = block->body;
   if (block->init) body = seq({first ? make(IfThenElse{*first, *block->init, std::nullopt}) : *block->init, body});
   VarMap numbers = window_numbers(block->match_buffers);
-  // Innermost windows first: a window's source may be an outer window.
+  // Innermost windows come first: the source of a window may be an outer window.
   for (size_t i = block->match_buffers.size(); i-- > 0;) {
     const MatchBuffer& window = block->match_buffers[i];
     if (auto why = misfit(window, body, function, numbers, facts)) fail(block.span(), "window {}", *why);
@@ -90,7 +91,7 @@ Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHea
 }  // namespace
 
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
-  std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer shall see to
+  std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {
     int64_t position = block.annotations.get_int(annotations::kDoubleBufferScope.name, -1);
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())

@@ -1,16 +1,16 @@
 // Equal subexpressions of a function are written once: `B[i * n + j] = A[i * n + j]` gets `index = i * n + j` before
-// it, at the innermost place that is above all of the uses. LLVM finds the same by itself, so that kernels get no
-// faster; but the printed program is a fifth shorter (ResNet-18, BERT), and LLVM is done in 3% less time. Therefore
-// only what makes the program smaller is bound.
+// it, at the innermost place that is above all of the uses. LLVM finds the same by itself, so kernels do not get
+// faster. But the printed program is a fifth shorter (ResNet-18, BERT), and LLVM takes 3% less time. Therefore an
+// expression is bound only where that makes the program smaller.
 //
-// What an expression needs decides how far it moves. Scalar integers without loads are index arithmetic: they leave
-// loops and branches, but not a parallel loop, which would have to be handed the value, and not to where they may be
-// undefined. All else (vectors, floats, loads) stays among statements with no loop or branch between them, so that
-// vectors live no longer than LLVM has them live; a load does not cross a store to its buffer. What one side of a
-// condition alone evaluates stays in it.
+// The kind of an expression decides how far it moves. Scalar integers without loads are index arithmetic: they leave
+// loops and branches, but neither a parallel loop, to which the value would have to be passed, nor to places where they
+// may be undefined. Everything else (vectors, floats, loads) stays among statements with no loop or branch between
+// them, so that the live ranges of vectors do not grow. A load does not cross a store to its buffer. An expression that
+// only one side of a condition evaluates stays in that side.
 //
-// Equal expressions are found by numbering values (Alpern, Wegman, Zadeck: Detecting equality of variables in programs,
-// 1988), operands first; which of them to bind is decided from the largest down.
+// Equal expressions are found by value numbering (Alpern, Wegman, Zadeck: Detecting equality of variables in programs,
+// 1988), operands first. The expressions to bind are then chosen from the largest down.
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -24,28 +24,28 @@ namespace relaxc {
 
 namespace {
 
-constexpr int64_t kMostNodes = 1 << 20;  // sizes are not counted beyond
+constexpr int64_t kMostNodes = 1 << 20;  // sizes are counted up to this
 
 using Id = uint32_t;
 
 bool is_binding(const Slot& slot) { return slot.role == Role::kBinds || slot.role == Role::kBindsDeep; }
 
-// Before a statement of a list of statements.
+// A place before a statement of a list of statements.
 struct Place {
   size_t scope, position;
 };
 
-// A list of statements: the body of a function, a loop or a branch.
+// A scope is a list of statements: the body of a function, a loop or a branch.
 struct Scope {
-  std::optional<Place> around;  // absent: the function's body
+  std::optional<Place> around;  // absent for the function's body
   size_t depth;
-  const For* loop;                     // whose body it is, or null
-  std::optional<Analyzer> facts = {};  // what holds there; made when asked for
+  const For* loop;                     // the loop whose body it is, or null
+  std::optional<Analyzer> facts = {};  // the facts that hold there, made on demand
 };
 
 struct Memory {
   bool noalias;      // a store to one buffer leaves the others as they are
-  bool only_stores;  // and nothing but stores changes memory
+  bool only_stores;  // whether nothing but stores changes memory
 };
 Memory memory_of(const PrimFuncRef& function) {
   Memory memory{function->attrs.get_bool("tir.noalias", true), true};
@@ -58,7 +58,7 @@ Memory memory_of(const PrimFuncRef& function) {
 
 class Merger {
  public:
-  // The sides of conditions, too, or are they done?
+  // Says whether the sides of conditions are still to be merged, or are done.
   enum class Sides : uint8_t { kMerge, kDone };
   Merger(Analyzer facts, Memory memory, Sides sides) : facts_(std::move(facts)), memory_(memory), sides_(sides) {}
 
@@ -70,22 +70,22 @@ class Merger {
  private:
   struct Child {
     Id id;
-    bool guarded;  // one side of a condition
+    bool guarded;  // it is one side of a condition
   };
-  // Where a value is used; `run` when all uses are among the statements of one.
+  // The places where a value is used. `run` is set when all uses are among the statements of one run.
   struct Uses {
     int64_t count = 0;
     Place place = {};
     std::optional<size_t> run = {};
   };
   struct Value {
-    Expr expr;  // the first one
+    Expr expr;  // the first occurrence
     std::vector<Child> children;
     int64_t size = 1;
-    uint64_t version = 0;   // of a load: stores to its buffer before it
-    bool is_index = false;  // scalar integers and bools without loads
+    uint64_t version = 0;   // for a load, the number of stores to its buffer before it
+    bool is_index = false;  // true for scalar integers and bools without loads
     bool can_merge = false;
-    std::vector<Id> partial = {};  // those in it that some divisors or counts leave undefined
+    std::vector<Id> partial = {};  // the subexpressions that some divisors or counts leave undefined
     Uses uses = {};
     std::optional<VarRef> var = {};
     std::optional<Expr> result = {};
@@ -106,7 +106,7 @@ class Merger {
       collect_body(s, place, nullptr);
       return new_run();
     }
-    // Evaluated again and again, between the stores of the body.
+    // The condition is evaluated again and again, between the stores of the body.
     bool repeats = s.is<While>();
     if (repeats) new_run();
     const For* loop = s.as<For>();
@@ -144,7 +144,8 @@ class Merger {
   };
   static uint64_t word(const void* pointer) { return reinterpret_cast<uintptr_t>(pointer); }
 
-  // What tells the node from others with equal children; absent: it equals no other.
+  // Returns the number that distinguishes the node from others with equal children. Absent if it does not equal any
+  // other.
   std::optional<uint64_t> content(const Expr& e) {
     if (const IntImm* node = e.as<IntImm>()) return static_cast<uint64_t>(node->value);
     if (const FloatImm* node = e.as<FloatImm>()) return std::bit_cast<uint64_t>(node->value);
@@ -166,14 +167,14 @@ class Merger {
     return pure;
   }
 
-  // The operands after the first may not be evaluated.
+  // Returns whether the operands after the first may not be evaluated.
   static bool guards(const Expr& e) {
     const Binary* node = e.as<Binary>();
     if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr)) return true;
     return e.is<Select>() || op_name(e) == "tir.if_then_else";
   }
 
-  // `is_place`: the element itself is meant, not what is in it.
+  // `is_place` means the element itself, not its contents.
   Id number(const Expr& e, bool is_place = false) {
     Value value{e, {}};
     std::optional<uint64_t> mark = is_place ? std::nullopt : content(e);
@@ -187,7 +188,8 @@ class Merger {
         return;
       }
       if (slot.exact) return;
-      guarded_ = was_guarded || (is_condition && operands > (is_call ? 1 : 0));  // a call's first is what it calls
+      guarded_ =
+          was_guarded || (is_condition && operands > (is_call ? 1 : 0));  // the first operand of a call is its callee
       bool names_place = child.is<BufferLoad>() && op_name(e) == "tir.address_of";
       value.children.push_back({number(cast_handle<Expr>(child), names_place), guarded_});
       ++operands;
@@ -208,7 +210,7 @@ class Merger {
     }
     if (!mark || local_.contains(e.get())) return add(std::move(value));
     bool is_leaf = value.children.empty();
-    // The addresses of vectors are seen in their form.
+    // The addresses of vectors must keep their form.
     bool is_lanes = e.is<Ramp>() || (type && dtype_of(e).lanes > 1 && dtype_of(e).is_integral() && is_affine(e));
     value.can_merge = !is_leaf && !is_lanes && type && !type->dtype.is_handle() && op_name(e) != "tir.vscale";
     return find_or_add(std::move(value), *mark);
@@ -239,7 +241,7 @@ class Merger {
     if (value.is_index || value.children.empty()) {
       key.push_back(value.is_index ? task_ : 0);
     } else {
-      // What this run has evaluated in any case already is known under a condition, too.
+      // A value that this run has evaluated unconditionally is known under a condition, too.
       key.insert(key.end(), {run_, 0});
       if (auto known = ids_.find(key); known != ids_.end()) return known->second;
       key.back() = guarded_;
@@ -274,7 +276,7 @@ class Merger {
       if (value.uses.count == 0) continue;
       any = any || has_sides(value.expr);
       Uses given = value.uses;
-      bool shortens = (given.count - 1) * (value.size - 1) > 2;  // nodes gone, against those of `var = ` and its uses
+      bool shortens = (given.count - 1) * (value.size - 1) > 2;  // nodes saved, against those of `var = ` and its uses
       if (value.can_merge && shortens && is_safe(value)) {
         const char* name = dtype_of(value.expr).is_bool() ? "condition" : value.is_index ? "index" : "value";
         value.var = make_var(name, value.expr.type(), value.expr.span());
@@ -351,7 +353,7 @@ class Merger {
     }
     return *values_[id].result;
   }
-  // What one side alone evaluates is bound within it.
+  // Binds an expression that only one side evaluates within that side.
   Expr merged_alone(const Expr& e) {
     Stmt merged = Merger({}, memory_, Sides::kDone)(evaluate(e));
     const Seq* list = merged.as<Seq>();
@@ -364,18 +366,18 @@ class Merger {
     return result;
   }
 
-  Analyzer facts_;  // of the params
+  Analyzer facts_;  // facts about the params
   Memory memory_;
   Sides sides_;
   std::vector<Scope> scopes_;
   std::vector<Value> values_;
-  std::vector<Id> roots_;  // of all statements' expressions
+  std::vector<Id> roots_;  // the expressions of all statements
   std::unordered_map<Key, Id, KeyHash> ids_;
   std::map<std::string, uint64_t> names_;
   std::unordered_set<const NodeHeader*> local_;               // variables of Let and Lambda
-  std::unordered_map<const NodeHeader*, uint64_t> versions_;  // of buffers: stores to them in this run
-  size_t run_ = 0;                                            // statements between loops and branches
-  size_t task_ = 0;                                           // the body of a parallel loop, or the function
+  std::unordered_map<const NodeHeader*, uint64_t> versions_;  // maps a buffer to the number of stores to it in this run
+  size_t run_ = 0;                                            // number of the statements between loops and branches
+  size_t task_ = 0;                                           // number of the parallel loop's body, or of the function
   bool guarded_ = false;
   std::map<std::pair<size_t, size_t>, std::vector<Id>> bound_;
   size_t next_scope_ = 0, next_root_ = 0;
@@ -385,7 +387,7 @@ class Merger {
 
 PrimFuncRef merge_subexpressions(const PrimFuncRef& function) {
   Merger merge(facts_of_params(function), memory_of(function), Merger::Sides::kMerge);
-  // What a side binds stands wherever an equal condition does.
+  // A variable that one side binds occurs wherever an equal condition does.
   return with_distinct_lets(with_body(function, merge(function->body)));
 }
 

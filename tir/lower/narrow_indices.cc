@@ -1,11 +1,13 @@
-// Vectors of indices in int32 where that is exact: half the registers, and multiplications and divisions by constants
-// that AVX2 and AVX-512 have no instructions for in 64 bits. Masks of tails, indices of gathers and scatters, and what
-// other values are computed from indices. Of an address the part that all lanes share stays a scalar apart: symbolic
-// dims mostly stand there, of which no bound is known. With gathers in place of loads lane by lane (codegen) a
-// permuting copy takes 0.024 ms instead of 0.207 (AVX-512; 0.062 and 0.142 with AVX2), resampling 0.26 instead of 0.36.
+// Vectors of indices are computed in int32 where that is exact. It takes half the registers, and AVX2 and AVX-512 have
+// no 64-bit instructions for the multiplications and the divisions by constants. This covers masks of tails, indices of
+// gathers and scatters, and other values computed from indices. The part of an address that all lanes share remains a
+// separate scalar: it mostly contains symbolic dims, for which no bound is known. With gathers in place of loads lane
+// by lane (codegen) a permuting copy takes 0.024 ms instead of 0.207 (AVX-512; 0.062 and 0.142 with AVX2), resampling
+// 0.26 instead of 0.36.
 //
-// Scalar index arithmetic stays in int64, which costs no more there and needs no widening before an address, but for
-// divisions by what is no constant: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns on the machine of bench/).
+// Scalar index arithmetic stays in int64, which does not cost more there and needs no widening before an address.
+// Divisions by a value that is not a constant are the exception: 64 bits take 1.6 times as long as 32 (4.2 and 2.6 ns
+// on the machine of bench/).
 #include <map>
 
 #include "tir/lower/lower.h"
@@ -97,7 +99,8 @@ class Narrower final : public Rewriter {
     Expr base = cast_to(facts_.simplify(e.base), dtype);
     return e.stride == 0 ? broadcast(base, e.lanes) : ramp(base, int_imm(e.stride, dtype), e.lanes);
   }
-  // base + lane < end: lane < end - base, of which more than the number of lanes says no more.
+  // Rewrites base + lane < end as lane < end - base. If that limit exceeds the number of lanes, its exact value does
+  // not matter.
   std::optional<Expr> below(const Lanes& position, const Lanes& end) const {
     if (position.stride != 1 || end.stride != 0) return std::nullopt;
     Expr left = facts_.simplify(min(max(end.base - position.base, int_imm(0)), int_imm(position.lanes)));
@@ -107,7 +110,7 @@ class Narrower final : public Rewriter {
 
   // ---- Any vector
 
-  // What one lane computes, the lane being a variable.
+  // Returns the expression that one lane computes, with the lane as a variable.
   Expr one_lane(const Expr& e) {
     DType element = dtype_of(e).element();
     if (const Broadcast* node = e.as<Broadcast>()) return node->value;
@@ -126,7 +129,7 @@ class Narrower final : public Rewriter {
   Interval bounds(const Expr& e) { return facts_.bounds(one_lane(e)); }
 
   std::optional<Expr> narrow(const Expr& e) { return is_wide(e) && fits(bounds(e)) ? saturated(e) : std::nullopt; }
-  // The value in int32, or the nearest int32 to it: min and max of these are those of the values.
+  // Returns the value in int32, or the nearest int32 to it. min and max of these are those of the values.
   std::optional<Expr> saturated(const Expr& e) {
     DType narrow_type = kInt32.with_lanes(dtype_of(e).lanes);
     const Binary* node = e.as<Binary>();
@@ -158,13 +161,13 @@ class Narrower final : public Rewriter {
     if (!a || !b) return std::nullopt;
     return divides(node->op) ? divide(*node, bounds(node->a), *a, *b) : binary(node->op, *a, *b, e.span());
   }
-  // By a positive number. Unsigned division needs no correction toward minus infinity.
+  // Divides by a positive number. Unsigned division needs no correction toward minus infinity.
   static Expr divide(const Binary& node, Interval dividend, const Expr& a, const Expr& b) {
     if (dividend.min < 0) return binary(node.op, a, b);
     DType type = dtype_of(a), natural = kUInt32.with_lanes(type.lanes);
     return cast_to(binary(node.op, cast_lanes(a, natural), cast_lanes(b, natural)), type);
   }
-  // Of a number that both types have; so it needs no third on the way.
+  // Casts a number that both types can represent, so an intermediate type is not needed.
   static Expr cast_lanes(const Expr& e, DType dtype) {
     if (const Broadcast* all = e.as<Broadcast>())
       return broadcast(cast_lanes(all->value, dtype.element()), all->lanes, e.span());
@@ -183,7 +186,7 @@ class Narrower final : public Rewriter {
 
   struct Address {
     Expr base;
-    std::optional<Expr> lanes;  // absent: 0
+    std::optional<Expr> lanes;  // absent for 0
   };
   static Address split(const Expr& e) {
     if (const Broadcast* node = e.as<Broadcast>()) return {node->value, std::nullopt};
@@ -209,7 +212,7 @@ class Narrower final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::map<int64_t, VarRef> lanes_;  // a variable for the lane, by the number of lanes
+  std::map<int64_t, VarRef> lanes_;  // maps a number of lanes to the variable for the lane
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-// for i in [min, min + extent) by step: k counts the iterations, i is min + k * step.
+// Rewrites `for i in [min, min + extent) by step`: k counts the iterations, and i is min + k * step.
 Stmt without_step(const Ref<For>& loop) {
   const Expr& step = *loop->step;
   VarRef count = make_var(loop->var->name, loop->var.type(), loop->var.span());
@@ -22,7 +22,7 @@ Stmt without_step(const Ref<For>& loop) {
   return make(std::move(copy), loop.span());
 }
 
-// Builtins that the code generator knows; an address is one as the argument of a prefetch.
+// The builtins that the code generator knows. An address is supported only as the argument of a prefetch.
 constexpr std::string_view kCompiledBuiltins[] = {"tir.address_of",
                                                   "tir.call_llvm_intrin",
                                                   "tir.call_llvm_pure_intrin",
@@ -52,7 +52,7 @@ PrimFuncRef normalize_loops(const PrimFuncRef& function) {
 
 namespace {
 
-// Unrolled loops inside of each other are written out; LLVM would take minutes for more copies than that.
+// Limits the copies that nested unrolled loops make. LLVM would take minutes for more than that.
 void check_copies(const Stmt& s, int64_t copies) {
   constexpr int64_t kMostCopies = 1 << 15;
   if (const For* loop = s.as<For>(); loop && loop->kind == ForKind::kUnrolled) {
@@ -66,7 +66,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// One that nobody reads may be a tool's own, but one that is nearly a known one would be left out silently.
+// Refuses an annotation whose name is close to a known one, since it would be ignored silently. Other unknown
+// annotations may belong to a tool.
 void check_annotations(const NodeRef& node) {
   const Attrs* notes = nullptr;
   if (const For* loop = node.as<For>()) notes = &loop->annotations;

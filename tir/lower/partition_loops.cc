@@ -1,5 +1,5 @@
-// Loops are cut where conditions in their bodies begin and cease to hold. For a condition with the slack
-// c * var + rest(inner loops) >= 0 the interior is where the smallest rest still does.
+// Loops are cut where conditions in their bodies begin and cease to hold. For a condition with the slack c * var +
+// rest(inner loops) >= 0, the interior is the range where it holds for the smallest rest.
 #include <algorithm>
 
 #include "ir/undefined.h"
@@ -14,33 +14,35 @@ namespace relaxc {
 
 namespace {
 
-// Stores that cutting may add to a function; an unrolled register tile has a hundred.
+// Bounds the stores that cutting may add to a function. An unrolled register tile has a hundred.
 constexpr int64_t kMostNewStores = 4096;
-// Below, a loop is not worth cutting at places that are not constants: a convolution's kernel window.
+// A loop with fewer iterations, such as a convolution's kernel window, is not worth cutting at places that are not
+// constants.
 constexpr int64_t kFewIterations = 8;
 constexpr int64_t kMostExactTails = 32;
-// Of a nest. Ends that are not constants pile up as min and max of each other, which proofs take apart case by case.
+// Limits the symbolic cuts and ends in a nest. Ends that are not constants pile up as min and max of each other, which
+// proofs split case by case.
 constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
-// Annotations of loops, in lower.h.
+// lower.h describes these annotations of loops.
 using annotations::kExactTails, annotations::kKeepWhole;
 Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
   Expr condition;
-  int64_t scale;  // of the loop's variable in the slack
+  int64_t scale;  // coefficient of the loop's variable in the slack
   Expr slack;
-  Expr best;                  // the slack without the variable's part for the inner iteration where it is largest
-  int64_t width;              // by how much the slack varies over inner iterations; -1: not known
+  Expr best;                  // largest slack over the inner iterations, without the variable's part
+  int64_t width;              // range of the slack over inner iterations; -1: not known
   int64_t unit;               // the condition sees the variable divided by it, as one digit of fused loops; else 1
   std::optional<Expr> digit;  // or as this digit, of a parallel loop; the end is the digit's then
   Expr first, end;            // the interior, before clamping to the loop
-  bool in_inner_loop;         // stands in a loop inside
+  bool in_inner_loop;         // the condition is in a loop inside
   std::optional<VarRef> row;  // the only loop inside that the slack knows, with which it falls by one
-  bool needs_run;             // its ends may be undefined where the loop does not run
+  bool needs_run;             // whether its ends may be undefined where the loop does not run
 
-  // Of a tile that may be the last: the condition says how many of its iterations there are.
+  // Returns whether this is a tile that may be the last one, in which the condition gives the number of its iterations.
   bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
 };
 
@@ -76,7 +78,7 @@ class CutFinder {
     if (branch || choice) {
       for (const Expr& conjunct : conjuncts(branch ? branch->condition : choice->args[0])) look(conjunct);
     }
-    bool in_condition = true;  // the first operand of a branch; a call's is what it calls
+    bool in_condition = true;  // the first operand of a branch; that of a call is its callee
     visit_children(node, [&](const NodeRef& child, Slot) {
       if (is_type_kind(child.kind())) return;
       bool is_side = (branch || choice) && !in_condition;
@@ -109,7 +111,7 @@ class CutFinder {
     Expr own = var * *scale;
     Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
-    // Where the variable was seen as a digit, extents of loops inside may know it as itself.
+    // Where the variable was seen as a digit, extents of loops inside may use the variable itself.
     std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
     if (mentions(rest, turning) || mentions(best, turning)) return;
     Cut cut{condition,
@@ -150,8 +152,8 @@ class CutFinder {
     return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
-  // Where only the quotient of the loop's variable by a constant is of interest, that quotient as a variable of its
-  // own.
+  // Returns the quotient of the loop's variable by a constant as a new variable, if the value depends on the loop's
+  // variable only through that quotient.
   std::pair<Expr, int64_t> take_digit(Expr& value) {
     VarRef digit = make_dim("digit");
     int64_t unit = 1;
@@ -168,7 +170,8 @@ class CutFinder {
     return {digit, unit};
   }
 
-  // A remainder or quotient of the loop's variable as a variable of its own, where nothing else of it is of interest.
+  // Returns a remainder or quotient of the loop's variable as a new variable, if the value depends on the loop's
+  // variable only through it.
   std::optional<Expr> take_any_digit(Expr& value, Expr& var) {
     std::unordered_set<const NodeHeader*> own{loop_.var.get()};
     std::optional<Expr> digit;
@@ -201,7 +204,7 @@ class CutFinder {
   std::vector<Cut> cuts_;
 };
 
-// Conditions replaced by others, found by identity.
+// Replaces conditions by others. They are found by identity.
 class Replacer final : public Rewriter {
  public:
   explicit Replacer(const std::unordered_map<const NodeHeader*, Expr>& by) : by_(by) {}
@@ -251,7 +254,7 @@ class Partitioner {
     return result;
   }
 
-  // The loop as it is, its body visited.
+  // Returns the loop without cuts, with its body visited.
   Stmt whole(const Stmt& s) {
     const For& loop = *s.as<For>();
     Analyzer outside = facts_;
@@ -265,20 +268,20 @@ class Partitioner {
     copy.body = body;
     return make(std::move(copy), s.span());
   }
-  // Simplified under the facts here and cut further.
+  // Simplifies the statement under the current facts and cuts it further.
   Stmt again(const Stmt& s) { return visit(simplify(s, facts_)); }
 
   struct Part {
     Expr first, end;
   };
-  // A copy of the loop over part of its range, conditions replaced.
+  // Returns a copy of the loop over part of its range, with conditions replaced.
   Stmt part(const Stmt& s, const Part& range, const std::unordered_map<const NodeHeader*, Expr>& replaced = {}) {
     const For& loop = *s.as<For>();
     For copy = loop;
     copy.var = make_var(loop.var->name, loop.var.type(), loop.var.span());
     copy.min = range.first;
     copy.extent = facts_.simplify(range.end - range.first);
-    // One iteration needs no loop; what is said about loops does not count for it.
+    // A single iteration needs no loop, so annotations of loops do not apply to it.
     copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_wishes(loop);
     copy.body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), copy.var}});
     return make(std::move(copy), s.span());
@@ -329,7 +332,7 @@ class Partitioner {
     return seq(std::move(parts), s.span());
   }
 
-  // Where the tail ends: iterations in which none of the conditions holds at all, if these do nothing, are left out.
+  // Returns the end of the tail. Iterations in which none of the conditions holds are left out if they do nothing.
   Expr live_end(const For& loop, const Part& interior, const Expr& end, const std::vector<Cut>& cuts) const {
     std::unordered_map<const NodeHeader*, Expr> replaced;
     Expr live = interior.end;
@@ -342,8 +345,8 @@ class Partitioner {
     return smaller(live, end);
   }
 
-  // The range where all of the cuts' conditions hold; cuts that would leave less than half of a constant range, or
-  // nothing of a short one, go.
+  // Returns the range in which the conditions of all cuts hold. Cuts that would leave less than half of a constant
+  // range, or nothing of a short one, are dropped.
   Part choose(const For& loop, std::vector<Cut>& cuts) const {
     Expr end = facts_.simplify(loop.min + loop.extent);
     Part interior{loop.min, end};
@@ -359,7 +362,7 @@ class Partitioner {
       auto from = as_int(narrower.first), to = as_int(narrower.end);
       bool moves = !structural_equal(narrower.first, interior.first) || !structural_equal(narrower.end, interior.end);
       if (!known && moves && (symbolic_left_ == 0 || symbolic == kMostSymbolicEnds)) continue;
-      // Iterations past the last in which the condition holds anywhere count for nothing.
+      // Iterations behind the last one in which the condition holds anywhere do not count.
       auto last = as_int(cut.best);
       int64_t live = last && cut.scale < 0 ? (*last / -cut.scale + 1) * cut.unit : INT64_MAX;
       if (first && count && from && to) {
@@ -379,12 +382,12 @@ class Partitioner {
   Expr larger(const Expr& a, const Expr& b) const { return facts_.simplify(max(a, b)); }
   Expr smaller(const Expr& a, const Expr& b) const { return facts_.simplify(min(a, b)); }
 
-  // A parallel loop stays one.
+  // Turns the parts of a parallel loop into a branch inside it, so that it stays one loop.
   Stmt branch(const Stmt& s, const Part& all, const Part& interior, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
     Expr inside = loop.var >= interior.first && loop.var < interior.end;
     Stmt body = Replacer(all_hold(cuts)).stmt(loop.body);
-    // A single iteration at the end is known, and so is a single value of the digit that the conditions see.
+    // A single iteration at the end has a known number, and so has a single value of the digit that the conditions see.
     auto from = as_int(interior.end), left = as_int(facts_.simplify(all.end - interior.end));
     int64_t unit = cuts[0].unit;
     bool one_left = structural_equal(all.first, interior.first) && left == unit;
@@ -406,7 +409,8 @@ class Partitioner {
     return make(std::move(copy), s.span());
   }
 
-  // The same for a parallel loop over fused ones: full tiles, and those that are the last along one of its digits.
+  // Does the same for a parallel loop over fused loops: one branch for full tiles, one for those that are the last
+  // along one of its digits.
   std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
@@ -422,7 +426,7 @@ class Partitioner {
     if (cuts.empty() || 2 * size > budget_) return std::nullopt;
     budget_ -= 2 * size;
     Stmt rest = instantiate(tail_rows(loop.body, cuts), {});
-    // A single tile at the end is known.
+    // The number of a single tile at the end is known.
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
@@ -440,7 +444,7 @@ class Partitioner {
     return make(std::move(copy), s.span());
   }
 
-  // The rows that are left of a tile one by one: less code than the tile with a condition for each.
+  // Runs the remaining rows of a tile one by one, which takes less code than the tile with a condition for each row.
   Stmt tail_rows(const Stmt& tile, const std::vector<Cut>& cuts) const {
     auto first = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.row.has_value(); });
     if (first == cuts.end()) return tile;
@@ -459,7 +463,7 @@ class Partitioner {
     return row_by_row(Replacer(holds).stmt(tile), rows, facts_.simplify(left), facts_).value_or(tile);
   }
 
-  // Iterations at both ends that do nothing go.
+  // Removes iterations at both ends that do nothing.
   Stmt trim(const Stmt& s, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
     auto first = as_int(loop.min), count = as_int(loop.extent);
@@ -481,7 +485,8 @@ class Partitioner {
     return trimmed.is<For>() ? whole(trimmed) : visit(trimmed);
   }
 
-  // The last tile, in which only some of the first `scale` inner iterations do anything, once for each number of them:
+  // Emits the last tile, in which only some of the first `scale` inner iterations do anything, once for each number of
+  // them:
   //   for t in full tiles: ...;   if there is a rest: if rest == 1: ... else: if rest == 2: ...
   std::optional<Stmt> exact_tails(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
@@ -495,7 +500,7 @@ class Partitioner {
     for (const Cut& cut : cuts) fails.emplace(cut.condition.get(), bool_imm(false));
     if (!does_nothing(simplify(Replacer(fails).stmt(loop.body), facts_))) return std::nullopt;
     int64_t tile = -cuts[0].scale;
-    Expr rows = cuts[0].best + 1;  // of the whole loop; cuts[0].end full tiles
+    Expr rows = cuts[0].best + 1;  // rows of the whole loop; cuts[0].end is the number of full tiles
     bool parallel = loop.kind == ForKind::kParallel;
     Expr at = parallel ? Expr(loop.var) : cuts[0].end;
     Expr rest = parallel ? facts_.simplify(rows - at * tile) : facts_.simplify(floor_mod(rows, tile));
@@ -503,7 +508,7 @@ class Partitioner {
     for (int64_t r = tile - 1; r >= 1; --r) {
       std::unordered_map<const NodeHeader*, Expr> replaced;
       for (const Cut& cut : cuts) {
-        // The part of the slack that inner loops make is at most 0.
+        // The part of the slack that inner loops contribute is at most 0.
         Expr inner = facts_.simplify(cut.slack - (cut.best - loop.var * tile));
         replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
       }
@@ -528,7 +533,7 @@ class Partitioner {
   Analyzer facts_;
   int64_t budget_ = kMostNewStores;
   int symbolic_left_ = kMostSymbolicCuts;
-  int depth_ = 0;  // loops around, of one nest
+  int depth_ = 0;  // the number of enclosing loops of the nest
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
-// Loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, what the next one newly
-// reads of B comes line by line, spread over the iterations of the loops inside; a burst of prefetches before the next
-// iteration would gain half as much, as the line fill buffers are few. {"prefetch_ahead": ["B", 64]}: each iteration
-// asks for its own lines of B so many rows further on. {"prefetch_own": ["C"]}: what the iteration itself stores in C
-// or reads of it, behind the loops inside, comes while those run.
+// This step inserts loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, the
+// elements of B that only the next one reads come cache line by cache line, spread over the iterations of the loops
+// inside. A burst of prefetches before the next iteration would gain half as much, as the line fill buffers are few.
+// {"prefetch_ahead": ["B", 64]}: each iteration asks for its cache lines of B so many rows further on. {"prefetch_own":
+// ["C"]}: the elements of C that the iteration itself stores or reads behind the loops inside come while those loops
+// run.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
@@ -18,12 +19,12 @@ namespace relaxc {
 namespace {
 
 constexpr int64_t kLineBytes = 64;
-constexpr int64_t kGuessedIterations = 8;  // of a loop about whose extent nothing is known
+constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
-constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // of the caches: T.prefetch's locality
+constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
 constexpr int64_t kMostInLine = 64;                           // prefetches written out one by one; more are a loop
 
-// A region of constant extents, seen as lines.
+// A region of constant extents, seen as cache lines.
 struct Lines {
   Buffer buffer;
   std::vector<Expr> start;
@@ -33,7 +34,7 @@ struct Lines {
 
   int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
-  // The n-th line; past the last one, what follows in memory.
+  // Returns the prefetch of the n-th line. Past the last one it is the memory behind the region.
   Stmt prefetch(const Expr& n, int64_t locality) const {
     std::vector<Expr> indices(extents.size(), n);
     Expr row = floor_div(n, per_row());
@@ -88,8 +89,8 @@ class Prefetcher final : public Rewriter {
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
-  // One element, or the lanes of a vector, which may run over the end of the last dim into the next rows; nothing for
-  // other vectors.
+  // Returns one element, or the lanes of a vector, which may run over the end of the last dim into the next rows.
+  // Returns nothing for other vectors.
   static std::vector<Range> elements_of(const Buffer& buffer, const std::vector<Expr>& indices) {
     std::vector<Range> result;
     for (const Expr& index : indices) {
@@ -107,7 +108,7 @@ class Prefetcher final : public Rewriter {
     return result;
   }
 
-  // What one iteration of the loop reads of the buffer of that name; or reads or stores.
+  // Returns the region of that buffer that one iteration of the loop reads, or that it reads and stores.
   std::optional<Lines> lines_of(const For& loop, const std::string& name, bool stores = false) {
     std::optional<Buffer> buffer;
     std::vector<Range> region;
@@ -152,8 +153,8 @@ class Prefetcher final : public Rewriter {
     return is_known_before(loop.body, lines) ? std::optional(lines) : std::nullopt;
   }
 
-  // Whether the address is known, and may be computed, before the body runs: it reads no memory, which a condition may
-  // guard, and the buffer and all variables come from outside.
+  // Returns whether the address is known, and may be computed, before the body runs: it does not read memory, which a
+  // condition may guard, and the buffer and all variables are defined outside.
   static bool is_known_before(const Stmt& body, const Lines& lines) {
     std::unordered_set<const NodeHeader*> inside;
     walk(
@@ -175,8 +176,9 @@ class Prefetcher final : public Rewriter {
     return names && std::find(names->begin(), names->end(), name) != names->end();
   }
 
-  // What the loop's first iteration reads in the next iteration of a loop around that asks for the same buffer: that
-  // comes during the last one. Absent: there is none, or what loops between them read comes first.
+  // Returns the indices of the region that the loop's first iteration reads in the next iteration of an outer loop that
+  // asks for the same buffer. That region is fetched during the last iteration. Absent if there is no such loop, or if
+  // loops between them come first.
   std::optional<std::vector<Expr>> first_of_outer(const For& loop, const AttrValue& name,
                                                   const std::vector<Expr>& starts) {
     size_t outer = around_.size();
@@ -212,9 +214,11 @@ class Prefetcher final : public Rewriter {
   Expr in_next_iteration(const For& loop, const Expr& e) const {
     return facts_.simplify(substitute(e, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
   }
-  // What the next iteration newly reads: only the end of a window that slides. Nothing when all stays.
+  // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
+  // the window does not move.
   std::optional<Lines> step(const For& loop, Lines lines) const {
-    // By how much each dim moves; absent: by no constant, as the digits of a fused loop's variable do.
+    // Holds the distance by which each dim moves. Absent where it is not a constant, as for the digits of a fused
+    // loop's variable.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
     auto stays = std::count(steps.begin(), steps.end(), std::optional<int64_t>(0));
@@ -227,7 +231,7 @@ class Prefetcher final : public Rewriter {
     }
     return lines;
   }
-  // What the next iteration reads, and during the last one what the `first` one will.
+  // Returns the region that the next iteration reads. For the last iteration it is the one at `first`.
   Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
     Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
     for (size_t d = 0; d < first.size(); ++d)
@@ -238,7 +242,7 @@ class Prefetcher final : public Rewriter {
   void plan_own(const For& loop, const AttrList& names) {
     for (const AttrValue& name : names) {
       auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>(), true) : std::nullopt;
-      // Never more than these: lines that follow may be another thread's.
+      // The number is bounded, since the cache lines behind these may belong to another thread.
       if (lines) spread(loop, *lines, kIntoFirstLevel, true);
     }
   }
@@ -259,8 +263,8 @@ class Prefetcher final : public Rewriter {
     int64_t most = constant_above(loop.extent, facts_);
     return most < kNoBound ? std::max<int64_t>(most, 1) : kGuessedIterations;
   }
-  // The loops from here to the innermost one on the way where most iterations run; unrolled and vectorized loops are
-  // single steps.
+  // Returns the loops from here to the innermost one on the path where most iterations run. Unrolled and vectorized
+  // loops count as single steps.
   std::vector<const For*> busiest(const Stmt& body) const {
     if (const For* loop = body.as<For>()) {
       if (loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized) return {};
@@ -283,8 +287,9 @@ class Prefetcher final : public Rewriter {
     return best;
   }
 
-  // The lines over the iterations of the loops inside, of no more loops than that takes, on both ways of a branch. More
-  // iterations than lines go on behind the last one, which costs less than a bound, unless they are `bounded`.
+  // Spreads the prefetches over the iterations of the loops inside, using no more loops than needed, on both sides of a
+  // branch. If there are more iterations than lines, prefetches continue behind the last line, which costs less than a
+  // bound, unless they are `bounded`.
   void spread(const For& outer, const Lines& lines, int64_t locality, bool bounded = false) {
     const IfThenElse* branch = outer.body.as<IfThenElse>();
     if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
@@ -304,7 +309,7 @@ class Prefetcher final : public Rewriter {
       at = loop;
       total *= iterations(*loop);
       Expr done = cast_to(loop->var, kInt64) - cast_to(loop->min, kInt64);
-      // More iterations than guessed ask for the last lines again, which are there.
+      // If there are more iterations than guessed, they fetch the last lines again, which are in the cache already.
       if (constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
@@ -313,7 +318,7 @@ class Prefetcher final : public Rewriter {
     emit(*at, lines, bounded ? min(first, int_imm(lines.count() - each)) : first, each, locality);
   }
 
-  // Lines [first, first + count) at the beginning of the loop's body.
+  // Emits the prefetches of lines [first, first + count) at the beginning of the loop's body.
   void emit(const For& loop, const Lines& lines, const Expr& first, int64_t count, int64_t locality) {
     std::vector<Stmt>& into = planned_[loop.var.get()];
     if (count > kMostInLine) {
@@ -325,8 +330,9 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<const For*> around_;                                    // outermost first
-  std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // by the loop's variable: where its body begins
+  std::vector<const For*> around_;  // outermost first
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>>
+      planned_;  // statements for the start of the body, by the loop's variable
 };
 
 }  // namespace

@@ -84,7 +84,7 @@ class Promoter final : public Rewriter {
   }
   bool is_promoted(const Expr& e) const { return e.is<Var>() && promoted_.contains(e.get()); }
 
-  // Whether wide() gets down to a promoted variable.
+  // Returns whether wide() reaches a promoted variable.
   bool widens(const Expr& e) const {
     if (is_promoted(e)) return true;
     if (!cannot_wrap(scalar_dtype(e))) return false;
@@ -98,13 +98,13 @@ class Promoter final : public Rewriter {
     return false;
   }
 
-  // The value of an integer expression, in int64.
+  // Returns the value of an integer expression in int64.
   Expr wide(const Expr& e) {
     DType dtype = scalar_dtype(e);
     if (!dtype.is_integral()) return expr(e);  // not a valid program
     if (is_promoted(e)) return promoted_.at(e.get());
     DType result = kInt64.with_lanes(dtype.lanes);
-    // What follows asks for vectors of neighbours by their Ramp, which a cast around it would hide.
+    // Later steps recognize vectors of neighbouring elements by their Ramp, which a cast around it would hide.
     bool is_vector = cannot_wrap(dtype) && (e.is<Ramp>() || e.is<Broadcast>());
     if (!is_vector && !widens(e)) return cast_to(expr(e), result, e.span());
     if (const Binary* node = e.as<Binary>()) return binary(node->op, wide(node->a), wide(node->b), e.span());

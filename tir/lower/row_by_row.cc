@@ -21,8 +21,8 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
     if (!rows.contains(loop->var.get())) return std::nullopt;
     return substitute(loop->body, {{loop->var.get(), Expr(row)}});
   });
-  // Every access to what the body writes must be at the same place of the row, which no other row has: then the order
-  // of rows and of the statements of different rows does not matter.
+  // Every access to a buffer that the body writes must be at the same offset within the row, and no other row may have
+  // that element. Then the order of rows, and of the statements of different rows, does not matter.
   std::unordered_set<const NodeHeader*> written, moving{row.get()};
   std::vector<std::pair<Buffer, std::vector<Expr>>> accesses;
   walk(
@@ -34,7 +34,7 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
       [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); },
       [&](const Evaluate&) { fits = false; }, [&](const Bind&) { fits = false; }, [&](const While&) { fits = false; },
       [&](const Assert&) { fits = false; });
-  std::unordered_map<const NodeHeader*, std::vector<std::optional<Expr>>> offsets;  // per dim; absent: they differ
+  std::unordered_map<const NodeHeader*, std::vector<std::optional<Expr>>> offsets;  // per dim; absent where they differ
   for (const auto& [buffer, indices] : accesses) {
     if (!written.contains(buffer.get())) continue;
     auto [known, is_new] = offsets.try_emplace(buffer.get());

@@ -4,8 +4,9 @@
 
 namespace relaxc {
 
-// The statement with its loops over these variables (as keys) as one loop around it, over [0, count); nullopt where a
-// row may use what another one writes. Other statements that store stand in none of them and are such a case.
+// Returns the statement with its loops over these variables (as keys) merged into one loop over [0, count) around it.
+// Returns nullopt where a row may use an element that another row writes, and where a statement outside of these loops
+// stores.
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts);
 

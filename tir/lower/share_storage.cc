@@ -1,6 +1,7 @@
-// Buffers of one statement list whose lives do not overlap take the same memory: less scratch to ask for and less cache
-// to fill. (Tillet et al. and TVM call it storage rewrite.) Small buffers are left alone: what fits into registers or
-// the first lines of the stack would gain nothing, and an accumulator is easier kept in registers under its own name.
+// Buffers of one statement list whose lifetimes do not overlap take the same memory, which saves scratch memory and
+// cache. (Tillet et al. and TVM call it storage rewrite.) Small buffers are left alone: a buffer that fits into
+// registers or the first cache lines of the stack would gain nothing, and LLVM keeps an accumulator in registers more
+// easily when it does not share memory.
 #include <algorithm>
 
 #include "tir/lower/lower.h"
@@ -30,7 +31,7 @@ class Sharer final : public Rewriter {
     Buffer buffer;
     Expr size;
     size_t last;
-    std::vector<size_t> tenants = {};  // in lives
+    std::vector<size_t> tenants = {};  // indices into the lifetimes
   };
 
   static bool is_shareable(const AllocBuffer& alloc) {
@@ -74,7 +75,7 @@ class Sharer final : public Rewriter {
         bool is_free = memory.last < lives[i].first && own.dtype == type.dtype && own.scope == type.scope;
         auto has = as_int(memory.size), wants = as_int(type.shape[0]);
         if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
-        // Of memory of known size that which has to grow least, or is larger by the least.
+        // Among memory of known size, the best has to grow least, or is larger by the least.
         auto better = [&](const Memory& other) {
           auto theirs = as_int(other.size);
           return has && wants && theirs && std::abs(*has - *wants) < std::abs(*theirs - *wants);
@@ -91,7 +92,7 @@ class Sharer final : public Rewriter {
       best->tenants.push_back(i);
     }
     VarMap renamed;
-    std::unordered_map<const NodeHeader*, std::optional<Stmt>> allocs;  // by the buffer as it was
+    std::unordered_map<const NodeHeader*, std::optional<Stmt>> allocs;  // keyed by the original buffer
     for (const Memory& memory : memories) {
       if (memory.tenants.size() < 2) continue;
       BufferType type = buffer_type(memory.buffer);
@@ -107,7 +108,7 @@ class Sharer final : public Rewriter {
       allocs.at(memory.buffer.get()) = make(std::move(alloc));
     }
     if (renamed.empty()) return s;
-    // Memory is there before its first tenant, whichever was allocated first.
+    // Memory must be allocated before its first tenant, whichever was allocated first.
     std::vector<Stmt> stmts, rest;
     for (const Stmt& one : list.stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
@@ -121,7 +122,7 @@ class Sharer final : public Rewriter {
     stmts.insert(stmts.end(), rest.begin(), rest.end());
     return seq(std::move(stmts), s.span());
   }
-  // No statement of the list defines what the size depends on.
+  // Returns whether no statement of the list defines a variable that the size depends on.
   static bool size_is_known_first(const Stmt& alloc, const Seq& list) {
     std::vector<VarRef> vars = free_vars(buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0]);
     return std::none_of(list.stmts.begin(), list.stmts.end(), [&](const Stmt& one) {

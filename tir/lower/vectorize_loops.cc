@@ -12,8 +12,8 @@ namespace {
 // Thrown inside this file only: the loop body has no vector form.
 struct NoVectorForm {};
 
-// Memory of one thread's own, of constant size: lanes that are masked out may be read, and written as they were, which
-// leaves whole vectors that can stay in registers.
+// Maps memory that is private to a thread and of constant size to that size. Lanes that are masked out may be read
+// there and written back unchanged, which leaves whole vectors that can stay in registers.
 using OwnMemory = std::unordered_map<const NodeHeader*, int64_t>;
 
 // Rewrites the body of one vectorized loop; `var` becomes the vector (min, min + 1, ...).
@@ -57,7 +57,7 @@ class LaneRewriter {
         return make(std::move(copy), s.span());
       }
       std::vector<Stmt> stmts;
-      if (holds_load(condition)) {  // what it reads may change on the way
+      if (holds_load(condition)) {  // the loaded value may change before the mask is used
         VarRef mask = make_var("mask", condition.type(), s.span());
         stmts.push_back(make(Bind{mask, condition}, s.span()));
         condition = mask;
@@ -91,7 +91,7 @@ class LaneRewriter {
     return result;
   }
 
-  // base + lane * stride when the index is affine in the lane, else lane by lane arithmetic.
+  // Returns base + lane * stride when the index is affine in the lane, else arithmetic lane by lane.
   Expr index(const Expr& e) {
     if (!varies(e) && !(mask_ && holds_load(e))) return e;
     DType dtype = dtype_of(e);
@@ -113,7 +113,7 @@ class LaneRewriter {
   Stmt store_lanes(const Stmt& s, const BufferStore& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
-    // Lanes that write one element would need an order.
+    // Lanes that write the same element would have to be ordered.
     if (dtype_of(position).lanes == 1) throw NoVectorForm();
     Expr value = widen(expr(node.value));
     std::optional<Expr> predicate = mask_;
@@ -176,7 +176,7 @@ class LaneRewriter {
         Expr b = masked(not_(condition), [&] { return widen(expr(node->args[2])); });
         return select(condition, a, b, e.span());
       }
-      // Instructions on whole vectors do not widen.
+      // Instructions on whole vectors cannot be widened.
       if (find_builtin(op_name(e))) throw NoVectorForm();
       Call copy = *node;
       for (Expr& arg : copy.args) arg = widen(expr(arg));
@@ -185,7 +185,7 @@ class LaneRewriter {
     throw NoVectorForm();
   }
 
-  // lane + base < limit as the instruction that makes masks of vectors without a fixed length.
+  // Returns lane + base < limit as the instruction that makes masks of vectors without a fixed length.
   std::optional<Expr> first_lanes(const Binary& node) {
     bool fits = lanes_ >= DType::kScalable && node.op == BinaryOp::kLT && dtype_of(node.a).is_int() && !varies(node.b);
     if (!fits) return std::nullopt;
@@ -196,13 +196,14 @@ class LaneRewriter {
     if (!counts || !facts_.can_prove(node.b >= int_imm(0, dtype_of(node.b)))) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
-  // The divisor or count of a node that is doubtful: lanes that do not run divide by 1 and shift by no bits. One that
-  // all lanes share may have its value where that is defined, so that an address stays a number.
+  // Returns the divisor or shift count of a node that is doubtful. Lanes that do not run divide by 1 and shift by no
+  // bits. A divisor that all lanes share keeps its value where the operation is defined, so that an address stays a
+  // scalar.
   Expr harmless(const Binary& node, const Expr& b) const {
     if (dtype_of(b).lanes == 1) return defined_operand(node, b, facts_);
     return select(*mask_, widen(b), broadcast(harmless_operand(node, dtype_of(b).element()), lanes_));
   }
-  // What varies has no facts: those about the variable leave its last lane out.
+  // Facts about the variable do not hold for its last lane, so a value that varies between lanes has no facts.
   bool is_doubtful(const Binary& node) const {
     return doubtful_operand(node, varies(node.b) ? Analyzer() : facts_).has_value();
   }
@@ -244,7 +245,7 @@ class LaneRewriter {
   std::unordered_map<const NodeHeader*, VarRef> wide_;
 };
 
-// Vectors of loops inside, or that the program has: lanes of lanes have no form.
+// Returns whether the body contains vectors, of loops inside or of the program itself. Vectors of vectors have no form.
 bool holds_vectors(const Stmt& body) {
   bool found = false;
   walk(
@@ -268,7 +269,7 @@ class Vectorizer final : public Rewriter {
     inner.bind(node->var, node->min, node->extent);
     scopes_.push_back(std::move(inner));
     OwnMemory outside = own_;
-    if (node->kind == ForKind::kParallel) own_.clear();  // shared by threads
+    if (node->kind == ForKind::kParallel) own_.clear();  // threads share the memory
     Stmt rewritten = Rewriter::stmt(s);
     own_ = std::move(outside);
     scopes_.pop_back();

@@ -19,7 +19,7 @@ class Renamer final : public Rewriter {
   }
 };
 
-// What the root block holds; its memory goes to `buffers`.
+// Takes the body out of the root block. Its memory goes to `buffers`.
 Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
   const Block* root = body.as<Block>();
   if (!root || !root->iter_vars.empty()) return body;

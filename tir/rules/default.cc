@@ -72,7 +72,7 @@ void schedule_program(Schedule& sch, const Target& target, Decisions& decisions)
     }
     std::optional<BlockRV> epilogue;
     if (i + 1 < blocks.size() && fits_as_epilogue(sch, blocks[i], blocks[i + 1])) epilogue = blocks[i + 1];
-    // What follows a product in panels would be taken into its tiles.
+    // A block behind a product in panels would be taken into its tiles.
     bool ends_with_it = i + (epilogue ? 2 : 1) == blocks.size();
     std::vector<Ref<Block>> behind;
     for (size_t next = i + 1; next < blocks.size(); ++next) behind.push_back(cast<Block>(sch.get(blocks[next])));

@@ -1,4 +1,4 @@
-// What rules ask about a block before they choose its vectors and threads.
+// Rules ask these questions about a block before they choose its vectors and threads.
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
