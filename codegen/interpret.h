@@ -1,6 +1,6 @@
 // Runs kernels in the tensor-program interpreter instead of in machine code, in any form between legalize and
 // lower_kernels. An error that the interpreter finds ends the run: an index out of range, an axis outside of its
-// domain, or a read of an element that nobody has written. The element may belong to this kernel (unless it is
+// domain, or a read of an element that was never written. The element may belong to this kernel (unless it is
 // scheduled: check_unwritten in tir/interpret/interpreter.h) or to the one that made the tensor.
 #pragma once
 #include <map>

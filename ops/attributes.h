@@ -1,6 +1,6 @@
 // The attributes of operators: one struct each, with the defaults. Rows, passes and the importer read them with
-// read_attrs<T>(call.attrs) (OpCall::attrs<T>() in a row) and write them with write_attrs(); nobody else repeats a name
-// or a default.
+// read_attrs<T>(call.attrs) (OpCall::attrs<T>() in a row) and write them with write_attrs(); no other code repeats a
+// name or a default.
 #pragma once
 #include "ir/attrs.h"
 #include "ir/module.h"
