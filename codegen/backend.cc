@@ -21,7 +21,7 @@ std::span<const Backend> backends() {
   return kBackends;
 }
 
-// Every target that codegen/target.h accepts is LLVM's.
+// LLVM has every target that codegen/target.h accepts.
 const Backend& backend_of(const Target&) { return backends().front(); }
 
 }  // namespace relaxc::codegen

@@ -1,5 +1,5 @@
-// The seam between lowered tensor programs and code. A backend is a row of the table in backend.cc: the pipeline that
-// lowers programs for it, and what it makes of them.
+// The interface between lowered tensor programs and code. A backend is a row of the table in backend.cc: the pipeline
+// that lowers programs for it, and functions that turn lowered programs into code.
 #pragma once
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace relaxc::codegen {
 
-// Lowered tensor programs by name.
+// Maps names to lowered tensor programs.
 using KernelMap = std::map<std::string, PrimFuncRef>;
 
 struct CompileOptions {
@@ -28,21 +28,20 @@ struct KernelObjects {
   std::vector<std::vector<char>> objects;  // object files of the target
 };
 
-// "relaxc_k_" + name.
+// Returns "relaxc_k_" + name.
 std::string kernel_symbol(std::string_view name);
 
 struct Backend {
   const char* name;
-  // A pipeline of passes over tensor programs (passes/table.cc), of which the last leaves what the functions below
-  // take.
+  // The pipeline of passes over tensor programs (passes/table.cc) whose result the functions below take.
   const char* pipeline;
-  // The same kernels, target and options give the same bytes. Safe to call from several threads.
+  // Compiles the kernels. The same kernels, target and options give the same bytes. Safe to call from several threads.
   KernelObjects (*compile)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
-  // The bytes of a shared object that exports the kernels.
+  // Returns the bytes of a shared object that exports the kernels.
   std::vector<char> (*link)(const KernelObjects& kernels);
-  // The kernels in this process, callable as long as the library lives.
+  // Loads the kernels into this process. They are callable as long as the library lives.
   std::shared_ptr<const vm::KernelLibrary> (*load)(const KernelObjects& kernels);
-  // What compile() makes on the way, as text: the levels of `relaxc compile --emit`.
+  // A textual form of the kernels between compile()'s steps: a level of `relaxc compile --emit`.
   struct Text {
     const char* level;
     std::string (*print)(const KernelMap& kernels, const Target& target, const CompileOptions& options);
@@ -50,7 +49,7 @@ struct Backend {
   std::vector<Text> texts;
 };
 std::span<const Backend> backends();
-// The one that makes code for this target.
+// Returns the backend that makes code for this target.
 const Backend& backend_of(const Target& target);
 
 }  // namespace relaxc::codegen

@@ -9,8 +9,8 @@ namespace relaxc {
 
 namespace {
 
-// The smallest n in (0, count] for which `is_wrong(n)`, which holds for `count` and not for 0, if it holds for all
-// above.
+// Returns the smallest n in (0, count] such that `is_wrong` holds for n and all above. It must hold for `count` and not
+// for 0.
 template <class IsWrong>
 size_t first_wrong(size_t count, const IsWrong& is_wrong) {
   size_t right = 0, wrong = count;
@@ -47,7 +47,7 @@ class Bisection {
       return error.what();
     }
   }
-  // After the passes that any module needs to run: what they do is done already where the module is lowered.
+  // Runs the module after the passes that every module needs. These change nothing where the module is lowered already.
   std::string of_interpreted(const IRModule& module) {
     IRModule prepared = module;
     for (const char* name : {"spread_tuples", "legalize", "destination_passing"}) {
@@ -85,13 +85,13 @@ class Bisection {
     auto with_first = [&](size_t count) { return of_mixed(lowered, {kernels.begin(), kernels.begin() + count}); };
     std::string difference = with_first(kernels.size());
     if (difference.empty()) return std::nullopt;
-    // Without any machine code the results were right.
+    // The results were right without any machine code.
     size_t guilty = first_wrong(kernels.size(), [&](size_t count) { return !with_first(count).empty(); });
     return Culprit{kCodeGeneration, kernels[guilty - 1].first, difference, ""};
   }
 
-  // With these kernels in machine code and the others in the interpreter. Where there are both it does not look for
-  // elements that nobody wrote, as it does not see what machine code writes.
+  // Runs the module with these kernels in machine code and the others in the interpreter. In a mixed run the
+  // interpreter does not look for unwritten elements, because it does not see the stores of machine code.
   std::string of_mixed(const IRModule& lowered, const codegen::KernelMap& compiled) const {
     return difference_of([&] {
       auto interpreted =

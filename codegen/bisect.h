@@ -1,6 +1,7 @@
 // Finds the pass, and the tensor program, that makes the results of a module wrong, by running the module after some of
-// its passes. The search is that of Whalley, "Automatic Isolation of Compiler Errors" (TOPLAS 1994): of the passes, and
-// then of the programs that the guilty one changes, the shortest prefix that gives wrong results ends in the culprit.
+// its passes. The search is that of Whalley, "Automatic Isolation of Compiler Errors" (TOPLAS 1994). It searches the
+// passes, and then the programs that the guilty pass changes, for the shortest prefix that gives wrong results; the
+// prefix ends in the culprit.
 #pragma once
 #include "codegen/compile.h"
 
@@ -15,13 +16,13 @@ struct Culprit {
 };
 inline constexpr const char* kCodeGeneration = "code generation";
 
-// Runs a program and says how its results differ from those expected; empty: they do not.
+// Runs a program and says how its results differ from those expected. An empty text means that they do not differ.
 using ResultCheck = std::function<std::string(const Program& program)>;
 
-// The module runs in the interpreter after some of `passes` (codegen/interpret.h), and then, when its results are right
-// after all of them, with more and more of its kernels in machine code. Errors of a run are differences. nullopt: no
-// results differ. Throws a CompileError when they differ before the first pass. Reproducers go to the folder
-// `settings.runner.dump_dir`.
+// Runs the module in the interpreter after some of `passes` (codegen/interpret.h). When its results are right after all
+// of them, runs it with more and more of its kernels in machine code. Errors of a run count as differences. Returns
+// nullopt when no results differ. Throws a CompileError when they differ before the first pass. Reproducers go to the
+// folder `settings.runner.dump_dir`.
 std::optional<Culprit> find_culprit(const IRModule& module, std::span<const Pass* const> passes,
                                     const CompileSettings& settings, const ResultCheck& check);
 

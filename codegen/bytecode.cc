@@ -25,7 +25,7 @@ using vm::Scalar;
 using vm::Slot;
 using vm::SlotOp;
 
-// Operators that the runtime carries out by a builtin with the same arguments.
+// These operators are carried out by a builtin of the runtime with the same arguments.
 struct BuiltinOp {
   OpName op;
   const char* builtin;
@@ -56,7 +56,7 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   return info;
 }
 
-// Constants of equal dtype, shape and bytes are one.
+// Merges constants of equal dtype, shape and bytes.
 class ConstantTable {
  public:
   explicit ConstantTable(vm::ExecutableBuilder& executable) : executable_(executable) {}
@@ -118,7 +118,7 @@ class FunctionLowering {
     if (const AttrValue* value = function_->attrs.find(attr)) from_attr(*value, names);
     return names;
   }
-  // Values live in this process's memory, scalars are integers.
+  // Values live in this process's memory, and scalars are integers.
   static void check_supported(const VarRef& var) {
     walk_nodes(var.type(), [&](const NodeRef& node) {
       if (node.is<DTensorType>())
@@ -140,7 +140,7 @@ class FunctionLowering {
       out.push_back(type);
     }
   }
-  // Flat position of each result tensor.
+  // Notes the flat position of each result tensor.
   void note_outputs(const Expr& body) {
     if (const Tuple* items = body.as<Tuple>()) {
       for (const Expr& item : items->items) note_outputs(item);
@@ -152,7 +152,7 @@ class FunctionLowering {
     num_outputs_ += static_cast<int64_t>(flat.size());
   }
 
-  // Scalars first: a dim that is a scalar param too is compared with it.
+  // Scalars come first, because a dim that is also a scalar param is compared with it.
   void match_params() {
     std::vector<ScalarLowering::Typed> values;
     for (size_t i = 0; i < function_->params.size(); ++i) {
@@ -175,7 +175,8 @@ class FunctionLowering {
     Reg result = code_.new_register();
     if (const Constant* constant = leaf.as<Constant>()) {
       code_.emit(Opcode::kConstLoad, {result, constants_.index(constant->data)});
-      // Loaded where it is first used; branches may not have come by here.
+      // A constant is loaded where it is first used. Inside a branch it is loaded again, because the first use may not
+      // have run.
       if (branch_depth_ == 0) {
         registers_.emplace(leaf.get(), result);
         kept_.push_back(leaf);
@@ -208,7 +209,7 @@ class FunctionLowering {
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
 
-  // "node 'conv_1' (Conv)".
+  // Returns a text such as "node 'conv_1' (Conv)".
   static std::optional<std::string> place_of(const Binding& binding) {
     for (const Span& span : {binding.value.span(), binding.var.span()}) {
       if (span && !span.origin->node.empty())
@@ -242,7 +243,7 @@ class FunctionLowering {
     bind(binding, reg(value));
   }
 
-  // A test that a node asks for: two numbers, both of which are known.
+  // Returns whether a node asks for a test of two known numbers.
   bool is_check(const Binding& binding) const {
     const ShapeExpr* values = binding.value.as<ShapeExpr>();
     const std::vector<Expr>* dims = known_shape(*binding.cast);
@@ -365,7 +366,7 @@ class FunctionLowering {
                      "operator '{}' has no lowering yet", op);
   }
 
-  // The result is the argument's register: indices are tested where they are.
+  // The result shares the argument's register, because indices are tested in place.
   void check_indices(const Binding& binding, const Call& node) {
     const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
     std::string context = node.attrs.get_string("what", "indices");
@@ -381,7 +382,7 @@ class FunctionLowering {
     if (!shape) fail_unsupported(e.span(), "memory of a shape that is not written out is not supported yet");
     return shape->values;
   }
-  // A scalar, or a shape of one item.
+  // A byte count is a scalar, or a shape of one item.
   Scalar byte_count(const Expr& e) {
     if (e.type().is<PrimType>()) return dims_.scalar(e);
     const std::vector<Expr>& values = written_shape(e);

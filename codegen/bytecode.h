@@ -1,4 +1,4 @@
-// Graph functions to VM bytecode.
+// Lowers graph functions to VM bytecode.
 #pragma once
 #include "ir/module.h"
 #include "ir/op.h"
@@ -6,12 +6,14 @@
 
 namespace relaxc::codegen {
 
-// The executable of a module after the `lower` pipeline: kernels are called with their destinations and explicit
-// scalars. Every public graph function (and those it calls) becomes a VM function; kernels are named, their code comes
-// from compile_kernels(). What has no bytecode is a CompileError at its place (an operator without lowering).
+// Returns the executable of a module after the `lower` pipeline, in which kernels are called with their destinations
+// and explicit scalars. Every public graph function (and those it calls) becomes a VM function. The executable names
+// kernels; their code comes from compile_kernels(). A node without bytecode (an operator without lowering) is a
+// CompileError at its place.
 vm::Executable lower_to_bytecode(const IRModule& module);
 
-// Whether the operator, which has no tensor program, is one that lower_to_bytecode() (or a pass before it) knows.
+// Returns whether the operator, which does not have a tensor program, is known to lower_to_bytecode() or a pass before
+// it.
 bool is_lowered_to_bytecode(std::string_view op);
 
 }  // namespace relaxc::codegen

@@ -18,7 +18,7 @@ using vm::SlotOp;
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
-// What dims are made with. Slots have no bitwise operations.
+// These are the operators that dims use. Slots do not have bitwise operations.
 constexpr std::pair<BinaryOp, SlotOp> kSlotOps[] = {
     {BinaryOp::kAdd, SlotOp::kAdd},
     {BinaryOp::kSub, SlotOp::kSub},
@@ -159,7 +159,7 @@ Slot ScalarLowering::compute(const Expr& expr) {
   fail_unsupported(expr.span(), "this expression cannot be computed in a shape: {}", print_expr(expr));
 }
 
-// One side only: the other may divide by zero.
+// Computes one side only, because the other may divide by zero.
 Slot ScalarLowering::choose(const Expr& condition, const Expr& a, const Expr& b) {
   Scalar decision = scalar(condition);
   vm::Label then_label = code_.new_label(), end_label = code_.new_label();

@@ -1,35 +1,35 @@
-// Symbolic dims and scalars of a graph function, in the slots of its bytecode. Internal to codegen/bytecode*.cc.
+// Lowers symbolic dims and scalars of a graph function to slots of its bytecode. Internal to codegen/bytecode*.cc.
 #pragma once
 #include "ir/visit.h"
 #include "vm/builder.h"
 
 namespace relaxc::codegen {
 
-// Dims are bound to slots by the first value whose shape gives them, and compared wherever they occur again;
-// expressions of them are computed where they are asked for, once.
+// Dims are bound to slots by the first value whose shape gives them, and compared wherever they occur again.
+// Expressions over them are computed once, at their first use.
 class ScalarLowering {
  public:
   ScalarLowering(vm::ExecutableBuilder& executable, vm::FunctionBuilder& code) : executable_(executable), code_(code) {}
 
-  // The slot stands for the variable from here on.
+  // Makes the slot stand for the variable from here on.
   void define(const VarRef& var, vm::Slot slot) { slots_.insert_or_assign(var.get(), slot); }
   bool defines(const Expr& dim) const { return slots_.contains(dim.get()); }
 
-  // The value of a scalar expression, computed into a slot when it is not an immediate.
+  // Returns the value of a scalar expression, computed into a slot when it is not an immediate.
   vm::Scalar scalar(const Expr& expr);
   std::vector<vm::Scalar> scalars(const std::vector<Expr>& exprs);
 
-  // A value and the type that it is tested against; errors name the context.
+  // A value and the type that it is tested against. Errors name the context.
   struct Typed {
     vm::Reg value;
     Type type;
     std::string context;
   };
-  // Tests dtypes, ranks and dims, items of tuples included, and binds the dims that nothing has bound yet. What a dim
-  // computes may stand before what binds its variables.
+  // Tests dtypes, ranks and dims, including those of tuple items, and binds the dims that are not bound yet. A compound
+  // dim may stand before the values that bind its variables.
   void match(const std::vector<Typed>& values);
 
-  // Around a branch: what it computes is not at hand after it.
+  // Surrounds a branch: slots that are computed in it are not available after it.
   class Scope {
    public:
     explicit Scope(ScalarLowering& dims) : dims_(dims), slots_(dims.slots_), computed_(dims.computed_) {}

@@ -23,7 +23,7 @@ namespace relaxc {
 
 namespace {
 
-// Folding runs the constants' own little program through the same pipeline, without folding.
+// Constant folding compiles and runs a small program of the constants through the same pipeline, without folding.
 std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSettings& settings) {
   CompileSettings inner = settings;
   inner.target = "host";
@@ -42,7 +42,7 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   }
 }
 
-// Notes the CPU that the code needs, which the loader compares with the one it runs on (vm/cpu.h).
+// Notes the CPU that the code needs. The loader compares it with the CPU it runs on (vm/cpu.h).
 void note_cpu(vm::Executable& executable, const Target& target) {
   executable.metadata[vm::kArchitectureKey] = codegen::architecture(target);
   executable.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target), ","));
@@ -71,7 +71,7 @@ bool has_lowering(const OpRow& row) { return row.legalize || codegen::is_lowered
 
 namespace {
 
-// `files` gets those in which the module's constants lie.
+// `files` gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles& files) {
   return guarded([&] { return fmt::format("reading '{}'", path); },
@@ -136,7 +136,8 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
   result.target_ = context.target;
-  // Without check_dims a run is not safe, and without spread_tuples legalize refuses tuple values: both always run.
+  // Two passes always run: without check_dims a run is not safe, and without spread_tuples legalize refuses tuple
+  // values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
     if (std::find(passes.begin(), passes.end(), needed) == passes.end()) passes.insert(passes.begin(), needed);
@@ -178,7 +179,7 @@ Program CompiledModule::load(LoadOptions options) const {
         executable_, [kernels](const std::string& symbol) { return kernels->find(symbol); }, kernels,
         std::move(options));
   }
-  // Before LLVM sees objects of another architecture.
+  // This comes before LLVM sees objects of another architecture.
   if (std::string problem = vm::why_not_here(executable_); !problem.empty()) fail({}, "{}", problem);
   std::shared_ptr<const vm::KernelLibrary> library = codegen::backend_of(target_).load(objects_);
   return Program::from(

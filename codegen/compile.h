@@ -22,33 +22,33 @@ struct CompileSettings : PassSettings {
   std::string passes = "default";       // names of passes and pipelines
   std::map<std::string, int64_t> dims;  // symbolic dims of an ONNX model that get a fixed value
   int opt_level = 2;                    // codegen/backend.h
-  // Hears what contradicts itself in an ONNX model that compiles all the same (frontend/onnx/import.h).
+  // Is called for each contradiction in an ONNX model that compiles all the same (frontend/onnx/import.h).
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors
-  // Kernels run in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them, and
-  // `passes` may end anywhere from "legalize" to "default". There is no machine code, so write() refuses.
+  // Runs kernels in the tensor-program interpreter (codegen/interpret.h), in the form in which `passes` leaves them.
+  // `passes` may end anywhere from "legalize" to "default". Without machine code write() refuses.
   std::optional<InterpretOptions> interpret = {};
   RunnerOptions runner;
 };
 
 // Reads an .onnx model or TVMScript (.py, .tvm, .test, .txt). Errors are CompileErrors.
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
-// The same with the errors of a text collected: the module then holds what does not depend on them.
+// Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics);
-// Every operator there is.
+// Returns the table of all operators.
 const OpTable& op_table();
-// Whether it compiles; some are only known by their types yet.
+// Returns whether the operator can be compiled. For some operators only types are inferred.
 bool has_lowering(const OpRow& row);
 
 class CompiledModule {
  public:
-  // Inputs, outputs and functions, without loading.
+  // Returns the executable, whose inputs, outputs and functions can be read without loading it.
   const vm::Executable& executable() const { return executable_; }
-  // Ready to run in this process. Throws CompileError when the CPU lacks what the target has.
+  // Loads the module into this process. Throws CompileError when the CPU lacks a feature of the target.
   Program load(LoadOptions options = {}) const;
-  // One shared object with bytecode, weights and machine code. Throws RuntimeError when it cannot be written.
+  // Writes one shared object with bytecode, weights and machine code. Throws RuntimeError when it cannot be written.
   void write(const std::string& path) const;
-  // After all passes.
+  // Returns the module after all passes.
   const IRModule& lowered() const { return lowered_; }
   const Target& target() const { return target_; }
   codegen::KernelMap kernels() const;
@@ -62,23 +62,24 @@ class CompiledModule {
   vm::Executable executable_;
   codegen::KernelObjects objects_;
   vm::MappedFiles sources_;                    // in which constants lie
-  std::optional<InterpretOptions> interpret_;  // then there are no objects
+  std::optional<InterpretOptions> interpret_;  // then objects_ is empty
 };
 
-// What passes get under these settings: operators, target, and folding that runs code.
+// Returns the context of passes under these settings: operators, target, and a constant folder that runs code.
 PassContext pass_context(const CompileSettings& settings = {});
-// The passes that these settings name, in order.
+// Returns the passes that these settings name, in order.
 std::vector<const Pass*> passes_of(const CompileSettings& settings, const Target& target);
 // Runs the passes only.
 IRModule run_pipeline(IRModule module, const CompileSettings& settings = {});
 CompiledModule compile(IRModule module, const CompileSettings& settings = {});
-// Of a model's file, its constants stay there: a file that changes is an error here, of write(), and of each later run.
+// Compiles a model's file, in which its constants stay. When the file changes, that is an error here, in write(), and
+// in each later run.
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings = {});
-// One run of `main` after these passes, with every kernel in the interpreter; the same as compile() and load() under
-// CompileSettings::interpret. The results of one module after more and more passes tell which of them goes wrong.
+// Runs `main` once after these passes, with every kernel in the interpreter, as compile() and load() do under
+// CompileSettings::interpret. The results of one module after more and more passes tell which of them is wrong.
 std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs,
                                      const std::string& passes = "legalize", const InterpretOptions& options = {});
-// An artifact is loaded, anything else is compiled.
+// Loads an artifact, and compiles any other file.
 Program load_program(const std::string& path, const CompileSettings& settings = {}, LoadOptions options = {});
 
 }  // namespace relaxc

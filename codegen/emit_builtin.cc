@@ -15,8 +15,9 @@ using Value = llvm::Value*;
 
 namespace {
 
-// The features that intrinsics need of the processor; LLVM ends the process over an intrinsic that the target lacks.
-// The first row whose prefix fits counts. Features of one row are alternatives, each a list joined by '+'.
+// The features that intrinsics need of the processor. They are checked because LLVM ends the process over an intrinsic
+// that the target lacks. The first row with a matching prefix counts. The features of a row are alternatives, and each
+// is a list joined by '+'.
 struct FeatureRow {
   const char* prefix;
   std::vector<const char*> features;
@@ -46,7 +47,7 @@ const FeatureRow* find_features(llvm::StringRef name) {
 }
 
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
-  // Without an architecture in its name it is LLVM's own, which every target has.
+  // A name without an architecture is an intrinsic of LLVM that every target has.
   bool any_target = true;
   for (const char* family :
        {"x86", "aarch64", "arm", "riscv", "ppc", "s390", "hexagon", "mips", "nvvm", "amdgcn", "wasm"})
@@ -69,7 +70,7 @@ std::string text_of(llvm::Type* type) {
   return text;
 }
 
-// The declaration of the intrinsic for these types, with its own types where they are fixed.
+// Returns the declaration of the intrinsic for these types. Where the intrinsic fixes a type, it is used instead.
 llvm::Function* declare(llvm::Module& module, llvm::Intrinsic::ID id, llvm::Type* result,
                         const std::vector<Value>& args) {
   if (!llvm::Intrinsic::isOverloaded(id)) return llvm::Intrinsic::getDeclaration(&module, id);
@@ -141,7 +142,7 @@ Value FunctionEmitter::llvm_intrinsic(const Call& op, const Expr& node) {
   llvm::Function* function = declare(kernel_.module, id, result, args);
   if (!function) fail(node.span(), "intrinsic '{}' does not take these types", name->value);
   llvm::FunctionType* type = function->getFunctionType();
-  // Values of bfloat16 and float16 are integers here, and LLVM has vectors of bytes as such of int32 in places.
+  // Values of bfloat16 and float16 are integers here, and LLVM takes some vectors of bytes as vectors of int32.
   auto fits = [](llvm::Type* a, llvm::Type* b) { return a == b || llvm::CastInst::isBitCastable(a, b); };
   bool all_fit = args.size() == type->getNumParams() && fits(result, type->getReturnType());
   for (size_t i = 0; all_fit && i < args.size(); ++i)

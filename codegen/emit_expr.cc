@@ -116,7 +116,7 @@ Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const 
   return phi;
 }
 
-// Both sides for all lanes, but loads read only the lanes that want their side (active_lanes()).
+// Computes both sides for all lanes, but loads read only the lanes that select their side (active_lanes()).
 Value FunctionEmitter::masked_if_then_else(Value condition, const Expr& a, const Expr& b) {
   Value outer = mask_;
   Value values[2];
@@ -146,7 +146,7 @@ bool FunctionEmitter::is_index(const Expr& node) {
   return result;
 }
 
-// Only asked for the operands of divisions in index expressions, which do not overflow.
+// This is used only for the operands of divisions in index expressions, which do not overflow.
 bool FunctionEmitter::is_non_negative(const Expr& node) {
   if (auto value = as_int(node)) return *value >= 0;
   if (dtype_of(node).is_uint()) return true;

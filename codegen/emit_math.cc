@@ -1,5 +1,6 @@
-// Two ways to a function. What networks use most is computed in float. All else is computed in double and rounded once:
-// half the lanes at a time, but 29 spare bits make plain series and textbook identities exact enough.
+// The functions are computed in two ways. Those that networks use most are computed in float. All others are computed
+// in double and rounded once: this takes half the lanes at a time, but the 29 spare bits make plain series and textbook
+// identities exact enough.
 #include "codegen/emit_math.h"
 
 #include <llvm/IR/Module.h>
@@ -99,7 +100,7 @@ Lanes erf(const Lanes& x) {
 // ---- In double
 
 constexpr double factorial(int n) { return n <= 1 ? 1 : n * factorial(n - 1); }
-// The first N terms of a series, for polynomial().
+// Returns the first N terms of a series, for polynomial().
 template <size_t N>
 constexpr std::array<double, N> series(double (*term)(int)) {
   std::array<double, N> result{};
@@ -107,7 +108,8 @@ constexpr std::array<double, N> series(double (*term)(int)) {
   return result;
 }
 
-// 2^t as (1 + fraction) * scale, for the fraction's own sake: it is exact near 0. The limits round to 0 and infinity.
+// Computes 2^t as (1 + fraction) * scale. The fraction is kept because it is exact near 0. The limits round to 0 and
+// infinity.
 struct Power {
   Lanes fraction, scale;
 };
@@ -149,7 +151,7 @@ Lanes log_of_sum(int offset, const Lanes& x) {
 Lanes log2(const Lanes& x) { return log_of_sum(0, x) * kLog2e; }
 Lanes log10(const Lanes& x) { return log_of_sum(0, x) * std::numbers::log10e; }
 Lanes log1p(const Lanes& x) { return copysign(log_of_sum(1, x), x); }
-// Next to a large negative x the sum would round to 0.
+// For a large negative x the sum would round to 0, so log_of_sum gets x itself.
 Lanes acosh(const Lanes& x) { return log_of_sum(0, select(x < 0, x, x + sqrt(x * x - 1))); }
 Lanes asinh(const Lanes& x) {
   Lanes magnitude = abs(x), square = x * x;
@@ -212,7 +214,7 @@ constexpr auto kQuarterTurns = [] {
   return table;
 }();
 
-// table[index] for each lane; the table becomes a constant of the module.
+// Returns table[index] for each lane. The table becomes a constant of the module.
 Lanes quarter_turns(const Lanes& index) {
   constexpr const char* kName = "relaxc.quarter_turns";
   llvm::IRBuilder<>& b = index.builder();
@@ -287,7 +289,7 @@ llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intr
                                std::span<llvm::Value* const> args) {
   const auto* row = std::ranges::find(kExpansions, intrinsic, &Expansion::name);
   if (row == std::end(kExpansions)) return nullptr;
-  // Contraction of what stands outside the fmuladds could break the error-free steps.
+  // Contraction of operations other than the fmuladds could break the error-free steps.
   llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
   builder.clearFastMathFlags();
   bool in_double = row->in == In::kDouble;

@@ -20,12 +20,12 @@ llvm::Align element_alignment(DType dtype) {
   return llvm::Align(static_cast<uint64_t>(std::max<int64_t>(dtype.element().bytes(), 1)));
 }
 
-// offset[lane] = base + lane * stride.
+// Describes a vector of offsets: offset[lane] = base + lane * stride.
 struct Affine {
   Expr base;
   int64_t stride;
 };
-// The expression as such a vector, when its form shows it.
+// Returns the expression as such a vector, when its form shows it.
 std::optional<Affine> as_affine(const Expr& node) {
   if (const Ramp* op = node.as<Ramp>()) {
     std::optional<int64_t> stride = as_int(op->stride);
@@ -63,7 +63,7 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     for (const VarRef& var : free_vars(dim)) known_on_entry = known_on_entry && parameters_.contains(var.get());
     bytes = bytes && size ? checked_mul(*bytes, *size) : std::nullopt;
   }
-  // The next copy of an unrolled body takes the same memory; the contents are undefined at first anyway.
+  // The next copy of an unrolled body takes the same memory, whose contents are undefined at first anyway.
   if (known_on_entry && variables_.contains(buffer.get())) return;
   int64_t limit = type.scope == "local" ? kMaxLocalBuffer : kMaxStackBuffer;
   if (bytes && *bytes <= limit && stack_bytes_ + *bytes <= kMaxStack) {
@@ -77,8 +77,8 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
     variables_[buffer.get()] = memory;
     return;
   }
-  // Scratch lives until the function returns: asked for once, on entry, so that a loop does not pile it up. Only a
-  // size that is computed inside the function is asked for in place.
+  // Scratch lives until the function returns. It is requested once, on entry, so that a loop does not accumulate it.
+  // Only a size that is computed inside the function is requested in place.
   auto here = b_.saveIP();
   if (known_on_entry) b_.SetInsertPoint(setup_);
   emitted_.emplace_back();
@@ -135,7 +135,7 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
       result.stride = affine->stride;
       continue;
     }
-    // The part that all lanes share stays a scalar, and the rest as narrow as it is computed.
+    // The part that all lanes share stays a scalar, and the rest stays as narrow as it is computed.
     const Binary* sum = index.as<Binary>();
     const Broadcast* shared = sum && sum->op == BinaryOp::kAdd ? sum->a.as<Broadcast>() : nullptr;
     if (shared) result.offset = b_.CreateNSWAdd(result.offset, int64(shared->value));
@@ -159,7 +159,7 @@ Value FunctionEmitter::lane_offset(const Place& place, int lane) {
   return b_.CreateAdd(place.offset, b_.getInt64(static_cast<uint64_t>(place.stride * lane)));
 }
 
-// One address per lane.
+// Returns one address per lane.
 Value FunctionEmitter::pointers(const Buffer& buffer, const Place& place) {
   Value distances = place.distances;
   if (!distances) {
@@ -268,7 +268,7 @@ void FunctionEmitter::store_stmt(const BufferStore& store) {
   };
   if (where.lanes == 1) return store_lane(where.offset, value, active);
   if (where.stride == 1) return store_contiguous(store.buffer, where.offset, value, dtype, active);
-  // In the order of the lanes: of equal addresses the last one wins.
+  // The lanes are stored in order, so that the last one wins where addresses are equal.
   if (where.distances || dtype.is_scalable()) {
     b_.CreateMaskedScatter(ops_.to_memory(value, dtype), pointers(store.buffer, where), element_alignment(dtype),
                            active);

@@ -15,7 +15,7 @@ using Value = llvm::Value*;
 
 bool is_16_bit_float(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
 
-// Lanes as DType counts them.
+// Converts DType's lane count to LLVM's.
 llvm::ElementCount element_count(int lanes) {
   bool scalable = lanes >= DType::kScalable;
   return llvm::ElementCount::get(static_cast<unsigned>(scalable ? lanes - DType::kScalable : lanes), scalable);
@@ -24,7 +24,7 @@ llvm::Type* with_lanes(llvm::Type* element, int lanes) {
   return lanes == 1 ? element : static_cast<llvm::Type*>(llvm::VectorType::get(element, element_count(lanes)));
 }
 
-// The constant in every lane, or null.
+// Returns the constant that is in every lane, or null.
 const llvm::APInt* constant_int(Value value) {
   if (auto* scalar = llvm::dyn_cast<llvm::ConstantInt>(value)) return &scalar->getValue();
   auto* vector = llvm::dyn_cast<llvm::Constant>(value);
@@ -181,7 +181,7 @@ Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
   RELAXC_CHECK(false, "{} of a float", info(op).name);
 }
 
-// `x < y ? x : y` is x86's minps, which gives y when either is NaN: so one more select is needed, and none when the
+// `x < y ? x : y` is x86's minps, which gives y when either is NaN. So one more select is needed, and none when the
 // first operand is a constant (relu).
 Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
   if (is_constant_number(y)) std::swap(x, y);
@@ -237,8 +237,8 @@ Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, Index
   RELAXC_CHECK(false, "{} of an integer", info(op).name);
 }
 
-// Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a divisor
-// that does not change in a loop, all that this adds moves out of the loop but one select.
+// Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a
+// loop-invariant divisor everything that this adds, except for one select, moves out of the loop.
 Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   bool wants_quotient = op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv;
   bool floors = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
@@ -271,7 +271,7 @@ Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFact
   return is_minus_one ? b_.CreateSelect(is_minus_one, b_.CreateNeg(x), quotient) : quotient;
 }
 
-// Counts outside [0, bits) shift everything out.
+// Counts outside [0, bits) shift all bits out.
 Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
   llvm::Type* type = x->getType();
   uint64_t bits = static_cast<uint64_t>(bits_of(x));
@@ -297,8 +297,8 @@ Value ValueEmitter::widen(Value bits, DType from) {
   if (target_.has_float16_conversion) {
     return b_.CreateFPExt(b_.CreateBitCast(bits, bits->getType()->getWithNewType(b_.getHalfTy())), float_type);
   }
-  // The exponent and mantissa moved to float32's place, then the exponent's bias by a multiplication, which is exact
-  // and makes subnormals normal.
+  // Moves the exponent and mantissa to float32's place, then corrects the exponent's bias by a multiplication, which is
+  // exact and makes subnormals normal.
   Value wide = b_.CreateZExt(bits, int_type);
   Value sign = b_.CreateShl(b_.CreateAnd(wide, constant(0x8000)), constant(16));
   Value magnitude = b_.CreateAnd(wide, constant(0x7fff));
@@ -331,7 +331,7 @@ Value ValueEmitter::narrow(Value value, DType to) {
   return to.code == DTypeCode::kBFloat ? narrow_to_bfloat16(value) : narrow_to_float16(value);
 }
 
-// By integers rather than LLVM's bfloat: the AVX512-BF16 instruction flushes subnormals.
+// Uses integers rather than LLVM's bfloat, because the AVX512-BF16 instruction flushes subnormals.
 Value ValueEmitter::narrow_to_bfloat16(Value value) {
   llvm::Type* int_type = value->getType()->getWithNewType(b_.getInt32Ty());
   auto constant = [&](uint32_t number) { return llvm::ConstantInt::get(int_type, number); };
@@ -398,7 +398,8 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
 
 // ---- Intrinsics
 
-// Lane by lane for vectors. The symbol is resolved by the JIT in the process, in artifacts by the dynamic linker.
+// Calls the function lane by lane for vectors. The symbol is resolved by the JIT in the process, and in artifacts by
+// the dynamic linker.
 Value ValueEmitter::call_libm(const std::string& function, const std::vector<Value>& args) {
   llvm::Type* type = args[0]->getType();
   llvm::Type* element = type->getScalarType();
@@ -430,7 +431,7 @@ struct UnaryRow {
   std::string_view name;
   llvm::Intrinsic::ID id;
 };
-// Operations for which machines have an instruction, or LLVM a short expansion.
+// Machines have an instruction for these operations, or LLVM has a short expansion.
 constexpr UnaryRow kUnary[] = {
     {"tir.abs", llvm::Intrinsic::fabs},    {"tir.ceil", llvm::Intrinsic::ceil},
     {"tir.floor", llvm::Intrinsic::floor}, {"tir.nearbyint", llvm::Intrinsic::nearbyint},

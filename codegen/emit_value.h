@@ -1,7 +1,8 @@
-// Internal to codegen/: arithmetic on LLVM values as ir/expr.h and ir/intrinsics.h define it. Includes LLVM.
+// Internal to codegen/: emits arithmetic on LLVM values as ir/expr.h and ir/intrinsics.h define it. Includes LLVM.
 //
-// Registers: bool is i1; intN and uintN are iN; float16 and bfloat16 are i16 that hold the bits (each operation goes
-// through float32 and rounds once); vectors are <lanes x that>. Memory: bool and integers below 8 bits take a byte.
+// In registers, bool is i1; intN and uintN are iN; float16 and bfloat16 are i16 that hold the bits (each operation goes
+// through float32 and rounds once); vectors are <lanes x element>. In memory, bool and integers below 8 bits take a
+// byte.
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
@@ -27,14 +28,14 @@ class ValueEmitter {
   Value float_constant(double value, DType dtype) const;
   Value splat(Value scalar, int lanes);
 
-  // Assumptions that hold for index arithmetic only; data arithmetic wraps and may have any sign.
+  // These assumptions hold for index arithmetic only. Data arithmetic wraps and may have any sign.
   struct IndexFacts {
     bool no_overflow = false;
     bool non_negative = false;  // both operands; only divisions look
   };
   Value binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value cast(Value value, DType from, DType to);
-  // An intrinsic of ir/intrinsics.h; the arguments have that dtype, lanes included.
+  // Emits an intrinsic of ir/intrinsics.h. The arguments have that dtype, lanes included.
   Value intrinsic(const std::string& name, const std::vector<Value>& args, DType dtype, const Span& span);
 
  private:

@@ -23,20 +23,21 @@ struct KernelState {
   std::unordered_set<const NodeHeader*> non_negative_vars;  // symbolic dims, loop variables that start at >= 0
 };
 
-// A variable that a function gets as a parameter.
+// The variables that a function gets as parameters.
 using Variables = std::vector<VarRef>;
 
 class FunctionEmitter {
  public:
   using Value = llvm::Value*;
 
-  // Makes `int32_t name(context, variables..., [begin, end])`, internal. Buffers come as pointers, bools as i1.
+  // Makes the internal function `int32_t name(context, variables..., [begin, end])`. Buffers are passed as pointers,
+  // bools as i1.
   FunctionEmitter(KernelState& kernel, const std::string& name, const Variables& variables, bool is_parallel_body);
 
   llvm::Function* function() const { return function_; }
-  // The kernel's body, and `return 0`.
+  // Emits the kernel's body and `return 0`.
   void emit_body(const Stmt& body);
-  // loop's body for iterations [begin, end) counted from loop.min, and `return 0`.
+  // Emits the loop's body for iterations [begin, end) counted from loop.min, and `return 0`.
   void emit_iterations(const For& loop);
 
  private:
@@ -49,7 +50,7 @@ class FunctionEmitter {
   void while_stmt(const While& loop);
   void if_stmt(const IfThenElse& branch);
   void assert_stmt(const Assert& assertion);
-  // Returns from the function with the status when the condition holds, after `report` has emitted how to tell.
+  // Returns from the function with the status when the condition holds, after the code that `report` emits.
   void return_if(Value condition, Value status, const std::function<void()>& report = nullptr);
   void return_if(Value condition, Value status, const std::string& message);
   llvm::BasicBlock* new_block(const char* name);
@@ -60,7 +61,7 @@ class FunctionEmitter {
   Value scratch(const Buffer& buffer, Value bytes);
   void store_stmt(const BufferStore& store);
   Value load(const BufferLoad& load, DType dtype);
-  // Where an access goes: the element at `offset`, or for a vector that one and further ones.
+  // The place of an access: the element at `offset`, or for a vector that element and further ones.
   struct Place {
     Value offset = nullptr;     // int64
     int64_t stride = 0;         // elements between lanes
@@ -74,7 +75,8 @@ class FunctionEmitter {
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
-  // The lanes that the surrounding vector if_then_else and the access's own predicate leave, or null for all.
+  // Returns the lanes that the surrounding vector if_then_else and the predicate of the access leave active, or null
+  // for all.
   Value active_lanes(const std::optional<Expr>& predicate, int lanes);
 
   // ---- emit_expr.cc
@@ -85,19 +87,20 @@ class FunctionEmitter {
   Value masked_if_then_else(Value condition, const Expr& a, const Expr& b);
   Value variable(const VarRef& var);
   void define(const VarRef& var, const Expr& value);
-  // Made of constants, loop variables and symbolic values only: such arithmetic does not overflow.
+  // Returns whether the expression consists of constants, loop variables and symbolic values only. Such arithmetic does
+  // not overflow.
   bool is_index(const Expr& node);
   bool is_non_negative(const Expr& node);
-  // An integer expression as int64.
+  // Emits an integer expression as int64.
   Value int64(const Expr& node);
-  // The same for an index. Copies of an unrolled loop's body often index with equal subexpressions: the first copy
-  // computes these, the others use its values. LLVM would find that, too, but only after reading every copy.
+  // Emits an index as int64. Copies of an unrolled loop's body often index with equal subexpressions: the first copy
+  // computes these, and the others use its values. LLVM would find them too, but only after reading every copy.
   Value offset(const Expr& index);
   struct OffsetParts {
     std::optional<Expr> shared, own;  // their sum is the index
   };
   OffsetParts split_offset(const Expr& index) const;
-  // Runs emit() where `condition` holds; the result is 0 elsewhere.
+  // Runs emit() where `condition` holds. The result is 0 elsewhere.
   template <class F>
   Value guarded(Value condition, llvm::Type* type, F emit);
 
@@ -122,21 +125,23 @@ class FunctionEmitter {
   std::unordered_set<const NodeHeader*> varying_;           // variables with another value in each copy
   std::unordered_map<const NodeHeader*, Value> variables_;  // scalars: the value; buffers: the pointer
   std::unordered_set<const NodeHeader*> parameters_;        // variables known on entry
-  // The maps over nodes keep them alive, so that no other node can come to stand at the same address.
+  // The maps over nodes keep them alive, so that no other node can get the same address.
   struct KnownIndex {
     Expr node;
     bool is_index;
   };
   std::unordered_map<const NodeHeader*, KnownIndex> is_index_;
   std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
-  // Values of the statement's expressions already emitted, so that a shared subexpression is emitted once. One layer
-  // per region that is entered conditionally: what an outer layer holds is valid inside, not the other way round.
+  // The values already emitted for the statement's expressions, so that a shared subexpression is emitted once. There
+  // is one layer per region that is entered conditionally: values of an outer layer are valid inside, but not the
+  // reverse.
   struct Emitted {
     Expr node;
     Value value;
   };
   std::vector<std::unordered_map<const NodeHeader*, Emitted>> emitted_;
-  // Offsets that copies of unrolled loops share. One layer per region that is entered conditionally or more than once.
+  // An offset that copies of unrolled loops share. There is one layer per region that is entered conditionally or more
+  // than once.
   struct SharedOffset {
     Expr index;
     OffsetParts parts;

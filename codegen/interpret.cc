@@ -20,7 +20,7 @@ struct InterpretedKernels::Program {
 
 namespace {
 
-// By name of the program: how many of a call's tensors come before the first that is fresh from the allocator.
+// Counts, for each program, the tensors of a call before the first that is fresh from the allocator.
 std::map<std::string, size_t> count_inputs(const IRModule& module) {
   std::map<std::string, size_t> result;
   std::unordered_set<const NodeHeader*> fresh;
@@ -130,7 +130,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   }
 }
 
-// Drops the records of all memory that overlaps [begin, begin + bytes): something else lives there now.
+// Drops the records of all memory that overlaps [begin, begin + bytes), because it is reused now.
 void InterpretedKernels::forget(Memory& memory, const char* begin, int64_t bytes) {
   std::erase_if(memory, [&](const auto& item) {
     const char* end = item.first + item.second.written.size();

@@ -1,7 +1,7 @@
-// Kernels that the tensor-program interpreter runs instead of machine code, in any form between legalize and
-// lower_kernels. What the interpreter calls an error ends the run: an index out of range, an axis outside of its
-// domain, a read of an element that nobody has written, in this kernel (unless it is scheduled: check_unwritten in
-// tir/interpret/interpreter.h) or in the one that made the tensor.
+// Runs kernels in the tensor-program interpreter instead of in machine code, in any form between legalize and
+// lower_kernels. An error that the interpreter finds ends the run: an index out of range, an axis outside of its
+// domain, or a read of an element that was never written. The element may belong to this kernel (unless it is
+// scheduled: check_unwritten in tir/interpret/interpreter.h) or to the one that made the tensor.
 #pragma once
 #include <map>
 #include <mutex>
@@ -15,26 +15,27 @@ namespace relaxc::codegen {
 
 class InterpretedKernels final : public vm::RunWatcher {
  public:
-  // The module as lower_to_bytecode() takes it, but with tensor programs of any form. What the interpreter does not
-  // know in one of them is a CompileError (kUnsupported).
+  // Takes the module as lower_to_bytecode() does, but with tensor programs of any form. A node that the interpreter
+  // does not know is a CompileError (kUnsupported).
   InterpretedKernels(const IRModule& module, const InterpretOptions& options);
   ~InterpretedKernels() override;
 
-  // By symbol; empty when there is none. Valid as long as this object. Safe to call from several threads.
+  // Finds a kernel by its symbol. The result is empty when there is none, and valid as long as this object. Safe to
+  // call from several threads.
   vm::Kernel find(const std::string& symbol);
 
   void begins() override;
-  // Results with elements that no kernel wrote are a RuntimeError.
+  // Throws a RuntimeError for results with elements that no kernel wrote.
   void ends(const vm::Value& result) override;
 
  private:
   struct Program;
-  // Memory that a kernel left unwritten in places.
+  // Memory that a kernel left partly unwritten.
   struct Unwritten {
     WrittenBytes written;
     std::string buffer;  // of which kernel, for messages
   };
-  // Of one run, by address.
+  // The unwritten memory of one run, by address.
   using Memory = std::map<const char*, Unwritten>;
 
   void call(Program& program, const relaxc_kernel_args& args);
@@ -43,7 +44,7 @@ class InterpretedKernels final : public vm::RunWatcher {
 
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Program>> programs_;  // by symbol
-  std::map<std::thread::id, Memory> memory_;                  // of the runs under way, each on a thread of its own
+  std::map<std::thread::id, Memory> memory_;                  // of the current runs, one per thread
 };
 
 }  // namespace relaxc::codegen

@@ -35,7 +35,7 @@ class JitLibrary final : public vm::KernelLibrary {
       auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(object.data(), object.size()), "kernels");
       expect(jit_->addObjectFile(std::move(buffer)), "loading object code");
     }
-    // All at once: find() then only reads, and so is safe from any thread.
+    // All symbols are resolved at once, so that find() only reads and is safe from any thread.
     for (const std::string& name : kernels.names) {
       std::string symbol = kernel_symbol(name);
       auto address = expect(jit_->lookup(symbol), "loading object code");

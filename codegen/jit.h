@@ -1,4 +1,4 @@
-// Object code loaded into this process.
+// Loads object code into this process.
 #pragma once
 #include <memory>
 
@@ -7,8 +7,8 @@
 
 namespace relaxc::codegen {
 
-// The kernels stay callable as long as the library lives. The target must be able to run here. Functions of libm come
-// from the process.
+// Loads the kernels, which stay callable as long as the library lives. The target must be able to run here. Functions
+// of libm come from the process.
 std::shared_ptr<const vm::KernelLibrary> load_jit(const KernelObjects& kernels);
 
 }  // namespace relaxc::codegen

@@ -84,8 +84,8 @@ Lanes polynomial(const Lanes& x, std::span<const double> coefficients) {
   return sum;
 }
 
-// Adding 1.5 * 2^23 (or 2^52) leaves the integer in the low bits; no conversion instruction, which NaN would spoil and
-// which few machines have for int64 and double.
+// Adding 1.5 * 2^23 (or 2^52) leaves the integer in the low bits. This avoids a conversion instruction, which NaN would
+// spoil and which few machines have for int64 and double.
 Nearest nearest(const Lanes& x, const Lanes& factor) {
   double magic = is_single(x) ? 0x1.8p23 : 0x1.8p52;
   Lanes sum = fma(x, factor, magic);

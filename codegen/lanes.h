@@ -28,7 +28,7 @@ class Lanes {
   double constant_ = 0;
 };
 
-// On floats, or on integers that wrap; `a >> n` brings zeros in. At least one operand is not a constant.
+// These work on floats, or on integers that wrap. `a >> n` brings zeros in. At least one operand is not a constant.
 Lanes operator+(const Lanes& a, const Lanes& b);
 Lanes operator-(const Lanes& a, const Lanes& b);
 Lanes operator*(const Lanes& a, const Lanes& b);
@@ -40,13 +40,13 @@ Lanes operator^(const Lanes& a, const Lanes& b);
 Lanes operator<<(const Lanes& a, const Lanes& b);
 Lanes operator>>(const Lanes& a, const Lanes& b);
 Lanes shift_right_signed(const Lanes& a, const Lanes& b);
-// False for NaN; integers are signed.
+// A comparison with NaN is false; integers are signed.
 Lanes operator<(const Lanes& a, const Lanes& b);
 Lanes operator>(const Lanes& a, const Lanes& b);
 Lanes operator==(const Lanes& a, const Lanes& b);
 
 Lanes select(const Lanes& condition, const Lanes& a, const Lanes& b);
-// a * b + c: fused where the machine has it, two roundings elsewhere; never a call of fmaf.
+// Returns a * b + c, fused where the machine can, with two roundings elsewhere. It never calls fmaf.
 Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c);
 Lanes abs(const Lanes& x);
 Lanes sqrt(const Lanes& x);
@@ -54,9 +54,10 @@ Lanes copysign(const Lanes& magnitude, const Lanes& sign);
 // NaN stays NaN.
 Lanes at_least(const Lanes& x, double low);
 Lanes at_most(const Lanes& x, double high);
-// Horner; the highest coefficient first.
+// Evaluates a polynomial by Horner's rule. The highest coefficient comes first.
 Lanes polynomial(const Lanes& x, std::span<const double> coefficients);
-// The integer next to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double); of NaN: anything, and NaN.
+// The integer next to x * factor, for |x * factor| below 2^22 (float) or 2^51 (double). For NaN the integer is
+// arbitrary and the number is NaN.
 struct Nearest {
   Lanes integer, number;
 };

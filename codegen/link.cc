@@ -20,7 +20,7 @@ namespace relaxc::codegen {
 
 namespace {
 
-// A directory of our own below TMPDIR, removed with what is in it.
+// A temporary folder below TMPDIR, which is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -43,7 +43,7 @@ std::vector<char> read_file(const std::string& path) {
   return {(*buffer)->getBufferStart(), (*buffer)->getBufferEnd()};
 }
 
-// Where a library of this process lies, so that linking needs no development packages.
+// Returns the path of a library of this process, so that linking does not need development packages.
 std::optional<std::string> loaded_library(const char* soname) {
   void* handle = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return std::nullopt;
@@ -80,7 +80,7 @@ std::vector<char> link_shared_object(const KernelObjects& kernels) {
     args.push_back(folder.file(fmt::format("{:04}.o", i)));
     vm::write_file(args.back(), {kernels.objects[i].data(), kernels.objects[i].size()});
   }
-  // For another machine the symbols of libm stay undefined, without the library's name.
+  // For another machine the symbols of libm stay undefined, and the library is not named.
   for (const char* soname : {"libm.so.6", "libc.so.6"}) {
     std::optional<std::string> path = loaded_library(soname);
     if (path && is_host_machine(kernels.target.triple)) args.push_back(*path);

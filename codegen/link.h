@@ -1,4 +1,4 @@
-// Object code to an ELF shared object.
+// Links object code to an ELF shared object.
 #pragma once
 #include <vector>
 
@@ -6,8 +6,8 @@
 
 namespace relaxc::codegen {
 
-// The bytes of a shared object that exports the kernels and needs libm and libc only. The same objects give the same
-// bytes. Throws a CompileError when the linker fails or no temporary file can be written.
+// Returns the bytes of a shared object that exports the kernels and needs libm and libc only. The same objects give the
+// same bytes. Throws a CompileError when the linker fails or no temporary file can be written.
 std::vector<char> link_shared_object(const KernelObjects& kernels);
 
 }  // namespace relaxc::codegen

@@ -22,12 +22,12 @@ namespace relaxc::codegen {
 
 namespace {
 
-// Kernels per object file. Fixed, so that the bytes do not depend on the number of threads; small, so that the last
-// thread does not work alone for long.
+// The number of kernels per object file. It is fixed, so that the bytes do not depend on the number of threads, and
+// small, so that the last thread does not work alone for long.
 constexpr size_t kKernelsPerObject = 6;
 
-// Schedules have tiled, vectorized and unrolled already, and there is nothing to inline: what is left is to make
-// registers of local buffers, to simplify, and to move and strengthen addresses. The vectorizers stay out.
+// Schedules have tiled, vectorized and unrolled already, and there is nothing to inline. LLVM has to put local buffers
+// into registers, to simplify, and to move and strengthen addresses. Its vectorizers do not run.
 constexpr const char* kPipelines[] = {
     "",
     "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>)",
@@ -38,9 +38,9 @@ constexpr const char* kPipelines[] = {
 };
 
 // LLVM's loop strength reduction makes an induction variable for each address that advances with a loop. It searches
-// many formulas for each, and took half of the time of code generation where a register tile is copied for each number
-// of rows that may be left. So it runs here, initialize_llvm() takes it out of the code generators, and the large loops
-// of functions with many of them stay as they are: a few additions are free beside so many multiplications.
+// many formulas for each, and took half of the time of code generation where a register tile is copied for each
+// possible number of remaining rows. So initialize_llvm() takes it out of the code generators and it runs here, except
+// on the large loops of functions with many loops: a few additions are free beside so many multiplications.
 struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
   llvm::PreservedAnalyses run(llvm::Loop& loop, llvm::LoopAnalysisManager& analyses,
                               llvm::LoopStandardAnalysisResults& results, llvm::LPMUpdater& updater) {
@@ -53,7 +53,7 @@ struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
   }
 };
 
-// What a thread reuses for all its modules: making these costs more than compiling a small kernel.
+// Objects that a thread reuses for all its modules, because making them costs more than compiling a small kernel.
 class Worker {
  public:
   Worker(const Target& target, int opt_level)

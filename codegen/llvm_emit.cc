@@ -20,7 +20,8 @@ using Value = llvm::Value*;
 
 namespace {
 
-// Loops marked unrolled are written out up to so many copies of the innermost body; beyond, LLVM is asked to.
+// Loops marked unrolled are written out up to this many copies of the innermost body. Beyond that LLVM is asked to
+// unroll.
 constexpr int64_t kMaxUnroll = 1024;
 
 constexpr uint64_t kErrorOffset = offsetof(relaxc_kernel_context, error);
@@ -29,11 +30,11 @@ static_assert(offsetof(relaxc_kernel_context, parallel_for) == 0 && offsetof(rel
 static_assert(offsetof(relaxc_kernel_args, data) == 0 && offsetof(relaxc_kernel_args, scalars) == 8 &&
               offsetof(relaxc_kernel_args, context) == 16);
 
-// The processor goes into each function: LLVM reads it there, and not from the target machine, when both differ.
+// Sets the processor on each function, where LLVM reads it in preference to the target machine.
 void set_attributes(llvm::Function* function, const Target& target) {
   function->addFnAttr("target-cpu", target.cpu);
   if (!target.features.empty()) function->addFnAttr("target-features", target.features);
-  // Without it LLVM prefers 256 bits on most AVX-512 processors, and splits our vectors.
+  // Without this attribute LLVM prefers 256 bits on most AVX-512 processors, and splits our vectors.
   function->addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
   function->setDoesNotThrow();
 }
@@ -171,7 +172,7 @@ void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool as
   b_.SetInsertPoint(after);
 }
 
-// Written out here rather than by LLVM's unroller: with constant indices SROA makes registers of local buffers at once.
+// Unrolls here rather than by LLVM's unroller: with constant indices SROA puts local buffers into registers at once.
 void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
   DType dtype = dtype_of(loop.var);
   Value min = expr(loop.min);
@@ -187,8 +188,8 @@ void FunctionEmitter::unrolled_loop(const For& loop, int64_t extent) {
   unroll_factor_ /= factor;
 }
 
-// The body becomes an internal function of its own with the captured variables as parameters; what parallel_for calls
-// is a wrapper that loads them from a struct on this function's stack.
+// The body becomes a separate internal function with the captured variables as parameters. parallel_for calls a wrapper
+// that loads them from a struct on this function's stack.
 void FunctionEmitter::parallel_loop(const For& loop) {
   Variables captured;
   auto capture = [&](const VarRef& var) {
@@ -327,7 +328,7 @@ void FunctionEmitter::return_if(Value condition, Value status, const std::functi
 
 namespace {
 
-// LLVM ends the process over vectors of scalable length that the target lacks.
+// This is checked because LLVM ends the process over vectors of scalable length that the target lacks.
 void check_scalable(const PrimFuncRef& function, const Target& target) {
   if (llvm::Triple(target.triple).isAArch64() && has_features(target, "sve")) return;
   walk_nodes(function, [&](const NodeRef& node) {

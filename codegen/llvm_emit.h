@@ -1,8 +1,8 @@
-// A lowered PrimFunc becomes LLVM IR.
+// Turns a lowered PrimFunc into LLVM IR.
 //
-// Lowered means: no Block, no thread-bound loop; every buffer is dense (several dims are taken as row-major); at most
-// the last index of an access is a vector; params are buffers and integer scalars. A breach is a bug of the lowering
-// passes and fails a check; what valid lowered code may contain but is not supported throws a CompileError.
+// A lowered PrimFunc does not contain a Block or a thread-bound loop. Every buffer is dense (several dims are taken as
+// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A breach is
+// a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
 #pragma once
 #include <string>
 
@@ -15,7 +15,8 @@ class Module;
 
 namespace relaxc::codegen {
 
-// Adds `int32_t symbol(const relaxc_kernel_args*)` to the module, external; what else it needs is internal.
+// Adds `int32_t symbol(const relaxc_kernel_args*)` to the module as an external function. Everything else that it adds
+// for the kernel is internal.
 void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target);
 
 }  // namespace relaxc::codegen

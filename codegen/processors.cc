@@ -13,13 +13,13 @@ namespace relaxc::codegen {
 
 namespace {
 
-// Sizes in KiB. L3: of a part of the usual size, or of one group of cores that share it.
+// Sizes are in KiB. L3 is that of a typical part, or of one group of cores that share it.
 struct Processor {
   const char* cpus;  // LLVM's names with a space around each
   int l1, l1_ways, l2, l2_ways, l3, l3_ways, l3_shared_by;
   int fma_ports;  // for vectors of full width; 0: as LLVM says
 };
-// From Intel's and AMD's optimization manuals and Arm's technical reference manuals.
+// The figures are from Intel's and AMD's optimization manuals and Arm's technical reference manuals.
 constexpr Processor kProcessors[] = {
     {" haswell broadwell ", 32, 8, 256, 8, 30 << 10, 20, 12, 2},
     {" skylake ", 32, 8, 256, 4, 8 << 10, 16, 4, 2},
@@ -39,7 +39,7 @@ void set(Target& target, std::string_view figure, double value, const std::strin
   set_figure(*find_figure(figure), target, value, source);
 }
 
-// Instructions that stand for multiply-adds and loads of vectors of so many bits.
+// Instructions that represent multiply-adds and loads of vectors of so many bits.
 struct Probe {
   bool is_x86;
   int bits;
@@ -50,7 +50,7 @@ constexpr Probe kProbes[] = {{true, 128, "VFMADD231PSr", "VMOVUPSrm"},
                              {true, 512, "VFMADD231PSZr", "VMOVUPSZrm"},
                              {false, 128, "FMLAv4f32", "LDRQui"}};
 
-// Numbers of the probes' instructions, which are the same for all processors of an architecture.
+// The opcodes of the probes' instructions, which are the same for all processors of an architecture.
 struct Opcodes {
   unsigned fma[std::size(kProbes)] = {}, load[std::size(kProbes)] = {};  // 0: none of that name
 };
@@ -76,7 +76,7 @@ const Opcodes& opcodes_of(const llvm::Target& llvm_target, bool is_x86) {
   return kAArch64;
 }
 
-// sysfs writes "48K" and "0-3,8-11".
+// Parses texts of sysfs such as "48K" and "0-3,8-11".
 int64_t read_number(const std::string& path) {
   std::ifstream file(path);
   int64_t number = 0;

@@ -44,7 +44,7 @@ const llvm::Target* find_llvm_target(const std::string& triple, std::string& err
   return llvm::TargetRegistry::lookupTarget(triple, error);
 }
 
-// The processors of the generic subtarget's architecture; older LLVMs do not list them.
+// Returns the processors of the generic subtarget's architecture. Older LLVMs do not list them.
 template <class Info>
 std::string cpu_names(const Info& info) {
   std::vector<std::string> names;
@@ -82,7 +82,7 @@ void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType ar
   }
 }
 
-// What follows from the features.
+// Sets the capabilities that follow from the features.
 void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   auto has = [&](const char* feature) { return info.checkFeatures(fmt::format("+{}", feature)); };
   llvm::Triple triple(target.triple);
@@ -90,7 +90,7 @@ void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
   bool avx512 = is_x86 && has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
   target.vector_bits = avx512 ? 512 : is_x86 && has("avx2") ? 256 : 128;
   target.num_vector_registers = avx512 || !is_x86 ? 32 : 16;
-  // Others than x86 and AArch64 get the careful answer: no fused instruction promised.
+  // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
   target.has_fma = is_x86 ? has("fma") : triple.isAArch64();
   target.has_float16_conversion = is_x86 ? has("f16c") : triple.isAArch64();
   target.has_masked_vector_access = avx512;
@@ -138,7 +138,7 @@ std::string_view trimmed(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
 }
 
-// The lines `key = value` of a target's file; "#" begins a comment.
+// One line `key = value` of a target's file, where "#" begins a comment.
 struct FileLine {
   int number;
   std::string key, value;
@@ -187,7 +187,7 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
   set_figure(*row, target, value, path);
 }
 
-// A file may name the processor, and gives figures instead of those that are known otherwise.
+// Applies a file, which may name the processor and whose figures replace those from other sources.
 Target with_file(Target target, const std::string& path, std::string_view text) {
   std::vector<FileLine> lines = read_target_file(path, text);
   for (const FileLine& line : lines) {
@@ -202,12 +202,12 @@ Target with_file(Target target, const std::string& path, std::string_view text) 
   return target;
 }
 
-// What LLVM cannot translate would otherwise end the process, and with it the host's.
+// Throws where LLVM cannot translate the code. Otherwise LLVM would end the process, and with it the host's.
 [[noreturn]] void on_llvm_failure(void*, const char* reason, bool) {
   throw InternalError(fmt::format("internal error: LLVM: {}", reason));
 }
 
-// An option of LLVM's command line that no interface sets.
+// Sets an option of LLVM's command line that no interface sets.
 void set_llvm_option(const char* name, const char* value) {
   auto option = llvm::cl::getRegisteredOptions().find(name);
   RELAXC_CHECK(option != llvm::cl::getRegisteredOptions().end(), "this LLVM has no option '{}'", name);
@@ -262,7 +262,7 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, i
                : opt_level == 1 ? llvm::CodeGenOptLevel::Less
                : opt_level == 2 ? llvm::CodeGenOptLevel::Default
                                 : llvm::CodeGenOptLevel::Aggressive;
-  // Position independent: the same object code goes into shared objects and into the JIT.
+  // The code is position independent, because the same object code goes into shared objects and into the JIT.
   std::unique_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
       target.triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level));
   if (!machine) fail_target(target.triple, "this LLVM has no code generator for it");

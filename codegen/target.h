@@ -1,4 +1,4 @@
-// From `--target=...` to a Target.
+// Turns the text of `--target=...` into a Target.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,15 +13,15 @@ namespace relaxc::codegen {
 // only), else a table of processors, else LLVM, else a default; the same text gives the same Target on every machine
 // unless it is "host". Throws a CompileError that lists what is accepted.
 Target parse_target(std::string_view text);
-// The machine this runs on, with the features it reports. Code for it may fault on another machine.
+// Returns the machine this runs on, with the features it reports. Code for it may fault on another machine.
 Target host_target();
 
-// LLVM's name of the target's architecture, and the features of it that code for the target may use, for the loader to
-// compare with a CPU (vm/cpu.h).
+// These return LLVM's name of the target's architecture, and the features of it that code for the target may use. The
+// loader compares them with a CPU (vm/cpu.h).
 std::string architecture(const Target& target);
 std::vector<std::string> loadable_features(const Target& target);
 
-// Whether the target has all of the features of a list such as "avx512vnni+avx512vl" (LLVM's names).
+// Returns whether the target has all features of a list such as "avx512vnni+avx512vl" (LLVM's names).
 bool has_features(const Target& target, std::string_view features);
 
 }  // namespace relaxc::codegen

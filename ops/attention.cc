@@ -8,8 +8,8 @@ namespace relaxc {
 
 namespace {
 
-// query [batch, queries, heads, d], key and value [batch, keys, heads or a divisor of them, d or e]; bias broadcasts
-// to [batch, heads, queries, keys].
+// query is [batch, queries, heads, d]; key and value are [batch, keys, heads or a divisor of it, d or e]. The bias
+// broadcasts to [batch, heads, queries, keys].
 Type infer_attention(const OpCall& op) {
   for (size_t i = 0; i < 3; ++i) {
     require_rank(op, i, 4);
@@ -47,7 +47,7 @@ Type infer_quantization(const OpCall& op) {
   return tensor_type(op.shape(0), attrs.out_dtype);
 }
 
-// [..., C * r^2, h, w] to [..., C, h * r, w * r].
+// The operator turns [..., C * r^2, h, w] into [..., C, h * r, w * r].
 Type infer_pixel_shuffle(const OpCall& op) {
   std::vector<Expr> shape = op.shape(0);
   int64_t factor = op.attrs<PixelShuffleAttrs>().upscale_factor;

@@ -1,6 +1,6 @@
 // The attributes of operators: one struct each, with the defaults. Rows, passes and the importer read them with
-// read_attrs<T>(call.attrs) (OpCall::attrs<T>() in a row) and write them with write_attrs(); nobody else repeats a name
-// or a default.
+// read_attrs<T>(call.attrs) (OpCall::attrs<T>() in a row) and write them with write_attrs(); no other code repeats a
+// name or a default.
 #pragma once
 #include "ir/attrs.h"
 #include "ir/module.h"
@@ -9,7 +9,7 @@ namespace relaxc {
 
 using PerDim = std::vector<int64_t>;  // a number per spatial dim
 
-// Where the axes of images and weights are unless an attribute says otherwise.
+// The default order of the axes of images and weights, where no attribute says otherwise.
 constexpr const char* data_layout_of(int spatial) { return spatial == 1 ? "NCW" : spatial == 2 ? "NCHW" : "NCDHW"; }
 constexpr const char* kernel_layout_of(int spatial) { return spatial == 1 ? "OIW" : spatial == 2 ? "OIHW" : "OIDHW"; }
 constexpr const char* transposed_kernel_layout_of(int spatial) {
@@ -27,7 +27,7 @@ struct LeakyReluAttrs {
   static constexpr auto fields() { return std::tuple(field("alpha", &LeakyReluAttrs::alpha)); }
 };
 struct SoftplusAttrs {
-  double beta = 1, threshold = 20;  // Relax takes x itself above the threshold; without overflow nobody needs to
+  double beta = 1, threshold = 20;  // above the threshold Relax returns x; ours never overflows and ignores it
   static constexpr auto fields() {
     return std::tuple(field("beta", &SoftplusAttrs::beta), field("threshold", &SoftplusAttrs::threshold));
   }
@@ -99,7 +99,7 @@ struct ConvAttrs {
                       field("data_layout", &ConvAttrs::data_layout), field("kernel_layout", &ConvAttrs::kernel_layout),
                       field("out_layout", &ConvAttrs::out_layout), field("out_dtype", &ConvAttrs::out_dtype));
   }
-  // Whether data, weight and result are in the order of the defaults.
+  // Returns whether data, weight and result are in the default layouts.
   bool has_plain_layout() const {
     const ConvAttrs plain;
     return data_layout == plain.data_layout && kernel_layout == plain.kernel_layout &&
@@ -240,7 +240,7 @@ struct LrnAttrs {
 struct AxesAttrs {
   std::optional<std::vector<int64_t>> axes;  // absent: reversed
   static constexpr auto fields() { return std::tuple(field("axes", &AxesAttrs::axes)); }
-  // The axes as numbers in [0, rank), where they are in range.
+  // Returns the axes as numbers in [0, rank), as far as they are in range.
   std::vector<int64_t> permutation(size_t rank) const {
     std::vector<int64_t> result;
     for (size_t d = rank; d-- > 0 && !axes;) result.push_back(static_cast<int64_t>(d));

@@ -1,7 +1,7 @@
 // Convolutions over one to three spatial dims. Both directions lower to an optional injective stage "pad_temp" and one
-// reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k], the
-// form that schedules expect, in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The transposed one
-// spreads and pads the input in that stage, then convolves with the flipped kernel.
+// reduction block whose body is out += pad_temp[n, g * icg + ic, o * stride + k * dilation] * weight[oc, ic, k].
+// Schedules expect this form. Its loops are in the order of the layouts; "NCHW16c" is [N, C / 16, H, W, 16]. The
+// transposed convolution spreads and pads the input in that stage, then convolves with the flipped kernel.
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -10,7 +10,7 @@ namespace relaxc {
 
 namespace {
 
-// A checked call, the same for both directions; dims in the order of the plain layouts.
+// A checked call, the same for both directions. Its dims are in the order of the plain layouts.
 struct Conv {
   size_t spatial;
   std::vector<int64_t> strides, dilation;
@@ -29,7 +29,7 @@ struct Conv {
   }
 };
 
-// n / groups, which must be a whole number.
+// Returns n / groups, which must be a whole number.
 Expr per_group(const OpCall& op, const Expr& channels, int64_t groups, const char* what) {
   op.require_multiple(channels, groups, fmt::format("groups do not divide the {} channels", what));
   return floor_div(channels, groups);
@@ -66,7 +66,7 @@ Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layo
               .in = {x.begin() + 2, x.end()}};
 }
 
-// The call's type: the result in its layout.
+// Returns the call's type, which is the result in its layout.
 template <int N, class A>
 Type conv_type(const OpCall& op, const A& attrs, const Conv& conv) {
   std::string layout = attrs.out_layout.value_or("");
@@ -92,7 +92,7 @@ Conv check_conv(const OpCall& op) {
   auto attrs = op.attrs<ConvAttrs<N>>();
   Conv conv = check_common<N>(op, attrs, kernel_layout_of(N));
   Expr in_data = per_group(op, conv.in_channels, conv.groups, "input");
-  // In channel blocks, what the weight does not reach of the last block is padding.
+  // With channels in blocks, the channels of the last block that the weight does not read are padding.
   int64_t block = Layout(op, attrs.data_layout, data_layout_of(N), "data layout").block_of(1);
   auto read = as_int(conv.in_per_group), there = as_int(in_data);
   bool pads = conv.groups == 1 && read && there && *read < *there && *read > *there - block;
@@ -105,7 +105,7 @@ Conv check_conv(const OpCall& op) {
   return conv;
 }
 
-// The layout's text without an axis: "OIHW16i16o" without 'O' is "IHW16i".
+// Removes an axis from a layout's text: "OIHW16i16o" without 'O' is "IHW16i".
 std::string without_axis(std::string_view layout, char axis) {
   std::string result, digits;
   for (char c : layout) {
@@ -119,7 +119,7 @@ std::string without_axis(std::string_view layout, char axis) {
   return result;
 }
 
-// Where the tensors' axes are; `reduced` is the weight's without the output channels.
+// The layouts of the three tensors. `reduced` is the weight's layout without the output channels.
 struct ConvLayouts {
   Layout data, weight, out, reduced;
 };
@@ -132,8 +132,9 @@ ConvLayouts read_layouts(const OpCall& op, const ConvAttrs<N>& attrs) {
           Layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout")};
 }
 
-// The reduction block; loops over the result and over the window are in the order of their layouts. `source` has the
-// padded data; weight_at gives the weight's plain indices from the channel and the plain [C / groups, spatial...].
+// Makes the reduction block. Its loops over the result and over the window are in the order of their layouts. `source`
+// has the padded data; weight_at gives the weight's plain indices from the channel and the plain [C / groups,
+// spatial...].
 Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const ConvLayouts& layouts,
                 const std::string& name, const Buffer& source, const Buffer& weight,
                 const std::vector<int64_t>& strides,
@@ -204,7 +205,7 @@ Conv check_transposed(const OpCall& op) {
   conv.out_channels = conv.out_per_group * conv.groups;
   std::vector<int64_t> extra = per_dim(op, attrs.output_padding, N, "output_padding", 0);
   for (size_t d = 0; d < N; ++d) {
-    // (in - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding, the constants gathered.
+    // The extent is (in - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding, its constants gathered.
     int64_t rest = 1 + extra[d] - conv.strides[d] - conv.padding.before[d] - conv.padding.after[d];
     const Expr& kernel = conv.kernel[d];
     auto known = as_int(kernel);
@@ -219,8 +220,8 @@ Conv check_transposed(const OpCall& op) {
   return conv;
 }
 
-// pad_temp[n, c, p] = data[n, c, (p - shift) / stride] where that is an element, with shift = dilation * (kernel - 1) -
-// padding before; the result is its convolution (stride 1) with the flipped kernel.
+// Makes pad_temp[n, c, p] = data[n, c, (p - shift) / stride] where that is an element, with shift = dilation * (kernel
+// - 1) - padding before. The result is its convolution (stride 1) with the flipped kernel.
 Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
   const BufferType& type = buffer_type(data);
   std::vector<Expr> shape = {conv.batch, conv.in_channels}, shifts;

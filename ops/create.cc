@@ -42,7 +42,7 @@ OpRow constant_fill(const char* name, const char* doc, double value) {
               }};
 }
 
-// Tensors of the shape and dtype of x, unless the attribute says another dtype.
+// The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_partial_like(const OpCall& op) {
   std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
@@ -82,7 +82,7 @@ OpRow full_like() {
   };
   return row;
 }
-// The main diagonal, of a tensor.
+// The diagonal is the main one by default.
 void complete_diagonal(Call& call) {
   if (call.args.size() == 1) call.args.push_back(int_imm(0));
 }
@@ -102,7 +102,7 @@ OpRow eye_like() {
   return row;
 }
 
-// The bounds are scalars; one alone is the end. The count of floats is computed from constants only.
+// The bounds are scalars; one alone is the end. A count of floats is computed from constants only.
 struct Range {
   Expr start, end, step;
 };
@@ -137,7 +137,7 @@ Expr arange_count(const OpCall& op) {
   if (first && last && step && (*step > 0 ? *first >= *last : *first <= *last)) return int_imm(0);
   Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(wide(2) > int_imm(0), int_imm(1), int_imm(-1));
   Expr count = floor_div(wide(1) - wide(0) - sign, wide(2)) + 1;  // a large step added before would overflow
-  // Facts: symbolic bounds are dims more often than not, but may be negative.
+  // Symbolic bounds are usually dims, but they may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }
 DType arange_dtype(const OpCall& op) {
@@ -179,7 +179,8 @@ void complete_eye(Call& call) {
   if (call.args.size() == 1) call.args.push_back(call.args[0]);
   if (call.args.size() == 2) call.args.push_back(int_imm(0));
 }
-// A diagonal that far away has left every matrix; sums of its number with positions do not overflow.
+// Clamps the diagonal's number. One that far away lies outside of every matrix, and its sums with positions do not
+// overflow.
 Expr near_diagonal(const Expr& k) {
   constexpr int64_t kFar = int64_t{1} << 40;
   return simplify(max(min(cast_to(k, kInt64), int_imm(kFar)), int_imm(-kFar)));
@@ -209,7 +210,7 @@ OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
           .complete = complete_diagonal};
 }
 
-// Arguments: rows, columns (as many as rows otherwise), k.
+// The arguments are the rows, the columns (as many as rows by default), and k.
 Type infer_eye(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   for (size_t i = 0; i < std::min<size_t>(op.size(), 2); ++i) {
@@ -243,7 +244,7 @@ PrimFuncRef lower_shape_to_tensor(const OpCall& op) {
   return b.finish({out});
 }
 
-// The scalar as a tensor of rank 0.
+// Turns the scalar into a tensor of rank 0.
 Type infer_scalar_to_tensor(const OpCall& op) {
   if (!op.arg(0).type().is<PrimType>()) op.fail("expected a scalar");
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));

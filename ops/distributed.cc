@@ -14,7 +14,7 @@ int64_t workers(const OpCall& op) {
   if (count < 1) op.fail("num_workers is {}, expected at least 1", count);
   return count;
 }
-// Each worker's part of an axis.
+// The result is each worker's part of an axis.
 Type infer_part(const OpCall& op) {
   if (op.arg(0).type().is<DTensorType>()) return object_type();
   std::vector<Expr> shape = op.shape(0);

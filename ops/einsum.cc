@@ -11,7 +11,7 @@ namespace relaxc {
 
 namespace {
 
-// One dim's name: a letter, or the position (from the right) of a dim that "..." stands for.
+// The name of a dim: a letter, or the position (from the right) of a dim that "..." stands for.
 struct Label {
   char letter;  // 0 for a dim of the ellipsis
   size_t from_right = 0;
@@ -38,7 +38,7 @@ std::vector<Expr> operand_list(const OpCall& op) {
   return items;
 }
 
-// The labels of one term; `rank` tells how many dims the ellipsis stands for.
+// Returns the labels of one term. `rank` tells how many dims the ellipsis stands for.
 std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t rank) {
   size_t dots = term.find("...");
   size_t letters = term.size() - (dots == std::string::npos ? 0 : 3);
@@ -58,7 +58,7 @@ std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t 
   return labels;
 }
 
-// Two dims of one label: 1 broadcasts.
+// Merges two dims of one label; a dim of 1 broadcasts.
 Expr merge_dims(const OpCall& op, const Expr& a, const Expr& b) { return broadcast_shapes(op, {a}, {b})[0]; }
 
 std::vector<Label> parse_result(const OpCall& op, const std::string& text, const Equation& equation, size_t ellipsis) {
@@ -155,7 +155,8 @@ PrimFuncRef lower(const OpCall& op) {
         indices.push_back(is_int(shape[d], 1) ? int_imm(0) : axis.at(equation.operands[k][d]));
       return cast_to(load(x[k], indices), dtype);
     };
-    // From left to right; thousands of factors in groups, nested no deeper than the logarithm of their number.
+    // Multiplies from left to right. Thousands of factors are grouped, nested no deeper than the logarithm of their
+    // number.
     std::function<Expr(size_t, size_t)> product = [&](size_t first, size_t last) {
       constexpr size_t kGroup = 16;
       size_t step = 1;

@@ -1,4 +1,4 @@
-// The einsum row of linear_algebra_ops().
+// Declares the einsum row of linear_algebra_ops().
 #pragma once
 #include "ir/op.h"
 

@@ -1,4 +1,4 @@
-// Elementwise operators. One line each: the scalar expression; infer and legalize follow from it.
+// Elementwise operators. Each is one line, its scalar expression; infer and legalize follow from it.
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -7,7 +7,7 @@ namespace relaxc {
 
 namespace {
 
-// Which dtypes an operator takes.
+// The set of dtypes that an operator takes.
 enum class Domain : uint8_t { kAny, kNumber, kFloat, kInteger, kBool };
 
 bool accepts(Domain domain, DType dtype) {
@@ -55,7 +55,8 @@ std::vector<Expr> broadcast_operands(const OpCall& op) {
   return shape;
 }
 
-// The rank is known where all operands' are. The dtype follows from any operand's, and that of a comparison from none.
+// The rank is known where the ranks of all operands are. The dtype follows from that of any operand; that of a
+// comparison is always bool.
 Type infer_partly(const OpCall& op, Domain domain, const ScalarFn& scalar, size_t bools) {
   int64_t rank = 0;
   std::optional<DType> dtype;
@@ -80,8 +81,8 @@ Type infer_partly(const OpCall& op, Domain domain, const ScalarFn& scalar, size_
   return has_shapes ? tensor_type(broadcast_operands(op), result) : tensor_type_of_rank(rank, result);
 }
 
-// The row of an operator whose result element is `scalar` of the (broadcast) argument elements. The arguments share one
-// dtype, the conditions named in `bools` (leading arguments) excepted.
+// Makes the row of an operator whose result element is `scalar` of the (broadcast) argument elements. The arguments
+// share one dtype, except for the conditions, which are the first `bools` arguments.
 OpRow elementwise(std::string name, std::string onnx, std::string doc, std::vector<OpInput> inputs, Domain domain,
                   ScalarFn scalar, size_t bools = 0) {
   auto result_dtype = [scalar](const OpCall& op) {
@@ -161,7 +162,7 @@ OpRow arithmetic(const char* name, std::string onnx, std::string doc, Domain dom
 Expr like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
 Expr call1(const char* name, const Expr& x) { return intrinsic(name, {x}, dtype_of(x)); }
 
-// Integer power by repeated squaring would need a loop; pow of integers goes through float64, exact up to 2^53.
+// Repeated squaring for an integer power would need a loop, so pow of integers goes through float64, exact up to 2^53.
 Expr power(const Expr& a, const Expr& b) {
   DType dtype = dtype_of(a);
   if (dtype.is_float()) return intrinsic("tir.pow", {a, b}, dtype);
@@ -195,7 +196,7 @@ OpRow astype() {
               }};
 }
 
-// An activation with one float attribute.
+// Makes the row of an activation with one float attribute.
 template <class A>
 OpRow parametric(std::string name, std::string onnx, std::string doc, std::function<Expr(const Expr&, const A&)> fn) {
   return {.name = "relax." + name,
@@ -220,7 +221,7 @@ Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); 
 Expr limited(const Expr& x, const Expr& low, const Expr& high) {
   return binary(BinaryOp::kMin, binary(BinaryOp::kMax, x, low), high);
 }
-// log(1 + exp(x)) without overflow.
+// Returns log(1 + exp(x)), computed without overflow.
 Expr softplus(const Expr& x) {
   Expr magnitude = call1("tir.exp", times(call1("tir.abs", x), like(-1, x)));
   return plus(binary(BinaryOp::kMax, x, like(0, x)), call1("tir.log1p", magnitude));

@@ -9,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-using Known = std::optional<Expr>;  // an element, or nothing where only the run can tell
+using Known = std::optional<Expr>;  // an element, or nullopt where it is known at run time only
 
 constexpr double kMostExact = 9e15;  // doubles below it are exact as integers
 
@@ -38,19 +38,19 @@ std::optional<double> float_value(const Expr& e) {
   const FloatImm* imm = e.as<FloatImm>();
   return imm ? std::optional(imm->value) : std::nullopt;
 }
-// n where e is Cast(n) from int64 to a float.
+// Returns n where e is Cast(n) from int64 to a float.
 Known cast_from_int(const Expr& e) {
   const Cast* cast = e.as<Cast>();
   return cast && dtype_of(cast->value) == kInt64 ? Known(cast->value) : std::nullopt;
 }
-// The integer that a float equals exactly.
+// Returns the integer that a float equals exactly.
 Known exact_integer(const Expr& e) {
   if (Known n = cast_from_int(e)) return n;
   auto value = float_value(e);
   bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
   return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
 }
-// The integer that a cast of the scalar to int64 gives.
+// Returns the integer that a cast of the scalar to int64 gives.
 Known truncated(const Expr& e) {
   DType from = dtype_of(e);
   if (from.is_bool()) return as_int(e) ? int_imm(*as_int(e)) : select(e, int_imm(1), int_imm(0));
@@ -181,7 +181,7 @@ class Evaluation {
     memories_[buffer.get()] = {*shape, std::vector<Known>(static_cast<size_t>(*element_count(*shape)))};
     return true;
   }
-  // The elements of an output; nullopt when one was not written.
+  // Returns the elements of an output, or nullopt when one of them was not written.
   std::optional<std::vector<Expr>> contents_of(const Buffer& buffer) const {
     std::vector<Expr> elements;
     for (const Known& element : memories_.at(buffer.get()).elements) {
@@ -191,7 +191,7 @@ class Evaluation {
     return elements;
   }
 
-  // Whether the statement could be carried out.
+  // Runs the statement and returns whether that was possible.
   bool run(const Stmt& stmt) {
     if (++steps_ > kMostSteps) return false;
     if (const Seq* node = stmt.as<Seq>())
@@ -258,7 +258,7 @@ class Evaluation {
     }
     return result;
   }
-  // The element, or null where the position is not a number in range.
+  // Returns the element, or null where the position is not a number in range.
   Known* find_element(const Buffer& buffer, const std::vector<Expr>& indices) {
     auto memory = memories_.find(buffer.get());
     auto position = memory == memories_.end() ? std::nullopt : constant_dims_of(indices);
@@ -315,7 +315,7 @@ class Evaluation {
     if (dtype_of(*a).is_float()) return float_binary(node.op, *a, *b);
     return dtype_of(*a).is_bool() ? bool_binary(node.op, *a, *b) : int_binary(node.op, *a, *b, facts_);
   }
-  // One side where the condition is known, so that the other may be out of range.
+  // Evaluates one side only where the condition is known, so that the other may be out of range.
   Known choose(const Expr& condition, const Expr& a, const Expr& b) {
     Known which = scalar(condition);
     if (!which) return std::nullopt;
@@ -331,8 +331,8 @@ class Evaluation {
   std::unordered_map<const NodeHeader*, Memory> memories_;  // of buffers
 };
 
-// Whether the indices of a gather or scatter are numbers in range; the check that passes/check_dims.cc makes is an
-// error or, on demand, clamps them, which the program alone does not tell.
+// Returns whether the indices of a gather or scatter are numbers in range. For other indices, the check that
+// passes/check_dims.cc makes is an error or, on demand, clamps them, and the program alone does not tell which.
 bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<KnownTensor>& tensors) {
   auto indexed = row.indexed ? row.indexed(op) : std::nullopt;
   if (!indexed) return true;

@@ -1,6 +1,6 @@
 // Evaluates calls of operators on small tensors whose elements are known as scalars while compiling: numbers, and
-// expressions over dims. Shape arithmetic of a model (Shape, Gather, Concat, Reshape) becomes symbolic dims that way.
-// The operator's own tensor program runs on scalar expressions, an instance of partial evaluation (Jones, Gomard and
+// expressions over dims. This makes symbolic dims of a model's shape arithmetic (Shape, Gather, Concat, Reshape). It
+// runs the tensor program of the operator on scalar expressions, an instance of partial evaluation (Jones, Gomard and
 // Sestoft, 1993), so that no operator is described a second time.
 #pragma once
 #include "ir/arith.h"
@@ -8,8 +8,8 @@
 
 namespace relaxc {
 
-// At most kMostElements elements in row-major order: int64 scalars for int64 and int32, bool scalars, and for float32
-// and float64 constants or Cast(int64 scalar).
+// A tensor of at most kMostElements elements in row-major order. They are int64 scalars for int64 and int32, bool
+// scalars for bool, and constants or Cast(int64 scalar) for float32 and float64.
 struct KnownTensor {
   static constexpr int64_t kMostElements = 64;
   DType dtype;
@@ -17,17 +17,18 @@ struct KnownTensor {
   std::vector<Expr> elements;
 
   Type type() const;
-  // The constant integer of one element; how many elements there are is the model's word.
+  // Returns the constant integer of the only element. The model decides how many elements there are.
   std::optional<int64_t> only_int() const { return elements.size() == 1 ? as_int(elements[0]) : std::nullopt; }
-  // The tensor, when all elements are numbers.
+  // Returns the tensor when all elements are numbers.
   std::optional<Tensor> as_tensor() const;
 };
-// nullopt for a large tensor, and for another dtype.
+// Returns nullopt for a large tensor, and for another dtype.
 std::optional<KnownTensor> known_tensor(const Tensor& tensor);
 
-// The result of a call whose tensor arguments, tuples flattened, have these elements. nullopt where it has several
-// results or a large one, where nothing lowers the operator to a tensor program, and where an element is not such a
-// scalar. Sums of floats are left to the run, whose rounding is its own. Throws what the operator's infer throws.
+// Returns the result of a call whose tensor arguments, tuples flattened, have these elements. Returns nullopt where the
+// call has several results or a large one, where nothing lowers the operator to a tensor program, and where an element
+// is not such a scalar. Sums of floats are left to the run, because their rounding depends on its order. Throws what
+// the operator's infer throws.
 std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const std::vector<KnownTensor>& tensors,
                                     const Analyzer& facts, const Span& span);
 

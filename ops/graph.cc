@@ -10,7 +10,7 @@ namespace relaxc {
 
 namespace {
 
-// call_tir and its kin: the type arguments are the outputs.
+// call_tir and the related calls give their outputs as type arguments.
 Type infer_from_type_args(const OpCall& op) {
   if (op.call.type_args.empty()) op.fail("the output type is missing");
   if (op.call.type_args.size() == 1) return op.call.type_args[0];
@@ -36,7 +36,7 @@ Type infer_tensor_to_shape(const OpCall& op) {
   return shape_type_of_rank(as_int(op.shape(0)[0]).value_or(-1));
 }
 
-// How many elements, as a tensor of rank 0.
+// The result is the number of elements, as a tensor of rank 0.
 Type infer_size(const OpCall& op) {
   if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
   return tensor_type({}, kInt64);
@@ -70,11 +70,11 @@ Type infer_call_inplace_packed(const OpCall& op) {
   check_inplace(op, output_count(op), op.size() - 1);
   return result;
 }
-// Nothing is stated: an object.
+// Without type arguments the result is an object.
 Type infer_closure_call(const OpCall& op) {
   return op.call.type_args.empty() ? object_type() : infer_from_type_args(op);
 }
-// Nothing is stated: nothing is returned.
+// Without type arguments the call returns nothing.
 Type infer_builtin_call(const OpCall& op) {
   return op.call.type_args.empty() ? tuple_type({}) : infer_from_type_args(op);
 }
@@ -84,7 +84,7 @@ DType dtype_argument(const OpCall& op, size_t i) {
   if (!dtype) op.fail("argument {} must be an R.dtype", i);
   return dtype->value;
 }
-// A tensor of the dims of a shape argument.
+// Returns the type of a tensor whose dims are a shape argument.
 Type tensor_of_shape(const OpCall& op, size_t shape, DType dtype) {
   if (!op.arg(shape).type().is<ShapeType>()) op.fail("argument {} must be a shape", shape);
   return tensor_type(op.shape(shape), dtype);
@@ -95,7 +95,7 @@ Type infer_to_vdevice(const OpCall& op) {
   type.vdevice = op.attrs<DeviceAttrs>().dst_vdevice;
   return make(std::move(type));
 }
-// The same memory under another shape or dtype, from an offset on. null_value() leaves one out.
+// The result is the same memory under another shape or dtype, from an offset on. null_value() leaves an argument out.
 Type infer_view(const OpCall& op) {
   auto is_given = [&](size_t i) { return i < op.size() && !op.arg(i).type().is<ObjectType>(); };
   DType dtype = op.dtype(0);
@@ -121,7 +121,7 @@ OpRow inspect(const char* name, std::string doc, DType result, bool takes_axis =
               },
           .infer_partial = [=](const OpCall&) { return prim_type(result); }};
 }
-// A count of bytes: a scalar, or a shape of one item.
+// A count of bytes is a scalar, or a shape of one item.
 void require_bytes(const OpCall& op, size_t i) {
   if (op.arg(i).type().is<PrimType>()) return;
   if (!op.arg(i).type().is<ShapeType>() || op.rank(i) != 1) op.fail("argument {} must be a count of bytes", i);

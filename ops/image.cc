@@ -23,12 +23,12 @@ Expr mul(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
 Expr div(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
 Expr rounded(const char* how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
 Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
-// Taps are clamped to elements, so there must be one where `results` > 0 are made of them.
+// Taps are clamped to elements, so the data must have one wherever there are results (`results` > 0).
 void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
   op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
 }
 
-// A source position along one axis and its share of the result. inside: false where the share must not count.
+// A source position along one axis and its share of the result. `inside` is false where the share must not count.
 struct Tap {
   Expr position;  // int64, not clamped
   Expr weight;    // float64
@@ -119,11 +119,11 @@ class Resize {
     return as_real(load(inputs_.at(2), {int_imm(index)}));
   }
 
-  // The coordinate in the input that position i of the output stands for, as the ONNX specification defines it.
+  // Returns the coordinate in the input that position i of the output stands for, as the ONNX specification defines it.
   Expr coordinate(int64_t axis, const Expr& i) const {
     const std::string& mode = attrs_.coordinate_transformation_mode;
     Expr x = as_real(i), from = as_real(op_.shape(0)[axis]), to = as_real(op_.shape(1)[axis]);
-    // The reference takes the length before rounding where scales are given.
+    // The reference implementation takes the length before rounding where scales are given.
     Expr length = has_scales() ? mul(scale(axis), from) : to;
     auto unless_single = [&](const Expr& value, const Expr& otherwise) {
       return select(binary(BinaryOp::kEQ, length, real(1)), otherwise, value);
@@ -184,7 +184,8 @@ class Resize {
     return extrapolated(axes, i, load(inputs_[0], source));
   }
 
-  // The sum over the taps of all axes. Weights are variables: each product of taps would repeat those of its axes.
+  // Returns the sum over the taps of all axes. Weights are bound to variables, because each product of taps would
+  // repeat the weights of its axes.
   Expr weighted(const std::vector<int64_t>& axes, Axes i, DType dtype) const {
     std::vector<std::vector<Tap>> taps;
     std::vector<std::pair<VarRef, Expr>> weights;
@@ -213,7 +214,7 @@ class Resize {
     }
     return *sum;
   }
-  // Taps outside of the tensor count nothing; the rest sums to one.
+  // Taps outside of the tensor have no weight, and the weights of the others sum to one.
   static void normalize(std::vector<Tap>& taps, const Expr& dim) {
     Expr total = real(0);
     for (Tap& tap : taps) {
@@ -228,7 +229,7 @@ class Resize {
   std::vector<Buffer> inputs_;
 };
 
-// data [N, C, H, W], grid [N, 2, h, w] with (x, y) in [-1, 1].
+// data is [N, C, H, W]; grid is [N, 2, h, w] with (x, y) in [-1, 1].
 Type infer_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
   if (op.rank(0) != 4 || op.rank(1) != 4) op.unsupported("data of rank {}; there is rank 4", op.rank(0));
@@ -248,7 +249,7 @@ PrimFuncRef lower_grid_sample(const OpCall& op) {
   std::vector<Buffer> inputs = b.inputs_of(op);
   Type type = infer_grid_sample(op);
   DType dtype = op.dtype(0);
-  // Reflected at the borders of the pixels (their centers with align_corners).
+  // Reflects x at the borders of the pixels (at their centers with align_corners).
   auto reflect = [&](const Expr& x, const Expr& dim) {
     Expr low = real(attrs.align_corners ? 0 : -0.5);
     Expr range = attrs.align_corners ? sub(as_real(dim), real(1)) : as_real(dim);
@@ -296,7 +297,7 @@ PrimFuncRef lower_grid_sample(const OpCall& op) {
   })});
 }
 
-// Relax's resize of two or three spatial dims. `size` has these dims alone; data may have any layout.
+// Makes the row of Relax's resize of two or three spatial dims. `size` has only these dims; data may have any layout.
 OpRow resize_images(size_t spatial) {
   std::string plain = spatial == 2 ? "NCHW" : "NCDHW";
   std::vector<OpAttr> attrs = {floats_attr("roi", AttrList(2 * spatial, AttrValue(0.0))),

@@ -1,7 +1,7 @@
 // Operators that read or write at positions held by other tensors. Negative indices count from the end. Indices are
-// tested before a gather or scatter runs (check_indices, which passes/check_dims.cc puts there). The programs
-// themselves clamp what a gather finds out of range and assert for a scatter, so that no contents of the indices touch
-// memory outside of the tensor whatever was tested.
+// tested before a gather or scatter runs, by check_indices, which passes/check_dims.cc inserts. Independently of that
+// test, the programs themselves clamp the out-of-range indices of a gather and assert for a scatter, so that no indices
+// make them touch memory outside of the tensor.
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -15,14 +15,14 @@ namespace {
 void check_index_dtype(const OpCall& op, size_t i) {
   if (!op.dtype(i).is_integral()) op.fail("expected integers for argument {}, got {}", i, to_string(op.dtype(i)));
 }
-// A negative index counted from the end.
+// Counts a negative index from the end.
 Expr from_end(const Expr& index, const Expr& dim) {
   Expr position = cast_to(index, kInt64);
   return select(position < int_imm(0), position + dim, position);
 }
 Expr clamped(const Expr& index, const Expr& dim) { return max(min(from_end(index, dim), dim - 1), int_imm(0)); }
 
-// The element, or 0 when an axis that is indexed is empty: there is no index to clamp to.
+// Returns the element, or 0 when an indexed axis is empty and the index cannot be clamped.
 Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const std::vector<Expr>& dims) {
   Expr element = load(data, position), any = bool_imm(true);
   for (const Expr& dim : dims) {
@@ -31,13 +31,13 @@ Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const s
   return is_int(any, 1) ? element : if_then_else(any, element, zero(dtype_of(element)));
 }
 
-// The axis that argument 1 indexes, of a call with the attribute `axis`.
+// Returns the axis that argument 1 indexes, for a call with the attribute `axis`.
 std::optional<IndexOperand> indexed_axis(const OpCall& op, int64_t axis, bool reads) {
   const std::vector<Expr>* shape = known_shape(op.arg(0).type());
   if (!shape) return std::nullopt;
   return IndexOperand{1, {(*shape)[static_cast<size_t>(normalize_axis(op, axis, op.rank(0)))]}, reads};
 }
-// The axes that the items of the last axis of argument 1 index.
+// Returns the axes that the items of the last axis of argument 1 index.
 std::optional<IndexOperand> indexed_axes(const OpCall& op, int64_t batch_dims, bool reads) {
   const std::vector<Expr>*shape = known_shape(op.arg(0).type()), *tuples = known_shape(op.arg(1).type());
   auto length = tuples && !tuples->empty() ? as_int(tuples->back()) : std::nullopt;
@@ -53,7 +53,7 @@ std::optional<IndexOperand> indexed_by_take(const OpCall& op) {
   return shape ? std::optional(IndexOperand{1, {simplify(product(*shape))}}) : std::nullopt;
 }
 
-// The indices are a tensor, or one scalar.
+// Returns whether the index is one scalar instead of a tensor.
 bool takes_one(const OpCall& op) { return op.arg(1).type().is<PrimType>(); }
 Type infer_take(const OpCall& op) {
   if (!takes_one(op)) check_index_dtype(op, 1);
@@ -113,7 +113,7 @@ PrimFuncRef lower_gather_elements(const OpCall& op) {
   })});
 }
 
-// The indices themselves; what makes the check a value is that the operator that reads them cannot run before it.
+// The result is the indices. It is a value so that the operator that reads them cannot run before the check.
 Type infer_check_indices(const OpCall& op) {
   check_index_dtype(op, 0);
   const int64_t axes = static_cast<int64_t>(op.shape(1).size());
@@ -125,7 +125,7 @@ Type infer_check_indices(const OpCall& op) {
   return infer_like_first(op);
 }
 
-// The length of the index tuples: the last dim of `indices`, which must be a constant.
+// Returns the length of the index tuples, which is the last dim of `indices` and must be a constant.
 int64_t tuple_length(const OpCall& op, int64_t batch_dims) {
   if (op.rank(1) < 1) op.fail("indices must have at least one axis");
   auto length = as_int(op.shape(1).back());
@@ -171,8 +171,8 @@ Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, co
   op.unsupported("reduction '{}'; there are update, add, mul, max and min", reduction);
 }
 
-// A copy of data, then one update after the other, because indices may repeat.
-// `target` gives the element that update i writes.
+// Copies data, then applies one update after the other, because indices may repeat. `target` gives the element that
+// update i writes.
 PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<int64_t> indexed_axes,
                     const std::function<std::vector<Expr>(Axes, const Buffer&)>& target) {
   ComputeBuilder b;
@@ -323,7 +323,7 @@ PrimFuncRef lower_reverse_sequence(const OpCall& op) {
   })});
 }
 
-// numpy's indexing by several tensors: their broadcast shape stands for the axes that they index.
+// This is numpy's indexing by several tensors: their broadcast shape replaces the axes that they index.
 std::vector<Expr> indexed_shape(const OpCall& op) {
   std::vector<Type> indices = tensor_list(op, 1);
   if (static_cast<int64_t>(indices.size()) > op.rank(0))
@@ -377,7 +377,7 @@ Type infer_bucketize(const OpCall& op) {
   require_rank(op, 1, 1);
   return tensor_type(op.shape(0), op.attrs<BucketizeAttrs>().out_int32 ? kInt32 : kInt64);
 }
-// One draw for each element of sample_indices, from the row of prob that it names.
+// Each element of sample_indices is one draw, from the row of prob that it names.
 Type infer_multinomial(const OpCall& op) {
   for (size_t i = 0; i < 3; ++i) require_rank(op, i, 2);
   for (size_t i = 0; i < 2; ++i) {
@@ -389,7 +389,8 @@ Type infer_multinomial(const OpCall& op) {
   return tensor_type(op.shape(2), op.attrs<MultinomialAttrs>().dtype);
 }
 
-// The positions of non-zero elements, in row-major order. How many there are is an argument: the caller counts them.
+// The result holds the positions of non-zero elements, in row-major order. Their number is an argument, which the
+// caller has counted.
 Type infer_nonzero(const OpCall& op) { return tensor_type({int_imm(op.rank(0)), op.arg(1)}, kInt64); }
 PrimFuncRef lower_nonzero(const OpCall& op) {
   ComputeBuilder b;

@@ -1,5 +1,5 @@
 // Operators that move elements without computing: transposes, reshapes, joins and repeats. Shapes are ShapeExpr
-// arguments (symbolic), everything else is attributes. Slices, splits and pads are in slice.cc.
+// arguments (symbolic), and everything else is attributes. Slices, splits and pads are in slice.cc.
 #include <algorithm>
 #include <functional>
 #include <numeric>
@@ -12,7 +12,7 @@ namespace relaxc {
 
 namespace {
 
-// A program of one output: out[i] = x[source(i)].
+// Makes a program of one output: out[i] = x[source(i)].
 PrimFuncRef gather_elements_of(const OpCall& op, const char* name, const std::vector<Expr>& shape,
                                const std::function<std::vector<Expr>(Axes)>& source) {
   ComputeBuilder b;
@@ -36,12 +36,12 @@ Type infer_permute_dims(const OpCall& op) {
   return tensor_type(std::move(shape), op.dtype(0));
 }
 
-// The same elements in row-major order under another shape.
+// Makes a program that gives the same elements in row-major order another shape.
 PrimFuncRef reshaped(const OpCall& op, const char* name, const std::vector<Expr>& shape) {
   return gather_elements_of(op, name, shape,
                             [&](Axes i) { return unflatten_index(flatten_index(i, shape), op.shape(0)); });
 }
-// One dim may be -1: what the others leave.
+// One dim may be -1. It gets the elements that the others leave.
 Type infer_reshape(const OpCall& op) {
   std::vector<Expr> shape = op.shape(1);
   auto open = std::find_if(shape.begin(), shape.end(), [](const Expr& dim) { return is_int(dim, -1); });
@@ -95,7 +95,7 @@ PrimFuncRef lower_squeeze(const OpCall& op) {
   });
 }
 
-// The axes are positions in the result.
+// Returns the axes as positions in the result.
 std::vector<int64_t> expanded_axes(const OpCall& op) {
   auto axes = op.attrs<AxisListAttrs>().axis;
   if (!axes) op.fail("argument 'axis' is missing");
@@ -160,7 +160,7 @@ Type infer_concat(const OpCall& op) {
   shape[axis] = simplify(shape[axis]);
   return tensor_type(std::move(shape), *tensor_dtype(items[0]));
 }
-// Params for the tensors of a tuple.
+// Makes a param for each tensor of a tuple.
 std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
   if (op.arg(0).is<Tuple>()) return b.inputs_of(op);
   std::vector<Buffer> inputs;
@@ -168,8 +168,8 @@ std::vector<Buffer> inputs_of_tuple(ComputeBuilder& b, const OpCall& op) {
     inputs.push_back(b.input(fmt::format("input{}", inputs.size()), *tensor_dtype(item), *known_shape(item)));
   return inputs;
 }
-// element(k) for the k from first to last at which before(k + 1) begins to hold: nested no deeper than the logarithm of
-// their number.
+// Returns element(k) for the first k from `first` to `last` at which before(k + 1) holds. The expression is nested no
+// deeper than the logarithm of their number.
 Expr choose_by_halves(size_t first, size_t last, const std::function<Expr(size_t)>& element,
                       const std::function<Expr(size_t)>& before) {
   if (first == last) return element(first);
@@ -224,7 +224,7 @@ PrimFuncRef lower_stack(const OpCall& op) {
   })});
 }
 
-// Data that a broadcast from `shape` could have made.
+// The result has the shape `shape`, from which the data may have been broadcast.
 Type collapsed(const OpCall& op, const std::vector<Expr>& shape) {
   const std::vector<Expr>& from = op.shape(0);
   if (shape.size() > from.size()) op.fail("a tensor of rank {} to a shape of rank {}", from.size(), shape.size());
@@ -250,7 +250,7 @@ Type infer_meshgrid(const OpCall& op) {
   return tuple_type(std::vector<Type>(items.size(), tensor_type(shape, *tensor_dtype(items[0]))));
 }
 
-// A size of 1 (known, or found at run time) is repeated; the others stay.
+// A dim of size 1 (known, or found at run time) is repeated; the others stay.
 Type infer_broadcast_to(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   if (from.size() > to.size()) op.fail("a tensor of rank {} to a shape of rank {}", from.size(), to.size());
@@ -281,7 +281,8 @@ PrimFuncRef lower_broadcast_to(const OpCall& op) {
   });
 }
 
-// tile has the counts as an attribute, dyn.tile as a shape. The shorter of shape and counts is extended by leading 1s.
+// tile has the counts as an attribute, dyn.tile as a shape. The shorter one of shape and counts is extended by leading
+// 1s.
 std::vector<Expr> tile_repeats(const OpCall& op) {
   std::vector<Expr> repeats;
   if (op.size() > 1) {
@@ -356,7 +357,7 @@ PrimFuncRef lower_permute_dims(const OpCall& op) {
   });
 }
 
-// The result has the dims of a shape argument, and the dtype of the first.
+// The result has the dims of a shape argument, and the dtype of the first argument.
 Type infer_partial_to_shape(const OpCall& op, size_t shape) {
   const std::vector<Expr>* dims = known_shape(op.arg(shape).type());
   bool is_open = dims && std::any_of(dims->begin(), dims->end(), [](const Expr& dim) { return is_int(dim, -1); });

@@ -8,7 +8,8 @@ namespace relaxc {
 
 namespace {
 
-// numpy's matmul: operands of rank 1 are a row (left) or a column (right) whose dim vanishes from the result.
+// The shapes of numpy's matmul. An operand of rank 1 is a row (left) or a column (right), and the result does not have
+// its dim of 1.
 struct MatmulShape {
   std::vector<Expr> batch;
   std::optional<Expr> rows, columns;
@@ -88,7 +89,8 @@ OpRow matmul() {
           }};
 }
 
-// Gaussian elimination with row pivoting on a copy, one matrix per iteration of the batch.
+// The determinant is computed by Gaussian elimination with row pivoting on a copy, one matrix per iteration of the
+// batch.
 OpRow det() {
   return {.name = "relax.linalg.det",
           .doc = "determinant of the matrices in the last two dims",
@@ -161,7 +163,7 @@ PrimFuncRef lower_outer(const OpCall& op) {
   return b.finish({b.compute("T_outer", op.dtype(0), {op.shape(0)[0], op.shape(1)[0]},
                              [&](Axes i) { return binary(BinaryOp::kMul, load(x[0], {i[0]}), load(x[1], {i[1]})); })});
 }
-// data . weight^T + bias.
+// The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {
   if (op.rank(0) < 1) op.fail("data is a scalar, expected at least rank 1");
   if (op.rank(1) < 1 || op.rank(1) > 2) op.fail("weight has rank {}, expected 1 or 2", op.rank(1));

@@ -15,20 +15,21 @@ void require_float(const OpCall& op) {
 Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
 Expr plus(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
 Expr minus(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
-// 1 / sqrt(x + epsilon).
+// Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
   Expr root = intrinsic("tir.sqrt", {plus(x, scalar_imm(epsilon, dtype))}, dtype);
   return binary(BinaryOp::kDiv, one(dtype), root);
 }
 
-// Which elements share a mean and a variance: `shape` is the statistics' shape, `reduced` the dims they run over.
+// Describes the elements that share a mean and a variance. `shape` is the statistics' shape, and `reduced` are the dims
+// that they run over.
 struct Statistics {
   std::vector<Expr> shape, reduced;
   std::function<std::vector<Expr>(Axes statistic, Axes reduced)> element;  // the data's indices
   std::function<std::vector<Expr>(Axes element)> statistic_of;
 };
-// Statistics over the axes, one for each index of the other dims.
+// Returns statistics over the axes, one for each index of the other dims.
 Statistics over_axes(const std::vector<Expr>& shape, const std::vector<int64_t>& axes) {
   std::vector<bool> gone(shape.size(), false);
   for (int64_t axis : axes) gone[axis] = true;
@@ -70,8 +71,8 @@ Moments moments_of(ComputeBuilder& b, const Statistics& s, const Buffer& x, DTyp
   return {mean, variance};
 }
 
-// (x - mean) / sqrt(variance + epsilon) * gamma + beta. Parameters absent from `x` (1: gamma, 2: beta) are left out;
-// parameter_of gives their indices.
+// Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Parameters absent from `x` (1: gamma, 2: beta) are
+// left out; parameter_of gives their indices.
 PrimFuncRef normalize(const OpCall& op, ComputeBuilder& b, const std::vector<Buffer>& x, const Statistics& s,
                       double epsilon, bool scale, bool center,
                       const std::function<std::vector<Expr>(Axes)>& parameter_of) {
@@ -89,7 +90,7 @@ PrimFuncRef normalize(const OpCall& op, ComputeBuilder& b, const std::vector<Buf
   })});
 }
 
-// Argument `arg` has the dims `wanted`.
+// Checks that argument `arg` has the dims `wanted`.
 void check_parameter(const OpCall& op, size_t arg, const std::vector<Expr>& wanted, const char* what) {
   const std::vector<Expr>& shape = op.shape(arg);
   if (shape.size() != wanted.size()) op.fail("{} has rank {}, expected {}", what, shape.size(), wanted.size());
@@ -266,7 +267,7 @@ OpRow instance_norm() {
               }};
 }
 
-// The channels as num_groups x (channels / num_groups); a group's statistics run over its channels and the axes.
+// Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
 Statistics over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   std::vector<Expr> split = op.shape(0);
   Expr per_group = floor_div(split[a.channel], groups);

@@ -5,10 +5,10 @@
 
 namespace relaxc {
 
-// All groups together.
+// Returns the table of all groups.
 OpTable make_op_table();
 
-// The groups.
+// Each of these returns the rows of one group.
 std::vector<OpRow> elementwise_ops();     // unary, binary, comparison, logic, where, clip, cast, activations
 std::vector<OpRow> reduction_ops();       // sum, mean, max, ..., argmax, cumsum, softmax family
 std::vector<OpRow> linear_algebra_ops();  // matmul, einsum

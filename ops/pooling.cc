@@ -24,11 +24,11 @@ struct Pool {
     for (int64_t extent : size) dims.push_back(int_imm(extent));
     return dims;
   }
-  // Where window `o` reads its k-th element of spatial dim d, in the padded data.
+  // Returns the position in the padded data at which window `o` reads its k-th element of spatial dim d.
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
-  // One past the last position that any window reads.
+  // Returns one past the last position that any window reads.
   Expr reach(size_t d) const { return (out[d] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
-  // Whether all windows lie inside the data.
+  // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; ceil_mode && d < spatial; ++d) {
       auto known = as_int(reach(d)), extent = as_int(in[d]);
@@ -38,7 +38,7 @@ struct Pool {
   }
 };
 
-// The count with ceil_mode: the last window starts inside the data or the padding before it.
+// Returns the count with ceil_mode, where the last window starts inside the data or the padding before it.
 Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t after, int64_t size, int64_t stride,
                 int64_t dilation) {
   int64_t window = dilation * (size - 1) + 1;
@@ -50,7 +50,7 @@ Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t af
   return min(windows, floor_div(extent + (before + stride - 1), stride));
 }
 
-// `shape` is the data's, [N, C, spatial...].
+// `shape` is that of the data, [N, C, spatial...].
 template <class A>
 Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape) {
   if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
@@ -85,7 +85,7 @@ template <int N, class A>
 Layout data_layout(const OpCall& op, const A& attrs) {
   return Layout(op, attrs.layout, data_layout_of(N), "layout");
 }
-// The data's dims as [N, C, spatial...].
+// Returns the data's dims as [N, C, spatial...].
 template <int N, class A>
 std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
   Layout layout = data_layout<N>(op, attrs);
@@ -97,7 +97,7 @@ Layout out_layout(const OpCall& op, const A& attrs) {
   std::string layout = attrs.out_layout.value_or("");
   return Layout(op, layout.empty() ? attrs.layout : layout, data_layout_of(N), "out layout");
 }
-// The call's type: a result of these dims in its layout.
+// Returns the call's type: a result of these dims in its layout.
 template <int N, class A>
 Type pool_type(const OpCall& op, const A& attrs, const std::vector<Expr>& result) {
   return tensor_type(out_layout<N>(op, attrs).from_plain(op, result), op.dtype(0));
@@ -111,7 +111,7 @@ template <int N, class A>
 Type infer_partial_pool(const OpCall& op) {
   return tensor_type_of_rank(out_layout<N>(op, op.attrs<A>()).rank(), op.first_dtype());
 }
-// Of a call to lower.
+// Checks a call that is lowered, and adds its layouts.
 template <int N>
 Pool check_pool(const OpCall& op) {
   auto attrs = op.attrs<PoolAttrs<N>>();
@@ -121,8 +121,7 @@ Pool check_pool(const OpCall& op) {
   return pool;
 }
 
-// The data with `fill` wherever windows read outside of it, then the fold over each window; the result is in its
-// layout.
+// Pads the data with `fill` wherever windows read outside of it, then folds each window. The result is in its layout.
 Buffer window_fold(ComputeBuilder& b, const OpCall& op, const Pool& pool, const Buffer& data, const std::string& name,
                    DType dtype, const Expr& fill, const Expr& neutral, const ComputeBuilder::Combine& combine,
                    const std::function<Expr(const Expr&)>& value) {
@@ -160,7 +159,8 @@ OpRow max_pool() {
           }};
 }
 
-// How many of a window's positions along dim d count: those in the data, or with `padded` in the data and its padding.
+// Returns how many of a window's positions along dim d count: those in the data, or with `padded` those in the data and
+// its padding.
 Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
   int64_t before = pool.padding.before[d], after = pool.padding.after[d];
   Expr start = o * pool.strides[d];
@@ -318,7 +318,7 @@ OpRow adaptive_avg_pool() {
             Buffer x = b.inputs_of(op)[0];
             DType dtype = accumulation_dtype(op.dtype(0));
             std::vector<Expr> in = plain_shape<N>(op, attrs);
-            // Dims whose windows are all alike read without a guard.
+            // A dim is read without a guard when all of its windows have the same size.
             std::vector<bool> even(N);
             std::vector<Expr> extents;
             for (size_t d = 0; d < N; ++d) {

@@ -9,14 +9,14 @@ namespace relaxc {
 
 namespace {
 
-// Which dims of the argument go, and what is left.
+// The dims of the argument that a reduction removes, and the shape that is left.
 struct Reduction {
   std::vector<bool> is_reduced;  // per dim of the argument
   std::vector<Expr> reduced, result;
   bool keepdims;
   bool to_shape = false;  // every axis has a dim in both lists, one of which is 1
 
-  // The argument's indices from the result's and the reduced ones.
+  // Returns the argument's indices from those of the result and the reduced ones.
   std::vector<Expr> indices(Axes i, Axes r) const {
     std::vector<Expr> all;
     for (size_t d = 0; to_shape && d < i.size(); ++d) all.push_back(i[d] + r[d]);
@@ -32,7 +32,7 @@ struct Reduction {
     }
     return all;
   }
-  // Whether the reduction has a dim of constant extent 0, so that no iteration would run the init.
+  // Returns whether a reduced dim has constant extent 0, so that no iteration would run the init.
   bool is_empty() const {
     return std::any_of(reduced.begin(), reduced.end(), [](const Expr& dim) { return is_int(dim, 0); });
   }
@@ -51,7 +51,7 @@ Reduction plan(const OpCall& op, const std::optional<std::vector<int64_t>>& axes
   }
   return plan;
 }
-// To the shape in argument 1, whose dims are the argument's or 1.
+// Plans a reduction to the shape in argument 1, whose dims are the argument's or 1.
 Reduction plan_to_shape(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   if (to.size() != from.size()) op.fail("a shape of {} dims for a tensor of rank {}", to.size(), from.size());
@@ -69,7 +69,7 @@ Reduction plan(const OpCall& op) {
   return plan(op, attrs.axis, attrs.keepdims);
 }
 
-// out[i] = fold of value(argument's indices). A reduction of constant extent 0 gives the neutral element.
+// Makes out[i] = fold of value(argument's indices). A reduction of constant extent 0 gives the neutral element.
 Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
             const ComputeBuilder::Combine& combine, const std::function<Expr(Axes result, Axes argument)>& value) {
   if (plan.is_empty()) return b.compute(name, dtype, plan.result, [&](Axes) { return neutral; });
@@ -84,7 +84,7 @@ void check_domain(const OpCall& op, Domain domain) {
   if (domain == Domain::kFloat && !dtype.is_float()) op.fail("expected a float, got {}", to_string(dtype));
 }
 
-// The rank follows from the axes where all are reduced, and from the argument's.
+// The rank is known where all axes are reduced, and else follows from the argument's.
 Type infer_partial_reduction(const OpCall& op) {
   ReduceAttrs attrs = op.attrs<ReduceAttrs>();
   int64_t rank = known_rank(op.arg(0).type());
@@ -116,7 +116,7 @@ OpRow reduction(std::string name, std::string doc, Domain domain,
               }};
 }
 
-// One fold, 16-bit floats in float32.
+// Makes the row of a reduction by one fold. It folds 16-bit floats in float32.
 OpRow simple_reduction(const std::string& name, std::string doc, Domain domain, ComputeBuilder::Combine combine,
                        Expr (*neutral)(DType)) {
   return reduction(name, std::move(doc), domain, [=](ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
@@ -126,7 +126,7 @@ OpRow simple_reduction(const std::string& name, std::string doc, Domain domain, 
   });
 }
 
-// The same to a shape that may be symbolic, in place of axes.
+// Makes the row of the same reduction to a shape, which may be symbolic, in place of axes.
 OpRow to_shape(OpRow row) {
   row.name = "relax.dyn." + row.name.substr(row.name.find('.') + 1);
   row.doc += ", to a shape whose dims are the tensor's or 1";
@@ -136,7 +136,7 @@ OpRow to_shape(OpRow row) {
   return row;
 }
 
-// Relax gives the sum of bools the type bool, whatever that is; nothing computes it.
+// Relax gives the sum of bools the type bool. It is inferred here but not lowered.
 OpRow also_of_bool(OpRow row) {
   row.infer = [infer = row.infer](const OpCall& op) {
     bool is_bool = op.dtype(0).is_bool();
@@ -156,7 +156,7 @@ Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   return b.compute("T_mean", dtype, plan.result,
                    [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
 }
-// The mean of the squared distances from the mean, in two passes.
+// Computes the mean of the squared distances from the mean, in two passes.
 Buffer variance_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   Buffer mean = mean_stage(b, x, plan);
   DType dtype = buffer_type(mean).dtype;
@@ -174,7 +174,7 @@ Buffer std_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
                    [&](Axes i) { return intrinsic("tir.sqrt", {at(variance, i)}, dtype); });
 }
 
-// One axis gives the values and their positions; no axis the value alone.
+// With one axis the result is the values and their positions; without an axis it is the value alone.
 Type infer_median(const OpCall& op) {
   ReduceAttrs attrs = op.attrs<ReduceAttrs>();
   Type values = tensor_type(plan(op).result, op.dtype(0));
@@ -283,7 +283,7 @@ OpRow scan(std::string name, std::string doc, ComputeBuilder::Combine combine, E
               }};
 }
 
-// softmax and log_softmax: the maximum goes first, so that exp does not overflow.
+// softmax and log_softmax subtract the maximum first, so that exp does not overflow.
 OpRow softmax(std::string name, std::string doc, bool is_log) {
   return {.name = "relax.nn." + name,
           .doc = std::move(doc),

@@ -9,7 +9,7 @@ namespace relaxc {
 
 namespace {
 
-// The slice of one axis: begin, begin + stride, ... before end, in range.
+// The slice of one axis: begin, begin + stride, ... before end, all of them in range.
 struct AxisSlice {
   int64_t axis;
   Expr begin, end, stride;
@@ -30,21 +30,22 @@ bool provably_at_most(const Analyzer& analyzer, const Expr& a, const Expr& b) {
   if (!part || part->op != BinaryOp::kFloorDiv || as_int(part->b).value_or(0) < 1) return false;
   return analyzer.can_prove(int_imm(0) <= part->a) && provably_at_most(analyzer, part->a, b);
 }
-// A bound as numpy takes it: counted from the end when negative, then clamped to what the stride's sign allows.
+// Normalizes a bound as numpy does: a negative one counts from the end, and it is clamped to the range that the
+// stride's sign allows.
 Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim, const Expr& stride) {
   auto step = as_int(stride);
   if (step && *step > 0) {
     bool least = analyzer.can_prove(int_imm(0) <= bound), most = provably_at_most(analyzer, bound, dim);
     if (least && most) return analyzer.simplify(bound);
-    // dim - 1 is negative for a dim of 0 only.
+    // dim - 1 is negative only for a dim of 0.
     if (analyzer.can_prove_equal(bound + 1, dim) && analyzer.can_prove(int_imm(0) <= dim))
       return analyzer.simplify(max(bound, int_imm(0)));
   }
-  // Both sides are computed, and the largest int64 plus a dim has no value.
+  // A select computes both sides, and the largest int64 plus a dim would overflow.
   Expr position = select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
   if (auto known = as_int(bound)) position = *known < 0 ? bound + dim : bound;
   Expr low = step ? int_imm(*step > 0 ? 0 : -1) : select(stride > int_imm(0), int_imm(0), int_imm(-1));
-  // What exporters write for "to the end".
+  // Exporters write the largest int64 for "to the end".
   if (is_int(bound, INT64_MAX) && step && *step > 0) return dim;
   Expr high = step ? (*step > 0 ? dim : dim - 1) : select(stride > int_imm(0), dim, dim - 1);
   return analyzer.simplify(max(min(position, high), low));
@@ -119,7 +120,7 @@ SplitPlan plan_split(const OpCall& op) {
   analyzer.assume_dims(op.arg(0).type());
   if (const int64_t* sections = attr->as<int64_t>()) {
     if (*sections < 1) op.fail("{} sections, expected at least 1", *sections);
-    // Parts of the rounded up size; the last ones are smaller.
+    // The parts have the rounded up size, except for the last ones, which are smaller.
     Expr part = analyzer.simplify(floor_div(dim + (*sections - 1), *sections));
     for (int64_t i = 1; i <= *sections; ++i)
       plan.offsets.push_back(i == *sections ? dim : analyzer.simplify(min(part * i, dim)));
@@ -166,7 +167,7 @@ PrimFuncRef lower_split(const OpCall& op) {
   return b.finish(outputs);
 }
 
-// The tensors are read at positions that only the run knows; each must have one integer per axis.
+// The tensors are read at positions that are known at run time only. Each must have one integer per axis.
 Type infer_dynamic_slice(const OpCall& op) {
   for (size_t i = 1; i < 4; ++i) {
     require_rank(op, i, 1);
@@ -176,7 +177,7 @@ Type infer_dynamic_slice(const OpCall& op) {
   return tensor_type_of_rank(op.rank(0), op.dtype(0));
 }
 
-// (before, after) of each axis in turn: an attribute of pad, a shape of dyn.pad.
+// Returns (before, after) of each axis in turn, from an attribute of pad or a shape of dyn.pad.
 std::vector<Expr> pad_width(const OpCall& op) {
   if (op.size() > 1) return op.shape(1);
   std::vector<Expr> width;
@@ -200,7 +201,7 @@ Type infer_pad(const OpCall& op) {
   }
   return tensor_type(std::move(result), op.dtype(0));
 }
-// The position in [0, dim) that a padded position mirrors, repeats or clamps to.
+// Returns the position in [0, dim) that a padded position mirrors, repeats or clamps to.
 Expr padded_source(const std::string& mode, const Expr& position, const Expr& dim) {
   if (mode == "edge" || mode == "replicate") return max(min(position, dim - 1), int_imm(0));
   if (mode == "wrap" || mode == "circular") return floor_mod(position, max(dim, int_imm(1)));

@@ -1,5 +1,5 @@
-// Sorts along an axis: a bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element), from
-// which sort, argsort and topk take what they need. NaN sorts as the largest value, as in numpy.
+// Sorts along an axis. A bottom-up merge sort of positions (stable; n log n; scratch of two int64 per element) gives
+// the positions from which sort, argsort and topk take their results. NaN sorts as the largest value, as in numpy.
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
@@ -11,14 +11,14 @@ std::vector<OpRow> sort_ops();
 namespace {
 
 Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }
-// Whether b must come before a, strictly.
+// Returns whether b must come before a, strictly.
 Expr precedes(const Expr& b, const Expr& a, bool descending) {
   if (!dtype_of(a).is_float()) return binary(descending ? BinaryOp::kGT : BinaryOp::kLT, b, a);
   if (descending) return binary(BinaryOp::kGT, b, a) || (is_nan(b) && !is_nan(a));
   return binary(BinaryOp::kLT, b, a) || (!is_nan(b) && is_nan(a));
 }
 
-// Positions along `axis` in sorted order, shaped like x.
+// Returns the positions along `axis` in sorted order, with the shape of x.
 Buffer sorted_positions(ComputeBuilder& b, const Buffer& x, int64_t axis, bool descending) {
   const std::vector<Expr>& shape = buffer_type(x).shape;
   Expr n = shape[axis];
@@ -115,7 +115,7 @@ PrimFuncRef lower_argsort(const OpCall& op) {
   return b.finish({positions_as(b, "T_argsort", order, attrs.dtype, op.shape(0))});
 }
 
-// topk has k as an attribute, where less than 1 stands for all; dyn.topk as an argument.
+// topk has k as an attribute, of which a value below 1 stands for all; dyn.topk has it as an argument.
 TopKAttrs topk_attrs(const OpCall& op) {
   TopKAttrs attrs = op.attrs<TopKAttrs>();
   if (op.size() > 1) attrs.dtype = op.attrs<DynamicTopKAttrs>().dtype;

@@ -1,5 +1,5 @@
-// What training needs besides the operators of inference: losses, dropout, marks for differentiation, and the backward
-// operators that derivatives are made of.
+// Operators that only training needs: losses, dropout, marks for differentiation, and the backward operators of which
+// derivatives are made.
 #include "ops/attributes.h"
 #include "ops/ops.h"
 #include "ops/window.h"
@@ -8,7 +8,7 @@ namespace relaxc {
 
 namespace {
 
-// predictions [N, C, d...] or [C], targets [N, d...] or a scalar, weights [C]; they start at argument `first`.
+// predictions are [N, C, d...] or [C], targets [N, d...] or a scalar, weights [C]. They start at argument `first`.
 Type infer_loss(const OpCall& op, size_t first) {
   const std::vector<Expr>&predictions = op.shape(first), &targets = op.shape(first + 1);
   if (predictions.empty()) op.fail("predictions are a scalar, expected at least rank 1");
@@ -46,7 +46,7 @@ Type infer_dropout(const OpCall& op) {
   Type same = infer_like_first(op);
   return tuple_type({same, same});
 }
-// The gradient of argument 1 has its type.
+// The result is the gradient of argument 1 and has its type.
 Type infer_like_second(const OpCall& op) {
   op.shape(0);
   return tensor_type(op.shape(1), op.dtype(1));

@@ -7,8 +7,9 @@ namespace relaxc {
 
 namespace {
 
-// Every class of every image on its own. "onnx": rows (batch, class, box) of all that stay, and their number.
-// "tensorflow": per image, rows (class, box), their scores, and how many of them count.
+// Boxes of different classes or images do not suppress each other. "onnx" returns rows (batch, class, box) of all boxes
+// that are kept, and their number. "tensorflow" returns, for each image, rows (class, box), their scores, and how many
+// of them count.
 Type infer_all_class_nms(const OpCall& op) {
   require_rank(op, 0, 3);
   require_rank(op, 1, 3);
@@ -24,7 +25,7 @@ Type infer_all_class_nms(const OpCall& op) {
                      tensor_type({batch}, kInt64)});
 }
 
-// Data rows hold a class, a score and four coordinates each.
+// Each data row holds a class, a score and four coordinates.
 Type infer_valid_counts(const OpCall& op) {
   require_rank(op, 0, 3);
   const std::vector<Expr>& shape = op.shape(0);

@@ -1,5 +1,5 @@
-// What reductions, convolution and pooling share: accumulation, attributes that hold a number per spatial dim, window
-// counts, padding.
+// Helpers that reductions, convolution and pooling share: accumulation, attributes that hold a number per spatial dim,
+// window counts, padding.
 #pragma once
 #include "ir/arith.h"
 #include "ops/attributes.h"
@@ -7,39 +7,39 @@
 
 namespace relaxc {
 
-// The dtype that sums of `dtype` are kept in: float32 for the 16-bit floats, else the dtype itself.
+// Returns the dtype in which sums of `dtype` are kept: float32 for the 16-bit floats, else the dtype itself.
 DType accumulation_dtype(DType dtype);
-// The value as `dtype`, in a stage of its own when it is not that already.
+// Returns the value as `dtype`. A conversion is a separate stage.
 Buffer as_dtype(ComputeBuilder& b, const Buffer& value, DType dtype, const std::string& name);
-// sum / count on the sum's dtype. Integers truncate, and their count is taken as at least 1.
+// Returns sum / count in the sum's dtype. Integers truncate, and their count is taken as at least 1.
 Expr divide_by_count(const Expr& sum, Expr count);
 
-// One number per spatial dim, >= least; a single number stands for all.
+// Returns one number per spatial dim, each >= least. A single number stands for all.
 std::vector<int64_t> per_dim(const OpCall& op, const std::vector<int64_t>& values, size_t rank, const char* what,
                              int64_t least);
 
-// Elements added before and after each spatial dim.
+// The number of elements that are added before and after each spatial dim.
 struct Padding {
   std::vector<int64_t> before, after;
   bool any() const;
 };
-// Relax's forms: one number, one per dim (both sides), or all begins and then all ends.
+// Reads Relax's forms: one number, one per dim (both sides), or all begins and then all ends.
 Padding read_padding(const OpCall& op, const std::vector<int64_t>& values, size_t rank);
 
-// Where the dims of a tensor are: "NHWC", or blocked as in "NCHW4c", whose dims are [N, C / 4, H, W, 4].
+// The order of a tensor's dims: "NHWC", or blocked as in "NCHW4c", whose dims are [N, C / 4, H, W, 4].
 class Layout {
  public:
-  // `plain` has the same axes in the order that the code works with; an empty text means it.
+  // `plain` has the same axes in the order that the code works with. An empty text means that order.
   Layout(const OpCall& op, const std::string& text, std::string_view plain, const char* what);
   int64_t rank() const { return static_cast<int64_t>(axes_.size()); }
-  // The size of the blocks that a plain axis is in; 1: none.
+  // Returns the size of the blocks into which a plain axis is split, or 1 when it is not split.
   int64_t block_of(size_t plain) const;
-  // The plain order itself.
+  // Makes the layout that is the plain order.
   explicit Layout(size_t rank);
-  // A tensor's dims in the plain order, without blocks, and back. Blocks must divide.
+  // These convert a tensor's dims to the plain order, without blocks, and back. Blocks must divide their axis.
   std::vector<Expr> to_plain(const std::vector<Expr>& dims) const;
   std::vector<Expr> from_plain(const OpCall& op, const std::vector<Expr>& dims) const;
-  // An element's indices in the plain order, and back; the facts bound the variables of the indices.
+  // These convert an element's indices to the plain order, and back. The facts bound the variables of the indices.
   std::vector<Expr> to_plain_index(const std::vector<Expr>& indices) const;
   std::vector<Expr> from_plain_index(const std::vector<Expr>& indices, const Analyzer& facts) const;
 
@@ -51,18 +51,18 @@ class Layout {
   std::vector<Axis> axes_;
   size_t plain_rank_;
 };
-// Variables that run over these extents.
+// Returns the facts that variables running over these extents have.
 Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents);
-// For operators that are lowered in one layout only; others are unsupported.
+// Reports any other layout as unsupported, for operators that are lowered in one layout only.
 void require_layout(const OpCall& op, const std::string& layout, std::string_view wanted, const char* what);
 
-// How many windows fit: floor((extent + padding - dilation * (kernel - 1) - 1) / stride) + 1. An error when a constant
-// extent is smaller than the window.
+// Returns the number of windows: floor((extent + padding - dilation * (kernel - 1) - 1) / stride) + 1. A constant
+// extent smaller than the window is an error.
 Expr window_count(const OpCall& op, const Expr& extent, int64_t padding, const Expr& kernel, int64_t stride,
                   int64_t dilation);
 
-// The stage "pad_temp": data [N, C, spatial...], in its layout, with `fill` around it. `shape` has the padded dims, in
-// the plain order.
+// Makes the stage "pad_temp": data [N, C, spatial...], in its layout, with `fill` around it. `shape` has the padded
+// dims, in the plain order.
 Buffer pad_stage(ComputeBuilder& b, const OpCall& op, const Buffer& data, const Layout& layout,
                  const std::vector<int64_t>& before, const std::vector<Expr>& shape, const Expr& fill);
 

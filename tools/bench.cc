@@ -1,4 +1,4 @@
-// relaxc bench: how long a run takes.
+// relaxc bench: measures the time of a run.
 #include <algorithm>
 #include <chrono>
 #include <memory>

@@ -1,4 +1,4 @@
-// The comparison of relaxc run --test-data; the tests judge by it too.
+// The comparison that `relaxc run --test-data` makes. The tests use it too.
 #pragma once
 #include <string>
 
@@ -6,7 +6,7 @@
 
 namespace relaxc::tools {
 
-// The worst element of a failed comparison, as one line; empty when actual matches expected within
+// Returns the worst element of a failed comparison, as one line. The text is empty when actual matches expected within
 // |a - e| <= atol + rtol * |e| (NaN equals NaN; dtype and shape must be equal).
 std::string compare(const std::string& name, const Tensor& actual, const Tensor& expected, double rtol, double atol);
 

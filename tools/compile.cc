@@ -1,4 +1,4 @@
-// relaxc compile: to an artifact, or to the text of any level.
+// relaxc compile: compiles to an artifact, or to the text of any level.
 #include <map>
 #include <memory>
 
@@ -28,7 +28,7 @@ std::string draw_kernels(const IRModule& module) {
   return out;
 }
 
-// What the rule did, under the name of the program that it did it to.
+// Prints the steps that the rule took, as a schedule for the program that it took them on.
 std::string definition(const std::string& rule, const Schedule& schedule) {
   std::string out = fmt::format("@S.schedule(\"{}\")\n", schedule.module().functions.begin()->first);
   out += fmt::format("def {}(sch):\n", rule);
@@ -41,7 +41,7 @@ std::string definition(const std::string& rule, const Schedule& schedule) {
   return out;
 }
 
-// The rule with all of the decisions that it took for the program.
+// Prints the rule with all of the decisions that it took for the program.
 std::string use_of(const std::string& rule, const Schedule& schedule, const Decisions& decisions) {
   Attrs values;
   for (const Decision& decision : decisions.all()) values.set(decision.name, decision.value);
@@ -49,7 +49,7 @@ std::string use_of(const std::string& rule, const Schedule& schedule, const Deci
                      to_string(AttrValue(values)));
 }
 
-// What of the trace's instructions is not built in.
+// Adds the intrinsics that the trace uses and that are not built in.
 void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
   for (const TraceStep& step : schedule.trace().steps) {
     if (step.primitive->name != std::string_view("tensorize")) continue;
@@ -59,8 +59,8 @@ void add_own_intrins(const Schedule& schedule, TensorIntrins& own) {
   }
 }
 
-// What the user's schedules did to each program, and decided about operators of the graph, as a file of schedules that
-// does it again.
+// Prints the steps that the user's schedules took on each program, and their decisions about operators of the graph, as
+// a file of schedules that repeats them.
 std::string traces(IRModule module, CompileSettings settings) {
   std::vector<std::string> parts;
   std::map<std::string, std::string> decided;  // by rule and operator
@@ -117,7 +117,7 @@ int run(const CompileOptions& options) {
   compiled.write(options.output);
   std::string line =
       fmt::format("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
-  // Behind the artifact where that is what goes there, the line would damage it.
+  // When the artifact goes to standard output, a line after it would damage it.
   if (vm::is_standard_output(options.output)) {
     print_error("{}", line);
   } else {

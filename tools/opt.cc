@@ -1,4 +1,4 @@
-// relaxc opt: run passes on a module and print the result, or find the one that is wrong; list what there is.
+// relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
 #include <memory>
 
 #include "codegen/bisect.h"
@@ -72,8 +72,8 @@ void list_rules() {
   for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
 }
 
-// Compares the runs of one program after the other with what the first, the module as it was read, gives in the
-// interpreter, or with the files of a folder.
+// Compares the runs of one program after the other with reference results: those of the first program, the module as it
+// was read, in the interpreter, or the files of a folder.
 class Reference {
  public:
   explicit Reference(const OptOptions& options) : options_(options) {}

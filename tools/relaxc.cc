@@ -16,7 +16,7 @@ namespace {
 
 using namespace relaxc::tools;
 
-// For operators the last note names the command that lists what is supported.
+// For operators the last note names the command that lists the supported ones.
 void print_unsupported(const relaxc::CompileError& error) {
   print_error("{}\n", error.what());
   bool about_operators =
@@ -33,14 +33,15 @@ void print_bug(const std::string& text, int argc, char** argv) {
   print_error("\n");
 }
 
-// A file opened later must not become standard output because that was closed; what is written there still fails.
+// Keeps a closed standard stream's number from being reused, so that a file opened later does not become standard
+// output. Writing to the closed stream still fails.
 void reserve_standard_streams() {
   for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) < 0) open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
-// A mapped file that another program cuts off while its pages are read (vm/mapped_file.h).
+// Handles a mapped file that another program truncates while its pages are read (vm/mapped_file.h).
 extern "C" void on_bus_error(int) {
   constexpr char kText[] =
       "error: a file in use (a model, its weights, or an artifact) was cut off by another program; replace such files "
@@ -50,7 +51,7 @@ extern "C" void on_bus_error(int) {
   _exit(kWrong);
 }
 
-// --help and wrong usage.
+// Returns the exit code of --help and of wrong usage.
 int exit_of_parser(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream out, err;
   int status = app.exit(error, out, err);
@@ -105,7 +106,7 @@ int main(int argc, char** argv) {
     }
     print_error("{}\n", error.what());
   } catch (const relaxc::RuntimeError& error) {
-    // One line; the names in it come from models and artifacts.
+    // The message is one line, because the names in it come from models and artifacts.
     print_error("error: {}\n", relaxc::printable(error.what(), std::string::npos));
   } catch (const std::bad_alloc&) {
     print_error("error: out of memory\n");

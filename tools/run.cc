@@ -1,4 +1,4 @@
-// relaxc run: one run of a model or artifact, on given, random or reference inputs.
+// relaxc run: runs a model or artifact once, on given, random or reference inputs.
 #include <memory>
 
 #include "frontend/onnx/test_data.h"
@@ -27,7 +27,7 @@ int run(const RunOptions& options) {
     if (options.model.ends_with(".so"))
       throw CLI::ValidationError("--interpret needs a model or module; '" + options.model + "' is machine code");
     settings.interpret.emplace();
-    // Unless asked for another level: the program as it is written, neither fused nor scheduled.
+    // The default is the program as it is written, neither fused nor scheduled.
     if (!options.has_passes) settings.passes = "legalize";
   }
   Program program = load_program(options.model, settings);

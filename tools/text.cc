@@ -1,4 +1,4 @@
-// relaxc fmt, check and diff: work with modules as text.
+// relaxc fmt, check and diff: format, verify and compare modules as text.
 #include <limits>
 #include <memory>
 
@@ -25,7 +25,7 @@ std::string canonical(const TextOptions& options) {
   PrintOptions print;
   print.dialect = options.dialect == "0.26" ? Dialect::kTvm26 : Dialect::kTvm23;
   print.constants_file = options.constants;
-  // A text keeps all that it says; a model's weights are left out when there is no file for them.
+  // A text keeps all of its constants. A model's weights are left out when there is not a file for them.
   bool is_model = options.file.ends_with(".onnx");
   if (!is_model && options.constants.empty()) print.inline_elements = std::numeric_limits<int64_t>::max();
   if (options.inline_elements) print.inline_elements = *options.inline_elements;
@@ -47,7 +47,7 @@ int format(const TextOptions& options) {
 }
 
 int check(const TextOptions& options) {
-  // What reads in spite of errors elsewhere is verified too.
+  // The functions that could be read are verified too, in spite of errors elsewhere.
   Diagnostics problems;
   IRModule module = read_module(options.file, {}, problems);
   verify(module, op_table(), problems);

@@ -123,7 +123,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
 
 void InputOptions::add_to(CLI::App& app) {
   app.add_option("--input", named, "NAME=FILE.npy, for each input");
-  // Scripts give `--input-pb` and nothing behind it for a model without inputs; CLI11 then takes one empty text.
+  // Scripts give `--input-pb` without files for a model without inputs, and CLI11 then takes one empty text.
   app.add_option("--input-pb", positional, "FILE.pb ..., inputs by position (ONNX TensorProto)")->expected(0, -1);
   app.add_option("--dim", dims, "NAME=VALUE, a symbolic dim of random inputs (else 1)");
   app.add_option("--seed", seed, "of random inputs")->capture_default_str();

@@ -1,5 +1,5 @@
-// What the subcommands of relaxc share: options, inputs, outputs, exit codes. The compiler itself is used through its
-// C++ API (codegen/compile.h, vm/program.h) only.
+// Options, inputs, outputs and exit codes, which the subcommands of relaxc share. They use the compiler only through
+// its C++ API (codegen/compile.h, vm/program.h).
 #pragma once
 #include <CLI/CLI.hpp>
 
@@ -15,28 +15,28 @@
 
 namespace relaxc::tools {
 
-// Exit codes, everywhere.
+// The exit codes of all subcommands.
 enum ExitCode : int { kRight = 0, kWrong = 1, kUsage = 2, kUnsupported = 3 };
 
-// Lines for a person, on standard output: control characters in names that they quote are escaped. Throws RuntimeError
+// Prints lines for a person to standard output, with control characters in quoted names escaped. Throws RuntimeError
 // when they cannot be written, as print_text does.
 template <class... Args>
 void print_message(fmt::format_string<Args...> format, Args&&... args) {
   vm::print_to(stdout, printable_lines(fmt::format(format, std::forward<Args>(args)...)));
 }
-// A module, code or figures as they are, for programs to read.
+// Prints a module, code or figures unchanged, for programs to read.
 inline void print_text(std::string_view text) { vm::print_to(stdout, text); }
-// A mistake on the command line (ValidationError) where the output would replace the file that is read.
+// Reports a mistake on the command line (ValidationError) where the output would replace the file that is read.
 void check_output(const std::string& output, const std::string& input);
-// To the file; "-" is standard output.
+// Writes to the file; "-" is standard output.
 void write_text(const std::string& path, std::string_view text);
-// Lines for a person, on standard error. When they cannot be written there is nobody to tell.
+// Prints lines for a person to standard error. A failure to write them is ignored, because it cannot be reported.
 template <class... Args>
 void print_error(fmt::format_string<Args...> format, Args&&... args) {
   std::fputs(printable_lines(fmt::format(format, std::forward<Args>(args)...)).c_str(), stderr);
 }
 
-// Options of the compiler, for every subcommand that compiles.
+// The options of the compiler, for every subcommand that compiles.
 struct CompilerOptions {
   CompileSettings settings;
   std::vector<std::string> fixed_dims;
@@ -45,13 +45,14 @@ struct CompilerOptions {
   std::string gather = "error";
   std::string schedules;  // a file
   void add_to(CLI::App& app);
-  // With the texts parsed; schedules also from the model's file, where they may stand beside its programs.
+  // Returns the settings with the texts parsed. Schedules come also from the model's file, where they may stand beside
+  // its programs.
   CompileSettings get(const std::string& model) const;
 };
-// Whether the file, a text, holds schedules (@S.schedule, @S.rule).
+// Returns whether the file is a text that holds schedules (@S.schedule, @S.rule).
 bool holds_schedules(const std::string& file);
 
-// Where inputs come from: .npy files by name, .pb files by position, else random values in declared shapes.
+// The sources of inputs: .npy files by name, .pb files by position, else random values in declared shapes.
 struct InputOptions {
   std::vector<std::string> named;       // x=x.npy
   std::vector<std::string> positional;  // in0.pb in1.pb
@@ -61,22 +62,22 @@ struct InputOptions {
   std::vector<Tensor> make(const Program& program) const;
 };
 
-// PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the counts can
-// be compared.
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the
+// counts can be compared.
 std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
                                   const std::vector<std::optional<DType>>& dtypes);
-// input_0.pb ... for the program's inputs.
+// Reads input_0.pb ... for the program's inputs.
 std::vector<Tensor> read_inputs(const std::string& folder, const Program& program);
-// output_0.pb ... for these results.
+// Reads output_0.pb ... for these results.
 std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Tensor>& results);
 
-// "batch=4" to {"batch", 4}; throws CLI::ValidationError otherwise.
+// Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
 
-// "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
+// Returns "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
 std::string summary(const std::string& name, const Tensor& tensor);
 
-// Each subcommand: adds itself to the app; its callback returns through `exit_code`.
+// Each of these adds its subcommand to the app. The subcommand's callback returns its result through `exit_code`.
 void add_run(CLI::App& app, int& exit_code);
 void add_compile(CLI::App& app, int& exit_code);
 void add_opt(CLI::App& app, int& exit_code);

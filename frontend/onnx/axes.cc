@@ -14,7 +14,7 @@ Expr bounded(Node& n, const Expr& value, const char* hint, Interval bounds) {
 
 namespace {
 
-// The tensor of axes in operand `input`, tested.
+// Returns the tensor of axes in operand `input`, with its range tested.
 Expr checked_axes(Node& n, size_t input, int64_t rank) {
   Attrs attrs;
   attrs.set("what", "axes");

@@ -1,5 +1,5 @@
-// Control flow: If as a branch of the graph (or one side of it, when the condition is known), Loop and Scan unrolled
-// when their trip count is known.
+// Control flow. If becomes a branch of the graph (or one of its sides, when the condition is known). Loop and Scan are
+// unrolled when their trip count is known.
 #include "frontend/onnx/declared.h"
 #include "frontend/onnx/join.h"
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kMostIterations = 1024;
 
-// One branch as a SeqExpr of its outputs.
+// Makes one branch as a SeqExpr of its outputs.
 Expr branch(Node& n, const onnx::GraphProto& graph) {
   GraphImporter& outer = n.graph();
   ModelContext& context = outer.context();
@@ -31,7 +31,7 @@ Expr branch(Node& n, const onnx::GraphProto& graph) {
   return builder.finish(results.size() == 1 ? results[0] : tuple(results));
 }
 
-// The type that both branches' results have; dims that differ are left open.
+// Returns the type that the results of both branches have. Dims that differ are left unknown.
 Type common_type(Node& n, const Type& a, const Type& b) {
   if (structural_equal(a, b)) return a;
   if (const TupleType *x = a.as<TupleType>(), *y = b.as<TupleType>(); x && y && x->items.size() == y->items.size()) {
@@ -45,7 +45,7 @@ Type common_type(Node& n, const Type& a, const Type& b) {
   if (rank < 0 || rank != known_rank(b)) n.unsupported("branches of different ranks, {} and {}", rank, known_rank(b));
   return tensor_type_of_rank(rank, tensor_dtype(a));
 }
-// A tensor of open dims gets them as new variables, measured when the model runs.
+// Gives a tensor with unknown dims new variables for them, which are measured when the model runs.
 Expr with_measured_dims(Node& n, const Expr& x) {
   if (known_shape(x.type()) || known_rank(x.type()) < 0) return x;
   std::vector<Expr> dims;
@@ -133,7 +133,7 @@ Outputs loop_node(Node& n) {
   return state;
 }
 
-// A Scan: sequences are cut along an axis, and each step's slices and the carried state go through the body.
+// Imports a Scan. Sequences are cut along an axis, and each step's slices and the carried state go through the body.
 class Scan {
  public:
   explicit Scan(Node& n) : n_(n), body_(n.attr_graph("body")), batched_(n.opset() < 9) {
@@ -185,7 +185,7 @@ class Scan {
     if (values.size() != count) n_.fail("{} has {} numbers, expected {}", name, values.size(), count);
     return values;
   }
-  // x[..., index, ...] without the axis.
+  // Returns x[..., index, ...] without the axis.
   Expr piece(const Expr& x, int64_t axis, int64_t index) {
     Expr slice = n_.slice(x, axis, int_imm(index), int_imm(index + 1));
     std::vector<Expr> shape = n_.shape_of(slice);
@@ -205,7 +205,7 @@ class Scan {
     if (!length || *length > kMostIterations || *length == 0) n_.unsupported("a scan of {} steps", length.value_or(0));
     return *length;
   }
-  // The steps for one batch element, or the only one: the last state, then the stacked outputs.
+  // Runs the steps for one batch element, or for the only one. Returns the last state, then the stacked outputs.
   std::vector<Value> run(std::vector<Value> state, const std::vector<Expr>& sequences) {
     int64_t length = length_of(sequences);
     std::vector<std::vector<Value>> slices(scan_outputs_);

@@ -13,7 +13,7 @@ std::string per_rank(const char* prefix, size_t spatial, const char* suffix = ""
   return fmt::format("{}{}d{}", prefix, spatial, suffix);
 }
 
-// The window of a convolution or a pool. `kernel` has its extents: dims of the weight, or kernel_shape.
+// The window of a convolution or a pool. `kernel` has its extents, which are dims of the weight, or kernel_shape.
 struct Window {
   size_t spatial = 0;
   std::vector<Expr> kernel;
@@ -33,7 +33,7 @@ std::vector<Expr> as_exprs(const Ints& values) {
   for (int64_t value : values) result.push_back(int_imm(value));
   return result;
 }
-// All of them, where all are constants from `least` on.
+// Returns all values as integers when all are constants and at least `least`.
 std::optional<Ints> as_ints(const std::vector<Expr>& values, int64_t least) {
   Ints result;
   for (const Expr& value : values) {
@@ -78,9 +78,9 @@ Window read_pool_window(Node& n) {
   if (!kernel) n.fail("attribute 'kernel_shape' is missing");
   return read_window(n, as_exprs(*kernel));
 }
-// The outputs of a window with SAME_* pads along spatial dim d.
+// Returns the number of outputs of a window with SAME_* pads along spatial dim d.
 Expr same_count(Node& n, const Window& w, size_t d) { return n.simplify(ceil_div(n.shape(0)[d + 2], w.strides[d])); }
-// SAME_*: as many outputs as ceil(size / stride); the odd element goes to the named side.
+// Computes SAME_* pads, which give ceil(size / stride) outputs. The odd element goes to the named side.
 void resolve_same_pads(Node& n, Window& w) {
   if (w.auto_pad == "NOTSET" || w.auto_pad == "VALID" || w.auto_pad.empty()) return;
   if (!w.is_same()) n.fail("auto_pad is '{}'", w.auto_pad);
@@ -99,7 +99,7 @@ void resolve_same_pads(Node& n, Window& w) {
     w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
   }
 }
-// The tensor with `before` and `after` elements around its spatial dims; negative counts crop.
+// Adds `before` and `after` elements around the tensor's spatial dims. Negative counts crop.
 Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Expr& fill) {
   std::vector<Expr> width(4, int_imm(0));
   size_t spatial = pads.size() / 2;
@@ -109,14 +109,14 @@ Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Ex
   }
   return n.op("dyn.pad", {x, shape_expr(width), fill});
 }
-// Pads that crop, or that only the run knows, are a step before the operator, which then has none.
+// Makes pads that crop, or that are known at run time only, a step before the operator, which then has no pads.
 Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
   if (as_ints(w.pads, 0)) return x;
   Expr result = pad_spatial(n, x, w.pads, fill);
   w.pads.assign(2 * w.spatial, int_imm(0));
   return result;
 }
-// The result with SAME_* dims as they are known, whatever the pads' formulas became.
+// Gives the result the SAME_* dims in their simple form, whatever the pads' formulas made of them.
 Expr with_same_dims(Node& n, const Expr& result, const Window& w) {
   std::vector<Expr> dims = n.shape_of(result);
   bool differs = false;
@@ -136,7 +136,7 @@ Expr with_bias(Node& n, const Expr& x, const Expr& bias) {
   return n.add(x, n.reshape(bias, shape));
 }
 
-// The weight, with kernel_shape in place of dims that it leaves open.
+// Returns the weight, with kernel_shape in place of dims that it leaves unknown.
 Expr weight_tensor(Node& n, const Expr& weight) {
   std::vector<Expr> dims = n.shape_of(weight);
   size_t rank = spatial_dims(n) + 2;
@@ -196,7 +196,8 @@ Outputs conv(Node& n) {
   return {n.of(result)};
 }
 
-// The pads that give a transposed convolution the size asked for; negative ones are more than the windows cover.
+// Computes the pads that give a transposed convolution the requested size. Negative pads extend the result beyond what
+// the windows cover.
 void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<Ints> output_shape) {
   if (output_shape && output_shape->size() == w.spatial + 2)
     output_shape->erase(output_shape->begin(), output_shape->begin() + 2);
@@ -257,9 +258,9 @@ Expr least_of(DType dtype) {
   if (dtype.is_uint()) tensor.set_int(0, 0);
   return constant(tensor);
 }
-// Positions in a tensor that pad_spatial made as positions in the one of `dims` that it was made from. One in the
-// padding is the first of a window without a larger element, so the nearest element of the tensor is the first of that
-// window.
+// Converts positions in a tensor that pad_spatial made to positions in the tensor of `dims` that it was made from. A
+// position in the padding is the first of a window without a larger element, so the nearest element of the tensor is
+// the first of that window.
 Expr without_pads(Node& n, const Expr& positions, const std::vector<Expr>& dims, const std::vector<Expr>& padded_dims,
                   const std::vector<Expr>& pads, bool column_major) {
   auto scalar = [&](const Expr& value) { return n.op("scalar_to_tensor", {n.simplify(value)}); };
@@ -310,7 +311,7 @@ Outputs average_pool(Node& n) {
     return with_same_dims(n, n.op(per_rank("nn.avg_pool", w.spatial).c_str(), {data}, attrs), w);
   };
   if (known_pads || counts_pads) return {n.of(average(source))};
-  // What part of each window lies inside of the image.
+  // The average of ones is the share of each window that lies inside of the image.
   Expr ones = n.op("full", {shape_expr(image), n.scalar(1, dtype)});
   return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.scalar(0, dtype)))))};
 }

@@ -4,7 +4,7 @@
 
 namespace relaxc::onnx_import {
 
-// The convolution of x, which stands for input 0 of the node and has its shape, by the node's window attributes.
+// Returns the convolution of x by the node's window attributes. x replaces input 0 of the node and has its shape.
 Expr convolve(Node& n, const Expr& x, const Expr& weight);
 
 }  // namespace relaxc::onnx_import

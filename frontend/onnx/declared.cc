@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kHolds = "the computed type holds";
 constexpr size_t kMostShown = 5;  // a model whose declarations are stale has hundreds
 
-// What differs; exporters write an empty shape where they do not know it.
+// Describes how the shapes differ. Exporters write an empty shape where they do not know it.
 std::optional<std::string> shape_difference(const ModelContext& context, const onnx::TensorShapeProto& declared,
                                             const std::vector<Expr>& shape) {
   if (declared.dim_size() != static_cast<int>(shape.size())) {
@@ -38,7 +38,7 @@ std::optional<std::string> dtype_difference(const onnx::TypeProto::Tensor& decla
                      to_string(*dtype));
 }
 
-// The type of a value that is a tensor or may become one.
+// Returns the type of a value that is a tensor or may become one.
 std::optional<Type> type_of(const Value& value) {
   if (!value || value->poisoned) return std::nullopt;
   if (value->tensor) return value->tensor->type();

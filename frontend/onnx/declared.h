@@ -1,13 +1,13 @@
-// The types that a model declares against those that the import infers, which hold.
+// Compares the types that a model declares with those that the import infers. The inferred types hold.
 #pragma once
 #include "frontend/onnx/graph_importer.h"
 
 namespace relaxc::onnx_import {
 
-// Throws when the dtype is another; a warning for another shape.
+// Throws when the dtype differs, and warns when the shape differs.
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span);
 
-// Warnings for the graph's value_info, whose nodes are imported.
+// Warns about the graph's value_info. The graph's nodes must have been imported.
 void check_values(GraphImporter& importer, const onnx::GraphProto& graph);
 
 }  // namespace relaxc::onnx_import

@@ -21,8 +21,8 @@ Value poisoned_value() {
   return value;
 }
 
-// Names that a node reads, those that its subgraphs take from outside included. What a subgraph reads before it defines
-// it comes from outside, even under a name that it gives to another value later.
+// Collects the names that a node reads, including those that its subgraphs take from outside. A name that a subgraph
+// reads before it defines it comes from outside, even when it later gives that name to another value.
 void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names) {
   for (const std::string& name : node.input()) {
     if (!name.empty()) names.push_back(name);
@@ -45,8 +45,8 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
   }
 }
 
-// The function's node with attribute references replaced by the caller's attributes; a reference to an attribute that
-// is absent leaves the attribute out.
+// Replaces attribute references of a function's node by the caller's attributes. A reference to an attribute that is
+// absent leaves the attribute out.
 void resolve_references(google::protobuf::RepeatedPtrField<onnx::AttributeProto>& attributes,
                         const std::unordered_map<std::string, const onnx::AttributeProto*>& given) {
   for (int i = attributes.size(); i-- > 0;) {
@@ -112,7 +112,7 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
     if (structural_equal(x, a) && structural_equal(y, b)) return;
   }
   required_equal_.emplace_back(a, b);
-  // Two shape values that must match when the model runs.
+  // These are two shape values that must match when the model runs.
   builder_.match_cast(shape_expr({a}), shape_type({b}), name_of_check(what));
 }
 
@@ -150,7 +150,7 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
 
 namespace {
 
-// Which nodes wait for which, inside of one graph.
+// The dependencies between the nodes of one graph.
 struct Dependencies {
   std::vector<std::vector<int>> producers, consumers;  // by node, in the order of use
 
@@ -175,8 +175,8 @@ struct Dependencies {
     }
   }
 
-  // Kahn's algorithm ("Topological sorting of large networks", 1962), keeping the file's order where it is one already.
-  // Nodes that wait for a cycle are missing from the result.
+  // Sorts by Kahn's algorithm ("Topological sorting of large networks", 1962), and keeps the file's order where it is
+  // already valid. Nodes that wait for a cycle are missing from the result.
   std::vector<int> sorted() const {
     std::vector<size_t> waiting;
     std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -195,8 +195,8 @@ struct Dependencies {
     return result;
   }
 
-  // The nodes of a cycle, which there is when some nodes are not among the sorted ones: walks backwards along unsorted
-  // producers until a node repeats.
+  // Returns the nodes of a cycle, which exists when some nodes are not among the sorted ones. Walks backwards along
+  // unsorted producers until a node repeats.
   std::vector<int> find_cycle(const std::vector<int>& sorted) const {
     std::vector<bool> is_sorted(producers.size());
     for (int i : sorted) is_sorted[static_cast<size_t>(i)] = true;
@@ -217,7 +217,8 @@ struct Dependencies {
 }  // namespace
 
 std::vector<int> GraphImporter::order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-  // A graph may give a name of the graph around it to a value of its own: until then the name means the outer value.
+  // A graph may reuse a name of the graph around it for a value that it defines. Before that definition the name means
+  // the outer value.
   Dependencies dependencies(nodes, [&](const std::string& name, int producer, int reader) {
     return scope_.contains(name) || (producer >= reader && find(name) != nullptr);
   });
@@ -277,7 +278,8 @@ void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& out
   }
 }
 
-// Inputs with empty names are given, too: absent at the end, and a fault where the operator cannot do without.
+// Inputs with empty names count as given: they are absent at the end of the list, and an error where the operator
+// requires them.
 static void check_inputs(const onnx::NodeProto& node, const ConverterRow& row, const std::vector<Value>& inputs,
                          const Span& span) {
   int given = node.input_size(), last = static_cast<int>(inputs.size());

@@ -5,7 +5,7 @@
 
 namespace relaxc::onnx_import {
 
-// What the graphs of one model share.
+// State that the graphs of one model share.
 struct ModelContext {
   std::shared_ptr<const ModelFile> file;
   const OpTable& ops;
@@ -20,7 +20,8 @@ struct ModelContext {
   const Builder* main_builder = nullptr;                    // the one with a dataflow block
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
-  // A contradiction in the model and what the import makes of it: a warning, or an error when the import is strict.
+  // Reports a contradiction in the model and what the import does about it: as a warning, or as an error when the
+  // import is strict.
   void warn(const Span& span, const std::string& message, std::string_view consequence) {
     Severity severity = options.strict ? Severity::kError : Severity::kWarning;
     std::string text = options.strict ? message : fmt::format("{}; {}", message, consequence);
@@ -28,7 +29,7 @@ struct ModelContext {
   }
 };
 
-// One level of nesting; throws beyond the limit.
+// Counts one level of nesting, and throws beyond the limit.
 class Nested {
  public:
   Nested(ModelContext& context, const Span& span) : context_(context) {
@@ -47,35 +48,36 @@ class Nested {
 class GraphImporter {
  public:
   using Scope = std::unordered_map<std::string, Value>;
-  // A main graph (parent null), a branch with a builder of its own, or an inlined body that shares the parent's.
+  // Imports a main graph (parent null), a branch that has another builder than its parent, or an inlined body that
+  // shares the parent's builder.
   GraphImporter(ModelContext& context, Builder& builder, GraphImporter* parent)
       : context_(context), builder_(builder), parent_(parent) {}
 
   ModelContext& context() { return context_; }
   Builder& builder() { return builder_; }
 
-  // Defines a name; false when it is taken.
+  // Defines a name. Returns false when it is taken.
   bool define(const std::string& name, Value value) { return scope_.emplace(name, std::move(value)).second; }
   Value find(const std::string& name) const;
 
   void add_initializers(const onnx::GraphProto& graph);
-  // All nodes in dependency order.
+  // Imports all nodes in dependency order.
   void add_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-  // Outputs of a subgraph, by position.
+  // Returns the outputs of a subgraph, by position.
   std::vector<Value> outputs_of(const onnx::GraphProto& graph);
-  // The subgraph's nodes inlined here, with its inputs bound to the values.
+  // Inlines the subgraph's nodes here, with its inputs bound to the values.
   std::vector<Value> inline_graph(const onnx::GraphProto& graph, const std::vector<Value>& arguments);
 
   Span span_of(const onnx::NodeProto& node, int64_t index) const;
-  // A leaf that is the value in this graph.
+  // Returns a leaf expression that is the value in this graph.
   Expr tensor_of(const Value& value, const Span& span);
-  // The value as an operand of Node::op(): a stand-in where its contents are known and may do.
+  // Returns the value as an operand of Node::op(), which is a stand-in where its contents are known and suffice.
   Expr operand_of(const Value& value, const Span& span);
-  // The value behind an operand of known contents, else null.
+  // Returns the value behind an operand of known contents, else null.
   Value value_of(const Expr& operand) const;
-  // The operand, and the items of a tuple, without stand-ins.
+  // Returns the operand, and the items of a tuple, without stand-ins.
   Expr bound(const Expr& operand, const Span& span);
-  // The contents of the operator's result, when those of its tensors are known.
+  // Returns the contents of the operator's result when the contents of its tensors are known.
   std::optional<KnownTensor> evaluate_op(const std::string& name, const std::vector<Expr>& args, const Attrs& attrs,
                                          const Span& span);
   // Requires a == b when the model runs; `what` names them in the message.
@@ -100,10 +102,10 @@ class GraphImporter {
   std::vector<std::pair<Expr, Expr>> required_equal_;
 };
 
-// The contents of a list or scalar that is small.
+// Returns the contents of a small list or scalar.
 std::optional<KnownTensor> contents_of(const Tensor& tensor);
 
-// Dims of a declared type with the model's symbolic names.
+// Returns the dims of a declared type, with the model's symbolic names.
 std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& shape, const std::string& name,
                           const Span& span);
 

@@ -19,7 +19,7 @@ Span place(const ModelContext& context, const std::string& what) {
   return {std::make_shared<const Origin>(Origin{text, {}, {}, nullptr})};
 }
 
-// Function calls must not lead back to the function itself.
+// Checks that function calls do not lead back to the function itself.
 void check_recursion(ModelContext& context) {
   enum class State { kNew, kActive, kDone };
   std::unordered_map<std::string, State> states;
@@ -58,7 +58,7 @@ void read_opsets(ModelContext& context) {
   check_recursion(context);
 }
 
-// A graph input's type; sequences, maps and strings are unsupported.
+// Returns a graph input's type. Sequences, maps and strings are unsupported.
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
     fail(place(context, {}), "graph input '{}' has no type", printable(input.name()));

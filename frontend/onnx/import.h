@@ -1,4 +1,4 @@
-// From an ONNX model to a module with the graph function "main".
+// Turns an ONNX model into a module with the graph function "main".
 //
 // Params are the graph inputs that are not initializers, in order; symbolic dims keep their dim_param names.
 // Initializers become constants that share memory with the mapped file. Function attributes "input_names" and
@@ -16,7 +16,7 @@
 
 namespace relaxc {
 
-// What a hostile model may ask for at most.
+// Bounds the resources that a hostile model may ask for.
 struct ImportLimits {
   int64_t nodes = 200'000;                  // after functions are expanded and loops unrolled
   int64_t depth = 100;                      // nested functions and branches
@@ -26,27 +26,27 @@ struct ImportLimits {
 struct ImportOptions {
   std::map<std::string, int64_t> dims;  // symbolic dims to make constant: batch -> 4
   ImportLimits limits;
-  // Hears what contradicts itself in a model that can be compiled all the same: an attribute that its operator does not
-  // have is ignored, of declared types the inferred ones hold, and nodes in a wrong order are sorted.
+  // Is called for each contradiction in a model that can be compiled all the same. An attribute that its operator does
+  // not have is ignored, inferred types take precedence over declared ones, and nodes in a wrong order are sorted.
   std::function<void(const Diagnostic&)> warn = nullptr;
   bool strict = false;  // these are errors
-  // Gets the files, the model's and those of its external data, in which constants lie.
+  // Gets the files in which constants lie: the model's and those of its external data.
   vm::MappedFiles* files = nullptr;
 };
 
-// Throws CompileError with everything found: invalid models, and each node that is not supported.
+// Imports a file. Throws a CompileError with everything found: an invalid model, and each node that is not supported.
 IRModule import_onnx(const std::string& path, const OpTable& ops, const ImportOptions& options = {});
-// The same from memory; `name` stands in messages, and external data is refused. The bytes are copied where constants
-// need them.
+// Imports a model from memory. `name` stands in messages, and external data is refused. The bytes are copied where
+// constants need them.
 IRModule import_onnx_bytes(std::span<const std::byte> bytes, const std::string& name, const OpTable& ops,
                            const ImportOptions& options = {});
 
-// An operator that can be imported; the domain is empty for ONNX's own.
+// An operator that can be imported. The domain is empty for the default ONNX domain.
 struct OnnxOperator {
   std::string domain, name;
   int least_inputs, most_inputs;
 };
-// All of them, by domain and name; of several opsets the latest form.
+// Returns all of them, sorted by domain and name. An operator with several opsets appears in its latest form.
 std::vector<OnnxOperator> onnx_operators();
 
 }  // namespace relaxc

@@ -1,4 +1,4 @@
-// Gathers, scatters, sorts and what else works on positions.
+// Gathers, scatters, sorts and other operators on positions.
 #include "frontend/onnx/node.h"
 
 namespace relaxc::onnx_import {
@@ -67,7 +67,8 @@ Outputs reverse_sequence(Node& n) {
   return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
 }
 
-// Positions of true or non-zero elements: they are counted first, because their number is a dim of the result.
+// Returns the positions of true or non-zero elements. They are counted first, because their number is a dim of the
+// result.
 Expr positions(Node& n, const Expr& x) {
   Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
   Expr ones = n.cast(flags, kInt64);

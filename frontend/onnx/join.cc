@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMostParts = 64, kGroup = 32;  // tensors of one kernel; and of one group, when there are more
 
-// A variable of that value, as an int64 scalar of the graph.
+// Binds the value to a variable, as an int64 scalar of the graph.
 Expr bound(Node& n, const Expr& scalar, const char* hint) {
   int64_t least = n.least_value(scalar);
   Expr result = n.named(scalar, hint);
@@ -18,7 +18,7 @@ Expr bound(Node& n, const Expr& scalar, const char* hint) {
   return result;
 }
 
-// The axis's dim as a number or variable, so that kernels of equal groups are equal.
+// Makes the axis's dim a number or a variable, so that the kernels of equal groups are equal.
 Expr with_named_dim(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> shape = n.shape_of(x);
   Expr& dim = shape[static_cast<size_t>(axis)];

@@ -1,5 +1,5 @@
-// Values whose contents are known while importing: how operators are evaluated on them, and how they become tensors
-// where an operator is not.
+// Values whose contents are known while importing: evaluates operators on them, and turns them into tensors for
+// operators that are not evaluated.
 #include <cmath>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// The integer that an element is, under its dtype; none for one that may have a fraction.
+// Returns the integer that an element is, under its dtype, or nullopt when it may have a fraction.
 std::optional<Expr> integer_of(const Expr& element) {
   DType dtype = dtype_of(element);
   if (dtype.is_bool()) return select(element, int_imm(1), int_imm(0));
@@ -24,7 +24,7 @@ std::optional<Expr> integer_of(const Expr& element) {
   return std::nullopt;
 }
 
-// Integers become a shape, which is one tensor; others are tensors of rank 0 that are joined.
+// Integers become a shape, which is one tensor. Other elements become tensors of rank 0 that are joined.
 Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {
   const CastAttrs to_dtype{contents.dtype};
   std::vector<Expr> integers, tensors;

@@ -5,7 +5,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// Negative log likelihood of [N, C, d...] log probabilities at the [N, d...] classes.
+// Returns the negative log likelihood of [N, C, d...] log probabilities at the [N, d...] classes.
 Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::optional<Expr>& weight) {
   std::string reduction = n.attr_string("reduction", "mean");
   DType dtype = n.dtype_of_tensor(log_probabilities);

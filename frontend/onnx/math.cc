@@ -118,7 +118,7 @@ Outputs prelu(Node& n) {
   }
   return {n.of(n.binary("nn.prelu", x, slope))};
 }
-// alpha * (exp(x) - 1) below zero.
+// Returns alpha * (exp(x) - 1), for x below zero.
 Expr exponential_unit(Node& n, const Expr& x, double alpha) {
   Expr below = n.sub(n.op("exp", {below_zero(n, x)}), n.like(1, x));
   return n.add(relu(n, x), scaled(n, below, alpha));

@@ -19,13 +19,13 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// A marker in doc_string that stands for raw_data left in the file: "\1relaxc:<index>".
+// This marker in doc_string stands for raw_data left in the file: "\1relaxc:<index>".
 constexpr std::string_view kMarker = "\1relaxc:";
 
 Span file_span(const std::string& name) { return {std::make_shared<const Origin>(Origin{name, {}, {}, nullptr})}; }
 
-// The bytes as elements of that shape. Misaligned ones are copied, piece by piece: neither the bytes nor the copy has
-// to be in memory as a whole.
+// Returns the bytes as elements of that shape. Misaligned ones are copied piece by piece, so that neither the bytes nor
+// the copy must be in memory as a whole.
 Tensor tensor_over(std::vector<int64_t> shape, DType dtype, std::span<const std::byte> bytes,
                    const std::shared_ptr<const void>& owner) {
   constexpr size_t kPiece = size_t{16} << 20;
@@ -93,7 +93,7 @@ Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const 
   }
   return from_typed<uint8_t>(header, proto.int32_data(), span);
 }
-// A bool byte other than 0 or 1 would be undefined behaviour in generated code.
+// Rejects a bool byte other than 0 or 1, which would be undefined behaviour in generated code.
 void check_bools(const Tensor& tensor, const Span& span) {
   if (!tensor.dtype().is_bool()) return;
   const auto* bytes = static_cast<const uint8_t*>(tensor.raw());
@@ -119,8 +119,8 @@ struct Descriptor {
   }
 };
 
-// Opened component by component below the folder; no symbolic link is followed, so that a model cannot name files
-// elsewhere.
+// Opens a file component by component below the folder. Symbolic links are not followed, so that a model cannot name
+// files elsewhere.
 std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const std::string& location,
                                                 const Span& span) {
   if (location.empty()) fail(span, "external data has no location");

@@ -1,4 +1,4 @@
-// The model's bytes: the file mapped, the protobuf message without its large weights, and the tensors in it.
+// A model's bytes: the mapped file, the protobuf message without its large weights, and the tensors in it.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -12,10 +12,10 @@
 
 namespace relaxc::onnx_import {
 
-// The dtype of an ONNX element type; unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones throw
-// at the span.
+// Returns the dtype of an ONNX element type. Unsupported ones (strings, complex, 8-bit floats, 4 bits) and unknown ones
+// throw at the span.
 DType dtype_of_element_type(int element_type, const Span& span);
-// 0 when there is none.
+// Returns 0 when ONNX does not have the dtype.
 int element_type_of_dtype(DType dtype);
 
 class ModelFile {
@@ -25,9 +25,10 @@ class ModelFile {
                                                      const ImportLimits& limits);
   const onnx::ModelProto& proto() const { return proto_; }
   const std::string& name() const { return name_; }
-  // Every file that is mapped, those of external tensors as far as they were read.
+  // Returns every file that is mapped so far, including the files of external tensors that were read.
   vm::MappedFiles files() const;
-  // The tensor; it shares memory with the file where alignment allows. `self` must own this file.
+  // Returns the tensor, which shares memory with the file where alignment allows. `self` must be the owner of this
+  // file.
   static Tensor tensor(const std::shared_ptr<const ModelFile>& self, const onnx::TensorProto& proto, const Span& span);
 
  private:
@@ -36,14 +37,14 @@ class ModelFile {
   ImportLimits limits_;
   std::shared_ptr<const void> bytes_owner_;
   std::shared_ptr<const vm::MappedFile> mapped_;  // null for a model in memory
-  // Of external data, by location; each is mapped once.
+  // The files of external data by location; each is mapped once.
   mutable std::map<std::string, std::shared_ptr<const vm::MappedFile>> external_;
   onnx::ModelProto proto_;
   // raw_data of initializers that were left out of proto_, by the marker left in their place.
   std::vector<std::span<const std::byte>> raw_data_;
 };
 
-// The elements of a TensorProto whose data is inside of the message, copied.
+// Copies the elements of a TensorProto whose data is inside of the message.
 Tensor decode_tensor(const onnx::TensorProto& proto, const Span& span);
 
 }  // namespace relaxc::onnx_import

@@ -26,7 +26,7 @@ Outputs batch_norm(Node& n) {
   return outputs;
 }
 
-// What the normalizations over the axes from `axis` on share.
+// The shapes that the normalizations over the axes from `axis` on share.
 struct Normalized {
   Ints axes;
   std::vector<Expr> dims;
@@ -40,8 +40,8 @@ Normalized read_normalized(Node& n) {
   }
   return result;
 }
-// Scale and bias are "unidirectionally broadcastable" to x: input i over the normalized dims, or nothing when it varies
-// along the dims before them.
+// Scale and bias are "unidirectionally broadcastable" to x. Returns input i over the normalized dims, or nullopt when
+// it varies along the dims before them.
 std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& over) {
   Expr value = n.tensor(i);
   std::vector<Expr> dims = n.shape(i);
@@ -63,7 +63,7 @@ std::optional<Expr> over_normalized(Node& n, size_t i, const Normalized& over) {
 Expr filled(Node& n, double value, size_t like, const Normalized& over) {
   return n.broadcast_to(n.scalar(value, n.dtype(like)), over.dims);
 }
-// x * input i, or x + input i, of x's shape.
+// Returns x * input i, or x + input i, in x's shape.
 Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
   Expr result = n.binary(op, x, n.tensor(i));
   const std::vector<Expr>&to = n.shape_of(result), &from = n.shape_of(x);
@@ -71,7 +71,7 @@ Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
   return result;
 }
 
-// Also the mean and 1 / standard deviation when they are asked for.
+// Also returns the mean and 1 / standard deviation when the node asks for them.
 Outputs layer_norm(Node& n) {
   Expr x = n.tensor(0);
   Normalized over = read_normalized(n);
@@ -151,7 +151,7 @@ Outputs lrn(Node& n) {
 }
 Outputs mean_variance_norm(Node& n) {
   Expr x = n.tensor(0);
-  // All but the channels; by default of a rank of 4, as the specification writes them.
+  // The default is all axes but the channels, for a rank of 4, as the specification writes them.
   Ints axes = n.attr_ints("axes").value_or(Ints{});
   if (!n.has_attr("axes")) {
     for (int64_t d = 0; d < n.rank(0); ++d) {
@@ -214,7 +214,7 @@ Outputs det(Node& n) { return {n.of(n.op("linalg.det", {n.tensor(0)}))}; }
 
 // ---- Integer products -----------------------------------------------------------------------------------------------
 
-// x - zero point as int32.
+// Returns x - zero point as int32.
 Expr centered(Node& n, size_t x, size_t zero_point) {
   Expr wide = n.cast(n.tensor(x), kInt32);
   return n.has(zero_point) ? n.sub(wide, n.cast(n.tensor(zero_point), kInt32)) : wide;

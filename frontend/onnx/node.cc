@@ -78,7 +78,7 @@ const KnownTensor* Node::contents(size_t i) const {
   const Value& known = value(i);
   return known->contents ? &*known->contents : nullptr;
 }
-// A list of integers that has no elements in any run.
+// Returns whether the type is a list of integers that has no elements in any run.
 static bool is_list_of_none(const Type& type) {
   const std::vector<Expr>* dims = known_shape(type);
   auto dtype = tensor_dtype(type);

@@ -1,4 +1,4 @@
-// What a converter sees of one ONNX node: inputs, attributes, the opset, and the means to build.
+// The view that a converter has of one ONNX node: inputs, attributes, the opset, and the means to build.
 #pragma once
 #include <onnx/onnx_pb.h>
 
@@ -36,35 +36,35 @@ class Node {
   size_t inputs() const { return inputs_.size(); }
   bool has(size_t i) const { return i < inputs_.size() && inputs_[i] != nullptr; }
   const Value& value(size_t i) const;
-  // As a tensor expression; a sequence is an error.
+  // Returns the input as a tensor expression. A sequence is an error.
   Expr tensor(size_t i);
   Expr tensor(const Value& value);
   Type type(size_t i) const { return type_of(value(i)); }
   Type type_of(const Value& value) const;
   std::vector<Expr> shape(size_t i) const;
   int64_t rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
-  // A dim of an input, whose rank is the model's word: an error when it has fewer.
+  // Returns a dim of an input. The model decides the rank, so a rank that is too small is an error.
   Expr dim(size_t i, size_t d) const { return dim_of(i, d, shape(i)); }
-  // How many elements a list has; a scalar counts as one.
+  // Returns the number of elements of a list; a scalar counts as one.
   Expr length_of(const std::vector<Expr>& dims) const {
     if (dims.size() > 1) fail("a list has rank {}, expected 0 or 1", dims.size());
     return dims.empty() ? int_imm(1) : dims[0];
   }
   Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
-  // Elements known without running: symbolic or constant integers.
+  // Returns the elements that are known without running: symbolic or constant integers.
   const KnownTensor* contents(size_t i) const;
-  // Those that are constants; a list of length 0 is known whatever gives it.
+  // Returns the contents when all are constants. A list of length 0 is known whichever node gives it.
   std::optional<std::vector<int64_t>> constant_ints(size_t i) const;
-  // The tensor behind a constant (initializer, Constant node, or constant contents).
+  // Returns the tensor behind a constant (initializer, Constant node, or constant contents).
   std::optional<Tensor> constant(size_t i);
-  // Integer elements as scalars, read at run time when they are not known; the length must be known. Rank 0 counts as
-  // one element.
+  // Returns integer elements as scalars, which are read at run time when they are not known. The length must be known;
+  // rank 0 counts as one element.
   std::vector<Expr> ints(size_t i);
   Expr scalar_int(size_t i);
   std::vector<Expr> ints_of(const Value& value);
 
-  // ---- Attributes: those that the row lists.
+  // ---- Attributes. A converter may read only those that its row lists.
   bool has_attr(const char* name);
   const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
   int64_t attr_int(const char* name, int64_t otherwise);
@@ -77,23 +77,24 @@ class Node {
   const onnx::GraphProto& attr_graph(const char* name);
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
-  // "axis is 7, expected -2 to 1".
+  // Checks an axis; an error reads "axis is 7, expected -2 to 1".
   int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
 
   // ---- Building
   Builder& builder();
   GraphImporter& graph() { return graph_; }
-  // The operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new binding.
+  // Returns the operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new
+  // binding.
   Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
   Expr op(const char* name, std::vector<Expr> args, const T& attrs) {
     return op(name, std::move(args), write_attrs(attrs));
   }
-  // The tensor under a type of which more is known.
+  // Gives the tensor a type that says more about it.
   Expr match_cast(const Expr& x, Type type, const char* hint = "");
-  // The expression as other builders than op() can use it.
+  // Returns the expression in the form that builders other than op() take.
   Expr bound(const Expr& x);
-  // A compound scalar bound to a variable, so that what is computed from it stays short.
+  // Binds a compound scalar to a variable, so that expressions over it stay short.
   Expr named(const Expr& scalar, const char* hint);
   Value of(Expr expr) const;
   Value of(KnownTensor contents) const;
@@ -101,16 +102,16 @@ class Node {
   Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
   Expr simplify(const Expr& expr) const;
   bool provably_equal(const Expr& a, const Expr& b) const;
-  // The least value that the int64 scalar can take, as far as known.
+  // Returns the least value that the int64 scalar can take, as far as it is known.
   int64_t least_value(const Expr& e) const;
-  // Requires a == b when the model runs; an error now when they are constants that differ.
+  // Requires a == b when the model runs. It is an error now when they are constants that differ.
   void require_equal(const Expr& a, const Expr& b, const char* what);
-  // The same of a <= b.
+  // Requires a <= b in the same way.
   void require_at_most(const Expr& a, const Expr& b, const char* what);
-  // Numpy broadcasting of shapes; symbolic dims that meet are required to be equal.
+  // Broadcasts shapes by numpy's rule. Symbolic dims that meet are required to be equal.
   std::vector<Expr> broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b);
 
-  // Common compositions. Operands broadcast and have equal dtypes.
+  // These are common compositions of operators. Operands broadcast and have equal dtypes.
   Expr binary(const char* name, const Expr& a, const Expr& b);
   Expr add(const Expr& a, const Expr& b) { return binary("add", a, b); }
   Expr sub(const Expr& a, const Expr& b) { return binary("subtract", a, b); }
@@ -122,7 +123,7 @@ class Node {
   Expr reshape(const Expr& x, const std::vector<Expr>& shape);
   Expr transpose(const Expr& x, const std::vector<int64_t>& axes);
   Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape);
-  // x[begin:end] along an axis, with 0 <= begin <= end <= dim.
+  // Returns x[begin:end] along an axis, with 0 <= begin <= end <= dim.
   Expr slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end);
   Expr reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims);
   const std::vector<Expr>& shape_of(const Expr& x) const;
@@ -148,7 +149,7 @@ class Node {
 
 inline constexpr int kAny = 1 << 20;
 using Converter = Outputs (*)(Node&);
-// One row per operator, and per opset from which its meaning changed.
+// The table has one row per operator, and one more for each opset that changed its meaning.
 struct ConverterRow {
   const char* op_type;
   int64_t since;  // the first opset of this form
@@ -161,7 +162,7 @@ struct ConverterRow {
 
   bool has_attribute(std::string_view name) const;
 };
-// The node as the operator of the same meaning that its row names.
+// Converts the node to the operator of the same meaning that its row names.
 Outputs convert_directly(Node& n);
 
 std::vector<ConverterRow> math_converters();
@@ -177,7 +178,7 @@ std::vector<ConverterRow> sequence_converters();
 std::vector<ConverterRow> control_converters();
 std::vector<ConverterRow> recurrent_converters();
 
-// The converter for an operator at that opset, or null.
+// Returns the converter for an operator at that opset, or null.
 const ConverterRow* find_converter(const std::string& domain, const std::string& op_type, int64_t opset);
 
 }  // namespace relaxc::onnx_import

@@ -5,7 +5,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// A scale or zero point per tensor stays a scalar; one per channel is aligned with the axis.
+// Aligns one scale or zero point per channel with the axis. One per tensor stays a scalar.
 Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   std::vector<Expr> shape = n.shape_of(parameter);
   if (shape.empty()) return parameter;
@@ -15,7 +15,7 @@ Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
   return n.reshape(parameter, wide);
 }
-// round(x / scale) + zero, saturated to the dtype.
+// Returns round(x / scale) + zero, saturated to the dtype.
 Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero, DType dtype) {
   Expr value = n.op("round", {n.div(x, n.cast(scale, n.dtype_of_tensor(x)))});
   value = n.cast(value, kFloat32);

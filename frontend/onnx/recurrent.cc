@@ -83,7 +83,7 @@ class Recurrent {
     Expr all = join(n_, rows, 0);
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
-  // Element d of the leading axis, without that axis.
+  // Returns element d of the leading axis, without that axis.
   Expr pick(const Expr& x, int64_t d) {
     Expr piece = n_.slice(x, 0, int_imm(d), int_imm(d + 1));
     std::vector<Expr> shape = n_.shape_of(piece);
@@ -155,7 +155,7 @@ class Recurrent {
     if (cell) last_cell.push_back(*cell);
   }
 
-  // Gates in the order z, r, h.
+  // The gates are in the order z, r, h.
   Expr gru_step(int64_t d, const Expr& from_input, const Expr& hidden, const Expr& r, const std::optional<Expr>& bias) {
     auto from_hidden = [&](int64_t g, const Expr& state) {
       Expr sum = n_.op("matmul", {state, gate(r, g, 1)});
@@ -168,7 +168,7 @@ class Recurrent {
     Expr candidate = activate(d, 1, n_.add(gate(from_input, 2, 1), recurrent));
     return n_.add(n_.mul(n_.sub(n_.like(1, z), z), candidate), n_.mul(z, hidden));
   }
-  // Gates in the order i, o, f, c; peepholes in the order i, o, f.
+  // The gates are in the order i, o, f, c, and the peepholes in the order i, o, f.
   Expr lstm_step(int64_t d, const Expr& sum, std::optional<Expr>& cell, const std::optional<Expr>& peepholes) {
     auto with_peephole = [&](int64_t g, const Expr& state) {
       Expr x = gate(sum, g, 1);

@@ -9,7 +9,7 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-// How a node reduces: over constant axes, or over those that the run names.
+// Reduces for a node, over constant axes or over axes that are known at run time only.
 struct Reducer {
   std::function<Expr(const char* name, const Expr& x, bool keepdims)> reduce;
   std::function<Expr(const Expr& kept)> drop;  // takes the reduced axes, of size 1, away
@@ -20,8 +20,8 @@ Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
   return {[&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
           [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, {{"axis", axes}}); }};
 }
-// The operators dyn.sum and its kin reduce to a shape, whose dims the run finds from the axes.
-// `named` has 1 for each such axis, `left` the number of the others.
+// The operators dyn.sum and the like reduce to a shape, whose dims the run computes from the axes. `named` has 1 for
+// each reduced axis, and `left` is the number of the others.
 Reducer over_run_time_axes(Node& n, const Expr& x, const std::vector<Expr>& named, std::optional<size_t> left) {
   const std::vector<Expr> dims = n.shape_of(x);
   std::vector<Expr> kept = dims_with_ones(n, dims, named);
@@ -48,7 +48,7 @@ Expr reduce_with(Node& n, const Expr& x, const Reducer& over, bool keepdims) {
   if (op == "ReduceL2") return n.op("sqrt", {plain("sum", n.op("square", {x}))});
   if (op == "ReduceLogSum") return n.op("log", {plain("sum", x)});
   if (op == "ReduceLogSumExp") {
-    // Shifted by the maximum, so that exp does not overflow; infinite maxima are not subtracted.
+    // Subtracts the maximum, so that exp does not overflow. Infinite maxima are not subtracted.
     Expr peak = over.reduce("max", x, true);
     Expr finite = n.op("where", {n.op("isfinite", {peak}), peak, n.like(0, peak)});
     // A dim that is 1 at run time only does not stretch by itself.
@@ -119,7 +119,7 @@ Outputs cumsum(Node& n) {
   if (known && known->size() == 1) return {n.of(along(n.axis(known->at(0), rank)))};
   std::vector<Expr> axes = read_axes(n, 1, rank);
   if (axes.size() != 1) n.fail("input 1 has {} elements, expected 1", axes.size());
-  // An axis read at run time: all are computed, one is taken.
+  // The axis is read at run time: the result is computed for every axis, and one is selected.
   Expr result = along(0);
   for (int64_t d = 1; d < rank; ++d) {
     Expr named = equal(axes[0], int_imm(d));
@@ -128,7 +128,7 @@ Outputs cumsum(Node& n) {
   return {n.of(result)};
 }
 
-// x and a last element along the axis that no other is less than, so that there is a largest one.
+// Appends an element along the axis that no other element is less than, so that there is a largest one.
 Expr with_one_more(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> width(2 * n.shape_of(x).size(), int_imm(0));
   width[static_cast<size_t>(2 * axis + 1)] = int_imm(1);
@@ -155,7 +155,7 @@ Outputs softmax(Node& n) {
     DType dtype = n.dtype(0);
     Attrs attrs;
     attrs.set("axis", axis);
-    // Nothing is the largest of no elements, and there is nothing to mark.
+    // An axis without elements does not have a largest one, so there is nothing to mark.
     if (is_int(depth, 0)) return {n.of(n.tensor(0))};
     Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, attrs);
     result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);

@@ -49,7 +49,8 @@ Outputs length(Node& n) { return {int_value(n, static_cast<int64_t>(items_of(n, 
 void check_length(Node& n, int64_t length) {
   if (length > 10000) n.unsupported("a sequence of {} tensors", length);
 }
-// A scalar split is the length of each part, a list gives each part's; without one the parts have length 1.
+// A scalar split is the length of each part, and a list gives the length of every part. Without a split the parts have
+// length 1.
 Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));

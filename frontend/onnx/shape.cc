@@ -79,7 +79,7 @@ Outputs range(Node& n) {
   for (size_t i = 0; i < 3; ++i) {
     for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
   }
-  // The count of floats: ceil((end - start) / step), never below 0.
+  // The count of floats is ceil((end - start) / step), and never below 0.
   Expr start = n.tensor(0), step = n.tensor(2);
   auto a = n.constant(0), b = n.constant(1), s = n.constant(2);
   Expr count = int_imm(0);
@@ -105,7 +105,7 @@ Outputs eye_like(Node& n) {
   return {n.of(n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs))};
 }
 
-// a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N); N is size, or size - 1 for a symmetric window.
+// The window is a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N), where N is size, or size - 1 for a symmetric window.
 Outputs window(Node& n) {
   DType dtype = n.attr_dtype("output_datatype", kFloat32);
   bool periodic = n.attr_int("periodic", 1) != 0;
@@ -139,12 +139,12 @@ struct ResizePlan {
   std::optional<Expr> scale_tensor;           // read at run time
 };
 
-// floor(dim * scale) in float32, as the standard's shape inference and ONNX Runtime have it: 10 * 0.7 is 7, though the
-// float32 next to 0.7 is smaller. nullopt where only the run can tell.
+// Returns floor(dim * scale) in float32, as the standard's shape inference and ONNX Runtime compute it: 10 * 0.7 is 7,
+// though the float32 next to 0.7 is smaller. Returns nullopt where the size is known at run time only.
 std::optional<Expr> scaled_dim(Node& n, const Expr& dim, double scale) {
   if (auto known = as_int(dim))
     return int_imm(static_cast<int64_t>(std::floor(static_cast<float>(*known) * static_cast<float>(scale))));
-  // A fraction of small integers: the product is exact for dims up to 2^18.
+  // The scale is a fraction of small integers, so the product is exact for dims up to 2^18.
   for (int64_t divisor = 1; divisor <= 64; divisor *= 2) {
     double factor = scale * static_cast<double>(divisor);
     if (factor == std::trunc(factor) && (factor <= 64 || divisor == 1))
@@ -153,7 +153,7 @@ std::optional<Expr> scaled_dim(Node& n, const Expr& dim, double scale) {
   return std::nullopt;
 }
 
-// The scales in the order of `axes` as one per axis of the tensor.
+// Turns scales in the order of `axes` into one scale per axis of the tensor.
 Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes, size_t rank) {
   std::vector<Expr> parts(rank, n.reshape(n.scalar(1, kFloat32), {int_imm(1)}));
   for (size_t k = 0; k < axes.size(); ++k) {
@@ -165,7 +165,7 @@ Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes,
   return n.op("concat", {tuple(parts)}, attrs);
 }
 
-// Output sizes floor(size * scale), computed by the run where scale or size are its own.
+// Computes output sizes floor(size * scale). The run computes them where scale or size are known at run time only.
 ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0), lengths;
   ResizePlan plan{dims, {}, {}};
@@ -195,7 +195,7 @@ ResizePlan sizes_from_scales(Node& n, Expr scales, const std::vector<size_t>& ax
   return plan;
 }
 
-// Sizes that are stated, of these axes; the policies other than "stretch" scale all axes alike.
+// Takes the sizes that the node states for these axes. The policies other than "stretch" scale all axes alike.
 ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<size_t>& axes) {
   std::vector<Expr> dims = n.shape(0);
   ResizePlan plan{dims, {}, {}};
@@ -219,7 +219,7 @@ ResizePlan sizes_as_stated(Node& n, std::vector<Expr> sizes, const std::vector<s
   }
   return plan;
 }
-// Scales as attributes: Upsample before opset 9.
+// Upsample has the scales as attributes before opset 9.
 Expr scales_from_attributes(Node& n) {
   size_t rank = n.shape(0).size();
   std::vector<double> given = n.attr_floats("scales");
@@ -252,8 +252,8 @@ ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) 
   if (!present(scales_at)) n.fail("neither scales nor sizes are given");
   return sizes_from_scales(n, n.tensor(scales_at), axes);
 }
-// The region of tf_crop_and_resize: an attribute where it is a constant of all axes, else the operands that the
-// operator then takes, the scales among them.
+// Returns the region of tf_crop_and_resize: as an attribute where it is a constant for all axes, else as the operands
+// that the operator then takes, which include the scales.
 std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes, ResizeAttrs& attrs) {
   if (!n.has(1)) n.fail("tf_crop_and_resize needs a roi");
   if (auto roi = n.constant(1); roi && all_axes) {

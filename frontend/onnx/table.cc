@@ -1,4 +1,4 @@
-// All converters, and the one that applies to a node.
+// Collects all converters, and finds the one that applies to a node.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -12,7 +12,7 @@ namespace relaxc::onnx_import {
 namespace {
 
 std::vector<ConverterRow> all_rows() {
-  // Operators that are one of ours and need no converter.
+  // These ONNX operators are relax operators of the same meaning and do not need a converter.
   static const std::vector<OpRow> kElementwise = elementwise_ops();
   std::vector<ConverterRow> rows;
   for (const OpRow& row : kElementwise) {

@@ -33,9 +33,9 @@ Outputs transpose(Node& n) {
   return {n.of(n.transpose(n.tensor(0), *perm))};
 }
 
-// As in ONNX Runtime: any size would do for the -1.
+// This is an error as in ONNX Runtime, because the -1 could have any size.
 constexpr const char* kNothingBesideOpen = "a dim of 0 beside one to infer";
-// The dims that a Reshape's shape operand asks for: 0 copies (unless allowzero), -1 is what is left.
+// Returns the dims that a Reshape's shape operand asks for: 0 copies a dim (unless allowzero), -1 takes the rest.
 std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted,
                                   bool zero_copies) {
   std::vector<Expr> result;
@@ -65,7 +65,8 @@ std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const 
   }
   Expr total = product(from, 0, from.size());
   if (runtime) {
-    // Read at run time: any element may be the -1; the others' product is that of the elements other than -1.
+    // The shape is read at run time. Any element may be the -1, and the product of the others is that of the elements
+    // other than -1.
     Expr others = int_imm(1);
     for (const Expr& dim : result)
       others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
@@ -128,7 +129,7 @@ Outputs flatten(Node& n) {
       n.of(n.reshape(n.tensor(0), {n.simplify(product(shape, 0, at)), n.simplify(product(shape, at, shape.size()))}))};
 }
 
-// Constant axes; nullopt when they are only known at run time.
+// Returns constant axes, or nullopt when they are known at run time only.
 std::optional<std::vector<int64_t>> axes_of(Node& n) {
   if (n.opset() < 13) return n.attr_ints("axes");
   return n.constant_ints(1);
@@ -152,7 +153,7 @@ Outputs squeeze(Node& n) {
   auto axes = has_axes ? axes_of(n) : std::nullopt;
   if (has_axes && !axes) return squeeze_at_run_time(n, x);
   std::vector<bool> gone(shape.size());
-  // Axes that name nothing are taken like none, as ONNX Runtime does.
+  // An empty list of axes means the same as an absent one, as in ONNX Runtime.
   if (axes && !axes->empty()) {
     for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
   } else {
@@ -248,24 +249,25 @@ Outputs split(Node& n) {
 // Bounds and steps beyond this are beyond every dim, and sums with dims do not overflow.
 constexpr int64_t kFar = int64_t{1} << 40;
 
-// A bound as a position from the start; a negative one counts from the end.
+// Returns a bound as a position from the start. A negative bound counts from the end.
 Expr position_of(Node& n, const Expr& bound, const Expr& dim) {
   if (auto known = as_int(bound)) {
-    // No dim is compared with the number, of which nothing could be proven: the end, or before the start.
+    // Such a bound is not compared with the dim, since nothing could be proven of that: it is the end, or before the
+    // start.
     if (*known >= kFar) return dim;
     if (*known <= -kFar) return int_imm(-1);
     return *known < 0 ? dim + *known : int_imm(*known);
   }
   if (n.least_value(bound) >= 0) return bound;
-  // Both sides are computed, and the largest int64 plus a dim has no value.
+  // A select computes both sides, and the largest int64 plus a dim would overflow.
   return select(bound < int_imm(0), min(bound, int_imm(0)) + dim, bound);
 }
 struct SlicedAxis {
   Expr begin, end, stride;
 };
-// What ONNX Runtime and the standard's text agree on, and where the text is silent what ONNX Runtime does. With a
-// negative step a start before the first element is the first one (numpy: nothing is left), and the largest int32 or
-// int64 as the end is open: exporters write it in both directions.
+// Follows ONNX Runtime, which agrees with the standard wherever its text is not silent. With a negative step a start
+// before the first element is the first element (numpy leaves nothing). The largest int32 or int64 as the end means an
+// open end, because exporters write it in both directions.
 SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& end, const Expr& step) {
   n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a step of 0");
   Expr first = position_of(n, start, dim), last = position_of(n, end, dim);
@@ -280,7 +282,7 @@ SlicedAxis slice_axis(Node& n, const Expr& dim, const Expr& start, const Expr& e
   };
   return {choose(down.begin, up.begin), choose(down.end, up.end), stride};
 }
-// What a Slice asks for, in the order of its axes.
+// The operands of a Slice, in the order of its axes.
 struct SliceBounds {
   std::vector<Expr> starts, ends, steps;
   std::optional<std::vector<int64_t>> axes;  // constants, in [0, rank)
@@ -315,7 +317,7 @@ SliceBounds read_slice_bounds(Node& n) {
   if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, rank);
   return bounds;
 }
-// Axis d of a slice whose axes the run names: the bounds that name it, else the whole axis.
+// Returns axis d of a slice whose axes are known at run time only: the bounds that name it, else the whole axis.
 SlicedAxis slice_named_axis(Node& n, const SliceBounds& bounds, int64_t d, const Expr& dim) {
   Expr first = int_imm(0), last = dim, step = int_imm(1);
   for (size_t k = 0; k < bounds.starts.size(); ++k) {

@@ -1,4 +1,4 @@
-// ONNX's test data: one tensor per .pb file.
+// Reads and writes ONNX's test data, which is one tensor per .pb file.
 #pragma once
 #include <optional>
 #include <string>
@@ -7,10 +7,11 @@
 
 namespace relaxc {
 
-// The tensor in a TensorProto file, as the dtype it is stored in (bfloat16 is sometimes stored as uint16). Throws a
-// CompileError that names the file for what is not a tensor or has an unsupported element type.
+// Returns the tensor in a TensorProto file, as the dtype it is stored in (bfloat16 is sometimes stored as uint16).
+// Throws a CompileError that names the file when it does not hold a tensor or has an unsupported element type.
 Tensor read_tensor_pb(const std::string& path);
-// The same where the graph expects `dtype` (nullopt: any): 16-bit integers are taken as the bits of a bfloat16.
+// Reads a tensor where the graph expects `dtype` (nullopt: any). 16-bit integers are then taken as the bits of a
+// bfloat16.
 Tensor read_tensor_pb(const std::string& path, std::optional<DType> dtype);
 // Writes a TensorProto with raw_data under that name.
 void write_tensor_pb(const std::string& path, const Tensor& tensor, const std::string& name);

@@ -1,5 +1,5 @@
-// What the importer knows about an ONNX value: an expression, the contents when they are integers that shapes are made
-// of, or a list of values for sequences.
+// The importer's knowledge about an ONNX value: an expression, its contents when they are integers from which shapes
+// are made, or a list of values for sequences.
 #pragma once
 #include <memory>
 #include <optional>
