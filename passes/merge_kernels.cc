@@ -16,7 +16,8 @@ std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& 
       fmt::format("{} {} {}", structural_hash(program), print_target(context.target), context.check_bounds);
   for (const ScheduleRule& rule : context.schedules) {
     if (rule.function == name) return std::nullopt;
-    if (rule.function.empty()) text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
+    if (rule.function.empty())
+      text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
   return XXH3_64bits(text.data(), text.size());
 }
