@@ -152,8 +152,8 @@ class Planner {
       }
     }
     for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
-    // What may hand its arguments on in its result: packed functions, other graph functions, branches. A call of a
-    // kernel with destinations has no result.
+    // These may return their arguments as part of their result: packed functions, other graph functions, branches. A
+    // call of a kernel with destinations has no result.
     for (const Binding& binding : bindings_) {
       const Call* node = binding.value.as<Call>();
       const TupleType* several = binding.value.type().as<TupleType>();

@@ -52,7 +52,7 @@ std::vector<Worst> check(const Intrinsic& row, const std::vector<FloatFunction>&
   return result;
 }
 
-// Nanoseconds for 16 elements, from memory to memory in the second cache: the best of many calls.
+// Nanoseconds for 16 elements, from memory to memory in the L2 cache: the best of many calls.
 double time_of(const FloatFunction& function) {
   constexpr size_t kSize = 1 << 15, kCalls = 300;
   std::vector<float> a(kSize), b(kSize), y(kSize);

@@ -53,7 +53,7 @@ TEST_CASE("an installed relaxc is found, linked and runs in another project", "[
   for (const char* name : {"LLVM", "protobuf", "onnx"}) CHECK_FALSE(contains(libraries, name));
 }
 
-// The host has macros of its own, and there is no other include path.
+// The compiler gets macros of the host and the installed headers only.
 TEST_CASE("each public header compiles alone and leaves the host's macros alone", "[embed]") {
   std::string include = std::string(RELAXC_BINARY_DIR) + "/headers", source = include + "/host.cc";
   fs::remove_all(include);

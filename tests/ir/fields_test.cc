@@ -1,4 +1,4 @@
-// What the compiler refuses in a fields() list.
+// The compiler refuses these fields() lists.
 #include "ir/module.h"
 
 #include "tests/catch.h"  // last

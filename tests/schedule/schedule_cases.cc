@@ -19,7 +19,7 @@ struct ScheduledProgram {
   SizesList sizes = {{}};
 };
 
-// What stands behind "# KEY: " at the beginning of a line; empty: there is no such line.
+// The text after "# KEY: " at the beginning of a line, or an empty string when there is no such line.
 std::string_view note(std::string_view body, std::string_view key) {
   std::string mark = fmt::format("# {}: ", key);
   for (size_t at = body.find(mark); at != std::string_view::npos; at = body.find(mark, at + 1)) {

@@ -61,7 +61,7 @@ IRModule parse_text(const std::string& text, const std::string& name);
 std::string body_of(const std::string& printed);
 std::string print_body(const IRModule& module);
 void check_verified(const IRModule& module);
-// What is printed parses to an equal module, which prints the same.
+// The printed text parses to an equal module, which prints to the same text.
 void check_round_trip(const IRModule& module);
 
 // "n=3 m=5": dims by name. A text of another form is a failed check.
