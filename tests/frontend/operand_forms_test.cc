@@ -11,7 +11,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 constexpr int64_t kMost = INT64_MAX, kLeast = INT64_MIN;
 
-struct Form {
+struct OperandForm {
   std::string op, operands;  // "x v": v is the operand that varies
   Ints shape;                // of x
   std::vector<Ints> good = {}, bad = {};
@@ -24,10 +24,10 @@ struct Form {
   DType dtype = kFloat32;
 };
 
-Tensor operand(const Form& form, const Ints& value) {
+Tensor operand(const OperandForm& form, const Ints& value) {
   return form.is_scalar ? int64s(value).reshaped(Ints{}) : int64s(value);
 }
-OnnxModel model_of(const Form& form, const Ints& value, bool is_constant, bool is_symbolic) {
+OnnxModel model_of(const OperandForm& form, const Ints& value, bool is_constant, bool is_symbolic) {
   OnnxModel model(form.opset);
   std::vector<std::string> dims;
   for (size_t d = 0; d < form.shape.size(); ++d)
@@ -44,7 +44,8 @@ OnnxModel model_of(const Form& form, const Ints& value, bool is_constant, bool i
 }
 
 // Empty when it ran.
-std::string run(const Form& form, const Ints& value, bool is_constant, bool is_symbolic, std::vector<Tensor>& results) {
+std::string run(const OperandForm& form, const Ints& value, bool is_constant, bool is_symbolic,
+                std::vector<Tensor>& results) {
   std::vector<Tensor> inputs = {numbers(form.shape, form.dtype)};
   if (!is_constant) inputs.push_back(operand(form, value));
   try {
@@ -56,7 +57,7 @@ std::string run(const Form& form, const Ints& value, bool is_constant, bool is_s
 }
 
 // A reference for the results is the form whose shapes are all known.
-void check(const Form& form) {
+void check(const OperandForm& form) {
   for (bool is_good : {true, false}) {
     for (const Ints& value : is_good ? form.good : form.bad) {
       std::vector<Tensor> wanted;
@@ -115,7 +116,7 @@ TEST_CASE("axes that are constants or inputs", "[frontend]") {
 TEST_CASE("a list of no axes that is an input", "[frontend]") {
   for (bool is_constant : {true, false}) {
     std::vector<Tensor> results;
-    Form form{"Squeeze", "x v", {1, 3, 1}};
+    OperandForm form{"Squeeze", "x v", {1, 3, 1}};
     REQUIRE(run(form, {}, is_constant, false, results) == "");
     CHECK(results[0].shape() == Ints{3});
   }
@@ -163,11 +164,11 @@ TEST_CASE("numbers that are constants or inputs", "[frontend]") {
          "",
          {},
          {{"starts", {0}}, {"ends", {5}}, {"axes", {0}}}});
-  Form range{"Range", "scalar0 scalar1 v",
-             {1},     {{1}, {2}, {-1}, {kMost}},
-             {{0}},   "",
-             {},      {{"scalar0", {0}}, {"scalar1", {5}}},
-             18,      true};
+  OperandForm range{"Range", "scalar0 scalar1 v",
+                    {1},     {{1}, {2}, {-1}, {kMost}},
+                    {{0}},   "",
+                    {},      {{"scalar0", {0}}, {"scalar1", {5}}},
+                    18,      true};
   range.dtype = kInt64;
   check(range);
   range.constants[1].second = {kMost};
@@ -181,13 +182,13 @@ TEST_CASE("numbers that are constants or inputs", "[frontend]") {
 TEST_CASE("axes without elements and windows larger than their input", "[frontend]") {
   for (int64_t size : {0, 1, 4, 5, 6}) {
     std::vector<Ints> once = {{}};
-    Form pool{"MaxPool", "x", {1, 1, size}, {}, {}, "kernel_shape", {5}};
+    OperandForm pool{"MaxPool", "x", {1, 1, size}, {}, {}, "kernel_shape", {5}};
     (size < 5 ? pool.bad : pool.good) = once;
     for (const char* op : {"MaxPool", "AveragePool", "LpPool"}) {
       pool.op = op;
       check(pool);
     }
-    Form best{"ArgMax", "x", {size, 2}, {}, {}, "axis", {0}};
+    OperandForm best{"ArgMax", "x", {size, 2}, {}, {}, "axis", {0}};
     (size == 0 ? best.bad : best.good) = once;
     best.dtype = kInt64;
     check(best);
