@@ -1,5 +1,5 @@
 // Calls that stand for instructions: T.reinterpret, T.prefetch, and LLVM's intrinsics by name.
-#include <fmt/ranges.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
@@ -8,6 +8,7 @@
 #include "codegen/target.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/dot_intrinsics.h"
 
 namespace relaxc::codegen {
 
@@ -15,35 +16,53 @@ using Value = llvm::Value*;
 
 namespace {
 
-// The features that intrinsics need of the processor. They are checked because LLVM ends the process over an intrinsic
-// that the target lacks. The first row with a matching prefix counts. The features of a row are alternatives, and each
-// is a list joined by '+'.
-struct FeatureRow {
-  const char* prefix;
-  std::vector<const char*> features;
-};
-const FeatureRow* find_features(llvm::StringRef name) {
-  static const FeatureRow kRows[] = {
-      {"llvm.x86.avx512.vpdpbusd.512", {"avx512vnni"}},
-      {"llvm.x86.avx512.vpdpwssd.512", {"avx512vnni"}},
-      {"llvm.x86.avx512.vpdp", {"avx512vnni+avx512vl", "avxvnni"}},
-      {"llvm.x86.avx512bf16.dpbf16ps.512", {"avx512bf16"}},
-      {"llvm.x86.avx512bf16.dpbf16ps", {"avx512bf16+avx512vl"}},
-      {"llvm.x86.avx512.pmaddubs.w.512", {"avx512bw"}},
-      {"llvm.x86.avx512.pmaddw.d.512", {"avx512bw"}},
-      {"llvm.x86.avx2.", {"avx2"}},
-      {"llvm.x86.ssse3.", {"ssse3"}},
-      {"llvm.x86.sse2.", {"sse2"}},
-      {"llvm.aarch64.neon.sdot", {"dotprod"}},
-      {"llvm.aarch64.neon.udot", {"dotprod"}},
-      {"llvm.aarch64.neon.usdot", {"i8mm"}},
-      {"llvm.aarch64.neon.", {"neon"}},
-      {"llvm.aarch64.sve.", {"sve"}},
+// Returns the features that a processor needs for an intrinsic, as DotIntrinsic::features spells them; empty: they are
+// not known. They are checked because LLVM ends the process over an intrinsic that the target lacks.
+std::string_view find_features(std::string_view name) {
+  if (const DotIntrinsic* row = find_dot_intrinsic(name)) return row->features;
+  // The first prefix that fits counts. Intrinsics of AVX-512 do not name the extension that they belong to; those that
+  // x86-64-v4 lacks stand before the others.
+  static constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
+      {"llvm.x86.avx512.vpdp", "avx512vnni+avx512vl|avxvnni"},
+      {"llvm.x86.avx512.vpmadd52", "avx512ifma+avx512vl"},
+      {"llvm.x86.avx512.permvar.qi", "avx512vbmi+avx512vl"},
+      {"llvm.x86.avx512.vpermi2var.qi", "avx512vbmi+avx512vl"},
+      {"llvm.x86.avx512.pmultishift", "avx512vbmi+avx512vl"},
+      {"llvm.x86.avx512.vpshufbitqmb", "avx512bitalg+avx512vl"},
+      {"llvm.x86.avx512.mask.compress", "avx512vbmi2+avx512vl"},
+      {"llvm.x86.avx512.mask.expand", "avx512vbmi2+avx512vl"},
+      {"llvm.x86.avx512.vp2intersect", "avx512vp2intersect+avx512vl"},
+      {"llvm.x86.avx512.conflict", "avx512cd+avx512vl"},
+      {"llvm.x86.avx512.exp2", ""},
+      {"llvm.x86.avx512.rcp28", ""},
+      {"llvm.x86.avx512.rsqrt28", ""},
+      {"llvm.x86.avx512.gatherpf", ""},
+      {"llvm.x86.avx512.scatterpf", ""},
+      {"llvm.x86.avx512.", "avx512f+avx512bw+avx512cd+avx512dq+avx512vl"},
+      {"llvm.x86.avx512bf16.", "avx512bf16+avx512vl"},
+      {"llvm.x86.avx2.", "avx2"},
+      {"llvm.x86.avx.", "avx"},
+      {"llvm.x86.fma.", "fma"},
+      {"llvm.x86.sse42.", "sse4.2"},
+      {"llvm.x86.sse41.", "sse4.1"},
+      {"llvm.x86.ssse3.", "ssse3"},
+      {"llvm.x86.sse3.", "sse3"},
+      {"llvm.x86.sse2.", "sse2"},
+      {"llvm.x86.sse.", "sse"},
+      {"llvm.aarch64.neon.sdot", "dotprod"},
+      {"llvm.aarch64.neon.udot", "dotprod"},
+      {"llvm.aarch64.neon.usdot", "i8mm"},
+      {"llvm.aarch64.neon.usmmla", "i8mm"},
+      {"llvm.aarch64.neon.smmla", "i8mm"},
+      {"llvm.aarch64.neon.ummla", "i8mm"},
+      {"llvm.aarch64.neon.bf", "bf16"},
+      {"llvm.aarch64.neon.", "neon"},
+      {"llvm.aarch64.sve.", "sve"},
   };
-  for (const FeatureRow& row : kRows) {
-    if (name.starts_with(row.prefix)) return &row;
+  for (const auto& [prefix, features] : kFamilies) {
+    if (name.starts_with(prefix)) return features;
   }
-  return nullptr;
+  return {};
 }
 
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
@@ -53,15 +72,21 @@ void check_target(llvm::StringRef name, const Target& target, const Span& span) 
        {"x86", "aarch64", "arm", "riscv", "ppc", "s390", "hexagon", "mips", "nvvm", "amdgcn", "wasm"})
     any_target = any_target && !name.starts_with(std::string("llvm.") + family + ".");
   if (any_target) return;
-  const FeatureRow* row = find_features(name);
-  if (!row) fail_unsupported(span, "intrinsic '{}': which processors have it is not known here", name.str());
+  std::string_view alternatives = find_features(name);
+  if (alternatives.empty())
+    fail_unsupported(span,
+                     "intrinsic '{}': which processors have it is not known here; add a row to the table in "
+                     "tir/dot_intrinsics.cc, or its family to the one in codegen/emit_builtin.cc",
+                     name.str());
   // LLVM knows features by name within one architecture only.
   bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
-  for (const char* features : row->features) {
-    if (same_family && has_features(target, features)) return;
+  llvm::SmallVector<llvm::StringRef> lists;
+  llvm::StringRef(alternatives).split(lists, '|');
+  for (llvm::StringRef features : lists) {
+    if (same_family && has_features(target, features.str())) return;
   }
   fail_unsupported(span, "intrinsic '{}' needs a processor with {}; the target is {} {}", name.str(),
-                   fmt::join(row->features, " or "), target.triple, target.cpu);
+                   llvm::join(lists, " or "), target.triple, target.cpu);
 }
 
 std::string text_of(llvm::Type* type) {

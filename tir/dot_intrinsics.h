@@ -1,5 +1,5 @@
-// This table describes LLVM's intrinsics for dot products, so that the interpreter runs programs that use them on any
-// processor.
+// This table describes LLVM's intrinsics for dot products: the interpreter runs programs that use them on any
+// processor, the code generator knows which processors have them, and `tensorize` takes them by name.
 #pragma once
 #include <span>
 #include <string_view>
@@ -17,6 +17,9 @@ struct DotIntrinsic {
   DType result, a, b;
   int group;
   bool accumulates, saturates = false;
+  std::string_view features;            // of LLVM, all joined by '+'; alternatives are separated by '|'
+  std::string_view tensor_intrin = {};  // the built-in tensor intrinsic that is this call; empty: none
+  bool is_scalable() const { return name.starts_with("llvm.aarch64.sve."); }
 };
 std::span<const DotIntrinsic> dot_intrinsics();
 const DotIntrinsic* find_dot_intrinsic(std::string_view name);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "support/nearest.h"
+
 namespace relaxc {
 
 namespace {
@@ -34,36 +36,11 @@ constexpr Annotation kForeign[] = {
 };
 
 std::vector<Annotation> make_rows() {
-  using namespace annotations;
-  std::vector<Annotation> rows = {kOp,
-                                  kPrefetch,
-                                  kPrefetchOwn,
-                                  kPrefetchAhead,
-                                  kExactTails,
-                                  kKeepWhole,
-                                  kDoubleBufferScope,
-                                  kDoubleBuffer,
-                                  kBufferDimAlign,
-                                  kExplicitReadRegion,
-                                  kExplicitWriteRegion,
-                                  kAutoCopy};
+#define X(constant, ...) annotations::constant,
+  std::vector<Annotation> rows = {RELAXC_ANNOTATIONS(X)};
+#undef X
   rows.insert(rows.end(), std::begin(kForeign), std::end(kForeign));
   return rows;
-}
-
-// Returns how many letters must be changed, added or left out (Levenshtein's distance).
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
 }
 
 template <class T>
@@ -111,17 +88,10 @@ const Annotation* find_annotation(std::string_view name) {
   return nullptr;
 }
 
-std::optional<std::string_view> nearest_annotation(std::string_view name) {
-  if (find_annotation(name)) return std::nullopt;
-  std::optional<std::string_view> nearest;
-  size_t least = 1 + std::min<size_t>(3, name.size() / 3);  // more letters than that make another word
-  for (const Annotation& row : all_annotations()) {
-    size_t letters = distance(name, row.name);
-    if (letters >= least) continue;
-    least = letters;
-    nearest = row.name;
-  }
-  return nearest;
+std::string nearest_annotation(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Annotation& row : all_annotations()) names.push_back(row.name);
+  return find_annotation(name) ? "" : nearest(name, names);
 }
 
 std::string_view to_string(AnnotationValue value) {

@@ -3,7 +3,6 @@
 // compiled such a name is ignored, because other tools may keep annotations of theirs, unless it looks like a misspelt
 // one of these.
 #pragma once
-#include <optional>
 #include <span>
 #include <string>
 
@@ -25,52 +24,49 @@ struct Annotation {
   friend bool operator==(const Annotation& a, const Annotation& b) { return std::string_view(a.name) == b.name; }
 };
 
+// The table: the constant in namespace annotations, the name, where it stands, its value, its reader, its meaning.
+// clang-format off
+#define RELAXC_ANNOTATIONS(X) \
+  X(kOp, "op", kBlock, kString, "tir/schedule/rule.cc", \
+    "the operator whose result the block computes; legalization sets it") \
+  X(kPrefetch, "prefetch", kLoop, kStrings, "tir/lower/prefetch.cc", \
+    "buffers of which an iteration fetches the part that the next one newly reads, into the L2 cache") \
+  X(kPrefetchOwn, "prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc", \
+    "buffers of which an iteration fetches the part that it uses behind its inner loops, into the L1 cache") \
+  X(kPrefetchAhead, "prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc", \
+    "a buffer and a number of rows: the part of this iteration, so many rows further on, is fetched into the L1 cache") \
+  X(kExactTails, "exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc", \
+    "the tail of the loop is a copy of its body for each number of rows that may be left") \
+  X(kKeepWhole, "keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc", \
+    "the loop is not cut where its conditions change") \
+  X(kDoubleBufferScope, "double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc", \
+    "the position of a buffer that the block writes: it becomes two, which iterations use in turn") \
+  X(kDoubleBuffer, "double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc", \
+    "the same for the allocation; lower_blocks sets it") \
+  X(kBufferDimAlign, "buffer_dim_align", kBlock, kLists, "tir/lower/align_storage.cc", \
+    "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it") \
+  X(kExplicitReadRegion, "explicit_read_region", kBlock, kInts, "tir/edit/blocks.cc", \
+    "positions of reads whose region stays as it is; annotate_buffer_access sets it") \
+  X(kExplicitWriteRegion, "explicit_write_region", kBlock, kInts, "tir/edit/blocks.cc", \
+    "positions of writes whose region stays as it is; annotate_buffer_access sets it") \
+  X(kAutoCopy, "auto_copy", kBlock, kInt, "", \
+    "the block copies; read_at and write_at set it, as in TVM")
+// clang-format on
+
 namespace annotations {
-
-inline constexpr Annotation kOp = {"op", AnnotatedPlace::kBlock, AnnotationValue::kString, "tir/schedule/rule.cc",
-                                   "the operator whose result the block computes; legalization sets it"};
-inline constexpr Annotation kPrefetch = {
-    "prefetch", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
-    "buffers of which an iteration fetches the part that the next one newly reads, into the L2 cache"};
-inline constexpr Annotation kPrefetchOwn = {
-    "prefetch_own", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
-    "buffers of which an iteration fetches the part that it uses behind its inner loops, into the L1 cache"};
-inline constexpr Annotation kPrefetchAhead = {
-    "prefetch_ahead", AnnotatedPlace::kLoop, AnnotationValue::kStringAndInt, "tir/lower/prefetch.cc",
-    "a buffer and a number of rows: the part of this iteration, so many rows further on, is fetched into the L1 cache"};
-inline constexpr Annotation kExactTails = {
-    "exact_tails", AnnotatedPlace::kLoop, AnnotationValue::kFlag, "tir/lower/partition_loops.cc",
-    "the tail of the loop is a copy of its body for each number of rows that may be left"};
-inline constexpr Annotation kKeepWhole = {"keep_whole", AnnotatedPlace::kLoop, AnnotationValue::kFlag,
-                                          "tir/lower/partition_loops.cc",
-                                          "the loop is not cut where its conditions change"};
-inline constexpr Annotation kDoubleBufferScope = {
-    "double_buffer_scope", AnnotatedPlace::kBlock, AnnotationValue::kInt, "tir/lower/lower_blocks.cc",
-    "the position of a buffer that the block writes: it becomes two, which iterations use in turn"};
-inline constexpr Annotation kDoubleBuffer = {"double_buffer", AnnotatedPlace::kAllocation, AnnotationValue::kFlag,
-                                             "tir/lower/double_buffer.cc",
-                                             "the same for the allocation; lower_blocks sets it"};
-inline constexpr Annotation kBufferDimAlign = {
-    "buffer_dim_align", AnnotatedPlace::kBlock, AnnotationValue::kLists, "tir/lower/align_storage.cc",
-    "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it"};
-inline constexpr Annotation kExplicitReadRegion = {
-    "explicit_read_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
-    "positions of reads whose region stays as it is; annotate_buffer_access sets it"};
-inline constexpr Annotation kExplicitWriteRegion = {
-    "explicit_write_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
-    "positions of writes whose region stays as it is; annotate_buffer_access sets it"};
-inline constexpr Annotation kAutoCopy = {"auto_copy", AnnotatedPlace::kBlock, AnnotationValue::kInt, "",
-                                         "the block copies; read_at and write_at set it, as in TVM"};
-
+#define X(constant, name, place, value, reader, doc) \
+  inline constexpr Annotation constant = {name, AnnotatedPlace::place, AnnotationValue::value, reader, doc};
+RELAXC_ANNOTATIONS(X)
+#undef X
 }  // namespace annotations
 
 // Returns the rows above, the annotations of TVM's that nothing here reads, and the prefix that is free for users.
 std::span<const Annotation> all_annotations();
 // Returns null when no annotation has that name.
 const Annotation* find_annotation(std::string_view name);
-// Returns the known name that this unknown one was probably meant to be; nullopt when none is near, or when the name is
+// Returns the known name that this unknown one was probably meant to be; "" when none is near, or when the name is
 // known.
-std::optional<std::string_view> nearest_annotation(std::string_view name);
+std::string nearest_annotation(std::string_view name);
 // Returns a text such as "True or False".
 std::string_view to_string(AnnotationValue value);
 // Returns a text such as "a loop".

@@ -103,10 +103,12 @@ CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
 CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
   const StringImm* name = node.args[0].as<StringImm>();
   const DotIntrinsic* row = name ? find_dot_intrinsic(name->value) : nullptr;
-  if (!row) fail_unsupported(whole.span(), "interpreter: {} of {}", op_name(whole), debug_print(node.args[0]));
+  if (!row)
+    fail_unsupported(whole.span(), "interpreter: intrinsic '{}' is not in the table of tir/dot_intrinsics.cc",
+                     name ? name->value : debug_print(node.args[0]));
   size_t first = node.args.size() > 1 && node.args[1].is<IntImm>() ? 2 : 1;
   // Those of scalable vectors work on several parts.
-  int parts = row->name.starts_with("llvm.aarch64.sve.") ? dtype_of(whole).lanes / row->result.lanes : 1;
+  int parts = row->is_scalable() ? dtype_of(whole).lanes / row->result.lanes : 1;
   auto all = [&](DType part) { return part.with_lanes(part.lanes * parts); };
   if (node.args.size() - first != (row->accumulates ? 3 : 2) || dtype_of(whole) != all(row->result))
     fail(whole.span(), "intrinsic '{}' gives {} from {}{} and {}", row->name, to_string(row->result),

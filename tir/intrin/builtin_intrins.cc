@@ -3,6 +3,7 @@
 // are products of matrices whose sums stay in registers.
 #include "ir/text/parser.h"
 #include "support/diagnostic.h"
+#include "tir/dot_intrinsics.h"
 #include "tir/intrin/tensor_intrin.h"
 
 namespace relaxc {
@@ -12,21 +13,19 @@ namespace {
 // Placeholders of the implementations: {n}; {b}, all bytes of the row's b as int32 lanes (where k is 1: b); {a}, the k
 // values of a as one int32 in each lane. A negative n counts multiples of T.vscale().
 struct DotRow {
-  const char* name;
+  std::string name;
   int n, k;
-  const char *a, *b, *c;  // dtypes
-  const char* result;     // c[0:n] =
+  std::string a, b, c;  // dtypes
+  std::string result;   // c[0:n] =
 };
 
-constexpr DotRow kRows[] = {
+// Those of more than one call; rows of dot_intrinsics() that name a tensor intrinsic add theirs.
+const DotRow kRows[] = {
     // One multiply-add of a vector: the inner step of every float32 tile.
     {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", "C[0:16] + T.Broadcast(A[0], 16) * {b}"},
     {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", "C[0:8] + T.Broadcast(A[0], 8) * {b}"},
     {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", "C[0:4] + T.Broadcast(A[0], 4) * {b}"},
-    {"dot_16x4_u8s8s32_vnni", 16, 4, "uint8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], {a}, {b}))"},
-    {"dot_8x4_u8s8s32_vnni", 8, 4, "uint8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", C[0:8], {a}, {b}))"},
+    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}"},
     // vpdpbusd wants its first factor unsigned: a + 128 is, and 128 * b is taken off again. Exact.
     {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32",
      R"(T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], T.bitwise_xor({a}, T.Broadcast(-2139062144, 16)), {b}) - T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", T.Broadcast(0, 16), T.Broadcast(-2139062144, 16), {b}))"},
@@ -35,14 +34,23 @@ constexpr DotRow kRows[] = {
     // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
     {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
      R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
-    {"dot_16x2_bf16bf16f32_avx512", 16, 2, "bfloat16", "bfloat16", "float32",
-     R"(T.call_llvm_pure_intrin("float32x16", "llvm.x86.avx512bf16.dpbf16ps.512", C[0:16], T.reinterpret("bfloat16x32", {a}), T.reinterpret("bfloat16x32", {b})))"},
-    {"dot_4x4_s8s8s32_neon", 4, 4, "int8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32x4", "llvm.aarch64.neon.sdot.v4i32.v16i8", C[0:4], T.reinterpret("int8x16", {a}), T.reinterpret("int8x16", {b})))"},
-    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}"},
-    {"dot_4xvscalex4_s8s8s32_sve", -4, 4, "int8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32xvscalex4", "llvm.aarch64.sve.sdot.nxv4i32", C[0:{n}], T.reinterpret("int8xvscalex16", {a}), T.reinterpret("int8xvscalex16", {b})))"},
 };
+
+// Returns the row of an intrinsic of LLVM that is the whole of the tensor intrinsic.
+DotRow row_of(const DotIntrinsic& intrin) {
+  int parts = intrin.is_scalable() ? -1 : 1;  // a negative number of lanes is one of T.vscale() parts
+  auto text = [&](DType dtype) { return to_string(dtype.with_lanes(dtype.lanes * parts)); };
+  return {
+      std::string(intrin.tensor_intrin),
+      intrin.result.lanes * parts,
+      intrin.group,
+      to_string(intrin.a.element()),
+      to_string(intrin.b.element()),
+      to_string(intrin.result.element()),
+      fmt::format(R"({}T.call_llvm_pure_intrin("{}", "{}", {}T.reinterpret("{}", {{a}}), T.reinterpret("{}", {{b}})))",
+                  intrin.accumulates ? "" : "C[0:{n}] + ", text(intrin.result), intrin.name,
+                  intrin.accumulates ? "C[0:{n}], " : "", text(intrin.a), text(intrin.b))};
+}
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
@@ -55,8 +63,8 @@ enum class Column { kAbsent, kPresent };
 
 // Both programs of a row.
 std::string module_text(const DotRow& row, Column column) {
-  auto factor = [&](const char* dtype, const char* value) {
-    return std::string_view(dtype) == row.c ? std::string(value) : fmt::format("T.Cast(\"{}\", {})", row.c, value);
+  auto factor = [&](const std::string& dtype, const char* value) {
+    return dtype == row.c ? value : fmt::format("T.Cast(\"{}\", {})", row.c, value);
   };
   auto lanes = [](int count) { return count < 0 ? fmt::format("T.vscale() * {}", -count) : fmt::format("{}", count); };
   std::string n = lanes(row.n);
@@ -154,7 +162,11 @@ TensorIntrin parse_tensor_intrin(std::string_view text, const std::string& filen
 const TensorIntrins& builtin_tensor_intrins() {
   static const TensorIntrins kTable = [] {
     TensorIntrins table;
-    for (const DotRow& row : kRows) {
+    std::vector<DotRow> rows(std::begin(kRows), std::end(kRows));
+    for (const DotIntrinsic& intrin : dot_intrinsics()) {
+      if (!intrin.tensor_intrin.empty()) rows.push_back(row_of(intrin));
+    }
+    for (const DotRow& row : rows) {
       TensorIntrin intrin = parse_tensor_intrin(module_text(row, Column::kPresent), row.name);
       if (row.k == 1) {
         TensorIntrin vector = parse_tensor_intrin(module_text(row, Column::kAbsent), row.name);

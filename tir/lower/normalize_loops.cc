@@ -66,8 +66,8 @@ void check_copies(const Stmt& s, int64_t copies) {
   });
 }
 
-// Refuses an annotation whose name is close to a known one, since it would be ignored silently. Other unknown
-// annotations may belong to a tool.
+// Refuses an annotation whose name is close to a known one, or whose value is of the wrong kind, since it would be
+// ignored silently. Other unknown annotations may belong to a tool.
 void check_annotations(const NodeRef& node) {
   const Attrs* notes = nullptr;
   if (const For* loop = node.as<For>()) notes = &loop->annotations;
@@ -75,8 +75,11 @@ void check_annotations(const NodeRef& node) {
   if (const AllocBuffer* alloc = node.as<AllocBuffer>()) notes = &alloc->annotations;
   if (!notes) return;
   for (const auto& [name, value] : *notes) {
-    if (auto nearest = nearest_annotation(name))
-      fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, *nearest);
+    if (std::string near = nearest_annotation(name); !near.empty())
+      fail(node.span(), "there is no annotation '{}'; did you mean '{}'?", name, near);
+    const Annotation* row = find_annotation(name);
+    if (row && !row->takes(value))
+      fail(node.span(), "annotation '{}' takes {}, not {}", name, to_string(row->value), to_string(value));
   }
 }
 

@@ -39,9 +39,10 @@ Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& v
 void require_row(Step& step, TreeNode* node, const std::string& name, const AttrValue& value) {
   const Annotation* row = find_annotation(name);
   if (!row) {
-    auto nearest = nearest_annotation(name);
-    std::string remedy = nearest ? fmt::format("did you mean '{}'?", *nearest)
-                                 : "relaxc opt --list-annotations shows them; those that start with 'user.' are free";
+    std::string nearest = nearest_annotation(name);
+    std::string remedy = nearest.empty()
+                             ? "relaxc opt --list-annotations shows them; those that start with 'user.' are free"
+                             : fmt::format("did you mean '{}'?", nearest);
     fail({}, "annotate: there is no annotation '{}'; {}", name, remedy);
   }
   bool is_there = row->place == AnnotatedPlace::kAny ||
