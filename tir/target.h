@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <variant>
-#include <vector>
 
 namespace relaxc {
 
@@ -43,9 +42,6 @@ struct Target {
   Cache l3{int64_t{32} << 20, 64, 16, 16, 10};
   double memory_bytes_per_cycle = 1.6;  // of one core, while all cores read
   int64_t wake_cycles = 8192;           // from the start of a parallel loop until another thread works, about 2 us
-  // Lists the scopes that a buffer may be in, outermost first: memory, and storage private to a thread (registers where
-  // it fits).
-  std::vector<std::string> memory_spaces = {"global", "local"};
   // Maps the name of a figure to its source. A figure that is missing here has its default value.
   std::map<std::string, std::string, std::less<>> sources;
 
@@ -54,6 +50,8 @@ struct Target {
   int64_t vector_bytes() const { return vector_bits / 8; }
   // Returns the multiply-adds of float32 per cycle.
   int64_t products_per_cycle() const { return fma_ports * vector_lanes(32); }
+  // Returns the bytes of the L2 cache that one core may count on.
+  int64_t l2_of_core() const { return l2.bytes / l2.shared_by; }
   friend bool operator==(const Target&, const Target&) = default;
 };
 

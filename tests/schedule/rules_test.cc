@@ -390,7 +390,8 @@ def main(x: R.Tensor((4, 5), "float32")):
     if (!program) continue;
     for (const ScheduleRule& rule : builtin_schedule_rules()) {
       CAPTURE(rule.name);
-      CHECK(rule.fits(*program, context.target).has_value() == (rule.name != "default"));
+      Decisions none;
+      CHECK(rule.fits(*program, context.target, none).has_value() == (rule.name != "default"));
     }
   }
 }

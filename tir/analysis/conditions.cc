@@ -1,17 +1,33 @@
 #include "tir/analysis/conditions.h"
 
+#include <algorithm>
+
 namespace relaxc {
 
-bool mentions(const NodeRef& node, const VarRef& var) {
+namespace {
+
+bool finds(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
   bool found = false;
-  walk(node, [&](const Ref<Var>& at) { found = found || same_node(at, var); });
+  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
   return found;
 }
 
-bool mentions(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars) {
-  bool found = false;
-  walk(node, [&](const Ref<Var>& var) { found = found || vars.contains(var.get()); });
-  return found;
+}  // namespace
+
+bool mentions(const NodeRef& node, const VarRef& var) {
+  return finds(node, [&](const NodeRef& at) { return same_node(at, var); });
+}
+
+bool mentions(const NodeRef& node, const NodeSet& vars) {
+  return finds(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
+}
+
+bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
+  return std::ranges::any_of(indices, [&](const Expr& index) { return mentions(index, var); });
+}
+
+bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
+  return finds(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

@@ -8,9 +8,19 @@
 
 namespace relaxc {
 
-// Returns whether the variable, or one of the variables (as keys), occurs.
+// Variables, buffers or loops, as keys.
+using NodeSet = std::unordered_set<const NodeHeader*>;
+
+// Returns whether the variable, or one of the variables, occurs.
 bool mentions(const NodeRef& node, const VarRef& var);
-bool mentions(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars);
+bool mentions(const NodeRef& node, const NodeSet& vars);
+bool mentions(const std::vector<Expr>& indices, const VarRef& var);
+// Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
+bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
+template <class... Ts>
+bool holds(const NodeRef& node) {
+  return holds_kind(node, {KindOf<Ts>::value...});
+}
 
 // Splits a predicate into the conditions that must all hold, and joins them again; an absent predicate is true.
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate);

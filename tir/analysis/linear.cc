@@ -2,9 +2,14 @@
 
 namespace relaxc {
 
+Expr stepped(const Expr& e, const Expr& var) { return substitute(e, {{var.get(), var + 1}}); }
+
+bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
+bool is_non_negative(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
+
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts) {
-  if (!mentions(e, {var.get()})) return 0;
-  return as_int(facts.simplify(substitute(e, {{var.get(), var + 1}}) - e));
+  if (!mentions(e, NodeSet{var.get()})) return 0;
+  return as_int(facts.simplify(stepped(e, var) - e));
 }
 
 std::optional<Expr> slack(const Expr& condition) {
@@ -36,12 +41,6 @@ int64_t code_size(const Stmt& body) {
   return size;
 }
 
-bool does_nothing(const Stmt& body) {
-  bool acts = false;
-  walk(
-      body, [&](const BufferStore&) { acts = true; }, [&](const Evaluate&) { acts = true; },
-      [&](const Assert&) { acts = true; }, [&](const While&) { acts = true; });
-  return !acts;
-}
+bool does_nothing(const Stmt& body) { return !holds<BufferStore, Evaluate, Assert, While>(body); }
 
 }  // namespace relaxc

@@ -112,9 +112,9 @@ std::vector<IterVar> axes_of(const Block& block, IterKind kind) {
   return result;
 }
 
-std::vector<Ref<BufferLoad>> loads_of(const Expr& value) {
+std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node) {
   std::vector<Ref<BufferLoad>> result;
-  walk(value, [&](const Ref<BufferLoad>& load) { result.push_back(load); });
+  walk(node, [&](const Ref<BufferLoad>& load) { result.push_back(load); });
   return result;
 }
 
@@ -162,9 +162,7 @@ bool is_contraction(const Block& block) {
   for (const Ref<BufferLoad>& load : loads_of(reduction->value)) {
     for (const IterVar& axis : axes_of(block, IterKind::kSpatial)) {
       if (is_int(axis.domain.extent, 1)) continue;
-      bool used = std::any_of(load->indices.begin(), load->indices.end(),
-                              [&](const Expr& index) { return mentions(index, axis.var); });
-      if (!used) return true;
+      if (!mentions(load->indices, axis.var)) return true;
     }
   }
   return false;

@@ -19,7 +19,7 @@ std::vector<IterVar> axes_of(const Block& block, IterKind kind);
 bool is_element(const std::vector<Expr>& indices);
 // Returns the body when it is a single store of an element, without a mask and from loads of elements, else null.
 const BufferStore* single_store(const Block& block);
-std::vector<Ref<BufferLoad>> loads_of(const Expr& value);
+std::vector<Ref<BufferLoad>> loads_of(const NodeRef& node);
 // Returns whether the indices are the axes themselves, in order.
 bool is_at(const std::vector<Expr>& indices, const std::vector<IterVar>& axes);
 

@@ -31,52 +31,57 @@ Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
 class Application {
  public:
   Application(const ScheduleRule& rule, const std::string& name, const Target& target, bool show_program)
-      : rule_(rule), actual_(actual(rule)), name_(name), target_(target), show_program_(show_program) {}
+      : rule_(rule),
+        actual_(rule.uses.empty() ? rule : *find_builtin_rule(rule.uses)),
+        name_(name),
+        target_(target),
+        show_program_(show_program) {}
 
-  std::string refusal(const PrimFuncRef& program) const {
-    return actual_.fits ? actual_.fits(program, target_).value_or("") : "";
-  }
-  PrimFuncRef run(const PrimFuncRef& program) const {
+  RuleResult run(const PrimFuncRef& program) const {
     Decisions decisions(rule_.given, rule_.span, name_);
-    if (actual_.space) actual_.space(program, target_, decisions);
     std::optional<VarRef> dim;
-    if (actual_.specialized_dim) dim = actual_.specialized_dim(program, target_);
+    RuleResult general = scheduled(program, decisions, &dim);
+    if (!general.program || !dim) return general;
     std::vector<int64_t> values;
     for (const Decision& decision : decisions.all()) {
-      if (dim && decision.name == "specialize") from_attr(decision.value, values);
+      if (decision.name == "specialize") from_attr(decision.value, values);
     }
-    Schedule schedule = scheduled(program, decisions);
-    decisions.check_all_asked();
-    if (rule_.scheduled) rule_.scheduled(schedule, decisions);
-    PrimFuncRef result = schedule.function();
-    return values.empty() ? result : with_versions(program, result, *dim, values);
+    return values.empty() ? general : with_versions(program, *general.program, *dim, values);
   }
 
  private:
-  static const ScheduleRule& actual(const ScheduleRule& rule) {
-    const ScheduleRule* used = rule.uses.empty() ? &rule : find_builtin_rule(rule.uses);
-    return *used;
-  }
-  Schedule scheduled(const PrimFuncRef& program, Decisions& decisions) const {
+  // Schedules the program as a whole. `dim`: where its versions differ, if they are asked for.
+  RuleResult scheduled(const PrimFuncRef& program, Decisions& decisions, std::optional<VarRef>* dim) const {
+    if (auto why = actual_.fits ? actual_.fits(program, target_, decisions) : std::nullopt) return {std::nullopt, *why};
+    if (dim && actual_.space) *dim = actual_.space(program, target_, decisions);
     Schedule schedule(IRModule{{{name_, program}}, {}, {}}, {.show_program = show_program_});
-    apply_rule(actual_, schedule, target_, decisions);
-    return schedule;
+    if (auto refusal = apply_rule(actual_, schedule, target_, decisions)) {
+      // Where the user gives values, errors are about these; and a rule for a function must fit.
+      if (!rule_.given.empty() || !rule_.function.empty()) throw CompileError({*refusal});
+      return {std::nullopt, to_string(*refusal)};
+    }
+    if (dim) decisions.check_all_asked();
+    if (dim && rule_.scheduled) rule_.scheduled(schedule, decisions);
+    return {schedule.function(), ""};
   }
+
   // The versions take the decisions anew: their dims are known.
-  PrimFuncRef with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
-                            const std::vector<int64_t>& values) const {
+  RuleResult with_versions(const PrimFuncRef& program, const PrimFuncRef& general, const VarRef& dim,
+                           const std::vector<int64_t>& values) const {
     std::vector<Buffer> buffers;
     Stmt body = take_root(general->body, buffers);
     for (int64_t value : values) {
       Decisions decisions(rule_.given.without("specialize"), rule_.span, name_);
       auto of_value = cast<PrimFunc>(substitute(static_cast<const Expr&>(program), {{dim.get(), int_imm(value)}}));
-      PrimFuncRef known = scheduled(of_value, decisions).function();
-      Stmt version = instantiate(Renamer(known->params, program->params)(known->body), {});
+      RuleResult known = scheduled(of_value, decisions, nullptr);
+      if (!known.program) return known;
+      const PrimFunc& function = **known.program;
+      Stmt version = instantiate(Renamer(function.params, program->params)(function.body), {});
       body = make(IfThenElse{equal(dim, int_imm(value)), take_root(version, buffers), body}, program.span());
     }
     PrimFunc copy = *general;
     copy.body = root_block(std::move(buffers), body);
-    return make_prim_func(std::move(copy), program.span());
+    return {make_prim_func(std::move(copy), program.span()), ""};
   }
 
   const ScheduleRule &rule_, &actual_;
@@ -92,22 +97,12 @@ bool concerns(const ScheduleRule& rule, const std::string& name, const std::vect
   const ScheduleRule* used = rule.uses.empty() ? nullptr : find_builtin_rule(rule.uses);
   if (!rule.uses.empty() && !used) return false;  // a decision about the graph
   const std::string& op = used && rule.op.empty() ? used->op : rule.op;
-  return op.empty() || std::find(ops.begin(), ops.end(), op) != ops.end();
+  return op.empty() || std::ranges::find(ops, op) != ops.end();
 }
 
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program) {
-  Application application(rule, name, target, show_program);
-  std::string refusal = application.refusal(program);
-  if (!refusal.empty()) return {std::nullopt, refusal};
-  // Where the user gives values, errors are about these.
-  if (!rule.given.empty()) return {application.run(program), ""};
-  try {
-    return {application.run(program), ""};
-  } catch (const CompileError& error) {
-    if (!rule.function.empty() || error.kind() != ErrorKind::kDoesNotFit) throw;
-    return {std::nullopt, error.what()};
-  }
+  return Application(rule, name, target, show_program).run(program);
 }
 
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,

@@ -6,11 +6,12 @@ namespace relaxc {
 
 using RuleReport = std::function<void(const std::string&)>;
 
-// Whether the rule is for the program of that name, which holds these operators.
+// Returns whether the rule is for the program of that name, which holds these operators.
 bool concerns(const ScheduleRule& rule, const std::string& name, const std::vector<std::string>& ops);
 
-// The program scheduled by the rule, or why the rule does not fit it. S.use takes the built-in rule that it names, with
-// the values that it gives; a value that is not a candidate is a CompileError.
+// Returns the program scheduled by the rule, or why the rule does not fit it. S.use takes the built-in rule that it
+// names, with the values that it gives. A CompileError says that a value is not a candidate, or why steps do not fit
+// with given values or for the function that the rule names.
 struct RuleResult {
   std::optional<PrimFuncRef> program;
   std::string refusal;  // where there is no program
@@ -18,8 +19,8 @@ struct RuleResult {
 RuleResult schedule_by_rule(const ScheduleRule& rule, const std::string& name, const PrimFuncRef& program,
                             const Target& target, bool show_program);
 
-// By the first of the rules that fits. A rule for a function must fit; one for an operator is left out where it does
-// not, with a report. nullopt: none fits, or the program is scheduled already.
+// Does the same with the first of the rules that fits. A rule for a function must fit; one for an operator is left out
+// where it does not, with a report. nullopt: none fits, or the program is scheduled already.
 std::optional<PrimFuncRef> schedule_by_rules(const std::string& name, const PrimFuncRef& program,
                                              const std::vector<ScheduleRule>& rules, const Target& target,
                                              const RuleReport& report);

@@ -5,9 +5,7 @@
 // sizes follow from caches and bandwidths as in Low et al., "Analytical Modeling Is Enough for High-Performance BLIS"
 // (2016).
 #pragma once
-#include "tir/schedule/rule.h"
-#include "tir/schedule/schedule.h"
-#include "tir/target.h"
+#include "tir/rules/lanes.h"
 
 namespace relaxc {
 
@@ -25,20 +23,25 @@ struct ContractionTile {
   int64_t step = 1;             // of the innermost reduction, unrolled
   bool unrolls_epilogue = true;
   int columns() const { return lanes * vectors; }
+  // Returns whether one tile has all rows, so that each panel is read once. Memory then takes most of the time.
+  bool reads_panels_once(std::optional<int64_t> num_rows) const { return !has_rows || (num_rows && *num_rows <= rows); }
 };
 
-// The tile for a product whose operand lies in panels, y[n / columns, k, columns] or, for instructions that sum several
-// products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first. nullopt: the
-// product has another form, or the target no such instruction. `behind`: the blocks of the program behind it.
-std::optional<ContractionTile> choose_contraction(const Block& block, const std::vector<Ref<Block>>& behind,
-                                                  const Target& target, Decisions& decisions);
+// Returns the tile for a product whose operand lies in panels, y[n / columns, k, columns] or, for instructions that sum
+// several products, [n / columns, k / group, columns, group], or is a matrix that may be copied into panels first.
+// nullopt: the product has another form, or the target has no such instruction.
+std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions);
+// Returns the variable of a symbolic number of rows, of which some values may have separate code.
+std::optional<VarRef> symbolic_rows(const Stage& product, const ContractionTile& tile);
+// Takes the decision "specialize": the numbers of rows that have separate code.
+void choose_specialized_rows(const ContractionTile& tile, const Target& target, Decisions& decisions);
 std::vector<DecisionRow> contraction_decisions();
 
-// The rule for "matmul".
+// Returns the rule for "matmul".
 ScheduleRule contraction_rule();
 
-// Schedules the anchor and what follows it. Throws a CompileError with the primitive's reason where the program has
-// another form. Any extents: rows and columns that do not fill a tile are a tail of their own.
-void schedule_contraction(Schedule& schedule, BlockRV anchor, const Target& target, const ContractionTile& tile);
+// Schedules the anchor and the blocks behind it, for any extents: rows and columns that do not fill a tile are a tail
+// of their own.
+void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);
 
 }  // namespace relaxc

@@ -3,11 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tir/primitives/annotate.h"
-#include "tir/primitives/fuse.h"
-#include "tir/primitives/parallel.h"
-#include "tir/primitives/split.h"
-#include "tir/primitives/vectorize.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -30,14 +26,15 @@ std::vector<Access> accesses_of(const Block& block) {
 // Axes `outer` and `inner` (its right neighbour) walk every buffer as one: stride(outer) = extent(inner) *
 // stride(inner).
 bool can_merge(const std::vector<Access>& accesses, const IterVar& outer, const IterVar& inner, const Analyzer& facts) {
-  return std::all_of(accesses.begin(), accesses.end(), [&](const Access& access) {
+  return std::ranges::all_of(accesses, [&](const Access& access) {
     auto outer_stride = access_stride(access.buffer, access.indices, outer.var, facts);
     auto inner_stride = access_stride(access.buffer, access.indices, inner.var, facts);
     return outer_stride && inner_stride && facts.can_prove_equal(*outer_stride, *inner_stride * inner.domain.extent);
   });
 }
 
-// Uses an axis elsewhere than in an index of a plain access: in a condition, as a value, in a nested load's index.
+// Returns whether the axis occurs in indices of stores and plain loads alone: not in a condition, as a value, or in the
+// index of a nested load.
 bool only_in_indices(const Block& block, const VarRef& axis) {
   bool ok = true;
   walk(block.body, [&](const BufferStore& store) {
@@ -48,12 +45,12 @@ bool only_in_indices(const Block& block, const VarRef& axis) {
   return ok;
 }
 
-// Vectors of a piece, which divides the whole if possible: a quarter of the L1 cache, so that operands and result fit,
-// rounded down to a power of two.
+// Returns the most vectors of a piece, a power of two.
 int64_t most_vectors_of_piece(const Target& target) {
-  auto vectors = static_cast<uint64_t>(std::max<int64_t>(2, target.l1.bytes / 4 / target.vector_bytes()));
-  return static_cast<int64_t>(std::bit_floor(vectors));
+  int64_t vectors = target.l1.bytes * cost_model::kPieceQuartersOfL1 / 4 / target.vector_bytes();
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(2, vectors))));
 }
+// Returns the vectors of a piece, which divides the whole if possible.
 int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most) {
   for (int64_t piece = most; extent && piece > most / 2; --piece) {
     if (*extent % (piece * lanes) == 0) return piece;
@@ -66,7 +63,7 @@ int64_t choose_piece(std::optional<int64_t> extent, int64_t lanes, int64_t most)
 void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target, Decisions& decisions) {
   Nest nest = in_order(sch, rv);
   if (nest.loops.empty()) return;
-  bool parallel = !is_small(nest.spatial_extents(), target, 4);
+  bool parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork);
   // Statements with loops of their own, such as scans: each is much work.
   if (!single_store(*nest.block)) return share_out(sch, nest.loops, parallel);
   const Analyzer& facts = sch.tree("").facts;
@@ -75,8 +72,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   // Vectors along the last axis if every access is contiguous or constant there.
   int64_t lanes = lanes_of(*nest.block, target);
   for (const Access& access : accesses) {
-    auto stride = access_stride(access.buffer, access.indices, nest.axes.back().var, facts);
-    if (!stride || (!is_int(*stride, 1) && !is_int(*stride, 0))) lanes = 1;
+    if (!suits_lanes(access_stride(access.buffer, access.indices, nest.axes.back().var, facts))) lanes = 1;
   }
   std::vector<Loops> groups;
   for (size_t d = 0; d < nest.axes.size(); ++d) {
@@ -88,14 +84,13 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
     groups.back().push_back(nest.loops[d]);
   }
   Loops outer;
-  for (const Loops& group : groups) outer.push_back(group.size() > 1 ? sch.apply(Fuse{group}) : group[0]);
+  for (const Loops& group : groups) outer.push_back(fused(sch, group));
   LoopRV inner = outer.back();
   outer.pop_back();
-  auto extent_of = [&](const LoopRV& loop) { return as_int(cast<For>(sch.get(loop))->extent); };
-  auto extent = extent_of(inner);
+  auto extent = extent_of(sch, inner);
   if (extent && *extent < lanes) lanes = 1;
   Factors factors = {std::nullopt};
-  bool only_inner = std::all_of(outer.begin(), outer.end(), [&](const LoopRV& l) { return extent_of(l) == 1; });
+  bool only_inner = std::ranges::all_of(outer, [&](const LoopRV& loop) { return extent_of(sch, loop) == 1; });
   int64_t most = most_vectors_of_piece(target);
   // One long loop: pieces of it on all threads.
   bool in_pieces = only_inner && parallel && (!extent || *extent > most * lanes);

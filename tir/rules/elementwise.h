@@ -2,9 +2,7 @@
 // other become one loop, the last loop vectors where the block walks all buffers element by element, the others run on
 // all threads. A last vector that is not full is masked.
 #pragma once
-#include "tir/schedule/rule.h"
-#include "tir/schedule/schedule.h"
-#include "tir/target.h"
+#include "tir/rules/lanes.h"
 
 namespace relaxc {
 

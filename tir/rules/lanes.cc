@@ -4,21 +4,18 @@
 
 #include "ir/intrinsics.h"
 #include "support/checked_math.h"
-#include "tir/primitives/fuse.h"
-#include "tir/primitives/get_loops.h"
-#include "tir/primitives/parallel.h"
-#include "tir/primitives/reorder.h"
+#include "tir/analysis/linear.h"
+#include "tir/rules/cost_model.h"
 
 namespace relaxc {
 
-bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work) {
-  for (const Expr& extent : extents) {
-    auto known = as_int(extent);
-    auto product = known ? checked_mul(work, *known) : std::nullopt;
-    if (!product) return false;
-    work = *product;
-  }
-  return work < 2 * target.wake_cycles;  // about two simple elements a cycle on one core
+namespace {
+
+size_t position_of_loop(const Schedule& sch, const Loops& loops, const IterVar& axis) {
+  auto loop = std::find_if(loops.begin(), loops.end(),
+                           [&](const LoopRV& rv) { return same_node(cast<For>(sch.get(rv))->var, axis.value); });
+  RELAXC_CHECK(loop != loops.end(), "expected a loop of axis '{}'", axis.var->name);
+  return static_cast<size_t>(loop - loops.begin());
 }
 
 bool is_long(const Block& block) {
@@ -28,58 +25,90 @@ bool is_long(const Block& block) {
   bool result = false;
   walk(block.body, [&](const Ref<Call>& node) {
     const std::string& name = op_name(node);
-    bool is_instruction =
-        std::find(std::begin(kInstructions), std::end(kInstructions), name) != std::end(kInstructions);
-    result = result || (find_intrinsic(name) && !is_instruction);
+    result = result || (find_intrinsic(name) && std::ranges::find(kInstructions, name) == std::end(kInstructions));
   });
   return result;
 }
 
+}  // namespace
+
+std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op) {
+  auto anchor = find_anchor(program, op);
+  auto nests = find_nests(program);
+  if (!anchor || !nests) return std::nullopt;
+  auto at = std::ranges::find_if(*nests, [&](const Ref<Block>& block) { return same_node(block, *anchor); });
+  if (at == nests->end()) return std::nullopt;
+  return Stage{*anchor, {at + 1, nests->end()}};
+}
+
+bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work) {
+  for (const Expr& extent : extents) {
+    auto known = as_int(extent);
+    auto product = known ? checked_mul(work, *known) : std::nullopt;
+    if (!product) return false;
+    work = *product;
+  }
+  return work < cost_model::kElementsPerCycle * target.wake_cycles;
+}
+
+int64_t cores_to_feed(const Target& target) { return std::max(target.cores, cost_model::kFewestCores); }
+
+bool any_is_long(const std::vector<Ref<Block>>& blocks) {
+  return std::ranges::any_of(blocks, [](const Ref<Block>& block) { return is_long(*block); });
+}
+
+int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target) {
+  return std::max<int64_t>(1, (target.num_vector_registers - vectors - spare) / vectors);
+}
+
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes) {
-  if (!extent) return {lanes, 2};
+  using namespace cost_model;
+  if (!extent) return {lanes, kSideBySide};
   for (int candidate : {lanes, lanes / 2, lanes / 4}) {
-    for (int vectors : {2, 3, 1}) {
-      if (candidate >= 4 && *extent % (candidate * vectors) == 0) return {candidate, vectors};
+    for (int vectors : {kSideBySide, 3, 1}) {
+      if (candidate >= kFewestLanes && *extent % (candidate * vectors) == 0) return {candidate, vectors};
     }
   }
-  ColumnTile tile{lanes, 2};
-  while (tile.lanes > 4 && *extent < tile.lanes) tile.lanes /= 2;
+  ColumnTile tile{lanes, kSideBySide};
+  while (tile.lanes > kFewestLanes && *extent < tile.lanes) tile.lanes /= 2;
   if (*extent < tile.columns()) tile.vectors = 1;
   return tile;
 }
 
+std::vector<Ref<BufferLoad>> operands_of(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  if (!store) return {};
+  std::vector<Ref<BufferLoad>> result = loads_of(store->value);
+  std::erase_if(result, [&](const Ref<BufferLoad>& load) { return same_node(load->buffer, store->buffer); });
+  return result;
+}
+
 int lanes_of(const Block& block, const Target& target) {
   int widest = 8;
-  bool vectorizable = true;
   auto see = [&](const Expr& e) {
     if (e.type().is<PrimType>()) widest = std::max<int>(widest, dtype_of(e).bits);
   };
+  bool vectorizable = !holds<For, While, Ramp, Broadcast>(block.body);
   walk(
       block.body, [&](const Ref<BufferLoad>& e) { see(e); }, [&](const Ref<Cast>& e) { see(e); },
-      [&](const BufferStore& store) { see(store.value); }, [&](const For&) { vectorizable = false; },
-      [&](const Ramp&) { vectorizable = false; }, [&](const Broadcast&) { vectorizable = false; },
-      [&](const While&) { vectorizable = false; },
-      [&](const Call& call) {
-        const OpRef* op = call.callee.as<OpRef>();
-        if (!op || !op->name.starts_with("tir.")) vectorizable = false;
-      });
+      [&](const BufferStore& store) { see(store.value); },
+      [&](const Ref<Call>& call) { vectorizable = vectorizable && op_name(call).starts_with("tir."); });
   return vectorizable ? std::max(target.vector_lanes(widest), 2) : 1;
 }
 
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts) {
-  bool plain = true;
   Expr position = int_imm(0);
   for (size_t d = 0; d < indices.size(); ++d) {
-    walk(indices[d], [&](const BufferLoad&) { plain = false; });
-    if (!plain || dtype_of(indices[d]).lanes != 1) return std::nullopt;
+    if (holds<BufferLoad>(indices[d]) || dtype_of(indices[d]).lanes != 1) return std::nullopt;
     position = position * cast_to(buffer_type(buffer).shape[d], kInt64) + cast_to(indices[d], kInt64);
   }
-  Expr stepped = substitute(position, {{axis.get(), static_cast<const Expr&>(axis) + 1}});
-  Expr stride = facts.simplify(stepped - position);
+  Expr stride = facts.simplify(stepped(position, axis) - position);
   if (mentions(stride, axis)) return std::nullopt;
   return stride;
 }
+
+bool suits_lanes(const std::optional<Expr>& stride) { return stride && (is_int(*stride, 1) || is_int(*stride, 0)); }
 
 std::vector<Expr> Nest::spatial_extents() const {
   std::vector<Expr> result;
@@ -90,25 +119,54 @@ std::vector<Expr> Nest::spatial_extents() const {
 Nest in_order(Schedule& sch, const BlockRV& rv) {
   Nest nest{cast<Block>(sch.get(rv)), {}, 0, {}};
   Loops loops = sch.apply(GetLoops{rv});
-  std::vector<VarRef> vars;
-  for (const LoopRV& loop : loops) vars.push_back(cast<For>(sch.get(loop))->var);
   std::vector<size_t> order;
   for (IterKind kind : {IterKind::kSpatial, IterKind::kReduce}) {
     for (const IterVar& axis : axes_of(*nest.block, kind)) {
-      auto var = std::find_if(vars.begin(), vars.end(), [&](const VarRef& v) { return same_node(v, axis.value); });
-      order.push_back(static_cast<size_t>(var - vars.begin()));
+      order.push_back(position_of_loop(sch, loops, axis));
       nest.axes.push_back(axis);
-      nest.loops.push_back(loops.at(order.back()));
+      nest.loops.push_back(loops[order.back()]);
     }
     if (kind == IterKind::kSpatial) nest.num_spatial = nest.axes.size();
   }
-  if (!std::is_sorted(order.begin(), order.end())) sch.apply(Reorder{nest.loops});
+  if (!std::ranges::is_sorted(order)) sch.apply(Reorder{nest.loops});
   return nest;
+}
+
+Loops loops_of_axes(Schedule& sch, const BlockRV& rv) {
+  Ref<Block> block = cast<Block>(sch.get(rv));
+  Loops loops = sch.apply(GetLoops{rv}), result;
+  for (const IterVar& axis : block->iter_vars) result.push_back(loops[position_of_loop(sch, loops, axis)]);
+  return result;
+}
+
+Loops loops_inside(Schedule& sch, const BlockRV& block, size_t outer) {
+  Loops loops = sch.apply(GetLoops{block});
+  return Loops(loops.begin() + static_cast<long>(outer), loops.end());
+}
+
+std::optional<int64_t> extent_of(const Schedule& sch, const LoopRV& loop) {
+  return as_int(cast<For>(sch.get(loop))->extent);
+}
+
+Loops joined(std::initializer_list<Loops> parts) {
+  Loops result;
+  for (const Loops& part : parts) result.insert(result.end(), part.begin(), part.end());
+  return result;
+}
+
+LoopRV fused(Schedule& sch, const Loops& loops) { return loops.size() > 1 ? sch.apply(Fuse{loops}) : loops[0]; }
+
+void unroll(Schedule& sch, const Loops& loops) {
+  for (const LoopRV& loop : loops) sch.apply(Unroll{loop});
+}
+
+void vectorize(Schedule& sch, const Loops& loops) {
+  for (const LoopRV& loop : loops) sch.apply(Vectorize{loop});
 }
 
 void share_out(Schedule& sch, const Loops& loops, bool parallel) {
   if (loops.empty()) return;
-  LoopRV all = loops.size() > 1 ? sch.apply(Fuse{loops}) : loops[0];
+  LoopRV all = fused(sch, loops);
   if (parallel) sch.apply(Parallel{all});
 }
 

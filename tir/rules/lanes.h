@@ -1,33 +1,53 @@
-// Rules ask these questions about a block before they choose its vectors and threads.
+// What the rules share: questions about a block before its vectors and threads are chosen, and steps that they all
+// take.
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
+#include "tir/rules/primitives.h"
+#include "tir/schedule/rule.h"
 #include "tir/schedule/schedule.h"
 #include "tir/target.h"
 
 namespace relaxc {
 
-// Known to be less work than it costs to wake a thread. `work`: of an iteration, in simple operations.
-bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
+// The block of an operator in a program of plain nests, and the blocks behind it.
+struct Stage {
+  Ref<Block> block;
+  std::vector<Ref<Block>> behind;
+  std::optional<int64_t> extent(size_t axis) const { return as_int(block->iter_vars[axis].domain.extent); }
+};
+std::optional<Stage> find_stage(const PrimFuncRef& program, std::string_view op);
 
-// Computes exp, erf or the like, which become tens of instructions for each vector.
-bool is_long(const Block& block);
+// Returns whether this is known to be less work than it costs to wake a thread. `work`: simple operations of an
+// iteration.
+bool is_small(const std::vector<Expr>& extents, const Target& target, int64_t work = 1);
+// Returns the number of cores that work is cut for.
+int64_t cores_to_feed(const Target& target);
+// Returns whether a block computes exp, erf or the like, which become tens of instructions for each vector.
+bool any_is_long(const std::vector<Ref<Block>>& blocks);
+// Returns the rows of a register tile: accumulators, so many vectors side by side, beside one operand's vectors and
+// `spare` registers.
+int64_t rows_in_registers(int64_t vectors, int64_t spare, const Target& target);
 
 // The columns of a register tile: vectors of so many lanes side by side. Widths that divide the extent come first, wide
-// before narrow: a narrower vector beats a tail. nullopt: an extent not known.
+// before narrow: a narrower vector beats a tail. nullopt: the extent is not known.
 struct ColumnTile {
   int lanes, vectors;
   int columns() const { return lanes * vectors; }
 };
 ColumnTile choose_column_tile(std::optional<int64_t> extent, int lanes);
 
-// Elements of a full vector of the widest dtype that the block handles; 1 when it handles what has no vector form, or
-// vectors already.
+// Returns the loads of a block that stores one value, but for those of the buffer that it stores to.
+std::vector<Ref<BufferLoad>> operands_of(const Block& block);
+// Returns the elements of a full vector of the widest dtype that the block handles; 1 when it handles something that
+// has no vector form, or vectors already.
 int lanes_of(const Block& block, const Target& target);
-// The change of the access's row-major position when the variable grows by one; nullopt when that is not constant in
-// it, or of a vector.
+// Returns the change of the access's row-major position when the variable grows by one; nullopt when that is not
+// constant in it, or of a vector.
 std::optional<Expr> access_stride(const Buffer& buffer, const std::vector<Expr>& indices, const VarRef& axis,
                                   const Analyzer& facts);
+// Returns whether neighbouring lanes get neighbouring elements, or all the same one.
+bool suits_lanes(const std::optional<Expr>& stride);
 
 // A block's axes, spatial ones first, and the loop of each, which stand in this order.
 struct Nest {
@@ -41,7 +61,17 @@ struct Nest {
 };
 // Brings the loops into that order. The block stands in a nest of its own (find_nests).
 Nest in_order(Schedule& schedule, const BlockRV& block);
-// The loops as one, on all threads if told.
-void share_out(Schedule& schedule, const Loops& loops, bool parallel);
+// Returns the loop of each axis of such a block.
+Loops loops_of_axes(Schedule& schedule, const BlockRV& block);
+// Returns the loops around the block without so many outer ones.
+Loops loops_inside(Schedule& schedule, const BlockRV& block, size_t outer);
+std::optional<int64_t> extent_of(const Schedule& schedule, const LoopRV& loop);
+
+Loops joined(std::initializer_list<Loops> parts);
+LoopRV fused(Schedule& schedule, const Loops& loops);
+void unroll(Schedule& schedule, const Loops& loops);
+void vectorize(Schedule& schedule, const Loops& loops);
+// Makes one loop of them, on all threads if told. Does nothing if there are none.
+void share_out(Schedule& schedule, const Loops& loops, bool parallel = true);
 
 }  // namespace relaxc

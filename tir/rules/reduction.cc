@@ -2,20 +2,8 @@
 
 #include <algorithm>
 
-#include "tir/compute.h"
-#include "tir/primitives/add_unit_loop.h"
-#include "tir/primitives/cache_write.h"
-#include "tir/primitives/compute_at.h"
-#include "tir/primitives/decompose_reduction.h"
-#include "tir/primitives/get_consumers.h"
-#include "tir/primitives/get_loops.h"
-#include "tir/primitives/reorder.h"
-#include "tir/primitives/reverse_compute_at.h"
-#include "tir/primitives/rfactor.h"
-#include "tir/primitives/set_scope.h"
-#include "tir/primitives/split.h"
-#include "tir/primitives/unroll.h"
-#include "tir/primitives/vectorize.h"
+#include "tir/analysis/conditions.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
 namespace relaxc {
@@ -27,13 +15,8 @@ struct RegisterTile {
   int64_t rows = 1, lanes = 1, vectors = 1;     // columns = lanes * vectors
 };
 
-bool mentions_axis(const Ref<BufferLoad>& load, const IterVar& axis) {
-  return std::any_of(load->indices.begin(), load->indices.end(),
-                     [&](const Expr& index) { return mentions(index, axis.var); });
-}
-
-// The stride between the lanes of a tile of that many columns, wherever on the axis the tile stands; blocked layouts
-// have one although the axis as a whole has none.
+// Returns the stride between the lanes of a tile of that many columns, wherever on the axis the tile stands; blocked
+// layouts have one although the axis as a whole has none.
 std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis, int columns, const Analyzer& outer) {
   VarRef tile = make_dim("tile"), lane = make_dim("lane");
   Analyzer facts = outer;
@@ -45,7 +28,7 @@ std::optional<Expr> lane_stride(const Ref<BufferLoad>& load, const VarRef& axis,
   return access_stride(load->buffer, indices, lane, facts);
 }
 
-// The number of rows, of at least half of `most`, whose tiles reach the least beyond the end.
+// Returns the number of rows, at least half of `most`, whose tiles reach the least beyond the end.
 int64_t fewest_rows_beyond(int64_t extent, int64_t most) {
   int64_t best = most, least = most;
   for (int64_t rows = most; rows >= std::max<int64_t>(2, most / 2); --rows) {
@@ -61,18 +44,15 @@ void choose_rows(RegisterTile& tile, const Nest& nest, const std::vector<Ref<Buf
                  Decisions& decisions) {
   for (size_t d = nest.num_spatial; d-- > 0 && !tile.row_axis;) {
     if (d == *tile.column_axis || is_int(nest.axes[d].domain.extent, 1)) continue;
-    bool reused = std::any_of(loads.begin(), loads.end(), [&](const Ref<BufferLoad>& load) {
-      return mentions_axis(load, nest.axes[*tile.column_axis]) && !mentions_axis(load, nest.axes[d]);
+    bool reused = std::ranges::any_of(loads, [&](const Ref<BufferLoad>& load) {
+      return mentions(load->indices, nest.axes[*tile.column_axis].var) && !mentions(load->indices, nest.axes[d].var);
     });
     if (reused) tile.row_axis = d;
   }
   if (!tile.row_axis) return;
-  // Accumulators fill the registers but for the vectors of the operands. More than 14 rows only make the code longer.
-  // Symbolic rows have a tail of each size.
-  constexpr int64_t kMostRows = 14, kMostSymbolicRows = 8;
-  int64_t fit = std::max<int64_t>(1, (target.num_vector_registers - tile.vectors - 2) / tile.vectors);
+  int64_t fit = rows_in_registers(tile.vectors, cost_model::kElementRegisters, target);
   auto extent = as_int(nest.axes[*tile.row_axis].domain.extent);
-  int64_t most = std::min(fit, extent ? kMostRows : kMostSymbolicRows);
+  int64_t most = std::min(fit, extent ? cost_model::kMostRows : cost_model::kMostSymbolicRows);
   int64_t rows = extent ? fewest_rows_beyond(*extent, std::clamp<int64_t>(*extent, 1, most)) : most;
   tile.rows = decisions.number("rows", numbers_between(1, fit), rows);
 }
@@ -86,12 +66,12 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
   int64_t best_score = 0;
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
-    if (known && *known < 4) continue;
+    if (known && *known < cost_model::kFewestLanes) continue;
     ColumnTile tile = choose_column_tile(known, lanes);
     bool contiguous = true, reads_vectors = false;
     for (const Ref<BufferLoad>& load : loads) {
       auto stride = lane_stride(load, nest.axes[d].var, tile.columns(), facts);
-      contiguous = contiguous && stride && (is_int(*stride, 1) || is_int(*stride, 0));
+      contiguous = contiguous && suits_lanes(stride);
       reads_vectors = reads_vectors || (stride && is_int(*stride, 1));
     }
     if (!contiguous || !reads_vectors) continue;
@@ -105,23 +85,23 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
   return best;
 }
 
-// The vector of partial results; 1: there is none.
+// Returns the lanes of the partial results, in two vectors if possible; 1: there are none.
 int64_t choose_reduce_lanes(const Nest& nest, const Reduction& reduction, const Target& target, const Analyzer& facts) {
+  constexpr int64_t kFewest = 2 * cost_model::kFewestLanes;
   int64_t lanes = lanes_of(*nest.block, target) * 2;
-  if (lanes < 8 || nest.num_reduced() == 0) return 1;
+  if (lanes < kFewest || nest.num_reduced() == 0) return 1;
   const IterVar& axis = nest.axes.back();
   while (lanes > as_int(axis.domain.extent).value_or(lanes)) lanes /= 2;
   for (const Ref<BufferLoad>& load : loads_of(reduction.value)) {
-    auto stride = access_stride(load->buffer, load->indices, axis.var, facts);
-    if (!stride || (!is_int(*stride, 1) && !is_int(*stride, 0))) return 1;
+    if (!suits_lanes(access_stride(load->buffer, load->indices, axis.var, facts))) return 1;
   }
-  return lanes < 8 ? 1 : lanes;
+  return lanes < kFewest ? 1 : lanes;
 }
 
 bool is_parallel(const Nest& nest, const Target& target) {
   int64_t work = 1;
   for (size_t d = nest.num_spatial; d < nest.axes.size(); ++d)
-    work *= std::min<int64_t>(as_int(nest.axes[d].domain.extent).value_or(64), 1 << 16);
+    work *= std::min(as_int(nest.axes[d].domain.extent).value_or(cost_model::kGuessedSum), cost_model::kMostSum);
   return !is_small(nest.spatial_extents(), target, work);
 }
 
@@ -149,31 +129,23 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
     inside.push_back(rows[1]);
   }
   if (!columns.empty()) inside.insert(inside.end(), {columns[1], columns[2]});
-  Loops order = shared;
-  order.insert(order.end(), reduce.begin(), reduce.end());
-  order.insert(order.end(), inside.begin(), inside.end());
-  sch.apply(Reorder{order});
+  sch.apply(Reorder{joined({shared, reduce, inside})});
 
   // The results live in registers; the last block takes them from there.
   BlockRV last = epilogue ? *epilogue : sch.apply(CacheWrite{rv, 0, "local"});
   sch.apply(ReverseComputeAt{last, shared.back(), true});
-  Loops own = sch.apply(GetLoops{last}), own_order;
-  own.erase(own.begin(), own.begin() + static_cast<long>(shared.size()));
-  Loops tail;
-  for (size_t d = 0; d < own.size(); ++d) {
-    if (d == tile.column_axis) tail = sch.apply(Split{own[d], {tile.vectors, tile.lanes}});
-    if (d != tile.column_axis && d != tile.row_axis) own_order.push_back(own[d]);
+  Loops taking = loops_inside(sch, last, shared.size()), order, tail;
+  for (size_t d = 0; d < taking.size(); ++d) {
+    if (d == tile.column_axis) tail = sch.apply(Split{taking[d], {tile.vectors, tile.lanes}});
+    if (d != tile.column_axis && d != tile.row_axis) order.push_back(taking[d]);
   }
-  if (tile.row_axis) own_order.push_back(own[*tile.row_axis]);
-  own_order.insert(own_order.end(), tail.begin(), tail.end());
-  if (own_order.size() > 1) sch.apply(Reorder{own_order});
-  if (tile.row_axis) {
-    sch.apply(Unroll{rows[1]});
-    sch.apply(Unroll{own[*tile.row_axis]});
-  }
+  if (tile.row_axis) order.push_back(taking[*tile.row_axis]);
+  order = joined({order, tail});
+  if (order.size() > 1) sch.apply(Reorder{order});
+  if (tile.row_axis) unroll(sch, {rows[1], taking[*tile.row_axis]});
   if (tile.column_axis) {
-    for (const LoopRV& loop : {columns[1], tail[0]}) sch.apply(Unroll{loop});
-    for (const LoopRV& loop : {columns[2], tail[1]}) sch.apply(Vectorize{loop});
+    unroll(sch, {columns[1], tail[0]});
+    vectorize(sch, {columns[2], tail[1]});
   }
   sch.apply(DecomposeReduction{rv, reduce[0]});
   share_out(sch, shared, is_parallel(nest, target));
@@ -182,10 +154,10 @@ void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std
 void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                     int64_t lanes, const Target& target) {
   if (nest.num_spatial == 0) sch.apply(AddUnitLoop{nest.loops[0]});
-  // Partial results in so many lanes, then in half as many ...; the block itself adds up the last four.
+  // Partial results in so many lanes, then in half as many ...; the block itself adds up the last ones.
   Blocks partial;
   LoopRV loop = nest.loops.back();
-  for (int64_t width = lanes; width >= 4; width /= 2) {
+  for (int64_t width = lanes; width >= cost_model::kFewestLanes; width /= 2) {
     Factor outer = width == lanes ? Factor(std::nullopt) : Factor(2);
     partial.push_back(sch.apply(Rfactor{sch.apply(Split{loop, {outer, width}})[1], -1}));
     loop = sch.apply(GetLoops{rv}).back();
@@ -195,8 +167,7 @@ void schedule_lanes(Schedule& sch, const Nest& nest, const BlockRV& rv, const st
   for (size_t i = partial.size(); i-- > 0;) {
     sch.apply(ComputeAt{partial[i], shared.back(), true});
     sch.apply(SetScope{partial[i], 0, "local"});
-    Loops loops = sch.apply(GetLoops{partial[i]});
-    loops.erase(loops.begin(), loops.begin() + static_cast<long>(shared.size()));
+    Loops loops = loops_inside(sch, partial[i], shared.size());
     std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     sch.apply(Reorder{loops});
     sch.apply(Vectorize{loops.back()});

@@ -6,9 +6,7 @@
 //   scalar:  one element after the other.
 // Results do not depend on the number of threads, which share elements of the result.
 #pragma once
-#include "tir/schedule/rule.h"
-#include "tir/schedule/schedule.h"
-#include "tir/target.h"
+#include "tir/rules/lanes.h"
 
 namespace relaxc {
 

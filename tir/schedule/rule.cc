@@ -49,18 +49,21 @@ std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_v
   return result;
 }
 
-void apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target, Decisions& decisions) {
+std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,
+                                     Decisions& decisions) {
   PrimFuncRef program = schedule.function();
-  rule.apply(schedule, target, decisions);
+  auto steps = [&] { rule.apply(schedule, target, decisions); };
+  if (auto refusal = schedule.try_steps(steps, Schedule::Reason::kWithProgram)) return refusal;
   PrimFuncRef result = schedule.function();
   for (size_t i = 0; i < program->params.size(); ++i) {
     if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
-    fail_to_fit(
-        rule.span,
+    std::string text = fmt::format(
         "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
         "(cache_read, cache_write) and lay out the copy",
         rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+    return Diagnostic{Severity::kError, ErrorKind::kDoesNotFit, rule.span, std::move(text), {}};
   }
+  return std::nullopt;
 }
 
 std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::string& filename) {

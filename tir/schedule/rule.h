@@ -8,6 +8,7 @@
 
 #include "ir/module.h"
 #include "ir/stmt.h"
+#include "support/diagnostic.h"
 #include "tir/schedule/decisions.h"
 #include "tir/target.h"
 
@@ -20,15 +21,14 @@ struct ScheduleRule {
   std::string function = {};  // the tensor program it is for; empty: any that holds `op`
   std::string op = {};        // the operator it is for, "nn.conv2d"; empty: any
   Span span = {};
-  // Schedules the program worked on; asks for the decisions that it needs. A CompileError says which condition failed.
+  // Schedules the program worked on; asks for the decisions that it needs. A step that does not fit ends it.
   std::function<void(Schedule&, const Target&, Decisions&)> apply = nullptr;
-  // Returns why the rule does not fit the program; nullopt when it does. When null, apply itself refuses.
-  std::function<std::optional<std::string>(const PrimFuncRef&, const Target&)> fits = nullptr;
-  // Takes the decisions that depend on the program as it is before scheduling. When null, apply takes all of them.
-  std::function<void(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
-  // Names the dim for whose values in the decision "specialize" the program is scheduled once more, with separate code
-  // (multi-versioning).
-  std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&)> specialized_dim = nullptr;
+  // Returns why the rule does not fit the program with these decisions, some of which users may have given; nullopt
+  // when it does. When null, the steps decide.
+  std::function<std::optional<std::string>(const PrimFuncRef&, const Target&, Decisions&)> fits = nullptr;
+  // Takes the decisions about the program as a whole. Returns the dim for whose values in the decision "specialize" the
+  // program is scheduled once more, with separate code (multi-versioning).
+  std::function<std::optional<VarRef>(const PrimFuncRef&, const Target&, Decisions&)> space = nullptr;
   // Is called with each program that the rule has scheduled.
   std::function<void(const Schedule&, const Decisions&)> scheduled = nullptr;
   std::string doc = {};                     // what it fits, a line
@@ -39,8 +39,10 @@ struct ScheduleRule {
   std::string at = {};  // of a graph decision: the operator's name in the model or the text; empty: all that `op` names
 };
 
-// Schedules the program worked on; throws also where the rule would change what callers hand over.
-void apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target, Decisions& decisions);
+// Schedules the program worked on, or returns why a step does not fit, or that the rule changes what callers hand over.
+// Other errors are thrown.
+std::optional<Diagnostic> apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& target,
+                                     Decisions& decisions);
 
 // The program with the operator's name on the block that computes its result: the last that reduces, else the last.
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op);

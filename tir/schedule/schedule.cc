@@ -63,18 +63,18 @@ std::vector<VarRef> Schedule::checked(Outcome<std::vector<VarRef>> outcome) cons
   return *outcome;
 }
 
-std::optional<Diagnostic> Schedule::try_steps(const std::function<void()>& steps) {
-  bool shows_program = std::exchange(show_program_, false);
-  std::optional<Diagnostic> reason;
+std::optional<Diagnostic> Schedule::try_steps(const std::function<void()>& steps, Reason reason) {
+  bool shows_program = std::exchange(show_program_, show_program_ && reason == Reason::kWithProgram);
+  std::optional<Diagnostic> refusal;
   try {
     steps();
   } catch (const CompileError& error) {
     show_program_ = shows_program;
     if (error.kind() != ErrorKind::kDoesNotFit) throw;
-    reason = error.diagnostics()[0];
+    refusal = error.diagnostics()[0];
   }
   show_program_ = shows_program;
-  return reason;
+  return refusal;
 }
 
 void Schedule::find_named_blocks(const ArgumentKind& kind, AttrValue& argument) {

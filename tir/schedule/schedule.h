@@ -52,9 +52,10 @@ class Schedule {
   // Returns how many positions a map among these arguments takes; the map itself is given without params. Names of
   // blocks become blocks.
   size_t map_rank(const scheduling::Primitive& primitive, AttrList& arguments);
-  // Runs steps until one does not fit, and gives the reason; nullopt: all of them fit. Other errors are thrown. The
-  // reason does not show the program.
-  std::optional<Diagnostic> try_steps(const std::function<void()>& steps);
+  // Runs steps until one does not fit, and gives the reason; nullopt: all of them fit. Other errors are thrown. A brief
+  // reason never shows the program.
+  enum class Reason : uint8_t { kBrief, kWithProgram };
+  std::optional<Diagnostic> try_steps(const std::function<void()>& steps, Reason reason = Reason::kBrief);
 
   // The function that names refer to from now on.
   void work_on(const std::string& function) { workspace_.work_on(function); }

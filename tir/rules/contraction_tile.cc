@@ -1,0 +1,258 @@
+// The formulas of contractions.
+#include <algorithm>
+#include <cmath>
+
+#include "support/checked_math.h"
+#include "tir/analysis/conditions.h"
+#include "tir/rules/contraction.h"
+#include "tir/rules/cost_model.h"
+
+namespace relaxc {
+
+using namespace cost_model;
+
+namespace {
+
+int most_rows(int64_t vectors, const Target& target) {
+  int64_t spare = target.num_vector_registers >= kManyRegisters ? kSpareOfMany : kSpareOfFew;
+  return static_cast<int>(rows_in_registers(vectors, spare, target));
+}
+
+// Returns whether a block with more dims than one reads a vector.
+bool has_bias(const Ref<Block>& block) {
+  auto is_vector = [](const Ref<BufferLoad>& load) { return load->indices.size() == 1 && load->indices[0].is<Var>(); };
+  return block->iter_vars.size() > 1 && std::ranges::any_of(loads_of(block->body), is_vector);
+}
+
+// Returns the most rows of a block. Their part of the operand without lanes stays in the L2 cache while all panels
+// pass. There are at least so many that arithmetic takes as long as a panel that comes from memory: a row does one
+// product for each float32. Short rows count as half of what one way of the L1 cache holds: results at such a stride
+// meet in few of its sets.
+int64_t most_rows_in_block(int64_t row_bytes, const Target& target) {
+  int64_t half_way = target.l1.bytes / target.l1.ways / 2, block_bytes = target.l2_of_core() * kBlockEighthsOfL2 / 8;
+  double products = static_cast<double>(target.products_per_cycle()) * kFloat32.bytes();
+  auto least = static_cast<int64_t>(std::ceil(products / target.memory_bytes_per_cycle));
+  return std::max({least, block_bytes / std::max(row_bytes, half_way), int64_t{1}});
+}
+
+// Returns the row tiles in a block of rows. Threads share blocks, so the last one is to be no smaller. 0: threads share
+// panels instead, since there are few rows.
+int64_t row_tiles_in_block(std::optional<int64_t> rows, int64_t panels, const ContractionTile& tile, int64_t row_bytes,
+                           const Target& target) {
+  int64_t most = std::max<int64_t>(1, most_rows_in_block(row_bytes, target) / tile.rows);
+  if (!rows) return most;
+  int64_t tiles = ceil_div(*rows, tile.rows), shares = kSharesPerCore * cores_to_feed(target);
+  if (tiles < shares && panels >= shares / kSharesOfPanels) return 0;
+  most = std::min(most, ceil_div(tiles * panels, shares));
+  int64_t best = most;
+  auto missing = [&](int64_t in_block) { return ceil_div(tiles, in_block) * in_block - tiles; };
+  for (int64_t fewer = most; fewer > most / 2; --fewer) {
+    if (missing(fewer) < missing(best)) best = fewer;
+  }
+  return best;
+}
+
+// Returns the parts of the reduction: several where a block of rows and two panels (the next one is on its way) are far
+// more than the L2 cache holds. Then a part of each panel goes over the rows after the other.
+int64_t reduction_parts(const std::vector<int64_t>& candidates, const ContractionTile& tile,
+                        std::optional<int64_t> rows, int64_t row_bytes, const Target& target) {
+  int64_t panel_bytes = 2 * tile.panels * tile.columns() * row_bytes, l2 = target.l2_of_core();
+  if (tile.reads_panels_once(rows)) return 1;
+  int64_t block_rows = most_rows_in_block(row_bytes, target);
+  if (std::min(rows.value_or(block_rows), block_rows) * row_bytes + panel_bytes <= kBlockAndPanelsInL2 * l2) return 1;
+  int64_t least = ceil_div(panel_bytes, l2 * kPanelQuartersOfL2 / 4);
+  auto found = std::ranges::find_if(candidates, [&](int64_t parts) { return parts >= least; });
+  return found == candidates.end() ? 1 : *found;
+}
+
+// Returns the bytes of the reduction in a row of the operand without lanes.
+int64_t bytes_of_row(const Block& block) {
+  int64_t bytes = dtype_of(operands_of(block)[0]).bytes();
+  for (const IterVar& axis : axes_of(block, IterKind::kReduce)) bytes *= as_int(axis.domain.extent).value_or(1);
+  return bytes;
+}
+
+// Returns the instruction that sums `group` products of the operands' dtypes in each lane; empty: the target has none.
+std::string dot_instruction(const ContractionTile& tile, DType left, DType right, DType result, const Target& target) {
+  bool bytes = target.has_int8_dot && tile.group == 4 && right == DType::int_(8) && result == kInt32;
+  bool halves = target.has_bfloat16_dot && tile.group == 2 && right == DType::bfloat16() && left == right;
+  if (bytes) return fmt::format("dot_{}x4_{}s8s32_vnni", tile.lanes, left.is_uint() ? "u8" : "s8");
+  return halves ? fmt::format("dot_{}x2_bf16bf16f32_avx512", tile.lanes) : "";
+}
+
+size_t axis_position(const Block& block, const Expr& var) {
+  auto axis = std::ranges::find_if(block.iter_vars, [&](const IterVar& v) { return same_node(v.var, var); });
+  return static_cast<size_t>(axis - block.iter_vars.begin());
+}
+
+// An operand in panels: the axes, lanes, vectors and instruction of the tile, and the number of panels.
+struct Panels {
+  ContractionTile tile;
+  std::optional<int64_t> count;
+};
+
+// Matches a right operand y[k, n] or y[n, k] of float32 that can be copied into panels, as constant ones are laid out
+// when compiling.
+std::optional<Panels> match_plain_operand(const Block& block, const BufferLoad& x, const BufferLoad& y,
+                                          ContractionTile tile) {
+  if (x.indices.size() != 2 || y.indices.size() != 2) return std::nullopt;
+  size_t column_dim = same_node(y.indices[0], x.indices[1]) ? 1 : 0;
+  const BufferType& type = buffer_type(y.buffer);
+  tile.vectors = kSideBySide;
+  auto width = as_int(type.shape[column_dim]), length = as_int(type.shape[1 - column_dim]);
+  bool is_matrix = type.dtype == kFloat32 && width && length && *width % tile.columns() == 0 && *length > 1;
+  bool is_product = same_node(y.indices[1 - column_dim], x.indices[1]) && x.indices[0].is<Var>();
+  if (!is_matrix || !is_product || !y.indices[column_dim].is<Var>()) return std::nullopt;
+  tile.column_axis = axis_position(block, y.indices[column_dim]);
+  tile.copies_operand = true;
+  return Panels{tile, *width / tile.columns()};
+}
+
+// Matches y[j // columns, k // group, j % columns, k % group] and x[..., i, k].
+std::optional<Panels> match_panels(const Block& block, const Target& target) {
+  std::vector<Ref<BufferLoad>> operands = operands_of(block);
+  if (operands.size() != 2 || operands[0]->indices.size() < 2) return std::nullopt;
+  const std::vector<Expr>&x = operands[0]->indices, &y = operands[1]->indices;
+  ContractionTile tile{0, axis_position(block, x[x.size() - 2]), false, 1, target.vector_lanes(32), 1};
+  if (auto plain = match_plain_operand(block, *operands[0], *operands[1], tile)) return plain;
+  const BufferType &left = buffer_type(operands[0]->buffer), &right = buffer_type(operands[1]->buffer);
+  if (right.shape.size() != 3 && right.shape.size() != 4) return std::nullopt;
+  const Binary* column = y[2].as<Binary>();
+  auto columns = as_int(right.shape[2]);
+  if (!columns || !column || column->op != BinaryOp::kFloorMod || !is_int(column->b, *columns)) return std::nullopt;
+  if (right.shape.size() == 4) {
+    const Binary* group = y[3].as<Binary>();
+    auto size = as_int(right.shape[3]);
+    if (!group || !size || group->op != BinaryOp::kFloorMod || !same_node(group->a, x.back())) return std::nullopt;
+    tile.group = static_cast<int>(*size);
+    tile.intrin = dot_instruction(tile, left.dtype, right.dtype, dtype_of(block.body.as<BufferStore>()->value), target);
+    if (tile.intrin.empty() || *columns % tile.lanes != 0) return std::nullopt;
+  } else if (!same_node(y[1], x.back())) {
+    return std::nullopt;
+  }
+  while (*columns % tile.lanes != 0) tile.lanes /= 2;
+  tile.vectors = static_cast<int>(*columns) / tile.lanes;
+  tile.column_axis = axis_position(block, column->a);
+  return Panels{tile, as_int(right.shape[0])};
+}
+
+// Returns the panels side by side. A single row waits for memory: several, each a stream of its own. Else two load
+// least for each multiply-add, unless all rows fit a tile on one, which reads it once.
+int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> count, std::optional<int64_t> rows,
+                            const Target& target) {
+  if (tile.vectors != kSideBySide || !count) return 1;
+  if (!tile.has_rows) return *count % kStreams == 0 ? kStreams : 1;
+  int narrow = most_rows(tile.vectors, target), wide = most_rows(kSideBySide * tile.vectors, target);
+  bool read_once = rows && *rows > wide && *rows <= narrow;
+  return wide >= kFewestWideRows && *count % kSideBySide == 0 && !read_once ? kSideBySide : 1;
+}
+
+// Returns whether a bias takes registers: LLVM loads its vectors once for all row tiles, at the cost of accumulators if
+// all registers are taken.
+bool holds_bias(const ContractionTile& tile, std::optional<int64_t> rows, const std::vector<Ref<Block>>& behind) {
+  return tile.rows > 1 && tile.panels == kSideBySide && !tile.reads_panels_once(rows) &&
+         std::ranges::any_of(behind, has_bias);
+}
+
+// Returns the iterations of the innermost reduce loop that are unrolled: fewer branches, and loads ahead of their use.
+// More accumulators leave no registers for these. Where the number of rows is symbolic, the tile is written once for
+// every number that the last one may have: the less of it is unrolled, the better.
+int64_t step_of_reduction(const std::vector<int64_t>& candidates, int64_t depth, const ContractionTile& tile,
+                          std::optional<int64_t> rows) {
+  if (tile.reads_panels_once(rows)) return 1;
+  bool is_wide = tile.panels > 1 || tile.vectors > kSideBySide;
+  int64_t most = !rows || (is_wide && depth < kLongSum) ? kMostWideStep : kMostStep;
+  int64_t best = 1;
+  for (int64_t step : candidates) best = step <= most && step != depth ? step : best;
+  return best;
+}
+
+// Chooses the rows of the tile, and how they are shared out.
+void choose_tile_rows(ContractionTile& tile, const Stage& product, std::optional<int64_t> num_rows, int64_t row_bytes,
+                      const Target& target, Decisions& decisions) {
+  if (!tile.has_rows) return;
+  int64_t rows = tile.rows - (tile.parts == 1 && holds_bias(tile, num_rows, product.behind) ? 1 : 0);
+  std::vector<int64_t> candidates = numbers_between(1, most_rows(tile.panels * tile.vectors, target));
+  tile.rows = static_cast<int>(decisions.number("rows", candidates, rows));
+  int64_t columns = product.extent(tile.column_axis).value_or(INT32_MAX);
+  int64_t panels = ceil_div(columns, tile.panels * tile.columns());
+  int64_t tiles = row_tiles_in_block(num_rows, panels, tile, row_bytes, target);
+  tile.row_tiles = decisions.number("row_tiles", numbers_between(0, std::max(tiles, kMostRowTiles)), tiles);
+}
+
+}  // namespace
+
+std::optional<ContractionTile> choose_contraction(const Stage& product, const Target& target, Decisions& decisions) {
+  const Block& block = *product.block;
+  auto panels = match_panels(block, target);
+  if (!panels) return std::nullopt;
+  ContractionTile tile = panels->tile;
+  bool is_axis = tile.row_axis < block.iter_vars.size();
+  auto num_rows = is_axis ? product.extent(tile.row_axis) : 1;
+  if (tile.copies_operand) {
+    bool pays = num_rows.value_or(0) >= kCopyCycles * target.products_per_cycle();
+    if (!decisions.flag("copy_operand", pays)) return std::nullopt;
+  }
+  tile.has_rows = is_axis && num_rows != 1;
+  if (!tile.has_rows) tile.row_axis = 0;
+
+  std::vector<int64_t> columns;
+  for (int64_t side_by_side = 1; side_by_side <= kStreams; side_by_side *= 2) {
+    if (side_by_side == 1 || (panels->count && *panels->count % side_by_side == 0))
+      columns.push_back(side_by_side * tile.columns());
+  }
+  int64_t formula = panels_side_by_side(tile, panels->count, num_rows, target) * tile.columns();
+  tile.panels = static_cast<int>(decisions.number("columns", columns, formula) / tile.columns());
+
+  int64_t row_bytes = bytes_of_row(block);
+  int most = most_rows(tile.panels * tile.vectors, target);
+  tile.rows = tile.has_rows ? static_cast<int>(std::clamp<int64_t>(num_rows.value_or(most), 1, most)) : 1;
+  bool reduces_last = block.iter_vars.back().kind == IterKind::kReduce;
+  auto depth = reduces_last ? product.extent(block.iter_vars.size() - 1) : std::nullopt;
+  bool divides = tile.has_rows && depth && *depth % tile.group == 0;
+  std::vector<int64_t> parts = divides ? divisors_between(1, kMostParts, *depth / tile.group) : std::vector<int64_t>{1};
+  tile.parts = decisions.number("reduction_parts", parts, reduction_parts(parts, tile, num_rows, row_bytes, target));
+  choose_tile_rows(tile, product, num_rows, row_bytes, target, decisions);
+  if (depth) {
+    int64_t steps = *depth / tile.parts / tile.group;
+    std::vector<int64_t> candidates;
+    for (int64_t step = 1; step <= kMostStep; step *= 2) {
+      if (steps % step == 0) candidates.push_back(step);
+    }
+    tile.step = decisions.number("step", candidates, step_of_reduction(candidates, steps, tile, num_rows));
+  }
+  bool loops = tile.parts == 1 && tile.has_rows && !num_rows && any_is_long(product.behind);
+  tile.unrolls_epilogue = decisions.word("epilogue", {"unrolled", "loop"}, loops ? "loop" : "unrolled") == "unrolled";
+  return tile;
+}
+
+std::optional<VarRef> symbolic_rows(const Stage& product, const ContractionTile& tile) {
+  if (!tile.has_rows || tile.group > 1) return std::nullopt;
+  return try_cast<Var>(product.block->iter_vars[tile.row_axis].domain.extent);
+}
+
+void choose_specialized_rows(const ContractionTile& tile, const Target& target, Decisions& decisions) {
+  // Few rows have separate code where a second tile of the general form would read each panel again for less than its
+  // own number of rows. Each costs 8 ms of compile time. The formula counts from a whole tile, which a bias leaves no
+  // room for.
+  int64_t whole = most_rows(tile.panels * tile.vectors, target);
+  std::vector<int64_t> formula = {1};
+  for (int64_t few : numbers_between(whole + 1, std::min<int64_t>(whole + 2, most_rows(tile.vectors, target))))
+    formula.push_back(few);
+  decisions.list("specialize", numbers_between(1, most_rows(1, target)), formula);
+}
+
+std::vector<DecisionRow> contraction_decisions() {
+  return {
+      {"copy_operand", "copy a computed right operand into panels first", "rows >= 2 * products per cycle"},
+      {"columns", "columns of a register tile, one panel or several", "two panels; of a single row four"},
+      {"rows", "rows of a register tile", "(vector registers - vectors of columns - spare) / vectors of columns"},
+      {"row_tiles", "row tiles in a block of rows; 0: threads share panels", "rows * row bytes = 5/8 L2 (BLIS's mc)"},
+      {"reduction_parts", "parts of the reduction, one after the other", "a part of a panel = 1/4 L2 (BLIS's kc)"},
+      {"step", "iterations of the reduction unrolled", "8; with more accumulators 4, of a depth of 2048 or more 8"},
+      {"epilogue", "the blocks behind are \"unrolled\" in the tile, or a \"loop\" over its rows",
+       "\"loop\" where rows are symbolic and the blocks are long"},
+      {"specialize", "symbolic rows that have code of their own", "1, and those just above a tile"}};
+}
+
+}  // namespace relaxc
