@@ -9,29 +9,6 @@ namespace relaxc::interpreter {
 
 namespace {
 
-struct IntConst final : Code {
-  int64_t value;
-  explicit IntConst(int64_t v) : value(v) {}
-  int64_t as_int(Frame&) const override { return value; }
-};
-struct FloatConst final : Code {
-  double value;
-  explicit FloatConst(double v) : value(v) {}
-  double as_float(Frame&) const override { return value; }
-};
-struct ScalarVar final : Code {
-  int slot;
-  explicit ScalarVar(int s) : slot(s) {}
-  int64_t as_int(Frame& frame) const override { return frame.slots[slot].i; }
-  double as_float(Frame& frame) const override { return frame.slots[slot].f; }
-};
-struct VectorVar final : Code {
-  int slot;
-  explicit VectorVar(int s) : slot(s) {}
-  int64_t as_int(Frame& frame) const override { return frame.slots[slot + frame.lane].i; }
-  double as_float(Frame& frame) const override { return frame.slots[slot + frame.lane].f; }
-};
-
 // Integer operations on wrapped representations; the results are wrapped by the caller's dtype.
 struct IntBinaryBase : Code {
   CodePtr a, b;
@@ -141,12 +118,7 @@ std::unique_ptr<IntBinaryBase> make_binary(BinaryOp op, DType dtype) {
   RELAXC_CHECK(false, "unknown binary operation");
 }
 
-struct NotCode final : Code {
-  CodePtr value;
-  int64_t as_int(Frame& frame) const override { return !value->as_int(frame); }
-};
-
-// Float to integer: toward zero, saturating, NaN to 0.
+// Converts toward zero, saturating, NaN to 0.
 int64_t float_to_int(double value, DType to) {
   if (to.is_bool()) return value != 0;
   if (std::isnan(value)) return 0;
@@ -156,105 +128,56 @@ int64_t float_to_int(double value, DType to) {
   if (value >= beyond) return to.is_uint() ? wrap_int(-1, to) : INT64_MAX >> (64 - to.bits);
   return to.is_uint() ? wrap_int(static_cast<int64_t>(static_cast<uint64_t>(value)), to) : static_cast<int64_t>(value);
 }
-struct CastCode final : Code {
-  CodePtr value;
-  DType from, to;
-  int64_t as_int(Frame& frame) const override {
+double int_to_float(int64_t value, DType from, DType to) {
+  uint64_t natural = static_cast<uint64_t>(value);
+  if (to == kFloat32) return from.is_uint() ? static_cast<float>(natural) : static_cast<float>(value);
+  return round_float(from.is_uint() ? static_cast<double>(natural) : static_cast<double>(value), to);
+}
+CodePtr cast_code(CodePtr value, DType from, DType to) {
+  if (to.is_float()) {
+    return float_code([value = std::move(value), from, to](Frame& frame) {
+      return from.is_float() ? round_float(value->as_float(frame), to) : int_to_float(value->as_int(frame), from, to);
+    });
+  }
+  return int_code([value = std::move(value), from, to](Frame& frame) {
     return from.is_float() ? float_to_int(value->as_float(frame), to) : wrap_int(value->as_int(frame), to);
-  }
-  double as_float(Frame& frame) const override {
-    if (from.is_float()) return round_float(value->as_float(frame), to);
-    int64_t integer = value->as_int(frame);
-    if (to == kFloat32) {
-      return from.is_uint() ? static_cast<float>(static_cast<uint64_t>(integer)) : static_cast<float>(integer);
-    }
-    return round_float(
-        from.is_uint() ? static_cast<double>(static_cast<uint64_t>(integer)) : static_cast<double>(integer), to);
-  }
-};
+  });
+}
 
-// Select evaluates both sides, as compiled code may: a load that is only in range on one side is an error here. What
+// A select evaluates both sides, as compiled code may: a load that is only in range on one side is an error here. What
 // the other side reads need not have been written.
-struct SelectCode final : Code {
-  CodePtr condition, a, b;
-  int64_t as_int(Frame& frame) const override {
+CodePtr select_code(CodePtr condition, CodePtr a, CodePtr b) {
+  return any_code([condition = std::move(condition), a = std::move(a), b = std::move(b)](Frame& frame, auto kind) {
+    auto side = [&](const Code& code, bool wanted) {
+      bool outer = std::exchange(frame.result_unused, frame.result_unused || !wanted);
+      auto value = code.as<decltype(kind)>(frame);
+      frame.result_unused = outer;
+      return value;
+    };
     bool wanted = condition->as_int(frame) != 0;
-    int64_t x = side(frame, wanted, [&] { return a->as_int(frame); });
-    int64_t y = side(frame, !wanted, [&] { return b->as_int(frame); });
+    auto x = side(*a, wanted), y = side(*b, !wanted);
     return wanted ? x : y;
+  });
+}
+
+CodePtr ramp_code(CodePtr base, CodePtr stride, DType dtype) {
+  if (dtype.is_float()) {
+    return float_code([base = std::move(base), stride = std::move(stride), dtype](Frame& frame) {
+      double offset = round_float(stride->as_float(frame) * static_cast<double>(frame.lane), dtype);
+      return round_float(base->as_float(frame) + offset, dtype);
+    });
   }
-  double as_float(Frame& frame) const override {
-    bool wanted = condition->as_int(frame) != 0;
-    double x = side(frame, wanted, [&] { return a->as_float(frame); });
-    double y = side(frame, !wanted, [&] { return b->as_float(frame); });
-    return wanted ? x : y;
-  }
-  template <class Evaluate>
-  static std::invoke_result_t<Evaluate> side(Frame& frame, bool wanted, Evaluate evaluate) {
-    bool outer = std::exchange(frame.result_unused, frame.result_unused || !wanted);
-    auto value = evaluate();
-    frame.result_unused = outer;
-    return value;
-  }
-};
-struct RampCode final : Code {
-  CodePtr base, stride;
-  DType dtype;
-  int64_t as_int(Frame& frame) const override {
+  return int_code([base = std::move(base), stride = std::move(stride), dtype](Frame& frame) {
     uint64_t offset = static_cast<uint64_t>(stride->as_int(frame)) * static_cast<uint64_t>(frame.lane);
     return wrap_int(static_cast<int64_t>(static_cast<uint64_t>(base->as_int(frame)) + offset), dtype);
-  }
-  double as_float(Frame& frame) const override {
-    double offset = round_float(stride->as_float(frame) * static_cast<double>(frame.lane), dtype);
-    return round_float(base->as_float(frame) + offset, dtype);
-  }
-};
+  });
+}
 
-struct LetCode final : Code {
-  int slot;
-  bool is_float, is_vector;
-  CodePtr value, body;
-  void set(Frame& frame) const {
-    Word& word = frame.slots[is_vector ? slot + frame.lane : slot];
-    if (is_float) {
-      word.f = value->as_float(frame);
-    } else {
-      word.i = value->as_int(frame);
-    }
-  }
-  int64_t as_int(Frame& frame) const override {
-    set(frame);
-    return body->as_int(frame);
-  }
-  double as_float(Frame& frame) const override {
-    set(frame);
-    return body->as_float(frame);
-  }
-};
-
-struct LoadCode final : Code {
-  Access access;
-  explicit LoadCode(Access a) : access(std::move(a)) {}
-  int64_t as_int(Frame& frame) const override { return access.active(frame) ? access.read(frame).i : 0; }
-  double as_float(Frame& frame) const override { return access.active(frame) ? access.read(frame).f : 0; }
-};
-
-// A scalar has one lane, although what it reads may be a vector (the bytes of an int32).
-struct BroadcastCode final : Code {
-  explicit BroadcastCode(CodePtr v) : value(std::move(v)) {}
-  int64_t as_int(Frame& frame) const override {
-    int64_t lane = std::exchange(frame.lane, 0), result = value->as_int(frame);
-    frame.lane = lane;
-    return result;
-  }
-  double as_float(Frame& frame) const override {
-    int64_t lane = std::exchange(frame.lane, 0);
-    double result = value->as_float(frame);
-    frame.lane = lane;
-    return result;
-  }
-  CodePtr value;
-};
+CodePtr var_code(int slot, bool is_vector) {
+  return any_code([slot, is_vector](Frame& frame, auto kind) {
+    return frame.slots[is_vector ? slot + frame.lane : slot].template as<decltype(kind)>();
+  });
+}
 
 }  // namespace
 
@@ -280,55 +203,42 @@ CodePtr Compiler::expr(const Expr& whole) {
     fail_unsupported(whole.span(), "interpreter: {} has no scalar value", kind_name(whole.kind()));
   };
   return match(
-      whole, [](const IntImm& node) -> CodePtr { return std::make_unique<IntConst>(node.value); },
-      [](const FloatImm& node) -> CodePtr { return std::make_unique<FloatConst>(node.value); },
-      [&](const Var&) -> CodePtr {
-        int at = slot(cast<Var>(whole), whole.span());
-        if (dtype_of(whole).lanes > 1) return std::make_unique<VectorVar>(at);
-        return std::make_unique<ScalarVar>(at);
+      whole, [](const IntImm& node) { return int_code([value = node.value](Frame&) { return value; }); },
+      [](const FloatImm& node) { return float_code([value = node.value](Frame&) { return value; }); },
+      [&](const Var&) { return var_code(slot(cast<Var>(whole), whole.span()), dtype_of(whole).lanes > 1); },
+      [&](const Binary& node) { return binary_code(node, whole); },
+      [&](const Not& node) {
+        return int_code([value = expr(node.value)](Frame& frame) { return !value->as_int(frame); });
       },
-      [&](const Binary& node) -> CodePtr { return binary_code(node, whole); },
-      [&](const Not& node) -> CodePtr {
-        auto code = std::make_unique<NotCode>();
-        code->value = expr(node.value);
-        return code;
+      [&](const Cast& node) {
+        return cast_code(expr(node.value), dtype_of(node.value).element(), dtype_of(whole).element());
       },
-      [&](const Cast& node) -> CodePtr {
-        auto code = std::make_unique<CastCode>();
-        code->value = expr(node.value);
-        code->from = dtype_of(node.value).element();
-        code->to = dtype_of(whole).element();
-        return code;
+      [&](const Select& node) { return select_code(expr(node.condition), expr(node.a), expr(node.b)); },
+      [&](const Ramp& node) { return ramp_code(expr(node.base), expr(node.stride), dtype_of(node.base)); },
+      // A scalar has one lane, although its operands may be vectors (the bytes of an int32).
+      [&](const Broadcast& node) {
+        return any_code([value = expr(node.value)](Frame& frame, auto kind) {
+          return at_lane(frame, 0, [&] { return value->as<decltype(kind)>(frame); });
+        });
       },
-      [&](const Select& node) -> CodePtr {
-        auto code = std::make_unique<SelectCode>();
-        code->condition = expr(node.condition);
-        code->a = expr(node.a);
-        code->b = expr(node.b);
-        return code;
+      [&](const Let& node) { return let_code(node); },
+      [&](const BufferLoad& node) {
+        Access access = make_access(*this, node.buffer, node.indices, node.predicate, whole.span());
+        return any_code([access = std::move(access)](Frame& frame, auto kind) {
+          return access.active(frame) ? access.read(frame).as<decltype(kind)>() : 0;
+        });
       },
-      [&](const Ramp& node) -> CodePtr {
-        auto code = std::make_unique<RampCode>();
-        code->base = expr(node.base);
-        code->stride = expr(node.stride);
-        code->dtype = dtype_of(node.base);
-        return code;
-      },
-      [&](const Broadcast& node) -> CodePtr { return std::make_unique<BroadcastCode>(expr(node.value)); },
-      [&](const Let& node) -> CodePtr {
-        auto code = std::make_unique<LetCode>();
-        DType dtype = dtype_of(node.value);
-        code->is_float = dtype.is_float();
-        code->is_vector = dtype.lanes > 1;
-        code->value = expr(node.value);
-        code->slot = define(node.var);
-        code->body = expr(node.body);
-        return code;
-      },
-      [&](const BufferLoad& node) -> CodePtr {
-        return std::make_unique<LoadCode>(make_access(*this, node.buffer, node.indices, node.predicate, whole.span()));
-      },
-      [&](const Call& node) -> CodePtr { return call_code(node, whole); }, unsupported);
+      [&](const Call& node) { return call_code(node, whole); }, unsupported);
+}
+
+CodePtr Compiler::let_code(const Let& node) {
+  DType dtype = dtype_of(node.value);
+  CodePtr value = expr(node.value);
+  int slot = define(node.var);
+  return any_code([value = std::move(value), slot, dtype, body = expr(node.body)](Frame& frame, auto kind) {
+    frame.slots[dtype.lanes > 1 ? slot + frame.lane : slot] = value->word(frame, dtype);
+    return body->as<decltype(kind)>(frame);
+  });
 }
 
 CodePtr Compiler::binary_code(const Binary& node, const Expr& whole) {

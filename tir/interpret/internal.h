@@ -16,6 +16,14 @@ namespace relaxc::interpreter {
 union Word {
   int64_t i;
   double f;
+  template <class T>
+  T as() const {
+    if constexpr (std::is_same_v<T, double>) {
+      return f;
+    } else {
+      return i;
+    }
+  }
 };
 
 // A buffer in scope: dims and strides are known numbers. Index arithmetic counts elements (vectors of dtype.lanes).
@@ -66,26 +74,89 @@ struct Code {
   virtual ~Code() = default;
   virtual int64_t as_int(Frame&) const { RELAXC_CHECK(false, "not an integer expression"); }
   virtual double as_float(Frame&) const { RELAXC_CHECK(false, "not a float expression"); }
+  // Returns either of the two: as<int64_t>, as<double>.
+  template <class T>
+  T as(Frame& frame) const {
+    if constexpr (std::is_same_v<T, double>) {
+      return as_float(frame);
+    } else {
+      return as_int(frame);
+    }
+  }
+  // Returns the value as the dtype has it.
+  Word word(Frame& frame, DType dtype) const {
+    return dtype.is_float() ? Word{.f = as_float(frame)} : Word{.i = as_int(frame)};
+  }
 };
 using CodePtr = std::unique_ptr<Code>;
+
+// Makes code of functions of the frame: of one for integers, one for floats, or one with a second argument whose type
+// says which of the two is asked for.
+template <class F>
+CodePtr int_code(F evaluate) {
+  struct Result final : Code {
+    F evaluate;
+    explicit Result(F f) : evaluate(std::move(f)) {}
+    int64_t as_int(Frame& frame) const override { return evaluate(frame); }
+  };
+  return std::make_unique<Result>(std::move(evaluate));
+}
+template <class F>
+CodePtr float_code(F evaluate) {
+  struct Result final : Code {
+    F evaluate;
+    explicit Result(F f) : evaluate(std::move(f)) {}
+    double as_float(Frame& frame) const override { return evaluate(frame); }
+  };
+  return std::make_unique<Result>(std::move(evaluate));
+}
+template <class F>
+CodePtr any_code(F evaluate) {
+  struct Result final : Code {
+    F evaluate;
+    explicit Result(F f) : evaluate(std::move(f)) {}
+    int64_t as_int(Frame& frame) const override { return evaluate(frame, int64_t{}); }
+    double as_float(Frame& frame) const override { return evaluate(frame, double{}); }
+  };
+  return std::make_unique<Result>(std::move(evaluate));
+}
 
 struct Step {
   virtual ~Step() = default;
   virtual void run(Frame&) const = 0;
 };
 using StepPtr = std::unique_ptr<Step>;
+template <class F>
+StepPtr make_step(F run) {
+  struct Result final : Step {
+    F run_it;
+    explicit Result(F f) : run_it(std::move(f)) {}
+    void run(Frame& frame) const override { run_it(frame); }
+  };
+  return std::make_unique<Result>(std::move(run));
+}
 // Counts a statement against the step limit.
-struct Counted : Step {
-  Span span;
-  explicit Counted(Span s) : span(std::move(s)) {}
-  void count(Frame& frame) const {
-    if (--frame.steps_left < 0) fail(span, "interpreter: the step limit is reached");
-  }
-};
+inline void count(Frame& frame, const Span& span) {
+  if (--frame.steps_left < 0) fail(span, "interpreter: the step limit is reached");
+}
+// Runs the function once for each lane.
+template <class F>
+void for_lanes(Frame& frame, int lanes, F run) {
+  for (frame.lane = 0; frame.lane < lanes; ++frame.lane) run();
+  frame.lane = 0;
+}
+// Evaluates the function with another lane.
+template <class F>
+auto at_lane(Frame& frame, int64_t lane, F evaluate) {
+  int64_t outer = std::exchange(frame.lane, lane);
+  auto result = evaluate();
+  frame.lane = outer;
+  return result;
+}
 
-// value rounded to the (element) float dtype, to nearest even, once.
+// Returns the value rounded to the (element) float dtype, to nearest even, once.
 double round_float(double value, DType dtype);
-// value wrapped into the integer dtype, in the representation of Code::as_int.
+// Returns the value wrapped into the integer dtype, in the representation of Code::as_int.
 inline int64_t wrap_int(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;
   if (dtype.bits >= 64) return value;
@@ -94,7 +165,7 @@ inline int64_t wrap_int(int64_t value, DType dtype) {
   return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
 }
 
-// One element in memory.
+// Read and write one element in memory.
 Word read_element(const char* at, DType dtype);
 void write_element(char* at, DType dtype, Word value);
 
@@ -110,12 +181,12 @@ struct BufferCode {
 
 class Compiler {
  public:
-  // checks_regions: blocks evaluate what they declare to access.
+  // checks_regions: blocks evaluate the regions that they declare to access.
   explicit Compiler(bool checks_regions) : checks_regions_(checks_regions) {}
   CodePtr expr(const Expr& expr);
   StepPtr stmt(const Stmt& stmt);
 
-  // A new slot for the variable (`lanes` consecutive ones for a vector).
+  // Returns a new slot for the variable (`lanes` consecutive ones for a vector).
   int define(const VarRef& var);
   bool is_defined(const VarRef& var) const { return slots_.contains(var.get()); }
   int slot(const VarRef& var, const Span& span) const;
@@ -123,10 +194,10 @@ class Compiler {
   int buffer_slot(const Buffer& buffer, const Span& span) const;
   BufferCode buffer_code(const Buffer& buffer, int slot);
 
-  int slot_count() const { return slot_count_; }
-  int buffer_count() const { return buffer_count_; }
+  int slot_count = 0, buffer_count = 0;
 
  private:
+  CodePtr let_code(const Let& node);
   CodePtr binary_code(const Binary& node, const Expr& whole);
   CodePtr reinterpret(const Expr& value, DType dtype);
   CodePtr llvm_code(const Call& node, const Expr& whole);
@@ -142,13 +213,12 @@ class Compiler {
 
   bool checks_regions_;
   std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;
-  int slot_count_ = 0, buffer_count_ = 0;
 };
 
 // Sets shape, strides (dense when the buffer gives none) and memory of an allocated buffer.
 void allocate(Frame& frame, const BufferCode& code);
 
-// Where an element is, and the flags of its bytes (BufferState::written).
+// The address of an element, and the flags of its bytes (BufferState::written).
 struct Place {
   char* at;
   uint8_t* written;
@@ -166,15 +236,15 @@ struct Access {
   bool is_write = false;
 
   bool active(Frame& frame) const { return !predicate || predicate->as_int(frame) != 0; }
-  // The lane's element, which must be in range.
+  // Returns the place of the lane's element, which must be in range.
   Place place(Frame& frame) const;
-  // Its value, which must have been written.
+  // Returns its value, which must have been written.
   Word read(Frame& frame) const;
   void write(const Place& place, Word value) const;
 
  private:
   void check_declared(Frame& frame) const;
-  // "[1, 2]".
+  // Returns a text such as "[1, 2]".
   std::string position(Frame& frame) const;
 };
 Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,

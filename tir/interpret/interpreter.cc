@@ -13,14 +13,14 @@ struct Interpreter::State {
   // A dim, stride or offset of a param: binds its variable, or is checked against the tensor once all are bound.
   struct ParamNumber {
     int bind_slot = -1;
-    CodePtr expected;
-    std::string text;  // the expression, for messages
+    Expr value;
+    CodePtr expected = nullptr;
   };
+  using Numbers = std::vector<ParamNumber>;
   struct Param {
     Buffer buffer;
     int slot;
-    std::vector<ParamNumber> shape, strides;
-    std::optional<ParamNumber> offset;
+    Numbers shape, strides, offset;  // no offset or one
   };
 
   PrimFuncRef function;
@@ -33,8 +33,9 @@ struct Interpreter::State {
 
   State(PrimFuncRef f, InterpretOptions o) : function(std::move(f)), options(o), compiler(o.check_regions) {}
   void compile();
-  ParamNumber param_number(const Expr& value);
+  Numbers param_numbers(const std::vector<Expr>& values);
   void begin(std::span<const int64_t> values);
+  void bind(const Numbers& numbers, const std::vector<int64_t>& values);
   void bind_shape(const Param& param, const Tensor& tensor);
   void bind_memory(const Param& param, const Tensor& tensor, uint8_t* written);
   void check(const Param& param);
@@ -58,35 +59,34 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-Interpreter::State::ParamNumber Interpreter::State::param_number(const Expr& value) {
-  ParamNumber number;
-  number.text = dim_text(value);
-  if (value.is<Var>() && !compiler.is_defined(cast<Var>(value))) number.bind_slot = compiler.define(cast<Var>(value));
-  return number;
+Interpreter::State::Numbers Interpreter::State::param_numbers(const std::vector<Expr>& values) {
+  Numbers result;
+  for (const Expr& value : values) {
+    bool is_new = value.is<Var>() && !compiler.is_defined(cast<Var>(value));
+    result.push_back({is_new ? compiler.define(cast<Var>(value)) : -1, value});
+  }
+  return result;
 }
 
 void Interpreter::State::compile() {
   for (const VarRef& param : function->params) {
     if (param.type().is<PrimType>()) scalars.emplace_back(param, compiler.define(param));
   }
-  std::vector<Buffer> buffers = buffer_params(function);
-  for (const Buffer& buffer : buffers) {
+  for (const Buffer& buffer : buffer_params(function)) {
     const BufferType& type = buffer_type(buffer);
-    Param param{buffer, compiler.define_buffer(buffer), {}, {}, std::nullopt};
-    for (const Expr& dim : type.shape) param.shape.push_back(param_number(dim));
-    for (const Expr& stride : type.strides) param.strides.push_back(param_number(stride));
-    if (type.elem_offset) param.offset = param_number(*type.elem_offset);
-    params.push_back(std::move(param));
+    std::vector<Expr> offset;
+    if (type.elem_offset) offset.push_back(*type.elem_offset);
+    params.push_back({buffer, compiler.define_buffer(buffer), param_numbers(type.shape), param_numbers(type.strides),
+                      param_numbers(offset)});
   }
-  for (Param& param : params) {  // a dim may use what a later buffer binds
-    const BufferType& type = buffer_type(param.buffer);
-    for (size_t d = 0; d < param.shape.size(); ++d) param.shape[d].expected = compiler.expr(type.shape[d]);
-    for (size_t d = 0; d < param.strides.size(); ++d) param.strides[d].expected = compiler.expr(type.strides[d]);
-    if (param.offset) param.offset->expected = compiler.expr(*type.elem_offset);
+  for (Param& param : params) {  // a dim may use a variable that a later buffer binds
+    for (Numbers* numbers : {&param.shape, &param.strides, &param.offset}) {
+      for (ParamNumber& number : *numbers) number.expected = compiler.expr(number.value);
+    }
   }
   body = compiler.stmt(initialize_empty_reductions(function)->body);
-  frame.slots.resize(compiler.slot_count());
-  frame.buffers.resize(compiler.buffer_count());
+  frame.slots.resize(compiler.slot_count);
+  frame.buffers.resize(compiler.buffer_count);
 }
 
 void Interpreter::State::begin(std::span<const int64_t> values) {
@@ -102,33 +102,30 @@ void Interpreter::State::begin(std::span<const int64_t> values) {
       word.i = wrap_int(values[i], dtype);
     }
   }
-  frame.lane = 0;
-  frame.steps_left = options.max_steps;
-  frame.check_regions = options.check_regions;
-  frame.check_unwritten = options.check_unwritten;
-  frame.depth = 0;
-  frame.leave = Frame::Leave::kNo;
-  frame.running = nullptr;
-  frame.reverse_parallel_loops = options.reverse_parallel_loops;
-  frame.alloc_bytes_left = options.max_alloc_bytes;
-  frame.result_unused = false;
+  frame = Frame{.slots = std::move(frame.slots),
+                .buffers = std::move(frame.buffers),
+                .steps_left = options.max_steps,
+                .alloc_bytes_left = options.max_alloc_bytes,
+                .reverse_parallel_loops = options.reverse_parallel_loops,
+                .check_regions = options.check_regions,
+                .check_unwritten = options.check_unwritten};
   for (BufferState& state : frame.buffers) state.storage = {};
+}
+
+void Interpreter::State::bind(const Numbers& numbers, const std::vector<int64_t>& values) {
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    if (numbers[i].bind_slot >= 0) frame.slots[numbers[i].bind_slot].i = values[i];
+  }
 }
 
 void Interpreter::State::bind_shape(const Param& param, const Tensor& tensor) {
   const BufferType& type = buffer_type(param.buffer);
-  if (tensor.dtype() != type.dtype || tensor.shape().size() != param.shape.size()) {
+  if (tensor.dtype() != type.dtype || tensor.shape().size() != param.shape.size())
     fail(param.buffer.span(), "buffer '{}': got {}, expected {} of rank {}", param.buffer->name, describe(tensor),
          to_string(type.dtype), param.shape.size());
-  }
-  std::vector<int64_t> strides = dense_strides(tensor.shape());
-  for (size_t d = 0; d < param.shape.size(); ++d) {
-    if (param.shape[d].bind_slot >= 0) frame.slots[param.shape[d].bind_slot].i = tensor.shape()[d];
-  }
-  for (size_t d = 0; d < param.strides.size(); ++d) {
-    if (param.strides[d].bind_slot >= 0) frame.slots[param.strides[d].bind_slot].i = strides[d];
-  }
-  if (param.offset && param.offset->bind_slot >= 0) frame.slots[param.offset->bind_slot].i = 0;
+  bind(param.shape, tensor.shape());
+  bind(param.strides, dense_strides(tensor.shape()));
+  bind(param.offset, {0});
 }
 
 void Interpreter::State::bind_memory(const Param& param, const Tensor& tensor, uint8_t* written) {
@@ -147,14 +144,14 @@ void Interpreter::State::check(const Param& param) {
   auto compare = [&](const ParamNumber& number, int64_t value, const std::string& what) {
     int64_t expected = number.expected->as_int(frame);
     if (value == expected) return;
-    fail(param.buffer.span(), "buffer '{}': {} is {}, expected {} = {}", param.buffer->name, what, value, number.text,
-         expected);
+    fail(param.buffer.span(), "buffer '{}': {} is {}, expected {} = {}", param.buffer->name, what, value,
+         dim_text(number.value), expected);
   };
   for (size_t d = 0; d < param.shape.size(); ++d) compare(param.shape[d], state.shape[d], fmt::format("dim {}", d));
   for (size_t d = 0; d < param.strides.size(); ++d) {
     if (state.shape[d] > 1) compare(param.strides[d], state.strides[d], fmt::format("the stride of dim {}", d));
   }
-  if (param.offset) compare(*param.offset, 0, "the element offset");
+  for (const ParamNumber& number : param.offset) compare(number, 0, "the element offset");
 }
 
 void Interpreter::State::finish() {
@@ -197,9 +194,9 @@ std::vector<Tensor> Interpreter::run_on(std::span<const Tensor> inputs, std::spa
     const State::Param& param = s.params[i];
     std::vector<int64_t> shape;
     for (const State::ParamNumber& dim : param.shape) {
-      if (dim.bind_slot >= 0) {
-        fail(param.buffer.span(), "buffer '{}': the inputs do not determine dim '{}'", param.buffer->name, dim.text);
-      }
+      if (dim.bind_slot >= 0)
+        fail(param.buffer.span(), "buffer '{}': the inputs do not determine dim '{}'", param.buffer->name,
+             dim_text(dim.value));
       shape.push_back(dim.expected->as_int(s.frame));
     }
     std::optional<int64_t> count = element_count(shape);

@@ -6,83 +6,36 @@
 
 namespace relaxc::interpreter {
 
-namespace {
-
-template <class T>
-T read_as(const char* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-template <class T>
-void write_as(char* at, T value) {
-  std::memcpy(at, &value, sizeof value);
-}
-
-Word integer(int64_t value) { return Word{.i = value}; }
-Word floating(double value) {
-  Word word;
-  word.f = value;
-  return word;
-}
-
-}  // namespace
-
+// Integers are in memory as on every machine that relaxc runs on, the lowest byte first.
 Word read_element(const char* at, DType dtype) {
-  switch (dtype.code) {
-    case DTypeCode::kFloat:
-      if (dtype.bits == 32) return floating(read_as<float>(at));
-      if (dtype.bits == 64) return floating(read_as<double>(at));
-      return floating(half_to_float(read_as<uint16_t>(at)));
-    case DTypeCode::kBFloat:
-      return floating(bfloat16_to_float(read_as<uint16_t>(at)));
-    case DTypeCode::kBool:
-      return integer(*at != 0);
-    case DTypeCode::kInt:
-      if (dtype.bits == 8) return integer(read_as<int8_t>(at));
-      if (dtype.bits == 16) return integer(read_as<int16_t>(at));
-      if (dtype.bits == 32) return integer(read_as<int32_t>(at));
-      return integer(read_as<int64_t>(at));
-    case DTypeCode::kUInt:
-      if (dtype.bits == 8) return integer(read_as<uint8_t>(at));
-      if (dtype.bits == 16) return integer(read_as<uint16_t>(at));
-      if (dtype.bits == 32) return integer(read_as<uint32_t>(at));
-      return integer(read_as<int64_t>(at));
-    case DTypeCode::kHandle:
-      break;
-    default:
-      return floating(small_float_to_double(read_as<uint8_t>(at), dtype));
-  }
-  RELAXC_CHECK(false, "element of {}", to_string(dtype));
+  auto read = [&](auto value) {
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  };
+  RELAXC_CHECK(!dtype.is_handle(), "element of {}", to_string(dtype));
+  if (dtype.is_small_float()) return Word{.f = small_float_to_double(read(uint8_t{}), dtype)};
+  if (dtype.code == DTypeCode::kBFloat) return Word{.f = bfloat16_to_float(read(uint16_t{}))};
+  if (dtype == kFloat32) return Word{.f = read(float{})};
+  if (dtype.is_float()) return Word{.f = dtype.bits == 64 ? read(double{}) : half_to_float(read(uint16_t{}))};
+  Word word{.i = 0};
+  std::memcpy(&word.i, at, dtype.bits / 8);
+  return Word{.i = wrap_int(word.i, dtype)};
 }
 
 void write_element(char* at, DType dtype, Word value) {
-  if (dtype.is_small_float()) return write_as(at, double_to_small_float(value.f, dtype));
-  if (dtype.is_float()) {
-    if (dtype.bits == 64) return write_as(at, value.f);
-    if (dtype.bits == 32) return write_as(at, static_cast<float>(value.f));
-    float single = static_cast<float>(value.f);
-    return write_as(at, dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(single) : float_to_half(single));
-  }
-  switch (dtype.bits) {
-    case 8:
-      return write_as(at, static_cast<int8_t>(value.i));
-    case 16:
-      return write_as(at, static_cast<int16_t>(value.i));
-    case 32:
-      return write_as(at, static_cast<int32_t>(value.i));
-    default:
-      return write_as(at, value.i);
-  }
+  auto write = [&](auto bits) { std::memcpy(at, &bits, sizeof bits); };
+  float single = static_cast<float>(value.f);
+  if (dtype.is_small_float()) return write(double_to_small_float(value.f, dtype));
+  if (dtype.code == DTypeCode::kBFloat) return write(float_to_bfloat16(single));
+  if (dtype.is_float() && dtype.bits == 16) return write(float_to_half(single));
+  if (dtype.is_float() && dtype.bits == 32) return write(single);
+  std::memcpy(at, &value, dtype.bits / 8);
 }
 
 Place Access::place(Frame& frame) const {
   const BufferState& state = frame.buffers[slot];
-  int64_t lane = frame.lane, part = 0;
-  if (dtype.lanes > 1) {
-    part = lane % dtype.lanes;
-    frame.lane = lane / dtype.lanes;
-  }
+  int64_t lane = frame.lane, part = dtype.lanes > 1 ? lane % dtype.lanes : 0;
+  if (dtype.lanes > 1) frame.lane = lane / dtype.lanes;
   int64_t flat = state.offset;
   for (size_t d = 0; d < indices.size(); ++d) {
     int64_t index = indices[d]->as_int(frame);
@@ -118,12 +71,11 @@ void Access::write(const Place& place, Word value) const {
 }
 
 std::string Access::position(Frame& frame) const {
-  int64_t lane = frame.lane;
-  frame.lane = lane / dtype.lanes;
   std::string at;
-  for (const CodePtr& index : indices) at += (at.empty() ? "" : ", ") + std::to_string(index->as_int(frame));
-  frame.lane = lane;
-  return "[" + at + "]";
+  return at_lane(frame, frame.lane / dtype.lanes, [&] {
+    for (const CodePtr& index : indices) at += (at.empty() ? "" : ", ") + std::to_string(index->as_int(frame));
+    return "[" + at + "]";
+  });
 }
 
 void Access::check_declared(Frame& frame) const {

@@ -7,6 +7,7 @@
 
 #include "ir/regions.h"
 #include "support/diagnostic.h"
+#include "tir/analysis/conditions.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
 #include "tir/program.h"
@@ -15,12 +16,6 @@
 namespace relaxc {
 
 namespace {
-
-bool holds_load(const Expr& e) {
-  bool found = false;
-  walk(e, [&](const BufferLoad&) { found = true; });
-  return found;
-}
 
 Expr as_int64(const Expr& e) { return cast_to(e, kInt64.with_lanes(dtype_of(e).lanes)); }
 
@@ -85,45 +80,44 @@ class BoundsChecker {
  private:
   // Returns the statement with its parts checked.
   Stmt inside(const Stmt& s) {
-    if (const For* node = s.as<For>()) {
-      For copy = *node;
-      BoundsChecker inner(facts_, place_);
-      inner.facts_.bind(node->var, node->min, node->extent);
-      copy.body = inner.stmt(node->body);
-      return make(std::move(copy), s.span());
-    }
-    if (const IfThenElse* node = s.as<IfThenElse>()) {
-      IfThenElse copy = *node;
-      copy.then_body = under(node->condition).stmt(node->then_body);
-      if (node->else_body) copy.else_body = under(!node->condition).stmt(*node->else_body);
-      return make(std::move(copy), s.span());
-    }
-    if (const AttrStmt* node = s.as<AttrStmt>()) {
-      AttrStmt copy = *node;
-      copy.body = BoundsChecker(facts_, place_).stmt(node->body);
-      return make(std::move(copy), s.span());
+    const For* loop = s.as<For>();
+    const IfThenElse* branch = s.as<IfThenElse>();
+    if (loop || branch || s.is<AttrStmt>()) {
+      bool is_else = false;
+      return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+        if (!is_stmt_kind(child.kind())) return child;
+        BoundsChecker inner = branch ? under(is_else ? !branch->condition : branch->condition) : nested();
+        is_else = true;
+        if (loop) inner.facts_.bind(loop->var, loop->min, loop->extent);
+        return inner.stmt(cast_handle<Stmt>(child));
+      }));
     }
     const Bind* node = s.as<Bind>();
     const PrimType* type = node ? node->value.type().as<PrimType>() : nullptr;
-    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds_load(node->value);
+    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds<BufferLoad>(node->value);
     if (is_index) facts_.bind(node->var, node->value);
     return s;
   }
 
+  // Returns a checker for what is inside of the statement.
+  BoundsChecker nested() const { return BoundsChecker(facts_, place_); }
   BoundsChecker under(const Expr& condition) const {
-    BoundsChecker result(facts_, place_);
-    if (dtype_of(condition).lanes == 1 && !holds_load(condition)) result.facts_.assume(facts_.simplify(condition));
+    BoundsChecker result = nested();
+    if (dtype_of(condition).lanes == 1 && !holds<BufferLoad>(condition))
+      result.facts_.assume(facts_.simplify(condition));
     return result;
   }
 
   Stmt block(const Stmt& s, const Block& node) {
     std::vector<Stmt> before;
-    if (node.predicate) evaluated(*node.predicate, {});
     std::vector<Expr> guards;
-    if (node.predicate) guards.push_back(*node.predicate);
+    if (node.predicate) {
+      evaluated(*node.predicate, {});
+      guards.push_back(*node.predicate);
+    }
     for (const IterVar& axis : node.iter_vars) evaluated(axis.value, guards);
     take_checks(before);
-    BoundsChecker inner = node.predicate ? under(*node.predicate) : BoundsChecker(facts_, place_);
+    BoundsChecker inner = node.predicate ? under(*node.predicate) : nested();
     for (const IterVar& axis : node.iter_vars) {
       const Range& domain = axis.domain;
       inner.in_range(
@@ -136,7 +130,7 @@ class BoundsChecker {
     inner.take_checks(entry);
     auto checked = [&](const Stmt& part) {
       std::vector<Stmt> stmts = entry;
-      stmts.push_back(BoundsChecker(inner.facts_, inner.place_).stmt(part));
+      stmts.push_back(inner.nested().stmt(part));
       return seq(std::move(stmts), part.span());
     };
     Block copy = node;
@@ -166,7 +160,7 @@ class BoundsChecker {
     evaluated(node.condition, {});
     While copy = node;
     for (const Check& check : checks_) copy.condition = if_then_else(check.condition, copy.condition, bool_imm(false));
-    copy.body = BoundsChecker(facts_, place_).stmt(node.body);
+    copy.body = nested().stmt(node.body);
     std::vector<Stmt> result{make(std::move(copy), s.span())};
     take_checks(result);
     return seq(std::move(result), s.span());
@@ -206,8 +200,7 @@ class BoundsChecker {
     Span outer = std::exchange(place_, span ? span : place_);
     int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
     const Ramp* ramp = lanes == 1 ? nullptr : indices.back().as<Ramp>();
-    bool guarded_by_lane =
-        std::any_of(guards.begin(), guards.end(), [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
+    bool guarded_by_lane = std::ranges::any_of(guards, [](const Expr& e) { return dtype_of(e).lanes != 1; });
     if (lanes == 1 && !guarded_by_lane) {
       element(buffer, indices, guards);
     } else if (covers_rows(indices, buffer_type(buffer).shape, facts_)) {
@@ -273,7 +266,7 @@ class BoundsChecker {
       check.condition = if_then_else(guards[g], check.condition, bool_imm(true));
       for (Expr& number : check.values) number = if_then_else(guards[g], number, int_imm(0));
     }
-    bool is_known = std::any_of(checks_.begin(), checks_.end(), [&](const Check& other) {
+    bool is_known = std::ranges::any_of(checks_, [&](const Check& other) {
       return other.message == check.message && structural_equal(other.condition, check.condition);
     });
     if (!is_known) checks_.push_back(std::move(check));
@@ -284,7 +277,7 @@ class BoundsChecker {
     for (const Check& check : checks_) {
       std::string where = check.span ? fmt::format(" ({})", to_string(check.span)) : "";
       out.push_back(make(Assert{check.condition, {check.message + where}, {}, check.values}, check.span));
-      if (!holds_load(check.condition)) facts_.assume(facts_.simplify(check.condition));
+      if (!holds<BufferLoad>(check.condition)) facts_.assume(facts_.simplify(check.condition));
     }
     checks_.clear();
   }

@@ -6,14 +6,14 @@
 //   a write under `k == first` (the init of a reduction) happened before all later iterations of k;
 //   a write under `t == first or row >= end` (a ring, rolling_buffer) leaves out the rows that the previous iteration
 //   of t has made. The rows of a ring are numbered without wrapping: the element at row % size is taken for the row.
-// The file has more than 600 lines, since writes, the reads that they cover and the new places of memory are found in
-// one walk over one state.
 #include <algorithm>
+#include <ranges>
 
 #include "ir/intrinsics.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/replace.h"
 
 namespace relaxc {
 
@@ -21,8 +21,8 @@ namespace {
 
 // A frame of the path around an access: a loop, a condition that holds, or (neither) a `while`.
 struct Frame {
-  int id;
-  std::optional<Ref<For>> loop = {};
+  int id = 0;
+  const For* loop = nullptr;
   std::optional<Expr> condition = {};
 };
 using Path = std::vector<Frame>;
@@ -37,12 +37,17 @@ struct Memory {
   size_t depth;                       // length of the path at the allocation
   std::vector<Access> accesses = {};  // in program order
   bool opaque = false;                // whether it is used as a whole, too
+
+  const std::vector<Expr>& shape() const { return buffer_type(alloc->buffer).shape; }
 };
 
 class Collector {
  public:
   explicit Collector(const PrimFuncRef& function) : facts(facts_of_params(function)) {
-    // Address arithmetic and calls see the buffer as a whole. So does everything that is not visited below.
+    walk(function->body, [&](const Ref<Call>& call) {
+      const std::string& name = op_name(call);
+      leaves_loops = leaves_loops || name == "tir.break_loop" || name == "tir.continue_loop" || name == "tir.ret";
+    });
     visit(function->body);
   }
 
@@ -52,25 +57,20 @@ class Collector {
 
  private:
   void visit(const Stmt& s) {
-    if (const Seq* node = s.as<Seq>()) {
-      for (const Stmt& inner : node->stmts) visit(inner);
-    } else if (const For* node = s.as<For>()) {
+    if (const For* node = s.as<For>()) {
       read(node->min);
       read(node->extent);
       facts.bind(node->var, node->min, node->extent);
-      inside({.id = ++ids_, .loop = cast<For>(s)}, node->body);
+      inside({.loop = node}, [&] { visit(node->body); });
     } else if (const IfThenElse* node = s.as<IfThenElse>()) {
       read(node->condition);
-      inside({.id = ++ids_, .condition = node->condition}, node->then_body);
-      if (node->else_body) inside({.id = ++ids_, .condition = !node->condition}, *node->else_body);
+      inside({.condition = node->condition}, [&] { visit(node->then_body); });
+      if (node->else_body) inside({.condition = !node->condition}, [&] { visit(*node->else_body); });
     } else if (const While* node = s.as<While>()) {
-      path_.push_back({.id = ++ids_});
-      read(node->condition);
-      visit(node->body);
-      path_.pop_back();
-    } else if (const AttrStmt* node = s.as<AttrStmt>()) {
-      read(node->value);
-      visit(node->body);
+      inside({}, [&] {
+        read(node->condition);
+        visit(node->body);
+      });
     } else if (const AllocBuffer* node = s.as<AllocBuffer>()) {
       const BufferType& type = buffer_type(node->buffer);
       bool plain = !type.elem_offset && !type.data && !node->contents;
@@ -81,21 +81,23 @@ class Collector {
       for (const Expr& index : node->indices) read(index);
       access(node->buffer, node->indices, true, node->predicate.has_value());
       if (node->predicate) read(*node->predicate);
-    } else if (const Bind* node = s.as<Bind>()) {
+    } else if (const AttrStmt* node = s.as<AttrStmt>()) {
       read(node->value);
-    } else if (const Evaluate* node = s.as<Evaluate>()) {
-      leaves_loops = leaves_loops || as_call(node->value, "tir.break_loop") ||
-                     as_call(node->value, "tir.continue_loop") || as_call(node->value, "tir.ret");
-      read(node->value);
-    } else if (const Assert* node = s.as<Assert>()) {
-      read(node->condition);
+      visit(node->body);
+    } else {
+      visit_children(s, [&](const NodeRef& child, Slot) {
+        is_stmt_kind(child.kind()) ? visit(cast_handle<Stmt>(child)) : read(cast_handle<Expr>(child));
+      });
     }
   }
-  void inside(Frame frame, const Stmt& body) {
+  template <class Visit>
+  void inside(Frame frame, Visit visit_body) {
+    frame.id = ++ids_;
     path_.push_back(std::move(frame));
-    visit(body);
+    visit_body();
     path_.pop_back();
   }
+  // Address arithmetic and calls see a buffer as a whole.
   void read(const Expr& e) {
     if (const BufferLoad* load = e.as<BufferLoad>()) {
       for (const Expr& index : load->indices) read(index);
@@ -104,12 +106,8 @@ class Collector {
     }
     if (const Call* call = as_call(e, "tir.if_then_else")) {
       read(call->args[0]);
-      for (size_t side : {1, 2}) {
-        path_.push_back({.id = ++ids_, .condition = side == 1 ? call->args[0] : !call->args[0]});
-        read(call->args[side]);
-        path_.pop_back();
-      }
-      return;
+      inside({.condition = call->args[0]}, [&] { read(call->args[1]); });
+      return inside({.condition = !call->args[0]}, [&] { read(call->args[2]); });
     }
     if (const Call* call = as_call(e, "tir.address_of")) mark_opaque(call->args[0]);
     if (e.is<Var>()) return mark_opaque(e);
@@ -135,9 +133,10 @@ class Collector {
       memory.opaque = memory.opaque || !lanes || lanes->lanes < 1;
       if (memory.opaque) return;
       VarRef lane = make_var("lane", lanes->base.type());
-      Stmt each = loop(lane, int_imm(lanes->lanes, dtype_of(lane)), no_op());
-      facts.bind(lane, int_imm(0, dtype_of(lane)), int_imm(lanes->lanes, dtype_of(lane)));
-      access.path.push_back({.id = ++ids_, .loop = cast<For>(each)});
+      lane_loops_.push_back(loop(lane, int_imm(lanes->lanes, dtype_of(lane)), no_op()));
+      const For* each = lane_loops_.back().as<For>();
+      facts.bind(lane, each->min, each->extent);
+      access.path.push_back({.id = ++ids_, .loop = each});
       index = lanes->base + lane * lanes->stride;
     }
     for (Expr& index : access.indices) index = cast_to(index, kInt64);
@@ -146,6 +145,7 @@ class Collector {
 
   int ids_ = 0;
   Path path_;
+  std::vector<Stmt> lane_loops_;  // of which paths hold the payloads
   std::unordered_map<const NodeHeader*, size_t> index_;
 };
 
@@ -169,13 +169,12 @@ class Coverage {
       bool is_ring = made && wanted && made->op == BinaryOp::kFloorMod && wanted->op == BinaryOp::kFloorMod &&
                      facts_.can_prove_equal(made->b, wanted->b);
       if (is_ring) {
-        Expr row = made->a, wanted_row = wanted->a;
-        indices_[d] = row;
-        wanted_[d] = wanted_row;
-        continue;
+        indices_[d] = Expr(made->a);
+        wanted_[d] = Expr(wanted->a);
+      } else {
+        facts_.assume(wanted_[d] < cast_to(shape[d], kInt64));
+        facts_.assume(wanted_[d] >= int_imm(0));
       }
-      facts_.assume(wanted_[d] < cast_to(shape[d], dtype_of(wanted_[d])));
-      facts_.assume(wanted_[d] >= int_imm(0, dtype_of(wanted_[d])));
     }
   }
 
@@ -195,8 +194,8 @@ class Coverage {
     conditions_ = std::move(open);
     if (!at_first_iteration(shared)) return false;
     for (size_t i = shared; i < write_.path.size(); ++i) {
-      if (const auto& loop = write_.path[i].loop)
-        digits_.push_back({(*loop)->var, substitute((*loop)->min, first_), substitute((*loop)->extent, first_)});
+      if (const For* loop = write_.path[i].loop)
+        digits_.push_back({loop->var, substitute(loop->min, first_), substitute(loop->extent, first_)});
     }
     split_digits();
     return box_holds_read() && conditions_let_through();
@@ -215,23 +214,23 @@ class Coverage {
     const Binary* either = condition.as<Binary>();
     if (!either || either->op != BinaryOp::kOr) return false;
     for (size_t i = outer_; i < shared; ++i) {
-      const auto& loop = write_.path[i].loop;
-      if (!loop || !mentions(either->a, {(*loop)->var.get()})) continue;
-      if (facts_.can_prove(substitute(either->a, {{(*loop)->var.get(), (*loop)->min}}))) return slides(i, either->b);
+      const For* loop = write_.path[i].loop;
+      if (!loop || !mentions(either->a, loop->var)) continue;
+      if (facts_.can_prove(substitute(either->a, {{loop->var.get(), loop->min}}))) return slides(i, either->b);
     }
     return false;
   }
   bool slides(size_t at, const Expr& is_new) const {
-    const VarRef& t = (*write_.path[at].loop)->var;
-    std::unordered_set<const NodeHeader*> moving{t.get()}, inside;
+    const VarRef& t = write_.path[at].loop->var;
+    NodeSet moving{t.get()}, inside, running_keys;
     RunningVars running;
     size_t shared = common_prefix(write_.path, read_.path);
     for (size_t i = at + 1; i < write_.path.size(); ++i) {
-      const auto& loop = write_.path[i].loop;
+      const For* loop = write_.path[i].loop;
       if (!loop) continue;
-      if (mentions((*loop)->min, moving) || mentions((*loop)->extent, moving)) return false;
-      if (i < shared) inside.insert((*loop)->var.get());
-      if (i >= shared) running.emplace((*loop)->var.get(), Range{(*loop)->min, (*loop)->extent});
+      if (mentions(loop->min, moving) || mentions(loop->extent, moving)) return false;
+      (i < shared ? inside : running_keys).insert(loop->var.get());
+      if (i >= shared) running.emplace(loop->var.get(), Range{loop->min, loop->extent});
     }
     std::optional<Expr> row;
     for (const Expr& index : indices_) {
@@ -245,15 +244,10 @@ class Coverage {
     auto step = coefficient(window->min, t, facts_);
     Expr end = facts_.simplify(*row - *reach);  // of the rows that are not new
     auto before = [&](const Expr& e) { return substitute(e, {{t.get(), t - int_imm(1, dtype_of(t))}}); };
-    auto still_running = [&](const Expr& e) {
-      bool found = false;
-      walk(e, [&](const Ref<Var>& var) { found = found || running.contains(var.get()); });
-      return found;
-    };
-    if (!step || *step < 1 || still_running(end)) return false;
+    if (!step || *step < 1 || mentions(end, running_keys)) return false;
     if (!facts_.can_prove(end <= before(window->max) + int_imm(1, dtype_of(end)))) return false;
     // The other conditions must say the same about a row in each iteration.
-    return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& other) {
+    return std::ranges::all_of(conditions_, [&](const Expr& other) {
       const Binary* node = other.as<Binary>();
       if (!mentions(other, moving) || (node && node->op == BinaryOp::kOr)) return true;
       auto value = slack(other);
@@ -270,8 +264,8 @@ class Coverage {
       if (!node || node->op != BinaryOp::kEQ) return false;
       VarMap first;
       for (size_t i = outer_; i < shared; ++i) {
-        const auto& loop = write_.path[i].loop;
-        if (loop && mentions(condition, {(*loop)->var.get()})) first.emplace((*loop)->var.get(), (*loop)->min);
+        const For* loop = write_.path[i].loop;
+        if (loop && mentions(condition, loop->var)) first.emplace(loop->var.get(), loop->min);
       }
       if (first.empty() || !facts_.can_prove(substitute(condition, first))) return false;
       first_.insert(first.begin(), first.end());
@@ -282,12 +276,11 @@ class Coverage {
       const Frame& frame = write_.path[i];
       if (frame.condition && !facts_.can_prove(substitute(*frame.condition, first_))) return false;
       if (!frame.loop) continue;
-      for (const Expr& end : {(*frame.loop)->min, (*frame.loop)->extent}) {
+      for (const Expr& end : {frame.loop->min, frame.loop->extent}) {
         if (!same_node(substitute(end, first_), end)) return false;
       }
     }
-    for (Expr& index : indices_) index = substitute(index, first_);
-    for (Expr& condition : conditions_) condition = substitute(condition, first_);
+    rewrite_all([&](const Expr& e) { return substitute(e, first_); });
     return true;
   }
 
@@ -296,25 +289,29 @@ class Coverage {
     for (size_t i = 0; i < digits_.size(); ++i) {
       Digit digit = digits_[i];
       std::optional<int64_t> radix;
-      auto look = [&](const Expr& e) {
+      rewrite_all([&](const Expr& e) {
         walk(e, [&](const Binary& node) {
           if (node.op != BinaryOp::kFloorDiv && node.op != BinaryOp::kFloorMod) return;
           auto by = as_int(node.b);
           if (same_node(node.a, digit.var) && by && *by > 1 && (!radix || *by < *radix)) radix = by;
         });
-      };
-      for (const Expr& index : indices_) look(index);
-      for (const Expr& condition : conditions_) look(condition);
+        return e;
+      });
       if (!radix || !is_int(digit.min, 0) || facts_.known_divisor(digit.extent) % *radix != 0) continue;
       DType dtype = dtype_of(digit.var);
       Digit high{make_var("high", digit.var.type()), digit.min, facts_.simplify(floor_div(digit.extent, *radix))};
       Digit low{make_var("low", digit.var.type()), digit.min, int_imm(*radix, dtype)};
       for (const Digit& part : {high, low}) facts_.bind(part.var, part.min, part.extent);
       VarMap map{{digit.var.get(), high.var * *radix + low.var}};
-      for (Expr& index : indices_) index = facts_.simplify(substitute(index, map));
-      for (Expr& condition : conditions_) condition = facts_.simplify(substitute(condition, map));
+      rewrite_all([&](const Expr& e) { return facts_.simplify(substitute(e, map)); });
       digits_[i--] = high;
       digits_.push_back(low);
+    }
+  }
+  template <class Change>
+  void rewrite_all(Change change) {
+    for (auto* list : {&indices_, &conditions_}) {
+      for (Expr& e : *list) e = change(e);
     }
   }
 
@@ -345,11 +342,11 @@ class Coverage {
       for (const Part& part : parts) {
         auto covered = as_int(reach);
         if (!covered || part.scale > *covered) return false;
-        if (parts.size() > 1 && !facts_.can_prove(part.digit->extent > int_imm(0, dtype_of(reach)))) return false;
+        if (parts.size() > 1 && !is_positive(part.digit->extent, facts_)) return false;
         reach = reach + (cast_to(part.digit->extent, dtype_of(reach)) - 1) * part.scale;
       }
       Expr offset = facts_.simplify(wanted_[d] - base);
-      if (!facts_.can_prove(offset >= int_imm(0, dtype_of(offset))) || !facts_.can_prove(offset < reach)) return false;
+      if (!is_non_negative(offset, facts_) || !facts_.can_prove(offset < reach)) return false;
     }
     // Any iteration of the other loops will do, if there is one.
     for (size_t i = 0; i < digits_.size(); ++i) {
@@ -357,30 +354,27 @@ class Coverage {
         used_.insert(digits_[i].var.get());
         continue;
       }
-      if (!facts_.can_prove(digits_[i].extent > int_imm(0, dtype_of(digits_[i].extent)))) return false;
+      if (!is_positive(digits_[i].extent, facts_)) return false;
       for (Expr& condition : conditions_) condition = substitute(condition, {{digits_[i].var.get(), digits_[i].min}});
     }
     return true;
   }
 
   bool conditions_let_through() {
-    return std::all_of(conditions_.begin(), conditions_.end(), [&](const Expr& condition) {
+    return std::ranges::all_of(conditions_, [&](const Expr& condition) {
       if (!mentions(condition, used_)) return facts_.can_prove(condition);
       std::optional<Expr> value = slack(condition);
       if (!value) return false;
       for (size_t d = 0; d < indices_.size(); ++d) {
-        const Digit* digit = nullptr;
-        for (const Digit& any : digits_) {
-          if (mentions(indices_[d], {any.var.get()})) digit = &any;
-        }
-        if (!digit) continue;
+        auto last_first = std::views::reverse(digits_);
+        auto digit = std::ranges::find_if(last_first, [&](const Digit& any) { return mentions(indices_[d], any.var); });
+        if (digit == last_first.end()) continue;
         auto of_index = coefficient(indices_[d], digit->var, facts_), scale = coefficient(*value, digit->var, facts_);
         if (!of_index || !scale || *of_index == 0 || *scale % *of_index != 0) continue;
         int64_t factor = *scale / *of_index;
         Expr rest = facts_.simplify(*value - indices_[d] * factor);
         if (mentions(rest, used_)) continue;
-        Expr at_read = facts_.simplify(wanted_[d] * factor + rest);
-        if (facts_.can_prove(at_read >= int_imm(0, dtype_of(at_read)))) return true;
+        if (is_non_negative(facts_.simplify(wanted_[d] * factor + rest), facts_)) return true;
       }
       return false;
     });
@@ -392,7 +386,7 @@ class Coverage {
   std::vector<Expr> indices_, wanted_, conditions_;
   VarMap first_;
   std::vector<Digit> digits_;
-  std::unordered_set<const NodeHeader*> used_;  // digits that indices mention
+  NodeSet used_;  // digits that indices mention
 };
 
 // Bounds a dim whose size is not known before the program runs (tiles of T.vscale() rows may be 16 times too large).
@@ -420,7 +414,7 @@ class Compactor {
       if (!moves_.contains(memory.alloc->buffer.get())) serialize_sharing_loops(memory, shared_depth(memory));
     }
     if (moves_.empty() && serial_.empty()) return function_;
-    return with_body(function_, Mover(*this).stmt(function_->body));
+    return with_body(function_, with_moves(function_->body));
   }
 
  private:
@@ -436,22 +430,20 @@ class Compactor {
     const Path& path = memory.accesses[0].path;
     size_t depth = shared_depth(memory);
     for (size_t i = memory.depth; i < depth; ++i) {
-      if (path[i].loop && (*path[i].loop)->kind == ForKind::kVectorized) depth = i;
+      if (path[i].loop && path[i].loop->kind == ForKind::kVectorized) depth = i;
     }
     for (size_t i = depth; i-- > memory.depth;) {
       if (!path[i].loop || !is_private(memory, i + 1)) continue;
-      std::vector<Range> region = region_in(memory, i + 1);
-      const BufferType& type = buffer_type(memory.alloc->buffer);
-      BufferType shrunk = type;
+      BufferType shrunk = buffer_type(memory.alloc->buffer);
       Move move{memory.alloc->buffer, {}};
-      for (size_t d = 0; d < region.size(); ++d) {
-        shrunk.shape[d] = region[d].extent;
-        move.start.push_back(region[d].min);
+      for (const Range& range : region_in(memory, i + 1)) {
+        shrunk.shape[move.start.size()] = range.extent;
+        move.start.push_back(range.min);
       }
       move.buffer = make_var(memory.alloc->buffer->name, make(std::move(shrunk)), memory.alloc->buffer.span());
       AllocBuffer alloc = *memory.alloc;
       alloc.buffer = move.buffer;
-      allocs_[(*path[i].loop)->var.get()].push_back(make(std::move(alloc), memory.alloc.span()));
+      allocs_[path[i].loop->var.get()].push_back(make(std::move(alloc), memory.alloc.span()));
       moves_.emplace(memory.alloc->buffer.get(), std::move(move));
       // An iteration of a parallel loop in between must not touch the elements of another one.
       serialize_sharing_loops(memory, depth, i + 1);
@@ -462,166 +454,128 @@ class Compactor {
   // Returns whether every element that an iteration of the innermost loop of path[0, outer) reads is written in that
   // iteration.
   bool is_private(const Memory& memory, size_t outer) const {
-    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
-    for (size_t r = 0; r < memory.accesses.size(); ++r) {
-      const Access& read = memory.accesses[r];
-      if (read.writes) continue;
-      bool covered = false;
-      for (size_t w = 0; w < r && !covered; ++w) {
-        const Access& write = memory.accesses[w];
-        covered = write.writes && Coverage(write, read, outer, shape, program_.facts).holds();
-      }
-      if (!covered) return false;
-    }
-    return true;
+    auto is_covered = [&](const Access& read) {
+      return std::any_of(memory.accesses.data(), &read, [&](const Access& write) {
+        return write.writes && Coverage(write, read, outer, memory.shape(), program_.facts).holds();
+      });
+    };
+    return std::ranges::all_of(memory.accesses, [&](const Access& each) { return each.writes || is_covered(each); });
   }
 
   // Returns the region that one iteration touches. Sizes are constants or known on entry, since memory of other sizes
   // would pile up.
   std::vector<Range> region_in(const Memory& memory, size_t outer) const {
-    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
+    const std::vector<Expr>& shape = memory.shape();
+    const Analyzer& facts = program_.facts;
     bool has_strides = !buffer_type(memory.alloc->buffer).strides.empty();  // strides are made for the whole buffer
+    NodeSet outside = params_;
+    for (size_t i = 0; i < outer; ++i) {
+      if (const For* loop = memory.accesses[0].path[i].loop) outside.insert(loop->var.get());
+    }
     std::vector<Range> result;
     for (size_t d = 0; d < shape.size(); ++d) {
-      DType dtype = dtype_of(shape[d]);
       std::optional<Range> region;
-      std::unordered_set<const NodeHeader*> outside = params_;
-      for (size_t i = 0; i < outer; ++i) {
-        if (const auto& loop = memory.accesses[0].path[i].loop) outside.insert((*loop)->var.get());
-      }
-      for (const Access& access : memory.accesses) {
-        Expr index = cast_to(access.indices[d], dtype);
-        Range own = range_over({index, int_imm(1, dtype)}, shape[d], running(access, outer), program_.facts);
-        region = region ? hull(*region, own, shape[d], program_.facts) : own;
-      }
-      Range all{int_imm(0, dtype), shape[d]};
-      Expr extent = program_.facts.simplify(region->extent);
+      for (const Access& access : memory.accesses)
+        region = with_range(region, cast_to(access.indices[d], dtype_of(shape[d])), shape[d], access, outer);
+      Expr zero = int_imm(0, dtype_of(shape[d])), extent = facts.simplify(region->extent);
       if (!as_int(extent)) {
         // A small constant bound makes better memory than a size that is computed at run time.
-        int64_t most = constant_above(extent, program_.facts);
-        if (most <= kLargestGuess) extent = int_imm(most, dtype);
+        int64_t most = constant_above(extent, facts);
+        if (most <= kLargestGuess) extent = int_imm(most, dtype_of(extent));
         // The ends of a loop that never runs may cross.
-        if (!program_.facts.can_prove(extent >= int_imm(0, dtype)))
-          extent = program_.facts.simplify(max(extent, int_imm(0, dtype)));
+        if (!is_non_negative(extent, facts)) extent = facts.simplify(max(extent, zero));
       }
       bool whole = has_strides || !only(region->min, outside) || !only(extent, params_) ||
-                   (!as_int(extent) && !program_.facts.can_prove(extent <= shape[d]));
+                   (!as_int(extent) && !facts.can_prove(extent <= shape[d]));
       auto size = as_int(extent), dim = as_int(shape[d]);
-      if (whole || (dim && (!size || *size >= *dim))) {
-        result.push_back(all);
-      } else {
-        result.push_back({program_.facts.simplify(region->min), extent});
-      }
+      whole = whole || (dim && (!size || *size >= *dim));
+      result.push_back(whole ? Range{zero, shape[d]} : Range{facts.simplify(region->min), extent});
     }
     return result;
   }
-  static bool only(const Expr& e, const std::unordered_set<const NodeHeader*>& vars) {
-    bool result = true;
-    walk(
-        e, [&](const Ref<Var>& var) { result = result && vars.contains(var.get()); },
-        [&](const BufferLoad&) { result = false; });
+  static bool only(const Expr& e, const NodeSet& vars) {
+    bool result = !holds<BufferLoad>(e);
+    walk(e, [&](const Ref<Var>& var) { result = result && vars.contains(var.get()); });
     return result;
   }
-  static RunningVars running(const Access& access, size_t outer) {
-    RunningVars vars;
+  // Returns the region extended by the index of an access, over the loops inside path[0, outer).
+  Range with_range(const std::optional<Range>& region, const Expr& index, const Expr& dim, const Access& access,
+                   size_t outer) const {
+    RunningVars running;
     for (size_t i = outer; i < access.path.size(); ++i) {
-      if (const auto& loop = access.path[i].loop)
-        vars.emplace((*loop)->var.get(), Range{(*loop)->min, (*loop)->extent});
+      if (const For* loop = access.path[i].loop) running.emplace(loop->var.get(), Range{loop->min, loop->extent});
     }
-    return vars;
+    Range range = range_over({index, int_imm(1, dtype_of(index))}, dim, running, program_.facts);
+    return region ? hull(*region, range, dim, program_.facts) : range;
   }
 
   // Makes parallel loops serial that contain all accesses of memory outside of them, unless each iteration has elements
   // that no other one uses. The schedule relied on the memory moving into the loop.
   void serialize_sharing_loops(const Memory& memory, size_t depth, size_t from = 0) {
     for (size_t i = std::max(from, memory.depth); i < depth; ++i) {
-      const auto& loop = memory.accesses[0].path[i].loop;
-      if (loop && (*loop)->kind == ForKind::kParallel && !has_own_elements(memory, i))
-        serial_.insert((*loop)->var.get());
+      const For* loop = memory.accesses[0].path[i].loop;
+      if (loop && loop->kind == ForKind::kParallel && !separates_iterations(memory, i)) serial_.insert(loop->var.get());
     }
   }
-  bool has_own_elements(const Memory& memory, size_t at) const {
+  // Returns whether the iterations of that loop use different elements.
+  bool separates_iterations(const Memory& memory, size_t at) const {
     if (memory.opaque) return true;  // a schedule did not make it
-    const VarRef& var = (*memory.accesses[0].path[at].loop)->var;
-    const std::vector<Expr>& shape = buffer_type(memory.alloc->buffer).shape;
-    for (size_t d = 0; d < shape.size(); ++d) {
+    const VarRef& var = memory.accesses[0].path[at].loop->var;
+    return std::ranges::any_of(std::views::iota(size_t{0}, memory.shape().size()), [&](size_t d) {
+      const Expr& dim = memory.shape()[d];
       std::optional<int64_t> step;
       std::optional<Range> rest;
-      bool fits = true;
       for (const Access& access : memory.accesses) {
-        DType dtype = dtype_of(shape[d]);
-        Expr index = cast_to(access.indices[d], dtype);
-        auto own = coefficient(index, var, program_.facts);
-        fits = fits && own && *own > 0 && (!step || *step == *own);
-        if (!fits) break;
-        step = own;
-        Expr offset = program_.facts.simplify(index - cast_to(var, dtype) * *own);
-        Range range = range_over({offset, int_imm(1, dtype)}, shape[d], running(access, at + 1), program_.facts);
-        rest = rest ? hull(*rest, range, shape[d], program_.facts) : range;
+        Expr index = cast_to(access.indices[d], dtype_of(dim));
+        auto factor = coefficient(index, var, program_.facts);
+        if (!factor || *factor <= 0 || (step && *step != *factor)) return false;
+        step = factor;
+        Expr offset = program_.facts.simplify(index - cast_to(var, dtype_of(dim)) * *factor);
+        rest = with_range(rest, offset, dim, access, at + 1);
       }
-      if (fits && rest && program_.facts.can_prove(rest->extent <= int_imm(*step, dtype_of(rest->extent)))) return true;
-    }
-    return false;
+      return program_.facts.can_prove(rest->extent <= int_imm(*step, dtype_of(rest->extent)));
+    });
   }
 
-  class Mover final : public Rewriter {
-   public:
-    explicit Mover(const Compactor& plan) : plan_(plan) {}
-    Expr expr(const Expr& e) override {
-      Expr result = Rewriter::expr(e);
-      const BufferLoad* load = result.as<BufferLoad>();
-      auto it = load ? plan_.moves_.find(load->buffer.get()) : plan_.moves_.end();
-      if (it == plan_.moves_.end()) return result;
-      return make(BufferLoad{it->second.buffer, shifted(load->indices, it->second), load->predicate}, e.type(),
-                  e.span());
-    }
-    Stmt stmt(const Stmt& s) override {
-      if (const AllocBuffer* alloc = s.as<AllocBuffer>(); alloc && plan_.moves_.contains(alloc->buffer.get()))
-        return no_op();
-      Stmt result = Rewriter::stmt(s);
-      if (s.is<Seq>()) return result;  // its only statement may have been visited already
-      if (const BufferStore* store = result.as<BufferStore>()) {
-        auto it = plan_.moves_.find(store->buffer.get());
-        if (it == plan_.moves_.end()) return result;
-        BufferStore copy = *store;
-        copy.buffer = it->second.buffer;
-        copy.indices = shifted(store->indices, it->second);
-        return make(std::move(copy), s.span());
-      }
-      const For* loop = result.as<For>();
-      if (!loop) return result;
-      auto it = plan_.allocs_.find(loop->var.get());
-      if (it == plan_.allocs_.end() && !plan_.serial_.contains(loop->var.get())) return result;
-      For copy = *loop;
-      if (plan_.serial_.contains(loop->var.get())) copy.kind = ForKind::kSerial;
-      if (it != plan_.allocs_.end()) {
-        std::vector<Stmt> stmts = it->second;
-        stmts.push_back(copy.body);
-        copy.body = seq(std::move(stmts), s.span());
-      }
-      return make(std::move(copy), s.span());
-    }
-
-   private:
-    Expr shifted(const Expr& index, const Expr& start) const {
-      auto from_start = [&](const Expr& e) { return plan_.program_.facts.simplify(e - cast_to(start, dtype_of(e))); };
-      const Ramp* lanes = index.as<Ramp>();
-      return lanes ? ramp(from_start(lanes->base), lanes->stride, lanes->lanes) : from_start(index);
-    }
-    std::vector<Expr> shifted(const std::vector<Expr>& indices, const Move& move) const {
-      std::vector<Expr> result;
-      for (size_t d = 0; d < indices.size(); ++d) result.push_back(shifted(indices[d], move.start[d]));
-      return result;
-    }
-    const Compactor& plan_;
-  };
+  Expr shifted(const Expr& index, const Expr& start) const {
+    auto from_start = [&](const Expr& e) { return program_.facts.simplify(e - cast_to(start, dtype_of(e))); };
+    const Ramp* lanes = index.as<Ramp>();
+    return lanes ? ramp(from_start(lanes->base), lanes->stride, lanes->lanes) : from_start(index);
+  }
+  Stmt with_moves(const Stmt& body) const {
+    Stmt redirected = redirect(body, [&](const Buffer& buffer, std::vector<Expr>& indices) -> std::optional<Buffer> {
+      auto move = moves_.find(buffer.get());
+      if (move == moves_.end()) return std::nullopt;
+      for (size_t d = 0; d < indices.size(); ++d) indices[d] = shifted(indices[d], move->second.start[d]);
+      return move->second.buffer;
+    });
+    NodeSet visited;  // loops, which a rewrite may meet a second time as the only statement of a list
+    return rewrite(
+        redirected,
+        [&](const Ref<AllocBuffer>& alloc) -> std::optional<Stmt> {
+          return moves_.contains(alloc->buffer.get()) ? std::optional(no_op()) : std::nullopt;
+        },
+        [&](const Ref<For>& loop) -> std::optional<Stmt> {
+          auto allocs = allocs_.find(loop->var.get());
+          bool is_serial = serial_.contains(loop->var.get());
+          if ((allocs == allocs_.end() && !is_serial) || !visited.insert(loop->var.get()).second) return std::nullopt;
+          For copy = *loop;
+          if (is_serial) copy.kind = ForKind::kSerial;
+          if (allocs != allocs_.end()) {
+            std::vector<Stmt> stmts = allocs->second;
+            stmts.push_back(copy.body);
+            copy.body = seq(std::move(stmts), loop.span());
+          }
+          return make(std::move(copy), loop.span());
+        });
+  }
 
   const PrimFuncRef& function_;
   Collector program_;
-  std::unordered_set<const NodeHeader*> params_;
+  NodeSet params_;
   std::unordered_map<const NodeHeader*, Move> moves_;                // keyed by the original buffer
   std::unordered_map<const NodeHeader*, std::vector<Stmt>> allocs_;  // keyed by the loop's variable
-  std::unordered_set<const NodeHeader*> serial_;                     // loop variables
+  NodeSet serial_;                                                   // loop variables
 };
 
 }  // namespace

@@ -2,11 +2,10 @@
 // next iteration is copied while the current one is used, so that its loads do not wait for the end of the arithmetic.
 // The producing block asks for it by {"double_buffer_scope": 0}, the position among its writes. TVM's
 // InjectDoubleBuffer is the model.
-#include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
-#include "tir/edit/tree.h"
+#include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/program.h"
+#include "tir/lower/replace.h"
 
 namespace relaxc {
 
@@ -19,11 +18,8 @@ class DoubleBufferer final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     if (const For* loop = s.as<For>()) facts_.bind(loop->var, loop->min, loop->extent);
     Stmt result = Rewriter::stmt(s);
-    for (bool again = result.is<For>(); again;) {
-      std::optional<Stmt> next = turns(result);
-      // The result is the memory, the first fill and the loop, which may contain another such buffer.
-      again = next.has_value();
-      if (!next) break;
+    // A result is the memory, the first fill and the loop, which may contain another such buffer.
+    for (auto next = turns(result); next; next = turns(result)) {
       std::vector<Stmt> stmts = next->as<Seq>()->stmts;
       before_.insert(before_.end(), stmts.begin(), stmts.end() - 1);
       result = stmts.back();
@@ -44,25 +40,23 @@ class DoubleBufferer final : public Rewriter {
   // Returns whether the statement writes anything but the buffer and memory that it allocates itself. Calls may write
   // anything.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
-    bool found = false;
-    std::unordered_set<const NodeHeader*> own{buffer.get()};
+    bool found = holds<Evaluate, Assert, While>(s);
+    NodeSet inside{buffer.get()};
     walk(
-        s, [&](const AllocBuffer& alloc) { own.insert(alloc.buffer.get()); },
-        [&](const BufferStore& store) { found = found || !own.contains(store.buffer.get()); },
-        [&](const Evaluate&) { found = true; }, [&](const Assert&) { found = true; },
-        [&](const While&) { found = true; });
+        s, [&](const AllocBuffer& alloc) { inside.insert(alloc.buffer.get()); },
+        [&](const BufferStore& store) { found = found || !inside.contains(store.buffer.get()); });
     return found;
   }
 
   // Builds the allocation, the first fill, and the loop with the next fill before the uses.
   std::optional<Stmt> turns(const Stmt& s) {
-    const For& loop = *s.as<For>();
-    const Seq* body = loop.body.as<Seq>();
-    if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
+    const For* loop = s.as<For>();
+    const Seq* body = loop ? loop->body.as<Seq>() : nullptr;
+    if (!body || loop->kind != ForKind::kSerial) return std::nullopt;
     for (const Stmt& one : body->stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
       if (!alloc || !alloc->annotations.get_bool(annotations::kDoubleBuffer.name, false)) continue;
-      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, loop, *body, *alloc, *fill);
+      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, *loop, *body, *alloc, *fill);
     }
     return std::nullopt;
   }
@@ -80,17 +74,14 @@ class DoubleBufferer final : public Rewriter {
       if (fills) fill = i;
     }
     if (!fill || has_other_effects(body.stmts[*fill], alloc.buffer)) return std::nullopt;
+    bool is_in_the_way = false;
+    auto look = [&](const VarRef& changed) { is_in_the_way = is_in_the_way || mentions(body.stmts[*fill], changed); };
     for (size_t i = 0; i < body.stmts.size(); ++i) {
-      const Stmt& s = body.stmts[i];
-      bool is_in_the_way = false;
       if (i == *fill) continue;
-      if (const Bind* bind = s.as<Bind>()) is_in_the_way = mentions(body.stmts[*fill], bind->var);
-      walk(s, [&](const BufferStore& store) {
-        is_in_the_way = is_in_the_way || mentions(body.stmts[*fill], store.buffer);
-      });
-      if (is_in_the_way) return std::nullopt;
+      if (const Bind* bind = body.stmts[i].as<Bind>()) look(bind->var);
+      walk(body.stmts[i], [&](const BufferStore& store) { look(store.buffer); });
     }
-    return fill;
+    return is_in_the_way ? std::nullopt : fill;
   }
 
   Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
@@ -98,40 +89,27 @@ class DoubleBufferer final : public Rewriter {
     DType dtype = type.shape.empty() ? kInt64 : dtype_of(type.shape[0]);
     type.shape.insert(type.shape.begin(), int_imm(2, dtype));
     Buffer both = make_var(alloc.buffer->name, make(std::move(type)), alloc.buffer.span());
-    auto in_slot = [&](const Stmt& stmt, const Expr& iteration) {
-      Expr slot = facts_.simplify(floor_mod(iteration - loop.min, 2));
-      auto with_slot = [&](std::vector<Expr> indices) {
+    Expr slot = facts_.simplify(floor_mod(loop.var - loop.min, 2));
+    auto in_slot = [&](const Stmt& stmt) {
+      return redirect(stmt, [&](const Buffer& buffer, std::vector<Expr>& indices) -> std::optional<Buffer> {
+        if (!same_node(buffer, alloc.buffer)) return std::nullopt;
         indices.insert(indices.begin(), slot);
-        return indices;
-      };
-      return rewrite(
-          stmt,
-          [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-            if (!same_node(load->buffer, alloc.buffer)) return std::nullopt;
-            return make(BufferLoad{both, with_slot(load->indices), load->predicate}, load.type(), load.span());
-          },
-          [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
-            if (!same_node(store->buffer, alloc.buffer)) return std::nullopt;
-            return make(BufferStore{both, store->value, with_slot(store->indices), store->predicate}, store.span());
-          });
+        return both;
+      });
     };
     auto fill_for = [&](const Expr& iteration) {
-      Stmt copy = in_slot(body.stmts[fill], loop.var);
-      return simplify(instantiate(copy, {{loop.var.get(), iteration}}), facts_);
+      return simplify(instantiate(in_slot(body.stmts[fill]), {{loop.var.get(), iteration}}), facts_);
     };
-    Expr one = int_imm(1, dtype_of(loop.var)), end = loop.min + loop.extent, next = loop.var + one;
+    Expr next = loop.var + int_imm(1, dtype_of(loop.var)), goes_on = facts_.simplify(next < loop.min + loop.extent);
     Stmt first = fill_for(loop.min);
-    if (!facts_.can_prove(loop.extent > int_imm(0, dtype_of(loop.extent))))
+    if (!is_positive(loop.extent, facts_))
       first = make(IfThenElse{loop.extent > int_imm(0, dtype_of(loop.extent)), first, std::nullopt});
     std::vector<Stmt> stmts;
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       const AllocBuffer* other = body.stmts[i].as<AllocBuffer>();
       if (other && same_node(other->buffer, alloc.buffer)) continue;
-      if (i == fill) {
-        stmts.push_back(make(IfThenElse{facts_.simplify(next < end), fill_for(next), std::nullopt}));
-      } else {
-        stmts.push_back(in_slot(body.stmts[i], loop.var));
-      }
+      stmts.push_back(i == fill ? Stmt(make(IfThenElse{goes_on, fill_for(next), std::nullopt}))
+                                : in_slot(body.stmts[i]));
     }
     For copy = loop;
     copy.body = seq(std::move(stmts), loop.body.span());

@@ -3,9 +3,8 @@
 // its columns are an example.
 #include "ir/undefined.h"
 #include "tir/analysis/linear.h"
-#include "tir/edit/tree.h"
 #include "tir/lower/lower.h"
-#include "tir/program.h"
+#include "tir/lower/replace.h"
 
 namespace relaxc {
 
@@ -25,9 +24,8 @@ class InvariantFinder {
         [&](const Let& let) { inside_.insert(let.var.get()); });
     walk(
         loop.body, [&](const IfThenElse& branch) { look(branch.condition); },
-        [&](const Call& call) {
-          const OpRef* op = call.callee.as<OpRef>();
-          if (op && op->name == "tir.if_then_else") look(call.args[0]);
+        [&](const Ref<Call>& call) {
+          if (op_name(call) == "tir.if_then_else") look(call->args[0]);
         });
   }
 
@@ -39,10 +37,9 @@ class InvariantFinder {
 
  private:
   bool is_invariant(const Expr& condition) const {
-    bool plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_);
     // A condition that could fail where the loop would not have run stays in it.
-    walk(condition, [&](const BufferLoad&) { plain = false; }, [&](const Call&) { plain = false; });
-    return plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
+    return dtype_of(condition).lanes == 1 && !mentions(condition, inside_) && !holds<BufferLoad, Call>(condition) &&
+           !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }
 
   void look(const Expr& condition) {
@@ -59,7 +56,7 @@ class InvariantFinder {
   }
 
   const Analyzer& facts_;
-  std::unordered_set<const NodeHeader*> inside_;
+  NodeSet inside_;
   std::vector<Expr> common_, nodes_;
   bool mixed_ = false;
 };
@@ -75,35 +72,20 @@ class Hoister final : public Rewriter {
     int64_t size = code_size(loop->body);
     if (found.common().empty() || size > budget_) return Rewriter::stmt(s);
     budget_ -= size;
-    Expr all = bool_imm(true);
-    for (const Expr& condition : found.common()) all = all && condition;
     auto with = [&](bool value) {
-      std::unordered_set<const NodeHeader*> nodes;
-      for (const Expr& node : found.nodes()) nodes.insert(node.get());
-      return simplify(replace(s, nodes, value), facts_);
+      VarMap values;
+      for (const Expr& node : found.nodes()) values.emplace(node.get(), bool_imm(value));
+      return simplify(replace_nodes(s, values), facts_);
     };
     Stmt holds = with(true);
     // The second loop needs its own variables and memory.
     Stmt fails = instantiate(with(false), {});
     std::optional<Stmt> otherwise;
     if (!does_nothing(fails)) otherwise = (*this)(fails);
-    return make(IfThenElse{all, (*this)(holds), otherwise}, s.span());
+    return make(IfThenElse{*conjunction(found.common()), (*this)(holds), otherwise}, s.span());
   }
 
  private:
-  static Stmt replace(const Stmt& s, const std::unordered_set<const NodeHeader*>& nodes, bool value) {
-    class Replacer final : public Rewriter {
-     public:
-      Replacer(const std::unordered_set<const NodeHeader*>& nodes, bool value) : nodes_(nodes), value_(value) {}
-      Expr expr(const Expr& e) override { return nodes_.contains(e.get()) ? bool_imm(value_) : Rewriter::expr(e); }
-
-     private:
-      const std::unordered_set<const NodeHeader*>& nodes_;
-      bool value_;
-    };
-    return Replacer(nodes, value)(s);
-  }
-
   Analyzer facts_;
   int64_t budget_ = kMostNewStores;
 };

@@ -117,8 +117,7 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
     if (const Call* call = expr.as<Call>()) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
-      bool is_compiled = std::find(std::begin(kCompiledBuiltins), std::end(kCompiledBuiltins), op_name(expr)) !=
-                         std::end(kCompiledBuiltins);
+      bool is_compiled = std::ranges::find(kCompiledBuiltins, op_name(expr)) != std::end(kCompiledBuiltins);
       if (find_builtin(op_name(expr)) && !is_compiled)
         fail_unsupported(span, "{} in a kernel cannot be compiled yet", op_name(expr));
     }

@@ -7,6 +7,7 @@
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/replace.h"
 #include "tir/lower/row_by_row.h"
 #include "tir/program.h"
 
@@ -26,7 +27,7 @@ constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // lower.h describes these annotations of loops.
 using annotations::kExactTails, annotations::kKeepWhole;
-Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
+Attrs other_annotations(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
@@ -61,13 +62,12 @@ class CutFinder {
       visit(inner->min);
       visit(inner->extent);
       running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
-      bool may_not_run = !facts_.can_prove(inner->extent > int_imm(0, dtype_of(inner->extent)));
-      Analyzer outside = facts_;
+      bool may_not_run = !is_positive(inner->extent, facts_);
+      FactsScope scope(facts_);
       facts_.bind(inner->var, inner->min, inner->extent);
       guards_ += may_not_run;
       visit(inner->body);
       guards_ -= may_not_run;
-      facts_ = std::move(outside);
       running_.erase(inner->var.get());
       return;
     }
@@ -93,10 +93,8 @@ class CutFinder {
     for (const Cut& known : cuts_) {
       if (same_node(known.condition, condition)) return;
     }
-    bool opaque = mentions(condition, unknown_);
-    walk(condition, [&](const BufferLoad&) { opaque = true; });
     std::optional<Expr> value = slack(condition);
-    if (opaque || !value) return;
+    if (!value || mentions(condition, unknown_) || holds<BufferLoad>(condition)) return;
     auto [var, unit] = take_digit(*value);
     auto scale = coefficient(*value, var, facts_);
     std::optional<Expr> digit;
@@ -112,7 +110,7 @@ class CutFinder {
     Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
     // Where the variable was seen as a digit, extents of loops inside may use the variable itself.
-    std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
+    NodeSet turning{var.get(), loop_.var.get()};
     if (mentions(rest, turning) || mentions(best, turning)) return;
     Cut cut{condition,
             *scale,
@@ -142,14 +140,9 @@ class CutFinder {
   }
 
   std::optional<VarRef> only_row(const Expr& value) const {
-    std::optional<VarRef> row;
-    bool several = false;
-    walk(value, [&](const Ref<Var>& var) {
-      if (!running_.contains(var.get()) || (row && same_node(*row, var))) return;
-      several = several || row;
-      row = var;
-    });
-    return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
+    std::vector<VarRef> rows = free_vars(value);
+    std::erase_if(rows, [&](const VarRef& var) { return !running_.contains(var.get()); });
+    return rows.size() == 1 && coefficient(value, rows[0], facts_) == -1 ? std::optional(rows[0]) : std::nullopt;
   }
 
   // Returns the quotient of the loop's variable by a constant as a new variable, if the value depends on the loop's
@@ -164,7 +157,7 @@ class CutFinder {
       unit = *by;
       return Expr(digit);
     });
-    if (unit == 1 || mentions(by_digit, std::unordered_set<const NodeHeader*>{loop_.var.get()})) return {loop_.var, 1};
+    if (unit == 1 || mentions(by_digit, loop_.var)) return {loop_.var, 1};
     facts_.bind(digit, Interval{0});
     value = by_digit;
     return {digit, unit};
@@ -173,23 +166,20 @@ class CutFinder {
   // Returns a remainder or quotient of the loop's variable as a new variable, if the value depends on the loop's
   // variable only through it.
   std::optional<Expr> take_any_digit(Expr& value, Expr& var) {
-    std::unordered_set<const NodeHeader*> own{loop_.var.get()};
     std::optional<Expr> digit;
     walk(value, [&](const Ref<Binary>& node) {
       bool divides = node->op == BinaryOp::kFloorMod || node->op == BinaryOp::kFloorDiv;
-      if (digit || !divides || !mentions(node->a, own) || mentions(node->b, own)) return true;
+      if (digit || !divides || !mentions(node->a, loop_.var) || mentions(node->b, loop_.var)) return true;
       digit = node;
       return false;
     });
-    bool turns_inside = digit && std::any_of(running_.begin(), running_.end(), [&](const auto& inner) {
-                          return mentions(*digit, std::unordered_set<const NodeHeader*>{inner.first});
-                        });
-    if (!digit || turns_inside) return std::nullopt;
+    auto runs_inside = [&](const VarRef& inner) { return running_.contains(inner.get()); };
+    if (!digit || std::ranges::any_of(free_vars(*digit), runs_inside)) return std::nullopt;
     VarRef each = make_dim("digit");
     Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
       return structural_equal(node, *digit) ? std::optional<Expr>(each) : std::nullopt;
     });
-    if (mentions(by_digit, own)) return std::nullopt;
+    if (mentions(by_digit, loop_.var)) return std::nullopt;
     facts_.bind(each, Interval{0});
     value = by_digit;
     var = each;
@@ -200,22 +190,16 @@ class CutFinder {
   Analyzer facts_;
   int guards_ = 0;  // branches, and loops that may not run, in the loop around what is visited
   RunningVars running_;
-  std::unordered_set<const NodeHeader*> unknown_;
+  NodeSet unknown_;
   std::vector<Cut> cuts_;
 };
 
-// Replaces conditions by others. They are found by identity.
-class Replacer final : public Rewriter {
- public:
-  explicit Replacer(const std::unordered_map<const NodeHeader*, Expr>& by) : by_(by) {}
-  Expr expr(const Expr& e) override {
-    auto it = by_.find(e.get());
-    return it == by_.end() ? Rewriter::expr(e) : it->second;
-  }
-
- private:
-  const std::unordered_map<const NodeHeader*, Expr>& by_;
-};
+// Returns the value for all of these conditions.
+VarMap decided(const std::vector<Cut>& cuts, bool value) {
+  VarMap result;
+  for (const Cut& cut : cuts) result.emplace(cut.condition.get(), bool_imm(value));
+  return result;
+}
 
 class Partitioner {
  public:
@@ -247,73 +231,73 @@ class Partitioner {
 
  private:
   Stmt under(const Expr& condition, const Stmt& body) {
-    Analyzer outside = facts_;
+    FactsScope scope(facts_);
     facts_.assume(condition);
-    Stmt result = visit(body);
-    facts_ = std::move(outside);
-    return result;
+    return visit(body);
+  }
+  // Returns the body of the loop, as far as it is known by now, simplified and cut.
+  Stmt inside(const For& loop, const Stmt& body) {
+    FactsScope scope(facts_);
+    facts_.bind(loop.var, loop.min, loop.extent);
+    return again(body);
   }
 
   // Returns the loop without cuts, with its body visited.
   Stmt whole(const Stmt& s) {
     const For& loop = *s.as<For>();
-    Analyzer outside = facts_;
+    FactsScope scope(facts_);
     facts_.bind(loop.var, loop.min, loop.extent);
     Stmt body = visit(loop.body);
-    facts_ = std::move(outside);
     if (same_node(body, loop.body) && !loop.annotations.has(kExactTails.name) && !loop.annotations.has(kKeepWhole.name))
       return s;
     For copy = loop;
-    copy.annotations = without_wishes(loop);
+    copy.annotations = other_annotations(loop);
     copy.body = body;
     return make(std::move(copy), s.span());
   }
   // Simplifies the statement under the current facts and cuts it further.
   Stmt again(const Stmt& s) { return visit(simplify(s, facts_)); }
+  // Returns whether the statement does nothing where the conditions have these values.
+  bool is_idle(const Stmt& s, const VarMap& conditions) const {
+    return does_nothing(simplify(replace_nodes(s, conditions), facts_));
+  }
 
   struct Part {
     Expr first, end;
   };
   // Returns a copy of the loop over part of its range, with conditions replaced.
-  Stmt part(const Stmt& s, const Part& range, const std::unordered_map<const NodeHeader*, Expr>& replaced = {}) {
+  Stmt part(const Stmt& s, const Part& range, VarMap replaced = {}) {
     const For& loop = *s.as<For>();
     For copy = loop;
     copy.var = make_var(loop.var->name, loop.var.type(), loop.var.span());
     copy.min = range.first;
     copy.extent = facts_.simplify(range.end - range.first);
     // A single iteration needs no loop, so annotations of loops do not apply to it.
-    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_wishes(loop);
-    copy.body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), copy.var}});
+    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : other_annotations(loop);
+    replaced.emplace(loop.var.get(), copy.var);
+    copy.body = instantiate(loop.body, replaced);
     return make(std::move(copy), s.span());
-  }
-  static std::unordered_map<const NodeHeader*, Expr> all_hold(const std::vector<Cut>& cuts) {
-    std::unordered_map<const NodeHeader*, Expr> result;
-    for (const Cut& cut : cuts) result.emplace(cut.condition.get(), bool_imm(true));
-    return result;
   }
 
   Stmt cut(const Stmt& s) {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
     if (loop.annotations.get_bool(kKeepWhole.name, false)) return whole(s);
-    Analyzer inside = facts_;
-    inside.bind(loop.var, loop.min, loop.extent);
-    std::vector<Cut> cuts = CutFinder(loop, inside).find();
+    Analyzer known = facts_;
+    known.bind(loop.var, loop.min, loop.extent);
+    std::vector<Cut> cuts = CutFinder(loop, known).find();
     if (cuts.empty()) return whole(s);
-    bool needs_run = std::any_of(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.needs_run; });
-    Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
+    bool needs_run = std::ranges::any_of(cuts, &Cut::needs_run);
+    Expr runs = loop.extent > int_imm(0);
     if (!needs_run || facts_.can_prove(runs)) return cut_at(s, std::move(cuts));
-    Analyzer outside = facts_;
+    FactsScope scope(facts_);
     facts_.assume(runs);
-    Stmt result = cut_at(s, std::move(cuts));
-    facts_ = std::move(outside);
-    return make(IfThenElse{runs, result, std::nullopt}, s.span());
+    return make(IfThenElse{runs, cut_at(s, std::move(cuts)), std::nullopt}, s.span());
   }
   Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
     const For& loop = *s.as<For>();
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized) return trim(s, cuts);
-    const AttrValue* wish = loop.annotations.find(kExactTails.name);
-    if (wish && wish->as<bool>() && *wish->as<bool>()) {
+    if (loop.annotations.get_bool(kExactTails.name, false)) {
       if (auto result = exact_tails(s, cuts)) return *result;
     }
     if (auto result = branch_on_digits(s, cuts)) return *result;
@@ -328,21 +312,21 @@ class Partitioner {
     Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
     if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
     Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
-    std::vector<Stmt> parts = {again(part(s, head)), again(part(s, interior, all_hold(cuts))), again(part(s, tail))};
+    std::vector<Stmt> parts = {again(part(s, head)), again(part(s, interior, decided(cuts, true))),
+                               again(part(s, tail))};
     return seq(std::move(parts), s.span());
   }
 
   // Returns the end of the tail. Iterations in which none of the conditions holds are left out if they do nothing.
   Expr live_end(const For& loop, const Part& interior, const Expr& end, const std::vector<Cut>& cuts) const {
-    std::unordered_map<const NodeHeader*, Expr> replaced;
+    VarMap fails;
     Expr live = interior.end;
     for (const Cut& cut : cuts) {
       if (cut.scale > 0) continue;
-      replaced.emplace(cut.condition.get(), bool_imm(false));
+      fails.emplace(cut.condition.get(), bool_imm(false));
       live = larger(live, facts_.simplify((floor_div(cut.best, -cut.scale) + 1) * cut.unit));
     }
-    if (replaced.empty() || !does_nothing(simplify(Replacer(replaced).stmt(loop.body), facts_))) return end;
-    return smaller(live, end);
+    return fails.empty() || !is_idle(loop.body, fails) ? end : smaller(live, end);
   }
 
   // Returns the range in which the conditions of all cuts hold. Cuts that would leave less than half of a constant
@@ -385,8 +369,7 @@ class Partitioner {
   // Turns the parts of a parallel loop into a branch inside it, so that it stays one loop.
   Stmt branch(const Stmt& s, const Part& all, const Part& interior, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
-    Expr inside = loop.var >= interior.first && loop.var < interior.end;
-    Stmt body = Replacer(all_hold(cuts)).stmt(loop.body);
+    Expr is_inside = loop.var >= interior.first && loop.var < interior.end;
     // A single iteration at the end has a known number, and so has a single value of the digit that the conditions see.
     auto from = as_int(interior.end), left = as_int(facts_.simplify(all.end - interior.end));
     int64_t unit = cuts[0].unit;
@@ -395,18 +378,17 @@ class Partitioner {
     if (one_left && unit == 1) last.emplace(loop.var.get(), interior.end);
     Stmt rest = instantiate(loop.body, last);
     if (one_left && unit > 1 && from && *from % unit == 0) {
-      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-        bool is_digit = node->op == BinaryOp::kFloorDiv && same_node(node->a, loop.var) && is_int(node->b, unit);
-        return is_digit ? std::optional<Expr>(int_imm(*from / unit)) : std::nullopt;
-      });
+      rest = with_digit(rest, floor_div(loop.var, unit), *from / unit);
     }
     For copy = loop;
-    copy.body = make(IfThenElse{inside, body, rest}, s.span());
-    Analyzer outside = facts_;
-    facts_.bind(loop.var, loop.min, loop.extent);
-    copy.body = again(copy.body);
-    facts_ = std::move(outside);
+    copy.body =
+        inside(loop, make(IfThenElse{is_inside, replace_nodes(loop.body, decided(cuts, true)), rest}, s.span()));
     return make(std::move(copy), s.span());
+  }
+  static Stmt with_digit(const Stmt& s, const Expr& digit, int64_t value) {
+    return rewrite(s, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+      return structural_equal(node, digit) ? std::optional<Expr>(int_imm(value)) : std::nullopt;
+    });
   }
 
   // Does the same for a parallel loop over fused loops: one branch for full tiles, one for those that are the last
@@ -414,13 +396,12 @@ class Partitioner {
   std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
-    std::vector<Expr> inside;
+    std::vector<Expr> full;
     for (const Cut& cut : all) {
       if (!cut.digit) continue;
       Expr fits = *cut.digit < cut.end;
       cuts.push_back(cut);
-      bool known = std::any_of(inside.begin(), inside.end(), [&](const Expr& e) { return structural_equal(e, fits); });
-      if (!known) inside.push_back(fits);
+      if (std::ranges::none_of(full, [&](const Expr& e) { return structural_equal(e, fits); })) full.push_back(fits);
     }
     int64_t size = code_size(loop.body);
     if (cuts.empty() || 2 * size > budget_) return std::nullopt;
@@ -430,37 +411,29 @@ class Partitioner {
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
-    if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count) {
-      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-        return structural_equal(node, digit) ? std::optional<Expr>(int_imm(*end)) : std::nullopt;
-      });
-    }
+    if (full.size() == 1 && is_remainder && end && count && *end + 1 == *count) rest = with_digit(rest, digit, *end);
     For copy = loop;
-    copy.body = make(IfThenElse{*conjunction(inside), Replacer(all_hold(cuts)).stmt(loop.body), rest}, s.span());
-    Analyzer outside = facts_;
-    facts_.bind(loop.var, loop.min, loop.extent);
-    copy.body = again(copy.body);
-    facts_ = std::move(outside);
+    Stmt whole_tiles = replace_nodes(loop.body, decided(cuts, true));
+    copy.body = inside(loop, make(IfThenElse{*conjunction(full), whole_tiles, rest}, s.span()));
     return make(std::move(copy), s.span());
   }
 
   // Runs the remaining rows of a tile one by one, which takes less code than the tile with a condition for each row.
   Stmt tail_rows(const Stmt& tile, const std::vector<Cut>& cuts) const {
-    auto first = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.row.has_value(); });
+    auto first = std::ranges::find_if(cuts, [](const Cut& cut) { return cut.row.has_value(); });
     if (first == cuts.end()) return tile;
-    std::unordered_map<const NodeHeader*, Expr> holds, fails;
-    std::unordered_set<const NodeHeader*> rows;
+    std::vector<Cut> same;
+    NodeSet rows;
     for (const Cut& cut : cuts) {
-      bool same = cut.row && cut.scale == first->scale && structural_equal(*cut.digit, *first->digit) &&
-                  structural_equal(cut.best, first->best);
-      if (!same) continue;
-      holds.emplace(cut.condition.get(), bool_imm(true));
-      fails.emplace(cut.condition.get(), bool_imm(false));
+      bool is_same = cut.row && cut.scale == first->scale && structural_equal(*cut.digit, *first->digit) &&
+                     structural_equal(cut.best, first->best);
+      if (!is_same) continue;
+      same.push_back(cut);
       rows.insert(cut.row->get());
     }
-    if (!does_nothing(simplify(Replacer(fails).stmt(tile), facts_))) return tile;
+    if (!is_idle(tile, decided(same, false))) return tile;
     Expr left = min(int_imm(-first->scale), first->best + 1 + *first->digit * first->scale);
-    return row_by_row(Replacer(holds).stmt(tile), rows, facts_.simplify(left), facts_).value_or(tile);
+    return row_by_row(replace_nodes(tile, decided(same, true)), rows, facts_.simplify(left), facts_).value_or(tile);
   }
 
   // Removes iterations at both ends that do nothing.
@@ -496,9 +469,7 @@ class Partitioner {
       if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
     }
     if (cuts.empty()) return std::nullopt;
-    std::unordered_map<const NodeHeader*, Expr> fails;
-    for (const Cut& cut : cuts) fails.emplace(cut.condition.get(), bool_imm(false));
-    if (!does_nothing(simplify(Replacer(fails).stmt(loop.body), facts_))) return std::nullopt;
+    if (!is_idle(loop.body, decided(cuts, false))) return std::nullopt;
     int64_t tile = -cuts[0].scale;
     Expr rows = cuts[0].best + 1;  // rows of the whole loop; cuts[0].end is the number of full tiles
     bool parallel = loop.kind == ForKind::kParallel;
@@ -506,13 +477,13 @@ class Partitioner {
     Expr rest = parallel ? facts_.simplify(rows - at * tile) : facts_.simplify(floor_mod(rows, tile));
     Stmt tails = no_op();
     for (int64_t r = tile - 1; r >= 1; --r) {
-      std::unordered_map<const NodeHeader*, Expr> replaced;
+      VarMap replaced;
       for (const Cut& cut : cuts) {
         // The part of the slack that inner loops contribute is at most 0.
         Expr inner = facts_.simplify(cut.slack - (cut.best - loop.var * tile));
         replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
       }
-      Stmt body = instantiate(Replacer(replaced).stmt(loop.body), {{loop.var.get(), at}});
+      Stmt body = instantiate(replace_nodes(loop.body, replaced), {{loop.var.get(), at}});
       std::optional<Stmt> others;
       if (!does_nothing(tails)) others = tails;
       tails = make(IfThenElse{equal(rest, int_imm(r)), body, others}, s.span());
@@ -520,12 +491,13 @@ class Partitioner {
     Expr end = facts_.simplify(loop.min + loop.extent);
     if (parallel) {
       For copy = loop;
-      copy.annotations = without_wishes(loop);
-      copy.body = make(IfThenElse{loop.var < cuts[0].end, Replacer(all_hold(cuts)).stmt(loop.body), tails}, s.span());
+      copy.annotations = other_annotations(loop);
+      Stmt full = replace_nodes(loop.body, decided(cuts, true));
+      copy.body = make(IfThenElse{loop.var < cuts[0].end, full, tails}, s.span());
       return whole(simplify(make(std::move(copy), s.span()), facts_));
     }
     Expr full = larger(loop.min, smaller(cuts[0].end, end));
-    Stmt interior = part(s, {loop.min, full}, all_hold(cuts));
+    Stmt interior = part(s, {loop.min, full}, decided(cuts, true));
     Stmt tail = make(IfThenElse{at >= loop.min && at < end, tails, std::nullopt}, s.span());
     return seq({again(interior), again(tail)}, s.span());
   }

@@ -1,13 +1,10 @@
-// This step inserts loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, the
-// elements of B that only the next one reads come cache line by cache line, spread over the iterations of the loops
-// inside. A burst of prefetches before the next iteration would gain half as much, as the line fill buffers are few.
-// {"prefetch_ahead": ["B", 64]}: each iteration asks for its cache lines of B so many rows further on. {"prefetch_own":
-// ["C"]}: the elements of C that the iteration itself stores or reads behind the loops inside come while those loops
-// run.
+// Inserts loads into the cache ahead of use, as lower.h describes for each annotation. The prefetches of {"prefetch":
+// ["B"]} come cache line by cache line, spread over the iterations of the loops inside. A burst of them before the next
+// iteration would gain half as much, as the line fill buffers are few.
 #include <algorithm>
 #include <numeric>
-#include <unordered_set>
 
+#include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
@@ -21,8 +18,8 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
-constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
-constexpr int64_t kMostInLine = 64;                           // prefetches written out one by one; more are a loop
+constexpr int64_t kIntoL1 = 3, kIntoL2 = 2;  // locality of T.prefetch
+constexpr int64_t kMostInLine = 64;          // prefetches written out one by one; more are a loop
 
 // A region of constant extents, seen as cache lines.
 struct Lines {
@@ -32,7 +29,7 @@ struct Lines {
   int64_t per_line;  // elements
   bool is_stored = false;
 
-  int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
+  int64_t per_row() const { return ceil_div(extents.back(), per_line); }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
   // Returns the prefetch of the n-th line. Past the last one it is the memory behind the region.
   Stmt prefetch(const Expr& n, int64_t locality) const {
@@ -45,11 +42,10 @@ struct Lines {
       if (d < outermost) row = int_imm(0);
       indices[d] = start[d] + (d <= outermost ? row : floor_mod(row, extents[d]));
     }
-    constexpr int kData = 1;
-    auto flag = [](int64_t value) { return int_imm(value, kInt32); };
-    Expr address = intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle());
-    return evaluate(
-        intrinsic("tir.prefetch", {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
+    constexpr int64_t kData = 1;
+    std::vector<Expr> args = {intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle())};
+    for (int64_t flag : {int64_t{is_stored}, locality, kData}) args.push_back(int_imm(flag, kInt32));
+    return evaluate(intrinsic("tir.prefetch", std::move(args), DType::void_()));
   }
 };
 
@@ -61,17 +57,18 @@ class Prefetcher final : public Rewriter {
     const For* loop = s.as<For>();
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
-    const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
-    const AttrValue* own = loop->annotations.find(annotations::kPrefetchOwn.name);
-    const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
+    const Attrs& notes = loop->annotations;
+    const AttrValue* next = notes.find(annotations::kPrefetch.name);
+    const AttrValue* now = notes.find(annotations::kPrefetchOwn.name);
+    const AttrValue* ahead = notes.find(annotations::kPrefetchAhead.name);
     if (next) plan_next(*loop, read_list(*next, s));
-    if (own) plan_own(*loop, read_list(*own, s));
+    if (now) plan_current(*loop, read_list(*now, s));
     if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
     around_.push_back(loop);
     Stmt result = Rewriter::stmt(s);
     around_.pop_back();
     auto planned = planned_.find(loop->var.get());
-    if (!next && !own && !ahead && planned == planned_.end()) return result;
+    if (!next && !now && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
     copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
                            .without(annotations::kPrefetchOwn.name)
@@ -109,24 +106,24 @@ class Prefetcher final : public Rewriter {
   }
 
   // Returns the region of that buffer that one iteration of the loop reads, or that it reads and stores.
-  std::optional<Lines> lines_of(const For& loop, const std::string& name, bool stores = false) {
+  enum class Of { kLoads, kAll };
+  std::optional<Lines> lines_of(const For& loop, const AttrValue& buffer_name, Of accesses = Of::kLoads) {
+    const std::string* name = buffer_name.as<std::string>();
+    if (!name) return std::nullopt;
     std::optional<Buffer> buffer;
     std::vector<Range> region;
     RunningVars running;
     bool is_stored = false, is_known = true;
     auto visit = [&](const Buffer& accessed, const std::vector<Expr>& indices, bool store) {
-      if (accessed->name != name || (buffer && !same_node(*buffer, accessed))) return;
+      if (accessed->name != *name || (buffer && !same_node(*buffer, accessed))) return;
       const std::vector<Expr>& shape = buffer_type(accessed).shape;
       std::vector<Range> touched = indices.empty() ? std::vector<Range>() : elements_of(accessed, indices);
       is_known = is_known && !touched.empty();
       if (!is_known) return;
       for (size_t d = 0; d < shape.size(); ++d) {
-        Range own = range_over(touched[d], shape[d], running, facts_);
-        if (!buffer) {
-          region.push_back(own);
-        } else {
-          region[d] = hull(region[d], own, shape[d], facts_);
-        }
+        Range range = range_over(touched[d], shape[d], running, facts_);
+        if (!buffer) region.push_back(range);
+        region[d] = hull(region[d], range, shape[d], facts_);
       }
       buffer = accessed;
       is_stored = is_stored || store;
@@ -139,7 +136,7 @@ class Prefetcher final : public Rewriter {
         },
         [&](const BufferLoad& load) { visit(load.buffer, load.indices, false); },
         [&](const BufferStore& store) {
-          if (stores) visit(store.buffer, store.indices, true);
+          if (accesses == Of::kAll) visit(store.buffer, store.indices, true);
         });
     if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
@@ -156,24 +153,20 @@ class Prefetcher final : public Rewriter {
   // Returns whether the address is known, and may be computed, before the body runs: it does not read memory, which a
   // condition may guard, and the buffer and all variables are defined outside.
   static bool is_known_before(const Stmt& body, const Lines& lines) {
-    std::unordered_set<const NodeHeader*> inside;
+    NodeSet inside;
     walk(
         body, [&](const AllocBuffer& node) { inside.insert(node.buffer.get()); },
         [&](const Bind& node) { inside.insert(node.var.get()); },
         [&](const For& node) { inside.insert(node.var.get()); });
-    bool known = !inside.contains(lines.buffer.get());
-    for (const Expr& start : lines.start) {
-      walk(
-          start, [&](const Ref<Var>& var) { known = known && !inside.contains(var.get()); },
-          [&](const BufferLoad&) { known = false; });
-    }
-    return known;
+    return !inside.contains(lines.buffer.get()) && std::ranges::none_of(lines.start, [&](const Expr& start) {
+      return holds<BufferLoad>(start) || mentions(start, inside);
+    });
   }
 
   static bool asks_for_next(const For& loop, const AttrValue& name) {
     const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
-    return names && std::find(names->begin(), names->end(), name) != names->end();
+    return names && std::ranges::find(*names, name) != names->end();
   }
 
   // Returns the indices of the region that the loop's first iteration reads in the next iteration of an outer loop that
@@ -184,35 +177,27 @@ class Prefetcher final : public Rewriter {
     size_t outer = around_.size();
     while (outer > 0 && !asks_for_next(*around_[outer - 1], name)) --outer;
     if (outer == 0) return std::nullopt;
+    NodeSet between;
+    for (size_t i = outer; i < around_.size(); ++i) between.insert(around_[i]->var.get());
     std::vector<Expr> result;
     for (const Expr& start : starts) {
-      bool moves_between = false;
-      walk(start, [&](const Ref<Var>& var) {
-        for (size_t i = outer; i < around_.size(); ++i)
-          moves_between = moves_between || same_node(var, around_[i]->var);
-      });
-      if (moves_between) return std::nullopt;
-      const VarRef& around = around_[outer - 1]->var;
-      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}),
-                              {{around.get(), static_cast<const Expr&>(around) + 1}});
-      result.push_back(facts_.simplify(first));
+      if (mentions(start, between)) return std::nullopt;
+      Expr first = substitute(start, {{loop.var.get(), loop.min}});
+      result.push_back(facts_.simplify(stepped(first, around_[outer - 1]->var)));
     }
     return result;
   }
 
   void plan_next(const For& loop, const AttrList& names) {
     for (const AttrValue& name : names) {
-      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
+      auto lines = lines_of(loop, name);
       bool is_asked_inside = false;
       walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
       if (!lines || is_asked_inside) continue;
       auto first = first_of_outer(loop, name, lines->start);
       std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
-      if (next) spread(loop, *next, kIntoSecondLevel);
+      if (next) spread(loop, *next, kIntoL2);
     }
-  }
-  Expr in_next_iteration(const For& loop, const Expr& e) const {
-    return facts_.simplify(substitute(e, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
   }
   // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
   // the window does not move.
@@ -221,12 +206,11 @@ class Prefetcher final : public Rewriter {
     // loop's variable.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
-    auto stays = std::count(steps.begin(), steps.end(), std::optional<int64_t>(0));
-    if (stays == static_cast<long>(steps.size())) return std::nullopt;
+    auto moving = std::ranges::count_if(steps, [](const std::optional<int64_t>& step) { return step != 0; });
+    if (moving == 0) return std::nullopt;
     for (size_t d = 0; d < steps.size(); ++d) {
-      bool slides =
-          stays + 1 == static_cast<long>(steps.size()) && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
-      lines.start[d] = slides ? lines.start[d] + lines.extents[d] : in_next_iteration(loop, lines.start[d]);
+      bool slides = moving == 1 && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
+      lines.start[d] = slides ? lines.start[d] + lines.extents[d] : facts_.simplify(stepped(lines.start[d], loop.var));
       if (slides) lines.extents[d] = *steps[d];
     }
     return lines;
@@ -235,27 +219,26 @@ class Prefetcher final : public Rewriter {
   Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
     Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
     for (size_t d = 0; d < first.size(); ++d)
-      lines.start[d] = select(is_last, first[d], in_next_iteration(loop, lines.start[d]));
+      lines.start[d] = select(is_last, first[d], facts_.simplify(stepped(lines.start[d], loop.var)));
     return lines;
   }
 
-  void plan_own(const For& loop, const AttrList& names) {
+  void plan_current(const For& loop, const AttrList& names) {
     for (const AttrValue& name : names) {
-      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>(), true) : std::nullopt;
       // The number is bounded, since the cache lines behind these may belong to another thread.
-      if (lines) spread(loop, *lines, kIntoFirstLevel, true);
+      if (auto lines = lines_of(loop, name, Of::kAll)) spread(loop, *lines, kIntoL1, true);
     }
   }
 
-  void plan_ahead(const For& loop, const AttrList& wish, const Stmt& s) {
-    const std::string* name = wish.size() == 2 ? wish[0].as<std::string>() : nullptr;
-    const int64_t* rows = wish.size() == 2 ? wish[1].as<int64_t>() : nullptr;
-    if (!name || !rows) fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
-    auto lines = lines_of(loop, *name);
+  void plan_ahead(const For& loop, const AttrList& given, const Stmt& s) {
+    const int64_t* rows = given.size() == 2 ? given[1].as<int64_t>() : nullptr;
+    if (!rows || !given[0].as<std::string>())
+      fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
+    auto lines = lines_of(loop, given[0]);
     for (size_t d = 0; lines && d < lines->start.size(); ++d) {
       if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
       lines->start[d] = lines->start[d] + *rows;
-      return emit(loop, *lines, int_imm(0), lines->count(), kIntoFirstLevel);
+      return emit(loop, *lines, int_imm(0), lines->count(), kIntoL1);
     }
   }
 
@@ -313,7 +296,7 @@ class Prefetcher final : public Rewriter {
       if (constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
-    int64_t each = (lines.count() + total - 1) / total;
+    int64_t each = ceil_div(lines.count(), total);
     Expr first = counter * each;
     emit(*at, lines, bounded ? min(first, int_imm(lines.count() - each)) : first, each, locality);
   }

@@ -7,8 +7,7 @@
 
 namespace relaxc {
 
-std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
-                               const Analyzer& facts) {
+std::optional<Stmt> row_by_row(const Stmt& tile, const NodeSet& rows, const Expr& count, const Analyzer& facts) {
   VarRef row = make_dim("row");
   bool fits = true;
   walk(tile, [&](const For& loop) {
@@ -23,7 +22,8 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
   });
   // Every access to a buffer that the body writes must be at the same offset within the row, and no other row may have
   // that element. Then the order of rows, and of the statements of different rows, does not matter.
-  std::unordered_set<const NodeHeader*> written, moving{row.get()};
+  if (holds<Evaluate, Bind, While, Assert>(body)) return std::nullopt;
+  NodeSet written, moving{row.get()};
   std::vector<std::pair<Buffer, std::vector<Expr>>> accesses;
   walk(
       body, [&](const For& loop) { moving.insert(loop.var.get()); },
@@ -31,9 +31,7 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
         written.insert(store.buffer.get());
         accesses.emplace_back(store.buffer, store.indices);
       },
-      [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); },
-      [&](const Evaluate&) { fits = false; }, [&](const Bind&) { fits = false; }, [&](const While&) { fits = false; },
-      [&](const Assert&) { fits = false; });
+      [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); });
   std::unordered_map<const NodeHeader*, std::vector<std::optional<Expr>>> offsets;  // per dim; absent where they differ
   for (const auto& [buffer, indices] : accesses) {
     if (!written.contains(buffer.get())) continue;
@@ -46,10 +44,10 @@ std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const 
       if (!own || mentions(*own, moving) || (same && !structural_equal(*same, *own))) same.reset();
     }
   }
-  for (const auto& [buffer, dims] : offsets) {
-    fits = fits && std::any_of(dims.begin(), dims.end(), [](const std::optional<Expr>& e) { return e.has_value(); });
-  }
-  if (!fits) return std::nullopt;
+  auto is_separate = [](const auto& entry) {
+    return std::ranges::any_of(entry.second, [](const std::optional<Expr>& offset) { return offset.has_value(); });
+  };
+  if (!std::ranges::all_of(offsets, is_separate)) return std::nullopt;
   return loop(row, count, body);
 }
 

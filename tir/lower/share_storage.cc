@@ -4,6 +4,7 @@
 // easily when it does not share memory.
 #include <algorithm>
 
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -46,11 +47,10 @@ class Sharer final : public Rewriter {
     std::vector<Life> lives;
     std::unordered_map<const NodeHeader*, size_t> known;
     for (size_t i = 0; i < list.stmts.size(); ++i) {
-      const AllocBuffer* alloc = list.stmts[i].as<AllocBuffer>();
-      if (alloc) {
-        if (!is_shareable(*alloc)) continue;
-        known.emplace(alloc->buffer.get(), lives.size());
-        lives.push_back({cast<AllocBuffer>(list.stmts[i]), list.stmts.size(), 0});
+      if (auto alloc = try_cast<AllocBuffer>(list.stmts[i])) {
+        if (!is_shareable(**alloc)) continue;
+        known.emplace((*alloc)->buffer.get(), lives.size());
+        lives.push_back({*alloc, list.stmts.size(), 0});
         continue;
       }
       walk(list.stmts[i], [&](const Ref<Var>& var) {
@@ -60,34 +60,36 @@ class Sharer final : public Rewriter {
         lives[it->second].last = i;
       });
     }
-    std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.first < b.first; });
+    std::ranges::stable_sort(lives, {}, &Life::first);
     return lives;
+  }
+
+  // Returns the memory, free before the lifetime, whose size fits best: among memory of known size it has to grow
+  // least, or is larger by the least. Null: there is none.
+  Memory* best_memory(std::vector<Memory>& memories, const Life& life) const {
+    const BufferType& type = buffer_type(life.alloc->buffer);
+    auto wants = as_int(type.shape[0]);
+    Memory* best = nullptr;
+    for (Memory& memory : memories) {
+      const BufferType& other = buffer_type(memory.buffer);
+      bool is_free = memory.last < life.first && other.dtype == type.dtype && other.scope == type.scope;
+      auto has = as_int(memory.size), best_has = best ? as_int(best->size) : std::nullopt;
+      if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
+      bool is_better = has && wants && best_has && std::abs(*has - *wants) < std::abs(*best_has - *wants);
+      if (!best || is_better) best = &memory;
+    }
+    return best;
   }
 
   Stmt shared(const Seq& list, const Stmt& s) const {
     std::vector<Life> lives = lives_of(list);
     std::vector<Memory> memories;
     for (size_t i = 0; i < lives.size(); ++i) {
-      const BufferType& type = buffer_type(lives[i].alloc->buffer);
-      Memory* best = nullptr;
-      for (Memory& memory : memories) {
-        const BufferType& own = buffer_type(memory.buffer);
-        bool is_free = memory.last < lives[i].first && own.dtype == type.dtype && own.scope == type.scope;
-        auto has = as_int(memory.size), wants = as_int(type.shape[0]);
-        if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
-        // Among memory of known size, the best has to grow least, or is larger by the least.
-        auto better = [&](const Memory& other) {
-          auto theirs = as_int(other.size);
-          return has && wants && theirs && std::abs(*has - *wants) < std::abs(*theirs - *wants);
-        };
-        if (!best || better(*best)) best = &memory;
-      }
-      if (!best) {
-        memories.push_back({lives[i].alloc->buffer, type.shape[0], lives[i].last, {i}});
-        continue;
-      }
-      auto has = as_int(best->size), wants = as_int(type.shape[0]);
-      if (has && wants && *wants > *has) best->size = type.shape[0];
+      const Expr& size = buffer_type(lives[i].alloc->buffer).shape[0];
+      Memory* best = best_memory(memories, lives[i]);
+      if (!best) best = &memories.emplace_back(Memory{lives[i].alloc->buffer, size, 0});
+      auto has = as_int(best->size), wants = as_int(size);
+      if (has && wants && *wants > *has) best->size = size;
       best->last = lives[i].last;
       best->tenants.push_back(i);
     }
@@ -99,9 +101,9 @@ class Sharer final : public Rewriter {
       type.shape[0] = memory.size;
       Buffer all = make_var(memory.buffer->name, make(std::move(type)), memory.buffer.span());
       for (size_t tenant : memory.tenants) {
-        const Ref<AllocBuffer>& alloc = lives[tenant].alloc;
-        renamed.emplace(alloc->buffer.get(), all);
-        allocs.emplace(alloc->buffer.get(), std::nullopt);
+        const NodeHeader* buffer = lives[tenant].alloc->buffer.get();
+        renamed.emplace(buffer, all);
+        allocs.emplace(buffer, std::nullopt);
       }
       AllocBuffer alloc = *lives[memory.tenants[0]].alloc;
       alloc.buffer = all;
@@ -124,10 +126,10 @@ class Sharer final : public Rewriter {
   }
   // Returns whether no statement of the list defines a variable that the size depends on.
   static bool size_is_known_first(const Stmt& alloc, const Seq& list) {
-    std::vector<VarRef> vars = free_vars(buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0]);
-    return std::none_of(list.stmts.begin(), list.stmts.end(), [&](const Stmt& one) {
+    const Expr& size = buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0];
+    return std::ranges::none_of(list.stmts, [&](const Stmt& one) {
       const Bind* bind = one.as<Bind>();
-      return bind && std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return same_node(v, bind->var); });
+      return bind && mentions(size, bind->var);
     });
   }
 
