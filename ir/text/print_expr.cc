@@ -10,44 +10,6 @@
 
 namespace relaxc::text {
 
-Precedence precedence(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kSub:
-      return kSumLevel;
-    case BinaryOp::kMul:
-    case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-      return kProductLevel;
-    case BinaryOp::kEQ:
-    case BinaryOp::kNE:
-    case BinaryOp::kLT:
-    case BinaryOp::kLE:
-    case BinaryOp::kGT:
-    case BinaryOp::kGE:
-      return kCompareLevel;
-    case BinaryOp::kAnd:
-      return kAndLevel;
-    case BinaryOp::kOr:
-      return kOrLevel;
-    case BinaryOp::kBitAnd:
-      return kBitAndLevel;
-    case BinaryOp::kBitOr:
-      return kBitOrLevel;
-    case BinaryOp::kBitXor:
-      return kBitXorLevel;
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      return kShiftLevel;
-    case BinaryOp::kTruncMod:
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return kAtomLevel;
-  }
-  return kAtomLevel;
-}
-
 namespace {
 
 std::string lanes_text(int64_t lanes) {
@@ -174,7 +136,7 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kTruncMod) return fmt::format("T.truncmod({}, {})", expr(node.a), expr(node.b));
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
-  int own = precedence(node.op);
+  int own = precedence(row.symbol);
   // Python chains comparisons, so both operands of one bind tighter; the other operators associate to the left.
   int left = own == kCompareLevel ? own + 1 : own;
   std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));

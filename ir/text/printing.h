@@ -5,27 +5,11 @@
 
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
+#include "ir/text/syntax.h"
 #include "ir/visit.h"
 
 namespace relaxc::text {
 
-// The precedence of Python's operators.
-enum Precedence : int {
-  kLowest = 0,
-  kOrLevel,
-  kAndLevel,
-  kNotLevel,
-  kCompareLevel,
-  kBitOrLevel,
-  kBitXorLevel,
-  kBitAndLevel,
-  kShiftLevel,
-  kSumLevel,
-  kProductLevel,
-  kUnaryLevel,
-  kAtomLevel,
-};
-Precedence precedence(BinaryOp op);
 std::string string_literal(std::string_view text);
 // Prints "0.5", "inf" or "nan", which reads back to the same value of the dtype; infinities and NaN have no quotes.
 std::string float_text(double value, DType dtype);
