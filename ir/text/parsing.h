@@ -48,17 +48,6 @@ std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "
 // Returns the nearest of the candidates, when it is near enough to be meant; else "".
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-// Gives a variable another value until the end of the scope.
-template <class T>
-struct Scoped {
-  Scoped(T& variable, T value) : slot(variable), outer(std::exchange(variable, std::move(value))) {}
-  ~Scoped() { slot = std::move(outer); }
-  Scoped(const Scoped&) = delete;
-  Scoped& operator=(const Scoped&) = delete;
-  T& slot;
-  T outer;
-};
-
 class Parser {
  public:
   Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics);

@@ -10,6 +10,17 @@
 
 namespace relaxc::text {
 
+// Gives a variable another value until the end of the scope.
+template <class T>
+struct Scoped {
+  Scoped(T& variable, T value) : slot(variable), outer(std::exchange(variable, std::move(value))) {}
+  ~Scoped() { slot = std::move(outer); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+  T& slot;
+  T outer;
+};
+
 // The meaning of a name. Poisoned: its definition failed, so its uses are not reported again.
 struct Entity {
   std::optional<Expr> expr = {};  // absent: poisoned, or the module itself
