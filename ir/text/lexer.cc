@@ -1,6 +1,7 @@
 #include "ir/text/lexer.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace relaxc::text {
 
@@ -22,6 +23,8 @@ size_t operator_length(char a, char b, char c) {
   return is_one_of("()[]{},:=+-*/%&|^~<>;@") ? 1 : 0;
 }
 
+bool opens(char c) { return c == '(' || c == '[' || c == '{'; }
+bool closes(char c) { return c == ')' || c == ']' || c == '}'; }
 std::string_view closing(std::string_view bracket) { return bracket == "(" ? ")" : bracket == "[" ? "]" : "}"; }
 
 // Words that begin a statement and cannot occur inside an expression.
@@ -43,7 +46,7 @@ void Lexer::read_line(std::vector<Token>& tokens) {
     if (at_end()) break;
     char c = peek();
     if (c == '\n') {
-      next_line();
+      end_line();
       continue;
     }
     if (!brackets_.empty() && fresh_line_) check_statement_in_brackets();
@@ -73,13 +76,9 @@ bool Lexer::broken(uint32_t line) const {
   }
   return false;
 }
-Diagnostic& Lexer::error(size_t length, std::string message) {
-  mark_broken(line_);
-  return diagnostics_.error(source_.span(line_, column_, length), "{}", message);
-}
 
 // Consumes the newline.
-void Lexer::next_line() {
+void Lexer::end_line() {
   if (brackets_.empty()) {
     bool in_statement = last_ != TokenKind::kEnd && last_ != TokenKind::kNewline && last_ != TokenKind::kIndent &&
                         last_ != TokenKind::kDedent;
@@ -87,9 +86,7 @@ void Lexer::next_line() {
     at_line_start_ = true;
   }
   fresh_line_ = true;
-  ++position_;
-  ++line_;
-  column_ = 1;
+  newline();
 }
 
 void Lexer::skip_blanks() {
@@ -98,67 +95,51 @@ void Lexer::skip_blanks() {
     if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
       advance(1);
     } else if (c == '#') {
-      while (!at_end() && peek() != '\n') advance(1);
+      advance(rest_of_line().size());
     } else if (c == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
       advance(peek(1) == '\n' ? 1 : 2);
-      ++position_;
-      ++line_;
-      column_ = 1;
+      newline();
     } else {
       return;
     }
   }
 }
 
-// Measures the indentation of a line that holds a token; false at the end of the text.
+// Measures the indentation of the next line that holds a token; false at the end of the text.
 bool Lexer::start_line() {
-  while (true) {
-    size_t width = 0, i = 0;
-    for (;; ++i) {
-      char c = peek(i);
-      if (c == ' ') {
-        ++width;
-      } else if (c == '\t') {
-        width = (width / 8 + 1) * 8;
-      } else if (c != '\f' && c != '\r') {
-        break;
-      }
-    }
-    bool blank = peek(i) == '\n' || peek(i) == '#' || position_ + i >= text_.size();
-    if (blank) {
-      while (position_ + i < text_.size() && peek(i) != '\n') ++i;
-      if (position_ + i >= text_.size()) {
-        advance(i);
-        return false;
-      }
-      position_ += i + 1;
-      ++line_;
-      column_ = 1;
+  size_t width = 0;
+  for (char c = peek(); c == ' ' || c == '\t' || c == '\f' || c == '\r' || c == '\n' || c == '#'; c = peek()) {
+    if (c == '\n') {
+      newline();
+      width = 0;
       continue;
     }
-    advance(i);
-    at_line_start_ = false;
-    fresh_line_ = false;
-    statement_line_ = line_;
-    if (last_ == TokenKind::kEnd && source_.column > 1) return true;  // inside of a string there is one line
-    if (width > indents_.back()) {
-      indents_.push_back(width);
-      push(TokenKind::kIndent, 0);
-    }
-    while (width < indents_.back()) {
-      if (width > indents_[indents_.size() - 2]) {
-        // The line is treated as one of the block above it. After lines that an open bracket took, no indentation is
-        // known.
-        if (!lost_) error(1, fmt::format("this line is indented by {} columns, which matches no line above", width));
-        indents_.back() = width;
-        break;
-      }
-      indents_.pop_back();
-      push(TokenKind::kDedent, 0);
-      lost_ = lost_ && width != indents_.back();
-    }
-    return true;
+    if (c == ' ') ++width;
+    if (c == '\t') width = (width / 8 + 1) * 8;
+    advance(c == '#' ? rest_of_line().size() : 1);
   }
+  if (at_end()) return false;
+  at_line_start_ = false;
+  fresh_line_ = false;
+  statement_line_ = line_;
+  if (last_ == TokenKind::kEnd && source_.column > 1) return true;  // inside of a string there is one line
+  if (width > indents_.back()) {
+    indents_.push_back(width);
+    push(TokenKind::kIndent, 0);
+  }
+  while (width < indents_.back()) {
+    if (width > indents_[indents_.size() - 2]) {
+      // The line is treated as one of the block above it. After lines that an open bracket took, no indentation is
+      // known.
+      if (!lost_) error("this line is indented by {} columns, which matches no line above", width);
+      indents_.back() = width;
+      break;
+    }
+    indents_.pop_back();
+    push(TokenKind::kDedent, 0);
+    lost_ = lost_ && width != indents_.back();
+  }
+  return true;
 }
 
 // Reports the innermost open bracket of each line, and ends the statement after its last token as if all brackets were
@@ -167,11 +148,11 @@ void Lexer::never_closed() {
   if (brackets_.empty()) return;
   bool known = broken(statement_line_);
   const Token& last = tokens_->back();
-  uint32_t line = last.line, column = last.column + static_cast<uint32_t>(last.text.size());
+  uint32_t line = last.line, column = last.end_column();
   mark_broken(line);
   for (size_t i = 0; !known && i < brackets_.size(); ++i) {
     bool innermost = i + 1 == brackets_.size() || brackets_[i + 1].line != brackets_[i].line;
-    if (innermost) diagnostics_.error(source_.span(brackets_[i]), "'{}' was never closed", brackets_[i].text);
+    if (innermost) diagnostics_.error(source_.span(brackets_[i].place()), "'{}' was never closed", brackets_[i].text);
   }
   for (; !brackets_.empty(); brackets_.pop_back())
     tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line, column});
@@ -181,14 +162,14 @@ void Lexer::never_closed() {
 
 // Reports a bracket that is still open where a line begins with `def`, and goes on with the statement.
 void Lexer::check_statement_in_brackets() {
-  std::string_view line = text_.substr(position_, std::min(text_.find('\n', position_), text_.size()) - position_);
+  std::string_view line = rest_of_line();
   auto begins_with = [&](std::string_view word) {
     return line.starts_with(word) && (word == "@" || !is_name_char(peek(word.size())));
   };
   size_t last = line.substr(0, line.find('#')).find_last_not_of(" \t\r");
   bool heads_block = last != std::string_view::npos && line[last] == ':';
-  bool begins = std::any_of(std::begin(kStatementWords), std::end(kStatementWords), begins_with) ||
-                (heads_block && std::any_of(std::begin(kBlockWords), std::end(kBlockWords), begins_with));
+  bool begins = std::ranges::any_of(kStatementWords, begins_with) ||
+                (heads_block && std::ranges::any_of(kBlockWords, begins_with));
   if (!begins) return;
   bool lost_if = begins_with("elif") || begins_with("else");
   never_closed();
@@ -212,8 +193,8 @@ void Lexer::token(char c) {
   if (is_digit(c) || (c == '.' && is_digit(peek(1)))) return number();
   if (c == '"' || c == '\'') return string(0);
   if (size_t length = operator_length(c, peek(1), peek(2))) return bracket_or_operator(length);
-  error(1, static_cast<unsigned char>(c) < 32 ? fmt::format("unexpected character 0x{:02x}", static_cast<int>(c))
-                                              : fmt::format("unexpected character '{}'", c));
+  bool is_control = static_cast<unsigned char>(c) < 32;
+  error("unexpected character {}", is_control ? fmt::format("0x{:02x}", static_cast<int>(c)) : fmt::format("'{}'", c));
   advance(1);
 }
 
@@ -226,14 +207,17 @@ size_t Lexer::unmatched(size_t closed) const {
     earlier += brackets_[i].line < line_;
   }
   char quote = 0;
-  for (char c : text_.substr(position_ + 1, std::min(text_.find('\n', position_), text_.size()) - position_ - 1)) {
-    if (quote != 0 || c == '"' || c == '\'') {
-      quote = quote == 0 ? c : quote == c ? '\0' : quote;
-    } else if (c == '(' || c == '[' || c == '{') {
+  for (char c : rest_of_line().substr(1)) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (opens(c)) {
       open += closing(std::string_view(&c, 1));
-    } else if (c == ')' || c == ']' || c == '}') {
-      bool matches = !open.empty() && open.back() == c;
-      matches ? open.pop_back() : static_cast<void>(++wrong);
+    } else if (closes(c) && !open.empty() && open.back() == c) {
+      open.pop_back();
+    } else if (closes(c)) {
+      ++wrong;
     }
   }
   return wrong + (open.size() > earlier ? open.size() - earlier : 0);
@@ -241,23 +225,21 @@ size_t Lexer::unmatched(size_t closed) const {
 
 void Lexer::bracket_or_operator(size_t length) {
   char c = peek();
-  if (c == '(' || c == '[' || c == '{') {
+  if (opens(c)) {
     brackets_.push_back({TokenKind::kOperator, text_.substr(position_, 1), line_, column_});
-  } else if (c == ')' || c == ']' || c == '}') {
-    std::string_view own = text_.substr(position_, 1);
+  } else if (closes(c)) {
     if (brackets_.empty()) {
-      if (!broken(line_)) error(1, fmt::format("'{}' closes nothing", c));
+      if (!broken(line_)) error("'{}' closes nothing", c);
       return advance(1);
     }
-    if (closing(brackets_.back().text) != own) {
-      const Token open = brackets_.back();
-      if (!broken(line_))
-        error(1, fmt::format("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column));
+    const Token open = brackets_.back();
+    if (closing(open.text)[0] != c) {
+      if (!broken(line_)) error("'{}' does not match '{}' at {}:{}", c, open.text, open.line, open.column);
       // Either it closes a bracket further out, and those inside it were forgotten, or it was written in place of the
       // right one.
-      auto closes = [&](const Token& bracket) { return closing(bracket.text) == own; };
-      size_t inside =
-          static_cast<size_t>(std::find_if(brackets_.rbegin(), brackets_.rend(), closes) - brackets_.rbegin());
+      auto matches = [&](const Token& bracket) { return closing(bracket.text)[0] == c; };
+      auto found = std::find_if(brackets_.rbegin(), brackets_.rend(), matches);
+      size_t inside = static_cast<size_t>(found - brackets_.rbegin());
       bool outer = inside < brackets_.size() && unmatched(inside + 1) <= unmatched(1);
       for (size_t i = 0; i < (outer ? inside : 1); ++i, brackets_.pop_back())
         tokens_->push_back({TokenKind::kOperator, closing(brackets_.back().text), line_, column_});
@@ -270,30 +252,26 @@ void Lexer::bracket_or_operator(size_t length) {
 
 void Lexer::number() {
   size_t length = 0;
-  bool is_float = false;
-  if (peek() == '0' && (peek(1) == 'x' || peek(1) == 'X' || peek(1) == 'b' || peek(1) == 'B' || peek(1) == 'o')) {
-    length = 2;
-    while (is_name_char(peek(length))) ++length;
-  } else {
-    auto digits = [&] {
-      while (is_digit(peek(length)) || peek(length) == '_') ++length;
-    };
-    digits();
-    if (peek(length) == '.') {
-      is_float = true;
-      ++length;
-      digits();
-    }
-    if (peek(length) == 'e' || peek(length) == 'E') {
-      size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 2 : 1;
-      if (is_digit(peek(length + sign))) {
-        is_float = true;
-        length += sign;
-        digits();
-      }
-    }
+  auto skip = [&](auto belongs) {
+    while (belongs(peek(length))) ++length;
+  };
+  auto digits = [&] { skip([](char c) { return is_digit(c) || c == '_'; }); };
+  if (peek() == '0' && std::string_view("xXbBo").find(peek(1)) != std::string_view::npos) {
+    skip(is_name_char);
+    return push(TokenKind::kInt, length);
   }
-  push(is_float ? TokenKind::kFloat : TokenKind::kInt, length);
+  digits();
+  size_t whole = length;
+  if (peek(length) == '.') {
+    ++length;
+    digits();
+  }
+  size_t sign = peek(length + 1) == '+' || peek(length + 1) == '-' ? 2 : 1;
+  if ((peek(length) == 'e' || peek(length) == 'E') && is_digit(peek(length + sign))) {
+    length += sign;
+    digits();
+  }
+  push(length > whole ? TokenKind::kFloat : TokenKind::kInt, length);
 }
 
 void Lexer::string(size_t prefix) {
@@ -307,36 +285,25 @@ void Lexer::string(size_t prefix) {
   while (true) {
     if (at_end() || (!triple && peek() == '\n')) {
       mark_broken(line_);
-      diagnostics_.error(source_.span(line, column, triple ? 3 : position_ - start), "{}", kNeverClosed);
+      uint32_t length = triple ? 3 : static_cast<uint32_t>(position_ - start);
+      diagnostics_.error(source_.span({line, column, length}), "{}", kNeverClosed);
       break;
     }
-    if (peek() == '\\' && !at_end() && position_ + 1 < text_.size() && (!raw || peek(1) == quote)) {
-      bool newline = peek(1) == '\n';
-      advance(2);
-      if (newline) {
-        ++line_;
-        column_ = 1;
-      }
-      continue;
-    }
-    if (peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
+    bool escapes = peek() == '\\' && position_ + 1 < text_.size() && (!raw || peek(1) == quote);
+    if (!escapes && peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) {
       advance(triple ? 3 : 1);
       break;
     }
-    bool newline = peek() == '\n';
-    advance(1);
-    if (newline) {
-      ++line_;
-      column_ = 1;
-    }
+    if (escapes) advance(1);
+    peek() == '\n' ? newline() : advance(1);
   }
   tokens_->push_back({TokenKind::kString, text_.substr(start, position_ - start), line, column});
   last_ = TokenKind::kString;
 }
 
-Span Source::span(const Token& token) const {
-  size_t length = std::min(token.text.size(), token.text.find('\n'));
-  return span(token.line, token.column, std::max<size_t>(length, 1));
+Place Token::place() const {
+  size_t length = std::min(text.size(), text.find('\n'));
+  return {line, column, static_cast<uint32_t>(std::max<size_t>(length, 1))};
 }
 
 namespace {
@@ -344,26 +311,12 @@ namespace {
 void append_utf8(std::string& out, uint32_t code) {
   if (code < 0x80) {
     out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | (code >> 6));
-    out += static_cast<char>(0x80 | (code & 63));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | (code >> 12));
-    out += static_cast<char>(0x80 | ((code >> 6) & 63));
-    out += static_cast<char>(0x80 | (code & 63));
-  } else {
-    out += static_cast<char>(0xf0 | (code >> 18));
-    out += static_cast<char>(0x80 | ((code >> 12) & 63));
-    out += static_cast<char>(0x80 | ((code >> 6) & 63));
-    out += static_cast<char>(0x80 | (code & 63));
+    return;
   }
-}
-
-int hex_value(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
+  constexpr uint32_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
+  out += static_cast<char>(kFirst[more] | (code >> (6 * more)));
+  while (more-- > 0) out += static_cast<char>(0x80 | ((code >> (6 * more)) & 63));
 }
 
 }  // namespace
@@ -389,13 +342,10 @@ std::string unquote(std::string_view literal, std::string& error) {
     size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (digits > 0) {
       uint32_t code = 0;
-      for (size_t d = 1; d <= digits; ++d) {
-        int value = i + d < body.size() ? hex_value(body[i + d]) : -1;
-        if (value < 0) {
-          error = fmt::format("'\\{}' needs {} hexadecimal digits", c, digits);
-          return {};
-        }
-        code = code * 16 + static_cast<uint32_t>(value);
+      std::string_view hex = body.substr(i + 1, digits);
+      if (std::from_chars(hex.data(), hex.data() + hex.size(), code, 16).ptr != hex.data() + digits) {
+        error = fmt::format("'\\{}' needs {} hexadecimal digits", c, digits);
+        return {};
       }
       i += digits;
       if (c == 'x') {

@@ -9,14 +9,22 @@
 
 namespace relaxc::text {
 
+// A place in a source, and how many bytes of its line a message underlines. Lines and columns count from 1, columns in
+// bytes.
+struct Place {
+  uint32_t line = 0, column = 0, length = 0;
+};
+
 enum class TokenKind : uint8_t { kName, kInt, kFloat, kString, kOperator, kNewline, kIndent, kDedent, kEnd };
 
 struct Token {
   TokenKind kind;
   std::string_view text;  // as written, quotes included
-  uint32_t line;          // 1-based
-  uint32_t column;        // 1-based, in bytes
+  uint32_t line, column;
 
+  // Returns where the token is, up to the end of its first line.
+  Place place() const;
+  uint32_t end_column() const { return column + static_cast<uint32_t>(text.size()); }
   // Returns whether the token is this operator or keyword. The first character decides nearly always.
   bool is(std::string_view op) const { return text.size() == op.size() && text[0] == op[0] && text == op; }
 };
@@ -27,10 +35,7 @@ struct Source {
   std::string_view text;  // part of *origin->text
   uint32_t line = 1, column = 1;
 
-  Span span(uint32_t at_line, uint32_t at_column, size_t length) const {
-    return {origin, at_line, at_column, static_cast<uint32_t>(length)};
-  }
-  Span span(const Token& token) const;
+  Span span(const Place& at) const { return {origin, at.line, at.column, at.length}; }
 };
 
 // Reads a source line by line. Characters with which no token begins are reported and left out. Brackets that are open
@@ -52,9 +57,19 @@ class Lexer {
     position_ += count;
     column_ += static_cast<uint32_t>(count);
   }
+  void newline() {
+    ++position_;
+    ++line_;
+    column_ = 1;
+  }
+  std::string_view rest_of_line() const { return text_.substr(position_, text_.find('\n', position_) - position_); }
   void push(TokenKind kind, size_t length);
-  Diagnostic& error(size_t length, std::string message);
-  void next_line();
+  template <class... Args>
+  void error(fmt::format_string<Args...> format, Args&&... args) {
+    mark_broken(line_);
+    diagnostics_.error(source_.span({line_, column_, 1}), format, std::forward<Args>(args)...);
+  }
+  void end_line();
   void skip_blanks();
   bool start_line();
   void never_closed();

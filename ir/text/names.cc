@@ -7,17 +7,25 @@ namespace relaxc::text {
 
 namespace {
 
-constexpr std::string_view kReserved[] = {
-    "False",  "I",     "Module", "None",    "R",     "T",      "True",       "_",        "and",      "as",
-    "assert", "async", "await",  "bool",    "break", "class",  "cls",        "continue", "def",      "del",
-    "elif",   "else",  "except", "finally", "float", "for",    "from",       "global",   "if",       "import",
-    "in",     "int",   "is",     "lambda",  "len",   "list",   "match_cast", "metadata", "nonlocal", "not",
-    "or",     "pass",  "raise",  "range",   "relax", "return", "slice",      "str",      "tir",      "tirx",
-    "try",    "tuple", "tvm",    "while",   "with",  "yield"};
+constexpr std::string_view kKeywords[] = {
+    "and",      "as",     "assert",  "async", "await", "break",  "class", "continue", "def",  "del",  "elif",
+    "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
+    "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
+// Names that the parser predefines, and Python's constants.
+constexpr std::string_view kPredefined[] = {"False", "I",     "Module", "None", "R",   "T",    "True",       "_",
+                                            "bool",  "cls",   "float",  "int",  "len", "list", "match_cast", "metadata",
+                                            "range", "relax", "slice",  "str",  "tir", "tirx", "tuple",      "tvm"};
+
+bool is_reserved(std::string_view word) {
+  return is_keyword(word) || std::ranges::find(kPredefined, word) != std::end(kPredefined);
+}
 
 }  // namespace
 
-bool is_reserved(std::string_view word) { return std::binary_search(std::begin(kReserved), std::end(kReserved), word); }
+// Names are far more frequent than keywords.
+bool is_keyword(std::string_view word) {
+  return word.size() >= 2 && word.size() <= 8 && std::ranges::find(kKeywords, word) != std::end(kKeywords);
+}
 
 std::string identifier(std::string_view hint) {
   std::string result;
@@ -29,8 +37,6 @@ std::string identifier(std::string_view hint) {
   if (result[0] >= '0' && result[0] <= '9') result.insert(0, "v");
   return result;
 }
-
-bool is_identifier(std::string_view text) { return identifier(text) == text; }
 
 const std::string* NameTable::find(const VarRef& var) const {
   auto it = names_.find(var.get());
@@ -50,10 +56,9 @@ std::string NameTable::reserve(std::string_view hint) {
   return name;
 }
 
-const std::string& NameTable::define(const VarRef& var) { return define(var, var->name); }
-const std::string& NameTable::define(const VarRef& var, std::string_view hint) {
+const std::string& NameTable::define(const VarRef& var) {
   scopes_.back().vars.push_back(var);
-  return names_.insert_or_assign(var.get(), reserve(hint)).first->second;
+  return names_.insert_or_assign(var.get(), reserve(var->name)).first->second;
 }
 void NameTable::alias(const VarRef& var, std::string name) {
   scopes_.back().vars.push_back(var);

@@ -9,10 +9,8 @@
 
 namespace relaxc::text {
 
-// Returns whether the word has a meaning in the language: Python's keywords and the names that the parser predefines.
-bool is_reserved(std::string_view word);
-// Returns whether identifier() leaves the text unchanged.
-bool is_identifier(std::string_view text);
+// Returns whether the word is one of Python's keywords.
+bool is_keyword(std::string_view word);
 // Returns the hint with everything that an identifier cannot hold replaced by '_'.
 std::string identifier(std::string_view hint);
 
@@ -22,7 +20,6 @@ class NameTable {
   const std::string* find(const VarRef& var) const;
   // Makes a new name for the variable: its hint, or the hint with the lowest free number.
   const std::string& define(const VarRef& var);
-  const std::string& define(const VarRef& var, std::string_view hint);
   // Gives the variable a name that another one has; for `_` and for branches that end in the same name.
   void alias(const VarRef& var, std::string name);
   // Makes a new name for something that is not a variable.

@@ -9,41 +9,37 @@
 namespace relaxc::text {
 
 std::optional<Buffer> Parser::named_buffer(const Syntax& at) {
-  if (at.kind == SyntaxKind::kName) {
-    const Entity* entity = lookup(at.text);
-    bool names = entity && entity->expr && entity->expr->type().is<BufferType>();
-    return names ? std::optional(cast<Var>(*entity->expr)) : std::nullopt;
-  }
-  bool data = at.kind == SyntaxKind::kAttribute && at.text == "data";
-  return data ? named_buffer(*at.children[0]) : std::nullopt;
+  if (at.kind == SyntaxKind::kAttribute && at.text == "data") return named_buffer(*at.children[0]);
+  const Entity* entity = is_name(at) ? lookup(at.text) : nullptr;
+  bool names = entity && entity->expr && entity->expr->type().is<BufferType>();
+  return names ? std::optional(cast<Var>(*entity->expr)) : std::nullopt;
+}
+
+Expr elem_offset(const Buffer& buffer, const Span& span) {
+  const BufferType& type = buffer_type(buffer);
+  if (type.elem_offset) return *type.elem_offset;
+  return type.offset_factor == 0 ? int_imm(0, kInt32) : intrinsic(kBufferElemOffset, {buffer}, kInt32, span);
 }
 
 // Reads A.data, A.elem_offset, A.shape[i], A.strides[i]. A.dtype is read where a dtype is expected.
 std::optional<Value> Parser::buffer_property(const Syntax& at) {
-  bool indexed = at.kind == SyntaxKind::kSubscript && at.children[0]->kind == SyntaxKind::kAttribute;
-  const Syntax& access = indexed ? *at.children[0] : at;
+  bool indexed = at.kind == SyntaxKind::kSubscript;
+  const Syntax& access = head_of(at);
   if (access.kind != SyntaxKind::kAttribute) return std::nullopt;
   std::optional<Buffer> owner = named_buffer(*access.children[0]);
   if (!owner) return std::nullopt;
   const BufferType& type = buffer_type(*owner);
   if (indexed && (access.text == "shape" || access.text == "strides")) {
-    if (at.children.size() != 2) fail(at, "expected one index, got {}", at.children.size() - 1);
+    if (positional(at) != 1) fail(at, "expected one index, got {}", positional(at));
     const std::vector<Expr>& numbers = access.text == "shape" ? type.shape : type.strides;
-    int64_t index = constant_int(*at.children[1]), count = static_cast<int64_t>(numbers.size());
-    if (index < 0) index += count;
-    if (index < 0 || index >= count)
-      fail(at, "index {} of the {} {} of buffer '{}'", constant_int(*at.children[1]), count, access.text,
-           (*owner)->name);
-    return Value{numbers[static_cast<size_t>(index)]};
+    int64_t index = constant_int(*at.children[1]), count = std::ssize(numbers);
+    if (index < -count || index >= count)
+      fail(at, "index {} of the {} {} of buffer '{}'", index, count, access.text, (*owner)->name);
+    return Value{numbers[static_cast<size_t>(index < 0 ? index + count : index)]};
   }
   if (indexed) return std::nullopt;
   if (access.text == "data") return Value{type.data.value_or(buffer_data(*owner, span(at)))};
-  if (access.text == "elem_offset") {
-    if (type.elem_offset) return Value{*type.elem_offset};
-    if (type.offset_factor == 0) return Value{int_imm(0, kInt32)};
-    return Value{intrinsic(kBufferElemOffset, {*owner}, kInt32, span(at))};
-  }
-  return std::nullopt;
+  return access.text == "elem_offset" ? std::optional(Value{elem_offset(*owner, span(at))}) : std::nullopt;
 }
 
 // Reads x.ndim, x.shape[i], x.strides[i], x.dtype.bits of a tensor: their values are known when the program runs.
@@ -54,21 +50,21 @@ std::optional<Value> Parser::tensor_property(const Syntax& at) {
       {"shape", "relax.inspect.tensor_shape_i"},           {"strides", "relax.inspect.tensor_stride_i"},
       {"byte_offset", "relax.inspect.tensor_byte_offset"}, {"elem_offset", "relax.inspect.tensor_elem_offset"}};
   bool indexed = at.kind == SyntaxKind::kSubscript;
-  const Syntax& access = indexed ? *at.children[0] : at;
+  const Syntax& access = head_of(at);
   if (!in_graph_ || access.kind != SyntaxKind::kAttribute) return std::nullopt;
   bool of_dtype = access.text == "bits" || access.text == "code" || access.text == "lanes";
   const Syntax* owner = access.children[0];
   if (of_dtype) owner = owner->kind == SyntaxKind::kAttribute && owner->text == "dtype" ? owner->children[0] : nullptr;
-  const Entity* entity = owner && owner->kind == SyntaxKind::kName ? lookup(owner->text) : nullptr;
+  const Entity* entity = owner && is_name(*owner) ? lookup(owner->text) : nullptr;
   if (!entity || !entity->expr || !entity->expr->type().is<TensorType>()) return std::nullopt;
   bool takes_axis = access.text == "shape" || access.text == "strides";
   if (takes_axis != indexed) return std::nullopt;
   for (const auto& [name, op] : kProperties) {
     if (access.text != name) continue;
-    Call call{op_ref(op), {*entity->expr}, {}, {}};
-    if (at.children.size() > 2) fail(at, "expected one index, got {}", at.children.size() - 1);
-    if (indexed) call.args.push_back(scalar(*at.children[1], kInt64));
-    return typed_call(std::move(call), at);
+    std::vector<Expr> args = {*entity->expr};
+    if (positional(at) > 1) fail(at, "expected one index, got {}", positional(at));
+    if (indexed) args.push_back(adapt(scalar_value(*at.children[1]), kInt64, *at.children[1]));
+    return typed_call(op, std::move(args), at);
   }
   return std::nullopt;
 }
@@ -84,21 +80,14 @@ Buffer Parser::buffer(const Syntax& at) {
 Expr Parser::extent_of(const Expr& min, const Expr& end, const Syntax& at) {
   auto first = as_int(min), last = as_int(end);
   if (first == 0) return end;
-  if (first && last) {
-    return int_imm(*last - *first, dtype_of(end), span(at));
-  }
+  if (first && last) return int_imm(*last - *first, dtype_of(end), span(at));
   const Binary* sum = end.as<Binary>();
   if (sum && sum->op == BinaryOp::kAdd && structural_equal(sum->a, min)) return sum->b;
   return simplify(end - min);
 }
 
-namespace {
-
-bool is_position(const Expr& e) { return dtype_of(e).is_integral() && dtype_of(e).lanes == 1; }
-
-}  // namespace
-
 Range Parser::slice(const Syntax& at) {
+  auto is_position = [](const Expr& e) { return dtype_of(e).is_integral() && dtype_of(e).lanes == 1; };
   if (at.kind != SyntaxKind::kSlice) {
     Expr index = scalar(at);
     if (!is_position(index)) fail(at, "expected an integer, got {}", to_string(dtype_of(index)));
@@ -112,62 +101,60 @@ Range Parser::slice(const Syntax& at) {
   return {min.expr, extent_of(min.expr, end.expr, at)};
 }
 
-namespace {
-
-// Returns the items between the brackets; A[()] has none, A[(i, j)] has two.
-std::vector<const Syntax*> index_items(const Syntax& at) {
-  std::vector<const Syntax*> items(at.children.begin() + 1, at.children.end());
-  if (items.size() == 1 && items[0]->kind == SyntaxKind::kTuple)
-    items.assign(items[0]->children.begin(), items[0]->children.end());
-  return items;
+// Returns the items between the brackets, one per dim; A[()] has none, A[(i, j)] has two. `what`: "ranges".
+std::vector<const Syntax*> Parser::index_items(const Buffer& buffer, const Syntax& at, const char* what) {
+  std::vector<const Syntax*> result(at.operands().begin(), at.operands().end());
+  if (result.size() == 1 && result[0]->kind == SyntaxKind::kTuple) result = items(*result[0]);
+  size_t rank = buffer_type(buffer).shape.size();
+  if (result.size() != rank) fail(at, "buffer '{}' has {} dims, got {} {}", buffer->name, rank, result.size(), what);
+  return result;
 }
 
-}  // namespace
-
 std::vector<Range> Parser::ranges(const Buffer& buffer, const Syntax& at) {
-  std::vector<const Syntax*> items = index_items(at);
-  const BufferType& type = buffer_type(buffer);
-  if (items.size() != type.shape.size())
-    fail(at, "buffer '{}' has {} dims, got {} ranges", buffer->name, type.shape.size(), items.size());
   std::vector<Range> result;
-  for (size_t d = 0; d < items.size(); ++d) {
-    bool whole = items[d]->kind == SyntaxKind::kSlice && !items[d]->children[0] && !items[d]->children[1];
-    result.push_back(whole ? Range{int_imm(0, dtype_of(type.shape[d])), type.shape[d]} : slice(*items[d]));
+  for (const Syntax* item : index_items(buffer, at, "ranges")) {
+    const Expr& dim = buffer_type(buffer).shape[result.size()];
+    bool whole = item->kind == SyntaxKind::kSlice && !item->children[0] && !item->children[1];
+    result.push_back(whole ? Range{int_imm(0, dtype_of(dim)), dim} : slice(*item));
   }
   return result;
 }
 
+// Reads a slice as an index: a vector of positions, or one position.
+Expr Parser::slice_index(const Syntax& at) {
+  Range range = slice(at);
+  Expr one = int_imm(1, dtype_of(range.min));
+  auto scalable = scalable_lanes(range.extent);
+  if (scalable && !at.children[2]) return ramp(range.min, one, *scalable, span(at));
+  auto count = as_int(range.extent);
+  int64_t stride = at.children[2] ? constant_int(*at.children[2]) : 1;
+  if (!count || stride == 0 || *count == 0 || (*count > 0) != (stride > 0))
+    fail(at, "expected a slice of a constant number of elements, from 1");
+  constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
+  int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
+  int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
+  if (lanes > 4096) fail(at, "a slice of {} elements, the limit is 4096", lanes);
+  return lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(at));
+}
+
 std::vector<Expr> Parser::indices(const Buffer& buffer, const Syntax& at) {
-  std::vector<const Syntax*> items = index_items(at);
-  const BufferType& type = buffer_type(buffer);
-  if (items.size() != type.shape.size())
-    fail(at, "buffer '{}' has {} dims, got {} indices", buffer->name, type.shape.size(), items.size());
   std::vector<Expr> result;
-  for (size_t d = 0; d < items.size(); ++d) {
-    const Syntax& item = *items[d];
-    Expr index = int_imm(0);
-    if (item.kind == SyntaxKind::kSlice) {
-      Range range = slice(item);
-      if (auto scalable = scalable_lanes(range.extent); scalable && !item.children[2]) {
-        result.push_back(ramp(range.min, int_imm(1, dtype_of(range.min)), *scalable, span(item)));
-        continue;
-      }
-      auto count = as_int(range.extent);
-      int64_t stride = item.children[2] ? constant_int(*item.children[2]) : 1;
-      if (!count || stride == 0 || *count == 0 || (*count > 0) != (stride > 0))
-        fail(item, "expected a slice of a constant number of elements, from 1");
-      constexpr int64_t kFar = int64_t{1} << 62;  // has a magnitude; lanes stay too many
-      int64_t distance = std::clamp(*count, -kFar, kFar), step = std::clamp(stride, -kFar, kFar);
-      int64_t lanes = (std::abs(distance) - 1) / std::abs(step) + 1;  // an element that begins before the end counts
-      if (lanes > 4096) fail(item, "a slice of {} elements, the limit is 4096", lanes);
-      index = lanes == 1 ? range.min : ramp(range.min, int_imm(stride, dtype_of(range.min)), lanes, span(item));
-    } else {
-      index = scalar(item);
-    }
-    if (!dtype_of(index).is_integral()) fail(item, "expected an integer index, got {}", to_string(dtype_of(index)));
-    if (dtype_of(index).lanes > 1 && d + 1 < items.size()) fail(item, "only the last index may be a vector");
+  std::vector<const Syntax*> items = index_items(buffer, at, "indices");
+  for (const Syntax* item : items) {
+    Expr index = item->kind == SyntaxKind::kSlice ? slice_index(*item) : scalar(*item);
+    if (!dtype_of(index).is_integral()) fail(*item, "expected an integer index, got {}", to_string(dtype_of(index)));
+    if (dtype_of(index).lanes > 1 && item != items.back()) fail(*item, "only the last index may be a vector");
     result.push_back(index);
   }
+  return result;
+}
+
+int index_lanes(const std::vector<Expr>& indices) { return indices.empty() ? 1 : dtype_of(indices.back()).lanes; }
+
+Syntax Parser::element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const {
+  Syntax result(SyntaxKind::kSubscript, call);
+  result.children.push_back(&pointer);
+  for (const Syntax* item : items(indices)) result.children.push_back(item);
   return result;
 }
 
@@ -184,19 +171,14 @@ Value Parser::subscript(const Syntax& at) {
   // The printer writes metadata["relax.expr.Constant"][0] in place of a large constant.
   const Syntax* root = &at;
   while (root->kind == SyntaxKind::kSubscript) root = root->children[0];
-  if (root->kind == SyntaxKind::kName && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
+  if (is_name(*root) && root->text == "metadata" && !lookup("metadata")) return metadata_constant(at);
   if (auto property = buffer_property(at)) return *property;
   if (auto property = tensor_property(at)) return *property;
   if (auto named = named_buffer(*at.children[0])) return load(*named, at);
   Value object = eval(*at.children[0]);
   if (object.expr.type().is<BufferType>()) return load(cast<Var>(object.expr), at);
   if (const TupleType* type = object.expr.type().as<TupleType>(); type || in_graph_) {
-    if (at.children.size() != 2) fail(at, "expected one index");
-    if (const Tuple* known = in_graph_ ? nullptr : object.expr.as<Tuple>()) {
-      int64_t index = constant_int(*at.children[1]), size = static_cast<int64_t>(known->items.size());
-      if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
-      return {known->items[static_cast<size_t>(index)]};
-    }
+    if (positional(at) != 1) fail(at, "expected one index");
     return tuple_item(in_graph_ ? leaf(object, at) : object.expr, *at.children[1], at);
   }
   fail(at, "expected a buffer before '['");
@@ -208,7 +190,8 @@ Value Parser::tuple_item(const Expr& whole, const Syntax& index_at, const Syntax
   if (!type && !whole.type().is<ObjectType>()) fail(at, "only tuples have items");
   int64_t size = type ? static_cast<int64_t>(type->items.size()) : std::numeric_limits<int32_t>::max();
   if (index < 0 || index >= size) fail(at, "index {} of a tuple of {}", index, size);
-  return {tuple_get(whole, index, span(at))};
+  const Tuple* known = in_graph_ ? nullptr : whole.as<Tuple>();
+  return {known ? known->items[static_cast<size_t>(index)] : tuple_get(whole, index, span(at))};
 }
 
 }  // namespace relaxc::text

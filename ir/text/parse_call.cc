@@ -11,10 +11,8 @@ namespace relaxc::text {
 
 // Reads an argument as a leaf.
 Expr Parser::as_argument(const Syntax& at) {
-  std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
-  Expr result = leaf(eval(at), at);
-  wanted_ = wanted;
-  return result;
+  Scoped<std::optional<Type>> wanted(wanted_, std::nullopt);
+  return leaf(eval(at), at);
 }
 
 Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Syntax& at) {
@@ -37,21 +35,13 @@ Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Synta
   lift(a, b);
   lift(b, a);
   for (const auto& [symbol, name] : kSugar) {
-    if (op != symbol) continue;
-    Call call{op_ref(name), {leaf(a, at), leaf(b, at)}, {}, {}};
-    return typed_call(std::move(call), at);
+    if (op == symbol) return typed_call(name, {leaf(a, at), leaf(b, at)}, at);
   }
   fail(at, "'{}' of tensors", op);
 }
 
-std::vector<Type> Parser::type_list(const Syntax& at) {
-  std::vector<Type> result;
-  for (const Syntax* item : items(at)) result.push_back(type(*item));
-  return result;
-}
-void Parser::set_type_args(const Syntax& at, Call& call) {
-  const Syntax* types = keyword(at, "sinfo_args");
-  if (!is_none(types)) call.type_args = type_list(*types);
+void Parser::set_type_args(const Syntax* types, Call& call) {
+  if (!is_none(types)) call.type_args = read_each(items(*types), &Parser::type);
 }
 
 // Returns the type with its dims in terms of the signature's dims, which are not negative.
@@ -59,7 +49,7 @@ Type Parser::with_dim_facts(Type type) const {
   const TensorType* tensor = type.as<TensorType>();
   const std::vector<Expr>* shape = tensor ? known_shape(type) : nullptr;
   auto simple = [](const Expr& dim) { return dim.is<IntImm>() || dim.is<Var>(); };
-  if (!shape || std::all_of(shape->begin(), shape->end(), simple)) return type;
+  if (!shape || std::ranges::all_of(*shape, simple)) return type;
   Analyzer facts;
   for (const VarRef& var : free_vars(type)) {
     const Entity* entity = scopes_.find(var->name);
@@ -90,36 +80,39 @@ Value Parser::typed_call(Call call, const Syntax& at) {
   return {make(std::move(call), result, span(at))};
 }
 
+Value Parser::typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs) {
+  return typed_call(Call{op_ref(std::move(op)), std::move(args), std::move(attrs), {}}, at);
+}
+
 Value Parser::function_call(Expr callee, const Syntax& at) {
   check_keywords(at, {"sinfo_args"});
-  Call call{callee, {}, {}, {}};
-  for (size_t i = 1; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
-  set_type_args(at, call);
+  Call call{callee, read_each(at.operands(), &Parser::as_argument), {}, {}};
+  set_type_args(keyword(at, "sinfo_args"), call);
   return typed_call(std::move(call), at);
 }
 
 // Reads a function as an argument: a name in quotes is an external one.
 Expr Parser::callee(const Syntax& at) {
-  if (at.kind == SyntaxKind::kString) return extern_func(string(at), span(at));
-  return as_argument(at);
+  return at.kind == SyntaxKind::kString ? extern_func(string(at), span(at)) : as_argument(at);
 }
 
 // Reads R.call_packed("symbol", args..., sinfo_args=(...)) and its variants, whose further keywords are attributes.
-Value Parser::packed_call(const std::string& form, const Syntax& at) {
+Value Parser::packed_form(const std::string& form, const Syntax& at) {
   Expr function = callee(required(at, 0, "func"));
   bool wrapped = form != "R.call_packed";
   Call call{wrapped ? op_ref("relax." + form.substr(2)) : function, {}, {}, {}};
   if (wrapped) call.args.push_back(function);
   for (size_t i = 2; i < at.children.size(); ++i) call.args.push_back(as_argument(*at.children[i]));
   for (const Keyword& keyword : at.keywords) {
-    if (!is_type_argument(keyword.name)) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+    if (canonical_keyword(keyword.name) != "sinfo_args")
+      call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
-  set_type_args(at, call);
+  set_type_args(keyword(at, "sinfo_args"), call);
   return typed_call(std::move(call), at);
 }
 
 // Reads R.invoke_closure(f, (x, y), sinfo_args=...) and its variants: a function and a tuple of arguments.
-Value Parser::applied_call(const std::string& form, const Syntax& at) {
+Value Parser::applied_form(const std::string& form, const Syntax& at) {
   check_keywords(at, {"func", "closure", "args", "sinfo_args", "out_sinfo"});
   const char* first = form == "R.invoke_closure" || form == "R.invoke_pure_closure" ? "closure" : "func";
   Call call{op_ref("relax." + form.substr(2)), {callee(required(at, 0, first))}, {}, {}};
@@ -127,38 +120,39 @@ Value Parser::applied_call(const std::string& form, const Syntax& at) {
   Expr args = as_argument(given);
   if (!args.type().is<TupleType>() && !args.type().is<ObjectType>()) args = tuple({args}, span(given));
   call.args.push_back(args);
-  set_type_args(at, call);
-  if (const Syntax* types = arg(at, 2, "out_sinfo")) call.type_args = type_list(*types);
+  set_type_args(keyword(at, "sinfo_args"), call);
+  if (const Syntax* types = arg(at, 2, "out_sinfo")) call.type_args = read_each(items(*types), &Parser::type);
   return typed_call(std::move(call), at);
 }
 
 // Reads R.hint_on_device(x, R.device(1, 0), "global"); the device may be R.cpu(0) or tvm.cuda(0) too.
-Value Parser::hint_on_device(const std::string&, const Syntax& at) {
+Value Parser::device_form(const std::string&, const Syntax& at) {
   constexpr std::pair<std::string_view, int64_t> kDevices[] = {{"cpu", 1},    {"cuda", 2},    {"opencl", 4},
                                                                {"vulkan", 7}, {"metal", 8},   {"vpi", 9},
                                                                {"rocm", 10},  {"webgpu", 15}, {"hexagon", 16}};
   const Syntax* given = arg(at, 1, "dst_vdevice");
   if (!given) given = arg(at, 1, "device");
-  if (!given || given->kind != SyntaxKind::kCall) return operator_call(*ops_.find("relax.hint_on_device"), at);
-  const Syntax& named = *given->children[0];
-  bool is_device = named.text == "device";
+  if (!given || !is_call(*given)) return operator_call(*ops_.find("relax.hint_on_device"), at);
+  std::string_view kind = given->children[0]->text;
+  std::string stated_kind;
+  bool is_device = kind == "device";
   std::optional<int64_t> type;
   if (is_device) {
     const Syntax& stated = required(*given, 0, "dev_type");
-    if (stated.kind != SyntaxKind::kString) type = constant_int(stated);
+    bool is_text = stated.kind == SyntaxKind::kString;
+    if (is_text) kind = stated_kind = string(stated);
+    if (!is_text) type = constant_int(stated);
   }
-  std::string kind = is_device && !type ? string(required(*given, 0, "dev_type")) : std::string(named.text);
   for (const auto& [name, number] : kDevices) {
     if (!type && kind == name) type = number;
   }
   if (!type) fail(*given, "expected a device, such as R.device(1, 0) or R.cpu(0)");
-  const Syntax* index = is_device ? arg(*given, 1, "dev_id") : arg(*given, 0, "dev_id");
-  Call call{op_ref("relax.hint_on_device"), {as_argument(required(at, 0, "data"))}, {}, {}};
-  call.attrs.set("device_type", *type);
-  call.attrs.set("index", index ? constant_int(*index) : int64_t{0});
+  const Syntax* index = arg(*given, is_device ? 1 : 0, "dev_id");
   const Syntax* scope = arg(at, 2, "memory_scope");
-  call.attrs.set("memory_scope", scope ? string(*scope) : "global");
-  return typed_call(std::move(call), at);
+  return typed_call("relax.hint_on_device", {as_argument(required(at, 0, "data"))}, at,
+                    {{"device_type", *type},
+                     {"index", index ? constant_int(*index) : int64_t{0}},
+                     {"memory_scope", scope ? string(*scope) : std::string("global")}});
 }
 
 namespace {
@@ -175,56 +169,46 @@ Tensor converted(const Tensor& data, DType dtype) {
 
 }  // namespace
 
-// The forms that are not operators, with the functions that read them.
-struct Parser::RelaxForm {
-  std::string_view name;
-  Value (Parser::*read)(const std::string&, const Syntax&);
-};
-
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
-  constexpr RelaxForm kForms[] = {{"I.Op", &Parser::value_form},
-                                  {"R.ExternFunc", &Parser::value_form},
-                                  {"R.Tuple", &Parser::tuple_form},
-                                  {"R.TupleGetItem", &Parser::tuple_form},
-                                  {"R.call_builtin_with_ctx", &Parser::applied_call},
-                                  {"R.call_dps_packed", &Parser::call_tir},
-                                  {"R.call_inplace_packed", &Parser::packed_call},
-                                  {"R.call_packed", &Parser::packed_call},
-                                  {"R.call_pure_packed", &Parser::packed_call},
-                                  {"R.call_py_func", &Parser::applied_call},
-                                  {"R.call_tir", &Parser::call_tir},
-                                  {"R.call_tir_inplace", &Parser::call_tir},
-                                  {"R.call_tir_with_grad", &Parser::call_tir},
-                                  {"R.const", &Parser::value_form},
-                                  {"R.dist.call_tir_local_view", &Parser::call_tir},
-                                  {"R.dist.const", &Parser::distributed_constant},
-                                  {"R.dtype", &Parser::value_form},
-                                  {"R.emit", &Parser::value_form},
-                                  {"R.emit_te", &Parser::misplaced_form},
-                                  {"R.hint_on_device", &Parser::hint_on_device},
-                                  {"R.invoke_closure", &Parser::applied_call},
-                                  {"R.invoke_pure_closure", &Parser::applied_call},
-                                  {"R.make_closure", &Parser::applied_call},
-                                  {"R.match_cast", &Parser::misplaced_form},
-                                  {"R.prim_value", &Parser::value_form},
-                                  {"R.shape", &Parser::value_form},
-                                  {"R.str", &Parser::value_form},
-                                  {"R.tuple", &Parser::tuple_form},
-                                  {"R.vm.call_tir_dyn", &Parser::applied_call}};
-  for (const RelaxForm& row : kForms) {
-    if (form == row.name) return (this->*row.read)(form, at);
+  // The forms that are not operators.
+  constexpr std::pair<std::string_view, Form Parser::*> kForms[] = {
+      {"I.Op", &Parser::value_form},
+      {"R.ExternFunc", &Parser::value_form},
+      {"R.Tuple", &Parser::tuple_form},
+      {"R.TupleGetItem", &Parser::tuple_form},
+      {"R.call_builtin_with_ctx", &Parser::applied_form},
+      {"R.call_dps_packed", &Parser::call_tir_form},
+      {"R.call_inplace_packed", &Parser::packed_form},
+      {"R.call_packed", &Parser::packed_form},
+      {"R.call_pure_packed", &Parser::packed_form},
+      {"R.call_py_func", &Parser::applied_form},
+      {"R.call_tir", &Parser::call_tir_form},
+      {"R.call_tir_inplace", &Parser::call_tir_form},
+      {"R.call_tir_with_grad", &Parser::call_tir_form},
+      {"R.const", &Parser::value_form},
+      {"R.dist.call_tir_local_view", &Parser::call_tir_form},
+      {"R.dist.const", &Parser::distributed_form},
+      {"R.dtype", &Parser::value_form},
+      {"R.emit", &Parser::value_form},
+      {"R.emit_te", &Parser::misplaced_form},
+      {"R.hint_on_device", &Parser::device_form},
+      {"R.invoke_closure", &Parser::applied_form},
+      {"R.invoke_pure_closure", &Parser::applied_form},
+      {"R.make_closure", &Parser::applied_form},
+      {"R.match_cast", &Parser::misplaced_form},
+      {"R.prim_value", &Parser::value_form},
+      {"R.shape", &Parser::value_form},
+      {"R.str", &Parser::value_form},
+      {"R.tuple", &Parser::tuple_form},
+      {"R.vm.call_tir_dyn", &Parser::applied_form}};
+  for (const auto& [name, read] : kForms) {
+    if (form == name) return (this->*read)(form, at);
   }
-  const OpRow* row = ops_.find("relax." + form.substr(2));
-  if (!row && is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
-  if (!row) {
-    std::vector<std::string> known;
-    for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
-    for (const char* other : {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"})
-      known.emplace_back(other);
-    std::optional<std::string> near = nearest(form, known);
-    fail_with_hint(*at.children[0], fmt::format("unknown operator '{}'", form), near.value_or(""));
-  }
-  return operator_call(*row, at);
+  if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
+  if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
+  std::vector<std::string> known = {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"};
+  for (const OpRow& candidate : ops_.rows()) known.push_back("R." + candidate.name.substr(6));
+  fail_with_hint(*at.children[0], nearest(form, known), "unknown operator '{}'", form);
 }
 
 // Reads a value that is written as a call.
@@ -236,10 +220,8 @@ Value Parser::value_form(const std::string& form, const Syntax& at) {
   const Syntax& given = required(at, 0, "value");
   if (form == "R.shape") return {shape_expr(graph_dims(given), span(at))};
   if (form == "R.str") return {string_imm(string(given), span(at))};
-  Value value = eval(given);
-  if (form == "R.emit") return value;
-  if (!value.expr.type().is<PrimType>()) fail(given, "expected a scalar");
-  return {value.expr};  // R.prim_value
+  if (form == "R.emit") return eval(given);
+  return {scalar_value(given).expr};  // R.prim_value
 }
 
 Value Parser::tuple_form(const std::string& form, const Syntax& at) {
@@ -247,9 +229,7 @@ Value Parser::tuple_form(const std::string& form, const Syntax& at) {
     Expr whole = as_argument(required(at, 0, "tuple_value"));
     return tuple_item(whole, required(at, 1, "index"), at);
   }
-  std::vector<Expr> values;
-  for (size_t i = 1; i < at.children.size(); ++i) values.push_back(as_argument(*at.children[i]));
-  return {bounded_tuple(std::move(values), at)};
+  return {bounded_tuple(read_each(at.operands(), &Parser::as_argument), at)};
 }
 
 Value Parser::misplaced_form(const std::string& form, const Syntax& at) {
@@ -258,42 +238,41 @@ Value Parser::misplaced_form(const std::string& form, const Syntax& at) {
 }
 
 // Reads R.dist.const(value, R.DTensor(...)).
-Value Parser::distributed_constant(const std::string&, const Syntax& at) {
+Value Parser::distributed_form(const std::string&, const Syntax& at) {
   const Syntax& stated = required(at, 1, "struct_info");
   Type placed = type(stated);
   const DTensorType* spread = placed.as<DTensorType>();
   if (!spread) fail(stated, "expected R.DTensor(...)");
-  Syntax plain(SyntaxKind::kCall, at.line, at.column, at.length);
+  Syntax plain(SyntaxKind::kCall, at);
   plain.children = {at.children[0], &required(at, 0, "value")};
   Expr value = constant(plain).expr;
   const Tensor& data = value.as<Constant>()->data;
   const std::vector<Expr>*have = known_shape(value.type()), *want = known_shape(spread->tensor);
-  if (want && !std::equal(have->begin(), have->end(), want->begin(), want->end(),
-                          [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
+  auto same = [](const Expr& a, const Expr& b) { return structural_equal(a, b); };
+  if (want && !std::ranges::equal(*have, *want, same))
     fail(stated, "the constant has the shape ({})", fmt::join(data.shape(), ", "));
   return {make(Constant{converted(data, tensor_dtype(spread->tensor).value_or(data.dtype()))}, placed, span(at))};
 }
 
 AttrValue Parser::attribute(const OpAttr& attr, const Syntax& at) {
-  if (std::string_view(attr.name) == "dst_vdevice") return vdevice_name(at);
-  if (std::string_view(attr.name) == "device_mesh") return to_attr(device_mesh(at));
-  if (std::string_view(attr.name) == "placement") {
+  std::string_view name = attr.name;
+  if (name == "dst_vdevice") return vdevice_name(at);
+  if (name == "device_mesh") return to_attr(device_mesh(at));
+  if (name == "placement") {
     std::string text = string(at), spaced;
     std::erase(text, ' ');
     for (char c : text) spaced += c == ',' ? ", " : std::string(1, c);
     return spaced;
   }
   if (at.kind == SyntaxKind::kLambda) return index_map(at);
-  if (at.kind == SyntaxKind::kCall && dotted(*at.children[0]) == "R.const") return attr_value(required(at, 0, "value"));
-  return attr_value(at);
+  return attr_value(callee_path(at) == "R.const" ? required(at, 0, "value") : at);
 }
 
 // Reads an argument in the form that the input requires: a dtype by its name, a shape as a tuple of numbers and dims.
 Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
-  if (input && std::string_view(input->name) == "dtype" && at.kind == SyntaxKind::kString)
-    return make(DTypeImm{dtype(at)}, object_type(), span(at));
-  if (input && std::string_view(input->name) == "func" && at.kind == SyntaxKind::kString)
-    return extern_func(string(at), span(at));
+  std::string_view name = input && at.kind == SyntaxKind::kString ? input->name : "";
+  if (name == "dtype") return make(DTypeImm{dtype(at)}, object_type(), span(at));
+  if (name == "func") return extern_func(string(at), span(at));
   OpInput::Form form = input ? input->form : OpInput::Form::kAny;
   auto is_dim = [&](const Expr& value, const Syntax& item) {
     const PrimType* scalar = value.type().as<PrimType>();
@@ -302,8 +281,8 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
       fail(item, "expected an integer dim, got {}", to_string(scalar->dtype));
     return integer;
   };
-  bool is_shape = at.kind == SyntaxKind::kCall && dotted(*at.children[0]) == "R.shape";
-  if (is_shape && form != OpInput::Form::kAny) return operator_input(input, required(at, 0, "value"));
+  if (form != OpInput::Form::kAny && callee_path(at) == "R.shape")
+    return operator_input(input, required(at, 0, "value"));
   if (!is_list(at) || at.children.empty()) {
     Expr value = as_argument(at);
     return form == OpInput::Form::kShape && is_dim(value, at) ? shape_expr({graph_dim(value, at)}, span(at)) : value;
@@ -311,7 +290,7 @@ Expr Parser::operator_input(const OpInput* input, const Syntax& at) {
   bool dims_only = form != OpInput::Form::kScalars;
   std::vector<Expr> items;
   for (const Syntax* item : at.children) {
-    bool boxed = item->kind == SyntaxKind::kCall && dotted(*item->children[0]) == "R.prim_value";
+    bool boxed = callee_path(*item) == "R.prim_value";
     items.push_back(boxed ? expr(*item) : as_argument(*item));
     dims_only = dims_only && (!boxed || form == OpInput::Form::kShape) && is_dim(items.back(), *item);
   }
@@ -372,10 +351,10 @@ struct Parser::OperatorArguments {
 
   // Reads attributes by name; inputs by name have been read.
   void by_name(const Keyword& keyword, size_t given) {
-    if (is_type_argument(keyword.name) && is_none(keyword.value)) return;
+    if (canonical_keyword(keyword.name) == "sinfo_args" && is_none(keyword.value)) return;
     auto named = [&](const auto& part) { return keyword.name == part.name; };
-    auto input = std::find_if(row.inputs.begin(), row.inputs.end(), named);
-    auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), named);
+    auto input = std::ranges::find_if(row.inputs, named);
+    auto attr = std::ranges::find_if(row.attrs, named);
     bool is_input = input != row.inputs.end();
     bool twice = is_input ? static_cast<size_t>(input - row.inputs.begin()) < given : call.attrs.has(keyword.name);
     if (twice) parser.fail(*keyword.value, "argument '{}' is given twice", keyword.name);
@@ -387,8 +366,7 @@ struct Parser::OperatorArguments {
     std::vector<std::string> known;
     for (const OpInput& other : row.inputs) known.emplace_back(other.name);
     for (const OpAttr& other : row.attrs) known.emplace_back(other.name);
-    parser.report_keyword(keyword, fmt::format("{} has no argument '{}'", row.name, keyword.name),
-                          nearest(keyword.name, known));
+    parser.report_with_hint(keyword, nearest(keyword.name, known), "{} has no argument '{}'", row.name, keyword.name);
     sound = false;
   }
 };
@@ -401,29 +379,27 @@ Value Parser::operator_call(const OpRow& row, const Syntax& at) {
   return typed_call(std::move(call), at);
 }
 
-// Replaces a reshape's dims of -1 (the rest of the elements) and 0 (the input's dim) by their values.
+// Replaces a reshape's dims of -1 (the rest of the elements) and 0 (the input's dim at the position; for an input
+// without elements a dim of size 0) by their values.
 void Parser::complete_reshape(Call& call, const Syntax& at) {
   const ShapeExpr* shape = call.args[1].as<ShapeExpr>();
-  auto stands_for_another = [](const Expr& dim) { return is_int(dim, -1) || is_int(dim, 0); };
-  if (!shape || std::none_of(shape->values.begin(), shape->values.end(), stands_for_another)) return;
-  call.args[1] = shape_expr(copied_dims(call.args[0], *shape, at), call.args[1].span());
+  auto is_zero = [](const Expr& dim) { return is_int(dim, 0); };
+  auto stands_for_another = [&](const Expr& dim) { return is_int(dim, -1) || is_zero(dim); };
+  if (!shape || std::ranges::none_of(shape->values, stands_for_another)) return;
+  const std::vector<Expr>* from = known_shape(call.args[0].type());
+  bool literal = !from || std::ranges::any_of(*from, is_zero);
+  std::vector<Expr> copied = shape->values;
+  for (size_t d = 0; d < copied.size() && !literal; ++d) {
+    if (!is_zero(copied[d])) continue;
+    if (d >= from->size()) fail(at, "the dim of 0 at {} copies no dim: x has rank {}", d, from->size());
+    copied[d] = (*from)[d];
+  }
+  const Span place = call.args[1].span();
+  call.args[1] = shape_expr(std::move(copied), place);
   Type type = infer_call_type(call, span(at), ops_);
   const std::vector<Expr>* dims = known_shape(type);
   if (!dims) fail(at, "the dim of -1 is not determined: the shape of x is not known");
-  call.args[1] = shape_expr(*dims, call.args[1].span());
-}
-
-// A dim of 0 copies the input's dim at its position; for an input without elements it is a dim of size 0.
-std::vector<Expr> Parser::copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at) {
-  const std::vector<Expr>* from = known_shape(x.type());
-  std::vector<Expr> dims = shape.values;
-  bool literal = !from || std::any_of(from->begin(), from->end(), [](const Expr& dim) { return is_int(dim, 0); });
-  for (size_t d = 0; d < dims.size() && !literal; ++d) {
-    if (!is_int(dims[d], 0)) continue;
-    if (d >= from->size()) fail(at, "the dim of 0 at {} copies no dim: x has rank {}", d, from->size());
-    dims[d] = (*from)[d];
-  }
-  return dims;
+  call.args[1] = shape_expr(*dims, place);
 }
 
 }  // namespace relaxc::text

@@ -14,15 +14,25 @@ struct CallTirForm {
 
 namespace {
 
-const std::vector<CallTirForm>& call_tir_forms() {
-  static const std::vector<CallTirForm> kForms = {
-      {"R.call_dps_packed", 2, 3, 3, {}},
-      {"R.call_tir", 2, 3, 3, {}},
-      {"R.call_tir_inplace", 3, 4, 2, {"inplace_indices"}},
-      {"R.call_tir_with_grad", 2, 5, 3, {"te_grad_name", "te_grad_kwargs"}},
-      {"R.dist.call_tir_local_view", 2, 3, 3, {}},
-  };
-  return kForms;
+const CallTirForm kCallTirForms[] = {
+    {"R.call_dps_packed", 2, 3, 3, {}},
+    {"R.call_tir", 2, 3, 3, {}},
+    {"R.call_tir_inplace", 3, 4, 2, {"inplace_indices"}},
+    {"R.call_tir_with_grad", 2, 5, 3, {"te_grad_name", "te_grad_kwargs"}},
+    {"R.dist.call_tir_local_view", 2, 3, 3, {}},
+};
+
+// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
+// within scalars matters for a program's parameters. `inputs` keeps the tensors.
+std::vector<Expr> take_scalars(Expr& inputs) {
+  const Tuple* several = inputs.as<Tuple>();
+  if (!several) return {};
+  std::vector<Expr> tensors, scalars;
+  for (const Expr& item : several->items) (item.type().is<PrimType>() ? scalars : tensors).push_back(item);
+  bool dims_only = std::ranges::all_of(scalars, [](const Expr& e) { return dtype_of(e) == kInt64; });
+  if (!dims_only || scalars.empty()) return {};
+  inputs = tuple(std::move(tensors), inputs.span());
+  return scalars;
 }
 
 }  // namespace
@@ -41,9 +51,8 @@ std::vector<Type> Parser::early_outputs(const Syntax& shapes, const Syntax& dtyp
   return result;
 }
 
-Value Parser::call_tir(const std::string& name, const Syntax& at) {
-  const CallTirForm& form = *std::find_if(call_tir_forms().begin(), call_tir_forms().end(),
-                                          [&](const CallTirForm& row) { return row.name == name; });
+Value Parser::call_tir_form(const std::string& name, const Syntax& at) {
+  const CallTirForm& form = *std::ranges::find(kCallTirForms, name, &CallTirForm::name);
   bool sound = check_call_tir(form, at);
   const Syntax& function = required(at, 0, "func");
   const Syntax* dtypes = keyword(at, "dtype");
@@ -60,7 +69,7 @@ Value Parser::call_tir(const std::string& name, const Syntax& at) {
   call.args.push_back(given);
   const Syntax* outputs = arg(at, static_cast<size_t>(form.outputs), early ? "shape" : "out_sinfo");
   if (!outputs) fail(at, "the output type is missing: out_sinfo=R.Tensor((n, 4), dtype=\"float32\")");
-  call.type_args = early ? early_outputs(*outputs, *dtypes) : type_list(*outputs);
+  call.type_args = early ? early_outputs(*outputs, *dtypes) : read_each(items(*outputs), &Parser::type);
   if (const Syntax* more = arg(at, static_cast<size_t>(form.scalars), "tir_vars"); !is_none(more)) {
     call.args.push_back(tir_vars(*more));
     if (!scalars.empty()) fail(*more, "scalar arguments stand in args and in tir_vars");
@@ -86,9 +95,9 @@ bool Parser::check_call_tir(const CallTirForm& form, const Syntax& at) {
   std::vector<std::string> known = call_tir_keywords(form);
   bool sound = true;
   for (const Keyword& keyword : at.keywords) {
-    std::optional<std::string> near = nearest(keyword.name, known);
-    if (!near || *near == keyword.name) continue;
-    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
+    std::string near = nearest(keyword.name, known);
+    if (near.empty() || near == keyword.name) continue;
+    report_with_hint(keyword, near, "unknown argument '{}'", keyword.name);
     sound = false;
   }
   size_t most = static_cast<size_t>(std::max(form.scalars, form.outputs)) + 1;
@@ -100,7 +109,7 @@ bool Parser::check_call_tir(const CallTirForm& form, const Syntax& at) {
 // Reads the callee: a tensor program of the module, or (packed) the name of a kernel in machine code. Early texts name
 // both without a prefix.
 Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
-  const std::string* bare = early && at.kind == SyntaxKind::kName ? function_named(at.text) : nullptr;
+  const std::string* bare = early && is_name(at) ? function_named(at.text) : nullptr;
   Expr program = packed && at.kind == SyntaxKind::kString ? callee(at)
                  : bare                                   ? global_var(*bare, declared_.at(*bare))
                                                           : expr(at);
@@ -114,19 +123,6 @@ Expr Parser::called_program(const Syntax& at, bool packed, bool early) {
   if (!right)
     fail(at, "expected {}", packed ? "the name of a kernel in quotes" : "a tensor program of the module: cls.f");
   return program;
-}
-
-// Moves integers among the tensors of a program after them, as dims of a shape: only the order within buffers and
-// within scalars matters for a program's parameters. `inputs` keeps the tensors.
-std::vector<Expr> Parser::take_scalars(Expr& inputs) {
-  const Tuple* several = inputs.as<Tuple>();
-  if (!several) return {};
-  std::vector<Expr> tensors, scalars;
-  for (const Expr& item : several->items) (item.type().is<PrimType>() ? scalars : tensors).push_back(item);
-  bool dims_only = std::all_of(scalars.begin(), scalars.end(), [](const Expr& e) { return dtype_of(e) == kInt64; });
-  if (!dims_only || scalars.empty()) return {};
-  inputs = tuple(std::move(tensors), inputs.span());
-  return scalars;
 }
 
 Expr Parser::tir_vars(const Syntax& at) {
@@ -147,8 +143,8 @@ void Parser::call_tir_attributes(const CallTirForm& form, const Syntax& at, Call
   }
   std::vector<std::string> known = call_tir_keywords(form);
   for (const Keyword& keyword : at.keywords) {
-    bool own = std::find(known.begin(), known.end(), keyword.name) != known.end();
-    if (!own) call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
+    if (std::ranges::find(known, keyword.name) == known.end())
+      call.attrs.set(std::string(keyword.name), attr_value(*keyword.value));
   }
   if (const AttrValue* indices = call.attrs.find("inplace_indices"); indices && indices->as<int64_t>())
     call.attrs.set("inplace_indices", AttrList{*indices});

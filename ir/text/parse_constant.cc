@@ -63,14 +63,14 @@ Tensor Parser::hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, D
   if (!bytes || static_cast<size_t>(*bytes) * 2 != hex.size())
     fail(at, "expected {} bytes, got {} hexadecimal digits", bytes.value_or(0), hex.size());
   Tensor data = Tensor::empty(shape, dtype);
-  auto digit = [&](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    fail(at, "'{}' is no hexadecimal digit", c);
-  };
   unsigned char* out = static_cast<unsigned char*>(data.raw());
-  for (size_t i = 0; i < hex.size(); i += 2)
-    out[i / 2] = static_cast<unsigned char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    size_t high = kDigits.find(hex[i]), low = kDigits.find(hex[i + 1]);
+    bool right = high < 16 && low < 16;
+    if (!right) fail(at, "'{}' is not a hexadecimal digit", high < 16 ? hex[i + 1] : hex[i]);
+    out[i / 2] = static_cast<unsigned char>(high * 16 + low);
+  }
   return data;
 }
 

@@ -5,19 +5,12 @@
 
 namespace relaxc::text {
 
-void Parser::fail_with_hint(const Syntax& at, std::string message, std::string hint) {
-  Diagnostic& diagnostic = report(at, "{}", message);
-  if (!hint.empty()) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", hint));
-  throw Failed();
+Diagnostic& Parser::report_text(const Place& at, std::string message, std::string_view hint) {
+  Diagnostic error{Severity::kError, ErrorKind::kInvalid, span(at), std::move(message), {}};
+  if (!hint.empty()) error.notes.push_back(fmt::format("did you mean `{}`?", hint));
+  return diagnostics_.add(std::move(error));
 }
 
-void Parser::report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near) {
-  Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
-  Diagnostic& diagnostic = report(at, "{}", message);
-  if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
-}
-
-// Describes the syntax in a word or two, for messages.
 std::string spelling(const Syntax& at) {
   switch (at.kind) {
     case SyntaxKind::kName:
@@ -56,7 +49,7 @@ std::string spelling(const Syntax& at) {
 
 void Parser::poison(const Syntax* target) {
   if (!target) return;
-  if (target->kind == SyntaxKind::kName) poison(target->text);
+  if (is_name(*target)) poison(target->text);
   if (target->kind == SyntaxKind::kTuple || target->kind == SyntaxKind::kStarred) {
     for (const Syntax* item : target->children) poison(item);
   }
@@ -72,7 +65,7 @@ void Parser::poison_line(const Line& line) {
   // A '=' may be missing: `y, R.exp(x)`.
   if (line.kind == LineKind::kExpression) {
     for (const Syntax* item : items(*line.value)) {
-      if (item->kind == SyntaxKind::kName && !lookup(item->text)) poison(item);
+      if (is_name(*item) && !lookup(item->text)) poison(item);
     }
   }
   for (std::string_view name : line.names) poison(name);

@@ -13,19 +13,6 @@ namespace relaxc::text {
 
 namespace {
 
-struct OperatorRow {
-  std::string_view symbol;
-  BinaryOp op;
-};
-constexpr OperatorRow kOperators[] = {
-    {"+", BinaryOp::kAdd},        {"-", BinaryOp::kSub},         {"*", BinaryOp::kMul},
-    {"/", BinaryOp::kDiv},        {"//", BinaryOp::kFloorDiv},   {"%", BinaryOp::kFloorMod},
-    {"<<", BinaryOp::kShiftLeft}, {">>", BinaryOp::kShiftRight}, {"&", BinaryOp::kBitAnd},
-    {"|", BinaryOp::kBitOr},      {"^", BinaryOp::kBitXor},      {"==", BinaryOp::kEQ},
-    {"!=", BinaryOp::kNE},        {"<", BinaryOp::kLT},          {"<=", BinaryOp::kLE},
-    {">", BinaryOp::kGT},         {">=", BinaryOp::kGE},         {"and", BinaryOp::kAnd},
-    {"or", BinaryOp::kOr},
-};
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
 }  // namespace
@@ -48,9 +35,19 @@ std::optional<int64_t> scalable_lanes(const Expr& count) {
   return std::nullopt;
 }
 
+const std::vector<BinaryOpInfo>& binary_ops() {
+  static const std::vector<BinaryOpInfo> rows = [] {
+    std::vector<BinaryOpInfo> result;
+    for (int op = 0; op <= static_cast<int>(BinaryOp::kShiftRight); ++op)
+      result.push_back(info(static_cast<BinaryOp>(op)));
+    return result;
+  }();
+  return rows;
+}
+
 std::optional<BinaryOp> operator_of(std::string_view symbol) {
-  for (const OperatorRow& row : kOperators) {
-    if (row.symbol == symbol) return row.op;
+  for (const BinaryOpInfo& row : binary_ops()) {
+    if (row.symbol && row.symbol == symbol) return row.op;
   }
   return std::nullopt;
 }
@@ -59,30 +56,32 @@ Expr Parser::adapt(Value value, DType dtype, const Syntax& at) {
   if (!is_scalar(value.expr)) fail(at, "expected a scalar");
   if (!value.literal) return value.expr;
   DType element = dtype.element();
+  const Span& place = value.expr.span();
   std::optional<Expr> result;
-  if (const IntImm* imm = value.expr.as<IntImm>()) {
-    if (element.is_float()) {
-      result = float_imm(static_cast<double>(imm->value), element, value.expr.span());
-    } else if (element.is_integral() || element.is_bool()) {
-      if (!fits(imm->value, element)) fail(at, "{} does not fit in {}", imm->value, to_string(element));
-      result = int_imm(imm->value, element, value.expr.span());
-    }
-  } else if (const FloatImm* imm = value.expr.as<FloatImm>()) {
-    if (element.is_float()) result = float_imm(value.exact.value_or(imm->value), element, value.expr.span());
+  const IntImm* whole = value.expr.as<IntImm>();
+  const FloatImm* real = value.expr.as<FloatImm>();
+  if (whole && (element.is_integral() || element.is_bool())) {
+    if (!fits(whole->value, element)) fail(at, "{} does not fit in {}", whole->value, to_string(element));
+    result = int_imm(whole->value, element, place);
+  } else if ((whole || real) && element.is_float()) {
+    result = float_imm(whole ? static_cast<double>(whole->value) : value.exact.value_or(real->value), element, place);
   }
   if (!result) fail(at, "expected {}, got {}", to_string(dtype), to_string(dtype_of(value.expr)));
-  return dtype.lanes == 1 ? *result : broadcast(*result, dtype.lanes, value.expr.span());
+  return dtype.lanes == 1 ? *result : broadcast(*result, dtype.lanes, place);
 }
 
-Expr Parser::scalar(const Syntax& at, std::optional<DType> wanted) {
+Value Parser::scalar_value(const Syntax& at) {
   Value value = eval(at);
-  if (!is_scalar(value.expr)) {
-    const Var* var = value.expr.as<Var>();
-    if (var && value.expr.type().is<BufferType>())
-      fail(at, "expected a scalar, got buffer '{}'; index it: {}[...]", var->name, var->name);
-    fail(at, "expected a scalar");
-  }
-  return wanted ? adapt(std::move(value), *wanted, at) : value.expr;
+  if (!is_scalar(value.expr)) fail(at, "expected a scalar");
+  return value;
+}
+
+Expr Parser::scalar(const Syntax& at) {
+  Value value = eval(at);
+  if (const Var* var = value.expr.as<Var>(); var && value.expr.type().is<BufferType>())
+    fail(at, "expected a scalar, got buffer '{}'; index it: {}[...]", var->name, var->name);
+  if (!is_scalar(value.expr)) fail(at, "expected a scalar");
+  return value.expr;
 }
 
 Expr Parser::condition(const Syntax& at) {
@@ -96,9 +95,7 @@ Expr Parser::condition(const Syntax& at) {
 void Parser::match_operands(Value& a, Value& b, const Syntax& at) {
   if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides");
   DType x = dtype_of(a.expr), y = dtype_of(b.expr);
-  if (x == y) {
-    return;
-  }
+  if (x == y) return;
   auto widens_float = [](const Value& literal, DType other) {
     return literal.expr.is<FloatImm>() && !other.is_float();
   };
@@ -139,65 +136,65 @@ Value Parser::literal(int64_t value, const Syntax& at) {
 }
 Value Parser::literal(double value, const Syntax& at) { return {float_imm(value, kFloat32, span(at)), true, value}; }
 
+namespace {
+
+// Python's integers have no limit, so a result beyond 64 bits has no value here.
+std::optional<int64_t> fold_whole(std::string_view op, int64_t a, int64_t b) {
+  if (op == "+") return checked_add(a, b);
+  if (op == "-") return checked_sub(a, b);
+  if (op == "*") return checked_mul(a, b);
+  if (op == "<<") return b >= 0 && b < 63 ? checked_mul(a, int64_t{1} << b) : std::nullopt;
+  if (op != "**") return fold_int(*operator_of(op), a, b, kInt64);
+  if (b == 0 || a == 1) return 1;
+  if (a == 0 || a == -1) return a * (a == -1 && b % 2 == 0 ? -1 : 1);
+  std::optional<int64_t> power = 1;
+  for (int64_t i = 0; power && i < b; ++i) power = checked_mul(*power, a);
+  return power;
+}
+
+std::optional<double> fold_real(std::string_view op, double a, double b) {
+  if (op == "+") return a + b;
+  if (op == "-") return a - b;
+  if (op == "*") return a * b;
+  if (op == "/") return a / b;
+  if (op == "//") return std::floor(a / b);
+  if (op == "%") return a - std::floor(a / b) * b;
+  if (op == "**") return std::pow(a, b);
+  return std::nullopt;
+}
+
+template <class T>
+bool compares(BinaryOp op, T a, T b) {
+  if (op == BinaryOp::kEQ) return a == b;
+  if (op == BinaryOp::kNE) return a != b;
+  if (op == BinaryOp::kLT) return a < b;
+  if (op == BinaryOp::kLE) return a <= b;
+  return op == BinaryOp::kGT ? a > b : a >= b;
+}
+
+}  // namespace
+
 std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at) {
   const IntImm* x = a.literal ? a.expr.as<IntImm>() : nullptr;
   const IntImm* y = b.literal ? b.expr.as<IntImm>() : nullptr;
   std::optional<double> u = x ? static_cast<double>(x->value) : a.literal ? a.exact : std::nullopt;
   std::optional<double> v = y ? static_cast<double>(y->value) : b.literal ? b.exact : std::nullopt;
   if (!u || !v) return std::nullopt;
-  auto no_value = [&] {
-    auto text = [](const IntImm* whole, double real) {
-      return whole ? fmt::format("{}", whole->value) : fmt::format("{}", real);
-    };
-    fail(at, "{} {} {} has no value", text(x, *u), op, text(y, *v));
-  };
   std::optional<BinaryOp> operation = operator_of(op);
-  bool divides = op == "/" || op == "//" || op == "%";
-  if (divides && *v == 0) no_value();
-  if (operation && info(*operation).compares) {
-    auto compare = [&](auto p, auto q) {
-      return op == "=="   ? p == q
-             : op == "!=" ? p != q
-             : op == "<"  ? p < q
-             : op == "<=" ? p <= q
-             : op == ">"  ? p > q
-                          : p >= q;
-    };
-    return Value{bool_imm(x && y ? compare(x->value, y->value) : compare(*u, *v), span(at))};
+  bool whole = x && y && op != "/" && (op != "**" || y->value >= 0);
+  if (operation && info(*operation).compares)
+    return Value{bool_imm(whole ? compares(*operation, x->value, y->value) : compares(*operation, *u, *v), span(at))};
+  bool divides_by_zero = (op == "/" || op == "//" || op == "%") && *v == 0;
+  if (whole && !divides_by_zero && (operation || op == "**")) {
+    if (auto value = fold_whole(op, x->value, y->value)) return literal(*value, at);
+  } else if (!whole && !divides_by_zero) {
+    std::optional<double> value = fold_real(op, *u, *v);
+    return value ? std::optional(literal(*value, at)) : std::nullopt;
   }
-  if (op == "/") return literal(*u / *v, at);
-  if (op == "**" && (!x || !y || y->value < 0)) return literal(std::pow(*u, *v), at);
-  if (x && y) {
-    std::optional<int64_t> result;
-    if (op == "**") {
-      result = 1;
-      for (int64_t i = 0; result && i < y->value; ++i) {
-        if (x->value == 0 || x->value == 1) {
-          result = x->value;
-          break;
-        }
-        result = checked_mul(*result, x->value);
-      }
-    } else if (op == "+") {
-      result = checked_add(x->value, y->value);
-    } else if (op == "-") {
-      result = checked_sub(x->value, y->value);
-    } else if (op == "*") {
-      result = checked_mul(x->value, y->value);
-    } else if (op == "<<") {
-      if (y->value >= 0 && y->value < 63) result = checked_mul(x->value, int64_t{1} << y->value);
-    } else if (operation) {
-      result = fold_int(*operation, x->value, y->value, kInt64);
-    }
-    if (!result) no_value();
-    return literal(*result, at);
-  }
-  if (op == "+") return literal(*u + *v, at);
-  if (op == "-") return literal(*u - *v, at);
-  if (op == "*") return literal(*u * *v, at);
-  if (op == "//") return literal(std::floor(*u / *v), at);
-  if (op == "%") return literal(*u - std::floor(*u / *v) * *v, at);
-  return std::nullopt;
+  auto text = [](const IntImm* number, double real) {
+    return number ? fmt::format("{}", number->value) : fmt::format("{}", real);
+  };
+  fail(at, "{} {} {} has no value", text(x, *u), op, text(y, *v));
 }
 
 Value Parser::eval(const Syntax& at) {
@@ -219,28 +216,17 @@ Value Parser::eval(const Syntax& at) {
       if (at.text == "True" || at.text == "False") return {bool_imm(at.text == "True", span(at))};
       fail(at, "{} is no value here", at.text);
     case SyntaxKind::kTuple:
-    case SyntaxKind::kList: {
+    case SyntaxKind::kList:
       if (!in_graph_) fail(at, "a tuple is no scalar");
-      std::vector<Expr> items;
-      for (const Syntax* item : at.children) items.push_back(as_argument(*item));
-      return {bounded_tuple(std::move(items), at)};
-    }
+      return {bounded_tuple(read_each(at.children, &Parser::as_argument), at)};
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
     case SyntaxKind::kStarred:
-      fail(at, "expected an expression");
+      break;
     case SyntaxKind::kLambda:
       fail(at, "a lambda stands in T.comm_reducer and T.index_map only");
-    case SyntaxKind::kAttribute: {
-      if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
-      if (auto value = buffer_property(at)) return *value;
-      if (auto value = tensor_property(at)) return *value;
-      std::string path = dotted(at);
-      if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
-      if (!path.empty()) fail(at, "'{}' is no value; call it", path);
-      if (at.children[0]->kind == SyntaxKind::kName && at.children[0]->text != "math") name(*at.children[0]);
-      fail(at, "'.{}' is not known here", at.text);
-    }
+    case SyntaxKind::kAttribute:
+      return property(at);
     case SyntaxKind::kSubscript:
       return subscript(at);
     case SyntaxKind::kCall:
@@ -255,6 +241,18 @@ Value Parser::eval(const Syntax& at) {
       return conditional(at);
   }
   fail(at, "expected an expression");
+}
+
+// Reads x.name.
+Value Parser::property(const Syntax& at) {
+  if (const std::string* callee = function_name(at)) return {global_var(*callee, declared_.at(*callee))};
+  if (auto value = buffer_property(at)) return *value;
+  if (auto value = tensor_property(at)) return *value;
+  std::string path = dotted(at);
+  if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
+  if (!path.empty()) fail(at, "'{}' is no value; call it", path);
+  if (is_name(*at.children[0]) && at.children[0]->text != "math") name(*at.children[0]);
+  fail(at, "'.{}' is not known here", at.text);
 }
 
 namespace {
@@ -282,35 +280,23 @@ Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
 
 Value Parser::unary(const Syntax& at) {
   if (at.text == "-") {
-    if (auto whole = int_literal(at)) {
-      DType dtype = default_int_ == kInt32 && !fits(*whole, kInt32) ? kInt64 : default_int_;
-      return {int_imm(*whole, dtype, span(at)), true};
-    }
+    if (auto whole = int_literal(at)) return literal(*whole, at);
     if (at.children[0]->kind == SyntaxKind::kFloat) return number(at);
   }
   Value value = eval(*at.children[0]);
   if (at.text == "+") return value;
   if (in_graph_ && !is_scalar(value.expr)) {
-    if (at.text == "-") {
-      Call call{op_ref("relax.negative"), {leaf(value, at)}, {}, {}};
-      return typed_call(std::move(call), at);
-    }
+    if (at.text == "-") return typed_call("relax.negative", {leaf(value, at)}, at);
     fail(at, "'{}' of a tensor; use R.logical_not or R.bitwise_not", at.text);
   }
   if (!is_scalar(value.expr)) fail(at, "expected a scalar after '{}'", at.text);
   DType dtype = dtype_of(value.expr);
-  if (at.text == "not") {
-    if (!dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
-    return {not_(value.expr, span(at))};
-  }
-  if (at.text == "~") {
-    if (dtype.is_bool()) return {not_(value.expr, span(at))};
-    return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
-  }
+  if (at.text == "not" && !dtype.is_bool()) fail(at, "expected a condition after 'not', got {}", to_string(dtype));
+  if (at.text != "-" && dtype.is_bool()) return {not_(value.expr, span(at))};
+  if (at.text == "~") return {intrinsic("tir.bitwise_not", {value.expr}, dtype, span(at))};
   if (dtype.is_bool() || dtype.is_handle()) fail(at, "'-' of {}", to_string(dtype));
   if (auto folded = fold_literals("*", value, literal(int64_t{-1}, at), at)) return *folded;
-  Expr minus_one = scalar_imm(-1, dtype);
-  return {relaxc::binary(BinaryOp::kMul, value.expr, minus_one, span(at)), value.literal};
+  return {relaxc::binary(BinaryOp::kMul, value.expr, scalar_imm(-1, dtype), span(at)), value.literal};
 }
 
 Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold) {
@@ -320,8 +306,7 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
   if (logic && !dtype.is_bool()) fail(at, "'{}' of {}, expected bool", info(op).symbol, to_string(dtype));
   bool equality = op == BinaryOp::kEQ || op == BinaryOp::kNE;
   if (dtype.is_handle() && !equality) fail(at, "'{}' of handles", info(op).name);
-  bool bits = op == BinaryOp::kBitAnd || op == BinaryOp::kBitOr || op == BinaryOp::kBitXor ||
-              op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
+  bool bits = op >= BinaryOp::kBitAnd;  // those after it, too
   if (bits && dtype.is_float()) fail(at, "'{}' of {}, expected integers", info(op).name, to_string(dtype));
   const IntImm* x = a.expr.as<IntImm>();
   const IntImm* y = b.expr.as<IntImm>();
@@ -337,14 +322,13 @@ Value Parser::binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold)
 Value Parser::binary(const Syntax& at) {
   Value a = eval(*at.children[0]), b = eval(*at.children[1]);
   if (auto folded = fold_literals(at.text, a, b, at)) return *folded;
-  if (in_graph_ && (!is_scalar(a.expr) || !is_scalar(b.expr))) return tensor_operator(at.text, a, b, at);
+  bool scalars = is_scalar(a.expr) && is_scalar(b.expr);
+  if (in_graph_ && !scalars) return tensor_operator(at.text, a, b, at);
   std::optional<BinaryOp> op = operator_of(at.text);
-  if (!op) fail_with_hint(at, fmt::format("'{}' of scalars", at.text), at.text == "**" ? "T.pow" : "");
-  if (*op == BinaryOp::kDiv) {
-    if (!is_scalar(a.expr) || !is_scalar(b.expr)) fail(at, "expected scalars on both sides of '/'");
-    if (!dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
-      fail_with_hint(at, "'/' of integers is ambiguous; use `//` or T.truncdiv", "//");
-  }
+  if (!op) fail_with_hint(at, at.text == "**" ? "T.pow" : "", "'{}' of scalars", at.text);
+  if (op == BinaryOp::kDiv && !scalars) fail(at, "expected scalars on both sides of '/'");
+  if (op == BinaryOp::kDiv && !dtype_of(a.expr).is_float() && !dtype_of(b.expr).is_float())
+    fail_with_hint(at, "//", "'/' of integers is ambiguous; use `//` or T.truncdiv");
   return binary(*op, a, b, at, true);
 }
 
@@ -359,18 +343,15 @@ Value Parser::conditional(const Syntax& at) {
 
 Value Parser::call(const Syntax& at) {
   const Syntax& callee = *at.children[0];
-  for (size_t i = 1; i < at.children.size(); ++i) {
-    if (at.children[i]->kind == SyntaxKind::kStarred) fail(*at.children[i], "starred arguments have no meaning here");
+  for (const Syntax* argument : at.operands()) {
+    if (argument->kind == SyntaxKind::kStarred) fail(*argument, "starred arguments have no meaning here");
   }
-  if (const std::string* function = callee.kind == SyntaxKind::kAttribute ? function_name(callee) : nullptr) {
+  if (const std::string* function = function_name(callee)) {
     if (!in_graph_) return program_call(*function, at);
     return function_call(global_var(*function, declared_.at(*function)), at);
   }
   std::string path = called(at);
-  if (path == "float") {
-    AttrValue value = attr_value(at);
-    return {float_imm(*value.as<double>(), kFloat32, span(at)), true};
-  }
+  if (path == "float") return {float_imm(*attr_value(at).as<double>(), kFloat32, span(at)), true};
   if (path.starts_with("T.")) return tir_call(path.substr(2), at);
   if (path.starts_with("R.") || path == "I.Op") {
     if (!in_graph_) fail(at, "'{}' belongs to graph functions, not to a tensor program", path);
@@ -388,31 +369,22 @@ Value Parser::method_call(const Syntax& at) {
   std::optional<Buffer> owner = named_buffer(*callee.children[0]);
   if (owner && callee.text == "access_ptr") return access_ptr(*owner, at);
   Value object = owner ? Value{*owner} : eval(*callee.children[0]);
-  if (callee.text == "astype" && in_graph_ && !is_scalar(object.expr)) {
-    Call call{op_ref("relax.astype"), {leaf(object, callee)}, {}, {}};
-    call.attrs.set("dtype", dtype(required(at, 0, "dtype")));
-    return typed_call(std::move(call), at);
-  }
-  if (callee.text == "astype" && is_scalar(object.expr)) {
+  if (callee.text == "astype" && (in_graph_ || is_scalar(object.expr))) {
     DType wanted = dtype(required(at, 0, "dtype"));
-    return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
+    if (is_scalar(object.expr)) return {cast_to(object.expr, wanted.with_lanes(dtype_of(object.expr).lanes), span(at))};
+    return typed_call("relax.astype", {leaf(object, callee)}, at, {{"dtype", wanted}});
   }
   if (!object.expr.type().is<BufferType>() || callee.text != "vload")
-    fail_with_hint(callee, fmt::format("unknown method '{}'", callee.text),
-                   nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}).value_or(""));
+    fail_with_hint(callee, nearest(callee.text, {"access_ptr", "astype", "vload", "vstore"}), "unknown method '{}'",
+                   callee.text);
   check_keywords(at, {"indices", "dtype", "predicate"});
   Buffer source = cast<Var>(object.expr);
-  // The list of indices reads as a subscript.
-  Syntax index_list(SyntaxKind::kSubscript, at.line, at.column, at.length);
-  index_list.children.push_back(callee.children[0]);
-  for (const Syntax* item : items(required(at, 0, "indices"))) index_list.children.push_back(item);
-  BufferLoad payload{source, indices(source, index_list), std::nullopt};
+  BufferLoad payload{source, indices(source, element_at(at, *callee.children[0], required(at, 0, "indices"))), {}};
   DType element = buffer_type(source).dtype;
   // A dtype with more lanes than the index makes the load one of consecutive elements.
   const Syntax* stated = arg(at, 1, "dtype");
   if (stated) widen_last(payload.indices, dtype(*stated).lanes / element.lanes, span(at));
-  DType result =
-      element.with_lanes(element.lanes * (payload.indices.empty() ? 1 : dtype_of(payload.indices.back()).lanes));
+  DType result = element.with_lanes(element.lanes * index_lanes(payload.indices));
   if (const Syntax* mask = arg(at, 2, "predicate")) payload.predicate = condition(*mask);
   if (stated && dtype(*stated) != result)
     fail(*stated, "the load gives {}, not {}", to_string(result), to_string(dtype(*stated)));

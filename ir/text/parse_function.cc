@@ -15,73 +15,61 @@ Parser::Signature Parser::read_signature(const Line& line) {
   default_int_ = kInt64;
   Signature result;
   NameScope scope(scopes_);
-  bool sound = true;
-  for (std::string_view dim : line.type_params)
-    scopes_.define(dim, Entity{make_var(std::string(dim), prim_type(kInt64), span(line)), false, true});
+  for (std::string_view dim : line.type_params) define_dim(dim, kInt64, line);
   // Scalar params are read first, since types of other params may name them.
   for (const Param& param : line.params) {
     bool read = guarded([&] {
-      if (!param.annotation) {
-        report(param, "parameter '{}' has no type", param.name)
-            .notes.push_back("write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`");
-        throw Failed();
-      }
+      if (!param.annotation)
+        fail_with_note(param, "write `name: R.Tensor((\"n\", 4), dtype=\"float32\")`", "parameter '{}' has no type",
+                       param.name);
       if (scopes_.find_here(param.name)) fail(param, "parameter '{}' is given twice", param.name);
       const Syntax& at = *param.annotation;
       std::string path = type_name(at);
       if (path != "R.Prim" && !path.starts_with("T.")) return;
       // In x: R.Prim(value="n"), x is the dim n.
-      const Syntax* value = path == "R.Prim" && at.kind == SyntaxKind::kCall ? keyword(at, "value") : nullptr;
+      const Syntax* value = path == "R.Prim" && is_call(at) ? keyword(at, "value") : nullptr;
       std::string dim = value && value->kind == SyntaxKind::kString ? string(*value) : "";
-      bool names_dim = !dim.empty() && is_identifier(dim) && !lookup(dim);
-      VarRef var = make_var(std::string(param.name), names_dim ? prim_type(kInt64) : type(at), span(param));
-      define(param.name, var);
-      if (names_dim) scopes_.define(dim, Entity{var, false, true});
+      bool names_dim = !dim.empty() && identifier(dim) == dim && !lookup(dim);
+      VarRef var = define_param(param, names_dim ? prim_type(kInt64) : type(at));
+      if (names_dim) scopes_.define(dim, Entity{.expr = var, .is_dim = true});
     });
     if (!read && !scopes_.find_here(param.name)) scopes_.define(param.name, Entity{});
-    sound &= read;
+    result.sound &= read;
   }
-  quoted_ = true;
+  Scoped<bool> quoted(quoted_, true);
   std::vector<std::string_view> unknown;
   for (const Param& param : line.params) {
     bool read = guarded([&] {
       const Entity* scalar_param = scopes_.find_here(param.name);
       if (scalar_param && !scalar_param->expr) throw Failed();  // reported
-      if (scalar_param && !scalar_param->is_dim) {
-        result.params.push_back(cast<Var>(*scalar_param->expr));
-        return;
-      }
-      VarRef var = make_var(std::string(param.name), type(*param.annotation), span(param));
-      result.params.push_back(var);
-      define(param.name, var);
+      bool is_read = scalar_param && !scalar_param->is_dim;
+      result.params.push_back(is_read ? cast<Var>(*scalar_param->expr) : define_param(param, type(*param.annotation)));
     });
     if (!read) unknown.push_back(param.name);
-    sound &= read;
+    result.sound &= read;
   }
   for (std::string_view name : unknown) {
     if (!scopes_.find_here(name)) scopes_.define(name, Entity{});
   }
-  if (line.annotation) sound &= guarded([&] { result.result = type(*line.annotation); });
-  quoted_ = false;
+  if (line.annotation) result.sound &= guarded([&] { result.result = type(*line.annotation); });
   result.names = scopes_.here();
-  result.sound = sound;
   return result;
 }
 
 void Parser::signature(const Pending& pending) {
   Signature signature = read_signature(*pending.line);
   if (signature.sound) {
-    declared_.insert_or_assign(pending.name, make(function_type(signature, pending.pure)));
+    declared_.insert_or_assign(pending.name, make(signature.type(pending.pure)));
   } else {
     unknown_.insert(pending.name);
   }
   signatures_.insert_or_assign(pending.name, std::move(signature));
 }
 
-FuncType Parser::function_type(const Signature& signature, bool pure) {
-  std::vector<Type> params;
-  for (const VarRef& param : signature.params) params.push_back(param.type());
-  return {std::move(params), signature.result.value_or(object_type()), pure, {}};
+FuncType Parser::Signature::type(bool pure) const {
+  std::vector<Type> types;
+  for (const VarRef& param : params) types.push_back(param.type());
+  return {std::move(types), result.value_or(object_type()), pure, {}};
 }
 
 FunctionRef Parser::graph_function(const Pending& pending, Signature signature, bool nested) {
@@ -98,9 +86,10 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
   }
   size_t errors_before = errors();
   Body body;
-  Body* outer = std::exchange(body_, &body);
-  relax_lines(line.body, body);
-  body_ = outer;
+  {
+    Scoped<Body*> outer(body_, &body);
+    relax_lines(line.body);
+  }
   if (!body.result) {
     if (pending.sound && errors() == errors_before) fail(line, "function '{}' does not return a value", line.text);
     throw Failed();
@@ -112,13 +101,11 @@ FunctionRef Parser::graph_function(const Pending& pending, Signature signature, 
     attributes.set("global_symbol", std::string(line.text));
   // Texts from before purity was introduced may call impure functions anywhere.
   bool calls_out = false;
-  if (early_) {
-    for (const BindingBlock& block : body.blocks) {
-      for (const Binding& b : block.bindings) {
-        const Call* call = b.value.as<Call>();
-        calls_out = calls_out || (call && !call->callee.is<OpRef>());
-      }
-    }
+  for (const BindingBlock& block : body.blocks) {
+    calls_out |= early_ && std::ranges::any_of(block.bindings, [](const Binding& binding) {
+                   const Call* call = binding.value.as<Call>();
+                   return call && !call->callee.is<OpRef>();
+                 });
   }
   Type result = signature.result ? *signature.result : without_unbound_dims(body.result->type(), visible);
   return make_function({std::move(signature.params), seq_expr(std::move(body.blocks), *body.result, span(line)), result,
@@ -142,47 +129,46 @@ Expr Parser::leaf(Value value, const Syntax& at) {
   return var;
 }
 
-void Parser::relax_lines(const Lines& lines, Body& body) {
+void Parser::relax_lines(const Lines& lines) {
   bool ended = false;
   for (const Line* line : lines) {
     bool sound = guarded([&] {
       if (ended) fail(*line, "statements after 'return' never run");
-      if (body.in_dataflow && body.outputs_given && line->kind != LineKind::kPass)
+      if (body_->in_dataflow && body_->outputs_given && line->kind != LineKind::kPass)
         fail(*line, "R.output ends a dataflow block; this stands after it");
-      relax_line(*line, body);
+      relax_line(*line);
     });
     if (!sound) poison_line(*line);
     ended = ended || line->kind == LineKind::kReturn;
   }
 }
 
-void Parser::relax_line(const Line& line, Body& body) {
+void Parser::relax_line(const Line& line) {
   switch (line.kind) {
     case LineKind::kPass:
       return;
     case LineKind::kExpression:
-      if (is_docstring(line)) return;
-      return relax_call_line(line, body);
+      if (!is_docstring(line)) relax_call_line(line);
+      return;
     case LineKind::kAssign:
       return relax_assign(line);
     case LineKind::kIf:
-      if (body.in_dataflow) fail(line, "a dataflow block has no branches");
-      return relax_if(line, body);
+      if (body_->in_dataflow) fail(line, "a dataflow block has no branches");
+      return relax_if(line);
     case LineKind::kWith: {
       const Syntax& item = *line.items[0].first;
       std::string path = called(item);
       if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
       // Any other form after `with` is treated as a dataflow block, too.
       if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
-      if (body.in_dataflow) fail(line, "a dataflow block inside of another");
-      return dataflow(line, body);
+      if (body_->in_dataflow) fail(line, "a dataflow block inside of another");
+      return dataflow(line);
     }
-    case LineKind::kReturn: {
-      if (body.in_dataflow) fail(line, "'return' inside of a dataflow block");
-      if (body.result) fail(line, "a function returns once, at its end");
-      body.result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
+    case LineKind::kReturn:
+      if (body_->in_dataflow) fail(line, "'return' inside of a dataflow block");
+      if (body_->result) fail(line, "a function returns once, at its end");
+      body_->result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
       return;
-    }
     case LineKind::kFunction:
       return nested_function(line);
     case LineKind::kImport:
@@ -207,28 +193,23 @@ void Parser::nested_function(const Line& line) {
   Pending pending{std::string(line.text), &line};
   bool known = false;
   for (const Syntax* decorator : line.decorators) {
-    bool is_call = decorator->kind == SyntaxKind::kCall;
-    std::string path = dotted(is_call ? *decorator->children[0] : *decorator);
+    std::string path = dotted(head_of(*decorator));
     if (path == "T.prim_func") fail(*decorator, "a tensor program inside of a graph function; define it in the module");
     known = known || path == "R.function";
-    const Syntax* flag = is_call ? keyword(*decorator, "pure") : nullptr;
-    if (flag) pending.pure = constant_bool(*flag);
+    if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
   }
   if (!known) fail(line, "expected @R.function before a nested function");
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
-  VarRef self = make_var(pending.name, make(function_type(signature, pending.pure)), span(line));
+  VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
   std::optional<FunctionRef> function;
   {
     NameScope scope(scopes_);
     define(line.text, self);
-    std::optional<Type> wanted = std::exchange(wanted_, std::nullopt);
+    Scoped<std::optional<Type>> wanted(wanted_, std::nullopt);
     function = graph_function(pending, std::move(signature), true);
-    wanted_ = wanted;
   }
-  std::vector<VarRef> captured = free_vars(*function);
-  bool recursive =
-      std::any_of(captured.begin(), captured.end(), [&](const VarRef& var) { return same_node(var, self); });
+  bool recursive = std::ranges::any_of(free_vars(*function), [&](const VarRef& var) { return same_node(var, self); });
   // A more precise result type is known now. It is used where no call relies on the earlier one.
   if (!recursive && !stated) self = make_var(pending.name, function->type(), span(line));
   bind({*function, std::nullopt, self});
@@ -245,17 +226,15 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
   Expr value = as_argument(value_at);
   std::optional<Type> cast;
   if (early) {
-    bool outer_early = std::exchange(early_, true), outer_quoted = std::exchange(quoted_, true);
+    Scoped<bool> early_form(early_, true), quoted(quoted_, true);
     std::vector<Expr> values = graph_dims(wanted);
-    early_ = outer_early;
-    quoted_ = outer_quoted;
     cast = value.type().is<ShapeType>() ? shape_type(values) : tensor_type(values, tensor_dtype(value.type()));
-  } else if (type_name(wanted) == "R.Prim" && wanted.kind == SyntaxKind::kCall && keyword(wanted, "value")) {
+  } else if (type_name(wanted) == "R.Prim" && is_call(wanted) && keyword(wanted, "value")) {
     // A scalar's value defines a new dim.
     if (!value.type().is<PrimType>()) fail(value_at, "expected a scalar");
     const Syntax& dim = *keyword(wanted, "value");
     Expr var = expr(dim);
-    const Entity* named = dim.kind == SyntaxKind::kName ? lookup(dim.text) : nullptr;
+    const Entity* named = is_name(dim) ? lookup(dim.text) : nullptr;
     bool is_new = named && !named->is_dim && var.is<Var>() && undefined_.erase(var.get());
     if (is_new) return Binding{value, std::nullopt, cast_handle<VarRef>(var)};
     cast = type(wanted);
@@ -268,8 +247,8 @@ std::optional<Binding> Parser::match_binding(const Syntax& at, const std::string
 // Reads cls = Module
 bool Parser::names_module(const Line& line) {
   const Syntax& at = *line.value;
-  bool is_class = at.kind == SyntaxKind::kName && !lookup(at.text) && (at.text == class_name_ || at.text == "Module");
-  if (is_class) scopes_.define(name_of_target(*line.target), Entity{std::nullopt, true});
+  bool is_class = is_name(at) && !lookup(at.text) && (at.text == class_name_ || at.text == "Module");
+  if (is_class) scopes_.define(name_of_target(*line.target), Entity{.is_module = true});
   return is_class;
 }
 
@@ -290,12 +269,14 @@ void Parser::relax_assign(const Line& line) {
   wanted_ = annotated;
   Value value = eval(at);
   wanted_.reset();
-  if (value.literal && annotated) {
-    if (const PrimType* prim = annotated->as<PrimType>()) value.expr = adapt(value, prim->dtype, at);
-  }
-  VarRef var = make_var(var_name, annotated.value_or(value.expr.type()), span(*line.target));
-  bind({value.expr, std::nullopt, var});
-  define(var_name, var);
+  const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
+  if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
+  bind_to(*line.target, value.expr, annotated.value_or(value.expr.type()));
+}
+
+void Parser::bind_to(const Syntax& target, Expr value, Type type) {
+  VarRef var = define_var(target, std::move(type));
+  bind({std::move(value), std::nullopt, var});
 }
 
 // Reads a, b = t: the items of a tuple.
@@ -304,50 +285,46 @@ void Parser::unpack(const Line& line) {
   std::vector<const Syntax*> targets = items(*line.target);
   Expr value = as_argument(*line.value);
   const TupleType* type = value.type().as<TupleType>();
-  if (!type || type->items.size() != targets.size())
-    fail(line, "{} names for {}", targets.size(),
-         type ? fmt::format("a tuple of {}", type->items.size()) : "what is no tuple");
+  if (!type) fail(line, "{} names for a value that is not a tuple", targets.size());
+  if (type->items.size() != targets.size())
+    fail(line, "{} names for a tuple of {}", targets.size(), type->items.size());
+  const Tuple* several = value.as<Tuple>();
   for (size_t i = 0; i < targets.size(); ++i) {
-    std::string var_name = name_of_target(*targets[i]);
-    const Tuple* several = value.as<Tuple>();
     Expr item = several ? several->items[i] : tuple_get(value, static_cast<int64_t>(i), span(*targets[i]));
-    VarRef var = make_var(var_name, item.type(), span(*targets[i]));
-    bind({item, std::nullopt, var});
-    define(var_name, var);
+    bind_to(*targets[i], item, item.type());
   }
 }
 
-void Parser::relax_call_line(const Line& line, Body& body) {
+// Reads R.output(x, y).
+void Parser::output(const Line& line) {
+  if (!body_->in_dataflow) fail(line, "R.output stands at the end of a dataflow block");
+  body_->outputs_given = true;
+  BindingBlock& block = body_->blocks.back();
+  for (const Syntax* at : line.value->operands()) {
+    body_->outputs_sound &= guarded([&] {
+      Expr value = expr(*at);
+      if (!value.is<Var>()) fail(*at, "expected a variable");
+      auto binds = [&](const Binding& binding) { return same_node(binding.var, value); };
+      if (std::ranges::none_of(block.bindings, binds))
+        fail(*at, "'{}' is not bound in this dataflow block", value.as<Var>()->name);
+      block.outputs.push_back(cast<Var>(value));
+    });
+  }
+  if (!body_->outputs_sound) throw Failed();
+}
+
+void Parser::relax_call_line(const Line& line) {
   const Syntax& at = *line.value;
   if (at.kind == SyntaxKind::kConstant && at.text == "...") return;
-  if (at.kind != SyntaxKind::kCall) fail(line, "this expression does nothing; bind it to a name");
+  if (!is_call(at)) fail(line, "this expression does nothing; bind it to a name");
   std::string path = called(at);
+  if (path == "R.output") return output(line);
   if (path == "R.func_attr") {
-    for (const auto& [key, value] : attrs(required(at, 0, "attrs"))) body.attrs.set(key, value);
+    for (const auto& [key, value] : attrs(required(at, 0, "attrs"))) body_->attrs.set(key, value);
     return;
   }
   if (path == "R.is_impure") {
-    body.impure = true;
-    return;
-  }
-  if (path == "R.output") {
-    if (!body.in_dataflow) fail(line, "R.output stands at the end of a dataflow block");
-    body.outputs_given = true;
-    bool sound = true;
-    for (size_t i = 1; i < at.children.size(); ++i) {
-      sound &= guarded([&] {
-        Expr value = expr(*at.children[i]);
-        if (!value.is<Var>()) fail(*at.children[i], "expected a variable");
-        std::vector<VarRef>& outputs = body.blocks.back().outputs;
-        bool bound_here = false;
-        for (const Binding& binding : body.blocks.back().bindings)
-          bound_here = bound_here || same_node(binding.var, value);
-        if (!bound_here) fail(*at.children[i], "'{}' is not bound in this dataflow block", value.as<Var>()->name);
-        outputs.push_back(cast<Var>(value));
-      });
-    }
-    body.outputs_sound = sound;
-    if (!sound) throw Failed();
+    body_->impure = true;
     return;
   }
   if (std::optional<Binding> match = match_binding(at, "_", std::nullopt)) return bind(*match);
@@ -359,7 +336,8 @@ void Parser::relax_call_line(const Line& line, Body& body) {
   bind({value, std::nullopt, make_var("_", value.type(), span(line))});
 }
 
-void Parser::dataflow(const Line& line, Body& body) {
+void Parser::dataflow(const Line& line) {
+  Body& body = *body_;
   body.in_dataflow = true;
   body.outputs_given = false;
   body.outputs_sound = true;
@@ -368,7 +346,7 @@ void Parser::dataflow(const Line& line, Body& body) {
   std::map<std::string, Entity> local;
   {
     NameScope scope(scopes_);
-    relax_lines(line.body, body);
+    relax_lines(line.body);
     local = scopes_.here();
   }
   body.in_dataflow = false;
@@ -391,24 +369,15 @@ void Parser::dataflow(const Line& line, Body& body) {
 Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation) {
   NameScope scope(scopes_);
   Body branch;
-  Body* outer = std::exchange(body_, &branch);
-  struct Restore {
-    Body*& slot;
-    Body* value;
-    ~Restore() { slot = value; }
-  } restore{body_, outer};
+  Scoped<Body*> outer(body_, &branch);
   if (lines.empty()) fail(line, "both branches are needed, and both end by assigning the same name");
   const Line& last = *lines.back();
   // A call that returns nothing may stand last.
-  bool is_call = last.kind == LineKind::kExpression && last.value->kind == SyntaxKind::kCall;
-  if (last.kind == LineKind::kBroken) {
-    relax_lines(lines, branch);
-    throw Failed();
-  }
-  if (last.kind != LineKind::kAssign && last.kind != LineKind::kIf && !is_call)
-    fail(last, "a branch ends by assigning its value to a name");
+  bool ends = last.kind == LineKind::kAssign || last.kind == LineKind::kIf || last.kind == LineKind::kBroken ||
+              (last.kind == LineKind::kExpression && is_call(*last.value));
+  if (!ends) fail(last, "a branch ends by assigning its value to a name");
   size_t errors_before = errors();
-  relax_lines(lines, branch);
+  relax_lines(lines);
   if (errors() > errors_before) throw Failed();
   // The last binding gives the branch's value; its variable is dropped when the value is a leaf.
   if (branch.blocks.empty() || branch.blocks.back().bindings.empty()) throw Failed();
@@ -427,7 +396,7 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
   return seq_expr(std::move(branch.blocks), result, span(line));
 }
 
-void Parser::relax_if(const Line& line, Body&) {
+void Parser::relax_if(const Line& line) {
   std::string target;
   std::optional<Type> annotation;
   std::optional<Expr> test, then_branch, else_branch;

@@ -17,7 +17,7 @@ std::string Parser::string(const Syntax& at) {
   return result;
 }
 std::string Parser::name_of_target(const Syntax& at) {
-  if (at.kind != SyntaxKind::kName) fail(at, "expected a name on the left of '='");
+  if (!is_name(at)) fail(at, "expected a name on the left of '='");
   return std::string(at.text);
 }
 
@@ -25,27 +25,22 @@ namespace {
 
 // Reads digits with underscores and 0x, 0b, 0o; nullopt when the value needs more than 64 bits.
 std::optional<uint64_t> parse_digits(std::string_view text) {
-  std::string digits;
-  for (char c : text) {
-    if (c != '_') digits += c;
-  }
+  std::string digits(text);
+  std::erase(digits, '_');
   int base = 10;
-  size_t start = 0;
   if (digits.size() > 2 && digits[0] == '0' && (digits[1] < '0' || digits[1] > '9')) {
     base = digits[1] == 'x' || digits[1] == 'X' ? 16 : digits[1] == 'o' ? 8 : 2;
-    start = 2;
+    digits.erase(0, 2);
   }
   uint64_t value = 0;
-  auto [end, error] = std::from_chars(digits.data() + start, digits.data() + digits.size(), value, base);
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return value;
 }
 
 std::optional<double> parse_float(std::string_view text) {
-  std::string digits;
-  for (char c : text) {
-    if (c != '_') digits += c;
-  }
+  std::string digits(text);
+  std::erase(digits, '_');
   double value = 0;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc::result_out_of_range) {
@@ -95,25 +90,23 @@ bool Parser::constant_bool(const Syntax& at) {
 }
 
 DType Parser::dtype(const Syntax& at) {
-  std::string text;
+  std::optional<Buffer> owner;
+  if (at.kind == SyntaxKind::kAttribute && at.text == "dtype") owner = named_buffer(*at.children[0]);
+  if (owner) return buffer_type(*owner).dtype;
+  std::string text, path = callee_path(at);
   if (at.kind == SyntaxKind::kString) {
     text = string(at);
-  } else if (at.kind == SyntaxKind::kCall &&
-             (dotted(*at.children[0]) == "R.dtype" || dotted(*at.children[0]) == "T.dtype")) {
+  } else if (path == "R.dtype" || path == "T.dtype") {
     text = string(required(at, 0, "dtype"));
-  } else if (auto owner = at.kind == SyntaxKind::kAttribute && at.text == "dtype" ? named_buffer(*at.children[0])
-                                                                                  : std::nullopt) {
-    return buffer_type(*owner).dtype;
   } else {
     std::string name = dotted(at);
     if (!name.starts_with("T.")) fail(at, "expected a dtype, such as \"float32\"");
     text = name.substr(2);
   }
   if (auto parsed = parse_dtype(text)) return *parsed;
-  std::vector<std::string> known = {"float32", "float16", "float64", "bfloat16", "int8",   "int16", "int32",
-                                    "int64",   "uint8",   "uint16",  "uint32",   "uint64", "bool",  "handle"};
-  std::optional<std::string> near = nearest(text, known);
-  fail_with_hint(at, fmt::format("unknown dtype '{}'", text), near ? string_literal(*near) : "");
+  std::string near = nearest(text, {"float32", "float16", "float64", "bfloat16", "int8", "int16", "int32", "int64",
+                                    "uint8", "uint16", "uint32", "uint64", "bool", "handle"});
+  fail_with_hint(at, near.empty() ? "" : string_literal(near), "unknown dtype '{}'", text);
 }
 
 // Attributes of tensor programs, blocks and loops (`keep`) keep the dtypes of numbers and computed expressions; those
@@ -130,8 +123,7 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
   }
   std::string path = spelling(at);
   if (path == "math.inf" || path == "math.nan")
-    fail_with_hint(at, fmt::format("expected a constant value, got {}", path),
-                   fmt::format("float(\"{}\")", path.substr(5)));
+    fail_with_hint(at, fmt::format("float(\"{}\")", path.substr(5)), "expected a constant value, got {}", path);
   fail(at, "expected a constant value, got {}", path);
 }
 

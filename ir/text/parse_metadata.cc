@@ -2,6 +2,7 @@
 // each other by number, and its tensors in base64. The expression parser reads the JSON, which is Python except for
 // three names.
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -13,29 +14,73 @@ namespace relaxc::text {
 
 namespace {
 
+// Returns the text of a string, which has no escapes; empty for other syntax.
+std::string_view plain_string(const Syntax* at) {
+  bool is_string = at && at->kind == SyntaxKind::kString && at->text.size() >= 2;
+  return is_string ? at->text.substr(1, at->text.size() - 2) : std::string_view();
+}
+
 const Syntax* entry(const Syntax* dict, std::string_view key) {
   if (!dict || dict->kind != SyntaxKind::kDict) return nullptr;
   for (size_t i = 0; i + 1 < dict->children.size(); i += 2) {
-    const Syntax& at = *dict->children[i];
-    if (at.kind == SyntaxKind::kString && at.text.size() == key.size() + 2 && at.text.substr(1, key.size()) == key)
-      return dict->children[i + 1];
+    if (plain_string(dict->children[i]) == key) return dict->children[i + 1];
   }
   return nullptr;
 }
 
+// Returns item i of a list; null when there is none.
+const Syntax* list_item(const Syntax* list, int64_t i) {
+  bool found = list && list->kind == SyntaxKind::kList && i >= 0 && i < std::ssize(list->children);
+  return found ? list->children[static_cast<size_t>(i)] : nullptr;
+}
+// Reads a number, which older versions write as a string; -1 for other syntax.
+int64_t number_of(const Syntax* at) {
+  if (!at) return -1;
+  std::string_view digits = at->kind == SyntaxKind::kInt ? at->text : plain_string(at);
+  int64_t value = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return value;
+}
+
+// The metadata's graph: a list of nodes that refer to each other by number.
+struct MetadataGraph {
+  const Syntax* root;
+
+  const Syntax* node(const Syntax* number) const { return list_item(entry(root, "nodes"), number_of(number)); }
+
+  // Returns the node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by
+  // side, or (later) one after the other.
+  const Syntax* entries(std::string_view kind) const {
+    const Syntax* old_start = entry(root, "root");
+    const Syntax* start = node(old_start ? old_start : entry(root, "root_index"));
+    const Syntax *keys = entry(start, "keys"), *data = entry(start, "data");
+    if (!data || data->kind != SyntaxKind::kList) return nullptr;
+    for (int64_t i = 0; i < std::ssize(data->children); ++i) {
+      bool found = keys ? plain_string(list_item(keys, i)) == kind
+                        : i % 2 == 1 && plain_string(entry(node(list_item(data, i - 1)), "data")) == kind;
+      if (found) return node(list_item(data, i));
+    }
+    return nullptr;
+  }
+
+  // Returns the text of a constant's tensor in base64: it is in a list beside the graph, or (later) in a separate node.
+  const Syntax* bytes(const Syntax* object) const {
+    const Syntax* tensors = entry(root, "b64ndarrays");
+    const Syntax* attributes = entry(object, "attrs");
+    if (!attributes || !tensors) return entry(node(entry(entry(object, "data"), "data")), "data");
+    return list_item(tensors, number_of(entry(attributes, "data")));
+  }
+};
+
 std::optional<std::string> decode_base64(std::string_view text) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string bytes;
   uint32_t bits = 0;
   int count = 0;
   for (char c : text) {
     if (c == '=' || c == '\n') continue;
-    int value = c >= 'A' && c <= 'Z'   ? c - 'A'
-                : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                : c >= '0' && c <= '9' ? c - '0' + 52
-                : c == '+'             ? 62
-                : c == '/'             ? 63
-                                       : -1;
-    if (value < 0) return std::nullopt;
+    size_t value = kDigits.find(c);
+    if (value == std::string_view::npos) return std::nullopt;
     bits = bits << 6 | static_cast<uint32_t>(value);
     count += 6;
     if (count >= 8) {
@@ -84,8 +129,8 @@ std::optional<Tensor> decode_tensor(std::string_view bytes) {
 
 void Parser::metadata(const Line& line) {
   const Syntax& call = *line.value;
-  std::string_view loader = call.kind == SyntaxKind::kCall ? call.children[0]->text : "";
-  if ((loader != "load_json" && loader != "load_safetensors") || positional(call) != 1)
+  std::string_view loader = head_of(call).text;
+  if ((loader != "load_json" && loader != "load_safetensors") || !is_call(call) || positional(call) != 1)
     fail(line, "expected metadata = tvm.ir.load_json(...) or I.load_safetensors(...)");
   const Syntax& at = *call.children[1];
   if (loader == "load_safetensors") {
@@ -101,88 +146,37 @@ void Parser::metadata(const Line& line) {
   }
   metadata_text_ = string(at);
   size_t before = diagnostics_.all().size();
-  const Syntax* graph =
-      parse_expression(Source{origin_, metadata_text_, at.line, at.column}, *tree_, diagnostics_, SyntaxLimits{});
+  const Syntax* graph = parse_expression(Source{origin_, metadata_text_, at.line, at.column}, *tree_, diagnostics_);
   if (!graph || diagnostics_.all().size() > before) throw Failed();
   metadata_ = graph;
 }
 
-namespace {
-
-// Returns item i of a list; null when there is none.
-const Syntax* list_item(const Syntax* list, int64_t i) {
-  bool found = list && list->kind == SyntaxKind::kList && i >= 0 && i < static_cast<int64_t>(list->children.size());
-  return found ? list->children[static_cast<size_t>(i)] : nullptr;
-}
-
-}  // namespace
-
 // Reads metadata["relax.expr.Constant"][k]
 Value Parser::metadata_constant(const Syntax& at) {
-  auto missing = [&](std::string_view why) {
-    report(at, "{}", why).notes.push_back("print the module with its constants inline");
-    throw Failed();
-  };
+  auto missing = [&](const char* why) { fail_with_note(at, "print the module with its constants inline", "{}", why); };
   bool is_there = metadata_ || side_tensors_;
   if (!is_there && unknown_.contains("metadata")) throw Failed();  // it could not be read
   if (!is_there) missing("the constant is not in this text");
-  bool is_entry =
-      at.children.size() == 2 && at.children[0]->kind == SyntaxKind::kSubscript && at.children[0]->children.size() == 2;
+  const Syntax& kind_at = *at.children[0];
+  bool is_entry = positional(at) == 1 && kind_at.kind == SyntaxKind::kSubscript && positional(kind_at) == 1;
   if (!is_entry) fail(at, "expected metadata[\"kind\"][number]");
-  std::string kind = string(*at.children[0]->children[1]);
+  std::string kind = string(*kind_at.children[1]);
   int64_t number = constant_int(*at.children[1]);
   if (side_tensors_) {
     auto it = side_tensors_->find(fmt::format("constant_{}", number));
     if (kind != "relax.expr.Constant" || it == side_tensors_->end()) missing("the file of constants has no such entry");
     return {relaxc::constant(it->second, span(at))};
   }
-  const Syntax* object = metadata_node(list_item(entry(metadata_entries(kind), "data"), number));
+  MetadataGraph graph{metadata_};
+  const Syntax* object = graph.node(list_item(entry(graph.entries(kind), "data"), number));
   if (!object) missing("the metadata of this text has no such entry");
-  if (kind != "relax.expr.Constant") fail_unsupported(span(at), "metadata of kind '{}' is not supported yet", kind);
-  const Syntax* encoded = metadata_bytes(object);
-  std::optional<std::string> bytes =
-      encoded && encoded->kind == SyntaxKind::kString ? decode_base64(string(*encoded)) : std::nullopt;
+  if (kind != "relax.expr.Constant") fail_unsupported(at, "metadata of kind '{}' is not supported yet", kind);
+  const Syntax* encoded = graph.bytes(object);
+  bool is_string = encoded && encoded->kind == SyntaxKind::kString;
+  std::optional<std::string> bytes = is_string ? decode_base64(string(*encoded)) : std::nullopt;
   std::optional<Tensor> tensor = bytes ? decode_tensor(*bytes) : std::nullopt;
   if (!tensor) missing("the metadata's tensor cannot be decoded");
   return {relaxc::constant(*tensor, span(at))};
-}
-
-// Returns the node of the metadata's graph with this number; null when there is none.
-const Syntax* Parser::metadata_node(const Syntax* number) {
-  if (!number) return nullptr;
-  // Older versions write the numbers of attributes as strings.
-  AttrValue value = attr_value(*number);
-  const std::string* text = value.as<std::string>();
-  const int64_t* whole = value.as<int64_t>();
-  return list_item(entry(metadata_, "nodes"), text ? std::atoll(text->c_str()) : whole ? *whole : -1);
-}
-
-// Returns the node that lists the entries of a kind. The root maps names of kinds to lists: keys and data side by side,
-// or (later) one after the other.
-const Syntax* Parser::metadata_entries(const std::string& kind) {
-  const Syntax* old_root = entry(metadata_, "root");
-  const Syntax* root = metadata_node(old_root ? old_root : entry(metadata_, "root_index"));
-  const Syntax* keys = entry(root, "keys");
-  const Syntax* data = entry(root, "data");
-  if (!data || data->kind != SyntaxKind::kList) return nullptr;
-  const Syntax* found = nullptr;
-  for (size_t i = 0; keys && i < keys->children.size() && i < data->children.size(); ++i) {
-    if (string(*keys->children[i]) == kind) found = metadata_node(data->children[i]);
-  }
-  for (size_t i = 0; !keys && i + 1 < data->children.size(); i += 2) {
-    const Syntax* key = entry(metadata_node(data->children[i]), "data");
-    if (key && key->kind == SyntaxKind::kString && string(*key) == kind) found = metadata_node(data->children[i + 1]);
-  }
-  return found;
-}
-
-// Returns the text of a constant's tensor in base64: it is in a list beside the graph, or (later) in a separate node.
-const Syntax* Parser::metadata_bytes(const Syntax* object) {
-  const Syntax* tensors = entry(metadata_, "b64ndarrays");
-  const Syntax* attributes = entry(object, "attrs");
-  if (!attributes || !tensors) return entry(metadata_node(entry(entry(object, "data"), "data")), "data");
-  const Syntax* index = entry(attributes, "data");
-  return list_item(tensors, index ? std::atoll(string(*index).c_str()) : -1);
 }
 
 }  // namespace relaxc::text

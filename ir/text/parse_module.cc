@@ -26,11 +26,9 @@ void Parser::class_head(const Line& line) {
   class_name_ = std::string(line.text);
   in_class_ = true;
   for (const Syntax* decorator : line.decorators) {
-    bool is_call = decorator->kind == SyntaxKind::kCall;
-    const Syntax& callee = is_call ? *decorator->children[0] : *decorator;
+    const Syntax& callee = head_of(*decorator);
     bool known = callee.text == "ir_module" || dotted(callee) == "I.ir_module";
-    if (!known) fail_with_hint(*decorator, "unknown decorator of a class", "@I.ir_module");
-    if (!is_call) continue;
+    if (!known) fail_with_hint(*decorator, "@I.ir_module", "unknown decorator of a class");
     check_keywords(*decorator, {"check_well_formed", "s_tir"});
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
   }
@@ -41,10 +39,8 @@ bool Parser::type_variables(const Line& line) {
   if (line.kind != LineKind::kAssign || !line.value) return false;
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
   for (const Syntax* value : values) {
-    bool is_call = value->kind == SyntaxKind::kCall && value->children.size() >= 2;
-    if (!is_call) return false;
-    const Syntax& callee = *value->children[0];
-    if (callee.text != "TypeVar" && dotted(callee) != "I.dynamic") return false;
+    if (!is_call(*value) || positional(*value) == 0) return false;
+    if (value->children[0]->text != "TypeVar" && callee_path(*value) != "I.dynamic") return false;
   }
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   for (const Syntax* target : targets) type_variables_.insert(name_of_target(*target));
@@ -52,16 +48,15 @@ bool Parser::type_variables(const Line& line) {
 }
 
 void Parser::module_line(const Line& line) {
-  if (line.kind == LineKind::kExpression && line.value->kind == SyntaxKind::kCall) {
+  if (line.kind == LineKind::kExpression) {
     std::string callee = called(*line.value);
+    if (callee == "I.module_global_infos") return global_infos(required(*line.value, 0, "infos"));
     if (callee == "I.module_attrs") {
       for (const auto& [key, value] : attrs(required(*line.value, 0, "attrs"))) module_.attrs.set(key, value);
       return;
     }
-    if (callee == "I.module_global_infos") return global_infos(required(*line.value, 0, "infos"));
   }
-  bool external = line.kind == LineKind::kAssign && line.value && line.value->kind == SyntaxKind::kCall &&
-                  dotted(*line.value->children[0]) == "R.ExternFunc";
+  bool external = line.kind == LineKind::kAssign && line.value && callee_path(*line.value) == "R.ExternFunc";
   if (!external) fail(line, "expected a function, R.ExternFunc or module attributes here");
   std::string name = name_of_target(*line.target);
   if (declared_.contains(name)) fail(line, "function '{}' is defined twice", name);
@@ -78,38 +73,38 @@ Expr Parser::external_function(const Syntax& at) {
   return !is_none(stated) ? with_type(function, type(*stated)) : function;
 }
 
+namespace {
+
+// Decorators whose functions cannot be read, and why.
+constexpr const char* kNeedsPython = "macros need a Python interpreter; write out what they expand to";
+constexpr std::pair<std::string_view, const char*> kRefused[] = {
+    {"I.pyfunc", "functions of Python cannot be compiled"},
+    {"R.macro", kNeedsPython},
+    {"R.rewriter", "rewriters are no functions of a module"},
+    {"T.inline", kNeedsPython},
+    {"T.jit", "templates need a Python interpreter; write out what they expand to"},
+    {"T.macro", kNeedsPython}};
+
+}  // namespace
+
 Parser::Pending Parser::declare(const Line& line) {
   Pending pending{std::string(line.text), &line};
-  bool known = false;
+  if (line.decorators.empty())
+    fail_with_hint(line, "@R.function or @T.prim_func", "function '{}' has no decorator", line.text);
   for (const Syntax* decorator : line.decorators) {
-    bool is_call = decorator->kind == SyntaxKind::kCall;
-    const Syntax& callee = is_call ? *decorator->children[0] : *decorator;
-    std::string name = dotted(callee);
-    if (name != "T.prim_func" && name != "R.function") {
-      constexpr std::pair<std::string_view, const char*> kRefused[] = {
-          {"I.pyfunc", "functions of Python cannot be compiled"},
-          {"R.macro", "macros need a Python interpreter; write out what they expand to"},
-          {"R.rewriter", "rewriters are no functions of a module"},
-          {"T.inline", "macros need a Python interpreter; write out what they expand to"},
-          {"T.jit", "templates need a Python interpreter; write out what they expand to"},
-          {"T.macro", "macros need a Python interpreter; write out what they expand to"}};
-      for (const auto& [form, why] : kRefused) {
-        if (name == form) fail(*decorator, "{}", why);
-      }
-      fail_with_hint(*decorator, fmt::format("unknown decorator of function '{}'", line.text),
-                     name.starts_with("T.") ? "@T.prim_func" : "@R.function");
+    std::string name = dotted(head_of(*decorator));
+    for (const auto& [form, why] : kRefused) {
+      if (name == form) fail(*decorator, "{}", why);
     }
-    known = true;
     pending.is_program = name == "T.prim_func";
-    if (!is_call) continue;
+    if (!pending.is_program && name != "R.function")
+      fail_with_hint(*decorator, name.starts_with("T.") ? "@T.prim_func" : "@R.function",
+                     "unknown decorator of function '{}'", line.text);
     check_signature(name, *decorator);
     if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
     if (const Syntax* flag = keyword(*decorator, "private")) pending.is_private = constant_bool(*flag);
     if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
   }
-  if (!known)
-    fail_with_hint(Syntax(SyntaxKind::kName, line.line, line.column, line.length),
-                   fmt::format("function '{}' has no decorator", line.text), "@R.function or @T.prim_func");
   if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
   declared_.emplace(pending.name, object_type());
   if (pending.is_program && line.annotation) {
@@ -138,8 +133,8 @@ GlobalInfo Parser::global_info(const Syntax& at) {
   if (path == "I.dummy_global_info") return DummyInfo{};
   if (path == "I.vdevice") return vdevice(at);
   if (path == "R.device_mesh") return device_mesh(at);
-  std::optional<std::string> near = nearest(path, {"I.vdevice", "I.dummy_global_info", "R.device_mesh"});
-  fail_with_hint(at, "expected I.vdevice, R.device_mesh or I.dummy_global_info", near.value_or(""));
+  fail_with_hint(at, nearest(path, {"I.vdevice", "I.dummy_global_info", "R.device_mesh"}),
+                 "expected I.vdevice, R.device_mesh or I.dummy_global_info");
 }
 
 VDevice Parser::vdevice(const Syntax& at) {
@@ -156,6 +151,14 @@ VDevice Parser::vdevice(const Syntax& at) {
 
 namespace {
 
+// Returns the number that the digits are; nullopt for other text.
+std::optional<int64_t> whole_number(std::string_view digits) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? std::optional(value)
+                                                                                    : std::nullopt;
+}
+
 std::string target_kind(const VDevice& device) {
   if (const Attrs* target = device.target.as<Attrs>()) return target->get_string("kind", "");
   const std::string& text = *device.target.as<std::string>();
@@ -167,50 +170,50 @@ std::string target_kind(const VDevice& device) {
 // Returns the canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name whose last parts may be
 // missing.
 std::string Parser::vdevice_name(const Syntax& at) {
-  auto found = module_.global_infos.find("vdevice");
-  const std::vector<GlobalInfo> none;
-  const std::vector<GlobalInfo>& infos = found == module_.global_infos.end() ? none : found->second;
-  std::string known;
-  std::map<std::string, int64_t> numbers;
   std::optional<VDevice> wanted;
   std::string kind, scope;
   int64_t number = 0;
-  if (at.kind == SyntaxKind::kCall) {
+  if (is_call(at)) {
     wanted = vdevice(at);
     kind = target_kind(*wanted);
   } else {
     std::string text = string(at);
     if (text.empty()) return text;  // the default device
-    size_t colon = text.find(':'), second = colon == std::string::npos ? colon : text.find(':', colon + 1);
+    size_t colon = std::min(text.find(':'), text.size()), second = std::min(text.find(':', colon + 1), text.size());
     kind = text.substr(0, colon);
-    if (second != std::string::npos) scope = text.substr(second + 1);
-    if (colon != std::string::npos) {
-      const char* end = text.data() + std::min(second, text.size());
-      auto [stop, error] = std::from_chars(text.data() + colon + 1, end, number);
-      if (error != std::errc() || stop != end || number < 0)
-        fail(at, "expected a device such as \"llvm:0:global\", got '{}'", text);
+    if (second < text.size()) scope = text.substr(second + 1);
+    if (colon < text.size()) {
+      std::optional<int64_t> stated = whole_number(std::string_view(text).substr(colon + 1, second - colon - 1));
+      if (!stated) fail(at, "expected a device such as \"llvm:0:global\", got '{}'", text);
+      number = *stated;
     }
   }
-  int64_t position = 0;
-  for (const GlobalInfo& info : infos) {
+  std::vector<std::string> known;
+  std::map<std::string, int64_t> numbers;
+  for (const GlobalInfo& info : global_infos_of("vdevice")) {
     const VDevice* device = std::get_if<VDevice>(&info);
     if (!device) continue;
-    std::string own = target_kind(*device);
-    std::string name = fmt::format("{}:{}:{}", own, numbers[own], device->memory_scope);
-    bool by_position = kind == "vdevice" && position == number;
-    if (wanted ? *device == *wanted : by_position || (own == kind && numbers[own] == number)) return name;
-    known += (known.empty() ? "" : ", ") + name;
-    ++numbers[own];
-    ++position;
+    std::string device_kind = target_kind(*device);
+    int64_t same_kind = numbers[device_kind]++;
+    bool by_position = kind == "vdevice" && std::ssize(known) == number;
+    known.push_back(fmt::format("{}:{}:{}", device_kind, same_kind, device->memory_scope));
+    if (wanted ? *device == *wanted : by_position || (device_kind == kind && same_kind == number)) return known.back();
   }
   // A function outside a module has no declared devices, and the kind of a target tag is not known here.
-  bool opaque = known.find('/') != std::string::npos;
+  auto is_tag = [](const std::string& name) { return name.find('/') != std::string::npos; };
+  bool opaque = std::ranges::any_of(known, is_tag);
   // A full name suffices in a module that declares no devices.
   bool in_full = known.empty() && !wanted && !scope.empty();
   if (broken_infos_.contains("vdevice") || broken_infos_.contains("")) throw Failed();  // it may be one of those
   if (in_class_ && !opaque && !in_full)
-    fail(at, "the module has no such device; it has: {}", known.empty() ? "none" : known);
+    fail(at, "the module has no such device; it has: {}",
+         known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
   return fmt::format("{}:{}:{}", kind, number, scope.empty() ? "global" : scope);
+}
+
+std::span<const GlobalInfo> Parser::global_infos_of(const std::string& key) const {
+  auto found = module_.global_infos.find(key);
+  return found == module_.global_infos.end() ? std::span<const GlobalInfo>() : found->second;
 }
 
 // Reads R.device_mesh((2, 2), I.Range(0, 4)), or the form with a list of devices; "mesh[0]" names one of the module's.
@@ -218,25 +221,26 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
   DeviceMesh mesh;
   if (at.kind == SyntaxKind::kString) {
     std::string text = string(at);
-    auto found = module_.global_infos.find(text.substr(0, text.find('[')));
-    size_t open = text.find('[');
-    size_t index = 0;
-    bool indexed = open != std::string::npos && text.back() == ']' &&
-                   std::from_chars(text.data() + open + 1, text.data() + text.size() - 1, index).ec == std::errc();
-    bool known = indexed && found != module_.global_infos.end() && index < found->second.size();
-    const DeviceMesh* named = known ? std::get_if<DeviceMesh>(&found->second[index]) : nullptr;
-    if (!named && (broken_infos_.contains(text.substr(0, open)) || broken_infos_.contains(""))) throw Failed();
-    if (!named) fail(at, "the module has no device mesh '{}'", text);
-    return *named;
+    size_t open = std::min(text.find('['), text.size());
+    std::string key = text.substr(0, open);
+    std::span<const GlobalInfo> infos = global_infos_of(key);
+    std::optional<int64_t> index;
+    if (text.ends_with(']') && open < text.size())
+      index = whole_number(std::string_view(text).substr(open + 1, text.size() - open - 2));
+    bool known = index && *index < std::ssize(infos);
+    const DeviceMesh* named = known ? std::get_if<DeviceMesh>(&infos[static_cast<size_t>(*index)]) : nullptr;
+    if (named) return *named;
+    if (broken_infos_.contains(key) || broken_infos_.contains("")) throw Failed();
+    fail(at, "the module has no device mesh '{}'", text);
   }
   if (called(at) != "R.device_mesh")
     fail(at, "expected a device mesh: \"mesh[0]\" or R.device_mesh((2, 2), I.Range(0, 4))");
-  for (const Syntax* item : items(required(at, 0, "shape"))) mesh.shape.push_back(constant_int(*item));
+  mesh.shape = read_each(items(required(at, 0, "shape")), &Parser::constant_int);
   const Syntax& devices = required(at, 1, "device_ids");
   std::optional<int64_t> count = element_count(mesh.shape);
   constexpr int64_t kMostDevices = 1 << 16;
   if (!count || *count > kMostDevices) fail(at, "a mesh of more than {} devices", kMostDevices);
-  if (devices.kind == SyntaxKind::kCall && dotted(*devices.children[0]) == "I.Range") {
+  if (callee_path(devices) == "I.Range") {
     const Syntax& first = required(devices, 0, "begin");
     const Syntax* last = arg(devices, 1, "end");
     int64_t begin = last ? constant_int(first) : 0, end = constant_int(last ? *last : first);
@@ -245,7 +249,7 @@ DeviceMesh Parser::device_mesh(const Syntax& at) {
     mesh.devices.resize(static_cast<size_t>(*count));
     std::iota(mesh.devices.begin(), mesh.devices.end(), begin);
   } else {
-    for (const Syntax* item : items(devices)) mesh.devices.push_back(constant_int(*item));
+    mesh.devices = read_each(items(devices), &Parser::constant_int);
     if (static_cast<int64_t>(mesh.devices.size()) != *count)
       fail(devices, "expected {} devices, got {}", *count, mesh.devices.size());
   }

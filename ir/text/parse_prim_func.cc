@@ -58,6 +58,7 @@ PrimFuncRef Parser::prim_func(const Pending& pending) {
 void Parser::program_params(const Line& line) {
   // Scalars are defined first: buffer types may use those that come later.
   std::vector<std::optional<Type>> types(line.params.size());
+  params_.resize(line.params.size());
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
     bool read = guarded([&] {
@@ -66,24 +67,18 @@ void Parser::program_params(const Line& line) {
       }
       types[i] = scalar_param_type(param);
       bool is_value = types[i] && !types[i]->as<PrimType>()->dtype.is_handle();
-      if (is_value) define(param.name, make_var(std::string(param.name), *types[i], span(param)));
+      if (is_value) params_[i] = define_param(param, *types[i]);
     });
     if (!read) scopes_.define(param.name, Entity{});
   }
   for (size_t i = 0; i < line.params.size(); ++i) {
     const Param& param = line.params[i];
-    params_.emplace_back();
-    if (types[i] && types[i]->as<PrimType>()->dtype.is_handle()) {
+    if (params_[i]) continue;
+    if (types[i]) {
       handles_.emplace(std::string(param.name), i);
-      params_[i] = make_var(std::string(param.name), *types[i], span(param));
-      define(param.name, *params_[i]);
-    } else if (types[i]) {
-      params_[i] = cast<Var>(*lookup(param.name)->expr);
+      params_[i] = define_param(param, *types[i]);
     } else if (!scopes_.find_here(param.name)) {
-      guarded([&] {
-        params_[i] = make_var(std::string(param.name), type(*param.annotation), span(param));
-        define(param.name, *params_[i]);
-      });
+      guarded([&] { params_[i] = define_param(param, type(*param.annotation)); });
     }
     if (!params_[i]) scopes_.define(param.name, Entity{});
   }
@@ -91,14 +86,11 @@ void Parser::program_params(const Line& line) {
 
 // Returns the type of a param that is a scalar or handle; nullopt for a buffer.
 std::optional<Type> Parser::scalar_param_type(const Param& param) {
-  if (!param.annotation) {
-    report(param, "parameter '{}' has no type", param.name)
-        .notes.push_back("write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`");
-    throw Failed();
-  }
+  if (!param.annotation)
+    fail_with_note(param, "write `name: T.Buffer((128,), \"float32\")`, `name: T.handle` or `name: T.int64`",
+                   "parameter '{}' has no type", param.name);
   const Syntax& at = *param.annotation;
-  bool is_call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
-  if (dotted(is_call ? *at.children[0] : at) == "T.Buffer") return std::nullopt;
+  if (dotted(head_of(at)) == "T.Buffer") return std::nullopt;
   Type annotated = type(at);
   if (!annotated.is<PrimType>()) fail(at, "expected T.Buffer, T.handle or a scalar type");
   return annotated;
@@ -139,11 +131,7 @@ std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
 
 void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out) {
   const Line& line = *lines[index];
-  struct Depth {
-    explicit Depth(int& d) : depth(d) { ++depth; }
-    ~Depth() { --depth; }
-    int& depth;
-  } depth(statement_depth_);
+  Scoped<int> depth(statement_depth_, statement_depth_ + 1);
   if (statement_depth_ > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // A call may hold for the rest of the block.
@@ -152,8 +140,7 @@ void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out)
     index = lines.size();
   };
   auto is_scoped = [&](const Syntax* target) {
-    bool is_call = line.value && line.value->kind == SyntaxKind::kCall;
-    return is_call && scoped_form(*line.value, target, line, Style::kConcise, rest, out);
+    return line.value && scoped_form(*line.value, target, line, Style::kConcise, rest, out);
   };
   switch (line.kind) {
     case LineKind::kPass:
@@ -210,32 +197,32 @@ void Parser::tir_while(const Line& line, std::vector<Stmt>& out) {
   body_starts();
   // The body is read even when the condition is wrong.
   std::optional<Expr> test;
-  bool sound = guarded([&] { test = condition(*line.value); });
+  guarded([&] { test = condition(*line.value); });
   Stmt inner = body(line.body);
-  if (!sound) throw Failed();
+  if (!test) throw Failed();
   out.push_back(make(While{*test, inner}, span(line)));
 }
 
 void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
   if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
     // Python evaluates the condition before there is a program.
-    for (Stmt& chosen : stmts(line.value->text == "True" ? line.body : line.otherwise))
-      out.push_back(std::move(chosen));
+    std::vector<Stmt> chosen = stmts(line.value->text == "True" ? line.body : line.otherwise);
+    out.insert(out.end(), chosen.begin(), chosen.end());
     return;
   }
   body_starts();
   // The branches are read even when the condition is wrong.
   std::optional<Expr> test;
-  bool sound = guarded([&] { test = condition(*line.value); });
+  guarded([&] { test = condition(*line.value); });
   Stmt then_body = body(line.body);
   std::optional<Stmt> else_body;
   if (!line.otherwise.empty()) else_body = body(line.otherwise);
-  if (!sound) throw Failed();
+  if (!test) throw Failed();
   out.push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
 }
 
 void Parser::tir_return(const Line& line, bool is_last, std::vector<Stmt>& out) {
-  bool bare = !line.value || (line.value->kind == SyntaxKind::kConstant && line.value->text == "None");
+  bool bare = is_none(line.value);
   if (bare && statement_depth_ == 1 && is_last) return;  // the function returns here anyway
   if (bare) return control(line, "tir.ret", out);
   body_starts();
@@ -252,7 +239,7 @@ void Parser::control(const Line& line, const char* op, std::vector<Stmt>& out) {
 // ---- Calls as statements
 
 BufferRegion Parser::region(const Syntax& at) {
-  if (at.kind == SyntaxKind::kName) {
+  if (is_name(at)) {
     Buffer whole = buffer(at);
     BufferRegion result{whole, {}};
     for (const Expr& extent : buffer_type(whole).shape) result.ranges.push_back({int_imm(0, dtype_of(extent)), extent});
@@ -264,16 +251,15 @@ BufferRegion Parser::region(const Syntax& at) {
 }
 std::vector<BufferRegion> Parser::regions(const Syntax& call) {
   std::vector<BufferRegion> result;
-  for (size_t i = 1; i < call.children.size(); ++i) {
-    const Syntax& given = *call.children[i];
-    for (const Syntax* item : items(given.kind == SyntaxKind::kStarred ? *given.children[0] : given))
+  for (const Syntax* given : call.operands()) {
+    for (const Syntax* item : items(given->kind == SyntaxKind::kStarred ? *given->children[0] : *given))
       result.push_back(region(*item));
   }
   return result;
 }
 
 void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
-  if (line.value->kind != SyntaxKind::kCall) fail(line, "this expression does nothing; expected a statement");
+  if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
   std::string path = dotted(callee);
@@ -301,7 +287,7 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
                                                                         {"T.reads", &BlockState::has_reads},
                                                                         {"T.writes", &BlockState::has_writes},
                                                                         {"T.block_attr", &BlockState::has_attrs}};
-  auto form = std::find_if(std::begin(kForms), std::end(kForms), [&](const auto& row) { return row.first == path; });
+  auto form = std::ranges::find(kForms, path, [](const auto& row) { return row.first; });
   if (form == std::end(kForms)) return false;
   if (!in_block) fail(line, "{} belongs into a block", path);
   if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
@@ -316,17 +302,16 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
 // Reads A.vstore([i], value, predicate)
 void Parser::vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
   check_keywords(call, {"indices", "value", "predicate"});
-  Syntax target(SyntaxKind::kSubscript, call.line, call.column, call.length);
-  target.children.push_back(call.children[0]->children[0]);
-  for (const Syntax* item : items(required(call, 0, "indices"))) target.children.push_back(item);
-  store(target, required(call, 1, "value"), std::nullopt, out);
-  if (const Syntax* mask = arg(call, 2, "predicate")) mask_store(line, *mask, out);
+  const Syntax& indices = required(call, 0, "indices");
+  store(element_at(call, *call.children[0]->children[0], indices), required(call, 1, "value"), std::nullopt, out);
+  mask_store(line, arg(call, 2, "predicate"), out);
 }
 
-// Puts the predicate on the last store.
-void Parser::mask_store(const Line& line, const Syntax& mask, std::vector<Stmt>& out) {
+// Puts the predicate, if there is one, on the last store.
+void Parser::mask_store(const Line& line, const Syntax* mask, std::vector<Stmt>& out) {
+  if (!mask) return;
   BufferStore payload = *out.back().as<BufferStore>();
-  payload.predicate = condition(mask);
+  payload.predicate = condition(*mask);
   out.back() = make(std::move(payload), span(line));
 }
 
@@ -335,18 +320,14 @@ void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stm
   const Syntax& pointer = required(call, 0, "var");
   std::optional<Buffer> target = named_buffer(pointer);
   if (!target || buffer_type(*target).shape.size() != 1) fail(line, "expected the pointer of a buffer of one dim");
-  Syntax element(SyntaxKind::kSubscript, call.line, call.column, call.length);
-  element.children.push_back(&pointer);
-  element.children.push_back(&required(call, 1, "index"));
-  store(element, required(call, 2, "value"), std::nullopt, out);
+  store(element_at(call, pointer, required(call, 1, "index")), required(call, 2, "value"), std::nullopt, out);
   const Syntax* mask = arg(call, 3, "predicate");
-  if (mask && mask->text != "True") mask_store(line, *mask, out);
+  mask_store(line, mask && mask->text == "True" ? nullptr : mask, out);
 }
 
 Stmt Parser::block(const Line& line, const Syntax& call) {
-  std::string block_name = positional(call) > 0 ? string(*call.children[1]) : "";
   NameScope scope(scopes_);
-  BlockState state(block_name);
+  BlockState state(positional(call) > 0 ? string(*call.children[1]) : "");
   blocks_.push_back(&state);
   std::vector<Stmt> stmts = this->stmts(line.body);
   blocks_.pop_back();
@@ -354,16 +335,11 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
   result.body = seq(std::move(stmts), span(line));
   if (!state.has_reads || !state.has_writes) {
     Accesses found = find_accesses(result.body, result.init);
-    auto own = [&](const BufferRegion& region) {
-      for (const Buffer& buffer : result.alloc_buffers) {
-        if (same_node(buffer, region.buffer)) return true;
-      }
-      return false;
-    };
-    std::erase_if(found.reads, own);
-    std::erase_if(found.writes, own);
-    // An access through a window is one of its source.
     for (std::vector<BufferRegion>* list : {&found.reads, &found.writes}) {
+      std::erase_if(*list, [&](const BufferRegion& region) {
+        return std::ranges::any_of(result.alloc_buffers, [&](const Buffer& b) { return same_node(b, region.buffer); });
+      });
+      // An access through a window is one of its source.
       for (BufferRegion& region : *list) {
         for (const MatchBuffer& window : result.match_buffers) {
           if (same_node(window.buffer, region.buffer)) region = BufferRegion(window.source);

@@ -10,28 +10,22 @@ namespace relaxc::text {
 // ---- Loops
 
 Parser::LoopHeads Parser::loop_heads(const Line& line) {
-  constexpr const char* kExpected = "expected a loop: range(n), T.grid(m, n), T.parallel(n)";
-  if (line.value->kind != SyntaxKind::kCall) fail(*line.value, "{}", kExpected);
-  const Syntax& call = *line.value;
-  std::string path = dotted(*call.children[0]);
+  std::string path = callee_path(*line.value);
   std::optional<ForKind> kind;
   if (path == "range") kind = ForKind::kSerial;
   if (path.starts_with("T.")) kind = for_kind(std::string_view(path).substr(2));
   if (kind == ForKind::kLaunchThread) kind.reset();  // it is a statement, not a loop
-  if (!kind && path != "T.grid") {
-    std::optional<std::string> near =
-        path.empty()
-            ? std::nullopt
-            : nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"});
-    fail_with_hint(*call.children[0], kExpected, near.value_or(""));
-  }
+  if (!kind && path != "T.grid")
+    fail_with_hint(is_call(*line.value) ? *line.value->children[0] : *line.value,
+                   nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"}),
+                   "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
   LoopHeads result = kind ? range_head(line, *kind) : grid_heads(line);
   std::vector<const Syntax*> targets = items(*line.target);
+  std::set<std::string_view> names;
   for (size_t i = 0; i < result.heads.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      if (result.heads[j].name == result.heads[i].name && result.heads[i].name != "_")
-        fail(*targets[std::min(i, targets.size() - 1)], "loop variable '{}' is given twice", result.heads[i].name);
-    }
+    const std::string& name = result.heads[i].name;
+    if (name != "_" && !names.insert(name).second)
+      fail(*targets[std::min(i, targets.size() - 1)], "loop variable '{}' is given twice", name);
   }
   if (statement_depth_ + static_cast<int>(result.heads.size()) > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
@@ -55,7 +49,7 @@ Parser::LoopHeads Parser::grid_heads(const Line& line) {
   size_t count = positional(call);
   if (count == 0) fail(call, "T.grid without extents");
   auto is_starred = [](const Syntax* target) { return target->kind == SyntaxKind::kStarred; };
-  bool starred = std::any_of(targets.begin(), targets.end(), is_starred);
+  bool starred = std::ranges::any_of(targets, is_starred);
   if (starred ? targets.size() > count + 1 : targets.size() != count)
     fail(*line.target, "{} loop variables for {} extents", targets.size(), count);
   size_t left_over = starred ? count + 1 - targets.size() : 0, next = 1;
@@ -84,7 +78,7 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   result.kind = unroll && constant_bool(*unroll) ? ForKind::kUnrolled : kind;
   if (targets.size() != 1)
     fail(*line.target, "{} loop variables for one range; T.grid makes several loops", targets.size());
-  std::vector<const Syntax*> bounds(call.children.begin() + 1, call.children.end());
+  std::vector<const Syntax*> bounds(call.operands().begin(), call.operands().end());
   const Syntax* axis = keyword(call, "thread");
   bool ends_in_axis =
       result.kind == ForKind::kThreadBinding && bounds.size() > 1 && bounds.back()->kind == SyntaxKind::kString;
@@ -111,7 +105,7 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
   if (axis) result.thread = thread_tag(*axis);
   if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
     fail(call, "'thread' belongs to T.thread_binding, and is required there");
-  if (const Syntax* notes = keyword(call, "annotations"); !is_none(notes)) result.annotations = attrs(*notes);
+  result.annotations = optional_attrs(keyword(call, "annotations"));
   return result;
 }
 
@@ -144,10 +138,9 @@ void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
     }
     define(name, tuple(std::move(taken), span(*target)));
   }
-  int depth = static_cast<int>(vars.size());
-  statement_depth_ += depth;
+  statement_depth_ += static_cast<int>(vars.size());
   Stmt inner = body(line.body);
-  statement_depth_ -= depth;
+  statement_depth_ -= static_cast<int>(vars.size());
   for (const VarRef& var : vars) loops_.erase(var.get());
   if (!sound) throw Failed();
   for (size_t i = vars.size(); i-- > 0;) {
@@ -166,9 +159,8 @@ std::string Parser::thread_tag(const Syntax& at) {
   const std::vector<std::string> known = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
                                           "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x",
                                           "vthread.y",   "vthread.z",   "cthread"};
-  bool exact = std::find(known.begin(), known.end(), tag) != known.end();
-  std::optional<std::string> near = exact ? std::nullopt : nearest(tag, known);
-  if (near) fail_with_hint(at, fmt::format("unknown thread axis '{}'", tag), string_literal(*near));
+  std::string near = nearest(tag, known);
+  if (!near.empty() && near != tag) fail_with_hint(at, string_literal(near), "unknown thread axis '{}'", tag);
   return tag;
 }
 
@@ -184,7 +176,7 @@ Stmt Parser::thread_loop(std::string name, std::string thread, Expr extent, cons
 }
 
 // Reads T.launch_thread("threadIdx.x", 128) as tx, or the form with an axis that T.env_thread named.
-Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&, const Rest& rest) {
+Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Rest& rest) {
   const Syntax& axis = required(call, 0, "thread");
   Expr extent = scalar(required(call, 1, "extent"));
   if (axis.kind == SyntaxKind::kString) {
@@ -193,7 +185,7 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
     std::replace(name.begin(), name.end(), '.', '_');
     return thread_loop(name, thread, extent, call, rest);
   }
-  const Entity* known = axis.kind == SyntaxKind::kName ? lookup(axis.text) : nullptr;
+  const Entity* known = is_name(axis) ? lookup(axis.text) : nullptr;
   bool poisoned = known && !known->expr && !known->is_module && known->form == Entity::Form::kValue;
   if (poisoned) throw Failed();  // reported where it was defined
   if (!known || known->thread.empty()) fail(axis, "expected a thread axis, such as \"threadIdx.x\"");
@@ -201,20 +193,23 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Line&
   scopes_.define(axis.text, *known);
   Stmt result = thread_loop(std::string(axis.text), thread, extent, call, rest);
   // The axis can be launched again.
-  scopes_.define(axis.text, Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+  scopes_.define(axis.text, Entity{.form = Entity::Form::kThread, .thread = thread});
   return result;
 }
 
 Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
+  auto body = [&] {
+    std::vector<Stmt> held;
+    rest(held);
+    return seq(std::move(held));
+  };
   if (positional(call) == 1 && call.children[1]->kind == SyntaxKind::kDict) {
     // The form gives several facts at once; the first is the outermost.
     const Syntax& facts = *call.children[1];
     std::vector<std::pair<std::string, Expr>> entries;
     for (size_t i = 0; i + 1 < facts.children.size(); i += 2)
       entries.emplace_back(string(*facts.children[i]), call_argument(*facts.children[i + 1]));
-    std::vector<Stmt> held;
-    rest(held);
-    Stmt result = seq(std::move(held));
+    Stmt result = body();
     for (size_t i = entries.size(); i-- > 0;)
       result = make(AttrStmt{int_imm(0, kInt32), entries[i].first, entries[i].second, result}, span(line));
     return result;
@@ -222,28 +217,22 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   const Syntax& about = required(call, 0, "node");
   std::string key = string(required(call, 1, "attr_key"));
   const Syntax& value_at = required(call, 2, "value");
-  // A thread axis with its extent is a launch.
-  bool launches = key == "thread_extent" || key == "virtual_thread";
-  const Entity* axis = about.kind == SyntaxKind::kName ? lookup(about.text) : nullptr;
-  std::string_view about_thread = axis ? std::string_view(axis->thread) : "";
+  const Entity* axis = is_name(about) ? lookup(about.text) : nullptr;
+  std::string thread = axis ? axis->thread : "";
   // The tag tells that a launch is of a virtual thread.
-  if (key == "virtual_thread" && !about_thread.empty() && !about_thread.starts_with("vthread")) {
-    report(call, "virtual threads of the axis '{}' are not supported yet", about_thread).kind = ErrorKind::kUnsupported;
-    throw Failed();
-  }
-  if (launches && axis && !axis->thread.empty())
-    return thread_loop(std::string(about.text), axis->thread, scalar(value_at), call, rest);
-  bool is_iter = about.kind == SyntaxKind::kCall && dotted(*about.children[0]) == "T.iter_var";
-  if (launches && is_iter && key == "thread_extent") {
+  if (key == "virtual_thread" && !thread.empty() && !thread.starts_with("vthread"))
+    fail_unsupported(call, "virtual threads of the axis '{}' are not supported yet", thread);
+  // A thread axis with its extent is a launch.
+  if ((key == "thread_extent" || key == "virtual_thread") && !thread.empty())
+    return thread_loop(std::string(about.text), thread, scalar(value_at), call, rest);
+  if (key == "thread_extent" && callee_path(about) == "T.iter_var") {
     const Syntax& var = required(about, 0, "var");
     std::string name = var.kind == SyntaxKind::kString ? string(var) : name_of_target(var);
     return thread_loop(name, string(required(about, 3, "thread_tag")), scalar(value_at), call, rest);
   }
   Expr node = is_none(&about) ? int_imm(0, kInt32) : call_argument(about);
   Expr value = call_argument(value_at);
-  std::vector<Stmt> held;
-  rest(held);
-  return make(AttrStmt{node, key, value, seq(std::move(held))}, span(line));
+  return make(AttrStmt{node, key, value, body()}, span(line));
 }
 
 // ---- Memory and assertions
@@ -255,8 +244,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
   BufferType type{};
   type.dtype = dtype(required(call, 1, "dtype"));
   type.shape = dims(required(call, is_const ? 2 : 0, "extents"), kInt32);
-  const Syntax* notes = arg(call, is_const ? 3 : 4, "annotations");
-  Attrs annotations = is_none(notes) ? Attrs() : attrs(*notes);
+  Attrs annotations = optional_attrs(arg(call, is_const ? 3 : 4, "annotations"));
   std::optional<Expr> contents;
   if (is_const) {
     contents = relaxc::constant(allocated_contents(call, type), span(call));
@@ -267,10 +255,7 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
     if (!always)
       report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
   }
-  std::string name = name_of_target(target);
-  VarRef var = make_var(name, make(std::move(type), span(call)), span(target));
-  define(name, var);
-  scopes_.find_here(name)->form = Entity::Form::kPointer;
+  VarRef var = define_var(target, make(std::move(type), span(call)), Entity::Form::kPointer);
   out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
 }
 
@@ -295,19 +280,19 @@ Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
   std::vector<const Syntax*> values;
   flatten(required(call, 0, "data"), values);
   auto count = element_count(shape);
-  if (!count || *count != static_cast<int64_t>(values.size()))
+  if (!count || *count != std::ssize(values))
     fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
   Tensor data = Tensor::empty(shape, type.dtype);
-  for (size_t i = 0; i < values.size(); ++i) {
-    AttrValue value = attr_value(*values[i]);
+  for (int64_t i = 0; const Syntax* item : values) {
+    AttrValue value = attr_value(*item);
     int64_t whole = 0;
     double real = 0;
     if (!type.dtype.is_float() && from_attr(value, whole)) {
-      data.set_int(static_cast<int64_t>(i), whole);
+      data.set_int(i++, whole);
     } else if (from_attr(value, real)) {
-      data.set_double(static_cast<int64_t>(i), real);
+      data.set_double(i++, real);
     } else {
-      fail(*values[i], "expected a number");
+      fail(*item, "expected a number");
     }
   }
   return data;
@@ -340,42 +325,38 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
                          std::vector<Stmt>& out) {
   std::string path = called(call);
   bool with = style == Style::kWith;
-  bool nests = path == "T.attr" || path == "T.launch_thread";
   // The form with T.let(v, e): is of 2022.
-  bool early_let = with && path == "T.Let" && positional(call) == 2 && call.children[1]->kind == SyntaxKind::kName;
+  bool early_let = with && path == "T.Let" && positional(call) == 2 && is_name(*call.children[1]);
   bool lets = early_let || path == "T.LetStmt";
   bool allocates = path == "T.allocate" || path == "T.allocate_const";
   bool declares = with && (path == "T.decl_buffer" || path == "T.alloc_buffer");
-  bool asserts = path == "T.Assert";
   if (path == "T.env_thread" && target) {
     std::string thread = thread_tag(required(call, 0, "thread_tag"));
-    scopes_.define(name_of_target(*target), Entity{std::nullopt, false, false, Entity::Form::kThread, thread});
+    scopes_.define(name_of_target(*target), Entity{.form = Entity::Form::kThread, .thread = thread});
     return true;
   }
-  if (path == "T.realize" || path == "T.prefetch") {
-    report(call, "{} is not supported yet", path).kind = ErrorKind::kUnsupported;
-    throw Failed();
-  }
-  if (!nests && !lets && !allocates && !declares && !asserts) return false;
+  if (path == "T.realize" || path == "T.prefetch") fail_unsupported(call, "{} is not supported yet", path);
+  bool nests = path == "T.attr" || path == "T.launch_thread";
+  if (!nests && !lets && !allocates && !declares && path != "T.Assert") return false;
   body_starts();
   if (nests) {
-    out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, line, rest));
+    out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, rest));
     return true;
   }
   // The other forms are flat: the statements for which they hold follow them.
   if ((allocates || declares) && !target) fail(call, "the memory has no name");
-  if (asserts) {
-    out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
-  } else if (lets) {
+  if (lets) {
     const Syntax& value = early_let ? *call.children[2] : required(call, 0, "value");
     let_statement(call, early_let ? call.children[1] : target, value, line, out);
   } else if (allocates) {
     allocate(call, *target, out);
-  } else {
+  } else if (declares) {
     Line declaration = line;
     declaration.target = target;
     declaration.value = &call;
     define_buffer(declaration, out);
+  } else {
+    out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
   }
   if (with) rest(out);
   return true;
@@ -391,15 +372,13 @@ void Parser::let_statement(const Syntax& call, const Syntax* target, const Synta
   if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
   if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
   Type var_type = annotation ? type(*annotation) : value.expr.type();
-  std::string name = name_of_target(*target);
-  VarRef var = make_var(name, var_type, span(*target));
-  out.push_back(make(Bind{var, value.expr}, span(line)));
-  define(name, var);
+  out.push_back(make(Bind{define_var(*target, var_type), value.expr}, span(line)));
 }
 
 void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) {
   if (first == line.items.size()) {
-    for (Stmt& stmt : stmts(line.body)) out.push_back(std::move(stmt));
+    std::vector<Stmt> held = stmts(line.body);
+    out.insert(out.end(), held.begin(), held.end());
     return;
   }
   const auto& [item, target] = line.items[first];
@@ -417,14 +396,12 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
   };
   bool known = false;
   bool sound = guarded([&] {
-    known = item->kind == SyntaxKind::kCall && scoped_form(*item, target, line, Style::kWith, rest, out);
+    known = scoped_form(*item, target, line, Style::kWith, rest, out);
     if (known) return;
-    std::optional<std::string> near =
-        path.empty() ? std::nullopt
-                     : nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
+    std::string near = nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
                                       "T.LetStmt", "T.Assert"});
-    fail_with_hint(item->kind == SyntaxKind::kCall ? *item->children[0] : *item,
-                   "expected T.block, T.init or T.attr after 'with'", near.value_or(""));
+    fail_with_hint(is_call(*item) ? *item->children[0] : *item, near,
+                   "expected T.block, T.init or T.attr after 'with'");
   });
   if (sound) return;
   // The errors of the body are reported too. The unknown form may have been meant as a block.
@@ -446,8 +423,7 @@ void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
     if (blocks_.size() < 2) fail(line, "T.init belongs into a block");
     if (!state.at_head) fail(line, "T.init stands before the statements of a block");
     if (state.block.init) fail(line, "T.init is given twice");
-    Stmt init = body(line.body);
-    state.block.init = init;
+    state.block.init = body(line.body);
     state.at_head = true;
     return;
   }

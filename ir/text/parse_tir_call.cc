@@ -2,6 +2,7 @@
 // reads terms that only look like calls.
 #include <algorithm>
 
+#include "ir/kinds.h"
 #include "ir/text/parsing.h"
 #include "ir/text/printing.h"
 
@@ -9,88 +10,71 @@ namespace relaxc::text {
 
 namespace {
 
-struct OperatorRow {
-  std::string_view symbol;
-  BinaryOp op;
-};
-// The call forms of operators, which never fold.
-constexpr OperatorRow kOperatorCalls[] = {
-    {"Add", BinaryOp::kAdd},
-    {"And", BinaryOp::kAnd},
-    {"Div", BinaryOp::kDiv},
-    {"EQ", BinaryOp::kEQ},
-    {"GE", BinaryOp::kGE},
-    {"GT", BinaryOp::kGT},
-    {"LE", BinaryOp::kLE},
-    {"LT", BinaryOp::kLT},
-    {"Mul", BinaryOp::kMul},
-    {"NE", BinaryOp::kNE},
-    {"Or", BinaryOp::kOr},
-    {"Sub", BinaryOp::kSub},
-    {"bitwise_and", BinaryOp::kBitAnd},
-    {"bitwise_or", BinaryOp::kBitOr},
-    {"bitwise_xor", BinaryOp::kBitXor},
-    {"div", BinaryOp::kDiv},
-    {"floordiv", BinaryOp::kFloorDiv},
-    {"floormod", BinaryOp::kFloorMod},
-    {"max", BinaryOp::kMax},
-    {"min", BinaryOp::kMin},
-    {"shift_left", BinaryOp::kShiftLeft},
-    {"shift_right", BinaryOp::kShiftRight},
-    {"truncdiv", BinaryOp::kDiv},
-    {"truncmod", BinaryOp::kTruncMod},
-};
+// Names of operators as calls, beside those in BinaryOpInfo.
+constexpr std::pair<std::string_view, BinaryOp> kOperatorAliases[] = {{"div", BinaryOp::kDiv},
+                                                                      {"truncdiv", BinaryOp::kDiv},
+                                                                      {"truncmod", BinaryOp::kTruncMod},
+                                                                      {"floordiv", BinaryOp::kFloorDiv},
+                                                                      {"floormod", BinaryOp::kFloorMod}};
 
-// The other names in T, for hints: first those of expressions, then those of statements.
-constexpr std::string_view kForms[] = {
-    "Broadcast",      "Cast",          "Let",         "Not",          "Ramp",         "Select",      "abs",
-    "bool",           "cast",          "call_intrin", "float32",      "if_then_else", "infinity",    "int32",
-    "int64",          "likely",        "max_value",   "min_value",    "Assert",       "Buffer",      "LetStmt",
-    "allocate",       "alloc_buffer",  "attr",        "block",        "block_attr",   "decl_buffer", "evaluate",
-    "func_attr",      "grid",          "init",        "match_buffer", "parallel",     "reads",       "serial",
-    "thread_binding", "launch_thread", "unroll",      "vectorized",   "where",        "writes"};
+std::optional<BinaryOp> operator_called(std::string_view form) {
+  for (const BinaryOpInfo& row : binary_ops()) {
+    if (form == row.name) return row.op;
+  }
+  for (const auto& [name, op] : kOperatorAliases) {
+    if (form == name) return op;
+  }
+  return std::nullopt;
+}
 
-bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
+// Returns the names in T that have a meaning, for hints.
+std::vector<std::string> names_in_t() {
+  std::vector<std::string> known = {"bool", "call_intrin", "float32", "int32", "int64"};
+  for (std::string_view form : form_names()) {
+    if (form.starts_with("T.")) known.emplace_back(form.substr(2));
+  }
+  for (const ForKindRow& kind : kForKinds) known.emplace_back(kind.name);
+  for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
+  for (const Builtin& builtin : builtins()) known.emplace_back(spelling(builtin));
+  for (const BinaryOpInfo& operation : binary_ops()) known.emplace_back(operation.name);
+  for (const auto& [name, op] : kOperatorAliases) known.emplace_back(name);
+  return known;
+}
 
 }  // namespace
 
+// Reads T.int64(x): a constant of the dtype, or a cast.
 Value Parser::dtype_call(DType wanted, const Syntax& at) {
   if (positional(at) == 0 && at.keywords.empty())
     fail(at, "a new variable stands alone on the right of '=': n = T.{}()", to_string(wanted));
   const Syntax& argument = required(at, 0, "expr");
-  if (argument.kind == SyntaxKind::kString ||
-      (argument.kind == SyntaxKind::kCall && dotted(*argument.children[0]) == "float")) {
+  if (argument.kind == SyntaxKind::kString || callee_path(argument) == "float") {
     AttrValue value = attr_value(at);
-    if (const double* number = value.as<double>(); number && wanted.is_float() && wanted.lanes == 1)
-      return {float_imm(*number, wanted, span(at))};
-    fail(argument, "expected a number");
+    const double* number = value.as<double>();
+    if (!number || !wanted.is_float() || wanted.lanes != 1) fail(argument, "expected a number");
+    return {float_imm(*number, wanted, span(at))};
   }
   // The only dtype that has numbers beyond int64.
   if (argument.kind == SyntaxKind::kInt && wanted == DType{DTypeCode::kUInt, 64, 1})
     return {int_imm(*int_literal(argument), wanted, span(at))};
-  Value value = eval(argument);
-  if (!is_scalar(value.expr)) fail(argument, "expected a scalar");
-  if (wanted.is_bool() && value.literal) {
-    const IntImm* imm = value.expr.as<IntImm>();
-    if (imm) return {int_imm(imm->value != 0, wanted.element(), span(at))};
-  }
+  Value value = scalar_value(argument);
+  const IntImm* whole = value.literal ? value.expr.as<IntImm>() : nullptr;
+  if (whole && wanted.is_bool()) return {int_imm(whole->value != 0, wanted.element(), span(at))};
   if (value.literal) {
     if (value.expr.is<FloatImm>() && !wanted.is_float())
       fail(argument, "expected {}, got a fraction", to_string(wanted));
     Expr result = adapt(value, wanted, argument);
-    if (value.expr.is<IntImm>() || value.expr.is<FloatImm>()) {
-      if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};
-      if (const FloatImm* imm = result.as<FloatImm>()) return {float_imm(imm->value, wanted, span(at))};
-    }
+    if (const IntImm* imm = result.as<IntImm>()) return {int_imm(imm->value, wanted, span(at))};
+    if (const FloatImm* imm = result.as<FloatImm>()) return {float_imm(imm->value, wanted, span(at))};
     return {result};
   }
   DType from = dtype_of(value.expr);
   if (from == wanted) return {value.expr};
-  if (from.is_handle() || wanted.is_handle()) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-  if (from.lanes == 1 && wanted.lanes > 1)
-    return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
-  if (from.lanes != wanted.lanes) fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
-  return {cast_to(value.expr, wanted, span(at))};
+  bool widens = from.lanes == 1 && wanted.lanes > 1;
+  if (from.is_handle() || wanted.is_handle() || (from.lanes != wanted.lanes && !widens))
+    fail(at, "cast of {} to {}", to_string(from), to_string(wanted));
+  if (!widens) return {cast_to(value.expr, wanted, span(at))};
+  return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
 }
 
 Value Parser::tir_call(const std::string& form, const Syntax& at) {
@@ -98,14 +82,11 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
   if (form.back() >= '0' && form.back() <= '9') {
     if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
   }
-  for (const OperatorRow& row : kOperatorCalls) {
-    if (form != row.symbol) continue;
+  if (std::optional<BinaryOp> op = operator_called(form)) {  // the call form never folds
     std::vector<const Syntax*> operands = arguments(at);
     if (operands.size() != 2) fail(at, "T.{}: expected 2 arguments, got {}", form, operands.size());
     Value a = eval(*operands[0]), b = eval(*operands[1]);
-    Value result = binary(row.op, a, b, at, false);
-    result.literal = false;
-    return result;
+    return {binary(*op, a, b, at, false).expr};
   }
   if (auto value = tir_form(form, at)) return *value;
   if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
@@ -114,23 +95,19 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
 
 Expr Parser::call_argument(const Syntax& at) {
   if (at.kind == SyntaxKind::kString) return string_imm(string(at), span(at));
-  if (is_list(at)) {  // T.attr([A, B], ...)
-    std::vector<Expr> several;
-    for (const Syntax* item : at.children) several.push_back(call_argument(*item));
-    return tuple(std::move(several), span(at));
-  }
+  if (is_list(at)) return tuple(read_each(at.children, &Parser::call_argument), span(at));  // T.attr([A, B], ...)
   Value value = eval(at);
   bool known = value.expr.type().is<PrimType>() || value.expr.type().is<BufferType>() || value.expr.is<StringImm>();
   if (!known) fail(at, "expected a scalar, a string or a buffer");
   return value.expr;
 }
 
-// Reads a call of any operator by its name: T.call_intrin, T.Call.
-Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args) {
-  DType wanted = dtype(required(at, dtype_at, "dtype"));
-  const Syntax* named = &required(at, name_at, "op");
+// Reads a call of any operator by its name: T.call_intrin(dtype, op, ...), T.Call.
+Value Parser::op_call(const Syntax& at, std::span<const Syntax* const> args) {
+  DType wanted = dtype(required(at, 0, "dtype"));
+  const Syntax* named = &required(at, 1, "op");
   // The name may be given as tvm.ir.Op.get("tir.exp") or I.Op("tir.exp").
-  if (named->kind == SyntaxKind::kCall) named = &required(*named, 0, "name");
+  if (is_call(*named)) named = &required(*named, 0, "name");
   std::string name = string(*named);
   if (name.starts_with("tirx.")) name = "tir." + name.substr(5);
   if (name.find('.') == std::string::npos) name = "tir." + name;
@@ -140,12 +117,10 @@ Value Parser::op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::ve
     std::vector<std::string> known = {"tir.if_then_else"};
     for (const Intrinsic& intrinsic : intrinsics()) known.emplace_back(intrinsic.name);
     for (const Builtin& builtin : builtins()) known.emplace_back(builtin.name);
-    std::optional<std::string> near = nearest(name, known);
-    if (near && *near != name)
-      fail_with_hint(*named, fmt::format("unknown operator '{}'", name), string_literal(*near));
+    std::string near = nearest(name, known);
+    if (!near.empty() && near != name) fail_with_hint(*named, string_literal(near), "unknown operator '{}'", name);
   }
-  Call payload{op_ref(name), {}, {}, {}};
-  for (const Syntax* arg : args) payload.args.push_back(call_argument(*arg));
+  Call payload{op_ref(name), read_each(args, &Parser::call_argument), {}, {}};
   for (const Keyword& keyword : at.keywords) {
     if (keyword.name == "annotations" || keyword.name == "attrs") {
       payload.attrs = attrs(*keyword.value);
@@ -174,8 +149,7 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
                                                    : fmt::format("{} to {}", row.least, row.most);
     fail(at, "T.{}: expected {} arguments, got {}", spelling(row), expected, count);
   }
-  std::vector<Expr> values;
-  for (const Syntax* arg : args) values.push_back(call_argument(*arg));
+  std::vector<Expr> values = read_each(args, &Parser::call_argument);
   std::optional<DType> result = natural_dtype(row, values);
   if (stated) {
     bool is_void = stated->kind == SyntaxKind::kString && string(*stated).empty();
@@ -187,28 +161,23 @@ Value Parser::builtin_call(const Builtin& row, const Syntax& at) {
 
 // Returns the operands of a function of scalars, which are given by position or by the name that they have in TVM.
 std::vector<const Syntax*> Parser::arguments(const Syntax& at) {
-  std::vector<const Syntax*> result(at.children.begin() + 1, at.children.end());
+  std::vector<const Syntax*> result(at.operands().begin(), at.operands().end());
   for (const Keyword& keyword : at.keywords) {
     constexpr std::string_view kNames[] = {"a", "b", "x", "y", "lhs", "rhs", "value", "base", "exponent"};
-    if (std::find(std::begin(kNames), std::end(kNames), keyword.name) != std::end(kNames)) {
+    if (std::ranges::find(kNames, keyword.name) != std::end(kNames)) {
       result.push_back(keyword.value);
     } else if (keyword.name != "dtype" && keyword.name != "span") {
-      fail_with_hint(Syntax(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size()),
-                     fmt::format("unknown argument '{}'", keyword.name), "");
+      fail(keyword, "unknown argument '{}'", keyword.name);
     }
   }
   return result;
 }
 
 Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
-  if (form == "call_intrin") {
-    std::vector<const Syntax*> rest(at.children.begin() + 1, at.children.end());
-    rest.erase(rest.begin(), rest.begin() + std::min<ptrdiff_t>(2, std::ssize(rest)));
-    return op_call(at, 0, 1, std::move(rest));
-  }
+  if (form == "call_intrin") return op_call(at, at.operands().subspan(std::min<size_t>(2, positional(at))));
   if (form == "Call") {
     const Syntax* list = arg(at, 2, "args");
-    return op_call(at, 0, 1, list ? items(*list) : std::vector<const Syntax*>());
+    return op_call(at, list ? items(*list) : std::vector<const Syntax*>());
   }
   for (const Builtin& row : builtins()) {
     if (spelling(row) == form) return builtin_call(row, at);
@@ -217,21 +186,13 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   const Intrinsic* row = find_intrinsic("tir." + form);
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (!row) {
-    std::vector<std::string> known(std::begin(kForms), std::end(kForms));
-    for (const Intrinsic& intrinsic : intrinsics()) known.push_back(std::string(intrinsic.name).substr(4));
-    for (const Builtin& builtin : builtins()) known.emplace_back(spelling(builtin));
-    for (const OperatorRow& operation : kOperatorCalls) known.emplace_back(operation.symbol);
-    std::optional<std::string> near = nearest(form, known);
-    fail_with_hint(*at.children[0], fmt::format("unknown function 'T.{}'", form), near ? "T." + *near : "");
+    std::string near = nearest(form, names_in_t());
+    fail_with_hint(*at.children[0], near.empty() ? "" : "T." + near, "unknown function 'T.{}'", form);
   }
   std::vector<const Syntax*> operands = arguments(at);
   if (operands.size() != static_cast<size_t>(row->arity))
     fail(at, "T.{}: expected {} arguments, got {}", form, row->arity, operands.size());
-  std::vector<Value> values;
-  for (const Syntax* argument : operands) {
-    values.push_back(eval(*argument));
-    if (!is_scalar(values.back().expr)) fail(*argument, "expected a scalar");
-  }
+  std::vector<Value> values = read_each(operands, &Parser::scalar_value);
   for (size_t i = 1; i < values.size(); ++i) match_operands(values[0], values[i], at);
   for (size_t i = 1; i + 1 < values.size(); ++i) match_operands(values[0], values[i], at);
   DType first = dtype_of(values[0].expr);
@@ -259,12 +220,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   const Syntax* lanes_at = arg(at, 2, "content_lanes");
   int64_t content = lanes_at ? constant_int(*lanes_at) : 1;
   const BufferType& type = buffer_type(buffer);
-  Expr offset = int_imm(0, kInt32);
-  if (type.elem_offset) {
-    offset = *type.elem_offset;
-  } else if (type.offset_factor > 0) {
-    offset = intrinsic(kBufferElemOffset, {buffer}, kInt32, span(at));
-  }
+  Expr offset = elem_offset(buffer, span(at));
   Expr extent = int_imm(1, kInt32);
   for (const Expr& dim : type.shape) extent = extent * cast_to(dim, kInt32);
   if (!type.strides.empty()) extent = cast_to(type.strides[0], kInt32) * cast_to(type.shape[0], kInt32);
@@ -295,21 +251,16 @@ Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   if (at.kind != SyntaxKind::kLambda) fail(at, "expected a lambda");
   NameScope scope(scopes_);
   Lambda result;
-  size_t own = at.children.size() - 1;
-  if (own != dtypes.size()) fail(at, "the lambda has {} parameters, expected {}", own, dtypes.size());
-  for (size_t i = 0; i < own; ++i) {
-    const Syntax& param = *at.children[i];
-    VarRef var = make_var(name_of_target(param), prim_type(dtypes[i]), span(param));
-    define(param.text, var);
-    result.params.push_back(var);
-  }
-  for (const Syntax* item : items(*at.children.back())) result.results.push_back(scalar(*item));
+  size_t count = at.children.size() - 1;
+  if (count != dtypes.size()) fail(at, "the lambda has {} parameters, expected {}", count, dtypes.size());
+  for (size_t i = 0; i < count; ++i) result.params.push_back(define_var(*at.children[i], prim_type(dtypes[i])));
+  result.results = read_each(items(*at.children.back()), &Parser::scalar);
   return make(std::move(result), object_type(), span(at));
 }
 
 // Reads T.index_map(lambda i, j: (i // 4, j, i % 4)) as an attribute: its text in canonical form.
 AttrValue Parser::index_map(const Syntax& at) {
-  DType outer = std::exchange(default_int_, kInt32);
+  Scoped<DType> bare(default_int_, kInt32);
   auto text_of = [&](const Syntax& map) -> AttrValue {
     if (map.kind != SyntaxKind::kLambda) fail(map, "expected a lambda");
     Expr function = lambda(map, std::vector<DType>(map.children.size() - 1, kInt32));
@@ -323,7 +274,6 @@ AttrValue Parser::index_map(const Syntax& at) {
   AttrValue map = text_of(at.kind == SyntaxKind::kLambda ? at : required(at, 0, "mapping"));
   const Syntax* inverse = keyword(at, "inverse_index_map");
   if (!is_none(inverse)) map = AttrList{map, text_of(*inverse)};
-  default_int_ = outer;
   return Attrs{{"T.index_map", map}};
 }
 
@@ -331,13 +281,12 @@ AttrValue Parser::index_map(const Syntax& at) {
 Value Parser::program_call(const std::string& callee, const Syntax& at) {
   check_keywords(at, {});
   for (const Pending& pending : pending_) {
-    bool is_graph = pending.name == callee && !pending.is_program;
-    if (is_graph) fail(at, "a tensor program cannot call '{}', a graph function", callee);
+    if (pending.name == callee && !pending.is_program)
+      fail(at, "a tensor program cannot call '{}', a graph function", callee);
   }
   auto stated = program_results_.find(callee);
   DType result = stated == program_results_.end() ? DType::void_() : stated->second;
-  std::vector<Expr> args;
-  for (size_t i = 1; i < at.children.size(); ++i) args.push_back(call_argument(*at.children[i]));
+  std::vector<Expr> args = read_each(at.operands(), &Parser::call_argument);
   return {relaxc::call(global_var(callee, object_type()), std::move(args), {}, prim_type(result), span(at))};
 }
 

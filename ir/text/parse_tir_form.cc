@@ -7,36 +7,31 @@
 
 namespace relaxc::text {
 
-struct Parser::TirForm {
-  std::string_view name;
-  Value (Parser::*read)(const std::string&, const Syntax&);
-};
-
 std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
-  constexpr TirForm kForms[] = {{"Broadcast", &Parser::broadcast_form},
-                                {"Cast", &Parser::cast_form},
-                                {"Let", &Parser::let_form},
-                                {"Not", &Parser::logical_form},
-                                {"Ramp", &Parser::ramp_form},
-                                {"Select", &Parser::select_form},
-                                {"Shuffle", &Parser::shuffle},
-                                {"StringImm", &Parser::string_form},
-                                {"all", &Parser::logical_form},
-                                {"any", &Parser::logical_form},
-                                {"cast", &Parser::cast_form},
-                                {"ceildiv", &Parser::ceildiv_form},
-                                {"comm_reducer", &Parser::comm_reducer},
-                                {"if_then_else", &Parser::select_form},
-                                {"infinity", &Parser::limit_form},
-                                {"iter_var", &Parser::iter_var_form},
-                                {"llvm_lookup_intrinsic_id", &Parser::string_form},
-                                {"load", &Parser::load_form},
-                                {"max_value", &Parser::limit_form},
-                                {"meta_var", &Parser::meta_var_form},
-                                {"min_value", &Parser::limit_form},
-                                {"target", &Parser::target_form}};
-  for (const TirForm& row : kForms) {
-    if (form == row.name) return (this->*row.read)(form, at);
+  constexpr std::pair<std::string_view, Form Parser::*> kForms[] = {{"Broadcast", &Parser::broadcast_form},
+                                                                    {"Cast", &Parser::cast_form},
+                                                                    {"Let", &Parser::let_form},
+                                                                    {"Not", &Parser::logical_form},
+                                                                    {"Ramp", &Parser::ramp_form},
+                                                                    {"Select", &Parser::select_form},
+                                                                    {"Shuffle", &Parser::shuffle_form},
+                                                                    {"StringImm", &Parser::string_form},
+                                                                    {"all", &Parser::logical_form},
+                                                                    {"any", &Parser::logical_form},
+                                                                    {"cast", &Parser::cast_form},
+                                                                    {"ceildiv", &Parser::ceildiv_form},
+                                                                    {"comm_reducer", &Parser::reducer_form},
+                                                                    {"if_then_else", &Parser::select_form},
+                                                                    {"infinity", &Parser::limit_form},
+                                                                    {"iter_var", &Parser::iter_var_form},
+                                                                    {"llvm_lookup_intrinsic_id", &Parser::string_form},
+                                                                    {"load", &Parser::load_form},
+                                                                    {"max_value", &Parser::limit_form},
+                                                                    {"meta_var", &Parser::meta_var_form},
+                                                                    {"min_value", &Parser::limit_form},
+                                                                    {"target", &Parser::target_form}};
+  for (const auto& [name, read] : kForms) {
+    if (form == name) return (this->*read)(form, at);
   }
   return std::nullopt;
 }
@@ -66,7 +61,7 @@ Value Parser::select_form(const std::string& form, const Syntax& at) {
 // ---- Vectors
 
 int64_t Parser::lanes(const Syntax& at) {
-  if (at.kind == SyntaxKind::kBinary || at.kind == SyntaxKind::kCall) {
+  if (at.kind == SyntaxKind::kBinary || is_call(at)) {
     auto scalable = scalable_lanes(scalar(at));
     if (scalable && *scalable < 0 && *scalable >= -4096) return *scalable;
     fail(at, "expected a number of lanes: 4, or T.vscale() * 4");
@@ -93,10 +88,9 @@ Value Parser::broadcast_form(const std::string&, const Syntax& at) {
 }
 
 // Reads T.Shuffle([a, b], [0, 1]): it concatenates the lanes of the vectors and picks them by number.
-Value Parser::shuffle(const std::string&, const Syntax& at) {
-  std::vector<Expr> vectors, indices;
-  for (const Syntax* vector : items(required(at, 0, "vectors"))) vectors.push_back(scalar(*vector));
-  for (const Syntax* index : items(required(at, 1, "indices"))) indices.push_back(scalar(*index));
+Value Parser::shuffle_form(const std::string&, const Syntax& at) {
+  std::vector<Expr> vectors = read_each(items(required(at, 0, "vectors")), &Parser::scalar);
+  std::vector<Expr> indices = read_each(items(required(at, 1, "indices")), &Parser::scalar);
   if (vectors.empty() || indices.empty()) fail(at, "T.Shuffle: expected vectors and indices");
   for (const Expr& vector : vectors) {
     if (dtype_of(vector).element() != dtype_of(vectors[0]).element())
@@ -127,21 +121,17 @@ Value Parser::logical_form(const std::string& form, const Syntax& at) {
 
 namespace {
 
-// Returns the largest finite number of a float of up to 8 bits.
-double largest_small_float(DType dtype) {
+double largest_float(DType dtype) {
+  if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
+  if (dtype.bits == 16) return 65504.0;
+  if (dtype.bits == 32) return std::numeric_limits<float>::max();
+  if (!dtype.is_small_float()) return std::numeric_limits<double>::max();
   double most = 0;
   for (int bits = 0; bits < 1 << dtype.bits; ++bits) {
     double value = small_float_to_double(static_cast<uint8_t>(bits), dtype.element());
     if (std::isfinite(value)) most = std::max(most, value);
   }
   return most;
-}
-
-double largest_float(DType dtype) {
-  if (dtype.is_small_float()) return largest_small_float(dtype);
-  if (dtype.code == DTypeCode::kBFloat) return bfloat16_to_float(0x7f7f);
-  if (dtype.bits == 16) return 65504.0;
-  return dtype.bits == 32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
 }
 
 }  // namespace
@@ -164,23 +154,20 @@ Value Parser::limit_form(const std::string& form, const Syntax& at) {
 
 Value Parser::let_form(const std::string&, const Syntax& at) {
   NameScope scope(scopes_);
-  if (positional(at) == 3) {  // T.let(v, value, body)
-    Expr value = scalar(*at.children[2]);
-    VarRef var = make_var(name_of_target(*at.children[1]), value.type(), span(*at.children[1]));
-    define(var->name, var);
-    return {let(var, value, scalar(*at.children[3]), span(at))};
-  }
-  const Syntax& where = required(at, 1, "where");
-  if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
   std::vector<std::pair<VarRef, Expr>> bound;
-  for (size_t i = 0; i + 1 < where.children.size(); i += 2) {
-    Expr value = scalar(*where.children[i + 1]);
-    std::string var_name = name_of_target(*where.children[i]);
-    VarRef var = make_var(var_name, value.type(), span(*where.children[i]));
-    define(var_name, var);
-    bound.emplace_back(var, value);
+  auto bind = [&](const Syntax& target, const Syntax& value_at) {
+    Expr value = scalar(value_at);
+    bound.emplace_back(define_var(target, value.type()), value);
+  };
+  bool flat = positional(at) == 3;  // T.let(v, value, body)
+  if (flat) {
+    bind(*at.children[1], *at.children[2]);
+  } else {
+    const Syntax& where = required(at, 1, "where");
+    if (where.kind != SyntaxKind::kDict || where.children.empty()) fail(where, "expected a dictionary {{name: value}}");
+    for (size_t i = 0; i + 1 < where.children.size(); i += 2) bind(*where.children[i], *where.children[i + 1]);
   }
-  Expr result = scalar(required(at, 0, "expr"));
+  Expr result = scalar(flat ? *at.children[3] : required(at, 0, "expr"));
   for (size_t i = bound.size(); i-- > 0;) result = let(bound[i].first, bound[i].second, result, span(at));
   return {result};
 }
@@ -204,11 +191,9 @@ Value Parser::iter_var_form(const std::string&, const Syntax& at) {
   std::vector<Expr> args = {call_argument(required(at, 0, "var")), string_imm(string(required(at, 2, "iter_type"))),
                             string_imm(string(required(at, 3, "thread_tag")))};
   if (const Syntax& dom = required(at, 1, "dom"); !is_none(&dom)) {
-    std::vector<const Syntax*> ends = items(dom);
-    if (dom.kind == SyntaxKind::kCall) ends.assign(dom.children.begin() + 1, dom.children.end());
+    std::span<const Syntax* const> ends = is_call(dom) ? dom.operands() : std::span(dom.children);
     if (ends.size() != 2) fail(dom, "expected T.Range(min, max) or None");
-    args.push_back(scalar(*ends[0]));
-    args.push_back(scalar(*ends[1]));
+    for (const Syntax* end : ends) args.push_back(scalar(*end));
   }
   return {intrinsic("tir.iter_var", std::move(args), DType::handle(), span(at))};
 }
@@ -222,13 +207,10 @@ Value Parser::load_form(const std::string&, const Syntax& at) {
 
 // Reads T.comm_reducer(lambda x, y: x + y, [T.float32(0)]), whose lambda has as many left operands, then right
 // operands, as there are identities.
-Value Parser::comm_reducer(const std::string&, const Syntax& at) {
-  std::vector<Expr> args;
+Value Parser::reducer_form(const std::string&, const Syntax& at) {
+  std::vector<Expr> args = read_each(items(required(at, 1, "identity")), &Parser::scalar);
   std::vector<DType> dtypes;
-  for (const Syntax* identity : items(required(at, 1, "identity"))) {
-    args.push_back(scalar(*identity));
-    dtypes.push_back(dtype_of(args.back()));
-  }
+  for (const Expr& identity : args) dtypes.push_back(dtype_of(identity));
   std::vector<DType> params = dtypes;
   params.insert(params.end(), dtypes.begin(), dtypes.end());
   Expr combiner = lambda(required(at, 0, "combiner"), params);

@@ -7,7 +7,7 @@ namespace relaxc::text {
 bool is_type_name(std::string_view path) {
   constexpr std::string_view kTypes[] = {"R.Callable", "R.DTensor", "R.Object", "R.PackedFunc", "R.Prim",
                                          "R.Shape",    "R.Tensor",  "T.Buffer", "T.handle"};
-  return std::find(std::begin(kTypes), std::end(kTypes), path) != std::end(kTypes);
+  return std::ranges::find(kTypes, path) != std::end(kTypes);
 }
 
 Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
@@ -28,25 +28,27 @@ Expr Parser::quoted_dim(const Syntax& at, DType otherwise) {
     const Syntax* node = work.back();
     work.pop_back();
     if (!node) continue;
-    if (node->kind == SyntaxKind::kName && !lookup(node->text) && !prefixes_.contains(node->text)) {
-      VarRef var = make_var(std::string(node->text), prim_type(otherwise), span(*node));
-      undefined_.insert(var.get());
-      scopes_.define(node->text, Entity{var, false, true});
-    }
+    if (is_name(*node) && !lookup(node->text) && !prefixes_.contains(node->text))
+      undefined_.insert(define_dim(node->text, otherwise, *node).get());
     work.insert(work.end(), node->children.begin(), node->children.end());
   }
-  return scalar(*parsed, otherwise);
+  return adapt(scalar_value(*parsed), otherwise, *parsed);
+}
+
+VarRef Parser::define_dim(std::string_view name, DType dtype, const Place& at) {
+  VarRef var = make_var(std::string(name), prim_type(dtype), span(at));
+  scopes_.define(name, Entity{.expr = var, .is_dim = true});
+  return var;
 }
 
 Expr Parser::dim(const Syntax& at, DType otherwise) {
   if (at.kind == SyntaxKind::kString) return checked_dim(quoted_dim(at, otherwise), at);
-  if (at.kind == SyntaxKind::kName && !lookup(at.text) && (type_variables_.contains(at.text) || (early_ && quoted_))) {
-    scopes_.define(std::string(at.text),
-                   Entity{make_var(std::string(at.text), prim_type(otherwise), span(at)), false, true});
-  }
-  if (at.kind == SyntaxKind::kName && quoted_ && !lookup(at.text)) {
-    fail_with_hint(at, fmt::format("undefined dim '{}'; in a signature a new dim stands in quotes", at.text),
-                   fmt::format("\"{}\"", at.text));
+  bool is_new = is_name(at) && !lookup(at.text);
+  if (is_new && (type_variables_.contains(at.text) || (early_ && quoted_))) {
+    define_dim(at.text, otherwise, at);
+  } else if (is_new && quoted_) {
+    fail_with_hint(at, fmt::format("\"{}\"", at.text), "undefined dim '{}'; in a signature a new dim stands in quotes",
+                   at.text);
   }
   Value value = eval(at);
   if (!value.expr.type().is<PrimType>()) fail(at, "expected a dim");
@@ -60,12 +62,10 @@ Expr Parser::checked_dim(const Expr& dim, const Syntax& at) {
 }
 
 std::vector<Expr> Parser::dims(const Syntax& at, DType otherwise) {
-  // A.shape
-  std::optional<Buffer> owner =
-      at.kind == SyntaxKind::kAttribute && at.text == "shape" ? named_buffer(*at.children[0]) : std::nullopt;
-  if (owner) return buffer_type(*owner).shape;
-  if (at.kind != SyntaxKind::kTuple && at.kind != SyntaxKind::kList && at.kind != SyntaxKind::kInt &&
-      at.kind != SyntaxKind::kName && at.kind != SyntaxKind::kBinary && at.kind != SyntaxKind::kCall)
+  bool is_shape = at.kind == SyntaxKind::kAttribute && at.text == "shape";
+  if (auto owner = is_shape ? named_buffer(*at.children[0]) : std::nullopt)
+    return buffer_type(*owner).shape;  // A.shape
+  if (!is_list(at) && at.kind != SyntaxKind::kInt && !is_name(at) && at.kind != SyntaxKind::kBinary && !is_call(at))
     fail(at, "expected a tuple of dims");
   std::vector<Expr> result;
   for (const Syntax* item : items(at)) result.push_back(dim(*item, otherwise));
@@ -122,7 +122,7 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
   if (const Syntax* separators = arg(call, first + 9, "axis_separators"); !is_none(separators)) {
     for (const Syntax* item : items(*separators)) {
       int64_t axis = constant_int(*item);
-      if (axis < 0 || axis > static_cast<int64_t>(type.shape.size()))
+      if (axis < 0 || axis > std::ssize(type.shape))
         fail(*item, "separator {} of a buffer of {} dims", axis, type.shape.size());
       type.axis_separators.push_back(axis);
     }
@@ -141,16 +141,14 @@ Type Parser::tensor_type_of(const Syntax* call, const Syntax& at) {
   // R.Tensor("float32") gives the dtype alone; a quoted name is a dim only inside a tuple.
   if (shape && shape->kind == SyntaxKind::kString && !stated) std::swap(shape, stated);
   if (!is_none(shape) && shape->text != "_") {
-    Entity const* known = shape->kind == SyntaxKind::kName ? lookup(shape->text) : nullptr;
-    bool is_shape_var = known && known->expr && known->expr->type().is<ShapeType>();
-    if (is_shape_var) {
+    const Entity* known = is_name(*shape) ? lookup(shape->text) : nullptr;
+    if (known && known->expr && known->expr->type().is<ShapeType>()) {
       result.shape = *known->expr;
       result.ndim = known_rank(known->expr->type());
     } else {
-      if (shape->kind != SyntaxKind::kTuple && shape->kind != SyntaxKind::kList)
-        fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
+      if (!is_list(*shape)) fail(*shape, "expected a tuple of dims: R.Tensor((n, 4), dtype=...)");
       std::vector<Expr> values = graph_dims(*shape);
-      result.ndim = static_cast<int64_t>(values.size());
+      result.ndim = std::ssize(values);
       result.shape = shape_expr(std::move(values), span(*shape));
     }
   }
@@ -200,8 +198,7 @@ Type Parser::callable_type(const Syntax& at) {
   // Dims that the params introduce are local to this type.
   NameScope scope(scopes_);
   if (const Syntax* params = arg(at, 0, "params"); !is_none(params)) {
-    result.params.emplace();
-    for (const Syntax* param : items(*params)) result.params->push_back(type(*param));
+    result.params = read_each(items(*params), &Parser::type);
   } else {
     result.pure = false;
   }
@@ -216,18 +213,16 @@ Type Parser::callable_type(const Syntax& at) {
 
 // Returns the name of a type: "R.Tensor". The forms of 2022 leave out the prefix and may have brackets.
 std::string Parser::type_name(const Syntax& at) {
-  bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
-  const Syntax& named = applied ? *at.children[0] : at;
+  const Syntax& named = head_of(at);
   constexpr std::string_view kEarly[] = {"Callable", "Object", "Shape", "Tensor", "Tuple"};
-  bool early = named.kind == SyntaxKind::kName && !lookup(named.text) &&
-               std::find(std::begin(kEarly), std::end(kEarly), named.text) != std::end(kEarly);
+  bool early = is_name(named) && !lookup(named.text) && std::ranges::find(kEarly, named.text) != std::end(kEarly);
   if (!early) return dotted(named);
   early_ = true;
   return fmt::format("R.{}", named.text);
 }
 
 std::optional<Type> Parser::try_type(const Syntax& at) {
-  const Syntax* call = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript ? &at : nullptr;
+  const Syntax* call = &head_of(at) != &at ? &at : nullptr;
   if (at.kind == SyntaxKind::kConstant && at.text == "None") return tuple_type({});
   // x.struct_info is the type of a value.
   bool of_value = at.kind == SyntaxKind::kAttribute && (at.text == "struct_info" || at.text == "ty");
@@ -252,37 +247,26 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
     if (is_none(pointee)) return prim_type(DType::handle());
     return pointer_type(dtype(*pointee), scope ? string(*scope) : "global");
   }
-  // T.Buffer[(16, 16), "float32"] of 2022.
-  if (at.kind == SyntaxKind::kSubscript && dotted(*at.children[0]) == "T.Buffer")
-    return make(buffer_type_of(at, 0), span(at));
-  if (path.starts_with("T.")) {
-    if (auto parsed = parse_dtype(std::string_view(path).substr(2))) return prim_type(*parsed);
-    if (path == "T.Buffer" && call) return make(buffer_type_of(at, 0), span(at));
-  }
-  return std::nullopt;
+  if (path == "T.Buffer" && call) return make(buffer_type_of(at, 0), span(at));
+  std::optional<DType> scalar = path.starts_with("T.") ? parse_dtype(std::string_view(path).substr(2)) : std::nullopt;
+  return scalar ? std::optional(prim_type(*scalar)) : std::nullopt;
 }
 
 // Reads R.Tuple(a, b), R.Tuple([a, b]), R.Tuple.
 Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
   std::vector<const Syntax*> parts;
-  if (call) parts.assign(call->children.begin() + 1, call->children.end());
+  if (call) parts.assign(call->operands().begin(), call->operands().end());
   if (parts.size() == 1 && is_list(*parts[0])) parts = items(*parts[0]);
-  std::vector<Type> types;
-  for (const Syntax* part : parts) types.push_back(type(*part));
-  return make(TupleType{std::move(types)}, span(at));
+  return make(TupleType{read_each(parts, &Parser::type)}, span(at));
 }
 
 // Reads R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.
 Type Parser::shape_type_of(const Syntax* call) {
   if (!call) return shape_type_of_rank(-1);
-  const Syntax* values = arg(*call, 0, "values");
-  if (!values) {
-    const Syntax* rank = keyword(*call, "ndim");
-    return shape_type_of_rank(rank ? constant_int(*rank) : -1);
-  }
+  const Syntax *values = arg(*call, 0, "values"), *rank = arg(*call, 1, "ndim");
+  if (!values) return shape_type_of_rank(rank ? constant_int(*rank) : -1);
   std::vector<Expr> result = graph_dims(*values);
-  const Syntax* rank = arg(*call, 1, "ndim");
-  if (!is_none(rank) && constant_int(*rank) != static_cast<int64_t>(result.size()))
+  if (!is_none(rank) && constant_int(*rank) != std::ssize(result))
     fail(*rank, "ndim is {}, but the shape has {} dims", constant_int(*rank), result.size());
   return shape_type(std::move(result));
 }
@@ -303,13 +287,10 @@ Type Parser::scalar_type_of(const Syntax& call) {
 Type Parser::type(const Syntax& at) {
   if (auto result = try_type(at)) return *result;
   std::string path = type_name(at);
-  std::optional<std::string> near =
-      path.empty() ? std::nullopt
-                   : nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
+  if (path.empty()) fail(at, "expected a type");
+  std::string near = nearest(path, {"R.Tensor", "R.Object", "R.Callable", "R.Tuple", "R.Shape", "R.Prim", "R.DTensor",
                                     "T.Buffer", "T.handle", "T.int64", "T.int32", "T.float32", "T.bool"});
-  bool applied = at.kind == SyntaxKind::kCall || at.kind == SyntaxKind::kSubscript;
-  const Syntax& named = applied && !path.empty() ? *at.children[0] : at;
-  fail_with_hint(named, path.empty() ? "expected a type" : fmt::format("unknown type '{}'", path), near.value_or(""));
+  fail_with_hint(head_of(at), near, "unknown type '{}'", path);
 }
 
 }  // namespace relaxc::text

@@ -26,11 +26,8 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"R.ShapeExpr", "R.shape"},
     {"R.dist.call_tir", "R.call_tir"},
     {"R.vdevice", "I.vdevice"},
-    {"T.FloorDiv", "T.floordiv"},
-    {"T.FloorMod", "T.floormod"},
     {"T.Max", "T.max"},
     {"T.Min", "T.min"},
-    {"T.Mod", "T.truncmod"},
     {"T.axis.R", "T.axis.reduce"},
     {"T.axis.S", "T.axis.spatial"},
     {"T.block_alloc_buffer", "T.sblock_alloc_buffer"},
@@ -49,22 +46,10 @@ const std::unordered_map<std::string_view, std::string_view> kAliases = {
     {"T.select", "T.Select"},
     {"T.tvm_call_cpacked", "T.call_cpacked"},
     {"T.tvm_call_packed", "T.call_packed"},
-    {"T.unrolled", "T.unroll"},
-};
+    {"T.unrolled", "T.unroll"}};
 constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
     {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
     {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
-
-}  // namespace
-
-std::string_view canonical_keyword(std::string_view name) {
-  for (const auto& [other, canonical] : kKeywordAliases) {
-    if (name == other) return canonical;
-  }
-  return name;
-}
-
-namespace {
 
 // Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -84,32 +69,35 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool is_type_argument(std::string_view keyword) { return canonical_keyword(keyword) == "sinfo_args"; }
-
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.size() > 64) return std::nullopt;
-  if (word.size() < 2) {
-    // Any two letters are within the limit, so for a single letter only the case may differ.
-    auto upper = [](std::string_view text) { return text.size() == 1 ? text[0] & ~0x20 : 0; };
-    for (const std::string& candidate : candidates) {
-      if (!word.empty() && upper(candidate) == upper(word)) return candidate;
-    }
-    return std::nullopt;
+std::string_view canonical_keyword(std::string_view name) {
+  for (const auto& [other, canonical] : kKeywordAliases) {
+    if (name == other) return canonical;
   }
+  return name;
+}
+
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.empty() || word.size() > 64) return {};
+  if (word.size() == 1) {
+    // Any two letters are within the limit, so for a single letter only the case may differ.
+    auto same_letter = [&](const std::string& other) {
+      return other.size() == 1 && ((other[0] ^ word[0]) & ~0x20) == 0;
+    };
+    auto found = std::ranges::find_if(candidates, same_letter);
+    return found == candidates.end() ? "" : *found;
+  }
+  // The right last part under another path is also a near miss: R.relu for R.nn.relu.
+  auto tail = [](std::string_view path) { return path.substr(std::min(path.rfind('.'), path.size())); };
   size_t best = std::max<size_t>(1, word.size() / 3) + 1;
-  std::optional<std::string> result;
+  std::string result;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > 96) continue;
+    bool same_tail = !tail(word).empty() && tail(word) == tail(candidate);
     size_t distance = edit_distance(word, candidate);
-    // The right last part under another path is also a near miss: R.relu for R.nn.relu.
-    size_t dot = candidate.rfind('.'), own = word.rfind('.');
-    bool same_tail = dot != std::string::npos && own != std::string_view::npos &&
-                     std::string_view(candidate).substr(dot) == word.substr(own);
     if (same_tail) distance = std::min<size_t>(distance, 1);
-    if (distance < best) {
-      best = distance;
-      result = candidate;
-    }
+    if (distance >= best) continue;
+    best = distance;
+    result = candidate;
   }
   return result;
 }
@@ -185,13 +173,13 @@ namespace {
 // which it belongs (tir/schedule/script.h reads them).
 bool is_schedule(const Line& line) {
   auto is_ours = [](const Syntax& call) {
-    if (call.kind != SyntaxKind::kCall || call.children[0]->kind != SyntaxKind::kAttribute) return false;
+    if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
     const Syntax& object = *call.children[0]->children[0];
-    return object.kind == SyntaxKind::kName && object.text == "S";
+    return is_name(object) && object.text == "S";
   };
   if (line.kind == LineKind::kExpression) return is_ours(*line.value);
-  return line.kind == LineKind::kFunction && std::any_of(line.decorators.begin(), line.decorators.end(),
-                                                         [&](const Syntax* each) { return is_ours(*each); });
+  return line.kind == LineKind::kFunction &&
+         std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
 }
 
 }  // namespace
@@ -234,14 +222,12 @@ void Parser::definition(const Line& line, bool top, bool& keep) {
     for (const Line* member : line.body) guarded([&] { definition(*member, false, keep); });
     return;
   }
-  if (top) {
-    report(line, "expected a class or a function here")
-        .notes.push_back(
-            "what a program computes around a module is not run; write out its values, and remove the rest");
-    throw Failed();
-  }
+  if (top)
+    fail_with_note(line,
+                   "what a program computes around a module is not run; write out its values, and remove the rest",
+                   "expected a class or a function here");
   if (guarded([&] { module_line(line); })) return;
-  if (line.kind == LineKind::kAssign && line.target->kind == SyntaxKind::kName) unknown_.emplace(line.target->text);
+  if (line.kind == LineKind::kAssign && is_name(*line.target)) unknown_.emplace(line.target->text);
 }
 
 void Parser::define_program(const Pending& pending) {
@@ -256,17 +242,6 @@ void Parser::define_program(const Pending& pending) {
 
 // ---- Names
 
-std::vector<std::string> Parser::names_in_scope() const {
-  std::vector<std::string> names;
-  // Hints do not help where nearly every name is wrong.
-  constexpr size_t kHints = 500;
-  if (diagnostics_.all().size() > kHints) return names;
-  for (const auto& [name, entity] : scopes_.visible()) {
-    if (entity->expr || entity->is_module) names.push_back(name);
-  }
-  return names;
-}
-
 Expr Parser::name(const Syntax& at) {
   const Entity* entity = lookup(at.text);
   if (entity && entity->is_module) fail(at, "'{}' is the module; name one of its functions: {}.f", at.text, at.text);
@@ -276,28 +251,30 @@ Expr Parser::name(const Syntax& at) {
   if (entity) return *entity->expr;
   if (const std::string* function = early_ && in_graph_ ? function_named(at.text) : nullptr)
     return global_var(*function, declared_.at(*function));
-  if (unknown_.contains(std::string(at.text))) throw Failed();
-  Diagnostic& diagnostic = report(at, "undefined name '{}'", at.text);
-  auto hidden = hidden_.find(std::string(at.text));
-  if (hidden != hidden_.end()) {
-    diagnostic.notes.push_back(hidden->second);
-  } else if (declared_.contains(std::string(at.text))) {
-    diagnostic.notes.push_back(fmt::format("did you mean `cls.{}`?", at.text));
-  } else if (auto near = nearest(at.text, names_in_scope())) {
-    diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
+  std::string text(at.text);
+  if (unknown_.contains(text)) throw Failed();
+  auto hidden = hidden_.find(text);
+  std::string hint = hidden == hidden_.end() && declared_.contains(text) ? "cls." + text : "";
+  std::vector<std::string> names;
+  // Hints do not help where nearly every name is wrong.
+  constexpr size_t kHints = 500;
+  if (hidden == hidden_.end() && hint.empty() && diagnostics_.all().size() <= kHints) {
+    for (const auto& [known, meaning] : scopes_.visible()) {
+      if (meaning->expr || meaning->is_module) names.push_back(known);
+    }
+    hint = nearest(text, names);
   }
+  Diagnostic& diagnostic = report_with_hint(at, hint, "undefined name '{}'", text);
+  if (hidden != hidden_.end()) diagnostic.notes.push_back(hidden->second);
   // A name is reported once per function.
-  scopes_.define_outermost(at.text, Entity{});
+  scopes_.define_outermost(text, Entity{});
   throw Failed();
 }
 
 std::string Parser::dotted(const Syntax& at) const {
-  if (at.kind == SyntaxKind::kName) {
-    // `range` is Python's loop helper.
-    if (at.text == "range" && !lookup(at.text)) return "range";
-    if (at.text == "float" && !lookup(at.text)) return "float";
-    return {};
-  }
+  // `range` is Python's loop helper.
+  bool is_builtin = is_name(at) && (at.text == "range" || at.text == "float") && !lookup(at.text);
+  if (is_builtin) return std::string(at.text);
   if (at.kind != SyntaxKind::kAttribute) return {};
   // The callee of one call is requested several times per statement, so the last answer is kept.
   if (&at != dotted_at_) {
@@ -311,21 +288,17 @@ std::string Parser::resolve(const Syntax& at) const {
   std::vector<std::string_view> parts;
   const Syntax* node = &at;
   for (; node->kind == SyntaxKind::kAttribute; node = node->children[0]) parts.push_back(node->text);
-  if (node->kind != SyntaxKind::kName || lookup(node->text)) return {};
-  std::string path;
+  if (!is_name(*node) || lookup(node->text)) return {};
+  parts.push_back(node->text);
+  // The prefixes are tvm.script.tir.x and tvm.tir.x.
   if (node->text == "tvm") {
-    // The prefixes are tvm.script.tir.x and tvm.tir.x.
-    if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
-    auto prefix = prefixes_.find(parts.back());
-    if (prefix == prefixes_.end()) return {};
-    path = prefix->second;
     parts.pop_back();
-  } else {
-    auto prefix = prefixes_.find(node->text);
-    if (prefix == prefixes_.end()) return {};
-    path = prefix->second;
+    if (parts.back() == "script" && parts.size() > 1) parts.pop_back();
   }
-  for (size_t i = parts.size(); i-- > 0;) {
+  auto prefix = prefixes_.find(parts.back());
+  if (prefix == prefixes_.end()) return {};
+  std::string path = prefix->second;
+  for (size_t i = parts.size() - 1; i-- > 0;) {
     path += '.';
     path += parts[i];
   }
@@ -340,7 +313,7 @@ const std::string* Parser::function_named(std::string_view name) const {
 }
 
 const std::string* Parser::function_name(const Syntax& at) {
-  if (at.kind != SyntaxKind::kAttribute || at.children[0]->kind != SyntaxKind::kName) return nullptr;
+  if (at.kind != SyntaxKind::kAttribute || !is_name(*at.children[0])) return nullptr;
   std::string_view owner = at.children[0]->text;
   const Entity* entity = lookup(owner);
   bool is_module = entity ? entity->is_module : owner == class_name_ || owner == "cls" || owner == "Module";
@@ -350,9 +323,19 @@ const std::string* Parser::function_name(const Syntax& at) {
   if (it != declared_.end()) return &it->first;
   std::vector<std::string> names;
   for (const auto& [name, type] : declared_) names.push_back(name);
-  std::optional<std::string> near = nearest(at.text, names);
-  fail_with_hint(at, fmt::format("the module has no function '{}'", at.text),
-                 near ? std::string(owner) + "." + *near : "");
+  std::string near = nearest(at.text, names);
+  fail_with_hint(at, near.empty() ? "" : fmt::format("{}.{}", owner, near), "the module has no function '{}'", at.text);
+}
+
+VarRef Parser::define_var(const Syntax& target, Type type, Entity::Form form) {
+  VarRef var = make_var(name_of_target(target), std::move(type), span(target));
+  scopes_.define(var->name, Entity{.expr = var, .form = form});
+  return var;
+}
+VarRef Parser::define_param(const Param& param, Type type) {
+  VarRef var = make_var(std::string(param.name), std::move(type), span(param));
+  define(param.name, var);
+  return var;
 }
 
 // ---- Arguments
@@ -370,18 +353,6 @@ const Syntax& Parser::required(const Syntax& call, size_t i, std::string_view na
   const Syntax* value = arg(call, i, name);
   if (!value) fail(call, "argument '{}' is missing", name);
   return *value;
-}
-void Parser::check_keywords(const Syntax& call, std::initializer_list<std::string_view> known) {
-  bool sound = true;
-  for (const Keyword& keyword : call.keywords) {
-    std::string_view name = canonical_keyword(keyword.name);
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    std::vector<std::string> names(known.begin(), known.end());
-    std::optional<std::string> near = nearest(keyword.name, names);
-    report_keyword(keyword, fmt::format("unknown argument '{}'", keyword.name), near);
-    sound = false;
-  }
-  if (!sound) throw Failed();
 }
 std::vector<const Syntax*> Parser::items(const Syntax& at) const {
   if (is_list(at)) return {at.children.begin(), at.children.end()};

@@ -12,10 +12,10 @@
 
 namespace relaxc::text {
 
-struct CallTirForm;  // parse_call.cc
-
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
+
+struct CallTirForm;  // parse_call_tir.cc
 
 // A scalar or graph value. A literal has no dtype yet: it takes the other operand's.
 struct Value {
@@ -25,6 +25,11 @@ struct Value {
 };
 
 constexpr int kDeepestStatement = 256;
+// Returns how many lanes a buffer's element has at these indices: those of the last one.
+int index_lanes(const std::vector<Expr>& indices);
+// Returns A.elem_offset.
+Expr elem_offset(const Buffer& buffer, const Span& span);
+const std::vector<BinaryOpInfo>& binary_ops();
 std::optional<BinaryOp> operator_of(std::string_view symbol);
 bool fits(int64_t value, DType dtype);
 // Returns -4 for `4 * vscale`: the lanes of a scalable vector in Ramp's encoding.
@@ -32,15 +37,16 @@ std::optional<int64_t> scalable_lanes(const Expr& count);
 
 // Returns the spelling of a keyword that the printer uses.
 std::string_view canonical_keyword(std::string_view name);
+// Returns the paths of the forms whose arguments are checked: "T.block".
+std::vector<std::string_view> form_names();
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
-bool is_type_argument(std::string_view keyword);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
 std::string spelling(const Syntax& at);
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
-// Returns the nearest of the candidates, when it is near enough to be meant.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+// Returns the nearest of the candidates, when it is near enough to be meant; else "".
+std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {
  public:
@@ -48,7 +54,6 @@ class Parser {
   IRModule run();
 
  private:
-  friend struct IntrinsicForms;
   using Keyword = Syntax::Keyword;
 
   // ---- parser.cc: definitions, errors, names
@@ -61,19 +66,41 @@ class Parser {
   void read_definitions();
   void definition(const Line& line, bool top, bool& keep);
   void define_program(const Pending& pending);
-  Span span(const Syntax& at) const { return {origin_, at.line, at.column, at.length}; }
-  Span span(const Line& at) const { return {origin_, at.line, at.column, at.length}; }
-  Span span(const Param& at) const { return {origin_, at.line, at.column, static_cast<uint32_t>(at.name.size())}; }
-  template <class At, class... Args>
-  Diagnostic& report(const At& at, fmt::format_string<Args...> format, Args&&... args) {
-    return diagnostics_.error(span(at), "{}", fmt::format(format, std::forward<Args>(args)...));
+  Span span(const Place& at) const { return {origin_, at.line, at.column, at.length}; }
+  // Reports an error. The hint is a text that may have been meant, or "".
+  Diagnostic& report_text(const Place& at, std::string message, std::string_view hint = {});
+  template <class... Args>
+  Diagnostic& report(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+    return report_text(at, fmt::format(format, std::forward<Args>(args)...));
   }
-  template <class At, class... Args>
-  [[noreturn]] void fail(const At& at, fmt::format_string<Args...> format, Args&&... args) {
-    report(at, format, std::forward<Args>(args)...);
+  template <class... Args>
+  Diagnostic& report_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
+                               Args&&... args) {
+    return report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
+  }
+  // These report an error, and end the reading of the statement.
+  template <class... Args>
+  [[noreturn]] void fail(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+    report_text(at, fmt::format(format, std::forward<Args>(args)...));
     throw Failed();
   }
-  [[noreturn]] void fail_with_hint(const Syntax& at, std::string message, std::string hint);
+  template <class... Args>
+  [[noreturn]] void fail_with_hint(const Place& at, std::string_view hint, fmt::format_string<Args...> format,
+                                   Args&&... args) {
+    report_text(at, fmt::format(format, std::forward<Args>(args)...), hint);
+    throw Failed();
+  }
+  template <class... Args>
+  [[noreturn]] void fail_with_note(const Place& at, const char* note, fmt::format_string<Args...> format,
+                                   Args&&... args) {
+    report(at, format, std::forward<Args>(args)...).notes.push_back(note);
+    throw Failed();
+  }
+  template <class... Args>
+  [[noreturn]] void fail_unsupported(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+    report(at, format, std::forward<Args>(args)...).kind = ErrorKind::kUnsupported;
+    throw Failed();
+  }
   // Runs fn; errors that it throws end up in the diagnostics. Returns false after an error.
   template <class F>
   bool guarded(F&& fn) {
@@ -92,13 +119,15 @@ class Parser {
 
   const Entity* lookup(std::string_view name) const { return scopes_.find(name); }
   void define(std::string_view name, Expr value) { scopes_.define(name, Entity{std::move(value)}); }
+  // Defines the name on the left of '=', or of a parameter, as a new variable.
+  VarRef define_var(const Syntax& target, Type type, Entity::Form form = Entity::Form::kValue);
+  VarRef define_param(const Param& param, Type type);
   // ---- parse_errors.cc. Poisons, after a failed statement, the names that it would have defined.
   void poison(const Syntax* target);
   void poison(std::string_view name);
   void poison_line(const Line& line);
   void drop_failed();
   Expr name(const Syntax& at);
-  std::vector<std::string> names_in_scope() const;
 
   // Returns "T.axis.spatial" or "R.nn.relu" for an attribute chain on a prefix, with alias rows applied; empty for
   // other syntax.
@@ -112,12 +141,13 @@ class Parser {
   const Syntax* arg(const Syntax& call, size_t i, std::string_view name) const;
   const Syntax& required(const Syntax& call, size_t i, std::string_view name);
   size_t positional(const Syntax& call) const { return call.children.size() - 1; }
+  // Returns dotted() of a call's callee; empty for other syntax.
+  std::string callee_path(const Syntax& at) const { return is_call(at) ? dotted(*at.children[0]) : ""; }
   // ---- signatures.cc
   void check_signature(const std::string& path, const Syntax& call);
-  // Returns dotted() of a call's callee, and checks the arguments; empty for other syntax.
+  // Returns callee_path(), and checks the arguments.
   std::string called(const Syntax& at);
-  void check_keywords(const Syntax& call, std::initializer_list<std::string_view> known);
-  void report_keyword(const Keyword& keyword, std::string message, const std::optional<std::string>& near);
+  void check_keywords(const Syntax& call, const std::vector<std::string>& known);
 
   // ---- parse_literal.cc
   std::string string(const Syntax& at);
@@ -134,7 +164,15 @@ class Parser {
   AttrValue number_attr(const Syntax& argument, DType dtype);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
+  Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
+  // Returns what `read` makes of each item.
+  template <class Items, class T>
+  std::vector<T> read_each(const Items& items, T (Parser::*read)(const Syntax&)) {
+    std::vector<T> result;
+    for (const Syntax* item : items) result.push_back((this->*read)(*item));
+    return result;
+  }
 
   // ---- parse_module.cc
   void class_head(const Line& line);
@@ -146,20 +184,18 @@ class Parser {
   GlobalInfo global_info(const Syntax& at);
   VDevice vdevice(const Syntax& at);
   std::string vdevice_name(const Syntax& at);
+  std::span<const GlobalInfo> global_infos_of(const std::string& key) const;
   DeviceMesh device_mesh(const Syntax& at);
   Expr external_function(const Syntax& at);
   // ---- parse_metadata.cc
   void metadata(const Line& line);
   Value metadata_constant(const Syntax& at);
-  const Syntax* metadata_node(const Syntax* number);
-  const Syntax* metadata_entries(const std::string& kind);
-  const Syntax* metadata_bytes(const Syntax* object);
 
   // ---- parse_expr.cc
   Value eval(const Syntax& at);
   Expr expr(const Syntax& at) { return eval(at).expr; }
-  // Reads a scalar; a literal becomes one of the dtype.
-  Expr scalar(const Syntax& at, std::optional<DType> wanted = std::nullopt);
+  Value scalar_value(const Syntax& at);
+  Expr scalar(const Syntax& at);
   Expr condition(const Syntax& at);
   Expr adapt(Value value, DType dtype, const Syntax& at);
   void match_operands(Value& a, Value& b, const Syntax& at);
@@ -170,6 +206,7 @@ class Parser {
   // numbers.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
+  Value property(const Syntax& at);
   Value unary(const Syntax& at);
   Value binary(const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
@@ -178,8 +215,12 @@ class Parser {
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
+  // Returns the syntax of pointer[indices], which a call spells otherwise.
+  Syntax element_at(const Syntax& call, const Syntax& pointer, const Syntax& indices) const;
   // Turns the last index into a vector of consecutive positions, when it is a scalar.
   void widen_last(std::vector<Expr>& indices, int lanes, const Span& span);
+  std::vector<const Syntax*> index_items(const Buffer& buffer, const Syntax& at, const char* what);
+  Expr slice_index(const Syntax& at);
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
   Range slice(const Syntax& at);
   Expr extent_of(const Expr& min, const Expr& end, const Syntax& at);
@@ -189,7 +230,7 @@ class Parser {
   Value dtype_call(DType dtype, const Syntax& at);
   std::vector<const Syntax*> arguments(const Syntax& at);
   Value intrinsic_call(const std::string& name, const Syntax& at);
-  Value op_call(const Syntax& at, size_t dtype_at, size_t name_at, std::vector<const Syntax*> args);
+  Value op_call(const Syntax& at, std::span<const Syntax* const> args);
   Value program_call(const std::string& callee, const Syntax& at);
   Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
   Value builtin_call(const Builtin& row, const Syntax& at);
@@ -203,23 +244,11 @@ class Parser {
   Buffer buffer(const Syntax& at);
 
   // ---- parse_tir_form.cc
-  struct TirForm;
+  // Reads a call that is written with this name: "Cast" for T.Cast, "R.tuple".
+  using Form = Value(const std::string& form, const Syntax& at);
   std::optional<Value> tir_form(const std::string& form, const Syntax& at);
-  Value broadcast_form(const std::string& form, const Syntax& at);
-  Value cast_form(const std::string& form, const Syntax& at);
-  Value ceildiv_form(const std::string& form, const Syntax& at);
-  Value comm_reducer(const std::string& form, const Syntax& at);
-  Value iter_var_form(const std::string& form, const Syntax& at);
-  Value let_form(const std::string& form, const Syntax& at);
-  Value limit_form(const std::string& form, const Syntax& at);
-  Value load_form(const std::string& form, const Syntax& at);
-  Value logical_form(const std::string& form, const Syntax& at);
-  Value meta_var_form(const std::string& form, const Syntax& at);
-  Value ramp_form(const std::string& form, const Syntax& at);
-  Value select_form(const std::string& form, const Syntax& at);
-  Value shuffle(const std::string& form, const Syntax& at);
-  Value string_form(const std::string& form, const Syntax& at);
-  Value target_form(const std::string& form, const Syntax& at);
+  Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
+      meta_var_form, ramp_form, reducer_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
@@ -238,6 +267,7 @@ class Parser {
   Expr dim(const Syntax& at, DType otherwise);
   // Reads an expression in a string; undefined names become dims of the function.
   Expr quoted_dim(const Syntax& at, DType otherwise);
+  VarRef define_dim(std::string_view name, DType dtype, const Place& at);
   Expr checked_dim(const Expr& dim, const Syntax& at);
   BufferType buffer_type_of(const Syntax& call, size_t first);
 
@@ -259,7 +289,7 @@ class Parser {
   void tir_call_line(const Line& line, std::vector<Stmt>& out);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
   void vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
-  void mask_store(const Line& line, const Syntax& mask, std::vector<Stmt>& out);
+  void mask_store(const Line& line, const Syntax* mask, std::vector<Stmt>& out);
   void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
   Stmt block(const Line& line, const Syntax& call);
   std::vector<BufferRegion> regions(const Syntax& call);
@@ -267,6 +297,7 @@ class Parser {
 
   // ---- parse_assign.cc
   void tir_assign(const Line& line, std::vector<Stmt>& out);
+  std::optional<Type> free_var_type(const Syntax& at, bool annotated);
   bool define_free_vars(const Line& line);
   bool define_axis(const Line& line);
   void add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value);
@@ -280,6 +311,7 @@ class Parser {
   // Binds the name on the left to the value for the rest of the block, or assigns to it where the dialect has
   // assignment.
   void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
+  Type scalar_type(const Syntax& at);
   void unpack_scalars(const Line& line, std::vector<Stmt>& out);
   void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
@@ -315,7 +347,7 @@ class Parser {
   void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
   std::string thread_tag(const Syntax& at);
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
-  Stmt launch_thread(const Syntax& call, const Syntax* target, const Line& line, const Rest& rest);
+  Stmt launch_thread(const Syntax& call, const Syntax* target, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
   void let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
                      std::vector<Stmt>& out);
@@ -330,9 +362,9 @@ class Parser {
     std::optional<Type> result;
     std::map<std::string, Entity> names;
     bool sound = true;
+    FuncType type(bool pure) const;
   };
   Signature read_signature(const Line& line);
-  static FuncType function_type(const Signature& signature, bool pure);
   FunctionRef graph_function(const Pending& pending, Signature signature, bool nested);
   struct Body {
     std::vector<BindingBlock> blocks;
@@ -343,43 +375,39 @@ class Parser {
     Attrs attrs;
     bool impure = false;
   };
-  void relax_lines(const Lines& lines, Body& body);
-  void relax_line(const Line& line, Body& body);
+  void relax_lines(const Lines& lines);
+  void relax_line(const Line& line);
   bool names_module(const Line& line);
   void relax_assign(const Line& line);
   void nested_function(const Line& line);
   std::optional<Binding> match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated);
   void unpack(const Line& line);
-  void relax_call_line(const Line& line, Body& body);
-  void relax_if(const Line& line, Body& body);
+  void relax_call_line(const Line& line);
+  void relax_if(const Line& line);
+  void output(const Line& line);
+  void bind_to(const Syntax& target, Expr value, Type type);
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
-  void dataflow(const Line& line, Body& body);
+  void dataflow(const Line& line);
   void bind(Binding binding);
   Expr leaf(Value value, const Syntax& at);
   Expr as_argument(const Syntax& at);
-  struct RelaxForm;
   Value relax_call(const std::string& name, const Syntax& at);
-  Value value_form(const std::string& form, const Syntax& at);
-  Value tuple_form(const std::string& form, const Syntax& at);
-  Value misplaced_form(const std::string& form, const Syntax& at);
-  Value distributed_constant(const std::string& form, const Syntax& at);
+  Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
   struct OperatorArguments;
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
-  Value packed_call(const std::string& form, const Syntax& at);
-  Value applied_call(const std::string& form, const Syntax& at);
-  Value hint_on_device(const std::string& form, const Syntax& at);
   Expr callee(const Syntax& at);
   AttrValue attribute(const OpAttr& attr, const Syntax& at);
   Expr operator_input(const OpInput* input, const Syntax& at);
-  std::vector<Expr> copied_dims(const Expr& x, const ShapeExpr& shape, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
+  void set_type_args(const Syntax* types, Call& call);
+  Type with_dim_facts(Type type) const;
+  Value typed_call(Call call, const Syntax& at);
+  Value typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
   // ---- parse_call_tir.cc
-  Value call_tir(const std::string& name, const Syntax& at);
   bool check_call_tir(const CallTirForm& form, const Syntax& at);
   Expr called_program(const Syntax& at, bool packed, bool early);
-  static std::vector<Expr> take_scalars(Expr& inputs);
   Expr tir_vars(const Syntax& at);
   void call_tir_attributes(const CallTirForm& form, const Syntax& at, Call& call);
   std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
@@ -389,11 +417,6 @@ class Parser {
   void constant_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth,
                          std::vector<AttrValue>& out);
   void set_element(Tensor& data, int64_t index, const AttrValue& element, const Syntax& at);
-
-  std::vector<Type> type_list(const Syntax& at);
-  void set_type_args(const Syntax& at, Call& call);
-  Type with_dim_facts(Type type) const;
-  Value typed_call(Call call, const Syntax& at);
 
   std::shared_ptr<const Origin> origin_;
   const OpTable& ops_;

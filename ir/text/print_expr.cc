@@ -10,44 +10,6 @@
 
 namespace relaxc::text {
 
-Precedence precedence(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kSub:
-      return kSumLevel;
-    case BinaryOp::kMul:
-    case BinaryOp::kDiv:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-      return kProductLevel;
-    case BinaryOp::kEQ:
-    case BinaryOp::kNE:
-    case BinaryOp::kLT:
-    case BinaryOp::kLE:
-    case BinaryOp::kGT:
-    case BinaryOp::kGE:
-      return kCompareLevel;
-    case BinaryOp::kAnd:
-      return kAndLevel;
-    case BinaryOp::kOr:
-      return kOrLevel;
-    case BinaryOp::kBitAnd:
-      return kBitAndLevel;
-    case BinaryOp::kBitOr:
-      return kBitOrLevel;
-    case BinaryOp::kBitXor:
-      return kBitXorLevel;
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      return kShiftLevel;
-    case BinaryOp::kTruncMod:
-    case BinaryOp::kMin:
-    case BinaryOp::kMax:
-      return kAtomLevel;
-  }
-  return kAtomLevel;
-}
-
 namespace {
 
 std::string lanes_text(int64_t lanes) {
@@ -56,10 +18,7 @@ std::string lanes_text(int64_t lanes) {
 }
 
 // Spellings that changed after TVM 0.23.
-struct SpellingRow {
-  std::string_view name, later;
-};
-constexpr SpellingRow kSpellings[] = {
+constexpr std::pair<std::string_view, std::string_view> kSpellings[] = {
     {"R.Object", "R.Any"},
     {"T.alloc_buffer", "T.sblock_alloc_buffer"},
     {"T.block", "T.sblock"},
@@ -70,39 +29,18 @@ constexpr SpellingRow kSpellings[] = {
     {"sinfo_args", "ty_args"},
 };
 
-}  // namespace
-
-std::string_view Printer::spelled(std::string_view name) const {
-  if (options_.dialect == Dialect::kTvm23) return name;
-  for (const SpellingRow& row : kSpellings) {
-    if (row.name == name) return row.later;
-  }
-  return name;
+std::string in_parentheses(const std::string& items, size_t count) {
+  return fmt::format("({}{})", items, count == 1 ? "," : "");
 }
 
-// A number is printed with its dtype unless that is the dtype of a plain number.
-std::string Printer::attribute(const AttrValue& value) {
-  return to_string(value, [&](const Expr& e) {
-    const IntImm* number = e.as<IntImm>();
-    if (!number) return expr(e);
-    DType dtype = dtype_of(e);
-    std::string digits =
-        dtype.is_uint() ? fmt::format("{}", static_cast<uint64_t>(number->value)) : fmt::format("{}", number->value);
-    return fmt::format("{}({})", scalar_type_name(dtype), digits);
-  });
-}
-std::string Printer::dictionary(const Attrs& attrs) {
-  if (options_.dialect == Dialect::kTvm23) return attribute(attrs);
-  Attrs later;
-  for (const auto& [key, value] : attrs) later.set(key.starts_with("tir.") ? "tirx" + key.substr(3) : key, value);
-  return attribute(later);
+std::string digits_of(int64_t value, DType dtype) {
+  return dtype.is_uint() ? fmt::format("{}", static_cast<uint64_t>(value)) : fmt::format("{}", value);
 }
 
-std::string string_literal(std::string_view text) { return to_string(AttrValue(std::string(text))); }
-
+// Prints "0.5", which reads back to the same value of the dtype; infinities and NaN in quotes.
 std::string float_text(double value, DType dtype) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  if (std::isnan(value)) return "\"nan\"";
+  if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
   std::string text = fmt::format("{}", value);
   if (dtype.bits <= 32) {
     // The shortest text of the narrow value is used where it survives the reader's rounding to double first.
@@ -114,6 +52,33 @@ std::string float_text(double value, DType dtype) {
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text;
 }
+
+}  // namespace
+
+std::string_view Printer::spelled(std::string_view name) const {
+  if (options_.dialect == Dialect::kTvm23) return name;
+  for (const auto& [early, later] : kSpellings) {
+    if (early == name) return later;
+  }
+  return name;
+}
+
+// A number is printed with its dtype unless that is the dtype of a plain number.
+std::string Printer::attribute(const AttrValue& value) {
+  return to_string(value, [&](const Expr& e) {
+    const IntImm* number = e.as<IntImm>();
+    if (!number) return expr(e);
+    return fmt::format("{}({})", scalar_type_name(dtype_of(e)), digits_of(number->value, dtype_of(e)));
+  });
+}
+std::string Printer::dictionary(const Attrs& attrs) {
+  if (options_.dialect == Dialect::kTvm23) return attribute(attrs);
+  Attrs later;
+  for (const auto& [key, value] : attrs) later.set(key.starts_with("tir.") ? "tirx" + key.substr(3) : key, value);
+  return attribute(later);
+}
+
+std::string string_literal(std::string_view text) { return to_string(AttrValue(std::string(text))); }
 
 std::string scalar_type_name(DType dtype) { return "T." + to_string(dtype); }
 
@@ -137,17 +102,7 @@ const std::string& Printer::name(const VarRef& var) {
   return known ? *known : names_.define(var);
 }
 
-std::string Printer::list(const std::vector<Expr>& items) {
-  std::string text;
-  for (const Expr& item : items) {
-    if (!text.empty()) text += ", ";
-    text += expr(item);
-  }
-  return text;
-}
-std::string Printer::tuple_of(const std::vector<std::string>& items) {
-  return fmt::format("({}{})", fmt::join(items, ", "), items.size() == 1 ? "," : "");
-}
+std::string Printer::list(const std::vector<Expr>& items) { return joined(items, &Printer::expr); }
 
 std::string Printer::dim(const Expr& dim) {
   if (!quote_dims_ || dim.is<IntImm>()) return expr(dim);
@@ -155,14 +110,12 @@ std::string Printer::dim(const Expr& dim) {
   return text.find('"') == std::string::npos ? string_literal(text) : fmt::format("'{}'", text);
 }
 std::string Printer::shape(const std::vector<Expr>& dims) {
-  std::vector<std::string> items;
-  for (const Expr& d : dims) items.push_back(dim(d));
-  return tuple_of(items);
+  return in_parentheses(joined(dims, &Printer::dim), dims.size());
 }
 
 std::string Printer::integer(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value ? "T.bool(True)" : "T.bool(False)";
-  std::string digits = dtype.is_uint() ? fmt::format("{}", static_cast<uint64_t>(value)) : fmt::format("{}", value);
+  std::string digits = digits_of(value, dtype);
   return dtype == default_int_ ? digits : fmt::format("T.{}({})", to_string(dtype), digits);
 }
 
@@ -174,31 +127,27 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kTruncMod) return fmt::format("T.truncmod({}, {})", expr(node.a), expr(node.b));
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
-  int own = precedence(node.op);
+  int own = precedence(row.symbol);
   // Python chains comparisons, so both operands of one bind tighter; the other operators associate to the left.
   int left = own == kCompareLevel ? own + 1 : own;
   std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));
   return own < level ? "(" + text + ")" : text;
 }
 
-std::string Printer::access(const Buffer& buffer, const std::vector<Expr>& indices) {
-  std::vector<std::string> items;
-  for (const Expr& index : indices) {
-    const Ramp* ramp = index.as<Ramp>();
-    const IntImm* stride = ramp ? ramp->stride.as<IntImm>() : nullptr;
-    // Vectors of consecutive elements, or of elements at a constant distance, are slices.
-    bool scalable = ramp && ramp->lanes < 0;
-    if (!stride || stride->value == 0 || (scalable && (stride->value != 1 || dtype_of(ramp->base) != kInt32))) {
-      items.push_back(expr(index));
-      continue;
-    }
-    Expr extent = scalable ? intrinsic("tir.vscale", {}, kInt32) * -ramp->lanes
-                           : int_imm(ramp->lanes * stride->value, dtype_of(ramp->base));
-    std::string end = expr(range_end({ramp->base, extent}));
-    items.push_back(fmt::format("{}:{}", expr(ramp->base), end));
-    if (stride->value != 1) items.back() += fmt::format(":{}", stride->value);
-  }
-  return fmt::format("{}[{}]", name(buffer), items.empty() ? "()" : fmt::format("{}", fmt::join(items, ", ")));
+// Prints an index of a buffer. Vectors of consecutive elements, or of elements at a constant distance, are slices.
+std::string Printer::index(const Expr& index) {
+  const Ramp* ramp = index.as<Ramp>();
+  const IntImm* stride = ramp ? ramp->stride.as<IntImm>() : nullptr;
+  bool scalable = ramp && ramp->lanes < 0;
+  if (!stride || stride->value == 0 || (scalable && (stride->value != 1 || dtype_of(ramp->base) != kInt32)))
+    return expr(index);
+  Expr extent = scalable ? intrinsic("tir.vscale", {}, kInt32) * -ramp->lanes
+                         : int_imm(ramp->lanes * stride->value, dtype_of(ramp->base));
+  std::string end = expr(range_end({ramp->base, extent}));
+  return fmt::format("{}:{}{}", expr(ramp->base), end, stride->value == 1 ? "" : fmt::format(":{}", stride->value));
+}
+std::string Printer::element(const Buffer& buffer, const std::vector<Expr>& indices) {
+  return fmt::format("{}[{}]", name(buffer), indices.empty() ? "()" : joined(indices, &Printer::index));
 }
 
 std::string Printer::range(const Range& range) {
@@ -207,9 +156,8 @@ std::string Printer::range(const Range& range) {
   return fmt::format("{}:{}", expr(range.min), expr(range_end(range)));
 }
 std::string Printer::region(const BufferRegion& region) {
-  std::vector<std::string> items;
-  for (const Range& r : region.ranges) items.push_back(range(r));
-  return fmt::format("{}[{}]", name(region.buffer), items.empty() ? "()" : fmt::format("{}", fmt::join(items, ", ")));
+  return fmt::format("{}[{}]", name(region.buffer),
+                     region.ranges.empty() ? "()" : joined(region.ranges, &Printer::range));
 }
 
 // Prints "(128, 64), "float32", scope="local"", the arguments that T.match_buffer, T.alloc_buffer and T.decl_buffer
@@ -234,17 +182,16 @@ std::string Printer::buffer_args(const BufferType& type) {
 
 namespace {
 
-std::string element(const Tensor& data, int64_t i) {
+std::string element_text(const Tensor& data, int64_t i) {
   DType dtype = data.dtype();
   if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
-  if (dtype.is_uint()) return fmt::format("{}", static_cast<uint64_t>(data.as_int(i)));
-  if (dtype.is_int()) return fmt::format("{}", data.as_int(i));
+  if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
   std::string text = float_text(data.as_double(i), dtype);
-  return text.find_first_of("0123456789") == std::string::npos ? "float(" + string_literal(text) + ")" : text;
+  return text.starts_with('"') ? "float(" + text + ")" : text;
 }
 
 std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
-  if (axis == data.shape().size()) return element(data, next++);
+  if (axis == data.shape().size()) return element_text(data, next++);
   std::string text = "[";
   for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
   return text + "]";
@@ -255,18 +202,18 @@ bool has_odd_nan(const Tensor& data) {
   DType dtype = data.dtype();
   if (!dtype.is_float()) return false;
   Tensor probe = Tensor::empty({1}, dtype);
+  probe.set_double(0, std::nan(""));
   const char* bytes = static_cast<const char*>(data.raw());
   for (int64_t i = 0; i < data.size(); ++i) {
-    if (!std::isnan(data.as_double(i))) continue;
-    probe.set_double(0, std::nan(""));
-    if (std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) != 0) return true;
+    bool same = std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) == 0;
+    if (!same && std::isnan(data.as_double(i))) return true;
   }
   return false;
 }
 
 }  // namespace
 
-std::string Printer::tensor_items(const Tensor& data) {
+std::string tensor_items(const Tensor& data) {
   int64_t next = 0;
   return nested_list(data, 0, next);
 }
@@ -276,7 +223,7 @@ std::string Printer::constant(const Tensor& data) {
     elided_.push_back(data);
     return fmt::format("metadata[\"relax.expr.Constant\"][{}]", elided_.size() - 1);
   }
-  std::string dtype = string_literal(to_string(data.dtype()));
+  std::string dtype = dtype_literal(data.dtype());
   DTypeCode code = data.dtype().code;
   bool raw = has_odd_nan(data) || data.dtype().lanes > 1 || code == DTypeCode::kHandle;
   if (raw) {
@@ -309,16 +256,16 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
     const AttrValue& value = *node.attrs.find(key);
     const DType* dtype = value.as<DType>();
     DeviceMesh devices;
+    bool is_mesh = from_attr(value, devices);
     items.push_back(fmt::format("{}={}", key,
-                                dtype                       ? string_literal(to_string(*dtype))
-                                : from_attr(value, devices) ? mesh(devices)
-                                                            : to_string(value)));
+                                dtype     ? dtype_literal(*dtype)
+                                : is_mesh ? mesh(devices)
+                                          : to_string(value)));
   }
-  if (!node.type_args.empty()) {
-    std::vector<std::string> types;
-    for (const Type& t : node.type_args) types.push_back(type(t));
-    items.push_back(fmt::format("{}={}", spelled("sinfo_args"), tuple_of(types)));
-  }
+  const std::vector<Type>& types = node.type_args;
+  if (!types.empty())
+    items.push_back(
+        fmt::format("{}={}", spelled("sinfo_args"), in_parentheses(joined(types, &Printer::type), types.size())));
   return fmt::format("{}", fmt::join(items, ", "));
 }
 
@@ -327,6 +274,7 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
   std::vector<std::string> items;
   for (const Expr& arg : node.args) items.push_back(expr(arg));
   DType dtype = dtype_of(expr_);
+  std::string dtype_text = dtype_literal(dtype);
   // These calls have special forms: properties of buffers, functions and tuples as arguments.
   if (full == kBufferData && node.args.size() == 1)
     return pointers_.contains(node.args[0].get()) ? items[0] : items[0] + ".data";
@@ -355,16 +303,14 @@ std::string Printer::scalar_call(const Expr& expr_, const Call& node) {
     int count = static_cast<int>(node.args.size());
     std::optional<DType> natural = natural_dtype(*builtin, node.args);
     bool fits = count >= builtin->least && (builtin->most < 0 || count <= builtin->most);
-    if (fits && builtin->result == Builtin::Result::kStatedFirst)
-      items.insert(items.begin(), string_literal(to_string(dtype)));
-    if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(string_literal(to_string(dtype)));
+    if (fits && builtin->result == Builtin::Result::kStatedFirst) items.insert(items.begin(), dtype_text);
+    if (fits && builtin->result == Builtin::Result::kStatedLast) items.push_back(dtype_text);
     if (fits && (!natural || *natural == dtype))
       return fmt::format("T.{}({})", spelling(*builtin), fmt::join(items, ", "));
   }
   for (const auto& [key, value] : node.attrs) items.push_back(fmt::format("{}={}", key, to_string(value)));
   bool later = options_.dialect == Dialect::kTvm26 && full.starts_with("tir.");
-  items.insert(items.begin(),
-               {string_literal(to_string(dtype)), string_literal(later ? "tirx" + full.substr(3) : full)});
+  items.insert(items.begin(), {dtype_text, string_literal(later ? "tirx" + full.substr(3) : full)});
   return fmt::format("T.call_intrin({})", fmt::join(items, ", "));
 }
 
@@ -383,39 +329,37 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
                        node.attrs.get_int("device_type", 1), node.attrs.get_int("index", 0),
                        string_literal(node.attrs.get_string("memory_scope", "global")));
   }
-  size_t first = 0;
+  const ExternFunc* callee = node.args.empty() ? nullptr : node.args[0].as<ExternFunc>();
   std::vector<std::string> items;
-  if (!node.args.empty()) {
-    if (const ExternFunc* callee = node.args[0].as<ExternFunc>()) {
-      items.push_back(string_literal(callee->symbol));
-      first = 1;
-    }
-  }
+  if (callee) items.push_back(string_literal(callee->symbol));
+  size_t first = items.size();
   bool program = op->name.starts_with(ops::kCallTir.text) || op->name == ops::kCallTirLocalView;
-  if (!program && op->name != ops::kCallDpsPacked)
-    return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
-  // The arguments are gvar, inputs, out_sinfo=, tir_vars= and further attributes. Later dialects list scalars among the
-  // inputs.
+  if (program || op->name == ops::kCallDpsPacked) return call_tir(node, op->name, spelling, std::move(items));
+  return fmt::format("{}({})", spelling, arguments(node, first, std::move(items)));
+}
+
+// The arguments are gvar, inputs, out_sinfo=, tir_vars= and further attributes. Later dialects list scalars among the
+// inputs. `items` has the callee when it is external.
+std::string Printer::call_tir(const Call& node, std::string_view op, std::string spelling,
+                              std::vector<std::string> items) {
   const Tuple* inputs = node.args.size() > 1 ? node.args[1].as<Tuple>() : nullptr;
   const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
-  bool joined = options_.dialect == Dialect::kTvm26 && inputs && scalars && op->name != ops::kCallDpsPacked;
-  for (size_t i = first; i < node.args.size() && i < (joined ? 1 : 2); ++i) items.push_back(argument(node.args[i]));
-  if (joined) {
+  bool joins = options_.dialect == Dialect::kTvm26 && inputs && scalars && op != ops::kCallDpsPacked;
+  for (size_t i = items.size(); i < node.args.size() && i < (joins ? 1 : 2); ++i)
+    items.push_back(argument(node.args[i]));
+  if (joins) {
     std::vector<Expr> both = inputs->items;
     both.insert(both.end(), scalars->values.begin(), scalars->values.end());
     items.push_back(expr(tuple(std::move(both))));
   }
-  std::vector<std::string> outputs;
-  for (const Type& t : node.type_args) outputs.push_back(type(t));
-  bool single = outputs.size() == 1;
-  items.push_back(
-      fmt::format(fmt::runtime(single ? "{}={}" : "{}=[{}]"), spelled("out_sinfo"), fmt::join(outputs, ", ")));
-  if (node.args.size() > 2 && !joined) items.push_back("tir_vars=" + argument(node.args[2]));
+  std::string outputs = joined(node.type_args, &Printer::type);
+  bool single = node.type_args.size() == 1;
+  items.push_back(fmt::format("{}={}", spelled("out_sinfo"), single ? outputs : fmt::format("[{}]", outputs)));
+  if (node.args.size() > 2 && !joins) items.push_back("tir_vars=" + argument(node.args[2]));
   Call rest = node;
   rest.type_args.clear();
-  bool distributed =
-      std::any_of(node.type_args.begin(), node.type_args.end(), [](const Type& t) { return t.is<DTensorType>(); });
-  if (distributed && op->name == ops::kCallTir) spelling = "R.dist.call_tir";
+  bool distributed = std::ranges::any_of(node.type_args, [](const Type& t) { return t.is<DTensorType>(); });
+  if (distributed && op == ops::kCallTir) spelling = "R.dist.call_tir";
   return fmt::format("{}({})", spelling, arguments(rest, 3, std::move(items)));
 }
 
@@ -424,12 +368,14 @@ std::string Printer::call(const Expr& expr_, const Call& node) {
 std::string Printer::expr(const Expr& e, int level) {
   return match(
       e, [&](const IntImm& node) { return integer(node.value, dtype_of(e)); },
-      [&](const FloatImm& node) { return float_imm(node.value, dtype_of(e)); },
+      [&](const FloatImm& node) {
+        return fmt::format("{}({})", scalar_type_name(dtype_of(e)), float_text(node.value, dtype_of(e)));
+      },
       [&](const StringImm& node) {
         return default_int_ == kInt64 ? fmt::format("R.str({})", string_literal(node.value))
                                       : string_literal(node.value);
       },
-      [&](const DTypeImm& node) { return fmt::format("R.dtype({})", string_literal(to_string(node.value))); },
+      [&](const DTypeImm& node) { return fmt::format("R.dtype({})", dtype_literal(node.value)); },
       [&](const Var&) { return name(cast<Var>(e)); },  //
       [&](const GlobalVar& node) { return "cls." + node.name; },
       [&](const OpRef& node) { return fmt::format("I.Op({})", string_literal(node.name)); },
@@ -443,9 +389,7 @@ std::string Printer::expr(const Expr& e, int level) {
         std::string text = "not " + expr(node.value, kNotLevel);
         return level > kNotLevel ? "(" + text + ")" : text;
       },
-      [&](const Cast& node) {
-        return fmt::format("T.Cast({}, {})", string_literal(to_string(dtype_of(e))), expr(node.value));
-      },
+      [&](const Cast& node) { return fmt::format("T.Cast({}, {})", dtype_literal(dtype_of(e)), expr(node.value)); },
       [&](const Select& node) {
         return fmt::format("T.Select({}, {}, {})", expr(node.condition), expr(node.a), expr(node.b));
       },
@@ -455,13 +399,17 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Broadcast& node) {
         return fmt::format("T.Broadcast({}, {})", expr(node.value), lanes_text(node.lanes));
       },
-      [&](const Let& node) { return let(node); },                                                               //
-      [&](const Lambda& node) { return lambda(node); }, [&](const BufferLoad& node) { return load(e, node); },  //
+      [&](const Let& node) { return let(node); },  //
+      [&](const Lambda& node) { return lambda(node); },
+      [&](const BufferLoad& node) {
+        if (!node.predicate) return element(node.buffer, node.indices);
+        return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
+                           dtype_literal(dtype_of(e)), expr(*node.predicate));
+      },
       [&](const Call& node) { return call(e, node); },
       [&](const Tuple& node) {
-        std::vector<std::string> items;
-        for (const Expr& item : node.items) items.push_back(argument(item));
-        return items.empty() ? std::string("R.tuple()") : tuple_of(items);
+        std::string items = joined(node.items, &Printer::argument);
+        return items.empty() ? "R.tuple()" : in_parentheses(items, node.items.size());
       },
       [&](const TupleGetItem& node) { return fmt::format("{}[{}]", expr(node.tuple, kAtomLevel), node.index); },
       [&](const ShapeExpr& node) { return fmt::format("R.shape([{}])", list(node.values)); },
@@ -470,34 +418,19 @@ std::string Printer::expr(const Expr& e, int level) {
       [&](const Function&) { return debug_print(e); }, [&](const PrimFunc&) { return debug_print(e); });
 }
 
-std::string Printer::float_imm(double value, DType dtype) {
-  std::string text = float_text(value, dtype);
-  bool special = text.find_first_of("0123456789") == std::string::npos;
-  return fmt::format("T.{}({})", to_string(dtype), special ? string_literal(text) : text);
-}
-
 std::string Printer::let(const Let& node) {
   std::string value = expr(node.value);
   Scope scope(*this);
   std::string var = names_.define(node.var);
   // Python wants the name to mean something.
-  if (default_int_ == kInt32) line(fmt::format("{} = {}()", var, scalar_type_name(dtype_of(node.var))));
+  if (default_int_ == kInt32) line("{} = {}()", var, scalar_type_name(dtype_of(node.var)));
   return fmt::format("T.Let({}, where={{{}: {}}})", expr(node.body), var, value);
 }
 
 std::string Printer::lambda(const Lambda& node) {
   Scope scope(*this);
-  std::vector<std::string> params;
-  for (const VarRef& param : node.params) params.push_back(names_.define(param));
-  bool single = node.results.size() == 1;
-  return fmt::format("lambda {}: {}{}{}", fmt::join(params, ", "), single ? "" : "(", list(node.results),
-                     single ? "" : ")");
-}
-
-std::string Printer::load(const Expr& e, const BufferLoad& node) {
-  if (!node.predicate) return access(node.buffer, node.indices);
-  return fmt::format("{}.vload([{}], {}, predicate={})", name(node.buffer), list(node.indices),
-                     string_literal(to_string(dtype_of(e))), expr(*node.predicate));
+  std::string params = joined(node.params, &Printer::defined), results = list(node.results);
+  return fmt::format("lambda {}: {}", params, node.results.size() == 1 ? results : fmt::format("({})", results));
 }
 
 std::string Printer::extern_func(const Expr& e, const ExternFunc& node) {

@@ -10,13 +10,12 @@ namespace text {
 
 namespace {
 
-// Returns the type arguments as the type of the call's result.
-std::optional<Type> stated_type(const Expr& value) {
-  const std::string& op = op_name(value);
-  if (!op.starts_with("relax.call_tir") && op != "relax.call_dps_packed") return std::nullopt;
-  const std::vector<Type>& types = value.as<Call>()->type_args;
-  if (types.empty()) return std::nullopt;
-  return types.size() == 1 ? types[0] : tuple_type(types);
+// Returns whether the value is a call whose type arguments say what an annotation of the variable would.
+bool has_type(const Binding& binding) {
+  const std::string& op = op_name(binding.value);
+  if (!op.starts_with("relax.call_tir") && op != "relax.call_dps_packed") return false;
+  const std::vector<Type>& types = binding.value.as<Call>()->type_args;
+  return !types.empty() && structural_equal(types.size() == 1 ? types[0] : tuple_type(types), binding.var.type());
 }
 
 // Returns the last binding of a branch when the branch's value is its variable.
@@ -28,18 +27,13 @@ const Binding* final_binding(const SeqExpr& seq) {
 
 }  // namespace
 
-bool Printer::is_redundant_annotation(const Binding& binding) {
-  std::optional<Type> stated = stated_type(binding.value);
-  return stated && structural_equal(*stated, binding.var.type());
-}
-
 void Printer::declare_scalars(const std::vector<VarRef>& vars) {
   for (const VarRef& var : vars) {
     const PrimType* prim = var.type().as<PrimType>();
     if (!prim || names_.find(var)) continue;
     dims_.insert(var.get());
     std::string made = prim->pointee ? type(var.type()) : scalar_type_name(prim->dtype) + "()";
-    line(fmt::format("{} = {}", names_.define(var), made));
+    line("{} = {}", names_.define(var), made);
   }
 }
 
@@ -54,7 +48,7 @@ void Printer::if_binding(const Binding& binding, const If& node) {
   // Both branches end by assigning the result's name.
   const VarRef& target = binding.var;
   if (target_name(target) == "_") names_.alias(target, "_");
-  line(fmt::format("if {}:", condition));
+  line("if {}:", condition);
   for (const Expr* branch : {&node.then_branch, &node.else_branch}) {
     if (branch == &node.else_branch) line("else:");
     Indent indent(*this);
@@ -77,8 +71,8 @@ void Printer::binding(const Binding& b) {
     return graph_function(names_.define(b.var), *function, true);
   std::string value =
       b.cast ? fmt::format("R.match_cast({}, {})", argument(b.value), type(*b.cast)) : argument(b.value);
-  std::string annotation = is_redundant_annotation(b) ? "" : ": " + type(b.var.type());
-  line(fmt::format("{}{} = {}", target_name(b.var), annotation, value));
+  std::string annotation = has_type(b) ? "" : ": " + type(b.var.type());
+  line("{}{} = {}", target_name(b.var), annotation, value);
 }
 
 // Prints the statements of a body, then `return value`, or `target = value` in a branch.
@@ -95,9 +89,7 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
         line("with R.dataflow():");
         Indent indent(*this);
         for (const Binding& b : block.bindings) binding(b);
-        std::vector<std::string> outputs;
-        for (const VarRef& var : block.outputs) outputs.push_back(name(var));
-        line(fmt::format("R.output({})", fmt::join(outputs, ", ")));
+        line("R.output({})", joined(block.outputs, &Printer::name));
         continue;
       }
       for (const Binding& b : block.bindings) {
@@ -109,21 +101,24 @@ void Printer::sequence(const Expr& seq, const VarRef* target) {
   declare_scalars(free_scalars(value));
   if (target) declare_scalars(free_scalars(target->type()));
   if (!target) return line("return " + argument(value));
-  std::string annotation = last && is_redundant_annotation(*last) ? "" : ": " + type(target->type());
-  line(fmt::format("{}{} = {}", name(*target), annotation, argument(value)));
+  std::string annotation = last && has_type(*last) ? "" : ": " + type(target->type());
+  line("{}{} = {}", name(*target), annotation, argument(value));
+}
+
+Attrs Printer::decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
+                         bool nested) {
+  const AttrValue* symbol = attrs.find("global_symbol");
+  if (!symbol && !nested) flags.insert(flags.begin(), "private=True");
+  line(flags.empty() ? fmt::format("@{}", form) : fmt::format("@{}({})", form, fmt::join(flags, ", ")));
+  const std::string* text = symbol ? symbol->as<std::string>() : nullptr;
+  return text && *text == name && !nested ? attrs.without("global_symbol") : attrs;
 }
 
 void Printer::graph_function(const std::string& function_name, const Function& function, bool nested) {
   Scope scope(*this);
   std::vector<std::string> flags;
-  const AttrValue* symbol = function.attrs.find("global_symbol");
-  const std::string* symbol_text = symbol ? symbol->as<std::string>() : nullptr;
-  Attrs attrs = symbol_text && *symbol_text == function_name && !nested ? function.attrs.without("global_symbol")
-                                                                        : function.attrs;
-  if (!symbol && !nested) flags.push_back("private=True");
   if (!function.pure) flags.push_back("pure=False");
-  line(flags.empty() ? "@R.function" : fmt::format("@R.function({})", fmt::join(flags, ", ")));
-
+  Attrs attrs = decorator("R.function", function_name, function.attrs, std::move(flags), nested);
   // Params are named first, so that dims do not take their names.
   for (const VarRef& param : function.params) names_.define(param);
   std::vector<VarRef> dims;
@@ -137,16 +132,16 @@ void Printer::graph_function(const std::string& function_name, const Function& f
   };
   for (const VarRef& param : function.params) collect(param.type());
   collect(function.result);
-  quote_dims_ = true;
-  std::vector<std::string> params;
-  for (const VarRef& param : function.params) params.push_back(fmt::format("{}: {}", name(param), type(param.type())));
-  std::string result = type(function.result);
-  quote_dims_ = false;
-  line(fmt::format("def {}({}) -> {}:", function_name, fmt::join(params, ", "), result));
+  {
+    Scoped<bool> quoted(quote_dims_, true);
+    auto param = [&](const VarRef& var) { return fmt::format("{}: {}", name(var), type(var.type())); };
+    std::string params = joined(function.params, param);
+    line("def {}({}) -> {}:", function_name, params, type(function.result));
+  }
   Indent indent(*this);
   for (const VarRef& var : dims)
-    line(fmt::format("{} = {}()", name(var), scalar_type_name(dtype_of(static_cast<const Expr&>(var)))));
-  if (!attrs.empty()) line(fmt::format("R.func_attr({})", dictionary(attrs)));
+    line("{} = {}()", name(var), scalar_type_name(dtype_of(static_cast<const Expr&>(var))));
+  if (!attrs.empty()) line("R.func_attr({})", dictionary(attrs));
   if (calls_module_ && !nested) line("cls = Module");
   sequence(function.body, nullptr);
 }
@@ -154,9 +149,9 @@ void Printer::graph_function(const std::string& function_name, const Function& f
 void Printer::function(const std::string& function_name, const Expr& function) {
   if (const PrimFunc* program = function.as<PrimFunc>()) return prim_func(function_name, *program);
   if (const ExternFunc* external = function.as<ExternFunc>())
-    return line(fmt::format("{} = {}", function_name, extern_func(function, *external)));
+    return line("{} = {}", function_name, extern_func(function, *external));
   const Function* graph = function.as<Function>();
-  if (!graph) return line(fmt::format("{} = {}", function_name, expr(function)));
+  if (!graph) return line("{} = {}", function_name, expr(function));
   used_.clear();
   calls_module_ = false;
   walk_nodes(function, [&](const NodeRef& node) {
@@ -174,24 +169,14 @@ void Printer::module(const IRModule& module) {
   line("@I.ir_module");
   line("class Module:");
   Indent indent(*this);
-  bool empty = true;
-  auto separate = [&] {
-    if (!empty) out_ += '\n';
-    empty = false;
-  };
-  if (!module.attrs.empty()) {
-    line(fmt::format("I.module_attrs({})", to_string(AttrValue(module.attrs))));
-    empty = false;
-  }
+  size_t head = out_.size();
+  if (!module.attrs.empty()) line("I.module_attrs({})", to_string(AttrValue(module.attrs)));
   if (!module.global_infos.empty()) {
     std::vector<std::string> entries;
     for (const auto& [key, infos] : module.global_infos) {
-      std::vector<std::string> items;
-      for (const GlobalInfo& info : infos) items.push_back(global_info(info));
-      entries.push_back(fmt::format("{}: [{}]", text::string_literal(key), fmt::join(items, ", ")));
+      entries.push_back(fmt::format("{}: [{}]", string_literal(key), joined(infos, global_info)));
     }
-    line(fmt::format("I.module_global_infos({{{}}})", fmt::join(entries, ", ")));
-    empty = false;
+    line("I.module_global_infos({{{}}})", fmt::join(entries, ", "));
   }
   // Programs come first, then external functions, then the graph; main is last.
   auto rank = [](const std::string& name, const Expr& function) {
@@ -201,11 +186,11 @@ void Printer::module(const IRModule& module) {
   for (int kind = 0; kind <= 3; ++kind) {
     for (const auto& [name, function] : module.functions) {
       if (rank(name, function) != kind) continue;
-      separate();
+      if (out_.size() > head) out_ += '\n';
       this->function(name, function);
     }
   }
-  if (empty) line("pass");
+  if (out_.size() == head) line("pass");
 }
 
 }  // namespace text
@@ -229,8 +214,6 @@ std::string finish(text::Printer& printer, const PrintOptions& options) {
                      elided ? "\n# Constants are elided here; this text cannot be read back.\n" : "");
 }
 
-text::Printer message_printer() { return text::Printer(PrintOptions{}); }
-
 }  // namespace
 
 std::string print_module(const IRModule& module, const PrintOptions& options) {
@@ -243,10 +226,10 @@ std::string print_function(const std::string& name, const Expr& function, const 
   printer.function(name, function);
   return finish(printer, options);
 }
-std::string print_expr(const Expr& expr) { return message_printer().expr(expr); }
-std::string print_type(const Type& type) { return message_printer().type(type); }
+std::string print_expr(const Expr& expr) { return text::Printer({}).expr(expr); }
+std::string print_type(const Type& type) { return text::Printer({}).type(type); }
 std::string print_stmt(const Stmt& stmt) {
-  text::Printer printer(PrintOptions{});
+  text::Printer printer({});
   printer.stmt(stmt);
   return printer.take();
 }

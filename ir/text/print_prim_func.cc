@@ -15,20 +15,24 @@ bool starts_at_zero(const For& loop) { return is_int(loop.min, 0); }
 bool is_plain(const For& loop) {
   return loop.kind == ForKind::kSerial && loop.annotations.empty() && loop.thread.empty();
 }
-// Returns whether T.allocate can describe the memory.
-bool is_flat_memory(const BufferType& type) {
+// Returns whether the buffer's layout is the default one.
+bool is_compact(const BufferType& type) {
   BufferType defaults;
-  return type.strides.empty() && !type.elem_offset && !type.data && type.data_alignment == defaults.data_alignment &&
+  return type.strides.empty() && !type.elem_offset && type.data_alignment == defaults.data_alignment &&
          type.offset_factor == defaults.offset_factor && type.axis_separators.empty() && !type.auto_broadcast;
 }
 // Returns whether an annotation can describe the buffer param.
 bool is_simple(const BufferType& type) {
-  BufferType defaults;
-  bool constant_dims = true;
-  for (const Expr& dim : type.shape) constant_dims = constant_dims && dim.is<IntImm>();
-  return constant_dims && type.strides.empty() && !type.elem_offset && type.scope == defaults.scope &&
-         type.data_alignment == defaults.data_alignment && type.offset_factor == defaults.offset_factor &&
-         type.axis_separators.empty() && !type.auto_broadcast;
+  bool constant_dims = std::ranges::all_of(type.shape, [](const Expr& dim) { return dim.is<IntImm>(); });
+  return constant_dims && is_compact(type) && type.scope == BufferType().scope;
+}
+
+// A root block without other information is implied by the blocks below it.
+bool hides_root(const PrimFunc& function) {
+  const Block* root = function.body.as<Block>();
+  return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&
+         root->writes.empty() && root->annotations.empty() && root->match_buffers.empty() && !root->init &&
+         holds_block(root->body);
 }
 
 }  // namespace
@@ -72,14 +76,12 @@ void Printer::assertion(const Assert& node) {
   bool later = options_.dialect == Dialect::kTvm26;
   bool plain = node.kind.empty() && node.values.empty();
   if (plain && node.message.empty()) return line(text);
-  if (plain && node.message.size() == 1 && !later)
-    return line(fmt::format("{}, {}", text, string_literal(node.message[0])));
-  std::vector<std::string> parts;
-  for (const std::string& part : node.message) parts.push_back(string_literal(part));
-  for (const Expr& value : node.values) parts.push_back(expr(value));
+  if (plain && node.message.size() == 1 && !later) return line("{}, {}", text, string_literal(node.message[0]));
+  std::string parts = joined(node.message, string_literal), values = list(node.values);
+  if (!parts.empty() && !values.empty()) parts += ", ";
   std::string kind =
       node.kind.empty() && !later ? "None" : string_literal(node.kind.empty() ? "RuntimeError" : node.kind);
-  line(fmt::format("{}, ({}, [{}])", text, kind, fmt::join(parts, ", ")));
+  line("{}, ({}, [{}])", text, kind, parts + values);
 }
 
 void Printer::alloc_buffer(const AllocBuffer& node) {
@@ -87,33 +89,30 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
   std::string notes = node.annotations.empty() ? "" : ", annotations=" + attribute(node.annotations);
   // Later versions have buffers only; their pointers are A.data.
   bool later = options_.dialect == Dialect::kTvm26 && !node.contents;
-  bool pointer = pointers_.contains(node.buffer.get()) && is_flat_memory(type) && !later;
+  bool pointer = pointers_.contains(node.buffer.get()) && is_compact(type) && !type.data && !later;
   if (!pointer) pointers_.erase(node.buffer.get());
-  if (const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr) {
-    std::string values = tensor_items(contents->data);
-    return line(fmt::format("{} = T.allocate_const({}, {}, [{}]{})", names_.define(node.buffer), values,
-                            string_literal(to_string(type.dtype)), list(type.shape), notes));
+  const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr;
+  std::string_view form = contents    ? "T.allocate_const"
+                          : pointer   ? "T.allocate"
+                          : type.data ? "T.decl_buffer"
+                                      : spelled("T.decl_buffer");
+  std::string dtype = dtype_literal(type.dtype), args;
+  if (contents) {
+    args = fmt::format("{}, {}, [{}]", tensor_items(contents->data), dtype, list(type.shape));
+  } else if (pointer) {
+    args = fmt::format("[{}], {}, {}", list(type.shape), dtype, string_literal(type.scope));
+  } else {
+    args = buffer_args(type);
   }
-  if (pointer) {
-    std::string args = fmt::format("[{}], {}, {}", list(type.shape), string_literal(to_string(type.dtype)),
-                                   string_literal(type.scope));
-    return line(fmt::format("{} = T.allocate({}{})", names_.define(node.buffer), args, notes));
-  }
-  std::string args = buffer_args(type);
-  line(fmt::format("{} = {}({}{})", names_.define(node.buffer), type.data ? "T.decl_buffer" : spelled("T.decl_buffer"),
-                   args, notes));
+  line("{} = {}({}{})", names_.define(node.buffer), form, args, notes);
 }
 
 void Printer::find_pointers(const PrimFunc& function) {
   pointers_.clear();
   std::unordered_set<const NodeHeader*> allocated, direct;
   walk_nodes(function.body, [&](const NodeRef& node) {
-    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) {
-      allocated.insert(alloc->buffer.get());
-    }
-    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) {
-      return false;
-    }
+    if (const AllocBuffer* alloc = node.as<AllocBuffer>()) allocated.insert(alloc->buffer.get());
+    if (is_expr_kind(node.kind()) && as_call(cast_handle<Expr>(node), kBufferData)) return false;
     visit_children(node, [&](const NodeRef& child, Slot slot) {
       if (child.is<Var>() && slot.role == Role::kField) direct.insert(child.get());
     });
@@ -133,9 +132,9 @@ void Printer::stmt(const Stmt& s, Place place) {
           stmt(node.stmts[i], i + 1 < node.stmts.size() ? Place::kMiddle : place);
       },
       [&](const BufferStore& node) {
-        if (!node.predicate) return line(fmt::format("{} = {}", access(node.buffer, node.indices), expr(node.value)));
-        line(fmt::format("{}.vstore([{}], {}, predicate={})", name(node.buffer), list(node.indices), expr(node.value),
-                         expr(*node.predicate)));
+        if (!node.predicate) return line("{} = {}", element(node.buffer, node.indices), expr(node.value));
+        line("{}.vstore([{}], {}, predicate={})", name(node.buffer), list(node.indices), expr(node.value),
+             expr(*node.predicate));
       },
       [&](const For& node) {
         if (node.kind != ForKind::kLaunchThread) return for_loop(s);
@@ -144,31 +143,17 @@ void Printer::stmt(const Stmt& s, Place place) {
         held(head, names_.define(node.var), node.body, place);
       },
       [&](const While& node) {
-        line(fmt::format("while {}:", expr(node.condition)));
+        line("while {}:", expr(node.condition));
         body(node.body);
       },
-      [&](const IfThenElse& node) {
-        line(fmt::format("if {}:", expr(node.condition)));
-        body(node.then_body);
-        std::optional<Stmt> rest = node.else_body;
-        while (rest) {
-          const IfThenElse* chained = rest->as<IfThenElse>();
-          // A T.Let in the condition needs lines before the `if`, so it cannot be an `elif`.
-          bool lets = false;
-          if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
-          if (lets) chained = nullptr;
-          line(chained ? fmt::format("elif {}:", expr(chained->condition)) : "else:");
-          body(chained ? chained->then_body : *rest);
-          rest = chained ? chained->else_body : std::nullopt;
-        }
-      },
+      [&](const IfThenElse& node) { if_then_else(node); },
       [&](const Bind& node) {
         std::string value = expr(node.value);
         std::string var = names_.define(node.var);
         std::string stated = type(node.var.type());
         // In that dialect `x: T.int32 = e` is a scalar that may change.
         if (options_.dialect == Dialect::kTvm26) stated = fmt::format("T.let[{}]", stated);
-        line(fmt::format("{}: {} = {}", var, stated, value));
+        line("{}: {} = {}", var, stated, value);
       },
       [&](const AllocBuffer& node) { alloc_buffer(node); }, [&](const Evaluate& node) { evaluate(node); },
       [&](const Assert& node) { assertion(node); },
@@ -179,6 +164,22 @@ void Printer::stmt(const Stmt& s, Place place) {
       [&](const Block& node) { block(node); });
 }
 
+void Printer::if_then_else(const IfThenElse& node) {
+  line("if {}:", expr(node.condition));
+  body(node.then_body);
+  std::optional<Stmt> rest = node.else_body;
+  while (rest) {
+    const IfThenElse* chained = rest->as<IfThenElse>();
+    // A T.Let in the condition needs lines before the `if`, so it cannot be an `elif`.
+    bool lets = false;
+    if (chained) walk(chained->condition, [&](const Let&) { lets = true; });
+    if (lets) chained = nullptr;
+    line(chained ? fmt::format("elif {}:", expr(chained->condition)) : "else:");
+    body(chained ? chained->then_body : *rest);
+    rest = chained ? chained->else_body : std::nullopt;
+  }
+}
+
 void Printer::for_loop(const Stmt& stmt) {
   Scope scope(*this);
   // Perfect nests of plain loops from 0 whose extents do not depend on each other are one grid.
@@ -187,12 +188,11 @@ void Printer::for_loop(const Stmt& stmt) {
   auto fits = [&](const For& loop) {
     if (!is_plain(loop) || loop.step || !starts_at_zero(loop) || dtype_of(loop.extent) != dtype_of(loop.var))
       return false;
-    for (const For* outer : nest) {
-      bool depends = false;
-      walk(loop.extent, [&](const Ref<Var>& var) { depends = depends || same_node(var, outer->var); });
-      if (depends) return false;
-    }
-    return true;
+    bool depends = false;
+    walk(loop.extent, [&](const Ref<Var>& var) {
+      depends |= std::ranges::any_of(nest, [&](const For* outer) { return same_node(var, outer->var); });
+    });
+    return !depends;
   };
   for (const For* loop = stmt.as<For>(); loop && fits(*loop) && !is_marked(loop); loop = loop->body.as<For>()) {
     extents.push_back(expr(loop->extent));
@@ -204,7 +204,7 @@ void Printer::for_loop(const Stmt& stmt) {
       vars.push_back(names_.define(loop->var));
       loops_.insert_or_assign(loop->var.get(), Range{loop->min, loop->extent});
     }
-    line(fmt::format("for {} in T.grid({}):", fmt::join(vars, ", "), fmt::join(extents, ", ")));
+    line("for {} in T.grid({}):", fmt::join(vars, ", "), fmt::join(extents, ", "));
     return body(nest.back()->body);
   }
   const For& loop = *stmt.as<For>();
@@ -217,7 +217,7 @@ void Printer::for_loop(const Stmt& stmt) {
   std::string var = names_.define(loop.var);
   if (!loop.step) loops_.insert_or_assign(loop.var.get(), range);
   std::string head = is_plain(loop) ? "range" : fmt::format("T.{}", info(loop.kind).name);
-  line(fmt::format("for {} in {}({}):{}", var, head, args, mark(&loop)));
+  line("for {} in {}({}):{}", var, head, args, mark(&loop));
   body(loop.body);
 }
 
@@ -235,42 +235,33 @@ void Printer::block_axes(const Block& node) {
     size_t end = i;
     while (end < node.iter_vars.size() && takes_loop(node.iter_vars[end])) ++end;
     if (end - i >= 2) {
-      std::string letters;
-      std::vector<std::string> vars, loops;
-      for (; i < end; ++i) {
-        letters += info(node.iter_vars[i].kind).letter;
-        vars.push_back(names_.define(node.iter_vars[i].var));
-        loops.push_back(values[i]);
-      }
-      line(fmt::format("{} = T.axis.remap({}, [{}])", fmt::join(vars, ", "), string_literal(letters),
-                       fmt::join(loops, ", ")));
+      std::span<const IterVar> axes(node.iter_vars.begin() + i, end - i);
+      std::string vars = joined(axes, [&](const IterVar& axis) { return names_.define(axis.var); }), letters;
+      for (const IterVar& axis : axes) letters += info(axis.kind).letter;
+      line("{} = T.axis.remap({}, [{}])", vars, string_literal(letters),
+           fmt::join(values.begin() + i, values.begin() + end, ", "));
+      i = end;
       continue;
     }
     const IterVar& axis = node.iter_vars[i];
     std::string domain = is_int(axis.domain.min, 0)
                              ? expr(axis.domain.extent)
                              : fmt::format("({}, {})", expr(axis.domain.min), expr(range_end(axis.domain)));
-    line(fmt::format("{} = T.axis.{}({}, {})", names_.define(axis.var), info(axis.kind).name, domain, values[i]));
+    line("{} = T.axis.{}({}, {})", names_.define(axis.var), info(axis.kind).name, domain, values[i]);
     ++i;
   }
-}
-
-void Printer::access_list(const char* what, const std::vector<BufferRegion>& regions) {
-  std::vector<std::string> items;
-  for (const BufferRegion& r : regions) items.push_back(region(r));
-  line(fmt::format("{}({})", what, fmt::join(items, ", ")));
 }
 
 void Printer::block_body(const Block& node) {
   for (const Buffer& buffer : node.alloc_buffers) {
     std::string args = buffer_args(buffer_type(buffer));
-    line(fmt::format("{} = {}({})", names_.define(buffer), spelled("T.alloc_buffer"), args));
+    line("{} = {}({})", names_.define(buffer), spelled("T.alloc_buffer"), args);
   }
   for (const MatchBuffer& window : node.match_buffers) {
     declare_scalars(window.defines);
     std::string args = buffer_args(buffer_type(window.buffer));
     std::string source = region(window.source);
-    line(fmt::format("{} = T.match_buffer({}, {})", names_.define(window.buffer), source, args));
+    line("{} = T.match_buffer({}, {})", names_.define(window.buffer), source, args);
   }
   if (node.init) {
     line("with T.init():");
@@ -280,28 +271,20 @@ void Printer::block_body(const Block& node) {
 }
 
 void Printer::block(const Block& node) {
-  line(fmt::format("with {}({}):{}", spelled("T.block"), string_literal(node.name), mark(&node)));
+  line("with {}({}):{}", spelled("T.block"), string_literal(node.name), mark(&node));
   Indent indent(*this);
   Scope scope(*this);
   block_axes(node);
-  if (node.predicate) line(fmt::format("T.where({})", expr(*node.predicate)));
-  access_list("T.reads", node.reads);
-  access_list("T.writes", node.writes);
-  if (!node.annotations.empty()) line(fmt::format("{}({})", spelled("T.block_attr"), attribute(node.annotations)));
+  if (node.predicate) line("T.where({})", expr(*node.predicate));
+  line("T.reads({})", joined(node.reads, &Printer::region));
+  line("T.writes({})", joined(node.writes, &Printer::region));
+  if (!node.annotations.empty()) line("{}({})", spelled("T.block_attr"), attribute(node.annotations));
   block_body(node);
-}
-
-// A root block without other information is implied by the blocks below it.
-bool Printer::hides_root(const PrimFunc& function) const {
-  const Block* root = function.body.as<Block>();
-  return root && root->name == "root" && root->iter_vars.empty() && !root->predicate && root->reads.empty() &&
-         root->writes.empty() && root->annotations.empty() && root->match_buffers.empty() && !root->init &&
-         holds_block(root->body);
 }
 
 void Printer::prim_func(const std::string& function_name, const PrimFunc& function) {
   Scope scope(*this);
-  DType outer = std::exchange(default_int_, kInt32);
+  Scoped<DType> bare(default_int_, kInt32);
   find_pointers(function);
   std::vector<std::string> params, matched;
   std::vector<std::pair<VarRef, std::string>> handles;
@@ -315,18 +298,14 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
       params.push_back(handles.back().second + ": T.handle");
     }
   }
-  const AttrValue* symbol = function.attrs.find("global_symbol");
-  const std::string* symbol_text = symbol ? symbol->as<std::string>() : nullptr;
-  Attrs attrs = symbol_text && *symbol_text == function_name ? function.attrs.without("global_symbol") : function.attrs;
   std::vector<std::string> flags;
-  if (!symbol) flags.push_back("private=True");
   if (options_.dialect == Dialect::kTvm26) flags.push_back("s_tir=True");
-  line(flags.empty() ? "@T.prim_func" : fmt::format("@T.prim_func({})", fmt::join(flags, ", ")));
-  line(fmt::format("def {}({}){}:", function_name, fmt::join(params, ", "),
-                   function.result ? " -> " + scalar_type_name(*function.result) : ""));
+  Attrs attrs = decorator("T.prim_func", function_name, function.attrs, std::move(flags), false);
+  line("def {}({}){}:", function_name, fmt::join(params, ", "),
+       function.result ? " -> " + scalar_type_name(*function.result) : "");
   {
     Indent indent(*this);
-    if (!attrs.empty()) line(fmt::format("T.func_attr({})", dictionary(attrs)));
+    if (!attrs.empty()) line("T.func_attr({})", dictionary(attrs));
     std::vector<VarRef> dims;
     for (const auto& [param, handle] : handles) {
       walk(param.type(), [&](const Ref<Var>& var) { dims.push_back(var); });
@@ -334,16 +313,15 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
     for (const VarRef& var : free_scalars(make_prim_func(PrimFunc(function)))) dims.push_back(var);
     declare_scalars(dims);
     for (const auto& [param, handle] : handles)
-      line(fmt::format("{} = T.match_buffer({}, {})", name(param), handle, buffer_args(buffer_type(param))));
+      line("{} = T.match_buffer({}, {})", name(param), handle, buffer_args(buffer_type(param)));
     if (hides_root(function)) {
-      line(fmt::format("# with {}(\"root\"):", spelled("T.block")));
+      line("# with {}(\"root\"):", spelled("T.block"));
       block_body(*function.body.as<Block>());
     } else {
       stmt(function.body, Place::kLast);
     }
   }
   loops_.clear();
-  default_int_ = outer;
 }
 
 }  // namespace relaxc::text

@@ -5,30 +5,16 @@
 
 #include "ir/text/names.h"
 #include "ir/text/printer.h"
+#include "ir/text/scopes.h"
+#include "ir/text/syntax.h"
 #include "ir/visit.h"
 
 namespace relaxc::text {
 
-// The precedence of Python's operators.
-enum Precedence : int {
-  kLowest = 0,
-  kOrLevel,
-  kAndLevel,
-  kNotLevel,
-  kCompareLevel,
-  kBitOrLevel,
-  kBitXorLevel,
-  kBitAndLevel,
-  kShiftLevel,
-  kSumLevel,
-  kProductLevel,
-  kUnaryLevel,
-  kAtomLevel,
-};
-Precedence precedence(BinaryOp op);
 std::string string_literal(std::string_view text);
-// Prints "0.5", "inf" or "nan", which reads back to the same value of the dtype; infinities and NaN have no quotes.
-std::string float_text(double value, DType dtype);
+inline std::string dtype_literal(DType dtype) { return string_literal(to_string(dtype)); }
+// Prints the elements as nested lists.
+std::string tensor_items(const Tensor& data);
 // Returns "T.int64".
 std::string scalar_type_name(DType dtype);
 // Returns "I.vdevice(\"llvm\", 0, \"global\")".
@@ -53,35 +39,50 @@ class Printer {
   // kLast: no statement of the same block follows, so a statement may hold for the rest of it without `with`.
   enum class Place : uint8_t { kMiddle, kLast };
   void stmt(const Stmt& s) { stmt(s, Place::kMiddle); }
-  std::string expr(const Expr& expr, int level = kLowest);
+  std::string expr(const Expr& expr, int level);
+  std::string expr(const Expr& e) { return expr(e, kLowest); }
   std::string type(const Type& type);
   // Inside tensor programs bare integers are int32, elsewhere int64.
   void set_default_int(DType dtype) { default_int_ = dtype; }
 
  private:
+  // Returns what `print` makes of each item, with commas between.
+  template <class Items, class Print>
+  std::string joined(const Items& items, Print&& print) {
+    std::string text;
+    for (const auto& item : items) {
+      if (!text.empty()) text += ", ";
+      text += print(item);
+    }
+    return text;
+  }
+  template <class Items, class T, class Item>
+  std::string joined(const Items& items, T (Printer::*print)(const Item&)) {
+    return joined(items, [&](const Item& item) { return (this->*print)(item); });
+  }
+
   // ---- print_expr.cc
   std::string attribute(const AttrValue& value);
   // Prints attributes of a function, with keys in the dialect that is printed.
   std::string dictionary(const Attrs& attrs);
   const std::string& name(const VarRef& var);
+  std::string defined(const VarRef& var) { return names_.define(var); }
   std::string list(const std::vector<Expr>& items);
-  std::string tuple_of(const std::vector<std::string>& items);
   std::string shape(const std::vector<Expr>& dims);
   std::string dim(const Expr& dim);
   std::string integer(int64_t value, DType dtype);
   std::string binary(const Binary& node, int level);
   std::string constant(const Tensor& data);
-  std::string tensor_items(const Tensor& data);
   std::string extern_func(const Expr& e, const ExternFunc& node);
-  static std::string float_imm(double value, DType dtype);
   std::string let(const Let& node);
   std::string lambda(const Lambda& node);
-  std::string load(const Expr& e, const BufferLoad& node);
   std::string call(const Expr& expr, const Call& node);
+  std::string call_tir(const Call& node, std::string_view op, std::string spelling, std::vector<std::string> items);
   std::string scalar_call(const Expr& expr, const Call& node);
   std::string arguments(const Call& node, size_t first, std::vector<std::string> before = {});
   std::string argument(const Expr& arg);
-  std::string access(const Buffer& buffer, const std::vector<Expr>& indices);
+  std::string element(const Buffer& buffer, const std::vector<Expr>& indices);
+  std::string index(const Expr& index);
   std::string range(const Range& range);
   std::string region(const BufferRegion& region);
   std::string mesh(const DeviceMesh& mesh);
@@ -99,27 +100,33 @@ class Printer {
   void assertion(const Assert& node);
   void alloc_buffer(const AllocBuffer& node);
   void find_pointers(const PrimFunc& function);
+  void if_then_else(const IfThenElse& node);
   void for_loop(const Stmt& stmt);
   void block(const Block& node);
   void block_body(const Block& node);
   void block_axes(const Block& node);
-  void access_list(const char* what, const std::vector<BufferRegion>& regions);
-  bool hides_root(const PrimFunc& function) const;
 
   // ---- print_function.cc
+  // Prints "@T.prim_func(flags)" and so on, and returns the attributes that the head does not imply.
+  Attrs decorator(const char* form, const std::string& name, const Attrs& attrs, std::vector<std::string> flags,
+                  bool nested);
   void graph_function(const std::string& name, const Function& function, bool nested);
   void sequence(const Expr& seq, const VarRef* target);
   void binding(const Binding& binding);
   void if_binding(const Binding& binding, const If& node);
   void declare_scalars(const std::vector<VarRef>& vars);
   std::string target_name(const VarRef& var);
-  static bool is_redundant_annotation(const Binding& binding);
 
   bool is_marked(const void* payload) const {
-    return std::find(options_.marked.begin(), options_.marked.end(), payload) != options_.marked.end();
+    return std::ranges::find(options_.marked, payload) != options_.marked.end();
   }
   const char* mark(const void* payload) const { return is_marked(payload) ? "  # <-- here" : ""; }
   void line(std::string_view text);
+  template <class... Args>
+    requires(sizeof...(Args) > 0)
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    line(std::string_view(fmt::format(format, std::forward<Args>(args)...)));
+  }
   struct Indent {
     explicit Indent(Printer& p) : printer(p) { ++printer.depth_; }
     ~Indent() { --printer.depth_; }

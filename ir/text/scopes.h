@@ -10,9 +10,20 @@
 
 namespace relaxc::text {
 
+// Gives a variable another value until the end of the scope.
+template <class T>
+struct Scoped {
+  Scoped(T& variable, T value) : slot(variable), outer(std::exchange(variable, std::move(value))) {}
+  ~Scoped() { slot = std::move(outer); }
+  Scoped(const Scoped&) = delete;
+  Scoped& operator=(const Scoped&) = delete;
+  T& slot;
+  T outer;
+};
+
 // The meaning of a name. Poisoned: its definition failed, so its uses are not reported again.
 struct Entity {
-  std::optional<Expr> expr;  // absent: poisoned, or the module itself
+  std::optional<Expr> expr = {};  // absent: poisoned, or the module itself
   bool is_module = false;
   bool is_dim = false;  // a symbolic dim of the signature: `n = T.int64()` in the body means this one
   // Tensor programs. pointer: the name of an allocation means the pointer to it; cell: a scalar that changes, kept in a

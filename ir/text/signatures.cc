@@ -9,8 +9,8 @@ namespace relaxc::text {
 
 namespace {
 
-// Names of the positional arguments, in order. `*` allows any number of further ones; names after `
-// ` are keywords only.
+// Names of the positional arguments, in order. `*` allows any number of further ones; names after `|` are keywords
+// only.
 constexpr std::string_view kBuffer =
     "shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | annotations layout "
     "logical_scope";
@@ -105,14 +105,10 @@ constexpr std::pair<std::string_view, std::string_view> kSignatures[] = {
     {"T.writes", "*"},
 };
 
-}  // namespace
-
-namespace {
-
 struct FormSignature {
   std::vector<std::string_view> names;
   size_t positional = 0;  // how many of the names
-  bool any = false, any_keyword = false;
+  bool any = false;
 
   explicit FormSignature(std::string_view text) {
     bool keywords = false;
@@ -122,7 +118,7 @@ struct FormSignature {
       if (word == "|") {
         keywords = true;
       } else if (word == "*") {
-        (keywords ? any_keyword : any) = true;
+        any = true;
       } else {
         names.push_back(word);
         positional += !keywords;
@@ -143,33 +139,44 @@ const FormSignature* find_signature(std::string_view path) {
 
 }  // namespace
 
+std::vector<std::string_view> form_names() {
+  std::vector<std::string_view> result;
+  for (const auto& [name, arguments] : kSignatures) result.push_back(name);
+  return result;
+}
+
 void Parser::check_signature(const std::string& path, const Syntax& call) {
-  const FormSignature* row = call.kind == SyntaxKind::kCall ? find_signature(path) : nullptr;
+  const FormSignature* row = is_call(call) ? find_signature(path) : nullptr;
   if (!row) return;
   const size_t count = row->positional, given = positional(call);
   bool right = row->any || given <= count;
-  if (!right) {
-    std::string arguments = count == 1 ? "1 argument" : fmt::format("{} arguments", count);
-    report(*call.children[count + 1], "{} takes {}, got {}", path, arguments, given);
-  }
+  if (!right)
+    report(*call.children[count + 1], "{} takes {} argument{}, got {}", path, count, count == 1 ? "" : "s", given);
   for (const Keyword& keyword : call.keywords) {
-    auto named = std::find(row->names.begin(), row->names.end(), canonical_keyword(keyword.name));
-    Syntax at(SyntaxKind::kName, keyword.line, keyword.column, keyword.name.size());
-    if (named == row->names.end() && !row->any_keyword) {
-      std::optional<std::string> near = nearest(keyword.name, {row->names.begin(), row->names.end()});
-      Diagnostic& diagnostic = report(at, "unknown argument '{}' of {}", keyword.name, path);
-      if (near) diagnostic.notes.push_back(fmt::format("did you mean `{}`?", *near));
+    auto named = std::ranges::find(row->names, canonical_keyword(keyword.name));
+    if (named == row->names.end()) {
+      report_with_hint(keyword, nearest(keyword.name, {row->names.begin(), row->names.end()}),
+                       "unknown argument '{}' of {}", keyword.name, path);
       right = false;
     }
     if (static_cast<size_t>(named - row->names.begin()) < std::min(given, count))
-      fail(at, "argument '{}' of {} is given twice", keyword.name, path);
+      fail(keyword, "argument '{}' of {} is given twice", keyword.name, path);
   }
   if (!right) throw Failed();
 }
 
+void Parser::check_keywords(const Syntax& call, const std::vector<std::string>& known) {
+  bool sound = true;
+  for (const Keyword& keyword : call.keywords) {
+    if (std::ranges::find(known, canonical_keyword(keyword.name)) != known.end()) continue;
+    report_with_hint(keyword, nearest(keyword.name, known), "unknown argument '{}'", keyword.name);
+    sound = false;
+  }
+  if (!sound) throw Failed();
+}
+
 std::string Parser::called(const Syntax& at) {
-  if (at.kind != SyntaxKind::kCall) return {};
-  std::string path = dotted(*at.children[0]);
+  std::string path = callee_path(at);
   check_signature(path, at);
   return path;
 }

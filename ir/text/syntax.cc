@@ -4,6 +4,53 @@
 
 namespace relaxc::text {
 
+bool SyntaxParser::next_definition(SyntaxTree& tree, Lines& out) {
+  tree_ = &tree;
+  // Tokens that were read are dropped, except for the last one, at which an underline may end.
+  if (next_ > 1) {
+    tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<int64_t>(next_) - 1);
+    next_ = 1;
+  }
+  bool first = next_ == 0;
+  while (first && (at(TokenKind::kIndent) || at(TokenKind::kDedent))) ++next_;
+  if (in_class_ && accept(TokenKind::kDedent)) in_class_ = false;
+  out.clear();
+  if (at(TokenKind::kEnd)) return false;
+  was_in_class_ = in_class_;
+  at_definition_ = true;
+  statement(out);
+  return true;
+}
+
+const Syntax* SyntaxParser::single_expression(SyntaxTree& tree) {
+  tree_ = &tree;
+  try {
+    while (accept(TokenKind::kIndent)) continue;
+    const Syntax* result = expression();
+    if (!at(TokenKind::kNewline) && !at(TokenKind::kEnd))
+      fail(peek(), "expected the end of the expression, got {}", describe(peek()));
+    return result;
+  } catch (const SyntaxError&) {
+    return nullptr;
+  }
+}
+
+std::string SyntaxParser::describe(const Token& token) {
+  if (token.kind == TokenKind::kNewline) return "the end of the line";
+  if (token.kind == TokenKind::kIndent) return "an indented line";
+  if (token.kind == TokenKind::kDedent) return "the end of the block";
+  if (token.kind == TokenKind::kEnd) return "the end of the text";
+  return fmt::format("'{}'", token.text.substr(0, std::min<size_t>(token.text.find('\n'), 40)));
+}
+
+void SyntaxParser::report(Token at, const std::string& message) {
+  if (lexer_.broken(at.line)) return;
+  // The line ends at its last token, since comments may follow.
+  const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
+  if (at.kind == TokenKind::kNewline && before && before->line == at.line) at.column = before->end_column();
+  diagnostics_.error(source_.span(at.place()), "{}", message);
+}
+
 // Appends one statement, or several on one line; after an error, one of kind kBroken.
 void SyntaxParser::statement(Lines& out) {
   size_t start = next_, before = out.size();
@@ -19,7 +66,7 @@ void SyntaxParser::statement(Lines& out) {
 void SyntaxParser::recover(size_t start, Lines& out) {
   if (next_ == start) ++next_;
   const Token first = tokens_[start];
-  Line& line = new_line(LineKind::kBroken, first);
+  Line& line = add_line(out, LineKind::kBroken, first);
   skip_line();
   // A decorator precedes a definition; `elif`, `else` and similar words continue an `if` or a `try`.
   while (first.is("@") && (peek().is("@") || peek().is("def") || peek().is("class"))) skip_line();
@@ -29,28 +76,24 @@ void SyntaxParser::recover(size_t start, Lines& out) {
     skip_line();
     broken_block(line.body);
   }
-  out.push_back(&line);
 }
 
 void SyntaxParser::skip_line() {
   while (peek().kind < TokenKind::kNewline) ++next_;
-  if (peek().kind == TokenKind::kNewline) ++next_;
+  accept(TokenKind::kNewline);
 }
 
 void SyntaxParser::broken_block(Lines& out) {
-  if (peek().kind != TokenKind::kIndent) return;
-  ++next_;
-  bool readable = statement_depth_ < limits_.statement_depth;
+  if (!accept(TokenKind::kIndent)) return;
+  bool readable = statement_depth_ < kDeepestBlock;
   ++statement_depth_;
-  for (int depth = 1; peek().kind != TokenKind::kEnd;) {
-    if (readable && peek().kind != TokenKind::kDedent) {
+  for (int depth = 1; depth > 0 && !at(TokenKind::kEnd);) {
+    if (readable && !at(TokenKind::kDedent)) {
       statement(out);
       continue;
     }
-    if (peek().kind == TokenKind::kIndent) ++depth;
-    if (peek().kind == TokenKind::kDedent) --depth;
+    depth += at(TokenKind::kIndent) - at(TokenKind::kDedent);
     ++next_;
-    if (depth == 0) break;
   }
   --statement_depth_;
 }
@@ -80,119 +123,98 @@ std::vector<std::string_view> SyntaxParser::names_assigned(size_t from, size_t t
 void SyntaxParser::statement_or_throw(Lines& out) {
   bool outermost = at_definition_ && !in_class_;
   at_definition_ = false;
-  if (peek().kind == TokenKind::kIndent) {
-    diagnostics_.error(source_.span(peek(1)), "unexpected indentation");
-    ++next_;
+  if (accept(TokenKind::kIndent)) {
+    diagnostics_.error(source_.span(peek().place()), "unexpected indentation");
     // The lines below belong to the block that stands before them.
-    while (peek().kind != TokenKind::kDedent && peek().kind != TokenKind::kEnd) statement(out);
-    if (peek().kind == TokenKind::kDedent) ++next_;
+    while (!at(TokenKind::kDedent) && !at(TokenKind::kEnd)) statement(out);
+    accept(TokenKind::kDedent);
     return;
   }
-  if (peek().kind == TokenKind::kDedent || peek().kind == TokenKind::kNewline) {
-    ++next_;
-    return;
-  }
+  if (accept(TokenKind::kDedent) || accept(TokenKind::kNewline)) return;
   Token first = peek();
-  if (first.kind == TokenKind::kOperator && first.text == "@") return decorated(out, outermost);
-  if (first.kind == TokenKind::kName) {
-    if (first.text == "def") return function(out, {});
-    if (first.text == "class") return class_definition(out, {}, outermost);
-    if (first.text == "for") return for_loop(out);
-    if (first.text == "while") return while_loop(out);
-    if (first.text == "if") return if_statement(out);
-    if (first.text == "with") return with_statement(out);
-    if (first.text == "elif" || first.text == "else") fail(first, "'{}' without an 'if' before it", first.text);
-    constexpr std::string_view kRefused[] = {"try", "async", "del", "global", "nonlocal", "raise", "yield"};
-    for (std::string_view word : kRefused) {
-      if (first.text == word) fail(first, "'{}' has no meaning in a module", word);
-    }
+  if (first.is("@")) return decorated(out, outermost);
+  if (first.is("def")) return function(out, {});
+  if (first.is("class")) return class_definition(out, {}, outermost);
+  if (first.is("for")) return for_loop(out);
+  if (first.is("while")) return while_loop(out);
+  if (first.is("if")) return if_statement(out);
+  if (first.is("with")) return with_statement(out);
+  if (first.is("elif") || first.is("else")) fail(first, "'{}' without an 'if' before it", first.text);
+  for (std::string_view word : {"try", "async", "del", "global", "nonlocal", "raise", "yield"}) {
+    if (first.is(word)) fail(first, "'{}' has no meaning in a module", word);
   }
   simple_statements(out);
 }
 
-Line& SyntaxParser::new_line(LineKind kind, const Token& at) {
+Line& SyntaxParser::add_line(Lines& out, LineKind kind, const Token& at) {
   Line& line = tree_->line();
+  static_cast<Place&>(line) = at.place();
   line.kind = kind;
-  line.line = at.line;
-  line.column = at.column;
-  line.length = static_cast<uint32_t>(std::max<size_t>(1, at.text.size()));
+  out.push_back(&line);
   return line;
 }
 
 void SyntaxParser::simple_statements(Lines& out) {
   const uint32_t line = peek().line;
-  while (true) {
+  do {
     simple_statement(out);
-    if (!accept(";")) break;
-    if (peek().kind == TokenKind::kNewline) break;
-  }
-  if (peek().kind != TokenKind::kNewline && peek().kind != TokenKind::kEnd)
+  } while (accept(";") && !at(TokenKind::kNewline));
+  if (!at(TokenKind::kNewline) && !at(TokenKind::kEnd))
     fail(peek(), "expected the end of the statement, got {}", describe(peek()));
   // Tokens with errors have no meaning.
   if (lexer_.broken(line)) throw SyntaxError();
-  if (peek().kind == TokenKind::kNewline) ++next_;
+  accept(TokenKind::kNewline);
 }
 
 void SyntaxParser::simple_statement(Lines& out) {
   Token first = peek();
-  if (first.is("pass")) return out.push_back(&new_line(LineKind::kPass, take()));
-  if (first.is("break")) return out.push_back(&new_line(LineKind::kBreak, take()));
-  if (first.is("continue")) return out.push_back(&new_line(LineKind::kContinue, take()));
-  if (first.is("import") || first.is("from")) return out.push_back(import());
-  if (first.is("return")) {
-    Line& line = new_line(LineKind::kReturn, take());
-    if (peek().kind != TokenKind::kNewline && !peek().is(";")) line.value = expression_list();
-    return out.push_back(&line);
-  }
-  if (first.is("assert")) {
-    Line& line = new_line(LineKind::kAssert, take());
+  if (first.is("import") || first.is("from")) return import(out);
+  constexpr std::pair<std::string_view, LineKind> kWords[] = {{"pass", LineKind::kPass},
+                                                              {"break", LineKind::kBreak},
+                                                              {"continue", LineKind::kContinue},
+                                                              {"return", LineKind::kReturn},
+                                                              {"assert", LineKind::kAssert}};
+  for (const auto& [word, kind] : kWords) {
+    if (!accept(word)) continue;
+    Line& line = add_line(out, kind, first);
+    if (kind == LineKind::kReturn && !at(TokenKind::kNewline) && !peek().is(";")) line.value = expression_list();
+    if (kind != LineKind::kAssert) return;
     line.value = expression();
     if (accept(",")) line.extra = expression();
-    return out.push_back(&line);
+    return;
   }
   const Syntax* head = expression_list();
-  if (accept(":")) {
-    Line& line = new_line(LineKind::kAssign, first);
+  Line& line = add_line(out, LineKind::kExpression, first);
+  if (peek().is(":") || peek().is("=")) {
+    line.kind = LineKind::kAssign;
     line.target = head;
-    line.annotation = expression();
+    if (accept(":")) line.annotation = expression();
     if (accept("=")) line.value = expression_list();
-    return out.push_back(&line);
+    if (!line.annotation && peek().is("=")) fail(peek(), "one target per assignment");
+    return;
   }
-  if (accept("=")) {
-    Line& line = new_line(LineKind::kAssign, first);
+  for (std::string_view op : {"+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=", ">>=", "<<="}) {
+    if (!accept(op)) continue;
+    line.kind = LineKind::kAugmented;
+    line.text = op.substr(0, op.size() - 1);
     line.target = head;
     line.value = expression_list();
-    if (peek().is("=")) fail(peek(), "one target per assignment");
-    return out.push_back(&line);
+    return;
   }
-  constexpr std::string_view kAugmented[] = {"+=", "-=", "*=", "/=", "//=", "%=", "&=", "|=", "^=", ">>=", "<<="};
-  for (std::string_view op : kAugmented) {
-    if (!peek().is(op)) continue;
-    Line& line = new_line(LineKind::kAugmented, first);
-    line.text = take().text;
-    line.text.remove_suffix(1);
-    line.target = head;
-    line.value = expression_list();
-    return out.push_back(&line);
-  }
-  Line& line = new_line(LineKind::kExpression, first);
   line.value = head;
-  out.push_back(&line);
 }
 
-const Line* SyntaxParser::import() {
-  Line& line = new_line(LineKind::kImport, peek());
-  bool from = take().is("from");
+void SyntaxParser::import(Lines& out) {
+  Line& line = add_line(out, LineKind::kImport, peek());
   auto dotted = [&] {
     std::string path;
     do {
-      if (peek().kind != TokenKind::kName) fail(peek(), "expected a name, got {}", describe(peek()));
-      path += (path.empty() ? "" : ".") + std::string(take().text);
+      path += (path.empty() ? "" : ".") + std::string(expect_name("a name").text);
     } while (accept("."));
     return path;
   };
   std::string package;
-  if (from) {
+  if (take().is("from")) {
     package = dotted() + ".";
     expect("import", "after the package");
   }
@@ -201,29 +223,27 @@ const Line* SyntaxParser::import() {
     if (accept("as")) local = std::string(take().text);
     line.imports.emplace_back(path, local);
   } while (accept(","));
-  return &line;
 }
 
 void SyntaxParser::block(Lines& out, const Token& head, std::string_view what) {
-  if (peek().kind == TokenKind::kNewline && peek(1).kind == TokenKind::kIndent) {
+  if (at(TokenKind::kNewline) && peek(1).kind == TokenKind::kIndent) {
     report(peek(), fmt::format("expected ':' after the head of the {}, got the end of the line", what));
   } else {
     expect(":", fmt::format("after the head of the {}", what));
   }
-  if (peek().kind != TokenKind::kNewline) return simple_statements(out);
+  if (!at(TokenKind::kNewline)) return simple_statements(out);
   if (peek(1).kind != TokenKind::kIndent) fail(head, "expected an indented block below this line");
   next_ += 2;
-  Nesting nesting(*this, statement_depth_, limits_.statement_depth, "blocks");
-  while (peek().kind != TokenKind::kDedent && peek().kind != TokenKind::kEnd) statement(out);
-  if (peek().kind == TokenKind::kDedent) ++next_;
+  Nesting nesting(*this, statement_depth_, kDeepestBlock, "blocks");
+  while (!at(TokenKind::kDedent) && !at(TokenKind::kEnd)) statement(out);
+  accept(TokenKind::kDedent);
 }
 
 void SyntaxParser::decorated(Lines& out, bool outermost) {
   std::vector<const Syntax*> decorators;
   while (accept("@")) {
     decorators.push_back(expression());
-    if (peek().kind != TokenKind::kNewline) fail(peek(), "expected the end of the line, got {}", describe(peek()));
-    ++next_;
+    if (!accept(TokenKind::kNewline)) fail(peek(), "expected the end of the line, got {}", describe(peek()));
   }
   if (peek().is("def")) return function(out, std::move(decorators));
   if (peek().is("class")) return class_definition(out, std::move(decorators), outermost);
@@ -232,15 +252,14 @@ void SyntaxParser::decorated(Lines& out, bool outermost) {
 
 void SyntaxParser::function(Lines& out, std::vector<const Syntax*> decorators) {
   Token head = take();
-  if (peek().kind != TokenKind::kName || is_keyword(peek().text))
-    fail(peek(), "expected the function's name, got {}", describe(peek()));
-  Line& line = new_line(LineKind::kFunction, take());
-  line.text = tokens_[next_ - 1].text;
+  if (is_keyword(peek().text)) fail(peek(), "expected the function's name, got {}", describe(peek()));
+  Token name = expect_name("the function's name");
+  Line& line = add_line(out, LineKind::kFunction, name);
+  line.text = name.text;
   line.decorators = std::move(decorators);
   if (accept("[")) {
     while (!peek().is("]")) {
-      if (peek().kind != TokenKind::kName) fail(peek(), "expected a name, got {}", describe(peek()));
-      line.type_params.push_back(take().text);
+      line.type_params.push_back(expect_name("a name").text);
       if (accept(":")) expression();
       if (!accept(",")) break;
     }
@@ -248,24 +267,20 @@ void SyntaxParser::function(Lines& out, std::vector<const Syntax*> decorators) {
   }
   expect("(", "after the function's name");
   while (!peek().is(")")) {
-    if (peek().kind != TokenKind::kName) fail(peek(), "expected a parameter, got {}", describe(peek()));
-    Token name = take();
-    Param param{name.text, nullptr, name.line, name.column};
-    if (accept(":")) param.annotation = expression();
+    Token param = expect_name("a parameter");
+    line.params.push_back({param.place(), param.text, accept(":") ? expression() : nullptr});
     if (peek().is("=")) fail(peek(), "parameters have no defaults");
-    line.params.push_back(param);
     if (!accept(",")) break;
   }
   expect(")", "after the parameters");
   if (accept("->")) line.annotation = expression();
   block(line.body, head, "function");
-  out.push_back(&line);
 }
 
 void SyntaxParser::class_definition(Lines& out, std::vector<const Syntax*> decorators, bool outermost) {
-  Token head = take();
-  Line& line = new_line(LineKind::kClass, take());
-  line.text = tokens_[next_ - 1].text;
+  Token head = take(), name = take();
+  Line& line = add_line(out, LineKind::kClass, name);
+  line.text = name.text;
   line.decorators = std::move(decorators);
   if (accept("(")) {
     while (!peek().is(")")) {
@@ -277,71 +292,59 @@ void SyntaxParser::class_definition(Lines& out, std::vector<const Syntax*> decor
   if (outermost) class_name_ = line.text;
   bool body_follows =
       outermost && peek().is(":") && peek(1).kind == TokenKind::kNewline && peek(2).kind == TokenKind::kIndent;
-  if (body_follows) {
-    next_ += 3;
-    in_class_ = true;
-  } else {
-    block(line.body, head, "class");
-  }
-  out.push_back(&line);
+  if (!body_follows) return block(line.body, head, "class");
+  next_ += 3;
+  in_class_ = true;
 }
 
 void SyntaxParser::for_loop(Lines& out) {
   Token head = take();
-  Line& line = new_line(LineKind::kFor, head);
-  line.target = target_list();
+  Line& line = add_line(out, LineKind::kFor, head);
+  line.target = bare_tuple(&SyntaxParser::target);
   expect("in", "after the loop variables");
   line.value = expression_list();
   block(line.body, head, "loop");
   if (peek().is("else")) fail(peek(), "loops have no 'else'");
-  out.push_back(&line);
 }
 
 void SyntaxParser::while_loop(Lines& out) {
   Token head = take();
-  Line& line = new_line(LineKind::kWhile, head);
+  Line& line = add_line(out, LineKind::kWhile, head);
   line.value = expression();
   block(line.body, head, "loop");
-  out.push_back(&line);
 }
 
 void SyntaxParser::if_statement(Lines& out) {
   Token head = take();
-  Line& line = new_line(LineKind::kIf, head);
+  Line& line = add_line(out, LineKind::kIf, head);
   line.value = expression();
   block(line.body, head, "branch");
-  out.push_back(&line);
-  if (peek().is("elif")) {
-    Nesting nesting(*this, statement_depth_, limits_.statement_depth, "branches");
+  Token otherwise = peek();
+  if (otherwise.is("elif")) {
+    Nesting nesting(*this, statement_depth_, kDeepestBlock, "branches");
     return if_statement(line.otherwise);
   }
-  if (peek().is("else")) {
-    Token otherwise = take();
-    block(line.otherwise, otherwise, "branch");
-  }
+  if (accept("else")) block(line.otherwise, otherwise, "branch");
 }
 
 void SyntaxParser::with_statement(Lines& out) {
   Token head = take();
-  Line& line = new_line(LineKind::kWith, head);
+  Line& line = add_line(out, LineKind::kWith, head);
   do {
     const Syntax* value = expression();
-    const Syntax* name = accept("as") ? target() : nullptr;
-    line.items.emplace_back(value, name);
+    line.items.emplace_back(value, accept("as") ? target() : nullptr);
   } while (accept(","));
   block(line.body, head, "with statement");
-  out.push_back(&line);
 }
 
-SyntaxReader::SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits)
-    : parser_(std::make_unique<SyntaxParser>(source, diagnostics, limits)) {}
+SyntaxReader::SyntaxReader(const Source& source, Diagnostics& diagnostics)
+    : parser_(std::make_unique<SyntaxParser>(source, diagnostics)) {}
 SyntaxReader::~SyntaxReader() = default;
 bool SyntaxReader::next(SyntaxTree& tree, Lines& lines) { return parser_->next_definition(tree, lines); }
 bool SyntaxReader::in_class() const { return parser_->in_class(); }
 
-const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
-                               const SyntaxLimits& limits) {
-  return SyntaxParser(source, tree, diagnostics, limits).single_expression();
+const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics) {
+  return SyntaxParser(source, diagnostics).single_expression(tree);
 }
 
 }  // namespace relaxc::text

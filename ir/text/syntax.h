@@ -3,6 +3,7 @@
 #include <deque>
 #include <memory>
 #include <memory_resource>
+#include <span>
 
 #include "ir/text/lexer.h"
 #include "support/check.h"
@@ -43,25 +44,32 @@ class SyntaxChildren : public std::pmr::vector<const Syntax*> {
   }
 };
 
-struct Syntax {
+// The place is the whole expression when it is on one line.
+struct Syntax : Place {
   explicit Syntax(std::pmr::memory_resource* memory) : children(memory), keywords(memory) {}
   // One made up by the parser, such as the subscript that A.vload(i) means.
-  Syntax(SyntaxKind k, uint32_t at_line, uint32_t at_column, size_t size)
-      : kind(k), line(at_line), column(at_column), length(static_cast<uint32_t>(size)) {}
+  Syntax(SyntaxKind k, const Place& at) : Place(at), kind(k) {}
   SyntaxKind kind{};
-  uint32_t line = 0, column = 0, length = 0;  // of the underline: the whole expression when on one line
-  int32_t depth = 1;                          // of the tree; bounded, so that recursion over it is
+  int32_t depth = 1;  // of the tree; bounded, so that recursion over it is
   std::string_view text;
   SyntaxChildren children;
-  struct Keyword {
+  struct Keyword : Place {
     std::string_view name;
     const Syntax* value;
-    uint32_t line, column;
   };
   std::pmr::vector<Keyword> keywords;
+
+  // Returns the children after the first: the arguments of a call, the indices of a subscript.
+  std::span<const Syntax* const> operands() const { return std::span(children).subspan(1); }
 };
 
 inline bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+inline bool is_call(const Syntax& at) { return at.kind == SyntaxKind::kCall; }
+inline bool is_name(const Syntax& at) { return at.kind == SyntaxKind::kName; }
+// Returns the callee of a call and the object of a subscript; other syntax itself.
+inline const Syntax& head_of(const Syntax& at) {
+  return is_call(at) || at.kind == SyntaxKind::kSubscript ? *at.children[0] : at;
+}
 // Returns whether an argument is left out, or is None.
 inline bool is_none(const Syntax* at) { return !at || at->text == "None"; }
 
@@ -87,15 +95,13 @@ enum class LineKind : uint8_t {
 struct Line;
 using Lines = std::vector<const Line*>;
 
-struct Param {
+struct Param : Place {
   std::string_view name;
-  const Syntax* annotation;  // null: none
-  uint32_t line, column;
+  const Syntax* annotation = nullptr;
 };
 
-struct Line {
+struct Line : Place {
   LineKind kind;
-  uint32_t line, column, length;
   std::string_view text;           // operator, or the name of a function or class
   const Syntax* target = nullptr;  // assignments and loops: a name, subscript, attribute or tuple
   const Syntax* annotation = nullptr;
@@ -130,16 +136,30 @@ class SyntaxTree {
   std::deque<Line> lines_;
 };
 
-struct SyntaxLimits {
-  int expression_depth = 400;
-  int statement_depth = 100;
+// Python's operators from the loosest to the tightest.
+enum Precedence : int {
+  kLowest,  // also that of text which is not an operator
+  kOrLevel,
+  kAndLevel,
+  kNotLevel,
+  kCompareLevel,
+  kBitOrLevel,
+  kBitXorLevel,
+  kBitAndLevel,
+  kShiftLevel,
+  kSumLevel,
+  kProductLevel,
+  kUnaryLevel,
+  kAtomLevel,
 };
+// Returns the precedence of a binary operator other than `**`.
+Precedence precedence(std::string_view op);
 
 // Reads a source definition by definition, reports every error, and goes on with the next statement. A statement that
 // cannot be read becomes one of kind kBroken.
 class SyntaxReader {
  public:
-  SyntaxReader(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits = {});
+  SyntaxReader(const Source& source, Diagnostics& diagnostics);
   ~SyntaxReader();
   // Reads the next statement of the file or of its class, with its nodes in `tree`; several when they share a line. A
   // class is returned as its head alone, followed by the statements of its body. Returns false at the end.
@@ -150,7 +170,6 @@ class SyntaxReader {
   std::unique_ptr<class SyntaxParser> parser_;
 };
 // Parses one expression (the content of a string); returns null after an error.
-const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics,
-                               const SyntaxLimits& limits = {});
+const Syntax* parse_expression(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics);
 
 }  // namespace relaxc::text

@@ -1,59 +1,34 @@
 // Reads expressions of the Python subset that TVMScript uses, by precedence.
+#include "ir/text/names.h"
 #include "ir/text/syntax_parser.h"
 
 namespace relaxc::text {
 
-namespace {
-
-constexpr std::string_view kKeywords[] = {
-    "and",      "as",     "assert",  "async", "await", "break",  "class", "continue", "def",  "del",  "elif",
-    "else",     "except", "finally", "for",   "from",  "global", "if",    "import",   "in",   "is",   "lambda",
-    "nonlocal", "not",    "or",      "pass",  "raise", "return", "try",   "while",    "with", "yield"};
-
-// Returns the precedence of a binary operator; 0 for other tokens. unary() reads **.
-int binary_level(const Token& token) {
-  if (token.kind != TokenKind::kOperator || token.text.size() > 2) return 0;
-  char first = token.text[0];
-  if (token.text.size() == 2) return token.text == "//" ? 6 : token.text == "<<" || token.text == ">>" ? 4 : 0;
-  constexpr std::string_view kOps = "|^&+-*/%@", kLevels = "123556666";
-  size_t at = kOps.find(first);
-  return at == std::string_view::npos ? 0 : kLevels[at] - '0';
-}
-bool may_compare(const Token& token) {
-  return !token.text.empty() && std::string_view("=!<>i").find(token.text[0]) != std::string_view::npos;
+Precedence precedence(std::string_view op) {
+  constexpr std::pair<std::string_view, Precedence> kLevels[] = {
+      {"+", kSumLevel},      {"-", kSumLevel},      {"*", kProductLevel},  {"/", kProductLevel}, {"//", kProductLevel},
+      {"%", kProductLevel},  {"@", kProductLevel},  {"<<", kShiftLevel},   {">>", kShiftLevel},  {"&", kBitAndLevel},
+      {"^", kBitXorLevel},   {"|", kBitOrLevel},    {"<", kCompareLevel},  {">", kCompareLevel}, {"<=", kCompareLevel},
+      {">=", kCompareLevel}, {"==", kCompareLevel}, {"!=", kCompareLevel}, {"and", kAndLevel},   {"or", kOrLevel}};
+  // Most tokens that follow an operand are not operators.
+  if (op.empty() || std::string_view(",)]:").find(op[0]) != std::string_view::npos) return kLowest;
+  auto row = std::ranges::find(kLevels, op, &std::pair<std::string_view, Precedence>::first);
+  return row == std::end(kLevels) ? kLowest : row->second;
 }
 
-}  // namespace
-
-// Names are far more frequent than keywords.
-bool is_keyword(std::string_view word) {
-  return word.size() >= 2 && word.size() <= 8 &&
-         std::find(std::begin(kKeywords), std::end(kKeywords), word) != std::end(kKeywords);
-}
-
-Syntax& SyntaxParser::node(SyntaxKind kind, const Token& at) {
+Syntax& SyntaxParser::node(const Place& begin, SyntaxKind kind, std::string_view text) {
   Syntax& result = tree_->node();
+  static_cast<Place&>(result) = begin;
   result.kind = kind;
-  result.line = at.line;
-  result.column = at.column;
-  result.length = static_cast<uint32_t>(std::max<size_t>(1, std::min(at.text.size(), at.text.find('\n'))));
-  return result;
-}
-
-Syntax& SyntaxParser::node_from(SyntaxKind kind, const Syntax& first) {
-  Syntax& result = tree_->node();
-  result.kind = kind;
-  result.line = first.line;
-  result.column = first.column;
-  result.length = first.length;
+  result.text = text;
   return result;
 }
 
 void SyntaxParser::adopt(Syntax& parent, const Syntax* child) {
   if (child) {
     parent.depth = std::max(parent.depth, child->depth + 1);
-    if (parent.depth > limits_.expression_depth)
-      fail(peek(), "expressions are nested deeper than {} levels", limits_.expression_depth);
+    if (parent.depth > kDeepestExpression)
+      fail(peek(), "expressions are nested deeper than {} levels", kDeepestExpression);
   }
   parent.children.push_back(child);
 }
@@ -61,78 +36,57 @@ void SyntaxParser::adopt(Syntax& parent, const Syntax* child) {
 // Extends the underline to the end of the last token, when that is on the same line.
 const Syntax* SyntaxParser::close(Syntax& parent) {
   const Token& last = tokens_[next_ - 1];
-  if (last.line == parent.line && last.text.find('\n') == std::string_view::npos) {
-    parent.length = last.column + static_cast<uint32_t>(last.text.size()) - parent.column;
-  }
+  if (last.line == parent.line && last.text.find('\n') == std::string_view::npos)
+    parent.length = last.end_column() - parent.column;
   return &parent;
+}
+
+const Syntax* SyntaxParser::joined(const Place& begin, SyntaxKind kind, std::string_view text,
+                                   std::initializer_list<const Syntax*> children) {
+  Syntax& result = node(begin, kind, text);
+  for (const Syntax* child : children) adopt(result, child);
+  return close(result);
 }
 
 bool SyntaxParser::starts_expression() {
   Token token = peek();
   if (token.kind == TokenKind::kName) return !is_keyword(token.text) || token.text == "not" || token.text == "lambda";
   if (token.kind != TokenKind::kOperator) return token.kind <= TokenKind::kString;
-  return token.is("(") || token.is("[") || token.is("{") || token.is("-") || token.is("+") || token.is("~") ||
-         token.is("*") || token.is("...");
+  return token.is("...") || (token.text.size() == 1 && std::string_view("([{-+~*").find(token.text) != token.text.npos);
 }
 
-// Reads a, b, c without parentheses as a tuple.
-const Syntax* SyntaxParser::expression_list() {
-  const Syntax* first = starred_or_expression();
+const Syntax* SyntaxParser::bare_tuple(const Syntax* (SyntaxParser::*item)()) {
+  const Syntax* first = (this->*item)();
   if (!peek().is(",")) return first;
-  Syntax& result = node_from(SyntaxKind::kTuple, *first);
+  Syntax& result = node(*first, SyntaxKind::kTuple);
   adopt(result, first);
-  while (accept(",")) {
-    if (!starts_expression()) break;
-    adopt(result, starred_or_expression());
-  }
+  while (accept(",") && starts_expression()) adopt(result, (this->*item)());
   return close(result);
 }
 
-// Reads loop and assignment targets. They have no operators, so that `in` is not read as one.
-const Syntax* SyntaxParser::target_list() {
-  const Syntax* first = target();
-  if (!peek().is(",")) return first;
-  Syntax& result = node_from(SyntaxKind::kTuple, *first);
-  adopt(result, first);
-  while (accept(",")) {
-    if (!starts_expression()) break;
-    adopt(result, target());
-  }
-  return close(result);
-}
-
+// Reads a target of a loop or an assignment. It has no operators, so that `in` is not read as one.
 const Syntax* SyntaxParser::target() {
-  if (peek().is("*")) {
-    Syntax& result = node(SyntaxKind::kStarred, take());
-    adopt(result, postfix());
-    return close(result);
-  }
-  return postfix();
+  Token star = peek();
+  return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {postfix()}) : postfix();
 }
 
 const Syntax* SyntaxParser::starred_or_expression() {
-  if (!peek().is("*")) return expression();
-  Syntax& result = node(SyntaxKind::kStarred, take());
-  adopt(result, expression());
-  return close(result);
+  Token star = peek();
+  return accept("*") ? joined(star.place(), SyntaxKind::kStarred, {}, {expression()}) : expression();
 }
 
 const Syntax* SyntaxParser::expression() {
-  Nesting nesting(*this, expression_depth_, limits_.expression_depth, "expressions");
+  Nesting nesting(*this);
   if (peek().is("lambda")) return lambda();
-  const Syntax* value = or_expression();
-  if (!peek().is("if")) return value;
-  ++next_;
-  Syntax& result = node_from(SyntaxKind::kConditional, *value);
-  adopt(result, value);
-  adopt(result, or_expression());
+  const Syntax* value = bool_chain("or");
+  if (!accept("if")) return value;
+  const Syntax* condition = bool_chain("or");
   expect("else", "in a conditional expression");
-  adopt(result, expression());
-  return close(result);
+  return joined(*value, SyntaxKind::kConditional, {}, {value, condition, expression()});
 }
 
 const Syntax* SyntaxParser::lambda() {
-  Syntax& result = node(SyntaxKind::kLambda, take());
+  Syntax& result = node(take().place(), SyntaxKind::kLambda);
   while (!peek().is(":")) {
     adopt(result, target());
     if (!peek().is(":")) expect(",", "between the parameters of a lambda");
@@ -142,65 +96,34 @@ const Syntax* SyntaxParser::lambda() {
   return close(result);
 }
 
-const Syntax* SyntaxParser::or_expression() {
-  const Syntax* left = and_expression();
-  while (peek().is("or")) {
-    Syntax& result = node_from(SyntaxKind::kBool, *left);
-    result.text = take().text;
-    adopt(result, left);
-    adopt(result, and_expression());
-    left = close(result);
-  }
-  return left;
-}
-
-const Syntax* SyntaxParser::and_expression() {
-  const Syntax* left = not_expression();
-  while (peek().is("and")) {
-    Syntax& result = node_from(SyntaxKind::kBool, *left);
-    result.text = take().text;
-    adopt(result, left);
-    adopt(result, not_expression());
-    left = close(result);
-  }
+// Reads `a or b or c`, or `a and b and c`.
+const Syntax* SyntaxParser::bool_chain(std::string_view op) {
+  auto operand = [&] { return op == "or" ? bool_chain("and") : not_expression(); };
+  const Syntax* left = operand();
+  while (accept(op)) left = joined(*left, SyntaxKind::kBool, op, {left, operand()});
   return left;
 }
 
 const Syntax* SyntaxParser::not_expression() {
-  if (!peek().is("not")) return comparison();
-  Nesting nesting(*this, expression_depth_, limits_.expression_depth, "expressions");
-  Syntax& result = node(SyntaxKind::kUnary, take());
-  result.text = "not";
-  adopt(result, not_expression());
-  return close(result);
+  Token first = peek();
+  if (!first.is("not")) return comparison();
+  Nesting nesting(*this);
+  ++next_;
+  return joined(first.place(), SyntaxKind::kUnary, "not", {not_expression()});
 }
 
 // Reads comparisons: a < b < c means a < b and b < c.
 const Syntax* SyntaxParser::comparison() {
-  const Syntax* left = binary(1);
+  const Syntax* left = binary(kBitOrLevel);
   const Syntax* chain = nullptr;
   while (true) {
-    if (!may_compare(peek())) return chain ? chain : left;
-    constexpr std::string_view kCompare[] = {"==", "!=", "<=", ">=", "<", ">", "in", "is"};
-    auto op = std::find_if(std::begin(kCompare), std::end(kCompare), [&](auto o) { return peek().is(o); });
-    if (op == std::end(kCompare)) return chain ? chain : left;
-    if (*op == "in" || *op == "is") fail(peek(), "'{}' has no meaning in a module", *op);
+    Token op = peek();
+    if (op.is("in") || op.is("is")) fail(op, "'{}' has no meaning in a module", op.text);
+    if (precedence(op.text) != kCompareLevel) return chain ? chain : left;
     ++next_;
-    const Syntax* right = binary(1);
-    Syntax& pair = node_from(SyntaxKind::kCompare, *left);
-    pair.text = *op;
-    adopt(pair, left);
-    adopt(pair, right);
-    close(pair);
-    if (chain) {
-      Syntax& both = node_from(SyntaxKind::kBool, *chain);
-      both.text = "and";
-      adopt(both, chain);
-      adopt(both, &pair);
-      chain = close(both);
-    } else {
-      chain = &pair;
-    }
+    const Syntax* right = binary(kBitOrLevel);
+    const Syntax* pair = joined(*left, SyntaxKind::kCompare, op.text, {left, right});
+    chain = chain ? joined(*chain, SyntaxKind::kBool, "and", {chain, pair}) : pair;
     left = right;
   }
 }
@@ -208,48 +131,36 @@ const Syntax* SyntaxParser::comparison() {
 // Reads left-associative operators of at least this precedence, by precedence climbing.
 const Syntax* SyntaxParser::binary(int least) {
   const Syntax* left = unary();
-  for (int level; (level = binary_level(peek())) >= least;) {
-    Syntax& result = node_from(SyntaxKind::kBinary, *left);
-    result.text = take().text;
-    adopt(result, left);
-    adopt(result, binary(level + 1));
-    left = close(result);
+  for (int level; (level = precedence(peek().text)) >= least;) {
+    std::string_view op = take().text;
+    left = joined(*left, SyntaxKind::kBinary, op, {left, binary(level + 1)});
   }
   return left;
 }
 
 const Syntax* SyntaxParser::unary() {
-  if (peek().is("-") || peek().is("+") || peek().is("~")) {
-    Nesting nesting(*this, expression_depth_, limits_.expression_depth, "expressions");
-    Token op = take();
-    Syntax& result = node(SyntaxKind::kUnary, op);
-    result.text = op.text;
-    adopt(result, unary());
-    return close(result);
+  Token op = peek();
+  if (op.is("-") || op.is("+") || op.is("~")) {
+    Nesting nesting(*this);
+    ++next_;
+    return joined(op.place(), SyntaxKind::kUnary, op.text, {unary()});
   }
   const Syntax* base = postfix();
   if (!peek().is("**")) return base;
-  Nesting nesting(*this, expression_depth_, limits_.expression_depth, "expressions");
+  Nesting nesting(*this);
   ++next_;
-  Syntax& result = node_from(SyntaxKind::kBinary, *base);
-  result.text = "**";
-  adopt(result, base);
-  adopt(result, unary());
-  return close(result);
+  return joined(*base, SyntaxKind::kBinary, "**", {base, unary()});
 }
 
 const Syntax* SyntaxParser::postfix() {
   const Syntax* base = atom();
   while (true) {
     if (accept(".")) {
-      if (peek().kind != TokenKind::kName) fail(peek(), "expected a name after '.', got {}", describe(peek()));
-      Syntax& result = node_from(SyntaxKind::kAttribute, *base);
-      adopt(result, base);
-      result.text = take().text;
-      base = close(result);
-    } else if (peek().is("(")) {
+      std::string_view name = expect_name("a name after '.'").text;
+      base = joined(*base, SyntaxKind::kAttribute, name, {base});
+    } else if (accept("(")) {
       base = call(base);
-    } else if (peek().is("[")) {
+    } else if (accept("[")) {
       base = subscript(base);
     } else {
       return base;
@@ -257,147 +168,102 @@ const Syntax* SyntaxParser::postfix() {
   }
 }
 
+// Reads the arguments after the '('.
 const Syntax* SyntaxParser::call(const Syntax* callee) {
-  ++next_;
-  Syntax& result = node_from(SyntaxKind::kCall, *callee);
+  Syntax& result = node(*callee, SyntaxKind::kCall);
   adopt(result, callee);
-  while (!peek().is(")")) {
-    if (peek().kind == TokenKind::kName && peek(1).is("=")) {
-      Token name = take();
-      ++next_;
-      for (const Syntax::Keyword& other : result.keywords) {
-        if (other.name == name.text) fail(name, "argument '{}' is given twice", name.text);
-      }
+  read_until(")", "a call", [&] {
+    Token first = peek();
+    if (first.kind == TokenKind::kName && peek(1).is("=")) {
+      next_ += 2;
+      bool twice = std::ranges::find(result.keywords, first.text, &Syntax::Keyword::name) != result.keywords.end();
+      if (twice) fail(first, "argument '{}' is given twice", first.text);
       const Syntax* value = expression();
       result.depth = std::max(result.depth, value->depth + 1);
-      result.keywords.push_back({name.text, value, name.line, name.column});
-    } else {
-      if (peek().is("**")) fail(peek(), "'**' arguments have no meaning in a module");
-      Token at = peek();
-      const Syntax* value = starred_or_expression();
-      if (!result.keywords.empty()) fail(at, "a positional argument after a keyword argument");
-      adopt(result, value);
+      result.keywords.push_back({first.place(), first.text, value});
+      return;
     }
-    if (!peek().is(")") && !peek().is(",")) fail(peek(), "expected ',' or ')' in a call, got {}", describe(peek()));
-    accept(",");
-  }
-  ++next_;
+    if (first.is("**")) fail(first, "'**' arguments have no meaning in a module");
+    const Syntax* value = starred_or_expression();
+    if (!result.keywords.empty()) fail(first, "a positional argument after a keyword argument");
+    adopt(result, value);
+  });
   return close(result);
 }
 
+// Reads the indices after the '['. There is at least one, as in Python; code that reads a subscript relies on it.
 const Syntax* SyntaxParser::subscript(const Syntax* object) {
-  ++next_;
-  Syntax& result = node_from(SyntaxKind::kSubscript, *object);
+  Syntax& result = node(*object, SyntaxKind::kSubscript);
   adopt(result, object);
-  while (!peek().is("]")) {
-    adopt(result, slice());
-    if (!peek().is("]") && !peek().is(",")) fail(peek(), "expected ',' or ']' in an index, got {}", describe(peek()));
-    accept(",");
-  }
-  // A subscript has at least one index, as in Python; code that reads one relies on it.
-  if (result.children.size() == 1)
+  if (peek().is("]"))
     fail(peek(), "expected an index between the brackets; A[()] is the element of a buffer without dims");
-  ++next_;
+  read_until("]", "an index", [&] { adopt(result, slice()); });
   return close(result);
 }
 
 const Syntax* SyntaxParser::slice() {
-  Token at = peek();
-  const Syntax* start = peek().is(":") ? nullptr : starred_or_expression();
-  if (!peek().is(":")) return start;
-  Syntax& result = start ? node_from(SyntaxKind::kSlice, *start) : node(SyntaxKind::kSlice, at);
-  adopt(result, start);
-  ++next_;
+  Token first = peek();
+  const Syntax* start = first.is(":") ? nullptr : starred_or_expression();
+  if (!accept(":")) return start;
   auto part = [&]() -> const Syntax* {
     return peek().is(":") || peek().is(",") || peek().is("]") ? nullptr : expression();
   };
-  adopt(result, part());
-  adopt(result, accept(":") ? part() : nullptr);
-  return close(result);
+  const Syntax *stop = part(), *step = accept(":") ? part() : nullptr;
+  const Place begin = start ? Place(*start) : first.place();
+  return joined(begin, SyntaxKind::kSlice, {}, {start, stop, step});
 }
 
 const Syntax* SyntaxParser::atom() {
   Token token = peek();
-  switch (token.kind) {
-    case TokenKind::kName: {
-      if (token.text == "lambda") fail(token, "'lambda' has no meaning here");
-      if (is_keyword(token.text)) fail(token, "expected an expression, got '{}'", token.text);
-      bool constant = token.text == "True" || token.text == "False" || token.text == "None";
-      Syntax& result = node(constant ? SyntaxKind::kConstant : SyntaxKind::kName, token);
-      result.text = take().text;
-      if (token.text == "cls" || token.text == "Module" || token.text == class_name_) tree_->names_module = true;
-      return &result;
-    }
-    case TokenKind::kInt:
-    case TokenKind::kFloat:
-    case TokenKind::kString: {
-      SyntaxKind kind = token.kind == TokenKind::kInt     ? SyntaxKind::kInt
-                        : token.kind == TokenKind::kFloat ? SyntaxKind::kFloat
-                                                          : SyntaxKind::kString;
-      Syntax& result = node(kind, token);
-      result.text = take().text;
-      if (kind == SyntaxKind::kString && peek().kind == TokenKind::kString)
-        fail(peek(), "strings next to each other are not joined; write one string");
-      return &result;
-    }
-    case TokenKind::kOperator:
-      if (token.text == "(") return parenthesized();
-      if (token.text == "[") return list();
-      if (token.text == "{") return dictionary();
-      if (token.text == "...") {
-        Syntax& result = node(SyntaxKind::kConstant, token);
-        result.text = take().text;
-        return &result;
-      }
-      break;
-    case TokenKind::kNewline:
-    case TokenKind::kIndent:
-    case TokenKind::kDedent:
-    case TokenKind::kEnd:
-      break;
+  auto leaf = [&](SyntaxKind kind) { return &node(take().place(), kind, token.text); };
+  if (token.is("(")) return parenthesized();
+  if (token.is("[")) return list();
+  if (token.is("{")) return dictionary();
+  if (token.is("...")) return leaf(SyntaxKind::kConstant);
+  if (token.kind == TokenKind::kInt) return leaf(SyntaxKind::kInt);
+  if (token.kind == TokenKind::kFloat) return leaf(SyntaxKind::kFloat);
+  if (token.kind == TokenKind::kString) {
+    const Syntax* result = leaf(SyntaxKind::kString);
+    if (at(TokenKind::kString)) fail(peek(), "strings next to each other are not joined; write one string");
+    return result;
   }
-  fail(token, "expected an expression, got {}", describe(token));
+  if (token.kind != TokenKind::kName) fail(token, "expected an expression, got {}", describe(token));
+  if (token.text == "lambda") fail(token, "'lambda' has no meaning here");
+  if (is_keyword(token.text)) fail(token, "expected an expression, got '{}'", token.text);
+  if (token.text == "cls" || token.text == "Module" || token.text == class_name_) tree_->names_module = true;
+  bool constant = token.text == "True" || token.text == "False" || token.text == "None";
+  return leaf(constant ? SyntaxKind::kConstant : SyntaxKind::kName);
 }
 
 const Syntax* SyntaxParser::parenthesized() {
   Token open = take();
-  if (accept(")")) return close(node(SyntaxKind::kTuple, open));
+  if (accept(")")) return close(node(open.place(), SyntaxKind::kTuple));
   const Syntax* first = starred_or_expression();
   if (accept(")")) return first;
   if (peek().is("for")) fail(peek(), "comprehensions have no meaning in a module");
-  Syntax& result = node(SyntaxKind::kTuple, open);
+  Syntax& result = node(open.place(), SyntaxKind::kTuple);
   adopt(result, first);
-  while (accept(",")) {
-    if (peek().is(")")) break;
-    adopt(result, starred_or_expression());
-  }
+  while (accept(",") && !peek().is(")")) adopt(result, starred_or_expression());
   expect(")", "after the items of a tuple");
   return close(result);
 }
 
 const Syntax* SyntaxParser::list() {
-  Syntax& result = node(SyntaxKind::kList, take());
-  while (!peek().is("]")) {
+  Syntax& result = node(take().place(), SyntaxKind::kList);
+  read_until("]", "a list", [&] {
     adopt(result, starred_or_expression());
     if (peek().is("for")) fail(peek(), "comprehensions have no meaning in a module");
-    if (!peek().is("]") && !peek().is(",")) fail(peek(), "expected ',' or ']' in a list, got {}", describe(peek()));
-    accept(",");
-  }
-  ++next_;
+  });
   return close(result);
 }
 
 const Syntax* SyntaxParser::dictionary() {
-  Syntax& result = node(SyntaxKind::kDict, take());
-  while (!peek().is("}")) {
+  Syntax& result = node(take().place(), SyntaxKind::kDict);
+  read_until("}", "a dictionary", [&] {
     adopt(result, expression());
     expect(":", "after a key");
     adopt(result, expression());
-    if (!peek().is("}") && !peek().is(","))
-      fail(peek(), "expected ',' or '}}' in a dictionary, got {}", describe(peek()));
-    accept(",");
-  }
-  ++next_;
+  });
   return close(result);
 }
 

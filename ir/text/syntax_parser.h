@@ -10,52 +10,18 @@ namespace relaxc::text {
 // Thrown after a syntax error was reported; caught where statements are separated.
 struct SyntaxError {};
 
-bool is_keyword(std::string_view word);
-
 class SyntaxParser {
  public:
-  SyntaxParser(const Source& source, Diagnostics& diagnostics, const SyntaxLimits& limits)
-      : source_(source), diagnostics_(diagnostics), limits_(limits), lexer_(source, diagnostics) {}
-  SyntaxParser(const Source& source, SyntaxTree& tree, Diagnostics& diagnostics, const SyntaxLimits& limits)
-      : SyntaxParser(source, diagnostics, limits) {
-    tree_ = &tree;
-  }
+  SyntaxParser(const Source& source, Diagnostics& diagnostics)
+      : source_(source), diagnostics_(diagnostics), lexer_(source, diagnostics) {}
 
-  bool next_definition(SyntaxTree& tree, Lines& out) {
-    tree_ = &tree;
-    // Tokens that were read are dropped, except for the last one, at which an underline may end.
-    if (next_ > 1) {
-      tokens_.erase(tokens_.begin(), tokens_.begin() + static_cast<int64_t>(next_) - 1);
-      next_ = 1;
-    }
-    bool first = next_ == 0;
-    while (first && (peek().kind == TokenKind::kIndent || peek().kind == TokenKind::kDedent)) ++next_;
-    if (in_class_ && peek().kind == TokenKind::kDedent) {
-      in_class_ = false;
-      ++next_;
-    }
-    out.clear();
-    if (peek().kind == TokenKind::kEnd) return false;
-    was_in_class_ = in_class_;
-    at_definition_ = true;
-    statement(out);
-    return true;
-  }
+  bool next_definition(SyntaxTree& tree, Lines& out);
   bool in_class() const { return was_in_class_; }
-
-  const Syntax* single_expression() {
-    try {
-      while (peek().kind == TokenKind::kIndent) ++next_;
-      const Syntax* result = expression();
-      if (peek().kind != TokenKind::kNewline && peek().kind != TokenKind::kEnd)
-        fail(peek(), "expected the end of the expression, got {}", describe(peek()));
-      return result;
-    } catch (const SyntaxError&) {
-      return nullptr;
-    }
-  }
+  const Syntax* single_expression(SyntaxTree& tree);
 
  private:
+  static constexpr int kDeepestExpression = 400, kDeepestBlock = 100;
+
   // The token is returned by value, since reading ahead moves the tokens.
   Token peek(size_t ahead = 0) {
     while (next_ + ahead >= tokens_.size() && (tokens_.empty() || tokens_.back().kind != TokenKind::kEnd)) {
@@ -63,6 +29,7 @@ class SyntaxParser {
     }
     return tokens_[std::min(next_ + ahead, tokens_.size() - 1)];
   }
+  bool at(TokenKind kind) { return peek().kind == kind; }
   Token take() {
     Token token = peek();
     if (token.kind != TokenKind::kEnd) ++next_;
@@ -73,36 +40,20 @@ class SyntaxParser {
     ++next_;
     return true;
   }
-  Token expect(std::string_view op, std::string_view where) {
-    if (!peek().is(op)) fail(peek(), "expected '{}' {}, got {}", op, where, describe(peek()));
+  bool accept(TokenKind kind) {
+    if (!at(kind)) return false;
+    ++next_;
+    return true;
+  }
+  void expect(std::string_view op, std::string_view where) {
+    if (!accept(op)) fail(peek(), "expected '{}' {}, got {}", op, where, describe(peek()));
+  }
+  Token expect_name(std::string_view what) {
+    if (!at(TokenKind::kName)) fail(peek(), "expected {}, got {}", what, describe(peek()));
     return take();
   }
-  static std::string describe(const Token& token) {
-    switch (token.kind) {
-      case TokenKind::kNewline:
-        return "the end of the line";
-      case TokenKind::kIndent:
-        return "an indented line";
-      case TokenKind::kDedent:
-      case TokenKind::kEnd:
-        return token.kind == TokenKind::kEnd ? "the end of the text" : "the end of the block";
-      case TokenKind::kName:
-      case TokenKind::kInt:
-      case TokenKind::kFloat:
-      case TokenKind::kString:
-      case TokenKind::kOperator:
-        return fmt::format("'{}'", token.text.substr(0, std::min<size_t>(token.text.find('\n'), 40)));
-    }
-    return "";
-  }
-  void report(Token at, const std::string& message) {
-    if (lexer_.broken(at.line)) return;
-    // The line ends at its last token, since comments may follow.
-    const Token* before = next_ > 0 ? &tokens_[next_ - 1] : nullptr;
-    if (at.kind == TokenKind::kNewline && before && before->line == at.line)
-      at.column = before->column + static_cast<uint32_t>(before->text.size());
-    diagnostics_.error(source_.span(at), "{}", message);
-  }
+  static std::string describe(const Token& token);
+  void report(Token at, const std::string& message);
   template <class... Args>
   [[noreturn]] void fail(const Token& at, fmt::format_string<Args...> format, Args&&... args) {
     report(at, fmt::format(format, std::forward<Args>(args)...));
@@ -115,6 +66,7 @@ class SyntaxParser {
         p.fail(p.peek(), "{} are nested deeper than {} levels", what, limit);
       }
     }
+    explicit Nesting(SyntaxParser& p) : Nesting(p, p.expression_depth_, kDeepestExpression, "expressions") {}
     ~Nesting() { --count; }
     int& count;
   };
@@ -126,10 +78,11 @@ class SyntaxParser {
   void broken_block(Lines& out);
   std::vector<std::string_view> names_assigned(size_t from, size_t to) const;
   void statement_or_throw(Lines& out);
-  Line& new_line(LineKind kind, const Token& at);
+  // Appends a line that begins with this token. What is read of a statement with an error is dropped by statement().
+  Line& add_line(Lines& out, LineKind kind, const Token& at);
   void simple_statements(Lines& out);
   void simple_statement(Lines& out);
-  const Line* import();
+  void import(Lines& out);
   void block(Lines& out, const Token& head, std::string_view what);
   void decorated(Lines& out, bool outermost);
   void function(Lines& out, std::vector<const Syntax*> decorators);
@@ -140,19 +93,30 @@ class SyntaxParser {
   void with_statement(Lines& out);
 
   // ---- syntax_expr.cc: expressions
-  Syntax& node(SyntaxKind kind, const Token& at);
-  Syntax& node_from(SyntaxKind kind, const Syntax& first);
+  Syntax& node(const Place& begin, SyntaxKind kind, std::string_view text = {});
   void adopt(Syntax& parent, const Syntax* child);
   const Syntax* close(Syntax& parent);
+  // Makes a node of these children, which ends at the last token that was read.
+  const Syntax* joined(const Place& begin, SyntaxKind kind, std::string_view text,
+                       std::initializer_list<const Syntax*> children);
+  // Reads items with commas between them up to the closing bracket, which is consumed too.
+  template <class Read>
+  void read_until(std::string_view bracket, std::string_view where, Read&& read) {
+    while (!accept(bracket)) {
+      read();
+      if (!accept(",") && !peek().is(bracket))
+        fail(peek(), "expected ',' or '{}' in {}, got {}", bracket, where, describe(peek()));
+    }
+  }
   bool starts_expression();
-  const Syntax* expression_list();
-  const Syntax* target_list();
+  // Reads `a, b, c` without parentheses as a tuple; one item is returned as it is.
+  const Syntax* bare_tuple(const Syntax* (SyntaxParser::*item)());
+  const Syntax* expression_list() { return bare_tuple(&SyntaxParser::starred_or_expression); }
   const Syntax* target();
   const Syntax* starred_or_expression();
   const Syntax* expression();
   const Syntax* lambda();
-  const Syntax* or_expression();
-  const Syntax* and_expression();
+  const Syntax* bool_chain(std::string_view op);
   const Syntax* not_expression();
   const Syntax* comparison();
   const Syntax* binary(int least);
@@ -169,7 +133,6 @@ class SyntaxParser {
   const Source source_;
   SyntaxTree* tree_ = nullptr;
   Diagnostics& diagnostics_;
-  SyntaxLimits limits_;
   Lexer lexer_;
   std::vector<Token> tokens_;  // those that were not forgotten, and some that come
   size_t next_ = 0;
