@@ -51,22 +51,6 @@ constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
     {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
     {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
-// Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment).
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> before, last(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) last[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-    before = last;
-    last = row;
-  }
-  return last[b.size()];
-}
-
 }  // namespace
 
 std::string_view canonical_keyword(std::string_view name) {
@@ -74,32 +58,6 @@ std::string_view canonical_keyword(std::string_view name) {
     if (name == other) return canonical;
   }
   return name;
-}
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  if (word.empty() || word.size() > 64) return {};
-  if (word.size() == 1) {
-    // Any two letters are within the limit, so for a single letter only the case may differ.
-    auto same_letter = [&](const std::string& other) {
-      return other.size() == 1 && ((other[0] ^ word[0]) & ~0x20) == 0;
-    };
-    auto found = std::ranges::find_if(candidates, same_letter);
-    return found == candidates.end() ? "" : *found;
-  }
-  // The right last part under another path is also a near miss: R.relu for R.nn.relu.
-  auto tail = [](std::string_view path) { return path.substr(std::min(path.rfind('.'), path.size())); };
-  size_t best = std::max<size_t>(1, word.size() / 3) + 1;
-  std::string result;
-  for (const std::string& candidate : candidates) {
-    if (candidate.size() > 96) continue;
-    bool same_tail = !tail(word).empty() && tail(word) == tail(candidate);
-    size_t distance = edit_distance(word, candidate);
-    if (same_tail) distance = std::min<size_t>(distance, 1);
-    if (distance >= best) continue;
-    best = distance;
-    result = candidate;
-  }
-  return result;
 }
 
 Parser::Parser(std::shared_ptr<const Origin> origin, const OpTable& ops, Diagnostics& diagnostics)

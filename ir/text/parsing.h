@@ -9,6 +9,7 @@
 #include "ir/text/parser.h"
 #include "ir/text/scopes.h"
 #include "ir/text/syntax.h"
+#include "support/nearest.h"
 
 namespace relaxc::text {
 
@@ -45,8 +46,6 @@ bool is_type_name(std::string_view path);
 std::string spelling(const Syntax& at);
 std::string string_literal(std::string_view text);
 std::optional<double> special_float(std::string_view text);  // "inf", "-inf", "nan"
-// Returns the nearest of the candidates, when it is near enough to be meant; else "".
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 class Parser {
  public:
