@@ -24,7 +24,7 @@ namespace relaxc {
   X(destination_passing, "allocate each call_tir's outputs explicitly and pass them to the kernel")               \
   X(plan_memory, "place all temporaries in one arena by their lifetimes, with symbolic offsets")
 
-// Passes over one tensor program each: tir/lower/<name>.cc, declared and described in tir/lower/lower.h.
+// Passes over one tensor program each, the lowering steps: tir/lower/<name>.cc.
 #define RELAXC_LOWERING_STEPS(X)                                                                                   \
   X(normalize_loops, "let loops count iterations, and drop hints that change nothing")                             \
   X(promote_indices, "compute indices in int64")                                                                   \
@@ -48,6 +48,9 @@ namespace relaxc {
 
 #define X(name, doc) IRModule name(IRModule module, PassContext& context);
 RELAXC_MODULE_PASSES(X)
+#undef X
+#define X(name, ...) PrimFuncRef name(const PrimFuncRef& program);
+RELAXC_LOWERING_STEPS(X)
 #undef X
 PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 void expect_rules(const IRModule& module, const PassContext& context);         // schedule.cc
@@ -91,12 +94,30 @@ const std::vector<Pipeline>& pipeline_table() {
        {"destination_passing", "plan_memory", "lower_kernels", "remove_dead_code"}},
       // Indices are int64 before anything else: loops that count in int32 would hide from the vectorizer, behind
       // casts, that lanes are neighbours.
+      // clang-format off
       {"lower_kernels",
        "tensor programs to flat buffers, plain loops and vectors, for CPUs",
-       {"normalize_loops",  "promote_indices", "check_lowerable",  "explicit_scalars", "initialize_empty_reductions",
-        "align_storage",    "check_bounds",    "lower_blocks",     "simplify_program", "compact_buffers",
-        "double_buffer",    "partition_loops", "hoist_conditions", "prefetch",         "flatten_buffers",
-        "simplify_program", "vectorize_loops", "narrow_indices",   "share_storage",    "merge_subexpressions"}},
+       {"normalize_loops",
+        "promote_indices",
+        "check_lowerable",
+        "explicit_scalars",
+        "initialize_empty_reductions",
+        "align_storage",
+        "check_bounds",
+        "lower_blocks",
+        "simplify_program",
+        "compact_buffers",
+        "double_buffer",
+        "partition_loops",
+        "hoist_conditions",
+        "prefetch",
+        "flatten_buffers",
+        "simplify_program",
+        "vectorize_loops",
+        "narrow_indices",
+        "share_storage",
+        "merge_subexpressions"}},
+      // clang-format on
   };
   return kPipelines;
 }

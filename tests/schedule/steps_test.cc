@@ -107,7 +107,8 @@ TEST_CASE("a rule for an operator that does not fit is left out, an error in it 
     INFO(steps);
     CHECK_THAT(run(steps), Catch::Contains("rule 'mine' does not fit"));
   }
-  CHECK_THROWS_WITH(run("    sch.vectorise(b)\n"), Catch::Contains("there is no primitive 'vectorise'"));
+  CHECK_THROWS_WITH(run("    sch.vectorise(b)\n"),
+                    Catch::Contains("there is no primitive 'vectorise'; did you mean 'vectorize'?"));
   CHECK_THROWS_WITH(run("    sch.vectorize(3)\n"), Catch::Contains("expected a loop"));
   CHECK_THROWS_WITH(run("    sch.annotate(b, \"prefech\", [\"A\"])\n"), Catch::Contains("did you mean 'prefetch'?"));
 }

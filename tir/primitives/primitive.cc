@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/visit.h"
+#include "support/nearest.h"
 
 namespace relaxc::scheduling {
 
@@ -32,6 +33,14 @@ const Primitive* find_primitive(std::string_view name) {
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+std::string unknown_primitive(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Primitive& row : primitives()) names.emplace_back(row.name);
+  std::string meant = did_you_mean(name, names);
+  return fmt::format("there is no primitive '{}'{}", name,
+                     meant.empty() ? "; relaxc opt --list-primitives shows them" : meant);
 }
 
 namespace {

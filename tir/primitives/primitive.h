@@ -85,6 +85,8 @@ struct Primitive {
 std::span<const Primitive> primitives();
 // By name, TVM's later spellings included (get_sblock); null: there is none.
 const Primitive* find_primitive(std::string_view name);
+// Returns the message for a name that no primitive has.
+std::string unknown_primitive(std::string_view name);
 // The row of a struct.
 template <class P>
 const Primitive& primitive() {

@@ -1,4 +1,4 @@
-// The schedule rules that every compile tries, behind the user's. To add one: its file here, and a call in
+// The schedule rules that every compile tries, behind the user's. To add one: its file here, and a row in
 // builtin_rules.cc.
 #pragma once
 #include "tir/schedule/rule.h"

@@ -386,7 +386,7 @@ class Interpreter {
       return schedule_.get(scalar(at, positional[0]));
     }
     const scheduling::Primitive* primitive = scheduling::find_primitive(callee.text);
-    if (!primitive) fail(span(callee), "there is no primitive '{}'", callee.text);
+    if (!primitive) fail(span(callee), "{}", scheduling::unknown_primitive(callee.text));
     AttrValue decision;
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
     std::vector<VarRef> results;

@@ -205,7 +205,7 @@ const Primitive& named_instruction(const std::string* name) {
   for (const Primitive& known : primitives()) {
     if (instruction_name(known.name) == wish) return known;
   }
-  fail({}, "there is no primitive '{}'", wish);
+  fail({}, "{}", unknown_primitive(wish));
 }
 
 AttrValue attr_of(const AttrValue& value) {
