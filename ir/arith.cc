@@ -22,12 +22,9 @@ bool holds_data(const Expr& expr) {
   return found;
 }
 bool holds_data(const Poly& poly) {
-  for (const Term& term : poly.terms()) {
-    for (const Expr& atom : term.atoms) {
-      if (holds_data(atom)) return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(poly.terms(), [](const Term& term) {
+    return std::ranges::any_of(term.atoms, [](const Expr& atom) { return holds_data(atom); });
+  });
 }
 
 // ---- Rewriting ----------------------------------------------------------------------------------------------------
@@ -40,8 +37,6 @@ Expr Simplifier::expr(const Expr& e) const {
   return other(e);
 }
 
-// Returns the sum of an expression in canonical form already: its atoms are taken as they stand, which ends the
-// recursion of proofs through facts.
 Poly Simplifier::stored(const Expr& e) {
   if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
   if (const Binary* node = e.as<Binary>()) {
@@ -52,7 +47,6 @@ Poly Simplifier::stored(const Expr& e) {
   return Poly::atom(e);
 }
 
-// Returns the canonical sum of an int32 or int64 scalar.
 Poly Simplifier::poly(const Expr& e) const {
   if (const IntImm* imm = e.as<IntImm>()) return Poly::constant(imm->value);
   if (e.is<Var>()) {
@@ -72,7 +66,6 @@ Poly Simplifier::poly(const Expr& e) const {
       case BinaryOp::kFloorMod:
         return division(poly(node->a), poly(node->b), dtype_of(e)).remainder;
       case BinaryOp::kMin:
-        return extreme(node->op, poly(node->a), poly(node->b), dtype_of(e));
       case BinaryOp::kMax:
         return extreme(node->op, poly(node->a), poly(node->b), dtype_of(e));
       default:
@@ -159,28 +152,17 @@ Expr Simplifier::comparison(const Expr& e, const Binary& node) const {
   if (auto known = decide(node.op, a, b)) return bool_imm(*known);
   // left < right with positive terms on the left, negative ones and the constant on the right, divided by their gcd.
   BinaryOp op = node.op;
-  bool all_negative = std::all_of(difference.terms().begin(), difference.terms().end(),
-                                  [](const Term& t) { return t.atoms.empty() || t.factor < 0; });
+  bool all_negative =
+      std::ranges::all_of(difference.terms(), [](const Term& t) { return t.atoms.empty() || t.factor < 0; });
   if (all_negative) {
     difference = difference.scaled(-1);
-    if (op == BinaryOp::kLT)
-      op = BinaryOp::kGT;
-    else if (op == BinaryOp::kLE)
-      op = BinaryOp::kGE;
-    else if (op == BinaryOp::kGT)
-      op = BinaryOp::kLT;
-    else if (op == BinaryOp::kGE)
-      op = BinaryOp::kLE;
+    op = mirrored(op);
   }
   int64_t gcd = std::max<int64_t>(difference.gcd_without_constant(), 1), bound = -difference.constant_part();
-  if (gcd > 1) {  // x*g < k is x < ceil(k/g); x*g <= k is x <= floor(k/g); and the mirror images
-    if (op == BinaryOp::kLT || op == BinaryOp::kGE)
-      bound = ceil_div(bound, gcd);
-    else if (op == BinaryOp::kEQ || op == BinaryOp::kNE)
-      bound = bound / gcd;  // decided already when it does not divide
-    else
-      bound = floor_div(bound, gcd);
-  }
+  // x*g < k is x < ceil(k/g); x*g <= k is x <= floor(k/g); and the mirror images. An equation with a k that g does not
+  // divide is decided already.
+  bool rounds_up = op == BinaryOp::kLT || op == BinaryOp::kGE;
+  bound = rounds_up ? ceil_div(bound, gcd) : floor_div(bound, gcd);
   Poly left, right = Poly::constant(bound);
   for (const Term& term : difference.terms()) {
     if (term.atoms.empty()) continue;
@@ -191,11 +173,7 @@ Expr Simplifier::comparison(const Expr& e, const Binary& node) const {
 
 Expr Simplifier::fold(BinaryOp op, const Expr& a, const Expr& b) {
   DType dtype = dtype_of(a);
-  const IntImm* x = a.as<IntImm>();
-  const IntImm* y = b.as<IntImm>();
-  if (x && y) {
-    if (auto value = fold_int(op, x->value, y->value, dtype)) return int_imm(*value, info(op).compares ? kBool : dtype);
-  }
+  if (a.is<IntImm>() && b.is<IntImm>()) return folded_binary(op, a, b);
   if (op == BinaryOp::kAnd) return a && b;
   if (op == BinaryOp::kOr) return a || b;
   bool exact = dtype.is_integral() && dtype.lanes == 1;
@@ -252,44 +230,19 @@ void Analyzer::assume(const Expr& condition) {
     Poly difference = high.plus(low, -1).plus(Poly::constant(-gap));
     if (difference.overflowed() || holds_data(difference)) return;
     // A bound of one variable sharpens its interval; any other fact is kept unchanged.
-    if (difference.terms().size() <= 2 && !difference.terms().empty() && difference.terms()[0].atoms.size() == 1) {
-      const Term& term = difference.terms()[0];
-      auto var = try_cast<Var>(term.atoms[0]);
-      if (var && std::abs(term.factor) == 1 &&
-          (difference.terms().size() == 1 || difference.terms()[1].atoms.empty())) {
-        Interval interval = simplifier.bounds(Poly::atom(*var));
-        int64_t constant = difference.constant_part();
-        if (term.factor == 1) {
-          interval.min = std::max(interval.min, -constant);
-        } else {
-          interval.max = std::min(interval.max, constant);
-        }
-        bind(*var, interval);
-        return;
-      }
-    }
-    non_negative_.push_back(difference.to_expr(dtype_of(node->a)));
+    int64_t constant = difference.constant_part();
+    Poly sum = difference.plus(Poly::constant(-constant));
+    const Term* term = sum.as_term();
+    auto var = term && term->atoms.size() == 1 ? try_cast<Var>(term->atoms[0]) : std::nullopt;
+    if (!var || std::abs(term->factor) != 1) return non_negative_.push_back(difference.to_expr(dtype_of(node->a)));
+    Interval interval = simplifier.bounds(Poly::atom(*var));
+    if (term->factor == 1) interval.min = std::max(interval.min, -constant);
+    if (term->factor == -1) interval.max = std::min(interval.max, constant);
+    bind(*var, interval);
   };
-  switch (node->op) {
-    case BinaryOp::kLT:
-      fact(a, b, 1);
-      break;
-    case BinaryOp::kLE:
-      fact(a, b, 0);
-      break;
-    case BinaryOp::kGT:
-      fact(b, a, 1);
-      break;
-    case BinaryOp::kGE:
-      fact(b, a, 0);
-      break;
-    case BinaryOp::kEQ:
-      fact(a, b, 0);
-      fact(b, a, 0);
-      break;
-    default:
-      break;
-  }
+  bool equal = node->op == BinaryOp::kEQ, strict = node->op == BinaryOp::kLT || node->op == BinaryOp::kGT;
+  if (equal || node->op == BinaryOp::kLT || node->op == BinaryOp::kLE) fact(a, b, strict);
+  if (equal || node->op == BinaryOp::kGT || node->op == BinaryOp::kGE) fact(b, a, strict);
 }
 
 Expr Analyzer::simplify(const Expr& e) const { return e.type().is<PrimType>() ? Simplifier(*this).expr(e) : e; }

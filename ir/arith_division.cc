@@ -20,13 +20,33 @@ constexpr int kMostDivisionSteps = 8;
 
 // Returns whether every term of `part` occurs in the sum.
 bool has_terms(const Poly& sum, const Poly& part) {
-  return std::all_of(part.terms().begin(), part.terms().end(), [&](const Term& w) {
-    return std::any_of(sum.terms().begin(), sum.terms().end(),
-                       [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
+  return std::ranges::all_of(part.terms(), [&](const Term& w) {
+    return std::ranges::any_of(sum.terms(),
+                               [&](const Term& t) { return t.factor == w.factor && same_monomial(t.atoms, w.atoms); });
   });
 }
 
+// Rewrites the sum by rule(sum, term), which returns the new sum if it applies to the term, until it applies to none.
+template <class Rule>
+Poly rewrite_terms(Poly sum, Rule rule) {
+  for (bool again = true; again && !sum.overflowed();) {
+    again = false;
+    for (const Term& term : sum.terms()) {
+      std::optional<Poly> rewritten = rule(sum, term);
+      if (!rewritten) continue;
+      sum = std::move(*rewritten);
+      again = true;
+      break;
+    }
+  }
+  return sum;
+}
+
 }  // namespace
+
+bool Simplifier::is_remainder(const Poly& rest, const Poly& divisor) const {
+  return non_negative(rest) && non_negative(divisor.plus(rest, -1).plus(Poly::constant(-1)));
+}
 
 Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dtype) const {
   if (a.overflowed() || b.overflowed()) return opaque(a, b, dtype);
@@ -72,14 +92,13 @@ Simplifier::Division Simplifier::whole_sum(const Poly& a, const Poly& b, DType d
     std::optional<Monomial> atoms = divide(term.atoms, lead.atoms);
     auto factor = exact_div(term.factor, lead.factor);
     if (!atoms || !factor) break;
-    Poly part;
-    part.add(*atoms, *factor);
+    Poly part = Poly::term(*atoms, *factor);
     quotient = quotient.plus(part);
     rest = rest.plus(b.times(part), -1);
   }
   if (rest.terms().empty()) return {quotient, Poly()};
-  if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {quotient, rest};
-  if (non_negative(a) && non_negative(b.plus(a, -1).plus(Poly::constant(-1)))) return {Poly(), a};
+  if (is_remainder(rest, b)) return {quotient, rest};
+  if (is_remainder(a, b)) return {Poly(), a};
   return opaque(a, b, dtype);
 }
 
@@ -104,7 +123,7 @@ std::optional<Simplifier::Division> Simplifier::by_digits(const Poly& rest, int6
         low.add(term.atoms, term.factor);
       }
     }
-    if (low.as_constant() || !non_negative(low) || !non_negative(Poly::constant(radix - 1).plus(low, -1))) continue;
+    if (low.as_constant() || !is_remainder(low, Poly::constant(radix))) continue;
     Division upper = division(high, Poly::constant(divisor / radix), dtype);
     return Division{upper.quotient, upper.remainder.scaled(radix).plus(low)};
   }
@@ -115,7 +134,7 @@ std::optional<Simplifier::Division> Simplifier::by_digits(const Poly& rest, int6
 Simplifier::Division Simplifier::remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor,
                                                     DType dtype) const {
   if (rest.terms().empty()) return {Poly(), Poly()};
-  if (non_negative(rest) && non_negative(b.plus(rest, -1).plus(Poly::constant(-1)))) return {Poly(), rest};
+  if (is_remainder(rest, b)) return {Poly(), rest};
   std::optional<Division> found;
   if (divisor) found = by_common_factor(rest, *divisor, dtype);
   if (divisor && !found) found = by_digits(rest, *divisor, dtype);
@@ -162,67 +181,37 @@ Simplifier::Division Simplifier::opaque(const Poly& a, const Poly& b, DType dtyp
 
 // Applies c*(x // c) + x % c = x, for constant and symbolic c.
 Poly Simplifier::recombine(Poly sum) const {
-  for (bool again = true; again && !sum.overflowed();) {
-    again = false;
-    for (const Term& term : sum.terms()) {
-      for (size_t i = 0; !again && i < term.atoms.size(); ++i) {
-        const Binary* mod = term.atoms[i].as<Binary>();
-        if (!mod || mod->op != BinaryOp::kFloorMod) continue;
-        Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
-        Monomial others = term.atoms;
-        others.erase(others.begin() + static_cast<long>(i));
-        Poly rest = Poly();
-        rest.add(others, term.factor);
-        // The quotient term that would match: rest * c * (x // c).
-        Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
-        if (wanted.terms().empty() || wanted.overflowed()) continue;
-        if (!has_terms(sum, wanted)) continue;
-        Poly dividend = rest.times(stored(mod->a));
-        Poly single;
-        single.add(term.atoms, term.factor);
-        sum = sum.plus(single, -1).plus(wanted, -1).plus(dividend);
-        again = true;
-      }
-      if (again) break;
+  sum = rewrite_terms(std::move(sum), [](const Poly& whole, const Term& term) -> std::optional<Poly> {
+    for (size_t i = 0; i < term.atoms.size(); ++i) {
+      const Binary* mod = term.atoms[i].as<Binary>();
+      if (!mod || mod->op != BinaryOp::kFloorMod) continue;
+      Expr quotient = binary(BinaryOp::kFloorDiv, mod->a, mod->b);
+      Poly rest = Poly::term(without(term.atoms, i), term.factor);
+      // The quotient term that would match: rest * c * (x // c).
+      Poly wanted = rest.times(stored(mod->b)).times(Poly::atom(quotient));
+      if (wanted.terms().empty() || wanted.overflowed() || !has_terms(whole, wanted)) continue;
+      return whole.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(stored(mod->a)));
     }
-  }
-  return round_up(std::move(sum));
+    return std::nullopt;
+  });
+  return rewrite_terms(std::move(sum), [this](const Poly& whole, const Term& term) { return rounded_up(whole, term); });
 }
 
 // Recognizes a number rounded up to a multiple of c, as networks pad to whole windows: x + (k - x) % c = c*ceil((x - k)
 // / c) + k, and the same for x + (x - k) % 2, as y % 2 = -y % 2. It is rounded down where the dividend's signs say so.
-Poly Simplifier::round_up(Poly sum) const {
-  for (bool again = true; again && !sum.overflowed();) {
-    again = false;
-    for (const Term& term : sum.terms()) {
-      auto rounded = rounded_up(sum, term);
-      if (!rounded) continue;
-      sum = *rounded;
-      again = true;
-      break;
-    }
-  }
-  return sum;
-}
-
 std::optional<Poly> Simplifier::rounded_up(const Poly& sum, const Term& term) const {
   for (size_t i = 0; i < term.atoms.size(); ++i) {
     const Binary* mod = term.atoms[i].as<Binary>();
     auto divisor = mod && mod->op == BinaryOp::kFloorMod ? as_int(mod->b) : std::nullopt;
     if (!divisor || *divisor < 2 || holds_data(mod->a)) continue;
-    Poly rest;  // what the remainder is multiplied by
-    Monomial others = term.atoms;
-    others.erase(others.begin() + static_cast<long>(i));
-    rest.add(others, term.factor);
+    Poly rest = Poly::term(without(term.atoms, i), term.factor);  // the factors of the remainder
     Poly x = stored(mod->a).scaled(-1);
     for (int sign = 1; sign >= (*divisor == 2 ? -1 : 1); sign -= 2, x = x.scaled(-1)) {
       Poly wanted = rest.times(x.plus(Poly::constant(-x.constant_part())));
       if (wanted.terms().empty() || wanted.overflowed() || !has_terms(sum, wanted)) continue;
       Poly up = ceil_division(x, *divisor, dtype_of(mod->a));
       Poly multiple = up.scaled(*divisor).plus(Poly::constant(-x.constant_part()));
-      Poly remainder;
-      remainder.add(term.atoms, term.factor);
-      return sum.plus(remainder, -1).plus(wanted, -1).plus(rest.times(multiple));
+      return sum.plus(Poly::term(term.atoms, term.factor), -1).plus(wanted, -1).plus(rest.times(multiple));
     }
   }
   return std::nullopt;

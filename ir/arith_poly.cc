@@ -9,10 +9,13 @@ namespace relaxc {
 
 namespace {
 
-int sign(int64_t a, int64_t b) { return a < b ? -1 : a > b; }
+template <class T>
+int sign(T a, T b) {
+  return a < b ? -1 : a > b;
+}
 
 int compare_children(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  if (a.size() != b.size()) return sign(static_cast<int64_t>(a.size()), static_cast<int64_t>(b.size()));
+  if (a.size() != b.size()) return sign(a.size(), b.size());
   for (size_t i = 0; i < a.size(); ++i) {
     if (int order = compare_atoms(a[i], b[i])) return order;
   }
@@ -23,14 +26,12 @@ int compare_children(const std::vector<Expr>& a, const std::vector<Expr>& b) {
 
 int compare_atoms(const Expr& a, const Expr& b) {
   if (same_node(a, b)) return 0;
-  if (a.kind() != b.kind()) return sign(static_cast<int64_t>(a.kind()), static_cast<int64_t>(b.kind()));
+  if (a.kind() != b.kind()) return sign(a.kind(), b.kind());
   if (const Var* x = a.as<Var>()) return x->name.compare(b.as<Var>()->name);
   if (const IntImm* x = a.as<IntImm>()) return sign(x->value, b.as<IntImm>()->value);
   if (const Binary* x = a.as<Binary>()) {
     const Binary* y = b.as<Binary>();
-    if (x->op != y->op) return sign(static_cast<int64_t>(x->op), static_cast<int64_t>(y->op));
-    if (int order = compare_atoms(x->a, y->a)) return order;
-    return compare_atoms(x->b, y->b);
+    return x->op != y->op ? sign(x->op, y->op) : compare_children({x->a, x->b}, {y->a, y->b});
   }
   if (const Cast* x = a.as<Cast>()) {
     if (dtype_of(a) != dtype_of(b)) return to_string(dtype_of(a)).compare(to_string(dtype_of(b)));
@@ -38,9 +39,7 @@ int compare_atoms(const Expr& a, const Expr& b) {
   }
   if (const Select* x = a.as<Select>()) {
     const Select* y = b.as<Select>();
-    if (int order = compare_atoms(x->condition, y->condition)) return order;
-    if (int order = compare_atoms(x->a, y->a)) return order;
-    return compare_atoms(x->b, y->b);
+    return compare_children({x->condition, x->a, x->b}, {y->condition, y->a, y->b});
   }
   if (const Call* x = a.as<Call>()) {
     const Call* y = b.as<Call>();
@@ -57,14 +56,18 @@ int compare_atoms(const Expr& a, const Expr& b) {
 }
 
 bool same_monomial(const Monomial& a, const Monomial& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return same_node(x, y) || structural_equal(x, y); });
+  return std::ranges::equal(a, b,
+                            [](const Expr& x, const Expr& y) { return same_node(x, y) || structural_equal(x, y); });
+}
+Monomial without(Monomial atoms, size_t i) {
+  atoms.erase(atoms.begin() + static_cast<long>(i));
+  return atoms;
 }
 
 std::optional<Monomial> divide(const Monomial& a, const Monomial& b) {
   Monomial rest = a;
   for (const Expr& atom : b) {
-    auto it = std::find_if(rest.begin(), rest.end(), [&](const Expr& x) { return structural_equal(x, atom); });
+    auto it = std::ranges::find_if(rest, [&](const Expr& x) { return structural_equal(x, atom); });
     if (it == rest.end()) return std::nullopt;
     rest.erase(it);
   }
@@ -81,16 +84,13 @@ bool term_before(const Monomial& a, const Monomial& b) {
 
 }  // namespace
 
-Poly Poly::constant(int64_t value) {
+Poly Poly::term(const Monomial& atoms, int64_t factor) {
   Poly result;
-  result.add({}, value);
+  result.add(atoms, factor);
   return result;
 }
-Poly Poly::atom(const Expr& expr) {
-  Poly result;
-  result.add({expr}, 1);
-  return result;
-}
+Poly Poly::constant(int64_t value) { return term({}, value); }
+Poly Poly::atom(const Expr& expr) { return term({expr}, 1); }
 
 int64_t Poly::constant_part() const {
   return !terms_.empty() && terms_.back().atoms.empty() ? terms_.back().factor : 0;
@@ -103,11 +103,9 @@ std::optional<int64_t> Poly::as_constant() const {
 
 void Poly::add(const Monomial& atoms, int64_t factor) {
   if (factor == 0) return;
-  auto it =
-      std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return same_monomial(term.atoms, atoms); });
+  auto it = std::ranges::find_if(terms_, [&](const Term& term) { return same_monomial(term.atoms, atoms); });
   if (it == terms_.end()) {
-    auto place =
-        std::find_if(terms_.begin(), terms_.end(), [&](const Term& term) { return term_before(atoms, term.atoms); });
+    auto place = std::ranges::find_if(terms_, [&](const Term& term) { return term_before(atoms, term.atoms); });
     terms_.insert(place, {atoms, factor});
     return;
   }
@@ -135,8 +133,7 @@ Poly Poly::times(const Poly& other) const {
     for (const Term& b : other.terms_) {
       Monomial atoms = a.atoms;
       atoms.insert(atoms.end(), b.atoms.begin(), b.atoms.end());
-      std::stable_sort(atoms.begin(), atoms.end(),
-                       [](const Expr& x, const Expr& y) { return compare_atoms(x, y) < 0; });
+      std::ranges::stable_sort(atoms, [](const Expr& x, const Expr& y) { return compare_atoms(x, y) < 0; });
       auto factor = checked_mul(a.factor, b.factor);
       if (!factor) result.overflowed_ = true;
       result.add(atoms, factor.value_or(0));
@@ -159,11 +156,8 @@ Expr Poly::to_expr(DType dtype) const {
   auto append = [&](const Term& term, int64_t magnitude, BinaryOp op) {
     std::optional<Expr> product;
     for (const Expr& atom : term.atoms) product = product ? binary(BinaryOp::kMul, *product, atom) : atom;
-    if (!product) {
-      product = int_imm(magnitude, dtype);
-    } else if (magnitude != 1) {
-      product = binary(BinaryOp::kMul, *product, int_imm(magnitude, dtype));
-    }
+    Expr number = int_imm(magnitude, dtype);
+    if (!product || magnitude != 1) product = product ? binary(BinaryOp::kMul, *product, number) : number;
     sum = sum ? binary(op, *sum, *product) : *product;
   };
   for (const Term& term : terms_) {
@@ -171,11 +165,8 @@ Expr Poly::to_expr(DType dtype) const {
   }
   for (const Term& term : terms_) {
     if (term.factor >= 0) continue;
-    if (!sum || term.factor == INT64_MIN) {
-      append(term, term.factor, BinaryOp::kAdd);
-    } else {
-      append(term, -term.factor, BinaryOp::kSub);
-    }
+    bool is_added = !sum || term.factor == INT64_MIN;
+    append(term, is_added ? term.factor : -term.factor, is_added ? BinaryOp::kAdd : BinaryOp::kSub);
   }
   return sum ? *sum : int_imm(0, dtype);
 }

@@ -17,6 +17,8 @@ struct Term {
 // compare equal without being the same.
 int compare_atoms(const Expr& a, const Expr& b);
 bool same_monomial(const Monomial& a, const Monomial& b);
+// Returns the product without its i-th atom.
+Monomial without(Monomial atoms, size_t i);
 
 // A sum of factor * atoms. The terms are distinct, their factors are not zero, and the constant is last. Overflow of a
 // factor is remembered, and the sum then means nothing.
@@ -24,6 +26,7 @@ class Poly {
  public:
   static Poly constant(int64_t value);
   static Poly atom(const Expr& expr);
+  static Poly term(const Monomial& atoms, int64_t factor);
 
   const std::vector<Term>& terms() const { return terms_; }
   bool overflowed() const { return overflowed_; }

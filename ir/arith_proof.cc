@@ -28,9 +28,9 @@ int64_t mul_bound(int64_t a, int64_t b) {
   return product.value_or((a < 0) == (b < 0) ? kPlusInfinity : kMinusInfinity);
 }
 Interval operator*(Interval a, Interval b) {
-  int64_t corners[] = {mul_bound(a.min, b.min), mul_bound(a.min, b.max), mul_bound(a.max, b.min),
-                       mul_bound(a.max, b.max)};
-  return {*std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4)};
+  auto [least, most] =
+      std::minmax({mul_bound(a.min, b.min), mul_bound(a.min, b.max), mul_bound(a.max, b.min), mul_bound(a.max, b.max)});
+  return {least, most};
 }
 int64_t div_bound(int64_t a, int64_t positive) {
   if (a == kMinusInfinity || a == kPlusInfinity) return a;
@@ -164,11 +164,9 @@ bool Simplifier::non_negative_by_multiples(const Poly& sum, int depth) const {
       auto rest = others ? divide(*others, by.atoms) : std::nullopt;
       auto times = exact_div(term.factor, by.factor);
       if (!rest || !rest->empty() || !times) continue;
-      Poly quotient;
-      quotient.add(term.atoms, term.factor);
       Poly dividend = stored(node->a);
       if (term.factor > 0) dividend = dividend.plus(Poly::constant(1)).plus(divisor, -1);
-      Poly least = sum.plus(quotient, -1).plus(dividend, *times);
+      Poly least = sum.plus(Poly::term(term.atoms, term.factor), -1).plus(dividend, *times);
       if (non_negative(least, depth + 1)) return true;
     }
   }
@@ -176,8 +174,8 @@ bool Simplifier::non_negative_by_multiples(const Poly& sum, int depth) const {
 }
 
 bool Simplifier::non_negative_by_quotients(const Poly& sum, int depth) const {
-  return std::any_of(sum.terms().begin(), sum.terms().end(),
-                     [&](const Term& term) { return term.factor > 0 && non_negative_by_quotient(sum, term, depth); });
+  return std::ranges::any_of(
+      sum.terms(), [&](const Term& term) { return term.factor > 0 && non_negative_by_quotient(sum, term, depth); });
 }
 
 // Uses x // c - y // c >= (x - y) // c: a sum with a term of either sign is at least the sum with the right side in
@@ -227,13 +225,12 @@ bool Simplifier::non_negative_by_extremes(const Poly& sum, int depth) const {
     // min(a, b) is one of its operands, so a claim that holds with either operand in its place holds. One operand
     // suffices on the side that bounds the sum, when no other term with the same atom has the opposite sign.
     Poly with_a = replace(sum, term.atoms[0], stored(node->a)), with_b = replace(sum, term.atoms[0], stored(node->b));
-    auto count = std::count_if(sum.terms().begin(), sum.terms().end(),
-                               [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
+    auto count = std::ranges::count_if(sum.terms(),
+                                       [&](const Term& other) { return divide(other.atoms, term.atoms).has_value(); });
     bool one_suffices = count == 1 && (node->op == BinaryOp::kMin) == (term.factor < 0);
     bool a = non_negative(with_a, depth + 1);
     if (one_suffices && a) return true;
-    if (!a && !one_suffices) continue;
-    if (non_negative(with_b, depth + 1)) return true;
+    if ((a || one_suffices) && non_negative(with_b, depth + 1)) return true;
   }
   return false;
 }
@@ -245,20 +242,13 @@ int Simplifier::pull(const Poly& sum, const Expr& var) const {
   for (const Term& term : sum.terms()) {
     int count = 0, sign = term.factor > 0 ? 1 : -1;
     for (const Expr& atom : term.atoms) {
-      if (same_node(atom, var)) {
-        ++count;
-      } else {
-        bool hidden = false;
-        if (!atom.is<Var>()) walk(atom, [&](const Ref<Var>& inner) { hidden = hidden || same_node(inner, var); });
-        if (hidden) return 0;
-      }
+      if (same_node(atom, var)) ++count;
+      if (!same_node(atom, var) && mentions(atom, VarSet{var.get()})) return 0;
     }
     if (count == 0) continue;
-    if (count > 1) return 0;
-    for (const Expr& atom : term.atoms) {
-      if (!same_node(atom, var) && atom_bounds(atom).min < 0) return 0;
-    }
-    if (direction != 0 && direction != sign) return 0;
+    bool is_scaled = std::ranges::all_of(
+        term.atoms, [&](const Expr& atom) { return same_node(atom, var) || atom_bounds(atom).min >= 0; });
+    if (count > 1 || !is_scaled || direction == -sign) return 0;
     direction = sign;
   }
   return direction;
@@ -277,7 +267,6 @@ Poly Simplifier::replace(const Poly& sum, const Expr& atom, const Poly& value) {
   return result;
 }
 
-// Returns true, false, or nullopt when it is not known.
 std::optional<bool> Simplifier::decide(BinaryOp op, const Poly& a, const Poly& b) const {
   Poly difference = recombine(b.plus(a, -1));
   if (difference.overflowed()) return std::nullopt;
@@ -285,23 +274,19 @@ std::optional<bool> Simplifier::decide(BinaryOp op, const Poly& a, const Poly& b
   Poly reversed = difference.scaled(-1);
   switch (op) {
     case BinaryOp::kLT:
-      if (at_least(difference, 1)) return true;
-      if (at_least(reversed, 0)) return false;
-      return std::nullopt;
-    case BinaryOp::kLE:
-      if (at_least(difference, 0)) return true;
-      if (at_least(reversed, 1)) return false;
-      return std::nullopt;
+    case BinaryOp::kLE: {
+      bool strict = op == BinaryOp::kLT;
+      if (at_least(difference, strict)) return true;
+      return at_least(reversed, !strict) ? std::optional(false) : std::nullopt;
+    }
     case BinaryOp::kGT:
-      return decide(BinaryOp::kLT, b, a);
     case BinaryOp::kGE:
-      return decide(BinaryOp::kLE, b, a);
+      return decide(mirrored(op), b, a);
     case BinaryOp::kEQ: {
       if (auto known = difference.as_constant()) return *known == 0;
       if (at_least(difference, 1) || at_least(reversed, 1)) return false;
       int64_t gcd = difference.gcd_without_constant();
-      if (gcd > 1 && difference.constant_part() % gcd != 0) return false;
-      return std::nullopt;
+      return gcd > 1 && difference.constant_part() % gcd != 0 ? std::optional(false) : std::nullopt;
     }
     case BinaryOp::kNE: {
       auto equal = decide(BinaryOp::kEQ, a, b);

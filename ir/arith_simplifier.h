@@ -55,6 +55,8 @@ class Simplifier {
   struct Division {
     Poly quotient, remainder;
   };
+  // Returns whether 0 <= rest < divisor is proven.
+  bool is_remainder(const Poly& rest, const Poly& divisor) const;
   Division division(const Poly& a, const Poly& b, DType dtype) const;
   Division whole_sum(const Poly& a, const Poly& b, DType dtype) const;
   std::optional<Division> by_digits(const Poly& rest, int64_t divisor, DType dtype) const;
@@ -63,7 +65,6 @@ class Simplifier {
   Division remainder_division(const Poly& rest, const Poly& b, std::optional<int64_t> divisor, DType dtype) const;
   static Division opaque(const Poly& a, const Poly& b, DType dtype);
   Poly recombine(Poly sum) const;
-  Poly round_up(Poly sum) const;
   std::optional<Poly> rounded_up(const Poly& sum, const Term& term) const;
   Poly ceil_division(const Poly& x, int64_t divisor, DType dtype) const;
 

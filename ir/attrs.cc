@@ -86,15 +86,14 @@ bool Attrs::get_bool(std::string_view key, bool otherwise) const {
 bool operator==(const Attrs& a, const Attrs& b) { return a.entries_ == b.entries_; }
 
 bool operator==(const AttrValue& a, const AttrValue& b) {
-  const double* x = a.as<double>();
-  const double* y = b.as<double>();
-  if (x && y) return std::bit_cast<uint64_t>(*x) == std::bit_cast<uint64_t>(*y);
   if (a.value_.index() != b.value_.index()) return false;
   return std::visit(
       [&](const auto& value) {
         using T = std::remove_cvref_t<decltype(value)>;
         if constexpr (std::is_same_v<T, Expr>) {
           return structural_equal(value, *b.as<Expr>());
+        } else if constexpr (std::is_same_v<T, double>) {
+          return std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(*b.as<double>());
         } else {
           return value == *b.as<T>();
         }
@@ -172,13 +171,12 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
       // A target is a dictionary, an index map the text of a lambda (a list: and of its inverse).
       if (const AttrValue* target = attrs.size() == 1 ? attrs.find("T.target") : nullptr)
         return fmt::format("T.target({})", to_string(*target, print));
-      if (const AttrValue* map = attrs.size() == 1 ? attrs.find("T.index_map") : nullptr) {
-        if (const std::string* lambda = map->as<std::string>()) return fmt::format("T.index_map({})", *lambda);
-        const AttrList* both = map->as<AttrList>();
-        if (both && both->size() == 2 && (*both)[0].as<std::string>() && (*both)[1].as<std::string>())
-          return fmt::format("T.index_map({}, inverse_index_map={})", *(*both)[0].as<std::string>(),
-                             *(*both)[1].as<std::string>());
-      }
+      std::vector<std::string> lambdas;
+      const AttrValue* map = attrs.size() == 1 ? attrs.find("T.index_map") : nullptr;
+      bool has_lambdas = map && from_attr(*map, lambdas);
+      if (has_lambdas && map->as<std::string>()) return fmt::format("T.index_map({})", lambdas[0]);
+      if (has_lambdas && lambdas.size() == 2)
+        return fmt::format("T.index_map({}, inverse_index_map={})", lambdas[0], lambdas[1]);
       std::string text = "{";
       for (const auto& [key, item] : attrs)
         text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item, print);
@@ -188,55 +186,40 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
   return std::visit(Print{print}, value.variant());
 }
 
+namespace {
+
+// Sets `out` to the value under the pointer; returns false for null.
+template <class T, class From>
+bool take(const From* value, T& out) {
+  if (value) out = static_cast<T>(*value);
+  return value != nullptr;
+}
+// Does so for the constant that the attribute holds as an expression.
+template <class Imm, class T>
+bool take_constant(const AttrValue& value, T& out) {
+  const Imm* number = value.as<Expr>() ? value.as<Expr>()->as<Imm>() : nullptr;
+  return number && take(&number->value, out);
+}
+
+}  // namespace
+
 bool from_attr(const AttrValue& value, bool& out) {
-  if (const int64_t* number = value.as<int64_t>()) {
-    out = *number != 0;
-    return *number == 0 || *number == 1;
-  }
-  if (!value.as<bool>()) return false;
-  out = *value.as<bool>();
-  return true;
+  int64_t number = 0;
+  if (take(value.as<int64_t>(), number)) out = number != 0;
+  return value.as<int64_t>() ? number == 0 || number == 1 : take(value.as<bool>(), out);
 }
 bool from_attr(const AttrValue& value, int64_t& out) {
-  if (const bool* flag = value.as<bool>()) {
-    out = *flag;
-    return true;
-  }
-  if (const IntImm* number = value.as<Expr>() ? value.as<Expr>()->as<IntImm>() : nullptr) {
-    out = number->value;
-    return true;
-  }
-  if (!value.as<int64_t>()) return false;
-  out = *value.as<int64_t>();
-  return true;
+  return take(value.as<int64_t>(), out) || take(value.as<bool>(), out) || take_constant<IntImm>(value, out);
 }
 bool from_attr(const AttrValue& value, double& out) {
-  if (const FloatImm* number = value.as<Expr>() ? value.as<Expr>()->as<FloatImm>() : nullptr) {
-    out = number->value;
-    return true;
-  }
-  if (const int64_t* number = value.as<int64_t>()) {
-    out = static_cast<double>(*number);
-    return true;
-  }
-  if (!value.as<double>()) return false;
-  out = *value.as<double>();
-  return true;
+  return take(value.as<double>(), out) || take(value.as<int64_t>(), out) || take_constant<FloatImm>(value, out);
 }
-bool from_attr(const AttrValue& value, std::string& out) {
-  if (!value.as<std::string>()) return false;
-  out = *value.as<std::string>();
-  return true;
-}
+bool from_attr(const AttrValue& value, std::string& out) { return take(value.as<std::string>(), out); }
 bool from_attr(const AttrValue& value, DType& out) {
-  if (const std::string* text = value.as<std::string>()) {
-    std::optional<DType> parsed = parse_dtype(*text);
-    if (parsed) out = *parsed;
-    return parsed && !parsed->is_void();
-  }
-  if (!value.as<DType>()) return false;
-  out = *value.as<DType>();
-  return true;
+  const std::string* text = value.as<std::string>();
+  if (!text) return take(value.as<DType>(), out);
+  std::optional<DType> parsed = parse_dtype(*text);
+  return take(parsed ? &*parsed : nullptr, out) && !parsed->is_void();
 }
 
 bool from_attr(const AttrValue& value, std::optional<DType>& out) {

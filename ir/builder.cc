@@ -7,7 +7,7 @@
 namespace relaxc {
 
 bool is_leaf(const Expr& expr) {
-  if (const Tuple* tuple = expr.as<Tuple>()) return std::all_of(tuple->items.begin(), tuple->items.end(), is_leaf);
+  if (const Tuple* tuple = expr.as<Tuple>()) return std::ranges::all_of(tuple->items, is_leaf);
   if (expr.type().is<PrimType>()) return !expr.is<Call>() || op_name(expr).starts_with("tir.");
   return expr.is<Var>() || expr.is<Constant>() || expr.is<ShapeExpr>() || expr.is<GlobalVar>() || expr.is<OpRef>() ||
          expr.is<ExternFunc>() || expr.is<StringImm>() || expr.is<DTypeImm>();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "support/checked_math.h"
 #include "vm/builtins.h"
 
 namespace relaxc {
@@ -11,28 +10,9 @@ namespace relaxc {
 namespace {
 
 constexpr BinaryOpInfo kBinaryOps[] = {
-    {BinaryOp::kAdd, "Add", "+", false, true},
-    {BinaryOp::kSub, "Sub", "-", false, false},
-    {BinaryOp::kMul, "Mul", "*", false, true},
-    {BinaryOp::kDiv, "Div", "/", false, false},
-    {BinaryOp::kTruncMod, "Mod", nullptr, false, false},
-    {BinaryOp::kFloorDiv, "FloorDiv", "//", false, false},
-    {BinaryOp::kFloorMod, "FloorMod", "%", false, false},
-    {BinaryOp::kMin, "min", nullptr, false, true},
-    {BinaryOp::kMax, "max", nullptr, false, true},
-    {BinaryOp::kEQ, "EQ", "==", true, true},
-    {BinaryOp::kNE, "NE", "!=", true, true},
-    {BinaryOp::kLT, "LT", "<", true, false},
-    {BinaryOp::kLE, "LE", "<=", true, false},
-    {BinaryOp::kGT, "GT", ">", true, false},
-    {BinaryOp::kGE, "GE", ">=", true, false},
-    {BinaryOp::kAnd, "And", "and", false, true},
-    {BinaryOp::kOr, "Or", "or", false, true},
-    {BinaryOp::kBitAnd, "bitwise_and", "&", false, true},
-    {BinaryOp::kBitOr, "bitwise_or", "|", false, true},
-    {BinaryOp::kBitXor, "bitwise_xor", "^", false, true},
-    {BinaryOp::kShiftLeft, "shift_left", "<<", false, false},
-    {BinaryOp::kShiftRight, "shift_right", ">>", false, false},
+#define RELAXC_ROW(op, name, symbol, compares, value) {name, symbol, compares},
+    RELAXC_BINARY_OPS(RELAXC_ROW)
+#undef RELAXC_ROW
 };
 
 // Wraps an integer to the dtype's width.
@@ -51,10 +31,13 @@ Expr like(int64_t value, const Expr& other) { return scalar_imm(static_cast<doub
 
 }  // namespace
 
-const BinaryOpInfo& info(BinaryOp op) {
-  const BinaryOpInfo& row = kBinaryOps[static_cast<size_t>(op)];
-  RELAXC_CHECK(row.op == op);
-  return row;
+const BinaryOpInfo& info(BinaryOp op) { return kBinaryOps[static_cast<size_t>(op)]; }
+
+BinaryOp mirrored(BinaryOp op) {
+  if (op == BinaryOp::kLT) return BinaryOp::kGT;
+  if (op == BinaryOp::kLE) return BinaryOp::kGE;
+  if (op == BinaryOp::kGT) return BinaryOp::kLT;
+  return op == BinaryOp::kGE ? BinaryOp::kLE : op;
 }
 
 VarRef make_var(std::string name, Type type, const Span& span) {
@@ -124,8 +107,8 @@ Expr binary(BinaryOp op, Expr a, Expr b, const Span& span) {
   DType dtype = dtype_of(a);
   RELAXC_CHECK(dtype == dtype_of(b), "{} of {} and {}: {} and {}", info(op).name, to_string(dtype),
                to_string(dtype_of(b)), debug_print(a), debug_print(b));
-  if (op == BinaryOp::kAnd || op == BinaryOp::kOr)
-    RELAXC_CHECK(dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
+  bool is_logic = op == BinaryOp::kAnd || op == BinaryOp::kOr;
+  RELAXC_CHECK(!is_logic || dtype.is_bool(), "{} of {}", info(op).name, to_string(dtype));
   Type type = info(op).compares ? prim_type(kBool.with_lanes(dtype.lanes)) : a.type();
   return make(Binary{op, std::move(a), std::move(b)}, std::move(type), span);
 }
@@ -224,113 +207,72 @@ std::optional<int64_t> as_int(const Expr& expr) {
   if (const Broadcast* b = expr.as<Broadcast>()) return as_int(b->value);
   return std::nullopt;
 }
-bool is_int(const Expr& expr, int64_t value) {
-  auto known = as_int(expr);
-  return known && *known == value;
-}
-
-std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype) {
-  uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
-  bool is_unsigned = dtype.is_uint();
-  auto wrapped = [&](uint64_t value) { return wrap(static_cast<int64_t>(value), dtype); };
-  bool overflowing_division = b == -1 && a == INT64_MIN;
-  switch (op) {
-    case BinaryOp::kAdd:
-      return wrapped(x + y);
-    case BinaryOp::kSub:
-      return wrapped(x - y);
-    case BinaryOp::kMul:
-      return wrapped(x * y);
-    case BinaryOp::kDiv:
-      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
-      return is_unsigned ? wrapped(x / y) : wrap(a / b, dtype);
-    case BinaryOp::kTruncMod:
-      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
-      return is_unsigned ? wrapped(x % y) : wrap(a % b, dtype);
-    case BinaryOp::kFloorDiv:
-      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
-      return is_unsigned ? wrapped(x / y) : wrap(floor_div(a, b), dtype);
-    case BinaryOp::kFloorMod:
-      if (b == 0 || (!is_unsigned && overflowing_division)) return std::nullopt;
-      return is_unsigned ? wrapped(x % y) : wrap(floor_mod(a, b), dtype);
-    case BinaryOp::kMin:
-      return (is_unsigned ? x < y : a < b) ? a : b;
-    case BinaryOp::kMax:
-      return (is_unsigned ? x > y : a > b) ? a : b;
-    case BinaryOp::kEQ:
-      return a == b;
-    case BinaryOp::kNE:
-      return a != b;
-    case BinaryOp::kLT:
-      return is_unsigned ? x < y : a < b;
-    case BinaryOp::kLE:
-      return is_unsigned ? x <= y : a <= b;
-    case BinaryOp::kGT:
-      return is_unsigned ? x > y : a > b;
-    case BinaryOp::kGE:
-      return is_unsigned ? x >= y : a >= b;
-    case BinaryOp::kAnd:
-      return a && b;
-    case BinaryOp::kOr:
-      return a || b;
-    case BinaryOp::kBitAnd:
-      return a & b;
-    case BinaryOp::kBitOr:
-      return a | b;
-    case BinaryOp::kBitXor:
-      return wrap(a ^ b, dtype);
-    case BinaryOp::kShiftLeft:
-      return b < 0 || b >= dtype.bits ? std::nullopt : std::optional(wrapped(x << y));
-    case BinaryOp::kShiftRight:
-      if (b < 0 || b >= dtype.bits) return std::nullopt;
-      return is_unsigned ? wrapped(x >> y) : wrap(a >> b, dtype);
-  }
-  return std::nullopt;
-}
+bool is_int(const Expr& expr, int64_t value) { return as_int(expr) == value; }
 
 namespace {
 
-Expr fold(BinaryOp op, const Expr& a, const Expr& b) {
-  const IntImm* x = a.as<IntImm>();
-  const IntImm* y = b.as<IntImm>();
-  if (x && y) {
-    DType dtype = dtype_of(a);
-    if (auto value = fold_int(op, x->value, y->value, dtype)) return int_imm(*value, info(op).compares ? kBool : dtype);
+// T is int64_t or uint64_t; the operation has a value.
+template <class T>
+int64_t value_of(BinaryOp op, T x, T y) {
+  using U = uint64_t;
+  switch (op) {
+#define RELAXC_ROW(op, name, symbol, compares, value) \
+  case BinaryOp::op:                                  \
+    return static_cast<int64_t>(value);
+    RELAXC_BINARY_OPS(RELAXC_ROW)
+#undef RELAXC_ROW
   }
-  return binary(op, a, b);
+  return 0;
 }
 
 }  // namespace
 
+std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype) {
+  bool overflows = b == -1 && a == INT64_MIN && !dtype.is_uint();
+  if (is_division(op) && (b == 0 || overflows)) return std::nullopt;
+  if (is_shift(op) && (b < 0 || b >= dtype.bits)) return std::nullopt;
+  int64_t value =
+      dtype.is_uint() ? value_of(op, static_cast<uint64_t>(a), static_cast<uint64_t>(b)) : value_of(op, a, b);
+  return info(op).compares ? value : wrap(value, dtype);
+}
+
+Expr folded_binary(BinaryOp op, const Expr& a, const Expr& b) {
+  const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
+  auto value = x && y ? fold_int(op, x->value, y->value, dtype_of(a)) : std::nullopt;
+  return value ? int_imm(*value, info(op).compares ? kBool : dtype_of(a)) : binary(op, a, b);
+}
+
 Expr operator+(const Expr& a, const Expr& b) {
   if (is_int(a, 0)) return b;
   if (is_int(b, 0)) return a;
-  return fold(BinaryOp::kAdd, a, b);
+  return folded_binary(BinaryOp::kAdd, a, b);
 }
-Expr operator-(const Expr& a, const Expr& b) { return is_int(b, 0) ? a : fold(BinaryOp::kSub, a, b); }
+Expr operator-(const Expr& a, const Expr& b) { return is_int(b, 0) ? a : folded_binary(BinaryOp::kSub, a, b); }
 Expr operator*(const Expr& a, const Expr& b) {
   if (is_int(a, 1) || is_int(b, 0)) return b;
   if (is_int(b, 1) || is_int(a, 0)) return a;
-  return fold(BinaryOp::kMul, a, b);
+  return folded_binary(BinaryOp::kMul, a, b);
 }
 Expr operator+(const Expr& a, int64_t b) { return a + like(b, a); }
 Expr operator-(const Expr& a, int64_t b) { return a - like(b, a); }
 Expr operator*(const Expr& a, int64_t b) { return a * like(b, a); }
 Expr floor_div(const Expr& a, const Expr& b) {
-  return is_int(b, 1) || (is_int(a, 0) && !is_int(b, 0)) ? a : fold(BinaryOp::kFloorDiv, a, b);
+  return is_int(b, 1) || (is_int(a, 0) && !is_int(b, 0)) ? a : folded_binary(BinaryOp::kFloorDiv, a, b);
 }
-Expr floor_mod(const Expr& a, const Expr& b) { return is_int(b, 1) ? like(0, a) : fold(BinaryOp::kFloorMod, a, b); }
+Expr floor_mod(const Expr& a, const Expr& b) {
+  return is_int(b, 1) ? like(0, a) : folded_binary(BinaryOp::kFloorMod, a, b);
+}
 Expr floor_div(const Expr& a, int64_t b) { return floor_div(a, like(b, a)); }
 Expr floor_mod(const Expr& a, int64_t b) { return floor_mod(a, like(b, a)); }
 Expr ceil_div(const Expr& a, int64_t b) { return floor_div(a + (b - 1), b); }
-Expr min(const Expr& a, const Expr& b) { return same_node(a, b) ? a : fold(BinaryOp::kMin, a, b); }
-Expr max(const Expr& a, const Expr& b) { return same_node(a, b) ? a : fold(BinaryOp::kMax, a, b); }
-Expr operator<(const Expr& a, const Expr& b) { return fold(BinaryOp::kLT, a, b); }
-Expr operator<=(const Expr& a, const Expr& b) { return fold(BinaryOp::kLE, a, b); }
-Expr operator>(const Expr& a, const Expr& b) { return fold(BinaryOp::kGT, a, b); }
-Expr operator>=(const Expr& a, const Expr& b) { return fold(BinaryOp::kGE, a, b); }
-Expr equal(const Expr& a, const Expr& b) { return fold(BinaryOp::kEQ, a, b); }
-Expr not_equal(const Expr& a, const Expr& b) { return fold(BinaryOp::kNE, a, b); }
+Expr min(const Expr& a, const Expr& b) { return same_node(a, b) ? a : folded_binary(BinaryOp::kMin, a, b); }
+Expr max(const Expr& a, const Expr& b) { return same_node(a, b) ? a : folded_binary(BinaryOp::kMax, a, b); }
+Expr operator<(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kLT, a, b); }
+Expr operator<=(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kLE, a, b); }
+Expr operator>(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kGT, a, b); }
+Expr operator>=(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kGE, a, b); }
+Expr equal(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kEQ, a, b); }
+Expr not_equal(const Expr& a, const Expr& b) { return folded_binary(BinaryOp::kNE, a, b); }
 Expr operator&&(const Expr& a, const Expr& b) {
   if (is_int(a, 1) || is_int(b, 0)) return b;
   if (is_int(b, 1) || is_int(a, 0)) return a;
@@ -342,8 +284,8 @@ Expr operator||(const Expr& a, const Expr& b) {
   return binary(BinaryOp::kOr, a, b);
 }
 Expr operator!(const Expr& a) {
-  if (const IntImm* imm = a.as<IntImm>()) return bool_imm(!imm->value);
-  return not_(a);
+  const IntImm* imm = a.as<IntImm>();
+  return imm ? bool_imm(!imm->value) : not_(a);
 }
 
 const std::string& op_name(const Expr& expr) {

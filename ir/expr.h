@@ -61,38 +61,53 @@ struct Constant {
 
 // ---- Scalars ------------------------------------------------------------------------------------------------------
 
-enum class BinaryOp : uint8_t {
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,       // float division; on integers truncates toward zero
-  kTruncMod,  // remainder of kDiv on integers, sign of the dividend; fmod on floats
-  kFloorDiv,
-  kFloorMod,  // round toward minus infinity; remainder has the divisor's sign
-  kMin,
-  kMax,  // floats: NaN if either is NaN
-  kEQ,
-  kNE,
-  kLT,
-  kLE,
-  kGT,
-  kGE,  // result is bool; NE is true and the others false with NaN
-  kAnd,
-  kOr,  // on bool; both sides may be evaluated
-  kBitAnd,
-  kBitOr,
-  kBitXor,
-  kShiftLeft,
-  kShiftRight,  // integers; shift right is arithmetic for signed
-};
+// A row per operator on two scalars: the name of the call form T.Add(a, b), the symbol or null, whether the result is
+// bool, and the value for integers x and y of one type of 64 bits (U: the unsigned one), before it wraps.
+//   kDiv      on integers truncates toward zero
+//   kTruncMod has the sign of the dividend; fmod on floats
+//   kFloorDiv, kFloorMod round toward minus infinity; the remainder has the divisor's sign
+//   kMin, kMax give NaN if either is NaN; kNE is true and the other comparisons false with NaN
+//   kAnd, kOr are on bool; both sides may be evaluated
+//   kShiftRight is arithmetic for signed integers
+// clang-format off
+#define RELAXC_BINARY_OPS(X) \
+  X(kAdd, "Add", "+", false, U(x) + U(y)) \
+  X(kSub, "Sub", "-", false, U(x) - U(y)) \
+  X(kMul, "Mul", "*", false, U(x) * U(y)) \
+  X(kDiv, "Div", "/", false, x / y) \
+  X(kTruncMod, "Mod", nullptr, false, x % y) \
+  X(kFloorDiv, "FloorDiv", "//", false, x / y - (x % y != 0 && (x < 0) != (y < 0))) \
+  X(kFloorMod, "FloorMod", "%", false, x % y + (x % y != 0 && (x < 0) != (y < 0) ? y : 0)) \
+  X(kMin, "min", nullptr, false, x < y ? x : y) \
+  X(kMax, "max", nullptr, false, x > y ? x : y) \
+  X(kEQ, "EQ", "==", true, x == y) \
+  X(kNE, "NE", "!=", true, x != y) \
+  X(kLT, "LT", "<", true, x < y) \
+  X(kLE, "LE", "<=", true, x <= y) \
+  X(kGT, "GT", ">", true, x > y) \
+  X(kGE, "GE", ">=", true, x >= y) \
+  X(kAnd, "And", "and", false, x && y) \
+  X(kOr, "Or", "or", false, x || y) \
+  X(kBitAnd, "bitwise_and", "&", false, x & y) \
+  X(kBitOr, "bitwise_or", "|", false, x | y) \
+  X(kBitXor, "bitwise_xor", "^", false, x ^ y) \
+  X(kShiftLeft, "shift_left", "<<", false, U(x) << y) \
+  X(kShiftRight, "shift_right", ">>", false, x >> y)
+// clang-format on
+#define RELAXC_ROW(op, ...) op,
+enum class BinaryOp : uint8_t { RELAXC_BINARY_OPS(RELAXC_ROW) };
+#undef RELAXC_ROW
 struct BinaryOpInfo {
-  BinaryOp op;
-  const char* name;    // "Add": T.Add(a, b)
-  const char* symbol;  // "+", or null where only the call form exists
-  bool compares;       // the result is bool
-  bool commutes;
+  const char* name;
+  const char* symbol;
+  bool compares;
 };
 const BinaryOpInfo& info(BinaryOp op);
+// Divisions and remainders; they have no value for a divisor of 0.
+constexpr bool is_division(BinaryOp op) { return op >= BinaryOp::kDiv && op <= BinaryOp::kFloorMod; }
+constexpr bool is_shift(BinaryOp op) { return op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight; }
+// Returns the operator with swapped operands: a < b is b > a. Operators other than <, <=, >, >= stay.
+BinaryOp mirrored(BinaryOp op);
 
 // Both operands have the same dtype and lanes. Integer overflow wraps (two's complement); index arithmetic is assumed
 // not to overflow by the simplifier.
@@ -323,5 +338,7 @@ const Call* as_call(const Expr& expr, std::string_view name);
 
 // Returns the constant value of a binary operation on integers of that dtype, wrapped; nullopt for division by zero.
 std::optional<int64_t> fold_int(BinaryOp op, int64_t a, int64_t b, DType dtype);
+// Returns binary(op, a, b), or its value when both are integer constants.
+Expr folded_binary(BinaryOp op, const Expr& a, const Expr& b);
 
 }  // namespace relaxc

@@ -14,63 +14,61 @@ int64_t integer_abs(int64_t a) { return a < 0 ? static_cast<int64_t>(0 - static_
 int64_t integer_not(int64_t a) { return ~a; }
 int64_t integer_popcount(int64_t a) { return std::popcount(static_cast<uint64_t>(a)); }
 
-#define UNARY(name, fn, doc) \
-  {"tir." #name, 1, R::kSame, #fn, [](double a, double, double) { return std::fn(a); }, nullptr, doc}
+// The value is an expression of the arguments a, b, c.
+#define ROW(name, arity, result, libm, value, doc)                                                                  \
+  {"tir." #name,                                                                                                    \
+   arity,                                                                                                           \
+   R::result,                                                                                                       \
+   libm,                                                                                                            \
+   []([[maybe_unused]] double a, [[maybe_unused]] double b, [[maybe_unused]] double c) -> double { return value; }, \
+   nullptr,                                                                                                         \
+   doc}
+// The intrinsic has the name of the C function.
+#define UNARY(name, doc) ROW(name, 1, kSame, #name, std::name(a), doc)
 
 constexpr Intrinsic kIntrinsics[] = {
     {"tir.abs", 1, R::kSame, "fabs", [](double a, double, double) { return std::fabs(a); }, integer_abs,
      "absolute value"},
-    UNARY(acos, acos, "arc cosine in radians"),
-    UNARY(acosh, acosh, "inverse hyperbolic cosine"),
-    UNARY(asin, asin, "arc sine in radians"),
-    UNARY(asinh, asinh, "inverse hyperbolic sine"),
-    UNARY(atan, atan, "arc tangent in radians"),
-    {"tir.atan2", 2, R::kSame, "atan2", [](double a, double b, double) { return std::atan2(a, b); }, nullptr,
-     "angle of the point (b, a)"},
-    UNARY(atanh, atanh, "inverse hyperbolic tangent"),
+    UNARY(acos, "arc cosine in radians"),
+    UNARY(acosh, "inverse hyperbolic cosine"),
+    UNARY(asin, "arc sine in radians"),
+    UNARY(asinh, "inverse hyperbolic sine"),
+    UNARY(atan, "arc tangent in radians"),
+    ROW(atan2, 2, kSame, "atan2", std::atan2(a, b), "angle of the point (b, a)"),
+    UNARY(atanh, "inverse hyperbolic tangent"),
     {"tir.bitwise_not", 1, R::kSame, nullptr, nullptr, integer_not, "complement of each bit (integers)"},
-    UNARY(ceil, ceil, "least integer not below"),
-    {"tir.copysign", 2, R::kSame, "copysign", [](double a, double b, double) { return std::copysign(a, b); }, nullptr,
-     "magnitude of a with the sign of b"},
-    UNARY(cos, cos, "cosine of radians"),
-    UNARY(cosh, cosh, "hyperbolic cosine"),
-    UNARY(erf, erf, "error function"),
-    UNARY(exp, exp, "e to the power"),
-    {"tir.exp10", 1, R::kSame, "exp10", [](double a, double, double) { return std::pow(10.0, a); }, nullptr,
-     "10 to the power"},
-    UNARY(exp2, exp2, "2 to the power"),
-    UNARY(floor, floor, "greatest integer not above"),
-    {"tir.fma", 3, R::kSame, "fma", [](double a, double b, double c) { return std::fma(a, b, c); }, nullptr,
-     "a * b + c, rounded once"},
-    {"tir.isfinite", 1, R::kBool, nullptr, [](double a, double, double) { return std::isfinite(a) ? 1.0 : 0.0; },
-     nullptr, "neither infinite nor NaN"},
-    {"tir.isinf", 1, R::kBool, nullptr, [](double a, double, double) { return std::isinf(a) ? 1.0 : 0.0; }, nullptr,
-     "infinite"},
-    {"tir.isnan", 1, R::kBool, nullptr, [](double a, double, double) { return std::isnan(a) ? 1.0 : 0.0; }, nullptr,
-     "not a number"},
-    UNARY(log, log, "natural logarithm"),
-    UNARY(log10, log10, "decimal logarithm"),
-    {"tir.log1p", 1, R::kSame, "log1p", [](double a, double, double) { return std::log1p(a); }, nullptr, "log(1 + a)"},
-    UNARY(log2, log2, "binary logarithm"),
-    {"tir.nearbyint", 1, R::kSame, "nearbyint", [](double a, double, double) { return std::nearbyint(a); }, nullptr,
-     "nearest integer, ties to even"},
+    UNARY(ceil, "least integer not below"),
+    ROW(copysign, 2, kSame, "copysign", std::copysign(a, b), "magnitude of a with the sign of b"),
+    UNARY(cos, "cosine of radians"),
+    UNARY(cosh, "hyperbolic cosine"),
+    UNARY(erf, "error function"),
+    UNARY(exp, "e to the power"),
+    ROW(exp10, 1, kSame, "exp10", std::pow(10.0, a), "10 to the power"),
+    UNARY(exp2, "2 to the power"),
+    UNARY(floor, "greatest integer not above"),
+    ROW(fma, 3, kSame, "fma", std::fma(a, b, c), "a * b + c, rounded once"),
+    ROW(isfinite, 1, kBool, nullptr, std::isfinite(a) ? 1.0 : 0.0, "neither infinite nor NaN"),
+    ROW(isinf, 1, kBool, nullptr, std::isinf(a) ? 1.0 : 0.0, "infinite"),
+    ROW(isnan, 1, kBool, nullptr, std::isnan(a) ? 1.0 : 0.0, "not a number"),
+    UNARY(log, "natural logarithm"),
+    UNARY(log10, "decimal logarithm"),
+    UNARY(log1p, "log(1 + a)"),
+    UNARY(log2, "binary logarithm"),
+    UNARY(nearbyint, "nearest integer, ties to even"),
     {"tir.popcount", 1, R::kSame, nullptr, nullptr, integer_popcount, "number of set bits (unsigned integers)"},
-    {"tir.pow", 2, R::kSame, "pow", [](double a, double b, double) { return std::pow(a, b); }, nullptr,
-     "a to the power b"},
-    {"tir.round", 1, R::kSame, "round", [](double a, double, double) { return std::round(a); }, nullptr,
-     "nearest integer, ties away from zero"},
-    {"tir.rsqrt", 1, R::kSame, nullptr, [](double a, double, double) { return 1.0 / std::sqrt(a); }, nullptr,
-     "1 / sqrt(a)"},
-    {"tir.sigmoid", 1, R::kSame, nullptr, [](double a, double, double) { return 1.0 / (1.0 + std::exp(-a)); }, nullptr,
-     "1 / (1 + exp(-a))"},
-    UNARY(sin, sin, "sine of radians"),
-    UNARY(sinh, sinh, "hyperbolic sine"),
-    UNARY(sqrt, sqrt, "square root"),
-    UNARY(tan, tan, "tangent of radians"),
-    UNARY(tanh, tanh, "hyperbolic tangent"),
-    UNARY(trunc, trunc, "integer part, toward zero"),
+    ROW(pow, 2, kSame, "pow", std::pow(a, b), "a to the power b"),
+    UNARY(round, "nearest integer, ties away from zero"),
+    ROW(rsqrt, 1, kSame, nullptr, 1.0 / std::sqrt(a), "1 / sqrt(a)"),
+    ROW(sigmoid, 1, kSame, nullptr, 1.0 / (1.0 + std::exp(-a)), "1 / (1 + exp(-a))"),
+    UNARY(sin, "sine of radians"),
+    UNARY(sinh, "hyperbolic sine"),
+    UNARY(sqrt, "square root"),
+    UNARY(tan, "tangent of radians"),
+    UNARY(tanh, "hyperbolic tangent"),
+    UNARY(trunc, "integer part, toward zero"),
 };
 
+#undef ROW
 #undef UNARY
 
 using B = Builtin::Result;
@@ -183,8 +181,7 @@ constexpr Builtin kBuiltins[] = {
 
 template <class Row, size_t N>
 const Row* find(const Row (&rows)[N], std::string_view name) {
-  const Row* row = std::lower_bound(std::begin(rows), std::end(rows), name,
-                                    [](const Row& a, std::string_view b) { return a.name < b; });
+  const Row* row = std::ranges::lower_bound(rows, name, {}, [](const Row& r) { return std::string_view(r.name); });
   return row != std::end(rows) && row->name == name ? row : nullptr;
 }
 
@@ -200,11 +197,8 @@ const Builtin* find_builtin(std::string_view name) { return find(kBuiltins, name
 
 std::string_view spelling(const Builtin& row) {
   std::string_view name = std::string_view(row.name).substr(4);
-  constexpr std::string_view kPackedCalls[] = {"tvm_call_cpacked", "tvm_call_packed"};
-  for (std::string_view prefix : kPackedCalls) {
-    if (name.starts_with(prefix)) return name.substr(4);
-  }
-  return name;
+  bool is_packed_call = name.starts_with("tvm_call_cpacked") || name.starts_with("tvm_call_packed");
+  return is_packed_call ? name.substr(4) : name;
 }
 
 std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> args) {

@@ -2,15 +2,23 @@
 
 #include <algorithm>
 
+#include "ir/op_names.h"
+
 namespace relaxc {
 
 namespace {
 
 // call_tir_with_grad is treated like call_tir where gradients are not requested.
-constexpr std::string_view kKernelOps[] = {"relax.call_tir", "relax.call_tir_inplace", "relax.call_tir_with_grad",
-                                           "relax.call_dps_packed"};
+constexpr OpName kKernelOps[] = {ops::kCallTir, ops::kCallTirInplace, ops::kCallTirWithGrad, ops::kCallDpsPacked};
 
 bool is_scalar(const Expr& e) { return e.type().is<PrimType>(); }
+
+// Returns the tensor program, or null.
+const Expr* find_program(const Expr& callee, const IRModule& module) {
+  const GlobalVar* global = callee.as<GlobalVar>();
+  const Expr* function = global ? module.find(global->name) : nullptr;
+  return function && function->is<PrimFunc>() ? function : nullptr;
+}
 
 // Returns the arguments of the first form's inputs: tensors, and scalars among them.
 std::vector<Expr> items_of(const Expr& inputs) {
@@ -44,8 +52,8 @@ std::optional<KernelCall> with_outputs(const Call& node) {
   if (!whole) return std::nullopt;
   KernelCall result{.callee = node.args[0], .outputs = outputs_of(node)};
   std::vector<Expr> inputs = items_of(node.args[1]);
-  std::partition_copy(inputs.begin(), inputs.end(), std::back_inserter(result.scalars),
-                      std::back_inserter(result.tensors), is_scalar);
+  std::ranges::partition_copy(inputs, std::back_inserter(result.scalars), std::back_inserter(result.tensors),
+                              is_scalar);
   const ShapeExpr* scalars = node.args.size() > 2 ? node.args[2].as<ShapeExpr>() : nullptr;
   if (scalars) result.scalars.insert(result.scalars.end(), scalars->values.begin(), scalars->values.end());
   result.in_place = in_place_of(node, inputs);
@@ -64,7 +72,7 @@ KernelCall with_destinations(const Call& node) {
 
 // Raw handle parameters are not matched with arguments and may be any tensors.
 bool takes_raw_handles(const PrimFuncRef& program) {
-  return std::any_of(program->params.begin(), program->params.end(), [](const VarRef& param) {
+  return std::ranges::any_of(program->params, [](const VarRef& param) {
     const PrimType* scalar = param.type().as<PrimType>();
     return scalar && scalar->dtype.is_handle();
   });
@@ -122,7 +130,7 @@ class KernelMatcher {
   // Binds the scalar params and, where the call has destinations, the dims of the buffers after them.
   void bind_scalars() {
     std::vector<VarRef> vars = scalar_arguments(program_);
-    auto num_params = std::count_if(program_->params.begin(), program_->params.end(), is_scalar);
+    auto num_params = std::ranges::count_if(program_->params, is_scalar);
     if (!call_.has_destinations) vars.erase(vars.begin() + num_params, vars.end());
     if (vars.size() != call_.scalars.size())
       contradict("'{}' takes {} scalars{}, got {}", call_.name(), vars.size(),
@@ -159,43 +167,34 @@ const std::string& KernelCall::name() const {
 }
 
 bool calls_kernel(std::string_view op) {
-  return std::find(std::begin(kKernelOps), std::end(kKernelOps), op) != std::end(kKernelOps);
+  return std::ranges::any_of(kKernelOps, [&](OpName kernel_op) { return op == kernel_op; });
 }
 
 std::optional<KernelCall> as_kernel_call(const Expr& value, const IRModule& module) {
   const Call* node = value.as<Call>();
   if (!node) return std::nullopt;
   if (node->callee.is<OpRef>()) return calls_kernel(op_name(value)) ? with_outputs(*node) : std::nullopt;
-  bool is_kernel = false;
-  if (const GlobalVar* global = node->callee.as<GlobalVar>()) {
-    const Expr* function = module.find(global->name);
-    is_kernel = function && function->is<PrimFunc>();
-  } else if (node->callee.is<ExternFunc>()) {
-    const TupleType* nothing = value.type().as<TupleType>();
-    is_kernel = nothing && nothing->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
-  }
+  const TupleType* type = value.type().as<TupleType>();
+  bool has_no_value = type && type->items.empty() && !node->args.empty() && node->args.back().is<ShapeExpr>();
+  bool is_kernel = node->callee.is<ExternFunc>() ? has_no_value : find_program(node->callee, module) != nullptr;
   return is_kernel ? std::optional(with_destinations(*node)) : std::nullopt;
 }
 
 std::optional<PrimFuncRef> called_program(const KernelCall& call, const IRModule& module) {
-  const GlobalVar* global = call.callee.as<GlobalVar>();
-  const Expr* function = global ? module.find(global->name) : nullptr;
-  return function ? try_cast<PrimFunc>(*function) : std::nullopt;
+  const Expr* function = find_program(call.callee, module);
+  return function ? std::optional(cast<PrimFunc>(*function)) : std::nullopt;
 }
 
 Expr with_tensors(const Expr& kernel_call, const std::vector<Expr>& tensors) {
   Call copy = *kernel_call.as<Call>();
   bool has_outputs = copy.callee.is<OpRef>();
-  std::vector<Expr> items = has_outputs ? items_of(copy.args[1]) : std::move(copy.args);
-  size_t next = 0;
-  for (Expr& item : items) {
-    bool is_tensor = has_outputs ? !is_scalar(item) : next < tensors.size();
-    if (is_tensor) item = tensors.at(next++);
-  }
   if (has_outputs) {
+    std::vector<Expr> items = items_of(copy.args[1]);
+    size_t next = 0;
+    for (Expr& item : items) item = is_scalar(item) ? item : tensors.at(next++);
     copy.args[1] = tuple(std::move(items));
   } else {
-    copy.args = std::move(items);
+    std::ranges::copy(tensors, copy.args.begin());
   }
   return make(std::move(copy), kernel_call.type(), kernel_call.span());
 }
@@ -225,8 +224,7 @@ std::vector<KernelDim> unproven_dims(const KernelMatch& match) {
     if (!given || given->size() != shape.size()) continue;
     for (size_t d = 0; d < shape.size(); ++d) {
       std::vector<VarRef> vars = free_vars(shape[d]);
-      if (!std::all_of(vars.begin(), vars.end(), [&](const VarRef& var) { return typed.contains(var.get()); }))
-        continue;
+      if (!std::ranges::all_of(vars, [&](const VarRef& var) { return typed.contains(var.get()); })) continue;
       Expr wanted = cast_to(substitute(shape[d], typed), kInt64);
       Verdict verdict = equal_dims(wanted, (*given)[d]);
       if (verdict != Verdict::kProven)

@@ -29,17 +29,14 @@ inline constexpr IterKindRow kIterKinds[] = {{IterKind::kSpatial, "spatial", 'S'
 
 constexpr const ForKindRow& info(ForKind kind) { return kForKinds[static_cast<size_t>(kind)]; }
 constexpr const IterKindRow& info(IterKind kind) { return kIterKinds[static_cast<size_t>(kind)]; }
-constexpr std::optional<ForKind> for_kind(std::string_view name) {
-  for (const ForKindRow& row : kForKinds) {
+template <class Row, size_t kSize>
+constexpr auto kind_named(const Row (&rows)[kSize], std::string_view name) -> std::optional<decltype(rows[0].kind)> {
+  for (const Row& row : rows) {
     if (row.name == name) return row.kind;
   }
   return std::nullopt;
 }
-constexpr std::optional<IterKind> iter_kind(std::string_view name) {
-  for (const IterKindRow& row : kIterKinds) {
-    if (row.name == name) return row.kind;
-  }
-  return std::nullopt;
-}
+constexpr std::optional<ForKind> for_kind(std::string_view name) { return kind_named(kForKinds, name); }
+constexpr std::optional<IterKind> iter_kind(std::string_view name) { return kind_named(kIterKinds, name); }
 
 }  // namespace relaxc

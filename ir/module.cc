@@ -34,16 +34,17 @@ Stmt loop(VarRef var, Expr extent, Stmt body, ForKind kind, const Span& span) {
   return make(For{std::move(var), std::move(min), std::move(extent), kind, {}, {}, std::move(body)}, span);
 }
 
+static Type function_type(const std::vector<VarRef>& params, const Type& result, bool pure) {
+  std::vector<Type> types;
+  for (const VarRef& param : params) types.push_back(param.type());
+  return make(FuncType{std::move(types), result, pure});
+}
 FunctionRef make_function(Function function, const Span& span) {
-  std::vector<Type> params;
-  for (const VarRef& param : function.params) params.push_back(param.type());
-  Type type = make(FuncType{std::move(params), function.result, function.pure});
+  Type type = function_type(function.params, function.result, function.pure);
   return make(std::move(function), type, span);
 }
 PrimFuncRef make_prim_func(PrimFunc function, const Span& span) {
-  std::vector<Type> params;
-  for (const VarRef& param : function.params) params.push_back(param.type());
-  Type type = make(FuncType{std::move(params), tuple_type({}), true});
+  Type type = function_type(function.params, tuple_type({}), true);
   return make(std::move(function), type, span);
 }
 

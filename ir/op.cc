@@ -25,21 +25,20 @@ bool may_be_tensor(const Type& type) { return type.is<TensorType>() || type.is<O
 
 }  // namespace
 
-const std::vector<Expr>& OpCall::shape(size_t i) const {
+const Type& OpCall::type(size_t i) const {
   if (i >= call.args.size()) fail("expected at least {} arguments, got {}", i + 1, call.args.size());
-  const std::vector<Expr>* dims = known_shape(call.args[i].type());
-  bool unknown = may_be_tensor(call.args[i].type()) || call.args[i].type().is<ShapeType>();
-  if (!dims && unknown) fail_unknown(*this, "shape", i);
-  if (!dims) fail("argument {} is no tensor", i);
-  return *dims;
+  return call.args[i].type();
+}
+const std::vector<Expr>& OpCall::shape(size_t i) const {
+  if (const std::vector<Expr>* dims = known_shape(type(i))) return *dims;
+  if (may_be_tensor(type(i)) || type(i).is<ShapeType>()) fail_unknown(*this, "shape", i);
+  fail("argument {} is no tensor", i);
 }
 int64_t OpCall::rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
 DType OpCall::dtype(size_t i) const {
-  if (i >= call.args.size()) fail("expected at least {} arguments, got {}", i + 1, call.args.size());
-  std::optional<DType> dtype = tensor_dtype(call.args[i].type());
-  if (!dtype && may_be_tensor(call.args[i].type())) fail_unknown(*this, "dtype", i);
-  if (!dtype) fail("argument {} is no tensor", i);
-  return *dtype;
+  if (std::optional<DType> dtype = tensor_dtype(type(i))) return *dtype;
+  if (may_be_tensor(type(i))) fail_unknown(*this, "dtype", i);
+  fail("argument {} is no tensor", i);
 }
 
 std::optional<DType> OpCall::first_dtype() const {
@@ -57,7 +56,7 @@ std::string name_of_check(std::string_view what) {
   return name;
 }
 std::string what_of_check(std::string name) {
-  std::replace(name.begin(), name.end(), '_', ' ');
+  std::ranges::replace(name, '_', ' ');
   return name;
 }
 
@@ -80,7 +79,7 @@ void OpCall::require_multiple(const Expr& a, int64_t factor, std::string_view wh
 }
 
 OpTable::OpTable(std::vector<OpRow> rows) : rows_(std::move(rows)) {
-  std::sort(rows_.begin(), rows_.end(), [](const OpRow& a, const OpRow& b) { return a.name < b.name; });
+  std::ranges::sort(rows_, {}, &OpRow::name);
   for (const OpRow& row : rows_)
     RELAXC_CHECK(by_name_.emplace(row.name, &row).second, "operator '{}' has two rows", row.name);
 }
@@ -178,9 +177,7 @@ Call normalize_call(const OpRow& row, Call call) {
 
 bool is_normal(const OpRow& row, const Call& call) {
   Call normal = normalize_call(row, call);
-  return normal.attrs == call.attrs &&
-         std::equal(normal.args.begin(), normal.args.end(), call.args.begin(), call.args.end(),
-                    [](const Expr& a, const Expr& b) { return same_node(a, b); });
+  return normal.attrs == call.attrs && std::ranges::equal(normal.args, call.args, same_node);
 }
 
 namespace {
@@ -200,74 +197,58 @@ void check_arity(const OpCall& op, const OpRow& row) {
             op.size());
   }
   for (const auto& [key, value] : op.call.attrs) {
-    auto attr = std::find_if(row.attrs.begin(), row.attrs.end(), [&](const OpAttr& a) { return key == a.name; });
+    auto attr = std::ranges::find(row.attrs, std::string_view(key), &OpAttr::name);
     if (attr == row.attrs.end()) op.fail("unknown argument '{}'", key);
     if (!value.is_none() && !as_kind(value, attr->kind)) throw_bad_attr(op.span, attr->name, value);
     const std::string* choice = value.as<std::string>();
     const auto& known = attr->choices;
-    if (choice && !known.empty() && std::find(known.begin(), known.end(), *choice) == known.end())
+    if (choice && !known.empty() && std::ranges::find(known, *choice) == known.end())
       op.fail("{} \"{}\", expected {}", attr->name, *choice, fmt::join(known, ", "));
   }
 }
 
 // ---- Operands with unknown ranks, dtypes or dims
 
-// Calls fn on each tensor and shape type among the arguments, items of tuples included.
-void for_each_operand(const Type& type, const std::function<void(const Type&)>& fn) {
-  if (const TupleType* tuple = type.as<TupleType>()) {
-    for (const Type& item : tuple->items) for_each_operand(item, fn);
-  }
-  if (type.is<TensorType>() || type.is<ShapeType>()) fn(type);
-}
-
 enum class Known : uint8_t { kAll, kAllButDims, kSome, kSomeOfTuple };
 Known known_of(const OpCall& op) {
   Known result = Known::kAll;
   for (const Expr& arg : op.call.args) {
     Known least = arg.type().is<TupleType>() ? Known::kSomeOfTuple : Known::kSome;
-    for_each_operand(arg.type(), [&](const Type& type) {
+    map_items(arg.type(), [&](const Type& type) {
       bool has_dtype = !type.is<TensorType>() || tensor_dtype(type);
-      if (has_dtype && known_shape(type)) return;
+      bool is_known = (has_dtype && known_shape(type)) || !(type.is<TensorType>() || type.is<ShapeType>());
       bool only_dims = has_dtype && known_rank(type) >= 0;
-      result = std::max(result, only_dims ? Known::kAllButDims : least);
+      if (!is_known) result = std::max(result, only_dims ? Known::kAllButDims : least);
+      return type;
     });
   }
   return result;
 }
 
 // Returns the type with the dims that make() gives in place of those that are not known.
-Type with_dims(const Type& type, const std::function<Expr()>& make) {
-  if (const TupleType* tuple = type.as<TupleType>()) {
-    std::vector<Type> items;
-    for (const Type& item : tuple->items) items.push_back(with_dims(item, make));
-    return tuple_type(std::move(items));
-  }
-  if (known_shape(type) || !(type.is<TensorType>() || type.is<ShapeType>())) return type;
-  std::vector<Expr> shape;
-  for (int64_t d = 0; d < known_rank(type); ++d) shape.push_back(make());
-  return type.is<ShapeType>() ? shape_type(std::move(shape)) : tensor_type(std::move(shape), *tensor_dtype(type));
+Type with_dims(const Type& whole, const std::function<Expr()>& make) {
+  return map_items(whole, [&](const Type& type) {
+    if (known_shape(type) || !(type.is<TensorType>() || type.is<ShapeType>())) return type;
+    std::vector<Expr> shape;
+    for (int64_t d = 0; d < known_rank(type); ++d) shape.push_back(make());
+    return type.is<ShapeType>() ? shape_type(std::move(shape)) : tensor_type(std::move(shape), *tensor_dtype(type));
+  });
 }
 // Returns the type without shapes that mention the dims.
-Type without_dims(const Type& type, const std::vector<VarRef>& dims) {
-  if (const TupleType* tuple = type.as<TupleType>()) {
-    std::vector<Type> items;
-    for (const Type& item : tuple->items) items.push_back(without_dims(item, dims));
-    return tuple_type(std::move(items));
-  }
-  std::vector<VarRef> used = free_vars(type);
-  bool mentions = std::any_of(used.begin(), used.end(), [&](const VarRef& var) {
-    return std::any_of(dims.begin(), dims.end(), [&](const VarRef& dim) { return same_node(dim, var); });
+Type without_dims(const Type& whole, const VarSet& dims) {
+  return map_items(whole, [&](const Type& type) {
+    if (std::ranges::none_of(free_vars(type), [&](const VarRef& var) { return dims.contains(var.get()); })) return type;
+    if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
+    return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
   });
-  if (!mentions) return type;
-  if (type.is<TensorType>()) return tensor_type_of_rank(known_rank(type), tensor_dtype(type));
-  return type.is<ShapeType>() ? shape_type_of_rank(known_rank(type)) : object_type();
 }
 
 // Infers the type where ranks and dtypes are known and some dims are not. Unknown dims become new variables, and,
 // because a dim of 1 broadcasts and is squeezed, 1 as well: the call's type is the common type of both results. Checks
 // of dims are left to the call with known dims.
 Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
-  std::vector<VarRef> new_dims;
+  std::vector<VarRef> kept;
+  VarSet new_dims;
   auto infer = [&](const std::function<Expr()>& make) {
     Call call = op.call;
     for (Expr& arg : call.args) {
@@ -277,8 +258,9 @@ Type infer_for_any_dims(const OpCall& op, const OpRow& row) {
     return without_dims(row.infer(OpCall{call, op.span}), new_dims);
   };
   Type result = infer([&]() -> Expr {
-    new_dims.push_back(make_dim("d"));
-    return new_dims.back();
+    kept.push_back(make_dim("d"));
+    new_dims.insert(kept.back().get());
+    return kept.back();
   });
   try {
     return common_type(result, infer([] { return int_imm(1); }));
@@ -311,17 +293,14 @@ std::string common_vdevice(const Call& call) {
   }
   return result;
 }
-Type on_vdevice(const Type& type, const std::string& vdevice) {
-  if (const TupleType* tuple = type.as<TupleType>()) {
-    std::vector<Type> items;
-    for (const Type& item : tuple->items) items.push_back(on_vdevice(item, vdevice));
-    return tuple_type(std::move(items));
-  }
-  const TensorType* tensor = type.as<TensorType>();
-  if (!tensor || !tensor->vdevice.empty()) return type;
-  TensorType placed = *tensor;
-  placed.vdevice = vdevice;
-  return make(std::move(placed));
+Type on_vdevice(const Type& whole, const std::string& vdevice) {
+  return map_items(whole, [&](const Type& type) {
+    const TensorType* tensor = type.as<TensorType>();
+    if (!tensor || !tensor->vdevice.empty()) return type;
+    TensorType placed = *tensor;
+    placed.vdevice = vdevice;
+    return Type(make(std::move(placed)));
+  });
 }
 
 }  // namespace
@@ -335,17 +314,13 @@ bool is_pure(const Call& call, const OpTable& ops) {
   return row && (row->pure || (by_operator && type && type->pure));
 }
 
-namespace {
-
 // A pure builtin of the virtual machine has the name and the arguments of the operator that it implements.
-const OpRow* find_op_of_builtin(const Expr& callee, const OpTable& ops) {
+static const OpRow* find_op_of_builtin(const Expr& callee, const OpTable& ops) {
   constexpr std::string_view kPrefix = "vm.builtin.";
   const ExternFunc* external = callee.as<ExternFunc>();
   const vm::Builtin* builtin = external ? vm::find_builtin(external->symbol) : nullptr;
   return builtin && builtin->pure ? ops.find("relax." + external->symbol.substr(kPrefix.size())) : nullptr;
 }
-
-}  // namespace
 
 Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std::vector<DimCheck>* checks) {
   if (const OpRef* ref = call.callee.as<OpRef>()) {
@@ -354,8 +329,7 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
     OpCall op{call, span, checks};
     check_arity(op, *row);
     // Distributed results take their placement from the annotation, except where the operator defines it.
-    bool distributed =
-        std::any_of(call.args.begin(), call.args.end(), [](const Expr& arg) { return arg.type().is<DTensorType>(); });
+    bool distributed = std::ranges::any_of(call.args, [](const Expr& arg) { return arg.type().is<DTensorType>(); });
     if (distributed) return ref->name.starts_with("relax.dist.") ? row->infer(op) : object_type();
     Type type = infer_result(op, *row);
     std::string vdevice = call.type_args.empty() ? common_vdevice(call) : "";
@@ -374,11 +348,11 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
   for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
-  std::unordered_set<const NodeHeader*> own;
+  VarSet own;
   for (const Type& param : *type->params) {
     walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
   }
-  std::unordered_set<const NodeHeader*> given;
+  VarSet given;
   for (const auto& [dim, value] : dims) {
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }

@@ -71,6 +71,7 @@ struct OpCall {
   const Expr& arg(size_t i) const { return call.args.at(i); }
   size_t size() const { return call.args.size(); }
   // Return the dims, rank or dtype of tensor argument i; a CompileError names the argument when they are not known.
+  const Type& type(size_t i) const;  // of any argument
   const std::vector<Expr>& shape(size_t i) const;
   int64_t rank(size_t i) const;
   DType dtype(size_t i) const;

@@ -1,10 +1,16 @@
 #include "ir/regions.h"
 
+#include <algorithm>
+
 #include "ir/arith.h"
 
 namespace relaxc {
 
 namespace {
+
+bool same_range(const Range& a, const Range& b) {
+  return structural_equal(a.min, b.min) && structural_equal(a.extent, b.extent);
+}
 
 class AccessCollector {
  public:
@@ -43,16 +49,16 @@ class AccessCollector {
   }
   // Returns the hull of two ranges when they are a constant distance from each other.
   static std::optional<Range> hull(const Range& a, const Range& b) {
-    if (structural_equal(a.min, b.min) && structural_equal(a.extent, b.extent)) return a;
+    if (same_range(a, b)) return a;
     if (dtype_of(a.min) != dtype_of(b.min) || dtype_of(a.extent) != dtype_of(b.extent)) return std::nullopt;
-    auto starts = as_int(relaxc::simplify(b.min - a.min));
+    auto starts = as_int(simplify(b.min - a.min));
     DType dtype = dtype_of(a.extent);
-    auto ends = as_int(relaxc::simplify(cast_to(b.min - a.min, dtype) + b.extent - a.extent));
+    auto ends = as_int(simplify(cast_to(b.min - a.min, dtype) + b.extent - a.extent));
     if (!starts || !ends) return std::nullopt;
     Expr min = *starts < 0 ? b.min : a.min;
     Expr extent = *ends > 0 ? cast_to(b.min - a.min, dtype) + b.extent : a.extent;
     if (*starts < 0) extent = extent + int_imm(-*starts, dtype);
-    return Range{min, relaxc::simplify(extent)};
+    return Range{min, simplify(extent)};
   }
   bool mentions_bound(const Expr& index) const {
     bool found = false;
@@ -70,7 +76,7 @@ class AccessCollector {
       if (!ramp || !stride || *stride < 1 || ramp->lanes < 1) return whole(buffer, d);
       Range first = range_of(buffer, d, ramp->base);
       if (structural_equal(first.extent, whole(buffer, d).extent)) return first;
-      return {first.min, relaxc::simplify(first.extent + int_imm((ramp->lanes - 1) * *stride, dtype_of(first.extent)))};
+      return {first.min, simplify(first.extent + int_imm((ramp->lanes - 1) * *stride, dtype_of(first.extent)))};
     }
     if (!mentions_bound(index)) return {index, int_imm(1, dtype)};
     // The index is linear in each loop variable, so its ends are at the ends of the loops. Inner loops come first, as
@@ -80,11 +86,9 @@ class AccessCollector {
     for (size_t i = loops_.size(); linear && i-- > 0;) {
       const auto& [var, range] = loops_[i];
       for (Expr* end : {&low, &high}) {
-        bool uses = false;
-        walk(*end, [&](const Ref<Var>& used) { uses = uses || same_node(used, var); });
-        if (!uses) continue;
+        if (!mentions(*end, var)) continue;
         Expr one = int_imm(1, dtype_of(var));
-        auto factor = as_int(relaxc::simplify(substitute(*end, {{var.get(), var + one}}) - *end));
+        auto factor = as_int(simplify(substitute(*end, {{var.get(), var + one}}) - *end));
         linear = linear && factor.has_value();
         if (!linear) break;
         bool at_last = (*factor > 0) == (end == &high);
@@ -94,8 +98,8 @@ class AccessCollector {
       }
     }
     if (linear && !mentions_bound(low) && !mentions_bound(high)) {
-      low = relaxc::simplify(low);
-      return {low, relaxc::simplify(high - low + int_imm(1, dtype))};
+      low = simplify(low);
+      return {low, simplify(high - low + int_imm(1, dtype))};
     }
     // Any other index may still be bounded by constants, such as i % 4.
     Interval bounds = constant_loops_.bounds(index);
@@ -105,7 +109,7 @@ class AccessCollector {
     return whole(buffer, d);
   }
 
-  std::unordered_set<const NodeHeader*> bound_;
+  VarSet bound_;
   std::vector<std::pair<VarRef, Range>> loops_;
   Analyzer constant_loops_;
 };
@@ -124,15 +128,9 @@ Accesses find_accesses(const Stmt& body, const std::optional<Stmt>& init) {
   collect(body);
   if (init) {
     std::erase_if(result.reads, [&](const BufferRegion& read) {
-      for (const BufferRegion& write : result.writes) {
-        if (!same_node(read.buffer, write.buffer)) continue;
-        bool same = true;
-        for (size_t d = 0; d < read.ranges.size(); ++d)
-          same = same && structural_equal(read.ranges[d].min, write.ranges[d].min) &&
-                 structural_equal(read.ranges[d].extent, write.ranges[d].extent);
-        return same;
-      }
-      return false;
+      auto write =
+          std::ranges::find_if(result.writes, [&](const BufferRegion& w) { return same_node(w.buffer, read.buffer); });
+      return write != result.writes.end() && std::ranges::equal(read.ranges, write->ranges, same_range);
     });
   }
   return result;

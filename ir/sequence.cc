@@ -45,10 +45,8 @@ bool same_binding(const Binding& a, const Binding& b) {
   return same_cast && same_node(a.var, b.var) && same_node(a.value, b.value);
 }
 bool same_block(const BindingBlock& a, const BindingBlock& b) {
-  auto same_var = [](const VarRef& x, const VarRef& y) { return same_node(x, y); };
-  return !b.bindings.empty() &&
-         std::equal(a.bindings.begin(), a.bindings.end(), b.bindings.begin(), b.bindings.end(), same_binding) &&
-         std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), same_var);
+  return !b.bindings.empty() && std::ranges::equal(a.bindings, b.bindings, same_binding) &&
+         std::ranges::equal(a.outputs, b.outputs, same_node);
 }
 
 }  // namespace

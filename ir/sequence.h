@@ -13,7 +13,6 @@ void for_each_binding(const Expr& seq, const std::function<void(const Binding&)>
 // result. Returns the same node where fn changes nothing.
 Expr map_sequences(const Expr& value, const std::function<Expr(const Expr& seq)>& fn);
 
-using VarSet = std::unordered_set<const NodeHeader*>;
 // Returns the replacement for the bindings of a block. `used_after` has the variables that later blocks and the result
 // use.
 using RewriteBlock = std::function<std::vector<Binding>(const BindingBlock& block, const VarSet& used_after)>;

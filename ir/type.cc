@@ -37,6 +37,13 @@ Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype) {
   return make(TensorType{std::nullopt, dtype, ndim, {}});
 }
 Type tuple_type(std::vector<Type> items) { return make(TupleType{std::move(items)}); }
+Type map_items(const Type& type, const std::function<Type(const Type&)>& fn) {
+  const TupleType* tuple = type.as<TupleType>();
+  if (!tuple) return fn(type);
+  std::vector<Type> items;
+  for (const Type& item : tuple->items) items.push_back(map_items(item, fn));
+  return make(TupleType{std::move(items)}, type.span());
+}
 
 Type common_type(const Type& a, const Type& b) {
   if (structural_equal(a, b)) return a;

@@ -1,5 +1,7 @@
 // Types. One per expression; they carry what is known and no more. Symbolic dims are int64 expressions.
 #pragma once
+#include <functional>
+
 #include "ir/node.h"
 #include "vm/dtype.h"
 
@@ -115,6 +117,8 @@ Type shape_type_of_rank(int64_t ndim);
 Type tensor_type(std::vector<Expr> shape, std::optional<DType> dtype, const Span& span = {});
 Type tensor_type_of_rank(int64_t ndim, std::optional<DType> dtype);
 Type tuple_type(std::vector<Type> items);
+// Returns a tuple type with fn applied to its items, nested ones included, or fn(type) for any other type.
+Type map_items(const Type& type, const std::function<Type(const Type&)>& fn);
 
 // Returns the most specific type that holds for values of either type, such as the two that an If may give.
 Type common_type(const Type& a, const Type& b);

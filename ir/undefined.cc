@@ -4,34 +4,26 @@
 
 namespace relaxc {
 
-namespace {
-
-bool shifts(const Binary& node) { return node.op == BinaryOp::kShiftLeft || node.op == BinaryOp::kShiftRight; }
-
-}  // namespace
-
 std::optional<Expr> doubtful_operand(const Binary& node, const Analyzer& facts) {
   DType dtype = dtype_of(node.b);
-  bool divides = node.op == BinaryOp::kDiv || node.op == BinaryOp::kTruncMod || node.op == BinaryOp::kFloorDiv ||
-                 node.op == BinaryOp::kFloorMod;
-  if (!dtype.is_integral() || (!divides && !shifts(node))) return std::nullopt;
+  bool divides = is_division(node.op);
+  if (!dtype.is_integral() || (!divides && !is_shift(node.op))) return std::nullopt;
   bool in_range = false;
   if (auto number = as_int(node.b)) {
     in_range = divides ? *number != 0 : *number >= 0 && *number < dtype.bits;
   } else if (dtype.lanes == 1) {
-    in_range =
-        divides ? facts.can_prove(node.b >= int_imm(1, dtype))
-                : facts.can_prove(node.b >= int_imm(0, dtype)) && facts.can_prove(node.b < int_imm(dtype.bits, dtype));
+    in_range = facts.can_prove(node.b >= int_imm(divides ? 1 : 0, dtype)) &&
+               (divides || facts.can_prove(node.b < int_imm(dtype.bits, dtype)));
   }
   return in_range ? std::nullopt : std::optional(node.b);
 }
 
-Expr harmless_operand(const Binary& node, DType dtype) { return int_imm(shifts(node) ? 0 : 1, dtype); }
+Expr harmless_operand(const Binary& node, DType dtype) { return int_imm(is_shift(node.op) ? 0 : 1, dtype); }
 
 Expr defined_operand(const Binary& node, const Expr& operand, const Analyzer& facts) {
   DType dtype = dtype_of(operand);
   Expr instead = harmless_operand(node, dtype), zero = int_imm(0, dtype);
-  if (shifts(node)) return select(operand >= zero && operand < int_imm(dtype.bits, dtype), operand, instead);
+  if (is_shift(node.op)) return select(operand >= zero && operand < int_imm(dtype.bits, dtype), operand, instead);
   return facts.can_prove(operand >= zero) ? max(operand, instead) : select(equal(operand, zero), instead, operand);
 }
 

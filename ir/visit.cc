@@ -1,5 +1,7 @@
 // Children, rebuilding, free variables and the fallback print, all derived from fields(). equal.cc has equality and the
 // hash.
+#include <algorithm>
+
 #include "ir/fields.h"
 
 namespace relaxc {
@@ -177,7 +179,7 @@ class Refresher final : public Rewriter {
   }
 
  private:
-  std::unordered_set<const NodeHeader*> bound_;
+  VarSet bound_;
 };
 
 }  // namespace
@@ -193,7 +195,7 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function) {
 // ---- Free variables
 
 std::vector<VarRef> free_vars(const NodeRef& root) {
-  std::unordered_set<const NodeHeader*> bound, seen;
+  VarSet bound, seen;
   std::vector<VarRef> used;
   auto use = [&](const VarRef& var) {
     if (seen.insert(var.get()).second) used.push_back(var);
@@ -221,40 +223,38 @@ std::vector<VarRef> free_vars(const NodeRef& root) {
   return used;
 }
 
+bool mentions(const NodeRef& node, const VarRef& var) { return mentions(node, VarSet{var.get()}); }
+bool mentions(const NodeRef& root, const VarSet& vars) {
+  bool found = false;
+  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || vars.contains(node.get())); });
+  return found;
+}
+
 uint64_t value_hash(const Expr& value) {
   uint64_t hash = structural_hash(value);
   for (const VarRef& var : free_vars(value)) hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<uintptr_t>(var.get());
   return hash;
 }
 
-Type without_unbound_dims(const Type& type, const std::vector<VarRef>& params) {
-  std::unordered_set<const NodeHeader*> bound;
+Type without_unbound_dims(const Type& whole, const std::vector<VarRef>& params) {
+  VarSet bound;
   for (const VarRef& param : params) {
     bound.insert(param.get());
-    walk_nodes(param.type(), [&](const NodeRef& node) {
-      if (node.is<Var>()) bound.insert(node.get());
-      return true;
-    });
+    walk(param.type(), [&](const Ref<Var>& var) { bound.insert(var.get()); });
   }
   auto is_bound = [&](const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) {
-      if (!bound.contains(var.get())) return false;
-    }
-    return true;
+    return std::ranges::all_of(free_vars(node), [&](const VarRef& var) { return bound.contains(var.get()); });
   };
-  if (const TupleType* tuple = type.as<TupleType>()) {
-    std::vector<Type> items;
-    for (const Type& item : tuple->items) items.push_back(without_unbound_dims(item, params));
-    return make(TupleType{std::move(items)}, type.span());
-  }
-  if (const TensorType* tensor = type.as<TensorType>(); tensor && tensor->shape && !is_bound(*tensor->shape)) {
-    TensorType copy = *tensor;
-    copy.shape.reset();
-    return make(std::move(copy), type.span());
-  }
-  if (const ShapeType* shape = type.as<ShapeType>(); shape && shape->values && !is_bound(type))
-    return shape_type_of_rank(shape->ndim);
-  return type;
+  return map_items(whole, [&](const Type& type) {
+    const TensorType* tensor = type.as<TensorType>();
+    if (tensor && tensor->shape && !is_bound(*tensor->shape)) {
+      TensorType copy = *tensor;
+      copy.shape.reset();
+      return Type(make(std::move(copy), type.span()));
+    }
+    const ShapeType* shape = type.as<ShapeType>();
+    return shape && shape->values && !is_bound(type) ? shape_type_of_rank(shape->ndim) : type;
+  });
 }
 
 // ---- Fallback print

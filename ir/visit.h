@@ -141,6 +141,7 @@ Family rewrite(const Family& node, Fs&&... fs) {
 // Replaces variables by expressions while walking a sequence: the map may grow between calls, and a variable whose type
 // changes becomes the same new variable in all of them.
 using VarMap = std::unordered_map<const NodeHeader*, Expr>;
+using VarSet = std::unordered_set<const NodeHeader*>;
 class Substitution final : public Rewriter {
  public:
   explicit Substitution(VarMap map = {}) : map_(std::move(map)) {}
@@ -163,6 +164,10 @@ PrimFuncRef with_fresh_variables(const PrimFuncRef& function);
 // Returns the variables used but not bound in the node, in order of first use, including those in the types of bound
 // variables.
 std::vector<VarRef> free_vars(const NodeRef& node);
+
+// Returns whether the variable, or one of the variables, occurs in the node, bound or free.
+bool mentions(const NodeRef& node, const VarRef& var);
+bool mentions(const NodeRef& node, const VarSet& vars);
 
 // Returns the type as a caller of a function with these params may see it: a shape that mentions dims which no param
 // binds keeps only its rank.

@@ -15,6 +15,11 @@ struct InternalError : std::logic_error {
 };
 
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
+inline std::string check_text() { return {}; }
+template <class... Args>
+std::string check_text(fmt::format_string<Args...> format, Args&&... args) {
+  return fmt::format(format, std::forward<Args>(args)...);
+}
 
 }  // namespace relaxc
 
@@ -23,11 +28,3 @@ struct InternalError : std::logic_error {
   do {                                                                                                 \
     if (!(cond)) ::relaxc::check_failed(#cond, __FILE__, __LINE__, ::relaxc::check_text(__VA_ARGS__)); \
   } while (false)
-
-namespace relaxc {
-inline std::string check_text() { return {}; }
-template <class... Args>
-std::string check_text(fmt::format_string<Args...> format, Args&&... args) {
-  return fmt::format(format, std::forward<Args>(args)...);
-}
-}  // namespace relaxc

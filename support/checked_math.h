@@ -7,18 +7,15 @@ namespace relaxc {
 
 inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
   int64_t result;
-  if (__builtin_add_overflow(a, b, &result)) return std::nullopt;
-  return result;
+  return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
 inline std::optional<int64_t> checked_sub(int64_t a, int64_t b) {
   int64_t result;
-  if (__builtin_sub_overflow(a, b, &result)) return std::nullopt;
-  return result;
+  return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
 inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
   int64_t result;
-  if (__builtin_mul_overflow(a, b, &result)) return std::nullopt;
-  return result;
+  return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
 }
 
 // Rounds toward minus infinity; the divisor must not be zero, nor -1 with INT64_MIN.

@@ -4,7 +4,6 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "support/located.h"
 #include "support/printable.h"
 
 namespace relaxc {
@@ -22,9 +21,8 @@ std::string source_excerpt(const Span& span) {
   const std::string& text = *span.origin->text;
   size_t begin = 0;
   for (uint32_t line = 1; line < span.line; ++line) {
-    begin = text.find('\n', begin);
-    if (begin == std::string::npos) return {};
-    ++begin;
+    begin = text.find('\n', begin) + 1;
+    if (begin == 0) return {};
   }
   size_t end = std::min(text.find('\n', begin), text.size());
   std::string source = text.substr(begin, end - begin);
@@ -53,15 +51,14 @@ CompileError::CompileError(std::vector<Diagnostic> diagnostics) : diagnostics_(s
 }
 
 ErrorKind CompileError::kind() const {
-  auto is_error = [](const Diagnostic& diagnostic) { return diagnostic.severity == Severity::kError; };
-  if (std::any_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& diagnostic) {
-        return is_error(diagnostic) && diagnostic.kind == ErrorKind::kUnsupported;
-      }))
-    return ErrorKind::kUnsupported;
-  bool none_fits = std::all_of(diagnostics_.begin(), diagnostics_.end(), [&](const Diagnostic& diagnostic) {
-    return !is_error(diagnostic) || diagnostic.kind == ErrorKind::kDoesNotFit;
-  });
-  return none_fits ? ErrorKind::kDoesNotFit : ErrorKind::kInvalid;
+  bool has_unsupported = false, has_invalid = false;
+  for (const Diagnostic& diagnostic : diagnostics_) {
+    if (diagnostic.severity != Severity::kError) continue;
+    has_unsupported = has_unsupported || diagnostic.kind == ErrorKind::kUnsupported;
+    has_invalid = has_invalid || diagnostic.kind == ErrorKind::kInvalid;
+  }
+  if (has_unsupported) return ErrorKind::kUnsupported;
+  return has_invalid ? ErrorKind::kInvalid : ErrorKind::kDoesNotFit;
 }
 
 std::vector<Diagnostic> with_place(std::vector<Diagnostic> diagnostics, const Span& span) {
@@ -87,8 +84,7 @@ std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
     return std::tuple(file, span.line, span.column);
   };
   for (const Diagnostic& diagnostic : diagnostics) key(diagnostic);
-  std::stable_sort(diagnostics.begin(), diagnostics.end(),
-                   [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(diagnostics, {}, key);
   return diagnostics;
 }
 
@@ -97,7 +93,7 @@ std::vector<Diagnostic> sorted_by_place(std::vector<Diagnostic> diagnostics) {
 Diagnostic& Diagnostics::add(Diagnostic diagnostic) { return all_.emplace_back(std::move(diagnostic)); }
 
 bool Diagnostics::has_errors() const {
-  return std::any_of(all_.begin(), all_.end(), [](const Diagnostic& d) { return d.severity == Severity::kError; });
+  return std::ranges::find(all_, Severity::kError, &Diagnostic::severity) != all_.end();
 }
 
 void Diagnostics::throw_if_errors() const {

@@ -13,12 +13,9 @@
 namespace relaxc::vm {
 
 Tensor BuiltinContext::empty(std::vector<int64_t> shape, DType dtype) {
-  auto count = element_count(shape);
-  int64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, dtype.bytes(), &bytes)) {
-    throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), fmt::join(shape, ", "));
-  }
-  std::shared_ptr<void> block = memory.allocate(bytes);
+  auto bytes = tensor_bytes(shape, dtype);
+  if (!bytes) throw_runtime_error("cannot allocate a tensor {}[{}]", to_string(dtype), fmt::join(shape, ", "));
+  std::shared_ptr<void> block = memory.allocate(*bytes);
   void* data = block.get();
   return Tensor::view(std::move(shape), dtype, data, std::move(block));
 }
@@ -27,19 +24,17 @@ namespace {
 
 using Arguments = std::span<const Value>;
 
-void expect_count(Arguments arguments, size_t expected) {
-  if (arguments.size() != expected) throw_runtime_error("got {} arguments, expected {}", arguments.size(), expected);
+// Calls the function with as many arguments as it takes.
+template <size_t kCount, Value (*kFunction)(BuiltinContext&, Arguments)>
+Value counted(BuiltinContext& context, Arguments arguments) {
+  if (arguments.size() != kCount) throw_runtime_error("got {} arguments, expected {}", arguments.size(), kCount);
+  return kFunction(context, arguments);
 }
 
 bool is_integer(const Tensor& tensor) { return tensor.dtype().is_integral() || tensor.dtype().is_bool(); }
 
-Value shape_of(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
-  return arguments[0].tensor().shape();
-}
-
+Value shape_of(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().shape(); }
 Value tensor_to_shape(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
   const Tensor& tensor = arguments[0].tensor();
   if (!is_integer(tensor) || tensor.ndim() > 1) {
     throw_runtime_error("shape comes from {}, expected a vector of integers", describe(tensor));
@@ -50,30 +45,16 @@ Value tensor_to_shape(BuiltinContext&, Arguments arguments) {
 }
 
 Value shape_to_tensor(BuiltinContext& context, Arguments arguments) {
-  expect_count(arguments, 1);
   const Shape& shape = arguments[0].shape();
   Tensor tensor = context.empty({static_cast<int64_t>(shape.size())}, kInt64);
   std::copy(shape.begin(), shape.end(), tensor.data<int64_t>());
   return tensor;
 }
 
-Value tensor_size(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
-  return arguments[0].tensor().size();
-}
-
-Value tensor_ndim(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
-  return int64_t{arguments[0].tensor().ndim()};
-}
-
-Value shape_size(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
-  return static_cast<int64_t>(arguments[0].shape().size());
-}
-
+Value tensor_size(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().size(); }
+Value tensor_ndim(BuiltinContext&, Arguments arguments) { return int64_t{arguments[0].tensor().ndim()}; }
+Value shape_size(BuiltinContext&, Arguments arguments) { return static_cast<int64_t>(arguments[0].shape().size()); }
 Value shape_dim(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 2);
   const Shape& shape = arguments[0].shape();
   int64_t index = arguments[1].integer();
   if (index < 0 || index >= static_cast<int64_t>(shape.size())) {
@@ -83,20 +64,14 @@ Value shape_dim(BuiltinContext&, Arguments arguments) {
 }
 
 Value copy(BuiltinContext& context, Arguments arguments) {
-  expect_count(arguments, 1);
   const Tensor& source = arguments[0].tensor();
   Tensor result = context.empty(source.shape(), source.dtype());
   if (source.bytes() > 0) std::memcpy(result.raw(), source.raw(), static_cast<size_t>(source.bytes()));
   return result;
 }
 
-Value reshape(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 2);
-  return arguments[0].tensor().reshaped(arguments[1].shape());
-}
-
+Value reshape(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().reshaped(arguments[1].shape()); }
 Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
-  expect_count(arguments, 2);
   auto dtype = parse_dtype(arguments[1].string());
   if (!dtype || dtype->lanes != 1) throw_runtime_error("'{}' is not a dtype", arguments[1].string());
   return context.empty(arguments[0].shape(), *dtype);
@@ -105,11 +80,7 @@ Value alloc_tensor(BuiltinContext& context, Arguments arguments) {
 Value make_tuple(BuiltinContext&, Arguments arguments) {
   return Tuple(std::vector<Value>(arguments.begin(), arguments.end()));
 }
-
-Value tuple_size(BuiltinContext&, Arguments arguments) {
-  expect_count(arguments, 1);
-  return static_cast<int64_t>(arguments[0].tuple().size());
-}
+Value tuple_size(BuiltinContext&, Arguments arguments) { return static_cast<int64_t>(arguments[0].tuple().size()); }
 
 // Returns "[1, 2, 3, ...]" with only the first elements.
 std::string elements(const Tensor& tensor) {
@@ -139,18 +110,18 @@ Value print(BuiltinContext& context, Arguments arguments) {
 }
 
 constexpr auto kBuiltins = std::array{
-    Builtin{"vm.builtin.shape_of", shape_of, "(tensor) -> shape"},
-    Builtin{"vm.builtin.tensor_to_shape", tensor_to_shape, "(vector of integers) -> shape"},
-    Builtin{"vm.builtin.shape_to_tensor", shape_to_tensor, "(shape) -> int64 vector"},
-    Builtin{"vm.builtin.tensor_size", tensor_size, "(tensor) -> number of elements"},
-    Builtin{"vm.builtin.tensor_ndim", tensor_ndim, "(tensor) -> number of dims"},
-    Builtin{"vm.builtin.shape_size", shape_size, "(shape) -> number of dims"},
-    Builtin{"vm.builtin.shape_dim", shape_dim, "(shape, index) -> dim"},
-    Builtin{"vm.builtin.copy", copy, "(tensor) -> tensor with elements of its own"},
-    Builtin{"vm.builtin.reshape", reshape, "(tensor, shape) -> the same elements under another shape"},
-    Builtin{"vm.builtin.alloc_tensor", alloc_tensor, "(shape, dtype name) -> uninitialised tensor"},
+    Builtin{"vm.builtin.shape_of", counted<1, shape_of>, "(tensor) -> shape"},
+    Builtin{"vm.builtin.tensor_to_shape", counted<1, tensor_to_shape>, "(vector of integers) -> shape"},
+    Builtin{"vm.builtin.shape_to_tensor", counted<1, shape_to_tensor>, "(shape) -> int64 vector"},
+    Builtin{"vm.builtin.tensor_size", counted<1, tensor_size>, "(tensor) -> number of elements"},
+    Builtin{"vm.builtin.tensor_ndim", counted<1, tensor_ndim>, "(tensor) -> number of dims"},
+    Builtin{"vm.builtin.shape_size", counted<1, shape_size>, "(shape) -> number of dims"},
+    Builtin{"vm.builtin.shape_dim", counted<2, shape_dim>, "(shape, index) -> dim"},
+    Builtin{"vm.builtin.copy", counted<1, copy>, "(tensor) -> tensor with elements of its own"},
+    Builtin{"vm.builtin.reshape", counted<2, reshape>, "(tensor, shape) -> the same elements under another shape"},
+    Builtin{"vm.builtin.alloc_tensor", counted<2, alloc_tensor>, "(shape, dtype name) -> uninitialised tensor"},
     Builtin{"vm.builtin.make_tuple", make_tuple, "(values...) -> tuple"},
-    Builtin{"vm.builtin.tuple_size", tuple_size, "(tuple) -> number of fields"},
+    Builtin{"vm.builtin.tuple_size", counted<1, tuple_size>, "(tuple) -> number of fields"},
     Builtin{"vm.builtin.print", print, "(values...) -> none; a line with the values, tensors abridged", false},
 };
 
@@ -158,7 +129,7 @@ constexpr auto kBuiltins = std::array{
 
 std::span<const Builtin> builtins() { return kBuiltins; }
 const Builtin* find_builtin(std::string_view name) {
-  auto found = std::find_if(kBuiltins.begin(), kBuiltins.end(), [&](const Builtin& row) { return row.name == name; });
+  auto found = std::ranges::find(kBuiltins, name, &Builtin::name);
   return found == kBuiltins.end() ? nullptr : &*found;
 }
 

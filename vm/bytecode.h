@@ -1,11 +1,12 @@
-// The VM's instructions. kInstructions has one row per instruction. Encoder, decoder, disassembler and verifier derive
-// from the rows; only the interpreter's loop is written by hand.
+// The VM's instructions, a row each. Encoder, decoder, disassembler and verifier derive from the rows; only the
+// interpreter's loop is written by hand.
 //
 // A frame has registers (Values) and slots (int64 symbolic values). Code is a sequence of 64-bit words: the opcode,
 // then the operands in the row's order. An operand is one element, or a count followed by that many elements; an
 // element is one word, or a tag and a value (see operand_layout). Jump targets are word offsets from the function's
 // first word.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
@@ -21,35 +22,6 @@
 namespace relaxc::vm {
 
 using Word = int64_t;
-
-enum class Opcode : uint8_t {
-  kConstLoad,
-  kMove,
-  kDrop,
-  kSlotSet,
-  kSlotOp,
-  kSlotSelect,
-  kSlotFromTensor,
-  kSlotFromValue,
-  kMakeShape,
-  kValueFromSlot,
-  kMatchShape,
-  kCheckTensor,
-  kCheckIndices,
-  kAllocStorage,
-  kAllocTensor,
-  kNewTensor,
-  kReshapeView,
-  kCallKernel,
-  kCallBuiltin,
-  kCall,
-  kMakeTuple,
-  kTupleGet,
-  kJump,
-  kBranchIf,
-  kRet,
-  kFail,
-};
 
 enum class OperandKind : uint8_t {
   kDst,        // register written
@@ -78,150 +50,173 @@ struct OperandInfo {
   OperandKind kind = OperandKind::kImm;
 };
 
+// One row per instruction: opcode, name, meaning, operands.
+// clang-format off
+#define RELAXC_INSTRUCTIONS(X) \
+  X(kConstLoad, "const_load", "dst = the constant tensor, not copied", {"dst", kDst}, {"constant", kConstant}) \
+  X(kMove, "move", "dst = src, elements shared", {"dst", kDst}, {"src", kReg}) \
+  X(kDrop, "drop", "release what reg holds; reg must be written again before it is read", {"reg", kReleased}) \
+  X(kSlotSet, "slot_set", "dst = value", {"dst", kDstSlot}, {"value", kScalar}) \
+  X(kSlotOp, "slot_op", "dst = a op b; overflow and division by zero are errors", \
+    {"dst", kDstSlot}, {"op", kOperator}, {"a", kScalar}, {"b", kScalar}) \
+  X(kSlotSelect, "slot_select", "dst = condition != 0 ? a : b", \
+    {"dst", kDstSlot}, {"condition", kScalar}, {"a", kScalar}, {"b", kScalar}) \
+  X(kSlotFromTensor, "slot_from_tensor", "dst = element `index` (flat) of an integer or bool tensor", \
+    {"dst", kDstSlot}, {"tensor", kReg}, {"index", kImm}) \
+  X(kSlotFromValue, "slot_from_value", "dst = an int, or the one element of an integer or bool tensor", \
+    {"dst", kDstSlot}, {"value", kReg}) \
+  X(kMakeShape, "make_shape", "dst = a shape value", {"dst", kDst}, {"dims", kScalars}) \
+  X(kValueFromSlot, "value_from_slot", "dst = an int value", {"dst", kDst}, {"value", kScalar}) \
+  X(kMatchShape, "match_shape", \
+    "bind slots to the dims of a tensor or shape, or compare them; the rank must equal the pattern's", \
+    {"value", kReg}, {"pattern", kPattern}, {"context", kString}) \
+  X(kCheckTensor, "check_tensor", "the value must be a tensor of this dtype (or `any`) and rank (-1: any)", \
+    {"value", kReg}, {"dtype", kDType}, {"ndim", kImm}, {"context", kString}) \
+  X(kCheckIndices, "check_indices", "integers must lie in [-dim, dim); several dims: one per item of the last axis", \
+    {"indices", kReg}, {"dims", kScalars}, {"context", kString}) \
+  X(kAllocStorage, "alloc_storage", "dst = uninitialised memory, 64-byte aligned, from the session's pool", \
+    {"dst", kDst}, {"bytes", kScalar}) \
+  X(kAllocTensor, "alloc_tensor", "dst = a tensor at a byte offset (a multiple of 64) of a storage", \
+    {"dst", kDst}, {"storage", kReg}, {"offset", kScalar}, {"dtype", kDType}, {"shape", kScalars}) \
+  X(kNewTensor, "new_tensor", \
+    "dst = a tensor of its own; output >= 0: flat result of the entry function, host memory if bound", \
+    {"dst", kDst}, {"dtype", kDType}, {"shape", kScalars}, {"output", kImm}) \
+  X(kReshapeView, "reshape_view", "dst = the same elements under another shape of equal size", \
+    {"dst", kDst}, {"tensor", kReg}, {"shape", kScalars}) \
+  X(kCallKernel, "call_kernel", \
+    "run a kernel on tensors (inputs, then outputs); label names the call in errors and profiles", \
+    {"kernel", kKernel}, {"tensors", kRegs}, {"scalars", kScalars}, {"label", kLabel}) \
+  X(kCallBuiltin, "call_builtin", "dst = result of a builtin or registered function", \
+    {"dst", kDst}, {"builtin", kBuiltin}, {"arguments", kArguments}) \
+  X(kCall, "call", "dst = result of another function of this executable", \
+    {"dst", kDst}, {"function", kFunction}, {"arguments", kRegs}) \
+  X(kMakeTuple, "make_tuple", "dst = a tuple", {"dst", kDst}, {"fields", kRegs}) \
+  X(kTupleGet, "tuple_get", "dst = field of a tuple", {"dst", kDst}, {"tuple", kReg}, {"index", kImm}) \
+  X(kJump, "jump", "continue at target", {"target", kTarget}) \
+  X(kBranchIf, "branch_if", "continue at target when condition != 0, else at the next instruction", \
+    {"condition", kScalar}, {"target", kTarget}) \
+  X(kRet, "ret", "return value to the caller", {"value", kReg}) \
+  X(kFail, "fail", "stop with this error", {"message", kString})
+// clang-format on
+
+enum class Opcode : uint8_t {
+#define RELAXC_ROW(op, ...) op,
+  RELAXC_INSTRUCTIONS(RELAXC_ROW)
+#undef RELAXC_ROW
+};
+
 struct InstructionInfo {
   Opcode op;
   std::string_view name;
+  std::string_view doc;
   int num_operands;
   std::array<OperandInfo, 6> operands;
-  std::string_view doc;
 };
-
-namespace detail {
-constexpr InstructionInfo row(Opcode op, std::string_view name, std::initializer_list<OperandInfo> operands,
-                              std::string_view doc) {
-  InstructionInfo info{op, name, static_cast<int>(operands.size()), {}, doc};
-  int i = 0;
-  for (const OperandInfo& operand : operands) info.operands[i++] = operand;
-  return info;
-}
-}  // namespace detail
-
 inline constexpr auto kInstructions = [] {
   using enum OperandKind;
-  using enum Opcode;
-  using detail::row;
-  return std::array{
-      row(kConstLoad, "const_load", {{"dst", kDst}, {"constant", kConstant}}, "dst = the constant tensor, not copied"),
-      row(kMove, "move", {{"dst", kDst}, {"src", kReg}}, "dst = src, elements shared"),
-      row(kDrop, "drop", {{"reg", kReleased}}, "release what reg holds; reg must be written again before it is read"),
-      row(kSlotSet, "slot_set", {{"dst", kDstSlot}, {"value", kScalar}}, "dst = value"),
-      row(kSlotOp, "slot_op", {{"dst", kDstSlot}, {"op", OperandKind::kOperator}, {"a", kScalar}, {"b", kScalar}},
-          "dst = a op b; overflow and division by zero are errors"),
-      row(kSlotSelect, "slot_select", {{"dst", kDstSlot}, {"condition", kScalar}, {"a", kScalar}, {"b", kScalar}},
-          "dst = condition != 0 ? a : b"),
-      row(kSlotFromTensor, "slot_from_tensor", {{"dst", kDstSlot}, {"tensor", kReg}, {"index", kImm}},
-          "dst = element `index` (flat) of an integer or bool tensor"),
-      row(kSlotFromValue, "slot_from_value", {{"dst", kDstSlot}, {"value", kReg}},
-          "dst = an int, or the one element of an integer or bool tensor"),
-      row(kMakeShape, "make_shape", {{"dst", kDst}, {"dims", kScalars}}, "dst = a shape value"),
-      row(kValueFromSlot, "value_from_slot", {{"dst", kDst}, {"value", kScalar}}, "dst = an int value"),
-      row(kMatchShape, "match_shape", {{"value", kReg}, {"pattern", kPattern}, {"context", kString}},
-          "bind slots to the dims of a tensor or shape, or compare them; the rank must equal the pattern's"),
-      row(kCheckTensor, "check_tensor", {{"value", kReg}, {"dtype", kDType}, {"ndim", kImm}, {"context", kString}},
-          "the value must be a tensor of this dtype (or `any`) and rank (-1: any)"),
-      row(kCheckIndices, "check_indices", {{"indices", kReg}, {"dims", kScalars}, {"context", kString}},
-          "integers must lie in [-dim, dim); several dims: one per item of the last axis"),
-      row(kAllocStorage, "alloc_storage", {{"dst", kDst}, {"bytes", kScalar}},
-          "dst = uninitialised memory, 64-byte aligned, from the session's pool"),
-      row(kAllocTensor, "alloc_tensor",
-          {{"dst", kDst}, {"storage", kReg}, {"offset", kScalar}, {"dtype", kDType}, {"shape", kScalars}},
-          "dst = a tensor at a byte offset (a multiple of 64) of a storage"),
-      row(kNewTensor, "new_tensor", {{"dst", kDst}, {"dtype", kDType}, {"shape", kScalars}, {"output", kImm}},
-          "dst = a tensor of its own; output >= 0: flat result of the entry function, host memory if bound"),
-      row(kReshapeView, "reshape_view", {{"dst", kDst}, {"tensor", kReg}, {"shape", kScalars}},
-          "dst = the same elements under another shape of equal size"),
-      row(kCallKernel, "call_kernel",
-          {{"kernel", kKernel}, {"tensors", kRegs}, {"scalars", kScalars}, {"label", kLabel}},
-          "run a kernel on tensors (inputs, then outputs); label names the call in errors and profiles"),
-      row(kCallBuiltin, "call_builtin", {{"dst", kDst}, {"builtin", kBuiltin}, {"arguments", kArguments}},
-          "dst = result of a builtin or registered function"),
-      row(kCall, "call", {{"dst", kDst}, {"function", kFunction}, {"arguments", kRegs}},
-          "dst = result of another function of this executable"),
-      row(kMakeTuple, "make_tuple", {{"dst", kDst}, {"fields", kRegs}}, "dst = a tuple"),
-      row(kTupleGet, "tuple_get", {{"dst", kDst}, {"tuple", kReg}, {"index", kImm}}, "dst = field of a tuple"),
-      row(kJump, "jump", {{"target", kTarget}}, "continue at target"),
-      row(kBranchIf, "branch_if", {{"condition", kScalar}, {"target", kTarget}},
-          "continue at target when condition != 0, else at the next instruction"),
-      row(kRet, "ret", {{"value", kReg}}, "return value to the caller"),
-      row(kFail, "fail", {{"message", kString}}, "stop with this error"),
+  auto row = [](Opcode op, std::string_view name, std::string_view doc, std::initializer_list<OperandInfo> operands) {
+    InstructionInfo info{op, name, doc, static_cast<int>(operands.size()), {}};
+    std::copy(operands.begin(), operands.end(), info.operands.begin());
+    return info;
   };
+#define RELAXC_ROW(op, name, doc, ...) row(Opcode::op, name, doc, {__VA_ARGS__}),
+  return std::array{RELAXC_INSTRUCTIONS(RELAXC_ROW)};
+#undef RELAXC_ROW
 }();
 inline constexpr int kNumInstructions = static_cast<int>(kInstructions.size());
-static_assert(
-    [] {
-      for (int i = 0; i < kNumInstructions; ++i) {
-        if (kInstructions[i].op != static_cast<Opcode>(i)) return false;
-      }
-      return kInstructions.back().op == Opcode::kFail;
-    }(),
-    "rows in the order of Opcode, none left out");
-
 constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_cast<int>(op)]; }
 
 enum class ScalarTag : uint8_t { kImm, kSlot };
 enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };  // value of kSkip is 0
 enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kDouble: the bits of a double
 
-// The layout of an operand kind in words.
+// The meaning of an element of an operand.
+enum class ElementKind : uint8_t {
+  kRegister,
+  kSlot,
+  kConstant,
+  kKernel,
+  kBuiltin,
+  kFunction,
+  kString,
+  kLabel,  // a string, or -1
+  kTarget,
+  kInt,
+  kDouble,
+  kOperator,
+  kDType,
+  kNothing,
+};
+enum class Effect : uint8_t { kRead, kWrite, kRelease };
+struct ElementInfo {
+  ElementKind kind;
+  Effect effect = Effect::kRead;  // on a register or slot
+};
 struct OperandLayout {
+  OperandKind kind;
   bool is_list;
-  int words;     // per element
-  int tags = 0;  // an element's first word is a tag below this number; 0: elements have only a value
+  int tags;  // an element's first word is a tag below this number; 0: elements have only a value
+  std::array<ElementInfo, 5> elements;  // per tag
+  int words = tags > 0 ? 2 : 1;         // per element
 };
-constexpr OperandLayout operand_layout(OperandKind kind) {
-  switch (kind) {
-    case OperandKind::kScalar:
-      return {false, 2, static_cast<int>(ScalarTag::kSlot) + 1};
-    case OperandKind::kRegs:
-      return {true, 1};
-    case OperandKind::kScalars:
-      return {true, 2, static_cast<int>(ScalarTag::kSlot) + 1};
-    case OperandKind::kPattern:
-      return {true, 2, static_cast<int>(MatchAction::kSkip) + 1};
-    case OperandKind::kArguments:
-      return {true, 2, static_cast<int>(ArgumentTag::kString) + 1};
-    case OperandKind::kDst:
-    case OperandKind::kReg:
-    case OperandKind::kReleased:
-    case OperandKind::kDstSlot:
-    case OperandKind::kImm:
-    case OperandKind::kOperator:
-    case OperandKind::kDType:
-    case OperandKind::kConstant:
-    case OperandKind::kKernel:
-    case OperandKind::kBuiltin:
-    case OperandKind::kFunction:
-    case OperandKind::kString:
-    case OperandKind::kLabel:
-    case OperandKind::kTarget:
-      return {false, 1};
-  }
-  return {false, 1};
-}
+inline constexpr auto kOperandLayouts = [] {
+  using enum ElementKind;
+  using K = OperandKind;
+  return std::to_array<OperandLayout>({
+      {K::kDst, false, 0, {{{kRegister, Effect::kWrite}}}},
+      {K::kReg, false, 0, {{{kRegister}}}},
+      {K::kReleased, false, 0, {{{kRegister, Effect::kRelease}}}},
+      {K::kRegs, true, 0, {{{kRegister}}}},
+      {K::kDstSlot, false, 0, {{{kSlot, Effect::kWrite}}}},
+      {K::kScalar, false, 2, {{{kInt}, {kSlot}}}},
+      {K::kScalars, true, 2, {{{kInt}, {kSlot}}}},
+      {K::kImm, false, 0, {{{kInt}}}},
+      {K::kOperator, false, 0, {{{ElementKind::kOperator}}}},
+      {K::kDType, false, 0, {{{kDType}}}},
+      {K::kConstant, false, 0, {{{kConstant}}}},
+      {K::kKernel, false, 0, {{{kKernel}}}},
+      {K::kBuiltin, false, 0, {{{kBuiltin}}}},
+      {K::kFunction, false, 0, {{{kFunction}}}},
+      {K::kString, false, 0, {{{kString}}}},
+      {K::kLabel, false, 0, {{{kLabel}}}},
+      {K::kTarget, false, 0, {{{kTarget}}}},
+      {K::kPattern, true, 4, {{{kSlot, Effect::kWrite}, {kSlot}, {kInt}, {kNothing}}}},
+      {K::kArguments, true, 5, {{{kRegister}, {kSlot}, {kInt}, {kDouble}, {kString}}}},
+  });
+}();
+constexpr const OperandLayout& operand_layout(OperandKind kind) { return kOperandLayouts[static_cast<int>(kind)]; }
+static_assert(std::ranges::all_of(kOperandLayouts,
+                                  [](const OperandLayout& row) { return &row == &operand_layout(row.kind); }),
+              "rows in the order of OperandKind");
 
-// Comparisons and logic give 0 or 1; and/or take any nonzero value as true and do not short-circuit.
-enum class SlotOp : uint8_t {
-  kAdd,
-  kSub,
-  kMul,
-  kFloorDiv,
-  kFloorMod,
-  kTruncDiv,
-  kTruncMod,
-  kMin,
-  kMax,
-  kEq,
-  kNe,
-  kLt,
-  kLe,
-  kGt,
-  kGe,
-  kAnd,
-  kOr,
-};
-inline constexpr std::array<std::string_view, 17> kSlotOpNames = {
-    "add", "sub", "mul", "floordiv", "floormod", "truncdiv", "truncmod", "min", "max",
-    "eq",  "ne",  "lt",  "le",       "gt",       "ge",       "and",      "or"};
+// The operators of slot_op: the name, and the value for a and b, nullopt on overflow or division by zero. Comparisons
+// and logic give 0 or 1; and/or take any nonzero value as true and do not short-circuit.
+// clang-format off
+#define RELAXC_SLOT_OPS(X) \
+  X(kAdd, "add", checked_add(a, b)) \
+  X(kSub, "sub", checked_sub(a, b)) \
+  X(kMul, "mul", checked_mul(a, b)) \
+  X(kFloorDiv, "floordiv", divisible ? std::optional(floor_div(a, b)) : std::nullopt) \
+  X(kFloorMod, "floormod", divisible ? std::optional(floor_mod(a, b)) : std::nullopt) \
+  X(kTruncDiv, "truncdiv", divisible ? std::optional(a / b) : std::nullopt) \
+  X(kTruncMod, "truncmod", divisible ? std::optional(a % b) : std::nullopt) \
+  X(kMin, "min", std::min(a, b)) \
+  X(kMax, "max", std::max(a, b)) \
+  X(kEq, "eq", a == b) \
+  X(kNe, "ne", a != b) \
+  X(kLt, "lt", a < b) \
+  X(kLe, "le", a <= b) \
+  X(kGt, "gt", a > b) \
+  X(kGe, "ge", a >= b) \
+  X(kAnd, "and", a != 0 && b != 0) \
+  X(kOr, "or", a != 0 || b != 0)
+// clang-format on
+#define RELAXC_ROW(op, name, value) op,
+enum class SlotOp : uint8_t { RELAXC_SLOT_OPS(RELAXC_ROW) };
+#undef RELAXC_ROW
+#define RELAXC_ROW(op, name, value) name,
+inline constexpr std::string_view kSlotOpNames[] = {RELAXC_SLOT_OPS(RELAXC_ROW)};
+#undef RELAXC_ROW
 
 // Computes FNV-1a over everything that bytecode depends on: names and order of the instructions, names, kinds and
 // layout of their operands, and the operators of slot_op. Artifacts carry the hash, so that bytecode of another
@@ -236,7 +231,7 @@ constexpr uint64_t hash_instructions(std::span<const InstructionInfo> rows) {
   for (const InstructionInfo& row : rows) {
     text(row.name);
     for (int i = 0; i < row.num_operands; ++i) {
-      OperandLayout layout = operand_layout(row.operands[i].kind);
+      const OperandLayout& layout = operand_layout(row.operands[i].kind);
       text(row.operands[i].name);
       byte(static_cast<uint8_t>(row.operands[i].kind));
       byte(static_cast<uint8_t>(layout.is_list));
@@ -288,7 +283,7 @@ struct Scalar {
 };
 
 struct MatchDim {
-  MatchAction action = MatchAction::kSkip;
+  MatchAction tag = MatchAction::kSkip;
   int64_t value = 0;
   static MatchDim bind(Slot slot) { return {MatchAction::kBind, slot.value}; }
   static MatchDim check(Slot slot) { return {MatchAction::kCheckSlot, slot.value}; }
@@ -329,6 +324,17 @@ struct Operand {
   Operand(const std::vector<Argument>& arguments);
   friend bool operator==(const Operand&, const Operand&) = default;
 };
+
+// Calls fn(ElementInfo, value) on each element of the operand.
+template <class Fn>
+void for_each_element(const Operand& operand, Fn fn) {
+  const OperandLayout& layout = operand_layout(operand.kind);
+  const size_t step = static_cast<size_t>(layout.words);
+  for (size_t i = 0; i < operand.words.size(); i += step) {
+    size_t tag = layout.tags > 0 ? static_cast<size_t>(operand.words[i]) : 0;
+    fn(layout.elements[tag], operand.words[i + step - 1]);
+  }
+}
 
 struct Instruction {
   Opcode op = Opcode::kFail;

@@ -43,98 +43,55 @@ class Printer {
     if (index < 0 || index >= static_cast<int64_t>(table.size())) return fmt::format("#{}", index);
     return name(table[static_cast<size_t>(index)]);
   }
-  std::string string(int64_t index) const {
-    return entry(executable_.strings, index, [](const std::string& text) { return quoted(text); });
-  }
   static std::string dtype(Word word) {
     if (word == kAnyDType) return "any";
     auto dtype = unpack_dtype(word);
     return dtype ? to_string(*dtype) : fmt::format("#{}", word);
   }
 
-  std::string scalar(Word tag, Word value) const {
-    return tag == static_cast<Word>(ScalarTag::kSlot) ? slot(value) : std::to_string(value);
-  }
-  std::string match(Word action, Word value) const {
-    switch (static_cast<MatchAction>(action)) {
-      case MatchAction::kBind:
-        return "bind " + slot(value);
-      case MatchAction::kCheckSlot:
+  std::string element(ElementKind kind, Word value) const {
+    switch (kind) {
+      case ElementKind::kRegister:
+        return fmt::format("r{}", value);
+      case ElementKind::kSlot:
         return slot(value);
-      case MatchAction::kCheckImm:
+      case ElementKind::kConstant:
+        return entry(executable_.constants, value,
+                     [&](const Tensor& tensor) { return fmt::format("c{} {}", value, describe(tensor)); });
+      case ElementKind::kKernel:
+        return entry(executable_.kernels, value, [](const KernelInfo& kernel) { return quoted(kernel.symbol); });
+      case ElementKind::kBuiltin:
+        return entry(executable_.builtins, value, quoted);
+      case ElementKind::kFunction:
+        return entry(executable_.functions, value, [](const Function& callee) { return quoted(callee.name); });
+      case ElementKind::kString:
+        return entry(executable_.strings, value, quoted);
+      case ElementKind::kLabel:
+        return value == -1 ? "-" : entry(executable_.strings, value, quoted);
+      case ElementKind::kTarget:
+        return fmt::format("@{}", value);
+      case ElementKind::kInt:
         return std::to_string(value);
-      case MatchAction::kSkip:
+      case ElementKind::kDouble:
+        return fmt::format("{:#}", std::bit_cast<double>(value));
+      case ElementKind::kOperator:
+        return std::string(kSlotOpNames[static_cast<size_t>(value)]);
+      case ElementKind::kDType:
+        return dtype(value);
+      case ElementKind::kNothing:
         return "_";
     }
     return {};
   }
-  std::string argument(Word tag, Word value) const {
-    switch (static_cast<ArgumentTag>(tag)) {
-      case ArgumentTag::kReg:
-        return fmt::format("r{}", value);
-      case ArgumentTag::kSlot:
-        return slot(value);
-      case ArgumentTag::kImm:
-        return std::to_string(value);
-      case ArgumentTag::kDouble:
-        return fmt::format("{:#}", std::bit_cast<double>(value));
-      case ArgumentTag::kString:
-        return string(value);
-    }
-    return {};
-  }
-
-  // Prints a list of pairs or single words.
-  template <class Element>
-  static std::string list(const Operand& operand, Element element) {
-    std::vector<std::string> parts;
-    size_t words = static_cast<size_t>(operand_layout(operand.kind).words);
-    for (size_t i = 0; i < operand.words.size(); i += words) parts.push_back(element(&operand.words[i]));
-    return fmt::format("[{}]", fmt::join(parts, ", "));
-  }
 
   std::string operand(const Operand& operand) const {
-    const std::vector<Word>& words = operand.words;
-    switch (operand.kind) {
-      case OperandKind::kDst:
-      case OperandKind::kReg:
-      case OperandKind::kReleased:
-        return fmt::format("r{}", words[0]);
-      case OperandKind::kRegs:
-        return list(operand, [](const Word* w) { return fmt::format("r{}", *w); });
-      case OperandKind::kDstSlot:
-        return slot(words[0]);
-      case OperandKind::kScalar:
-        return scalar(words[0], words[1]);
-      case OperandKind::kScalars:
-        return list(operand, [this](const Word* w) { return scalar(w[0], w[1]); });
-      case OperandKind::kPattern:
-        return list(operand, [this](const Word* w) { return match(w[0], w[1]); });
-      case OperandKind::kArguments:
-        return list(operand, [this](const Word* w) { return argument(w[0], w[1]); });
-      case OperandKind::kImm:
-        return std::to_string(words[0]);
-      case OperandKind::kOperator:
-        return std::string(kSlotOpNames[static_cast<size_t>(words[0])]);
-      case OperandKind::kDType:
-        return dtype(words[0]);
-      case OperandKind::kConstant:
-        return entry(executable_.constants, words[0],
-                     [&](const Tensor& tensor) { return fmt::format("c{} {}", words[0], describe(tensor)); });
-      case OperandKind::kKernel:
-        return entry(executable_.kernels, words[0], [](const KernelInfo& kernel) { return quoted(kernel.symbol); });
-      case OperandKind::kBuiltin:
-        return entry(executable_.builtins, words[0], [](const std::string& name) { return quoted(name); });
-      case OperandKind::kFunction:
-        return entry(executable_.functions, words[0], [](const Function& callee) { return quoted(callee.name); });
-      case OperandKind::kString:
-        return string(words[0]);
-      case OperandKind::kLabel:
-        return words[0] == -1 ? "-" : string(words[0]);
-      case OperandKind::kTarget:
-        return fmt::format("@{}", words[0]);
-    }
-    return {};
+    std::vector<std::string> parts;
+    for_each_element(operand, [&](ElementInfo info, Word value) {
+      bool binds = operand.kind == OperandKind::kPattern && info.effect == Effect::kWrite;
+      parts.push_back((binds ? "bind " : "") + element(info.kind, value));
+    });
+    std::string text = fmt::format("{}", fmt::join(parts, ", "));
+    return operand_layout(operand.kind).is_list ? "[" + text + "]" : text;
   }
 
   const Executable& executable_;

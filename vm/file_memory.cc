@@ -10,8 +10,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "support/checked_math.h"
-
 namespace relaxc::vm {
 
 namespace {
@@ -45,8 +43,7 @@ std::shared_ptr<const void> map_temporary(size_t size) {
 }  // namespace
 
 Tensor tensor_in_file(std::vector<int64_t> shape, DType dtype) {
-  auto count = element_count(shape);
-  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  auto bytes = tensor_bytes(shape, dtype);
   if (!bytes || *bytes < kLeastBytes) return Tensor::empty(std::move(shape), dtype);
   std::shared_ptr<const void> memory = map_temporary(static_cast<size_t>(*bytes));
   if (!memory) return Tensor::empty(std::move(shape), dtype);

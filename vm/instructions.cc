@@ -26,13 +26,9 @@ DType known_dtype(Word word) {
 }
 
 // Returns the bytes of a tensor; throws RuntimeError on overflow.
-int64_t tensor_bytes(const Shape& shape, DType dtype) {
-  auto count = element_count(shape);
-  int64_t bytes = 0;
-  if (!count || __builtin_mul_overflow(*count, dtype.bytes(), &bytes)) {
-    throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
-  }
-  return bytes;
+int64_t known_bytes(const Shape& shape, DType dtype) {
+  if (auto bytes = tensor_bytes(shape, dtype)) return *bytes;
+  throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
 }
 
 // A context that has places for both numbers is the whole message.
@@ -220,7 +216,7 @@ struct Interpreter::Instructions {
     int64_t offset = in.scalar<"offset">();
     DType dtype = known_dtype(in.word<"dtype">());
     SharedShape shape = read_shape(in);
-    int64_t bytes = tensor_bytes(*shape, dtype);
+    int64_t bytes = known_bytes(*shape, dtype);
     if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset) {
       throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
                           fmt::join(*shape, ", "), offset, storage.bytes);
@@ -240,7 +236,7 @@ struct Interpreter::Instructions {
       in.reg<"dst">() = *bound;
       return;
     }
-    std::shared_ptr<void> block = vm.memory_.allocate(tensor_bytes(*shape, dtype));
+    std::shared_ptr<void> block = vm.memory_.allocate(known_bytes(*shape, dtype));
     void* data = block.get();
     in.reg<"dst">() = Tensor::view(std::move(shape), dtype, data, std::move(block));
   }

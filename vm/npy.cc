@@ -8,7 +8,6 @@
 #include <optional>
 #include <span>
 
-#include "support/checked_math.h"
 #include "vm/error.h"
 #include "vm/mapped_file.h"
 #include "vm/output_file.h"
@@ -155,8 +154,7 @@ Tensor read_npy(const std::string& path) {
   if (*header.fortran_order && header.shape->size() > 1) {
     throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
   }
-  auto count = element_count(*header.shape);
-  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  auto bytes = tensor_bytes(*header.shape, dtype);
   std::string_view data = content.substr(header_begin + header_size);
   if (!bytes || static_cast<uint64_t>(*bytes) != data.size()) {
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype),

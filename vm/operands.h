@@ -40,10 +40,9 @@ const Word* operand_begin(const Word* at) {
 
 // Returns the words of the shortest instruction of this row, in which every list is empty.
 consteval int fewest_words(Opcode op) {
-  const InstructionInfo& row = info(op);
   int words = 1;
-  for (int i = 0; i < row.num_operands; ++i) {
-    OperandLayout layout = operand_layout(row.operands[i].kind);
+  for (int i = 0; i < info(op).num_operands; ++i) {
+    const OperandLayout& layout = operand_layout(info(op).operands[i].kind);
     words += layout.is_list ? 1 : layout.words;
   }
   return words;

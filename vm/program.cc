@@ -15,13 +15,6 @@ namespace relaxc {
 
 namespace {
 
-const vm::Builtin* find_builtin(std::string_view name) {
-  for (const vm::Builtin& builtin : vm::builtins()) {
-    if (builtin.name == name) return &builtin;
-  }
-  return nullptr;
-}
-
 // Collects all names that are missing before it throws.
 std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::KernelResolver& resolver,
                                       const LoadOptions& options, std::shared_ptr<const void> keep_alive,
@@ -41,7 +34,7 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
-    if (const vm::Builtin* builtin = find_builtin(name)) {
+    if (const vm::Builtin* builtin = vm::find_builtin(name)) {
       image->builtins.emplace_back(builtin->function);
     } else if (const vm::BuiltinFunction* function = options.registry.find_function(name)) {
       image->builtins.push_back(*function);

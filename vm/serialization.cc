@@ -19,22 +19,39 @@ constexpr uint64_t kProgramMagic = 0x04'4347'5250'4c52'76ull;
 
 int64_t align_up(int64_t offset) { return ceil_div(offset, kAlignment) * kAlignment; }
 
+[[noreturn]] void damaged(const std::string& how) { fail({}, "program section is damaged: {}", how); }
+
+// An archive visits the members of a struct in order. ByteWriter appends them to the bytes, ByteReader sets them from
+// the bytes: each struct's order is in one function transfer().
 class ByteWriter {
  public:
-  void integer(int64_t value) { raw(&value, sizeof value); }
-  void byte(uint8_t value) { raw(&value, 1); }
-  void string(const std::string& text) {
-    integer(static_cast<int64_t>(text.size()));
-    raw(text.data(), text.size());
-  }
-  void words(const std::vector<int64_t>& values) {
-    integer(static_cast<int64_t>(values.size()));
-    raw(values.data(), values.size() * sizeof(int64_t));
-  }
   void raw(const void* data, size_t size) {
     const auto* first = static_cast<const std::byte*>(data);
     bytes.insert(bytes.end(), first, first + size);
   }
+  void integer(const int64_t& value) { raw(&value, sizeof value); }
+  template <class E>
+  void enumerator(const E& value, int /*limit*/, std::string_view /*what*/) {
+    uint8_t byte = static_cast<uint8_t>(value);
+    raw(&byte, 1);
+  }
+  void count(size_t size, size_t /*item_bytes*/) { integer(static_cast<int64_t>(size)); }
+  template <class Container>
+  void sized(const Container& values) {
+    count(values.size(), 1);
+    raw(values.data(), values.size() * sizeof(values[0]));
+  }
+  template <class T, class Item>
+  void list(const std::vector<T>& values, size_t item_bytes, Item item) {
+    count(values.size(), item_bytes);
+    for (const T& value : values) item(value);
+  }
+  template <class T, class Item>
+  void optional(const std::optional<T>& value, Item item) {
+    enumerator(value.has_value(), 2, "flag");
+    if (value) item(*value);
+  }
+
   std::vector<std::byte> bytes;
 };
 
@@ -42,168 +59,117 @@ class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}
 
-  int64_t integer() {
-    int64_t value;
-    raw(&value, sizeof value);
-    return value;
+  void raw(void* data, size_t size) {
+    if (size > bytes_.size()) damaged(fmt::format("{} bytes left, {} needed", bytes_.size(), size));
+    if (size != 0) std::memcpy(data, bytes_.data(), size);
+    bytes_ = bytes_.subspan(size);
   }
-  uint8_t byte() {
-    uint8_t value;
-    raw(&value, 1);
-    return value;
+  void integer(int64_t& value) { raw(&value, sizeof value); }
+  // Reads an enumerator below `limit`.
+  template <class E>
+  void enumerator(E& value, int limit, std::string_view what) {
+    uint8_t byte;
+    raw(&byte, 1);
+    if (byte >= limit) damaged(fmt::format("{} {} is unknown", what, byte));
+    value = static_cast<E>(byte);
   }
   // Reads a number of items that take at least `item_bytes` each. It is never more than the remaining bytes can hold,
   // so that a damaged count cannot cause a large allocation.
   size_t count(size_t item_bytes) {
-    int64_t value = integer();
-    if (value < 0 || static_cast<uint64_t>(value) > bytes_.size() / item_bytes) {
-      fail({}, "program section is damaged: count {} with {} bytes left", value, bytes_.size());
-    }
+    int64_t value;
+    integer(value);
+    if (value < 0 || static_cast<uint64_t>(value) > bytes_.size() / item_bytes)
+      damaged(fmt::format("count {} with {} bytes left", value, bytes_.size()));
     return static_cast<size_t>(value);
   }
-  std::string string() {
-    std::string text(count(1), '\0');
-    raw(text.data(), text.size());
-    return text;
+  template <class Container>
+  void sized(Container& values) {
+    values.resize(count(sizeof(values[0])));
+    raw(values.data(), values.size() * sizeof(values[0]));
   }
-  std::vector<int64_t> words() {
-    std::vector<int64_t> values(count(sizeof(int64_t)));
-    raw(values.data(), values.size() * sizeof(int64_t));
-    return values;
+  template <class T, class Item>
+  void list(std::vector<T>& values, size_t item_bytes, Item item) {
+    for (size_t left = count(item_bytes); left > 0; --left) item(values.emplace_back());
   }
-  // Reads an enumerator below `limit`.
-  uint8_t enumerator(int limit, std::string_view what) {
-    uint8_t value = byte();
-    if (value >= limit) fail({}, "program section is damaged: {} {} is unknown", what, value);
-    return value;
+  template <class T, class Item>
+  void optional(std::optional<T>& value, Item item) {
+    bool has_value;
+    enumerator(has_value, 2, "flag");
+    if (has_value) item(value.emplace());
   }
   void expect_end() const {
-    if (!bytes_.empty()) fail({}, "program section is damaged: {} bytes too many", bytes_.size());
+    if (!bytes_.empty()) damaged(fmt::format("{} bytes too many", bytes_.size()));
   }
 
  private:
-  void raw(void* data, size_t size) {
-    if (size > bytes_.size()) fail({}, "program section is damaged: {} bytes left, {} needed", bytes_.size(), size);
-    if (size != 0) std::memcpy(data, bytes_.data(), size);
-    bytes_ = bytes_.subspan(size);
-  }
   std::span<const std::byte> bytes_;
 };
 
-DType read_dtype(ByteReader& in) {
-  int64_t word = in.integer();
-  auto dtype = unpack_dtype(word);
-  if (!dtype) fail({}, "program section is damaged: dtype {} is unknown", word);
-  return *dtype;
+void transfer(ByteWriter& out, DType dtype) { out.integer(pack_dtype(dtype)); }
+void transfer(ByteReader& in, DType& dtype) {
+  int64_t word;
+  in.integer(word);
+  auto known = unpack_dtype(word);
+  if (!known) damaged(fmt::format("dtype {} is unknown", word));
+  dtype = *known;
 }
 
-void write(ByteWriter& out, const ValueInfo& info) {
-  out.string(info.name);
-  out.byte(static_cast<uint8_t>(info.kind));
-  out.byte(info.dtype.has_value());
-  if (info.dtype) out.integer(pack_dtype(*info.dtype));
-  out.byte(info.dims.has_value());
-  if (!info.dims) return;
-  out.integer(static_cast<int64_t>(info.dims->size()));
-  for (const DimInfo& dim : *info.dims) {
-    out.integer(dim.value);
-    out.string(dim.text);
-  }
+template <class Archive>
+void transfer_texts(Archive& archive, auto& texts) {
+  archive.list(texts, 8, [&](auto& text) { archive.sized(text); });
 }
 
-ValueInfo read_value_info(ByteReader& in) {
-  ValueInfo info;
-  info.name = in.string();
-  info.kind = static_cast<ValueKind>(in.enumerator(static_cast<int>(ValueKind::kStorage) + 1, "value kind"));
-  if (in.enumerator(2, "flag") != 0) info.dtype = read_dtype(in);
-  if (in.enumerator(2, "flag") == 0) return info;
-  info.dims.emplace();
-  for (size_t left = in.count(16); left > 0; --left) {
-    int64_t value = in.integer();
-    info.dims->push_back({value, in.string()});
-  }
-  return info;
+template <class Archive>
+void transfer_values(Archive& archive, auto& infos) {
+  archive.list(infos, 11, [&](auto& info) {
+    archive.sized(info.name);
+    archive.enumerator(info.kind, static_cast<int>(ValueKind::kStorage) + 1, "value kind");
+    archive.optional(info.dtype, [&](auto& dtype) { transfer(archive, dtype); });
+    archive.optional(info.dims, [&](auto& dims) {
+      archive.list(dims, 16, [&](auto& dim) {
+        archive.integer(dim.value);
+        archive.sized(dim.text);
+      });
+    });
+  });
 }
 
-void write(ByteWriter& out, const std::vector<ValueInfo>& infos) {
-  out.integer(static_cast<int64_t>(infos.size()));
-  for (const ValueInfo& info : infos) write(out, info);
-}
-
-std::vector<ValueInfo> read_value_infos(ByteReader& in) {
-  std::vector<ValueInfo> infos;
-  for (size_t left = in.count(11); left > 0; --left) infos.push_back(read_value_info(in));
-  return infos;
-}
-
-void write(ByteWriter& out, const std::vector<std::string>& texts) {
-  out.integer(static_cast<int64_t>(texts.size()));
-  for (const std::string& text : texts) out.string(text);
-}
-
-std::vector<std::string> read_strings(ByteReader& in) {
-  std::vector<std::string> texts;
-  for (size_t left = in.count(8); left > 0; --left) texts.push_back(in.string());
-  return texts;
-}
-
-void write(ByteWriter& out, const Function& function) {
-  out.string(function.name);
-  write(out, function.inputs);
-  write(out, function.outputs);
-  out.integer(function.num_registers);
-  write(out, function.slot_names);
-  out.integer(function.code_begin);
-  out.integer(function.code_end);
-  out.words(function.places);
-}
-
-Function read_function(ByteReader& in, size_t code_words) {
-  Function function;
-  function.name = in.string();
-  function.inputs = read_value_infos(in);
-  function.outputs = read_value_infos(in);
-  function.num_registers = in.integer();
-  function.slot_names = read_strings(in);
-  function.code_begin = in.integer();
-  function.code_end = in.integer();
-  function.places = in.words();
-  if (function.code_begin < 0 || function.code_begin > function.code_end ||
-      function.code_end > static_cast<int64_t>(code_words)) {
-    fail({}, "program section is damaged: function '{}' has words {} to {} of {}", function.name, function.code_begin,
-         function.code_end, code_words);
-  }
-  return function;
-}
-
-void write(ByteWriter& out, const KernelInfo& kernel) {
-  out.string(kernel.symbol);
-  out.string(kernel.display_name);
-  out.byte(static_cast<uint8_t>(kernel.source));
-  out.integer(kernel.num_tensors);
-  out.integer(kernel.num_scalars);
-}
-
-KernelInfo read_kernel(ByteReader& in) {
-  KernelInfo kernel;
-  kernel.symbol = in.string();
-  kernel.display_name = in.string();
-  kernel.source = static_cast<KernelSource>(in.enumerator(2, "kernel source"));
-  kernel.num_tensors = in.integer();
-  kernel.num_scalars = in.integer();
-  return kernel;
+// Everything but metadata and constants.
+template <class Archive>
+void transfer_code(Archive& archive, auto& executable) {
+  archive.sized(executable.code);
+  archive.list(executable.functions, 64, [&](auto& function) {
+    archive.sized(function.name);
+    transfer_values(archive, function.inputs);
+    transfer_values(archive, function.outputs);
+    archive.integer(function.num_registers);
+    transfer_texts(archive, function.slot_names);
+    archive.integer(function.code_begin);
+    archive.integer(function.code_end);
+    archive.sized(function.places);
+  });
+  archive.list(executable.kernels, 33, [&](auto& kernel) {
+    archive.sized(kernel.symbol);
+    archive.sized(kernel.display_name);
+    archive.enumerator(kernel.source, 2, "kernel source");
+    archive.integer(kernel.num_tensors);
+    archive.integer(kernel.num_scalars);
+  });
+  transfer_texts(archive, executable.builtins);
+  transfer_texts(archive, executable.strings);
 }
 
 Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const std::shared_ptr<const void>& owner) {
-  DType dtype = read_dtype(in);
-  std::vector<int64_t> shape = in.words();
-  int64_t offset = in.integer();
-  auto count = element_count(shape);
-  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  DType dtype;
+  std::vector<int64_t> shape;
+  int64_t offset;
+  transfer(in, dtype);
+  in.sized(shape);
+  in.integer(offset);
+  auto bytes = tensor_bytes(shape, dtype);
   int64_t available = static_cast<int64_t>(weights.size());
   if (!bytes || offset < 0 || offset % kAlignment != 0 || offset > available || *bytes > available - offset) {
-    fail({}, "program section is damaged: a constant at offset {} does not fit the {} bytes of weights", offset,
-         available);
+    damaged(fmt::format("a constant at offset {} does not fit the {} bytes of weights", offset, available));
   }
   // Read-only by contract: no instruction writes to a constant.
   auto* data = const_cast<std::byte*>(weights.data() + offset);
@@ -225,23 +191,17 @@ std::vector<std::byte> serialize_program(const Executable& executable) {
   ByteWriter out;
   out.integer(static_cast<int64_t>(kProgramMagic));
   out.integer(static_cast<int64_t>(kInstructionSet));
-  out.words(executable.code);
-  out.integer(static_cast<int64_t>(executable.functions.size()));
-  for (const Function& function : executable.functions) write(out, function);
-  out.integer(static_cast<int64_t>(executable.kernels.size()));
-  for (const KernelInfo& kernel : executable.kernels) write(out, kernel);
-  write(out, executable.builtins);
-  write(out, executable.strings);
-  out.integer(static_cast<int64_t>(executable.metadata.size()));
+  transfer_code(out, executable);
+  out.count(executable.metadata.size(), 16);
   for (const auto& [key, value] : executable.metadata) {
-    out.string(key);
-    out.string(value);
+    out.sized(key);
+    out.sized(value);
   }
   WeightsLayout layout = layout_weights(executable);
-  out.integer(static_cast<int64_t>(executable.constants.size()));
+  out.count(executable.constants.size(), 24);
   for (size_t i = 0; i < executable.constants.size(); ++i) {
-    out.integer(pack_dtype(executable.constants[i].dtype()));
-    out.words(executable.constants[i].shape());
+    transfer(out, executable.constants[i].dtype());
+    out.sized(executable.constants[i].shape());
     out.integer(layout.offsets[i]);
   }
   return std::move(out.bytes);
@@ -264,21 +224,23 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
     fail({}, "weights section is not aligned to {} bytes", kAlignment);
   }
   ByteReader in(program);
-  bool is_known = in.integer() == static_cast<int64_t>(kProgramMagic);
-  if (!is_known || in.integer() != static_cast<int64_t>(kInstructionSet)) {
+  int64_t magic, instruction_set;
+  in.integer(magic);
+  if (magic == static_cast<int64_t>(kProgramMagic)) in.integer(instruction_set);
+  if (magic != static_cast<int64_t>(kProgramMagic) || instruction_set != static_cast<int64_t>(kInstructionSet))
     fail({}, "program section is damaged or of another version of relaxc");
-  }
   Executable executable;
-  executable.code = in.words();
-  for (size_t left = in.count(64); left > 0; --left) {
-    executable.functions.push_back(read_function(in, executable.code.size()));
+  transfer_code(in, executable);
+  for (const Function& function : executable.functions) {
+    int64_t words = static_cast<int64_t>(executable.code.size());
+    if (function.code_begin < 0 || function.code_begin > function.code_end || function.code_end > words)
+      damaged(fmt::format("function '{}' has words {} to {} of {}", function.name, function.code_begin,
+                          function.code_end, words));
   }
-  for (size_t left = in.count(33); left > 0; --left) executable.kernels.push_back(read_kernel(in));
-  executable.builtins = read_strings(in);
-  executable.strings = read_strings(in);
   for (size_t left = in.count(16); left > 0; --left) {
-    std::string key = in.string();
-    executable.metadata[key] = in.string();
+    std::string key;
+    in.sized(key);
+    in.sized(executable.metadata[key]);
   }
   for (size_t left = in.count(24); left > 0; --left) {
     executable.constants.push_back(read_constant(in, weights, owner));

@@ -25,14 +25,18 @@ std::optional<int64_t> element_count(std::span<const int64_t> shape) {
   return count;
 }
 
+std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype) {
+  auto count = element_count(shape);
+  return count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+}
+
 namespace {
 
 int64_t byte_size(const std::vector<int64_t>& shape, DType dtype) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] < 0) throw_runtime_error("dim {} of a tensor is {}, expected a non-negative number", i, shape[i]);
   }
-  auto count = element_count(shape);
-  auto bytes = count ? checked_mul(*count, dtype.bytes()) : std::nullopt;
+  auto bytes = tensor_bytes(shape, dtype);
   if (!bytes) throw_runtime_error("size of a tensor {}[{}] overflows", to_string(dtype), fmt::join(shape, ", "));
   return *bytes;
 }
@@ -90,33 +94,21 @@ template <class Visit>
 auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
   DType dtype = tensor.dtype();
-  void* data = tensor.raw();
-  // Integers narrower than a byte take one byte each.
+  auto at = [&]<class T>(std::type_identity<T>) { return visit(static_cast<T*>(tensor.raw()) + i); };
+  // Integers narrower than a byte take one byte each, and so do floats of 8 bits and less.
   int bits = std::max<int>(dtype.bits, 8);
-  switch (dtype.code) {
-    case DTypeCode::kInt:
-      if (bits == 8) return visit(static_cast<int8_t*>(data) + i);
-      if (bits == 16) return visit(static_cast<int16_t*>(data) + i);
-      if (bits == 32) return visit(static_cast<int32_t*>(data) + i);
-      if (bits == 64) return visit(static_cast<int64_t*>(data) + i);
-      break;
-    case DTypeCode::kUInt:
-    case DTypeCode::kHandle:
-    case DTypeCode::kBool:
-      if (bits == 8) return visit(static_cast<uint8_t*>(data) + i);
-      if (bits == 16) return visit(static_cast<uint16_t*>(data) + i);
-      if (bits == 32) return visit(static_cast<uint32_t*>(data) + i);
-      if (bits == 64) return visit(static_cast<uint64_t*>(data) + i);
-      break;
-    case DTypeCode::kFloat:
-      if (bits == 32) return visit(static_cast<float*>(data) + i);
-      if (bits == 64) return visit(static_cast<double*>(data) + i);
-      break;
-    case DTypeCode::kBFloat:
-      break;
-    default:  // floats of 8 bits and less: one byte each
-      return visit(static_cast<uint8_t*>(data) + i);
-  }
+  if (dtype.code == DTypeCode::kFloat && bits == 32) return at(std::type_identity<float>());
+  if (dtype.code == DTypeCode::kFloat && bits == 64) return at(std::type_identity<double>());
+  bool is_signed = dtype.is_int();
+  bool is_unsigned = dtype.is_uint() || dtype.is_handle() || dtype.is_bool() || dtype.is_small_float();
+  if (is_signed && bits == 8) return at(std::type_identity<int8_t>());
+  if (is_signed && bits == 16) return at(std::type_identity<int16_t>());
+  if (is_signed && bits == 32) return at(std::type_identity<int32_t>());
+  if (is_signed && bits == 64) return at(std::type_identity<int64_t>());
+  if (is_unsigned && bits == 8) return at(std::type_identity<uint8_t>());
+  if (is_unsigned && bits == 16) return at(std::type_identity<uint16_t>());
+  if (is_unsigned && bits == 32) return at(std::type_identity<uint32_t>());
+  if (is_unsigned && bits == 64) return at(std::type_identity<uint64_t>());
   throw_runtime_error("elements of {} cannot be converted", to_string(dtype));
 }
 
@@ -169,10 +161,7 @@ int64_t Tensor::as_int(int64_t i) const {
 }
 
 void Tensor::set_double(int64_t i, double value) const {
-  if (is_half(dtype_)) {
-    half_element(*this, i) = to_half(value, dtype_);
-    return;
-  }
+  if (is_half(dtype_)) return void(half_element(*this, i) = to_half(value, dtype_));
   if (dtype_.is_bool()) return set_int(i, value != 0);
   if (dtype_.is_small_float()) value = double_to_small_float(value, dtype_);  // the byte
   with_element(*this, i, [value](auto* element) {

@@ -17,6 +17,8 @@ namespace relaxc {
 
 // Returns the product of the dims; nullopt on overflow or a negative dim.
 std::optional<int64_t> element_count(std::span<const int64_t> shape);
+// Returns the bytes that such a tensor takes; nullopt like element_count.
+std::optional<int64_t> tensor_bytes(std::span<const int64_t> shape, DType dtype);
 
 class Tensor {
  public:

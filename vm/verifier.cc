@@ -118,89 +118,42 @@ class FunctionVerifier {
   void check_index(Word index, size_t size, std::string_view what) {
     if (index < 0 || index >= static_cast<Word>(size)) report("{} {} is out of range, there are {}", what, index, size);
   }
-  void check_register(Word reg) { check_index(reg, static_cast<size_t>(function_.num_registers), "register"); }
-  void check_slot(Word slot) { check_index(slot, function_.slot_names.size(), "slot"); }
-  void check_scalar(const Word* words) {
-    if (words[0] == static_cast<Word>(ScalarTag::kSlot)) check_slot(words[1]);
-  }
-  void check_match(const Word* words) {
-    auto action = static_cast<MatchAction>(words[0]);
-    if (action == MatchAction::kBind || action == MatchAction::kCheckSlot) check_slot(words[1]);
-  }
-  void check_argument(const Word* words) {
-    switch (static_cast<ArgumentTag>(words[0])) {
-      case ArgumentTag::kReg:
-        check_register(words[1]);
+
+  void check_element(ElementKind kind, Word value, Opcode op) {
+    switch (kind) {
+      case ElementKind::kRegister:
+        return check_index(value, static_cast<size_t>(function_.num_registers), "register");
+      case ElementKind::kSlot:
+        return check_index(value, function_.slot_names.size(), "slot");
+      case ElementKind::kConstant:
+        return check_index(value, executable_.constants.size(), "constant");
+      case ElementKind::kKernel:
+        return check_index(value, executable_.kernels.size(), "kernel");
+      case ElementKind::kBuiltin:
+        return check_index(value, executable_.builtins.size(), "builtin");
+      case ElementKind::kFunction:
+        return check_index(value, executable_.functions.size(), "function");
+      case ElementKind::kString:
+        return check_index(value, executable_.strings.size(), "string");
+      case ElementKind::kLabel:
+        if (value != -1) check_index(value, executable_.strings.size(), "label");
         return;
-      case ArgumentTag::kSlot:
-        check_slot(words[1]);
+      case ElementKind::kDType:
+        return check_dtype(value, op);
+      case ElementKind::kTarget:
+        if (!starts_.contains(value)) report("target {} is not an instruction of the function", value);
         return;
-      case ArgumentTag::kString:
-        check_index(words[1], executable_.strings.size(), "string");
-        return;
-      case ArgumentTag::kImm:
-      case ArgumentTag::kDouble:
-        return;
+      case ElementKind::kInt:
+      case ElementKind::kDouble:
+      case ElementKind::kOperator:
+      case ElementKind::kNothing:
+        return;  // any number; decode() checked the operator
     }
   }
   void check_dtype(Word word, Opcode op) {
     if (word == kAnyDType && op == Opcode::kCheckTensor) return;
     auto dtype = unpack_dtype(word);
     if (!dtype || dtype->lanes != 1) report("dtype word {} is not an element type", word);
-  }
-
-  void check_operand(const Operand& operand, Opcode op) {
-    const std::vector<Word>& words = operand.words;
-    switch (operand.kind) {
-      case OperandKind::kDst:
-      case OperandKind::kReg:
-      case OperandKind::kReleased:
-        check_register(words[0]);
-        return;
-      case OperandKind::kRegs:
-        for (Word reg : words) check_register(reg);
-        return;
-      case OperandKind::kDstSlot:
-        check_slot(words[0]);
-        return;
-      case OperandKind::kScalar:
-      case OperandKind::kScalars:
-        for (size_t i = 0; i < words.size(); i += 2) check_scalar(&words[i]);
-        return;
-      case OperandKind::kPattern:
-        for (size_t i = 0; i < words.size(); i += 2) check_match(&words[i]);
-        return;
-      case OperandKind::kArguments:
-        for (size_t i = 0; i < words.size(); i += 2) check_argument(&words[i]);
-        return;
-      case OperandKind::kDType:
-        check_dtype(words[0], op);
-        return;
-      case OperandKind::kConstant:
-        check_index(words[0], executable_.constants.size(), "constant");
-        return;
-      case OperandKind::kKernel:
-        check_index(words[0], executable_.kernels.size(), "kernel");
-        return;
-      case OperandKind::kBuiltin:
-        check_index(words[0], executable_.builtins.size(), "builtin");
-        return;
-      case OperandKind::kFunction:
-        check_index(words[0], executable_.functions.size(), "function");
-        return;
-      case OperandKind::kString:
-        check_index(words[0], executable_.strings.size(), "string");
-        return;
-      case OperandKind::kLabel:
-        if (words[0] != -1) check_index(words[0], executable_.strings.size(), "label");
-        return;
-      case OperandKind::kTarget:
-        if (!starts_.contains(words[0])) report("target {} is not an instruction of the function", words[0]);
-        return;
-      case OperandKind::kImm:
-      case OperandKind::kOperator:
-        return;  // any number; decode() checked the operator
-    }
   }
 
   // Checks argument counts, which the rows do not state. `at` are the words of an instruction whose operands are sound.
@@ -243,7 +196,11 @@ class FunctionVerifier {
       current_ = &located;
       bool before = ok_;
       ok_ = true;
-      for (const Operand& operand : located.instruction.operands) check_operand(operand, located.instruction.op);
+      const Instruction& instruction = located.instruction;
+      for (const Operand& operand : instruction.operands) {
+        for_each_element(operand,
+                         [&](ElementInfo element, Word value) { check_element(element.kind, value, instruction.op); });
+      }
       if (ok_) check_arity(executable_.code_of(function_).data() + located.offset);
       ok_ = ok_ && before;
     }
@@ -260,38 +217,20 @@ class FunctionVerifier {
     return std::nullopt;
   }
 
-  void read_register(Word reg, const WrittenSet& written) {
-    if (!written.contains(static_cast<size_t>(reg))) report("register r{} is read before it is written", reg);
-  }
-  void read_slot(Word slot, const WrittenSet& written) {
-    if (written.contains(slot_bit(slot))) return;
-    report("slot s{} ({}) is read before it is written", slot, function_.slot_names[static_cast<size_t>(slot)]);
-  }
-
-  // Checks the reads of one operand. A pattern also writes: a dim that it binds may be compared later in the same
-  // pattern.
+  // Checks that the operand's registers and slots are written. A pattern also writes: a dim that it binds may be
+  // compared later in the same pattern.
   void read_operand(const Operand& operand, WrittenSet& written) {
-    const std::vector<Word>& words = operand.words;
-    if (operand.kind == OperandKind::kReg || operand.kind == OperandKind::kRegs) {
-      for (Word reg : words) read_register(reg, written);
-    }
-    if (operand.kind == OperandKind::kScalar || operand.kind == OperandKind::kScalars) {
-      for (size_t i = 0; i < words.size(); i += 2) {
-        if (words[i] == static_cast<Word>(ScalarTag::kSlot)) read_slot(words[i + 1], written);
+    for_each_element(operand, [&](ElementInfo element, Word value) {
+      bool is_slot = element.kind == ElementKind::kSlot;
+      if (element.effect != Effect::kRead || (!is_slot && element.kind != ElementKind::kRegister)) {
+        if (operand.kind == OperandKind::kPattern && is_slot) written.insert(slot_bit(value));
+      } else if (is_slot && !written.contains(slot_bit(value))) {
+        std::string_view name = function_.slot_names[static_cast<size_t>(value)];
+        report("slot s{} ({}) is read before it is written", value, name);
+      } else if (!is_slot && !written.contains(static_cast<size_t>(value))) {
+        report("register r{} is read before it is written", value);
       }
-    }
-    if (operand.kind == OperandKind::kArguments) {
-      for (size_t i = 0; i < words.size(); i += 2) {
-        if (words[i] == static_cast<Word>(ArgumentTag::kReg)) read_register(words[i + 1], written);
-        if (words[i] == static_cast<Word>(ArgumentTag::kSlot)) read_slot(words[i + 1], written);
-      }
-    }
-    if (operand.kind == OperandKind::kPattern) {
-      for (size_t i = 0; i < words.size(); i += 2) {
-        if (words[i] == static_cast<Word>(MatchAction::kCheckSlot)) read_slot(words[i + 1], written);
-        if (words[i] == static_cast<Word>(MatchAction::kBind)) written.insert(slot_bit(words[i + 1]));
-      }
-    }
+    });
   }
 
   void write_operand(const Operand& operand, WrittenSet& written) {

@@ -11,18 +11,17 @@ namespace {
 
 bool contradicts(const Type& wanted, const Type& given) { return fits(wanted, given) == Verdict::kContradicted; }
 
-class GraphVerifier {
+class GraphVerifier : ScopedVerifier {
  public:
   GraphVerifier(const IRModule& module, const OpTable& ops, DefinedVars& defined, Diagnostics& diagnostics)
-      : module_(module), ops_(ops), defined_(defined), diagnostics_(diagnostics) {}
+      : ScopedVerifier("G2", defined, diagnostics), module_(module), ops_(ops) {}
 
   void run(const FunctionRef& function) {
     Scope scope(*this);
-    Span outer_place = std::exchange(place_, function.span() ? function.span() : place_);
+    Temporarily place(place_, function.span() ? function.span() : place_);
     bool forced = function->attrs.get_bool("relax.force_pure", false);
     if (forced && !function->pure) error(function.span(), "relax.force_pure of a function that is not pure [G16]");
-    bool outer_pure = std::exchange(pure_, function->pure && !forced);
-    bool outer_forced = std::exchange(forced_, forced);
+    Temporarily pure(pure_, function->pure && !forced), impure_allowed(forced_, forced);
     for (const VarRef& param : function->params) define(param);
     for (const VarRef& param : function->params) bind_dims(param.type());
     for (const VarRef& param : function->params) use_type(param.type(), param.span());
@@ -31,35 +30,9 @@ class GraphVerifier {
     if (contradicts(function->result, function->body.type()))
       error(function.span(), "the function returns {}, declared is {} [G14]", print_type(function->body.type()),
             print_type(function->result));
-    place_ = outer_place;
-    pure_ = outer_pure;
-    forced_ = outer_forced;
   }
 
  private:
-  template <class... Args>
-  void error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.error(span ? span : place_, "{}", fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  // ---- Scope
-
-  void define(const VarRef& var) {
-    if (!defined_.insert(var.get()).second) error(var.span(), "'{}' is defined twice [G2]", var->name);
-    enter(var.get());
-  }
-  void enter(const NodeHeader* var) {
-    if (scope_.insert(var).second) order_.push_back(var);
-  }
-  struct Scope {
-    explicit Scope(GraphVerifier& v) : verifier(v), size(v.order_.size()) {}
-    ~Scope() {
-      for (; verifier.order_.size() > size; verifier.order_.pop_back()) verifier.scope_.erase(verifier.order_.back());
-    }
-    GraphVerifier& verifier;
-    size_t size;
-  };
-
   // Dims that stand bare in the type of a param or cast are bound by it.
   void bind_dims(const Type& type) {
     walk_nodes(type, [&](const NodeRef& node) {
@@ -108,31 +81,30 @@ class GraphVerifier {
     for (const Binding& b : block.bindings) binding(b, block.dataflow);
     if (!block.dataflow) return;
     // Only outputs stay visible, and scalars, which are dims from here on.
-    std::unordered_set<const NodeHeader*> hides;
-    for (const Binding& b : block.bindings) hides.insert(b.var.get());
-    for (const VarRef& output : block.outputs) {
-      if (!hides.contains(output.get()))
-        error(output.span(), "output '{}' is not bound in its dataflow block [G4]", output->name);
-    }
-    for (const VarRef& output : block.outputs) hides.erase(output.get());
+    VarSet bound, hides;
     for (const Binding& b : block.bindings) {
-      if (b.var.type().is<PrimType>()) hides.erase(b.var.get());
+      bound.insert(b.var.get());
+      if (!b.var.type().is<PrimType>()) hides.insert(b.var.get());
     }
-    auto kept_end = std::stable_partition(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
-                                          [&](const NodeHeader* var) { return !hides.contains(var); });
-    for (auto var = kept_end; var != order_.end(); ++var) {
-      scope_.erase(*var);
-      hidden_.insert(*var);
+    for (const VarRef& output : block.outputs) {
+      if (!bound.contains(output.get()))
+        error(output.span(), "output '{}' is not bound in its dataflow block [G4]", output->name);
+      hides.erase(output.get());
     }
-    order_.erase(kept_end, order_.end());
+    auto left = std::ranges::stable_partition(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
+                                              [&](const NodeHeader* var) { return !hides.contains(var); });
+    for (const NodeHeader* var : left) {
+      scope_.erase(var);
+      hidden_.insert(var);
+    }
+    order_.erase(left.begin(), left.end());
   }
 
   void binding(const Binding& b, bool dataflow) {
-    Span outer_place = std::exchange(place_, b.var.span() ? b.var.span() : place_);
+    Temporarily place(place_, b.var.span() ? b.var.span() : place_);
     // The span of a variable is that of its definition, so a binding whose value is a variable uses the span of the
     // variable that it binds.
     const Span& span = b.value.span() && !b.value.is<Var>() ? b.value.span() : b.var.span();
-    bool sound = true;
     if (const If* branch = b.value.as<If>()) {
       if (dataflow) error(span, "a dataflow block holds no branches [G5]");
       if_branches(b, *branch, span);
@@ -140,14 +112,13 @@ class GraphVerifier {
       enter(b.var.get());  // it may call itself
       run(*function);
     } else {
-      sound = operands(b.value);
+      bool sound = operands(b.value);
       value(b.value);
       if (b.value.is<Call>() && sound) {
         effects(b.value, dataflow, span);
         call_type(b, span);
-      } else if (!b.cast && contradicts(b.var.type(), b.value.type())) {
-        error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
-              print_type(b.value.type()));
+      } else if (!b.cast) {
+        declared(b, b.value.type(), span);
       }
     }
     const PrimType* scalar = b.var.type().as<PrimType>();
@@ -168,7 +139,12 @@ class GraphVerifier {
     } else {
       define(b.var);
     }
-    place_ = outer_place;
+  }
+
+  void declared(const Binding& b, const Type& type, const Span& span) {
+    if (contradicts(b.var.type(), type))
+      error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
+            print_type(type));
   }
 
   void if_branches(const Binding& b, const If& node, const Span& span) {
@@ -197,21 +173,21 @@ class GraphVerifier {
   }
 
   bool operands(const Expr& e) {
-    bool sound = true;
     if (const Call* node = e.as<Call>()) {
+      bool sound = true;
       for (const Expr& arg : node->args) sound &= leaf(arg, "an argument");
-    } else if (const TupleGetItem* node = e.as<TupleGetItem>()) {
-      sound = leaf(node->tuple, "the tuple");
-      const TupleType* type = node->tuple.type().as<TupleType>();
-      if (!type && !node->tuple.type().is<ObjectType>()) {
-        error(e.span(), "an item of {} [G12]", print_type(node->tuple.type()));
-      } else if (node->index < 0 || (type && node->index >= static_cast<int64_t>(type->items.size()))) {
-        error(e.span(), "item {} of a tuple of {} [G12]", node->index, type ? type->items.size() : 0);
-      }
-    } else {
-      sound = leaf(e, "a value");
+      return sound;
     }
-    return sound;
+    const TupleGetItem* node = e.as<TupleGetItem>();
+    if (!node) return leaf(e, "a value");
+    const Type& whole = node->tuple.type();
+    const TupleType* type = whole.as<TupleType>();
+    if (!type && !whole.is<ObjectType>()) {
+      error(e.span(), "an item of {} [G12]", print_type(whole));
+    } else if (node->index < 0 || (type && node->index >= std::ssize(type->items))) {
+      error(e.span(), "item {} of a tuple of {} [G12]", node->index, type ? type->items.size() : 0);
+    }
+    return leaf(node->tuple, "the tuple");
   }
 
   // Checks that everything that a value mentions is defined.
@@ -262,13 +238,10 @@ class GraphVerifier {
     if (b.cast) return;
     try {
       Type inferred = infer_call_type(node, span, ops_);
-      if (contradicts(b.var.type(), inferred))
-        error(span, "'{}' is declared {}, its value is {} [G11]", b.var->name, print_type(b.var.type()),
-              print_type(inferred));
+      declared(b, inferred, span);
     } catch (const CompileError& failure) {
-      for (Diagnostic diagnostic : failure.diagnostics()) {
+      for (Diagnostic& diagnostic : with_place(failure.diagnostics(), place_)) {
         diagnostic.message += " [G10]";
-        if (!diagnostic.span) diagnostic.span = place_;
         diagnostics_.add(std::move(diagnostic));
       }
     }
@@ -321,12 +294,8 @@ class GraphVerifier {
 
   const IRModule& module_;
   const OpTable& ops_;
-  DefinedVars& defined_;
-  Diagnostics& diagnostics_;
-  Span place_;
   bool pure_ = true, forced_ = false;  // forced: impure calls are taken for pure
-  std::unordered_set<const NodeHeader*> scope_, hidden_;
-  std::vector<const NodeHeader*> order_;
+  VarSet hidden_;                      // bound in a dataflow block that has ended
 };
 
 }  // namespace

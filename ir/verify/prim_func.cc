@@ -9,9 +9,9 @@ namespace relaxc {
 
 namespace {
 
-class ProgramVerifier {
+class ProgramVerifier : ScopedVerifier {
  public:
-  ProgramVerifier(DefinedVars& defined, Diagnostics& diagnostics) : defined_(defined), diagnostics_(diagnostics) {}
+  ProgramVerifier(DefinedVars& defined, Diagnostics& diagnostics) : ScopedVerifier("T3", defined, diagnostics) {}
 
   void run(const PrimFuncRef& function) {
     place_ = function.span();
@@ -21,54 +21,23 @@ class ProgramVerifier {
       define(param);
     }
     // Dims that stand bare in a buffer param are bound by its argument.
-    for (const VarRef& param : function->params) {
-      if (!param.type().is<BufferType>()) continue;
-      visit_children(param.type(), [&](const NodeRef& dim, Slot) {
+    for (const Buffer& buffer : buffer_params(function)) {
+      visit_children(buffer.type(), [&](const NodeRef& dim, Slot) {
         if (dim.is<Var>() && !scope_.contains(dim.get())) define(cast<Var>(dim));
       });
     }
-    for (const VarRef& param : function->params) {
-      if (param.type().is<BufferType>()) buffer_dims(param);
-    }
-    bool has_root = function->body.is<Block>() && function->body.as<Block>()->iter_vars.empty();
-    rootless_ = !has_root;
+    for (const Buffer& buffer : buffer_params(function)) buffer_dims(buffer);
+    const Block* root = function->body.as<Block>();
+    rootless_ = !root || !root->iter_vars.empty();
     stmt(function->body);
   }
 
  private:
-  template <class... Args>
-  void error(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.error(span ? span : place_, "{}", fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  template <class... Args>
-  void warning(const Span& span, fmt::format_string<Args...> format, Args&&... args) {
-    diagnostics_.warning(span ? span : place_, "{}", fmt::format(format, std::forward<Args>(args)...));
-  }
-
-  void define(const VarRef& var) {
-    if (!defined_.insert(var.get()).second) error(var.span(), "'{}' is defined twice [T3]", var->name);
-    scope_.insert(var.get());
-    order_.push_back(var.get());
-  }
-  struct Scope {
-    explicit Scope(ProgramVerifier& v) : verifier(v), size(v.order_.size()) {}
-    ~Scope() {
-      for (; verifier.order_.size() > size; verifier.order_.pop_back()) verifier.scope_.erase(verifier.order_.back());
-    }
-    ProgramVerifier& verifier;
-    size_t size;
-  };
-
   void buffer_dims(const Buffer& buffer) {
     const BufferType& type = buffer_type(buffer);
-    auto check = [&](const Expr& value) {
-      integer(value, "a dim", buffer.span());
-      expr(value);
-    };
-    for (const Expr& dim : type.shape) check(dim);
-    for (const Expr& stride : type.strides) check(stride);
-    if (type.elem_offset) check(*type.elem_offset);
+    for (const Expr& dim : type.shape) integer(dim, "a dim", buffer.span());
+    for (const Expr& stride : type.strides) integer(stride, "a dim", buffer.span());
+    if (type.elem_offset) integer(*type.elem_offset, "a dim", buffer.span());
     if (type.data) {
       expr(*type.data);
       if (!prim(*type.data) || !prim(*type.data)->dtype.is_handle())
@@ -80,17 +49,23 @@ class ProgramVerifier {
   }
 
   const PrimType* prim(const Expr& e) const { return e.type().as<PrimType>(); }
-  void integer(const Expr& e, std::string_view what, const Span& span) {
-    const PrimType* type = prim(e);
-    if (!type || !type->dtype.is_integral())
-      error(e.span() ? e.span() : span, "{} is {}, expected an integer [T5]", what,
-            type ? to_string(type->dtype) : "no scalar");
+  // Visits the operand and checks its dtype.
+  void integer(const Expr& e, std::string_view role, const Span& span) {
+    scalar(e, role, span, &DType::is_integral, "an integer [T5]");
   }
-  void boolean(const Expr& e, std::string_view what, const Span& span) {
+  void boolean(const Expr& e, std::string_view role, const Span& span) {
+    scalar(e, role, span, &DType::is_bool, "bool [T7]");
+  }
+  void scalar(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const, const char* wanted) {
+    expr(e);
+    has_dtype(e, role, span, is, wanted);
+  }
+  void has_dtype(const Expr& e, std::string_view role, const Span& span, bool (DType::*is)() const,
+                 const char* wanted) {
     const PrimType* type = prim(e);
-    if (!type || !type->dtype.is_bool())
-      error(e.span() ? e.span() : span, "{} is {}, expected bool [T7]", what,
-            type ? to_string(type->dtype) : "no scalar");
+    if (!type || !(type->dtype.*is)())
+      error(e.span() ? e.span() : span, "{} is {}, expected {}", role, type ? to_string(type->dtype) : "no scalar",
+            wanted);
   }
 
   // ---- Expressions
@@ -111,14 +86,11 @@ class ProgramVerifier {
     if (type && type->shape.size() != indices.size())
       error(span, "buffer '{}' has {} dims, got {} indices [T4]", buffer->name, type->shape.size(), indices.size());
     for (size_t i = 0; i < indices.size(); ++i) {
-      expr(indices[i]);
       integer(indices[i], "an index", span);
-      int own = prim(indices[i]) ? prim(indices[i])->dtype.lanes : 1;
-      if (own > 1 && i + 1 < indices.size()) error(span, "only the last index may be a vector [T4]");
-      lanes = own;
+      lanes = prim(indices[i]) ? prim(indices[i])->dtype.lanes : 1;
+      if (lanes > 1 && i + 1 < indices.size()) error(span, "only the last index may be a vector [T4]");
     }
     if (predicate) {
-      expr(*predicate);
       boolean(*predicate, "the predicate", span);
       if (prim(*predicate) && prim(*predicate)->dtype.lanes != lanes)
         error(span, "the predicate has {} lanes, the access {} [T12]", prim(*predicate)->dtype.lanes, lanes);
@@ -186,7 +158,7 @@ class ProgramVerifier {
     }
     if (const Cast* node = e.as<Cast>()) same(node->value);
     if (const Select* node = e.as<Select>()) {
-      boolean(node->condition, "the condition of select", e.span());
+      has_dtype(node->condition, "the condition of select", e.span(), &DType::is_bool, "bool [T7]");
       same(node->a);
       same(node->b);
     }
@@ -217,14 +189,11 @@ class ProgramVerifier {
         },
         [&](const BufferStore& node) { buffer_store(s, node); }, [&](const For& node) { for_loop(s, node); },
         [&](const While& node) {
-          expr(node.condition);
           boolean(node.condition, "the condition", s.span());
-          bool outer = std::exchange(in_loop_, true);
+          Temporarily in_loop(in_loop_, true);
           scoped(node.body);
-          in_loop_ = outer;
         },
         [&](const IfThenElse& node) {
-          expr(node.condition);
           boolean(node.condition, "the condition", s.span());
           scoped(node.then_body);
           if (node.else_body) scoped(*node.else_body);
@@ -235,12 +204,8 @@ class ProgramVerifier {
         },
         [&](const AllocBuffer& node) { allocation(s, node); }, [&](const Evaluate& node) { expr(node.value); },
         [&](const Assert& node) {
-          expr(node.condition);
           boolean(node.condition, "the condition", s.span());
-          for (const Expr& value : node.values) {
-            expr(value);
-            integer(value, "a value of a message", s.span());
-          }
+          for (const Expr& value : node.values) integer(value, "a value of a message", s.span());
         },
         [&](const AttrStmt& node) {
           expr(node.node);
@@ -262,8 +227,6 @@ class ProgramVerifier {
   }
 
   void for_loop(const Stmt& s, const For& node) {
-    expr(node.min);
-    expr(node.extent);
     integer(node.min, "the start of a loop", s.span());
     integer(node.extent, "the extent of a loop", s.span());
     if (node.step) expr(*node.step);
@@ -275,10 +238,9 @@ class ProgramVerifier {
     if (binds_thread(node.kind) == node.thread.empty())
       error(s.span(), "a thread axis belongs to thread bindings [T8]");
     Scope scope(*this);
-    bool outer = std::exchange(in_loop_, node.kind == ForKind::kSerial);
+    Temporarily in_loop(in_loop_, node.kind == ForKind::kSerial);
     define(node.var);
     stmt(node.body);
-    in_loop_ = outer;
   }
 
   void loop_dtypes(const Stmt& s, const For& node) {
@@ -301,8 +263,7 @@ class ProgramVerifier {
     if (!node.contents || !type) return;
     const Constant* contents = node.contents->as<Constant>();
     bool fits = contents && contents->data.dtype() == type->dtype &&
-                std::equal(type->shape.begin(), type->shape.end(), contents->data.shape().begin(),
-                           contents->data.shape().end(), is_int);
+                std::ranges::equal(type->shape, contents->data.shape(), is_int);
     if (!fits) error(s.span(), "the contents of '{}' are no constant of its dtype and shape [T16]", node.buffer->name);
   }
 
@@ -313,32 +274,23 @@ class ProgramVerifier {
       error(span, "buffer '{}' has {} dims, got {} ranges [T4]", region.buffer->name, type->shape.size(),
             region.ranges.size());
     for (const Range& range : region.ranges) {
-      for (const Expr& bound : {range.min, range.extent}) {
-        expr(bound);
-        integer(bound, "a bound of a region", span);
-      }
+      for (const Expr& bound : {range.min, range.extent}) integer(bound, "a bound of a region", span);
     }
   }
 
   void block(const Stmt& s, const Block& node) {
     if (std::exchange(rootless_, false)) error(s.span(), "block '{}' stands below no root block [T14]", node.name);
     Scope scope(*this);
-    std::unordered_set<const NodeHeader*> reduce_axes;
+    VarSet reduce_axes;
     for (const IterVar& axis : node.iter_vars) {
-      for (const Expr& part : {axis.domain.min, axis.domain.extent, axis.value}) {
-        expr(part);
+      for (const Expr& part : {axis.domain.min, axis.domain.extent, axis.value})
         integer(part, "a bound or value of an axis", s.span());
-      }
-      bool fits = prim(axis.var) && prim(axis.domain.min) && prim(axis.domain.extent) &&
-                  prim(axis.var)->dtype == prim(axis.domain.min)->dtype &&
-                  prim(axis.var)->dtype == prim(axis.domain.extent)->dtype;
-      if (!fits) error(axis.var.span(), "axis '{}' has another dtype than its domain [T9]", axis.var->name);
+      const PrimType *type = prim(axis.var), *min = prim(axis.domain.min), *extent = prim(axis.domain.extent);
+      bool same = type && min && extent && type->dtype == min->dtype && type->dtype == extent->dtype;
+      if (!same) error(axis.var.span(), "axis '{}' has another dtype than its domain [T9]", axis.var->name);
       if (axis.kind == IterKind::kReduce) reduce_axes.insert(axis.var.get());
     }
-    if (node.predicate) {
-      expr(*node.predicate);
-      boolean(*node.predicate, "the predicate", s.span());
-    }
+    if (node.predicate) boolean(*node.predicate, "the predicate", s.span());
     for (const IterVar& axis : node.iter_vars) define(axis.var);
     for (const Buffer& buffer : node.alloc_buffers) {
       buffer_dims(buffer);
@@ -360,13 +312,11 @@ class ProgramVerifier {
       scoped(*node.init);
     }
     bool is_root = node.iter_vars.empty() && node.name == "root";
-    if (!is_root) accesses(s, node);
+    if (!is_root) {
+      undeclared_buffers(s, node);
+      undeclared_elements(s, node);
+    }
     scoped(node.body);
-  }
-
-  void accesses(const Stmt& s, const Block& node) {
-    undeclared_buffers(s, node);
-    undeclared_elements(s, node);
   }
 
   // Checks buffer by buffer that the ones the body accesses are declared. Windows count as their source; buffers that
@@ -375,10 +325,9 @@ class ProgramVerifier {
     Accesses found = find_accesses(node.body, node.init);
     auto covered = [&](const std::vector<BufferRegion>& declared, const Buffer& buffer) {
       auto is = [&](const Buffer& other) { return same_node(other, buffer); };
-      return std::any_of(declared.begin(), declared.end(), [&](const BufferRegion& r) { return is(r.buffer); }) ||
-             std::any_of(node.match_buffers.begin(), node.match_buffers.end(),
-                         [&](const MatchBuffer& window) { return is(window.buffer); }) ||
-             std::any_of(node.alloc_buffers.begin(), node.alloc_buffers.end(), is);
+      return std::ranges::any_of(declared, is, &BufferRegion::buffer) ||
+             std::ranges::any_of(node.match_buffers, is, &MatchBuffer::buffer) ||
+             std::ranges::any_of(node.alloc_buffers, is);
     };
     for (const BufferRegion& r : found.reads) {
       if (!covered(node.reads, r.buffer))
@@ -438,17 +387,12 @@ class ProgramVerifier {
     return false;
   }
 
-  DefinedVars& defined_;
-  Diagnostics& diagnostics_;
-  Span place_;
   bool rootless_ = false, in_loop_ = false;
-  std::unordered_set<const NodeHeader*> scope_;
-  std::vector<const NodeHeader*> order_;
 };
 
 }  // namespace
 
-void verify_program(const std::string&, const PrimFuncRef& function, DefinedVars& defined, Diagnostics& diagnostics) {
+void verify_program(const PrimFuncRef& function, DefinedVars& defined, Diagnostics& diagnostics) {
   ProgramVerifier(defined, diagnostics).run(function);
 }
 

@@ -67,7 +67,7 @@ class RangeVerifier {
       for (const Expr& index : node->indices) expr(index);
       return access(node->buffer, node->indices, node->predicate, s.span());
     }
-    bool open = std::exchange(open_, open_ || s.is<While>());
+    Temporarily open(open_, open_ || s.is<While>());
     visit_children(s, [&](const NodeRef& child, Slot slot) {
       if (is_stmt_kind(child.kind())) {
         stmt(cast_handle<Stmt>(child));
@@ -75,7 +75,6 @@ class RangeVerifier {
         expr(cast_handle<Expr>(child));
       }
     });
-    open_ = open;
     if (const Bind* node = s.as<Bind>()) define(node->var, node->value);
     if (const Assert* node = s.as<Assert>()) asserted_.push_back(substitute(node->condition, values_));
   }
@@ -83,14 +82,12 @@ class RangeVerifier {
   void for_loop(const For& node) {
     expr(node.min);
     expr(node.extent);
-    Analyzer outer = facts_;
-    bool open = std::exchange(open_, open_ || node.step.has_value());
+    Temporarily facts(facts_, Analyzer(facts_));
+    Temporarily open(open_, open_ || node.step.has_value());
     facts_.bind(node.var, node.min, node.extent);
     loops_.push_back({node.var, substitute(node.min, values_), substitute(node.extent, values_)});
     stmt(node.body);
     loops_.pop_back();
-    facts_ = std::move(outer);
-    open_ = open;
   }
 
   void block(const Block& node) {
@@ -99,14 +96,13 @@ class RangeVerifier {
         expr(axis.value);
         if (wanted_ == Ranges::kAxes) check_axis(node, axis);
       }
-      Analyzer outer = facts_;
+      Temporarily facts(facts_, Analyzer(facts_));
       for (const IterVar& axis : node.iter_vars) {
         facts_.bind(axis.var, axis.domain.min, axis.domain.extent);
         define(axis.var, axis.value);
       }
       if (node.init) stmt(*node.init);
       stmt(node.body);
-      facts_ = std::move(outer);
     };
     if (!node.predicate) return inside();
     expr(*node.predicate);
@@ -115,12 +111,11 @@ class RangeVerifier {
 
   template <class Visit>
   void under(const Expr& condition, Visit visit) {
-    Analyzer outer = facts_;
+    Temporarily facts(facts_, Analyzer(facts_));
     if (dtype_of(condition).lanes == 1) facts_.assume(condition);
     conditions_.push_back(substitute(condition, values_));
     visit();
     conditions_.pop_back();
-    facts_ = std::move(outer);
   }
 
   void define(const VarRef& var, const Expr& value) {
@@ -217,14 +212,14 @@ class RangeVerifier {
   static Expr as_int64(const Expr& e) { return cast_to(e, kInt64); }
 
   bool runs(const VarMap& point) const {
-    for (const Loop& loop : loops_) {
-      if (!positive_.can_prove(as_int64(substitute(loop.extent, point)) >= int_imm(1))) return false;
-    }
+    auto runs_once = [&](const Loop& loop) {
+      return positive_.can_prove(as_int64(substitute(loop.extent, point)) >= int_imm(1));
+    };
     auto holds = [&](const Expr& condition) {
       return dtype_of(condition).lanes == 1 && positive_.can_prove(substitute(condition, point));
     };
-    return std::all_of(conditions_.begin(), conditions_.end(), holds) &&
-           std::all_of(asserted_.begin(), asserted_.end(), holds);
+    return std::ranges::all_of(loops_, runs_once) && std::ranges::all_of(conditions_, holds) &&
+           std::ranges::all_of(asserted_, holds);
   }
 
   std::vector<Iteration> iterations(const Expr& value) const {
@@ -287,11 +282,6 @@ class RangeVerifier {
                            print(positive_.simplify(iteration[l])), print({loops_[l].min, loops_[l].extent}));
     }
     return print(reached) + where;
-  }
-  static bool mentions(const Expr& e, const VarRef& var) {
-    bool found = false;
-    walk(e, [&](const Ref<Var>& other) { found = found || same_node(other, var); });
-    return found;
   }
   // Prints numbers without their dtypes, which carry no information here: 5 for T.int32(5).
   static std::string print(const Expr& e) {

@@ -91,15 +91,15 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
       diagnostics.error(function.span(), "'{}' is a {}, not a function [M1]", name, kind_name(function.kind()));
     if (name.empty() || text::identifier(name) != name)
       diagnostics.error(function.span(), "'{}' is no identifier [M1]", name);
-    const Function* own = function.as<Function>();
-    if (own && own->attrs.get_string("global_symbol", name) != name)
-      diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name,
-                        own->attrs.get_string("global_symbol", name));
-    if (auto graph = try_cast<Function>(function)) verify_graph(*graph, module, ops, defined, diagnostics);
+    if (auto graph = try_cast<Function>(function)) {
+      std::string symbol = (*graph)->attrs.get_string("global_symbol", name);
+      if (symbol != name) diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name, symbol);
+      verify_graph(*graph, module, ops, defined, diagnostics);
+    }
     auto program = try_cast<PrimFunc>(function);
     const Expr* verified = program && known_module ? known_module->find(name) : nullptr;
     if (!program || (verified && same_node(*verified, function))) continue;
-    verify_program(name, *program, defined, diagnostics);
+    verify_program(*program, defined, diagnostics);
     walk((*program)->body, [&](const Ref<Call>& call) {
       const GlobalVar* callee = call->callee.as<GlobalVar>();
       const Expr* found = callee ? module.find(callee->name) : nullptr;

@@ -4,30 +4,14 @@
 
 namespace relaxc {
 
-namespace {
-
-bool finds(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
-  bool found = false;
-  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
-  return found;
-}
-
-}  // namespace
-
-bool mentions(const NodeRef& node, const VarRef& var) {
-  return finds(node, [&](const NodeRef& at) { return same_node(at, var); });
-}
-
-bool mentions(const NodeRef& node, const NodeSet& vars) {
-  return finds(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
-}
-
 bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
   return std::ranges::any_of(indices, [&](const Expr& index) { return mentions(index, var); });
 }
 
-bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
-  return finds(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
+bool holds_kind(const NodeRef& root, std::initializer_list<NodeKind> kinds) {
+  bool found = false;
+  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || std::ranges::count(kinds, node.kind())); });
+  return found;
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

@@ -1,19 +1,15 @@
-// The variables that an expression or statement depends on, and conditions as lists of conjuncts.
+// Conditions as lists of conjuncts.
 #pragma once
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "ir/visit.h"
 
 namespace relaxc {
 
-// Variables, buffers or loops, as keys.
-using NodeSet = std::unordered_set<const NodeHeader*>;
+using NodeSet = VarSet;  // of variables, buffers or loops
 
-// Returns whether the variable, or one of the variables, occurs.
-bool mentions(const NodeRef& node, const VarRef& var);
-bool mentions(const NodeRef& node, const NodeSet& vars);
+// Returns whether the variable occurs in one of them.
 bool mentions(const std::vector<Expr>& indices, const VarRef& var);
 // Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds);
