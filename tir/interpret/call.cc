@@ -10,81 +10,38 @@ namespace relaxc::interpreter {
 
 namespace {
 
-struct IfThenElseCode final : Code {
-  CodePtr condition, a, b;
-  int64_t as_int(Frame& frame) const override { return (condition->as_int(frame) ? a : b)->as_int(frame); }
-  double as_float(Frame& frame) const override { return (condition->as_int(frame) ? a : b)->as_float(frame); }
-};
-
-struct IntrinsicCode final : Code {
-  const Intrinsic* row;
-  std::vector<CodePtr> args;
-  DType dtype;  // of the first argument
-  double evaluate(Frame& frame) const {
-    double x[3] = {0, 0, 0};
-    for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
-    return row->eval(x[0], x[1], x[2]);
-  }
-  int64_t as_int(Frame& frame) const override {
-    if (dtype.is_float()) return evaluate(frame) != 0;
-    return wrap_int(row->integer(args[0]->as_int(frame)), dtype);
-  }
-  double as_float(Frame& frame) const override { return round_float(evaluate(frame), dtype); }
-};
-
-// Rounded once, which going through float64 would not.
-struct FmaFloat32 final : Code {
-  CodePtr a, b, c;
-  double as_float(Frame& frame) const override {
-    return std::fmaf(static_cast<float>(a->as_float(frame)), static_cast<float>(b->as_float(frame)),
-                     static_cast<float>(c->as_float(frame)));
-  }
-};
-
 // The bits of a value of another dtype with the same number of bytes.
-struct ReinterpretCode final : Code {
+struct Reinterpretation {
   CodePtr value;
   DType from, to;  // of the elements
-  Word read(Frame& frame) const {
+  Word operator()(Frame& frame) const {
     char bytes[2 * sizeof(Word)] = {};
     int64_t lane = frame.lane, from_bytes = from.bytes(), first = lane * to.bytes() / from_bytes;
     for (int64_t at = 0; first * from_bytes + at < (lane + 1) * to.bytes(); at += from_bytes) {
       frame.lane = first + at / from_bytes;
-      Word word;
-      from.is_float() ? (void)(word.f = value->as_float(frame)) : (void)(word.i = value->as_int(frame));
-      write_element(bytes + at, from, word);
+      write_element(bytes + at, from, value->word(frame));
     }
     frame.lane = lane;
     return read_element(bytes + (lane * to.bytes() - first * from_bytes), to);
   }
-  int64_t as_int(Frame& frame) const override { return read(frame).i; }
-  double as_float(Frame& frame) const override { return read(frame).f; }
 };
 
-struct DotCode final : Code {
-  const DotIntrinsic* row;
-  CodePtr accumulator, a, b;
-  template <class T, class Read>
-  T sum(Frame& frame, T total, Read read) const {
-    int64_t lane = frame.lane;
-    for (int i = row->group; i-- > 0;) {
-      frame.lane = lane * row->group + i;
-      total = static_cast<T>(total + read(*a) * read(*b));
-    }
-    frame.lane = lane;
-    return total;
+// One lane of a dot product of integers (T is int64_t) or floats (T is float).
+template <class T>
+T dot(const DotIntrinsic& row, Frame& frame, const CodePtr& accumulator, const Code& a, const Code& b) {
+  auto read = [&](const Code& code) -> T {
+    if constexpr (std::is_same_v<T, float>) return static_cast<float>(code.as_float(frame));
+    return static_cast<T>(code.as_int(frame));
+  };
+  int64_t lane = frame.lane;
+  T total = accumulator ? read(*accumulator) : 0;
+  for (int i = row.group; i-- > 0;) {
+    frame.lane = lane * row.group + i;
+    total = static_cast<T>(total + read(a) * read(b));
   }
-  int64_t as_int(Frame& frame) const override {
-    int64_t total = sum<int64_t>(frame, accumulator ? accumulator->as_int(frame) : 0,
-                                 [&](const Code& code) { return code.as_int(frame); });
-    int64_t most = (int64_t{1} << (row->result.bits - 1)) - 1;
-    return row->saturates ? std::clamp(total, -most - 1, most) : wrap_int(total, row->result.element());
-  }
-  double as_float(Frame& frame) const override {
-    return sum<float>(frame, accumulator ? static_cast<float>(accumulator->as_float(frame)) : 0,
-                      [&](const Code& code) { return static_cast<float>(code.as_float(frame)); });
-  }
-};
+  frame.lane = lane;
+  return total;
+}
 
 }  // namespace
 
@@ -92,11 +49,7 @@ CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
   DType from = dtype_of(value);
   if (from == dtype) return expr(value);
   if (from.bytes() != dtype.bytes()) fail(value.span(), "{} cannot be read as {}", to_string(from), to_string(dtype));
-  auto code = std::make_unique<ReinterpretCode>();
-  code->value = expr(value);
-  code->from = from.element();
-  code->to = dtype.element();
-  return code;
+  return code(Reinterpretation{expr(value), from.element(), dtype.element()});
 }
 
 // T.call_llvm_pure_intrin(dtype, "llvm.name", [T.uint32(number of arguments),] arguments...)
@@ -111,12 +64,14 @@ CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
   if (node.args.size() - first != (row->accumulates ? 3 : 2) || dtype_of(whole) != all(row->result))
     fail(whole.span(), "intrinsic '{}' gives {} from {}{} and {}", row->name, to_string(row->result),
          row->accumulates ? to_string(row->result) + ", " : "", to_string(row->a), to_string(row->b));
-  auto code = std::make_unique<DotCode>();
-  code->row = row;
-  if (row->accumulates) code->accumulator = reinterpret(node.args[first++], all(row->result));
-  code->a = reinterpret(node.args[first], all(row->a));
-  code->b = reinterpret(node.args[first + 1], all(row->b));
-  return code;
+  CodePtr accumulator = row->accumulates ? reinterpret(node.args[first++], all(row->result)) : nullptr;
+  return code([row, accumulator = std::move(accumulator), a = reinterpret(node.args[first], all(row->a)),
+               b = reinterpret(node.args[first + 1], all(row->b))](Frame& frame) -> Word {
+    if (row->result.is_float()) return dot<float>(*row, frame, accumulator, *a, *b);
+    int64_t total = dot<int64_t>(*row, frame, accumulator, *a, *b);
+    int64_t most = (int64_t{1} << (row->result.bits - 1)) - 1;
+    return row->saturates ? std::clamp(total, -most - 1, most) : wrap_int(total, row->result.element());
+  });
 }
 
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
@@ -125,11 +80,9 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_code(node, whole);
   if ((name == "tir.likely" || name == "tir.assume") && node.args.size() == 1) return expr(node.args[0]);
   if (name == "tir.if_then_else" && node.args.size() == 3) {
-    auto code = std::make_unique<IfThenElseCode>();
-    code->condition = expr(node.args[0]);
-    code->a = expr(node.args[1]);
-    code->b = expr(node.args[2]);
-    return code;
+    return code([condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame) {
+      return (condition->as_int(frame) ? a : b)->word(frame);
+    });
   }
   if (name == "tir.get_active_lane_mask") {  // lane i: args[0] + i < args[1]
     int lanes = dtype_of(whole).lanes;
@@ -137,26 +90,23 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
     return expr(lanes == 1 ? first < end : ramp(first, int_imm(1), lanes) < broadcast(end, lanes));
   }
   const Intrinsic* row = find_intrinsic(name);
-  if (!row) {
+  if (!row)
     fail_unsupported(whole.span(), "interpreter: call of {}", name.empty() ? kind_name(node.callee.kind()) : name);
-  }
   if (static_cast<int>(node.args.size()) != row->arity)
     fail(whole.span(), "{}: expected {} arguments, got {}", name, row->arity, node.args.size());
   DType dtype = dtype_of(node.args[0]).element();
   if (dtype.is_float() ? !row->eval : !row->integer)
     fail(whole.span(), "{} is not defined on {}", name, to_string(dtype));
-  if (name == "tir.fma" && dtype == kFloat32) {
-    auto code = std::make_unique<FmaFloat32>();
-    code->a = expr(node.args[0]);
-    code->b = expr(node.args[1]);
-    code->c = expr(node.args[2]);
-    return code;
-  }
-  auto code = std::make_unique<IntrinsicCode>();
-  code->row = row;
-  code->dtype = dtype;
-  for (const Expr& arg : node.args) code->args.push_back(expr(arg));
-  return code;
+  // Rounded once, which going through float64 would not.
+  bool is_fma32 = name == "tir.fma" && dtype == kFloat32;
+  return code([row, dtype, is_fma32, args = exprs(node.args)](Frame& frame) -> Word {
+    if (!dtype.is_float()) return wrap_int(row->integer(args[0]->as_int(frame)), dtype);
+    double x[3] = {0, 0, 0};
+    for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
+    if (is_fma32) return std::fmaf(static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]));
+    double value = row->eval(x[0], x[1], x[2]);
+    return row->result == Intrinsic::Result::kBool ? Word(value != 0) : Word(round_float(value, dtype));
+  });
 }
 
 }  // namespace relaxc::interpreter
