@@ -2,10 +2,10 @@
 // next iteration is copied while the current one is used, so that its loads do not wait for the end of the arithmetic.
 // The producing block asks for it by {"double_buffer_scope": 0}, the position among its writes. TVM's
 // InjectDoubleBuffer is the model.
-#include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
-#include "tir/edit/tree.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 #include "tir/program.h"
 
 namespace relaxc {
@@ -19,20 +19,17 @@ class DoubleBufferer final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     if (const For* loop = s.as<For>()) facts_.bind(loop->var, loop->min, loop->extent);
     Stmt result = Rewriter::stmt(s);
-    for (bool again = result.is<For>(); again;) {
-      std::optional<Stmt> next = turns(result);
-      // The result is the memory, the first fill and the loop, which may contain another such buffer.
-      again = next.has_value();
-      if (!next) break;
-      std::vector<Stmt> stmts = next->as<Seq>()->stmts;
-      before_.insert(before_.end(), stmts.begin(), stmts.end() - 1);
-      result = stmts.back();
+    if (!result.is<For>()) return result;
+    // Each turn makes the memory, the first fill and the loop, which may contain another such buffer.
+    std::vector<Stmt> stmts;
+    while (std::optional<Stmt> next = turns(result)) {
+      const std::vector<Stmt>& parts = next->as<Seq>()->stmts;
+      stmts.insert(stmts.end(), parts.begin(), parts.end() - 1);
+      result = Stmt(parts.back());
     }
-    if (before_.empty() || !result.is<For>()) return result;
-    std::vector<Stmt> all = std::move(before_);
-    before_.clear();
-    all.push_back(result);
-    return seq(std::move(all), s.span());
+    if (stmts.empty()) return result;
+    stmts.push_back(result);
+    return seq(std::move(stmts), s.span());
   }
 
  private:
@@ -80,17 +77,13 @@ class DoubleBufferer final : public Rewriter {
       if (fills) fill = i;
     }
     if (!fill || has_other_effects(body.stmts[*fill], alloc.buffer)) return std::nullopt;
+    std::unordered_set<const NodeHeader*> changed;  // by the other statements
     for (size_t i = 0; i < body.stmts.size(); ++i) {
-      const Stmt& s = body.stmts[i];
-      bool is_in_the_way = false;
       if (i == *fill) continue;
-      if (const Bind* bind = s.as<Bind>()) is_in_the_way = mentions(body.stmts[*fill], bind->var);
-      walk(s, [&](const BufferStore& store) {
-        is_in_the_way = is_in_the_way || mentions(body.stmts[*fill], store.buffer);
-      });
-      if (is_in_the_way) return std::nullopt;
+      if (const Bind* bind = body.stmts[i].as<Bind>()) changed.insert(bind->var.get());
+      walk(body.stmts[i], [&](const BufferStore& store) { changed.insert(store.buffer.get()); });
     }
-    return fill;
+    return mentions(body.stmts[*fill], changed) ? std::nullopt : fill;
   }
 
   Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
@@ -98,31 +91,20 @@ class DoubleBufferer final : public Rewriter {
     DType dtype = type.shape.empty() ? kInt64 : dtype_of(type.shape[0]);
     type.shape.insert(type.shape.begin(), int_imm(2, dtype));
     Buffer both = make_var(alloc.buffer->name, make(std::move(type)), alloc.buffer.span());
-    auto in_slot = [&](const Stmt& stmt, const Expr& iteration) {
-      Expr slot = facts_.simplify(floor_mod(iteration - loop.min, 2));
-      auto with_slot = [&](std::vector<Expr> indices) {
-        indices.insert(indices.begin(), slot);
-        return indices;
-      };
-      return rewrite(
-          stmt,
-          [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-            if (!same_node(load->buffer, alloc.buffer)) return std::nullopt;
-            return make(BufferLoad{both, with_slot(load->indices), load->predicate}, load.type(), load.span());
-          },
-          [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
-            if (!same_node(store->buffer, alloc.buffer)) return std::nullopt;
-            return make(BufferStore{both, store->value, with_slot(store->indices), store->predicate}, store.span());
-          });
+    auto in_slot = [&](const Stmt& stmt) {
+      return map_elements(stmt, [&](const Buffer& buffer, std::vector<Expr> indices) -> std::optional<Element> {
+        if (!same_node(buffer, alloc.buffer)) return std::nullopt;
+        indices.insert(indices.begin(), facts_.simplify(floor_mod(loop.var - loop.min, 2)));
+        return Element{both, indices};
+      });
     };
     auto fill_for = [&](const Expr& iteration) {
-      Stmt copy = in_slot(body.stmts[fill], loop.var);
-      return simplify(instantiate(copy, {{loop.var.get(), iteration}}), facts_);
+      return simplify(instantiate(in_slot(body.stmts[fill]), {{loop.var.get(), iteration}}), facts_);
     };
     Expr one = int_imm(1, dtype_of(loop.var)), end = loop.min + loop.extent, next = loop.var + one;
     Stmt first = fill_for(loop.min);
-    if (!facts_.can_prove(loop.extent > int_imm(0, dtype_of(loop.extent))))
-      first = make(IfThenElse{loop.extent > int_imm(0, dtype_of(loop.extent)), first, std::nullopt});
+    Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
+    if (!facts_.can_prove(runs)) first = make(IfThenElse{runs, first, std::nullopt});
     std::vector<Stmt> stmts;
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       const AllocBuffer* other = body.stmts[i].as<AllocBuffer>();
@@ -130,7 +112,7 @@ class DoubleBufferer final : public Rewriter {
       if (i == fill) {
         stmts.push_back(make(IfThenElse{facts_.simplify(next < end), fill_for(next), std::nullopt}));
       } else {
-        stmts.push_back(in_slot(body.stmts[i], loop.var));
+        stmts.push_back(in_slot(body.stmts[i]));
       }
     }
     For copy = loop;
@@ -141,7 +123,6 @@ class DoubleBufferer final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<Stmt> before_;  // the loop that is being rewritten
 };
 
 }  // namespace

@@ -1,17 +1,9 @@
-#include "ir/arith.h"
-#include "tir/edit/tree.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
-#include "tir/program.h"
 
 namespace relaxc {
 
 namespace {
-
-bool mentions_any(const NodeRef& node, const std::unordered_set<const NodeHeader*>& vars) {
-  bool found = false;
-  walk(node, [&](const Ref<Var>& var) { found = found || vars.contains(var.get()); });
-  return found;
-}
 
 // Returns the condition that one of the block's axes of that kind has no values.
 Expr is_empty(const Block& block, IterKind kind) {
@@ -37,26 +29,22 @@ class InitNest {
     } else if (const AttrStmt* node = stmt.as<AttrStmt>()) {
       return find(node->body);
     } else if (const For* node = stmt.as<For>()) {
-      bool spatial = is_spatial(*node);
-      if (!spatial) drop(*node);
-      for (const Stmt& init : find(node->body)) {
-        if (!spatial) {
-          result.push_back(init);
-        } else {
-          VarRef var = make_var(node->var->name, node->var.type(), stmt.span());
+      if (is_spatial(*node)) {
+        for (const Stmt& init : find(node->body)) {
           For copy = *node;
-          copy.var = var;
-          copy.body = instantiate(init, {{node->var.get(), var}});
+          copy.var = make_var(node->var->name, node->var.type(), stmt.span());
+          copy.body = instantiate(init, {{node->var.get(), copy.var}});
           result.push_back(make(std::move(copy), stmt.span()));
         }
+        return result;
       }
-      if (!spatial) {
-        dropped_.erase(node->var.get());
-        first_.erase(node->var.get());
-      }
+      drop(*node);
+      result = find(node->body);
+      dropped_.erase(node->var.get());
+      first_.erase(node->var.get());
     } else if (auto block = try_cast<Block>(stmt)) {
       if (!(*block)->init) return find_in(**block);
-      if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
+      if (auto init = init_of(*block)) result.push_back(*init);
     }
     return result;
   }
@@ -70,7 +58,7 @@ class InitNest {
     std::unordered_set<const NodeHeader*> own;
     for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
     for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
-    return mentions_any(init, own);
+    return mentions(init, own);
   }
   // Finds the inits inside of a block that does not reduce itself, at the position of its axes.
   std::vector<Stmt> find_in(const Block& block) {
@@ -79,7 +67,7 @@ class InitNest {
     std::vector<Stmt> result = find(substitute(block.body, axes));
     std::erase_if(result, [&](const Stmt& init) { return uses_own(init, block); });
     for (const Expr& condition : conjuncts(block.predicate)) {
-      if (mentions_any(condition, dropped_)) continue;
+      if (mentions(condition, dropped_)) continue;
       for (Stmt& init : result) init = make(IfThenElse{condition, init, std::nullopt});
     }
     return result;
@@ -93,7 +81,7 @@ class InitNest {
     bool found = false, reduces = false;
     walk(loop.body, [&](const Block& block) {
       for (const IterVar& axis : block.iter_vars) {
-        if (mentions_any(axis.value, {loop.var.get()})) (axis.kind == IterKind::kReduce ? reduces : found) = true;
+        if (mentions(axis.value, loop.var)) (axis.kind == IterKind::kReduce ? reduces : found) = true;
       }
     });
     return found && !reduces;
@@ -104,21 +92,20 @@ class InitNest {
   // then.
   std::optional<Stmt> init_of(const Ref<Block>& node) {
     const Block& block = *node;
-    if (!block.init) return std::nullopt;
     bool reduces = false, is_known = true;
     VarMap axes;
     std::vector<Expr> conditions;
     std::vector<std::pair<VarRef, Expr>> whole;
     for (const IterVar& axis : block.iter_vars) {
-      bool dropped = mentions_any(axis.value, dropped_);
+      bool dropped = mentions(axis.value, dropped_);
       if (axis.kind == IterKind::kReduce) {
-        reduces = reduces || mentions_any(axis.value, {empty_.get()});
+        reduces = reduces || mentions(axis.value, empty_);
         Expr first = simplify(equal(substitute(axis.value, first_), axis.domain.min));
         if (!is_int(first, 1)) conditions.push_back(first);
       } else if (dropped) {
         // The empty loop drives this axis, too (fused loops). If nothing else drives it, init covers all of the axis.
         bool is_alone = is_int(simplify(equal(substitute(axis.value, first_), axis.domain.min)), 1);
-        is_known = is_known && is_alone && !mentions_any(axis.domain.extent, dropped_);
+        is_known = is_known && is_alone && !mentions(axis.domain.extent, dropped_);
         VarRef var = make_var(axis.var->name, axis.var.type());
         axes.emplace(axis.var.get(), axis.domain.min + var);
         whole.emplace_back(var, axis.domain.extent);
@@ -131,8 +118,10 @@ class InitNest {
       }
     }
     if (!reduces || uses_own(*block.init, block)) return std::nullopt;
-    if (!is_known) without_init_.push_back(node);
-    if (!is_known) return std::nullopt;
+    if (!is_known) {
+      without_init_.push_back(node);
+      return std::nullopt;
+    }
     // A fused loop may also be empty because it has no spatial elements (a part of a partitioned loop).
     if (!whole.empty()) {
       Expr nothing = simplify(is_empty(block, IterKind::kReduce));
@@ -142,7 +131,7 @@ class InitNest {
     Stmt init = instantiate(*block.init, axes);
     for (const auto& [var, extent] : whole) init = loop(var, extent, init);
     for (const Expr& condition : conjuncts(block.predicate)) {
-      if (!mentions_any(condition, dropped_)) conditions.push_back(condition);
+      if (!mentions(condition, dropped_)) conditions.push_back(condition);
     }
     for (const Expr& condition : conditions) init = make(IfThenElse{condition, init, std::nullopt});
     return init;
@@ -170,7 +159,7 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     for (const Ref<Block>& block : nest.without_init()) {
       // The block must reduce over something, or have no elements either.
       Expr condition = simplify(!is_empty(*block, IterKind::kReduce) || is_empty(*block, IterKind::kSpatial));
-      if (is_int(condition, 1) || mentions_any(condition, inside)) continue;
+      if (is_int(condition, 1) || mentions(condition, inside)) continue;
       std::string message = fmt::format(
           "the sum of block '{}' is empty, and its schedule fuses spatial and reduce loops so that the elements to "
           "initialize are not known; decompose_reduction before the fuse makes them so",
@@ -183,14 +172,12 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
     return seq({when_empty, loop}, loop.span());
   });
   if (checks.empty()) return with_body(function, body);
-  if (const Block* root = body.as<Block>()) {
-    Block checked = *root;
-    checks.push_back(checked.body);
-    checked.body = seq(checks);
-    return with_body(function, make(std::move(checked), body.span()));
-  }
-  checks.push_back(body);
-  return with_body(function, seq(checks, body.span()));
+  const Block* root = body.as<Block>();
+  checks.push_back(root ? root->body : body);
+  if (!root) return with_body(function, seq(checks, body.span()));
+  Block checked = *root;
+  checked.body = seq(checks);
+  return with_body(function, make(std::move(checked), body.span()));
 }
 
 }  // namespace relaxc

@@ -2,6 +2,7 @@
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -32,22 +33,10 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
     }
     return result;
   };
-  Stmt result = rewrite(
-      body,
-      [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
-        if (!same_node(load->buffer, window.buffer)) return std::nullopt;
-        BufferLoad copy = *load;
-        copy.buffer = window.source.buffer;
-        copy.indices = shifted(load->indices);
-        return make(std::move(copy), load.type(), load.span());
-      },
-      [&](const Ref<BufferStore>& store) -> std::optional<Stmt> {
-        if (!same_node(store->buffer, window.buffer)) return std::nullopt;
-        BufferStore copy = *store;
-        copy.buffer = window.source.buffer;
-        copy.indices = shifted(store->indices);
-        return make(std::move(copy), store.span());
-      });
+  Stmt result = map_elements(body, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    bool is_in_window = same_node(buffer, window.buffer);
+    return is_in_window ? std::optional(Element{window.source.buffer, shifted(indices)}) : std::nullopt;
+  });
   VarMap numbers = window_numbers({window});
   for (const VarRef& var : window.defines) {
     if (auto it = numbers.find(var.get()); it != numbers.end()) it->second = cast_to(it->second, dtype_of(var));

@@ -1,9 +1,6 @@
-// This step inserts loads into the cache ahead of use. {"prefetch": ["B"]} on a loop: while one iteration runs, the
-// elements of B that only the next one reads come cache line by cache line, spread over the iterations of the loops
-// inside. A burst of prefetches before the next iteration would gain half as much, as the line fill buffers are few.
-// {"prefetch_ahead": ["B", 64]}: each iteration asks for its cache lines of B so many rows further on. {"prefetch_own":
-// ["C"]}: the elements of C that the iteration itself stores or reads behind the loops inside come while those loops
-// run.
+// This step inserts loads into the cache ahead of use, as annotations of loops ask (lower.h). They are spread, cache
+// line by cache line, over the iterations of the loops inside. A burst of prefetches before the next iteration would
+// gain half as much, as the line fill buffers are few.
 #include <algorithm>
 #include <numeric>
 #include <unordered_set>
@@ -13,6 +10,7 @@
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -64,9 +62,12 @@ class Prefetcher final : public Rewriter {
     const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
     const AttrValue* own = loop->annotations.find(annotations::kPrefetchOwn.name);
     const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
-    if (next) plan_next(*loop, read_list(*next, s));
-    if (own) plan_own(*loop, read_list(*own, s));
-    if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
+    for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
+    for (const AttrValue& name : read_list(own, s)) {
+      // The number is bounded, since the cache lines behind these may belong to another thread.
+      if (auto lines = lines_of(*loop, name, true)) spread(*loop, *lines, kIntoFirstLevel, true);
+    }
+    if (ahead) plan_ahead(*loop, read_list(ahead, s), s);
     around_.push_back(loop);
     Stmt result = Rewriter::stmt(s);
     around_.pop_back();
@@ -84,8 +85,9 @@ class Prefetcher final : public Rewriter {
   }
 
  private:
-  static AttrList read_list(const AttrValue& value, const Stmt& s) {
-    if (const AttrList* list = value.as<AttrList>()) return *list;
+  static AttrList read_list(const AttrValue* value, const Stmt& s) {
+    if (!value) return {};
+    if (const AttrList* list = value->as<AttrList>()) return *list;
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
@@ -109,25 +111,24 @@ class Prefetcher final : public Rewriter {
   }
 
   // Returns the region of that buffer that one iteration of the loop reads, or that it reads and stores.
-  std::optional<Lines> lines_of(const For& loop, const std::string& name, bool stores = false) {
+  std::optional<Lines> lines_of(const For& loop, const AttrValue& given_name, bool stores = false) {
+    const std::string* name = given_name.as<std::string>();
+    if (!name) return std::nullopt;
     std::optional<Buffer> buffer;
     std::vector<Range> region;
     RunningVars running;
     bool is_stored = false, is_known = true;
     auto visit = [&](const Buffer& accessed, const std::vector<Expr>& indices, bool store) {
-      if (accessed->name != name || (buffer && !same_node(*buffer, accessed))) return;
+      if (accessed->name != *name || (buffer && !same_node(*buffer, accessed))) return;
       const std::vector<Expr>& shape = buffer_type(accessed).shape;
       std::vector<Range> touched = indices.empty() ? std::vector<Range>() : elements_of(accessed, indices);
       is_known = is_known && !touched.empty();
       if (!is_known) return;
       for (size_t d = 0; d < shape.size(); ++d) {
-        Range own = range_over(touched[d], shape[d], running, facts_);
-        if (!buffer) {
-          region.push_back(own);
-        } else {
-          region[d] = hull(region[d], own, shape[d], facts_);
-        }
+        touched[d] = range_over(touched[d], shape[d], running, facts_);
+        if (buffer) touched[d] = hull(region[d], touched[d], shape[d], facts_);
       }
+      region = std::move(touched);
       buffer = accessed;
       is_stored = is_stored || store;
     };
@@ -161,13 +162,9 @@ class Prefetcher final : public Rewriter {
         body, [&](const AllocBuffer& node) { inside.insert(node.buffer.get()); },
         [&](const Bind& node) { inside.insert(node.var.get()); },
         [&](const For& node) { inside.insert(node.var.get()); });
-    bool known = !inside.contains(lines.buffer.get());
-    for (const Expr& start : lines.start) {
-      walk(
-          start, [&](const Ref<Var>& var) { known = known && !inside.contains(var.get()); },
-          [&](const BufferLoad&) { known = false; });
-    }
-    return known;
+    return !inside.contains(lines.buffer.get()) && std::ranges::none_of(lines.start, [&](const Expr& start) {
+      return mentions(start, inside) || holds_load(start);
+    });
   }
 
   static bool asks_for_next(const For& loop, const AttrValue& name) {
@@ -184,35 +181,29 @@ class Prefetcher final : public Rewriter {
     size_t outer = around_.size();
     while (outer > 0 && !asks_for_next(*around_[outer - 1], name)) --outer;
     if (outer == 0) return std::nullopt;
+    const VarRef& around = around_[outer - 1]->var;
+    std::unordered_set<const NodeHeader*> between;
+    for (size_t i = outer; i < around_.size(); ++i) between.insert(around_[i]->var.get());
     std::vector<Expr> result;
     for (const Expr& start : starts) {
-      bool moves_between = false;
-      walk(start, [&](const Ref<Var>& var) {
-        for (size_t i = outer; i < around_.size(); ++i)
-          moves_between = moves_between || same_node(var, around_[i]->var);
-      });
-      if (moves_between) return std::nullopt;
-      const VarRef& around = around_[outer - 1]->var;
-      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}),
-                              {{around.get(), static_cast<const Expr&>(around) + 1}});
+      if (mentions(start, between)) return std::nullopt;
+      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}), {{around.get(), around + 1}});
       result.push_back(facts_.simplify(first));
     }
     return result;
   }
 
-  void plan_next(const For& loop, const AttrList& names) {
-    for (const AttrValue& name : names) {
-      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>()) : std::nullopt;
-      bool is_asked_inside = false;
-      walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
-      if (!lines || is_asked_inside) continue;
-      auto first = first_of_outer(loop, name, lines->start);
-      std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
-      if (next) spread(loop, *next, kIntoSecondLevel);
-    }
+  void plan_next(const For& loop, const AttrValue& name) {
+    auto lines = lines_of(loop, name);
+    bool is_asked_inside = false;
+    walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
+    if (!lines || is_asked_inside) return;
+    auto first = first_of_outer(loop, name, lines->start);
+    std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
+    if (next) spread(loop, *next, kIntoSecondLevel);
   }
   Expr in_next_iteration(const For& loop, const Expr& e) const {
-    return facts_.simplify(substitute(e, {{loop.var.get(), static_cast<const Expr&>(loop.var) + 1}}));
+    return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
   }
   // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
   // the window does not move.
@@ -221,11 +212,10 @@ class Prefetcher final : public Rewriter {
     // loop's variable.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
-    auto stays = std::count(steps.begin(), steps.end(), std::optional<int64_t>(0));
-    if (stays == static_cast<long>(steps.size())) return std::nullopt;
+    auto moving = std::ranges::count_if(steps, [](const auto& step) { return step != 0; });
+    if (moving == 0) return std::nullopt;
     for (size_t d = 0; d < steps.size(); ++d) {
-      bool slides =
-          stays + 1 == static_cast<long>(steps.size()) && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
+      bool slides = moving == 1 && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
       lines.start[d] = slides ? lines.start[d] + lines.extents[d] : in_next_iteration(loop, lines.start[d]);
       if (slides) lines.extents[d] = *steps[d];
     }
@@ -233,25 +223,17 @@ class Prefetcher final : public Rewriter {
   }
   // Returns the region that the next iteration reads. For the last iteration it is the one at `first`.
   Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
-    Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
+    Expr is_last = loop.var + 1 >= loop.min + loop.extent;
     for (size_t d = 0; d < first.size(); ++d)
       lines.start[d] = select(is_last, first[d], in_next_iteration(loop, lines.start[d]));
     return lines;
   }
 
-  void plan_own(const For& loop, const AttrList& names) {
-    for (const AttrValue& name : names) {
-      auto lines = name.as<std::string>() ? lines_of(loop, *name.as<std::string>(), true) : std::nullopt;
-      // The number is bounded, since the cache lines behind these may belong to another thread.
-      if (lines) spread(loop, *lines, kIntoFirstLevel, true);
-    }
-  }
-
   void plan_ahead(const For& loop, const AttrList& wish, const Stmt& s) {
-    const std::string* name = wish.size() == 2 ? wish[0].as<std::string>() : nullptr;
     const int64_t* rows = wish.size() == 2 ? wish[1].as<int64_t>() : nullptr;
-    if (!name || !rows) fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
-    auto lines = lines_of(loop, *name);
+    if (!rows || !wish[0].as<std::string>())
+      fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
+    auto lines = lines_of(loop, wish[0]);
     for (size_t d = 0; lines && d < lines->start.size(); ++d) {
       if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
       lines->start[d] = lines->start[d] + *rows;
@@ -292,15 +274,12 @@ class Prefetcher final : public Rewriter {
   // bound, unless they are `bounded`.
   void spread(const For& outer, const Lines& lines, int64_t locality, bool bounded = false) {
     const IfThenElse* branch = outer.body.as<IfThenElse>();
-    if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
-      spread(outer, busiest(*branch->else_body), lines, locality, bounded);
-      spread(outer, busiest(branch->then_body), lines, locality, bounded);
-    } else {
-      spread(outer, busiest(outer.body), lines, locality, bounded);
-    }
+    bool has_sides = branch && branch->else_body && !busiest(*branch->else_body).empty();
+    if (has_sides) spread_over(busiest(*branch->else_body), outer, lines, locality, bounded);
+    spread_over(busiest(has_sides ? branch->then_body : outer.body), outer, lines, locality, bounded);
   }
-  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality,
-              bool bounded) {
+  void spread_over(const std::vector<const For*>& loops, const For& outer, const Lines& lines, int64_t locality,
+                   bool bounded) {
     const For* at = &outer;
     Expr counter = int_imm(0);
     int64_t total = 1;
@@ -330,9 +309,8 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<const For*> around_;  // outermost first
-  std::unordered_map<const NodeHeader*, std::vector<Stmt>>
-      planned_;  // statements for the start of the body, by the loop's variable
+  std::vector<const For*> around_;                                    // outermost first
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // for the body's start, by the loop's variable
 };
 
 }  // namespace

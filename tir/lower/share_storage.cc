@@ -4,6 +4,7 @@
 // easily when it does not share memory.
 #include <algorithm>
 
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -46,11 +47,10 @@ class Sharer final : public Rewriter {
     std::vector<Life> lives;
     std::unordered_map<const NodeHeader*, size_t> known;
     for (size_t i = 0; i < list.stmts.size(); ++i) {
-      const AllocBuffer* alloc = list.stmts[i].as<AllocBuffer>();
-      if (alloc) {
-        if (!is_shareable(*alloc)) continue;
-        known.emplace(alloc->buffer.get(), lives.size());
-        lives.push_back({cast<AllocBuffer>(list.stmts[i]), list.stmts.size(), 0});
+      if (auto alloc = try_cast<AllocBuffer>(list.stmts[i])) {
+        if (!is_shareable(**alloc)) continue;
+        known.emplace((*alloc)->buffer.get(), lives.size());
+        lives.push_back({*alloc, list.stmts.size(), 0});
         continue;
       }
       walk(list.stmts[i], [&](const Ref<Var>& var) {
@@ -60,7 +60,7 @@ class Sharer final : public Rewriter {
         lives[it->second].last = i;
       });
     }
-    std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.first < b.first; });
+    std::ranges::stable_sort(lives, {}, &Life::first);
     return lives;
   }
 
@@ -98,14 +98,13 @@ class Sharer final : public Rewriter {
       BufferType type = buffer_type(memory.buffer);
       type.shape[0] = memory.size;
       Buffer all = make_var(memory.buffer->name, make(std::move(type)), memory.buffer.span());
-      for (size_t tenant : memory.tenants) {
-        const Ref<AllocBuffer>& alloc = lives[tenant].alloc;
-        renamed.emplace(alloc->buffer.get(), all);
-        allocs.emplace(alloc->buffer.get(), std::nullopt);
-      }
       AllocBuffer alloc = *lives[memory.tenants[0]].alloc;
       alloc.buffer = all;
-      allocs.at(memory.buffer.get()) = make(std::move(alloc));
+      allocs.emplace(memory.buffer.get(), make(std::move(alloc)));
+      for (size_t tenant : memory.tenants) {
+        renamed.emplace(lives[tenant].alloc->buffer.get(), all);
+        allocs.try_emplace(lives[tenant].alloc->buffer.get());
+      }
     }
     if (renamed.empty()) return s;
     // Memory must be allocated before its first tenant, whichever was allocated first.
@@ -124,10 +123,10 @@ class Sharer final : public Rewriter {
   }
   // Returns whether no statement of the list defines a variable that the size depends on.
   static bool size_is_known_first(const Stmt& alloc, const Seq& list) {
-    std::vector<VarRef> vars = free_vars(buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0]);
-    return std::none_of(list.stmts.begin(), list.stmts.end(), [&](const Stmt& one) {
+    const Expr& size = buffer_type(alloc.as<AllocBuffer>()->buffer).shape[0];
+    return std::ranges::none_of(list.stmts, [&](const Stmt& one) {
       const Bind* bind = one.as<Bind>();
-      return bind && std::any_of(vars.begin(), vars.end(), [&](const VarRef& v) { return same_node(v, bind->var); });
+      return bind && mentions(size, bind->var);
     });
   }
 

@@ -3,6 +3,7 @@
 #include "ir/intrinsics.h"
 #include "ir/undefined.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 #include "tir/scalable.h"
 
 namespace relaxc {
@@ -35,10 +36,7 @@ class LaneRewriter {
     if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
     if (const Bind* node = s.as<Bind>()) {
       Expr value = expr(node->value);
-      if (dtype_of(value).lanes == 1) return make(Bind{node->var, value}, s.span());
-      VarRef wide = make_var(node->var->name, value.type(), s.span());
-      wide_.emplace(node->var.get(), wide);
-      return make(Bind{wide, value}, s.span());
+      return make(Bind{as_wide_as(value, node->var, s.span()), value}, s.span());
     }
     if (const For* node = s.as<For>()) {
       Expr min = expr(node->min), extent = expr(node->extent);
@@ -81,31 +79,37 @@ class LaneRewriter {
   }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
 
+  // Returns the variable for the value that takes the place of `var`.
+  VarRef as_wide_as(const Expr& value, const VarRef& var, const Span& span) {
+    if (dtype_of(value).lanes == 1) return var;
+    return wide_.emplace(var.get(), make_var(var->name, value.type(), span)).first->second;
+  }
+
   // Branches on the lane become masks of the stores and loads inside.
   template <class Visit>
   std::invoke_result_t<Visit> masked(const Expr& condition, Visit visit) {
-    std::optional<Expr> outer = mask_;
-    mask_ = outer ? binary(BinaryOp::kAnd, *outer, condition) : condition;
+    std::optional<Expr> outer = std::exchange(mask_, mask_and(condition));
     std::invoke_result_t<Visit> result = visit();
     mask_ = outer;
     return result;
+  }
+  Expr mask_and(const Expr& condition) const { return mask_ ? binary(BinaryOp::kAnd, *mask_, condition) : condition; }
+  // Returns the lanes of a load or store that run; nullopt for all.
+  template <class Node>
+  std::optional<Expr> predicate_of(const Node& node) {
+    return node.predicate ? mask_and(widen(expr(*node.predicate))) : mask_;
   }
 
   // Returns base + lane * stride when the index is affine in the lane, else arithmetic lane by lane.
   Expr index(const Expr& e) {
     if (!varies(e) && !(mask_ && holds_load(e))) return e;
     DType dtype = dtype_of(e);
-    bool only_loop_var = dtype == kInt64 || dtype == kInt32;
-    walk(
-        e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); },
-        [&](const BufferLoad&) { only_loop_var = false; });
+    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds_load(e);
+    walk(e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); });
     if (only_loop_var) {
       Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
-      Expr stride = facts_.simplify(substitute(e, {{var_.get(), static_cast<const Expr&>(var_) + 1}}) - e);
-      if (!varies(stride)) {
-        if (is_int(stride, 0)) return base;
-        return ramp(base, stride, lanes_);
-      }
+      Expr stride = facts_.simplify(substitute(e, {{var_.get(), var_ + 1}}) - e);
+      if (!varies(stride)) return is_int(stride, 0) ? base : ramp(base, stride, lanes_);
     }
     return widen(expr(e));
   }
@@ -116,11 +120,7 @@ class LaneRewriter {
     // Lanes that write the same element would have to be ordered.
     if (dtype_of(position).lanes == 1) throw NoVectorForm();
     Expr value = widen(expr(node.value));
-    std::optional<Expr> predicate = mask_;
-    if (node.predicate) {
-      Expr own = widen(expr(*node.predicate));
-      predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
-    }
+    std::optional<Expr> predicate = predicate_of(node);
     if (predicate && is_in_own_memory(node.buffer, position)) {
       Expr before = make(BufferLoad{node.buffer, {position}, std::nullopt}, value.type(), s.span());
       value = select(*predicate, value, before);
@@ -132,17 +132,15 @@ class LaneRewriter {
     auto size = own_.find(buffer.get());
     const Ramp* lanes = position.as<Ramp>();
     return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
-           !may_be_undefined(position, facts_) && facts_.can_prove(lanes->base >= int_imm(0, dtype_of(lanes->base))) &&
+           !may_be_undefined(position, facts_) && is_natural(lanes->base, facts_) &&
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
   Expr expr(const Expr& e) {
     if (mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
     if (!varies(e) && !(mask_ && needs_mask(e))) return e;
-    if (e.is<Var>()) {
-      if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
-      return wide_.at(e.get());
-    }
+    if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
+    if (e.is<Var>()) return wide_.at(e.get());
     if (const Binary* node = e.as<Binary>()) {
       if (auto mask = first_lanes(*node)) return *mask;
       Expr a = expr(node->a), b = expr(node->b);
@@ -154,16 +152,13 @@ class LaneRewriter {
       Expr value = expr(node->value);
       return cast_to(value, dtype_of(e).with_lanes(dtype_of(value).lanes), e.span());
     }
-    if (const Select* node = e.as<Select>()) {
+    if (const Select* node = e.as<Select>())
       return select(widen(expr(node->condition)), widen(expr(node->a)), widen(expr(node->b)), e.span());
-    }
     if (const BufferLoad* node = e.as<BufferLoad>()) return load_lanes(e, *node);
     if (const Let* node = e.as<Let>()) {
       Expr value = expr(node->value);
-      if (dtype_of(value).lanes == 1) return let(node->var, value, expr(node->body), e.span());
-      VarRef wide = make_var(node->var->name, value.type(), e.span());
-      wide_.emplace(node->var.get(), wide);
-      return let(wide, value, expr(node->body), e.span());
+      VarRef var = as_wide_as(value, node->var, e.span());
+      return let(var, value, expr(node->body), e.span());
     }
     if (const Call* node = e.as<Call>()) {
       if (op_name(e) == "tir.if_then_else") {
@@ -192,8 +187,8 @@ class LaneRewriter {
     Expr position = index(node.a);
     const Ramp* ramp = position.as<Ramp>();
     // The instruction compares unsigned numbers.
-    bool counts = ramp && is_int(ramp->stride, 1) && facts_.can_prove(ramp->base >= int_imm(0, dtype_of(ramp->base)));
-    if (!counts || !facts_.can_prove(node.b >= int_imm(0, dtype_of(node.b)))) return std::nullopt;
+    bool counts = ramp && is_int(ramp->stride, 1) && is_natural(ramp->base, facts_) && is_natural(node.b, facts_);
+    if (!counts) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
   // Returns the divisor or shift count of a node that is doubtful. Lanes that do not run divide by 1 and shift by no
@@ -212,11 +207,6 @@ class LaneRewriter {
     walk(e, [&](const Binary& node) { found = found || is_doubtful(node); });
     return found;
   }
-  static bool holds_load(const Expr& e) {
-    bool found = false;
-    walk(e, [&](const BufferLoad&) { found = true; });
-    return found;
-  }
   Expr match_lanes(const Expr& a, const Expr& b) const {
     return dtype_of(a).lanes < dtype_of(b).lanes ? broadcast(a, lanes_) : a;
   }
@@ -224,11 +214,7 @@ class LaneRewriter {
   Expr load_lanes(const Expr& e, const BufferLoad& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
-    std::optional<Expr> predicate = mask_;
-    if (node.predicate) {
-      Expr own = widen(expr(*node.predicate));
-      predicate = predicate ? binary(BinaryOp::kAnd, *predicate, own) : own;
-    }
+    std::optional<Expr> predicate = predicate_of(node);
     if (predicate && is_in_own_memory(node.buffer, position)) predicate.reset();
     if (!predicate && dtype_of(position).lanes == 1)
       return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());

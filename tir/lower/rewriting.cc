@@ -1,11 +1,49 @@
-#include "tir/lower/row_by_row.h"
+#include "tir/lower/rewriting.h"
 
 #include <algorithm>
 
-#include "ir/visit.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 
 namespace relaxc {
+
+bool holds_load(const NodeRef& node) {
+  bool found = false;
+  walk(node, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
+bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
+bool is_natural(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
+
+Stmt replace_exprs(const Stmt& stmt, const Replacements& by) {
+  class Replacer final : public Rewriter {
+   public:
+    explicit Replacer(const Replacements& by) : by_(by) {}
+    Expr expr(const Expr& e) override {
+      auto it = by_.find(e.get());
+      return it == by_.end() ? Rewriter::expr(e) : it->second;
+    }
+
+   private:
+    const Replacements& by_;
+  };
+  return Replacer(by).stmt(stmt);
+}
+
+Stmt map_elements(const Stmt& stmt, const MapElement& fn) {
+  return rewrite(
+      stmt,
+      [&](const Ref<BufferLoad>& node) -> std::optional<Expr> {
+        auto to = fn(node->buffer, node->indices);
+        if (!to) return std::nullopt;
+        return make(BufferLoad{to->buffer, to->indices, node->predicate}, node.type(), node.span());
+      },
+      [&](const Ref<BufferStore>& node) -> std::optional<Stmt> {
+        auto to = fn(node->buffer, node->indices);
+        if (!to) return std::nullopt;
+        return make(BufferStore{to->buffer, node->value, to->indices, node->predicate}, node.span());
+      });
+}
 
 std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
                                const Analyzer& facts) {
