@@ -10,61 +10,37 @@ namespace relaxc::interpreter {
 
 namespace {
 
-CodePtr intrinsic_code(const Intrinsic& row, std::vector<CodePtr> args, DType dtype) {
-  if (!dtype.is_float()) {
-    return int_code([&row, arg = std::move(args[0]), dtype](Frame& frame) {
-      return wrap_int(row.integer(arg->as_int(frame)), dtype);
-    });
-  }
-  return any_code([&row, args = std::move(args), dtype](Frame& frame, auto kind) {
-    double x[3] = {0, 0, 0};
-    for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
-    double result = row.eval(x[0], x[1], x[2]);
-    return std::is_same_v<decltype(kind), double> ? round_float(result, dtype) : result != 0;
-  });
-}
-
-// Rounded once, which going through float64 would not.
-CodePtr fma_of_float32(std::vector<CodePtr> args) {
-  return float_code([args = std::move(args)](Frame& frame) {
-    auto value = [&](size_t i) { return static_cast<float>(args[i]->as_float(frame)); };
-    return std::fmaf(value(0), value(1), value(2));
-  });
-}
-
-// Returns the bits of a value of another dtype with the same number of bytes. The dtypes are those of the elements.
-CodePtr reinterpret_code(CodePtr value, DType from, DType to) {
-  return any_code([value = std::move(value), from, to](Frame& frame, auto kind) {
+// The bits of a value of another dtype with the same number of bytes.
+struct Reinterpretation {
+  CodePtr value;
+  DType from, to;  // of the elements
+  Word operator()(Frame& frame) const {
     char bytes[2 * sizeof(Word)] = {};
     int64_t lane = frame.lane, from_bytes = from.bytes(), first = lane * to.bytes() / from_bytes;
     for (int64_t at = 0; first * from_bytes + at < (lane + 1) * to.bytes(); at += from_bytes) {
-      Word word = at_lane(frame, first + at / from_bytes, [&] { return value->word(frame, from); });
-      write_element(bytes + at, from, word);
+      frame.lane = first + at / from_bytes;
+      write_element(bytes + at, from, value->word(frame));
     }
-    return read_element(bytes + (lane * to.bytes() - first * from_bytes), to).as<decltype(kind)>();
-  });
-}
+    frame.lane = lane;
+    return read_element(bytes + (lane * to.bytes() - first * from_bytes), to);
+  }
+};
 
-// Returns the dot product of one lane. The accumulator may be null.
-CodePtr dot_code(const DotIntrinsic& row, CodePtr accumulator, CodePtr a, CodePtr b) {
-  return any_code(
-      [&row, accumulator = std::move(accumulator), a = std::move(a), b = std::move(b)](Frame& frame, auto kind) {
-        using T = decltype(kind);
-        using Sum = std::conditional_t<std::is_same_v<T, double>, float, int64_t>;
-        Sum total = accumulator ? static_cast<Sum>(accumulator->as<T>(frame)) : 0;
-        int64_t lane = frame.lane;
-        for (int i = row.group; i-- > 0;) {
-          frame.lane = lane * row.group + i;
-          total = static_cast<Sum>(total + static_cast<Sum>(a->as<T>(frame)) * static_cast<Sum>(b->as<T>(frame)));
-        }
-        frame.lane = lane;
-        if constexpr (std::is_same_v<T, double>) {
-          return static_cast<double>(total);
-        } else {
-          int64_t most = (int64_t{1} << (row.result.bits - 1)) - 1;
-          return row.saturates ? std::clamp(total, -most - 1, most) : wrap_int(total, row.result.element());
-        }
-      });
+// One lane of a dot product of integers (T is int64_t) or floats (T is float).
+template <class T>
+T dot(const DotIntrinsic& row, Frame& frame, const CodePtr& accumulator, const Code& a, const Code& b) {
+  auto read = [&](const Code& code) -> T {
+    if constexpr (std::is_same_v<T, float>) return static_cast<float>(code.as_float(frame));
+    return static_cast<T>(code.as_int(frame));
+  };
+  int64_t lane = frame.lane;
+  T total = accumulator ? read(*accumulator) : 0;
+  for (int i = row.group; i-- > 0;) {
+    frame.lane = lane * row.group + i;
+    total = static_cast<T>(total + read(a) * read(b));
+  }
+  frame.lane = lane;
+  return total;
 }
 
 }  // namespace
@@ -73,7 +49,7 @@ CodePtr Compiler::reinterpret(const Expr& value, DType dtype) {
   DType from = dtype_of(value);
   if (from == dtype) return expr(value);
   if (from.bytes() != dtype.bytes()) fail(value.span(), "{} cannot be read as {}", to_string(from), to_string(dtype));
-  return reinterpret_code(expr(value), from.element(), dtype.element());
+  return code(Reinterpretation{expr(value), from.element(), dtype.element()});
 }
 
 // T.call_llvm_pure_intrin(dtype, "llvm.name", [T.uint32(number of arguments),] arguments...)
@@ -91,8 +67,13 @@ CodePtr Compiler::llvm_code(const Call& node, const Expr& whole) {
     fail(whole.span(), "intrinsic '{}' gives {} from {}{} and {}", row->name, to_string(row->result),
          row->accumulates ? to_string(row->result) + ", " : "", to_string(row->a), to_string(row->b));
   CodePtr accumulator = row->accumulates ? reinterpret(node.args[first++], all(row->result)) : nullptr;
-  return dot_code(*row, std::move(accumulator), reinterpret(node.args[first], all(row->a)),
-                  reinterpret(node.args[first + 1], all(row->b)));
+  return code([row, accumulator = std::move(accumulator), a = reinterpret(node.args[first], all(row->a)),
+               b = reinterpret(node.args[first + 1], all(row->b))](Frame& frame) -> Word {
+    if (row->result.is_float()) return dot<float>(*row, frame, accumulator, *a, *b);
+    int64_t total = dot<int64_t>(*row, frame, accumulator, *a, *b);
+    int64_t most = (int64_t{1} << (row->result.bits - 1)) - 1;
+    return row->saturates ? std::clamp(total, -most - 1, most) : wrap_int(total, row->result.element());
+  });
 }
 
 CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
@@ -101,10 +82,9 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   if (name == "tir.call_llvm_intrin" || name == "tir.call_llvm_pure_intrin") return llvm_code(node, whole);
   if ((name == "tir.likely" || name == "tir.assume") && node.args.size() == 1) return expr(node.args[0]);
   if (name == "tir.if_then_else" && node.args.size() == 3) {
-    return any_code(
-        [condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame, auto kind) {
-          return (condition->as_int(frame) ? a : b)->as<decltype(kind)>(frame);
-        });
+    return code([condition = expr(node.args[0]), a = expr(node.args[1]), b = expr(node.args[2])](Frame& frame) {
+      return (condition->as_int(frame) ? a : b)->word(frame);
+    });
   }
   if (name == "tir.get_active_lane_mask") {  // lane i: args[0] + i < args[1]
     int lanes = dtype_of(whole).lanes;
@@ -119,10 +99,16 @@ CodePtr Compiler::call_code(const Call& node, const Expr& whole) {
   DType dtype = dtype_of(node.args[0]).element();
   if (dtype.is_float() ? !row->eval : !row->integer)
     fail(whole.span(), "{} is not defined on {}", name, to_string(dtype));
-  std::vector<CodePtr> args;
-  for (const Expr& arg : node.args) args.push_back(expr(arg));
-  if (name == "tir.fma" && dtype == kFloat32) return fma_of_float32(std::move(args));
-  return intrinsic_code(*row, std::move(args), dtype);
+  // Rounded once, which going through float64 would not.
+  bool is_fma32 = name == "tir.fma" && dtype == kFloat32;
+  return code([row, dtype, is_fma32, args = exprs(node.args)](Frame& frame) -> Word {
+    if (!dtype.is_float()) return wrap_int(row->integer(args[0]->as_int(frame)), dtype);
+    double x[3] = {0, 0, 0};
+    for (size_t i = 0; i < args.size(); ++i) x[i] = args[i]->as_float(frame);
+    if (is_fma32) return std::fmaf(static_cast<float>(x[0]), static_cast<float>(x[1]), static_cast<float>(x[2]));
+    double value = row->eval(x[0], x[1], x[2]);
+    return row->result == Intrinsic::Result::kBool ? Word(value != 0) : Word(round_float(value, dtype));
+  });
 }
 
 }  // namespace relaxc::interpreter

@@ -10,20 +10,17 @@
 
 #include "ir/visit.h"
 #include "support/diagnostic.h"
+#include "tir/interpret/interpreter.h"
 
 namespace relaxc::interpreter {
 
+// An integer or bool (sign- or zero-extended), or a float.
 union Word {
   int64_t i;
   double f;
-  template <class T>
-  T as() const {
-    if constexpr (std::is_same_v<T, double>) {
-      return f;
-    } else {
-      return i;
-    }
-  }
+  Word() : i(0) {}
+  Word(std::integral auto value) : i(static_cast<int64_t>(value)) {}
+  Word(std::floating_point auto value) : f(value) {}
 };
 
 // A buffer in scope: dims and strides are known numbers. Index arithmetic counts elements (vectors of dtype.lanes).
@@ -55,108 +52,63 @@ struct RunningBlock {
 struct Frame {
   std::vector<Word> slots;
   std::vector<BufferState> buffers;
+  const InterpretOptions* options = nullptr;
+  int64_t steps_left = 0, alloc_bytes_left = 0;
   int64_t lane = 0;
-  int64_t steps_left = INT64_MAX;
-  int64_t alloc_bytes_left = 0;
   // Set by break and continue until the innermost loop has read it; the statements in between stop.
   enum class Leave : uint8_t { kNo, kBreak, kContinue } leave = Leave::kNo;
-  bool reverse_parallel_loops = false;
-  bool check_regions = false;
-  bool check_unwritten = true;            // InterpretOptions
   bool result_unused = false;             // the side of a select that is not taken may read what was never written
   int64_t depth = 0;                      // of running blocks
   const RunningBlock* running = nullptr;  // only with check_regions; null in blocks that declare nothing
 };
 
-// A scalar expression, or one lane of a vector one. Integers and bools answer as_int (sign- or zero-extended),
-// floats as_float.
+// A scalar expression, or one lane of a vector one. code() makes one of a function Frame& -> Word.
 struct Code {
   virtual ~Code() = default;
-  virtual int64_t as_int(Frame&) const { RELAXC_CHECK(false, "not an integer expression"); }
-  virtual double as_float(Frame&) const { RELAXC_CHECK(false, "not a float expression"); }
-  // Returns either of the two: as<int64_t>, as<double>.
-  template <class T>
-  T as(Frame& frame) const {
-    if constexpr (std::is_same_v<T, double>) {
-      return as_float(frame);
-    } else {
-      return as_int(frame);
-    }
-  }
-  // Returns the value as the dtype has it.
-  Word word(Frame& frame, DType dtype) const {
-    return dtype.is_float() ? Word{.f = as_float(frame)} : Word{.i = as_int(frame)};
-  }
+  virtual Word word(Frame&) const = 0;
+  int64_t as_int(Frame& frame) const { return word(frame).i; }
+  double as_float(Frame& frame) const { return word(frame).f; }
 };
 using CodePtr = std::unique_ptr<Code>;
-
-// Makes code of functions of the frame: of one for integers, one for floats, or one with a second argument whose type
-// says which of the two is asked for.
 template <class F>
-CodePtr int_code(F evaluate) {
-  struct Result final : Code {
+CodePtr code(F evaluate) {
+  struct Closure final : Code {
     F evaluate;
-    explicit Result(F f) : evaluate(std::move(f)) {}
-    int64_t as_int(Frame& frame) const override { return evaluate(frame); }
+    explicit Closure(F f) : evaluate(std::move(f)) {}
+    Word word(Frame& frame) const override { return evaluate(frame); }
   };
-  return std::make_unique<Result>(std::move(evaluate));
-}
-template <class F>
-CodePtr float_code(F evaluate) {
-  struct Result final : Code {
-    F evaluate;
-    explicit Result(F f) : evaluate(std::move(f)) {}
-    double as_float(Frame& frame) const override { return evaluate(frame); }
-  };
-  return std::make_unique<Result>(std::move(evaluate));
-}
-template <class F>
-CodePtr any_code(F evaluate) {
-  struct Result final : Code {
-    F evaluate;
-    explicit Result(F f) : evaluate(std::move(f)) {}
-    int64_t as_int(Frame& frame) const override { return evaluate(frame, int64_t{}); }
-    double as_float(Frame& frame) const override { return evaluate(frame, double{}); }
-  };
-  return std::make_unique<Result>(std::move(evaluate));
+  return std::make_unique<Closure>(std::move(evaluate));
 }
 
+// A statement. step() makes one of a function of the frame; counted() makes one that counts against the step limit.
 struct Step {
   virtual ~Step() = default;
   virtual void run(Frame&) const = 0;
 };
 using StepPtr = std::unique_ptr<Step>;
 template <class F>
-StepPtr make_step(F run) {
-  struct Result final : Step {
-    F run_it;
-    explicit Result(F f) : run_it(std::move(f)) {}
-    void run(Frame& frame) const override { run_it(frame); }
+StepPtr step(F execute) {
+  struct Closure final : Step {
+    F execute;
+    explicit Closure(F f) : execute(std::move(f)) {}
+    void run(Frame& frame) const override { execute(frame); }
   };
-  return std::make_unique<Result>(std::move(run));
+  return std::make_unique<Closure>(std::move(execute));
 }
-// Counts a statement against the step limit.
 inline void count(Frame& frame, const Span& span) {
   if (--frame.steps_left < 0) fail(span, "interpreter: the step limit is reached");
 }
-// Runs the function once for each lane.
 template <class F>
-void for_lanes(Frame& frame, int lanes, F run) {
-  for (frame.lane = 0; frame.lane < lanes; ++frame.lane) run();
-  frame.lane = 0;
-}
-// Evaluates the function with another lane.
-template <class F>
-auto at_lane(Frame& frame, int64_t lane, F evaluate) {
-  int64_t outer = std::exchange(frame.lane, lane);
-  auto result = evaluate();
-  frame.lane = outer;
-  return result;
+StepPtr counted(const Span& span, F execute) {
+  return step([span, execute = std::move(execute)](Frame& frame) {
+    count(frame, span);
+    execute(frame);
+  });
 }
 
-// Returns the value rounded to the (element) float dtype, to nearest even, once.
+// value rounded to the (element) float dtype, to nearest even, once.
 double round_float(double value, DType dtype);
-// Returns the value wrapped into the integer dtype, in the representation of Code::as_int.
+// value wrapped into the integer dtype, in the representation of Word.
 inline int64_t wrap_int(int64_t value, DType dtype) {
   if (dtype.is_bool()) return value != 0;
   if (dtype.bits >= 64) return value;
@@ -165,60 +117,13 @@ inline int64_t wrap_int(int64_t value, DType dtype) {
   return dtype.is_uint() ? static_cast<int64_t>(shifted >> shift) : static_cast<int64_t>(shifted) >> shift;
 }
 
-// Read and write one element in memory.
+// One element in memory, of the dtype's element.
 Word read_element(const char* at, DType dtype);
 void write_element(char* at, DType dtype, Word value);
 
-// The dims, strides and offset of a buffer as code.
-struct BufferCode {
-  Buffer buffer;
-  int slot;
-  std::vector<CodePtr> shape, strides;
-  CodePtr offset;                       // null: 0
-  int source = -1;                      // a view: the buffer whose memory it is
-  std::optional<Tensor> contents = {};  // what the memory holds at first
-};
+std::vector<int64_t> dense_strides(const std::vector<int64_t>& shape);
 
-class Compiler {
- public:
-  // checks_regions: blocks evaluate the regions that they declare to access.
-  explicit Compiler(bool checks_regions) : checks_regions_(checks_regions) {}
-  CodePtr expr(const Expr& expr);
-  StepPtr stmt(const Stmt& stmt);
-
-  // Returns a new slot for the variable (`lanes` consecutive ones for a vector).
-  int define(const VarRef& var);
-  bool is_defined(const VarRef& var) const { return slots_.contains(var.get()); }
-  int slot(const VarRef& var, const Span& span) const;
-  int define_buffer(const Buffer& buffer);
-  int buffer_slot(const Buffer& buffer, const Span& span) const;
-  BufferCode buffer_code(const Buffer& buffer, int slot);
-
-  int slot_count = 0, buffer_count = 0;
-
- private:
-  CodePtr let_code(const Let& node);
-  CodePtr binary_code(const Binary& node, const Expr& whole);
-  CodePtr reinterpret(const Expr& value, DType dtype);
-  CodePtr llvm_code(const Call& node, const Expr& whole);
-  CodePtr call_code(const Call& node, const Expr& whole);
-  // ---- stmt.cc
-  StepPtr store_step(const BufferStore& node, const Span& span);
-  StepPtr for_step(const For& node, const Span& span);
-  StepPtr evaluate_step(const Evaluate& node, const Span& span);
-  StepPtr alloc_step(const AllocBuffer& node, const Span& span);
-  // ---- block.cc
-  StepPtr block_step(const Block& block, const Span& span);
-  StepPtr window_step(const MatchBuffer& match, const Span& span);
-
-  bool checks_regions_;
-  std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;
-};
-
-// Sets shape, strides (dense when the buffer gives none) and memory of an allocated buffer.
-void allocate(Frame& frame, const BufferCode& code);
-
-// The address of an element, and the flags of its bytes (BufferState::written).
+// Where an element is, and the flags of its bytes (BufferState::written).
 struct Place {
   char* at;
   uint8_t* written;
@@ -228,26 +133,68 @@ struct Place {
 struct Access {
   Buffer buffer;
   int slot;
+  bool is_write;
   std::vector<CodePtr> indices;
   int index_lanes;    // of the last index
   CodePtr predicate;  // null: all lanes
   DType dtype;        // the buffer's element
   Span span;
-  bool is_write = false;
 
   bool active(Frame& frame) const { return !predicate || predicate->as_int(frame) != 0; }
-  // Returns the place of the lane's element, which must be in range.
+  // The lane's element, which must be in range.
   Place place(Frame& frame) const;
-  // Returns its value, which must have been written.
+  // Its value, which must have been written.
   Word read(Frame& frame) const;
   void write(const Place& place, Word value) const;
 
  private:
   void check_declared(Frame& frame) const;
-  // Returns a text such as "[1, 2]".
+  // "[1, 2]".
   std::string position(Frame& frame) const;
 };
-Access make_access(Compiler& compiler, const Buffer& buffer, const std::vector<Expr>& indices,
-                   const std::optional<Expr>& predicate, const Span& span);
+
+class Compiler {
+ public:
+  // checks_regions: blocks evaluate what they declare to access.
+  explicit Compiler(bool checks_regions) : checks_regions_(checks_regions) {}
+  CodePtr expr(const Expr& expr);
+  StepPtr stmt(const Stmt& stmt);
+
+  // A new slot for the variable (`lanes` consecutive ones for a vector).
+  int define(const VarRef& var);
+  // The same if it is a variable that has no slot yet, else -1.
+  int define_if_new(const Expr& value);
+  int define_buffer(const Buffer& buffer) { return buffer_slots_[buffer.get()] = buffer_count_++; }
+  // A frame with room for all that is defined.
+  Frame frame() const;
+
+ private:
+  int slot(const VarRef& var, const Span& span) const;
+  int buffer_slot(const Buffer& buffer, const Span& span) const;
+  std::vector<CodePtr> exprs(const std::vector<Expr>& list);
+  CodePtr binary_code(const Binary& node, const Span& span);
+  CodePtr ramp_code(const Ramp& node);
+  CodePtr let_code(const Let& node);
+  CodePtr reinterpret(const Expr& value, DType dtype);
+  CodePtr llvm_code(const Call& node, const Expr& whole);
+  CodePtr call_code(const Call& node, const Expr& whole);
+  // ---- memory.cc
+  template <class Node>  // BufferLoad or BufferStore
+  Access access(const Node& node, const Span& span);
+  StepPtr alloc_step(const AllocBuffer& node, const Span& span);
+  // ---- stmt.cc
+  StepPtr store_step(const BufferStore& node, const Span& span);
+  StepPtr for_step(const For& node, const Span& span);
+  StepPtr evaluate_step(const Evaluate& node, const Span& span);
+  // ---- block.cc
+  StepPtr block_step(const Block& block, const Span& span);
+  StepPtr window_step(const MatchBuffer& match, const Span& span);
+
+  bool checks_regions_;
+  std::unordered_map<const NodeHeader*, int> slots_, buffer_slots_;
+  int slot_count_ = 0, buffer_count_ = 0;
+};
+extern template Access Compiler::access(const BufferLoad&, const Span&);
+extern template Access Compiler::access(const BufferStore&, const Span&);
 
 }  // namespace relaxc::interpreter

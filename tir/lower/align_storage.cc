@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <unordered_set>
 
@@ -16,12 +15,9 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
     Buffer buffer;
     std::map<size_t, std::pair<int64_t, int64_t>> dims;  // factor, offset
   };
-  std::vector<Wish> wishes;
+  std::unordered_map<const NodeHeader*, Wish> wishes;
   auto wish_for = [&](const Buffer& buffer) -> Wish& {
-    for (Wish& wish : wishes) {
-      if (same_node(wish.buffer, buffer)) return wish;
-    }
-    return wishes.emplace_back(Wish{buffer, {}});
+    return wishes.try_emplace(buffer.get(), Wish{buffer, {}}).first->second;
   };
   std::unordered_set<const NodeHeader*> allocated;
   walk(function, [&](const Block& block) {
@@ -37,31 +33,29 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
     for (const AttrValue& item : *note->as<AttrList>()) {
       std::vector<int64_t> row;
       if (!from_attr(item, row) || row.size() != 4 || row[0] < 0 || row[2] <= 0) continue;
-      if (static_cast<size_t>(row[0]) >= block.writes.size()) continue;
-      wish_for(block.writes[static_cast<size_t>(row[0])].buffer).dims[static_cast<size_t>(row[1])] = {row[2], row[3]};
+      size_t write = static_cast<size_t>(row[0]), axis = static_cast<size_t>(row[1]);
+      if (write < block.writes.size()) wish_for(block.writes[write].buffer).dims[axis] = {row[2], row[3]};
     }
   });
   VarMap strided;
-  for (const Wish& wish : wishes) {
-    bool is_param = std::any_of(function->params.begin(), function->params.end(),
-                                [&](const VarRef& param) { return same_node(param, wish.buffer); });
+  for (const VarRef& param : function->params) wishes.erase(param.get());
+  for (const auto& [key, wish] : wishes) {
     BufferType type = buffer_type(wish.buffer);
-    if (is_param || !type.strides.empty() || type.shape.empty()) continue;
+    if (!type.strides.empty() || type.shape.empty()) continue;
     Expr stride = int_imm(1, dtype_of(type.shape.back()));
     for (size_t d = type.shape.size(); d-- > 0;) {
       if (auto it = wish.dims.find(d); it != wish.dims.end()) {
         auto [factor, offset] = it->second;
-        stride = simplify(stride +
-                          floor_mod(floor_mod(int_imm(offset, dtype_of(stride)) - stride, factor) + factor, factor));
+        Expr missing = floor_mod(int_imm(offset, dtype_of(stride)) - stride, factor);
+        stride = simplify(stride + floor_mod(missing + factor, factor));
       }
       type.strides.insert(type.strides.begin(), stride);
       stride = stride * type.shape[d];
     }
-    strided.emplace(wish.buffer.get(), make_var(wish.buffer->name, make(std::move(type)), wish.buffer.span()));
+    strided.emplace(key, make_var(wish.buffer->name, make(std::move(type)), wish.buffer.span()));
   }
   if (strided.empty()) return function;
-  Substitution substitution(strided);
-  return cast<PrimFunc>(substitution(static_cast<const Expr&>(function)));
+  return cast<PrimFunc>(substitute(static_cast<const Expr&>(function), strided));
 }
 
 }  // namespace relaxc

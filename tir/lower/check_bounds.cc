@@ -7,9 +7,9 @@
 
 #include "ir/regions.h"
 #include "support/diagnostic.h"
-#include "tir/analysis/conditions.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 #include "tir/program.h"
 #include "tir/scalable.h"
 
@@ -66,13 +66,12 @@ class BoundsChecker {
     }
     if (const Block* node = s.as<Block>()) return block(s, *node);
     if (const While* node = s.as<While>()) return while_loop(s, *node);
-    std::vector<Stmt> result;
     visit_children(s, [&](const NodeRef& child, Slot slot) {
       if (slot.role == Role::kField && is_expr_kind(child.kind())) evaluated(cast_handle<Expr>(child), {});
     });
     if (const BufferStore* node = s.as<BufferStore>())
       access(node->buffer, node->indices, node->predicate, {}, s.span());
-    take_checks(result);
+    std::vector<Stmt> result = take_checks();
     result.push_back(inside(s));
     return seq(std::move(result), s.span());
   }
@@ -80,44 +79,36 @@ class BoundsChecker {
  private:
   // Returns the statement with its parts checked.
   Stmt inside(const Stmt& s) {
-    const For* loop = s.as<For>();
-    const IfThenElse* branch = s.as<IfThenElse>();
-    if (loop || branch || s.is<AttrStmt>()) {
-      bool is_else = false;
-      return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
-        if (!is_stmt_kind(child.kind())) return child;
-        BoundsChecker inner = branch ? under(is_else ? !branch->condition : branch->condition) : nested();
-        is_else = true;
-        if (loop) inner.facts_.bind(loop->var, loop->min, loop->extent);
-        return inner.stmt(cast_handle<Stmt>(child));
-      }));
-    }
     const Bind* node = s.as<Bind>();
     const PrimType* type = node ? node->value.type().as<PrimType>() : nullptr;
-    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds<BufferLoad>(node->value);
+    bool is_index = type && type->dtype.lanes == 1 && type->dtype.is_integral() && !holds_load(node->value);
     if (is_index) facts_.bind(node->var, node->value);
-    return s;
+    const For* loop = s.as<For>();
+    const IfThenElse* branch = s.as<IfThenElse>();
+    bool is_else = false;
+    return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+      if (!is_stmt_kind(child.kind())) return child;
+      BoundsChecker inner(facts_, place_);
+      if (loop) inner.facts_.bind(loop->var, loop->min, loop->extent);
+      if (branch) inner.assume(std::exchange(is_else, true) ? !branch->condition : branch->condition);
+      return inner.stmt(cast_handle<Stmt>(child));
+    }));
   }
 
-  // Returns a checker for what is inside of the statement.
-  BoundsChecker nested() const { return BoundsChecker(facts_, place_); }
-  BoundsChecker under(const Expr& condition) const {
-    BoundsChecker result = nested();
-    if (dtype_of(condition).lanes == 1 && !holds<BufferLoad>(condition))
-      result.facts_.assume(facts_.simplify(condition));
-    return result;
+  void assume(const Expr& condition) {
+    if (dtype_of(condition).lanes == 1 && !holds_load(condition)) facts_.assume(facts_.simplify(condition));
   }
 
   Stmt block(const Stmt& s, const Block& node) {
-    std::vector<Stmt> before;
     std::vector<Expr> guards;
     if (node.predicate) {
       evaluated(*node.predicate, {});
       guards.push_back(*node.predicate);
     }
     for (const IterVar& axis : node.iter_vars) evaluated(axis.value, guards);
-    take_checks(before);
-    BoundsChecker inner = node.predicate ? under(*node.predicate) : nested();
+    std::vector<Stmt> before = take_checks();
+    BoundsChecker inner(facts_, place_);
+    if (node.predicate) inner.assume(*node.predicate);
     for (const IterVar& axis : node.iter_vars) {
       const Range& domain = axis.domain;
       inner.in_range(
@@ -126,11 +117,9 @@ class BoundsChecker {
     }
     for (const IterVar& axis : node.iter_vars) inner.facts_.bind(axis.var, axis.domain.min, axis.domain.extent);
     for (const MatchBuffer& window : node.match_buffers) inner.window(window);
-    std::vector<Stmt> entry;
-    inner.take_checks(entry);
-    auto checked = [&](const Stmt& part) {
+    auto checked = [&, entry = inner.take_checks()](const Stmt& part) {
       std::vector<Stmt> stmts = entry;
-      stmts.push_back(inner.nested().stmt(part));
+      stmts.push_back(BoundsChecker(inner.facts_, inner.place_).stmt(part));
       return seq(std::move(stmts), part.span());
     };
     Block copy = node;
@@ -160,28 +149,24 @@ class BoundsChecker {
     evaluated(node.condition, {});
     While copy = node;
     for (const Check& check : checks_) copy.condition = if_then_else(check.condition, copy.condition, bool_imm(false));
-    copy.body = nested().stmt(node.body);
-    std::vector<Stmt> result{make(std::move(copy), s.span())};
-    take_checks(result);
-    return seq(std::move(result), s.span());
+    copy.body = BoundsChecker(facts_, place_).stmt(node.body);
+    return seq({make(std::move(copy), s.span()), seq(take_checks())}, s.span());
   }
 
   // ---- Expressions
 
   // Checks the accesses in an expression that is evaluated where the guards hold.
-  void evaluated(const Expr& e, const std::vector<Expr>& guards) {
+  void evaluated(const Expr& e, std::vector<Expr> guards) {
     if (const Let* node = e.as<Let>()) {
       evaluated(node->value, guards);
       return evaluated(substitute(node->body, {{node->var.get(), node->value}}), guards);
     }
     if (const Call* node = as_call(e, "tir.if_then_else")) {
       evaluated(node->args[0], guards);
-      for (size_t side : {1, 2}) {
-        std::vector<Expr> inner = guards;
-        inner.push_back(side == 1 ? node->args[0] : not_(node->args[0]));
-        evaluated(node->args[side], inner);
-      }
-      return;
+      guards.push_back(node->args[0]);
+      evaluated(node->args[1], guards);
+      guards.back() = not_(node->args[0]);
+      return evaluated(node->args[2], guards);
     }
     bool only_address = as_call(e, "tir.address_of") || as_call(e, "tir.prefetch");
     visit_children(e, [&](const NodeRef& child, Slot slot) {
@@ -200,7 +185,7 @@ class BoundsChecker {
     Span outer = std::exchange(place_, span ? span : place_);
     int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
     const Ramp* ramp = lanes == 1 ? nullptr : indices.back().as<Ramp>();
-    bool guarded_by_lane = std::ranges::any_of(guards, [](const Expr& e) { return dtype_of(e).lanes != 1; });
+    bool guarded_by_lane = std::ranges::any_of(guards, [](const Expr& guard) { return dtype_of(guard).lanes != 1; });
     if (lanes == 1 && !guarded_by_lane) {
       element(buffer, indices, guards);
     } else if (covers_rows(indices, buffer_type(buffer).shape, facts_)) {
@@ -255,7 +240,8 @@ class BoundsChecker {
   void in_range(const Expr& value, const Expr& begin, const Expr& end, const std::vector<Expr>& guards,
                 const std::string& message) {
     std::optional<BoundsChecker> inside;
-    for (const Expr& guard : guards) inside = (inside ? *inside : *this).under(guard);
+    if (!guards.empty()) inside.emplace(facts_, place_);
+    for (const Expr& guard : guards) inside->assume(guard);
     const Analyzer& facts = inside ? inside->facts_ : facts_;
     Expr at = facts.simplify(value);
     bool low = facts.can_prove(begin <= at), high = facts.can_prove(at < end);
@@ -272,14 +258,15 @@ class BoundsChecker {
     if (!is_known) checks_.push_back(std::move(check));
   }
 
-  // Appends the checks so far as asserts. Later checks take the conditions of these asserts as facts.
-  void take_checks(std::vector<Stmt>& out) {
-    for (const Check& check : checks_) {
+  // Returns the checks so far as asserts. Later checks take the conditions of these asserts as facts.
+  std::vector<Stmt> take_checks() {
+    std::vector<Stmt> result;
+    for (const Check& check : std::exchange(checks_, {})) {
       std::string where = check.span ? fmt::format(" ({})", to_string(check.span)) : "";
-      out.push_back(make(Assert{check.condition, {check.message + where}, {}, check.values}, check.span));
-      if (!holds<BufferLoad>(check.condition)) facts_.assume(facts_.simplify(check.condition));
+      result.push_back(make(Assert{check.condition, {check.message + where}, {}, check.values}, check.span));
+      assume(check.condition);
     }
-    checks_.clear();
+    return result;
   }
 
   Analyzer facts_;

@@ -3,9 +3,10 @@
 // The producing block asks for it by {"double_buffer_scope": 0}, the position among its writes. TVM's
 // InjectDoubleBuffer is the model.
 #include "tir/analysis/annotations.h"
-#include "tir/analysis/linear.h"
+#include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/replace.h"
+#include "tir/lower/rewriting.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -18,17 +19,17 @@ class DoubleBufferer final : public Rewriter {
   Stmt stmt(const Stmt& s) override {
     if (const For* loop = s.as<For>()) facts_.bind(loop->var, loop->min, loop->extent);
     Stmt result = Rewriter::stmt(s);
-    // A result is the memory, the first fill and the loop, which may contain another such buffer.
-    for (auto next = turns(result); next; next = turns(result)) {
-      std::vector<Stmt> stmts = next->as<Seq>()->stmts;
-      before_.insert(before_.end(), stmts.begin(), stmts.end() - 1);
-      result = stmts.back();
+    if (!result.is<For>()) return result;
+    // Each turn makes the memory, the first fill and the loop, which may contain another such buffer.
+    std::vector<Stmt> stmts;
+    while (std::optional<Stmt> next = turns(result)) {
+      const std::vector<Stmt>& parts = next->as<Seq>()->stmts;
+      stmts.insert(stmts.end(), parts.begin(), parts.end() - 1);
+      result = Stmt(parts.back());
     }
-    if (before_.empty() || !result.is<For>()) return result;
-    std::vector<Stmt> all = std::move(before_);
-    before_.clear();
-    all.push_back(result);
-    return seq(std::move(all), s.span());
+    if (stmts.empty()) return result;
+    stmts.push_back(result);
+    return seq(std::move(stmts), s.span());
   }
 
  private:
@@ -40,23 +41,25 @@ class DoubleBufferer final : public Rewriter {
   // Returns whether the statement writes anything but the buffer and memory that it allocates itself. Calls may write
   // anything.
   static bool has_other_effects(const Stmt& s, const Buffer& buffer) {
-    bool found = holds<Evaluate, Assert, While>(s);
-    NodeSet inside{buffer.get()};
+    bool found = false;
+    std::unordered_set<const NodeHeader*> own{buffer.get()};
     walk(
-        s, [&](const AllocBuffer& alloc) { inside.insert(alloc.buffer.get()); },
-        [&](const BufferStore& store) { found = found || !inside.contains(store.buffer.get()); });
+        s, [&](const AllocBuffer& alloc) { own.insert(alloc.buffer.get()); },
+        [&](const BufferStore& store) { found = found || !own.contains(store.buffer.get()); },
+        [&](const Evaluate&) { found = true; }, [&](const Assert&) { found = true; },
+        [&](const While&) { found = true; });
     return found;
   }
 
   // Builds the allocation, the first fill, and the loop with the next fill before the uses.
   std::optional<Stmt> turns(const Stmt& s) {
-    const For* loop = s.as<For>();
-    const Seq* body = loop ? loop->body.as<Seq>() : nullptr;
-    if (!body || loop->kind != ForKind::kSerial) return std::nullopt;
+    const For& loop = *s.as<For>();
+    const Seq* body = loop.body.as<Seq>();
+    if (!body || loop.kind != ForKind::kSerial) return std::nullopt;
     for (const Stmt& one : body->stmts) {
       const AllocBuffer* alloc = one.as<AllocBuffer>();
       if (!alloc || !alloc->annotations.get_bool(annotations::kDoubleBuffer.name, false)) continue;
-      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, *loop, *body, *alloc, *fill);
+      if (auto fill = only_fill(*body, *alloc)) return by_turns(s, loop, *body, *alloc, *fill);
     }
     return std::nullopt;
   }
@@ -74,14 +77,13 @@ class DoubleBufferer final : public Rewriter {
       if (fills) fill = i;
     }
     if (!fill || has_other_effects(body.stmts[*fill], alloc.buffer)) return std::nullopt;
-    bool is_in_the_way = false;
-    auto look = [&](const VarRef& changed) { is_in_the_way = is_in_the_way || mentions(body.stmts[*fill], changed); };
+    std::unordered_set<const NodeHeader*> changed;  // by the other statements
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       if (i == *fill) continue;
-      if (const Bind* bind = body.stmts[i].as<Bind>()) look(bind->var);
-      walk(body.stmts[i], [&](const BufferStore& store) { look(store.buffer); });
+      if (const Bind* bind = body.stmts[i].as<Bind>()) changed.insert(bind->var.get());
+      walk(body.stmts[i], [&](const BufferStore& store) { changed.insert(store.buffer.get()); });
     }
-    return is_in_the_way ? std::nullopt : fill;
+    return mentions(body.stmts[*fill], changed) ? std::nullopt : fill;
   }
 
   Stmt by_turns(const Stmt& s, const For& loop, const Seq& body, const AllocBuffer& alloc, size_t fill) {
@@ -89,27 +91,29 @@ class DoubleBufferer final : public Rewriter {
     DType dtype = type.shape.empty() ? kInt64 : dtype_of(type.shape[0]);
     type.shape.insert(type.shape.begin(), int_imm(2, dtype));
     Buffer both = make_var(alloc.buffer->name, make(std::move(type)), alloc.buffer.span());
-    Expr slot = facts_.simplify(floor_mod(loop.var - loop.min, 2));
     auto in_slot = [&](const Stmt& stmt) {
-      return redirect(stmt, [&](const Buffer& buffer, std::vector<Expr>& indices) -> std::optional<Buffer> {
+      return map_elements(stmt, [&](const Buffer& buffer, std::vector<Expr> indices) -> std::optional<Element> {
         if (!same_node(buffer, alloc.buffer)) return std::nullopt;
-        indices.insert(indices.begin(), slot);
-        return both;
+        indices.insert(indices.begin(), facts_.simplify(floor_mod(loop.var - loop.min, 2)));
+        return Element{both, indices};
       });
     };
     auto fill_for = [&](const Expr& iteration) {
       return simplify(instantiate(in_slot(body.stmts[fill]), {{loop.var.get(), iteration}}), facts_);
     };
-    Expr next = loop.var + int_imm(1, dtype_of(loop.var)), goes_on = facts_.simplify(next < loop.min + loop.extent);
+    Expr one = int_imm(1, dtype_of(loop.var)), end = loop.min + loop.extent, next = loop.var + one;
     Stmt first = fill_for(loop.min);
-    if (!is_positive(loop.extent, facts_))
-      first = make(IfThenElse{loop.extent > int_imm(0, dtype_of(loop.extent)), first, std::nullopt});
+    Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
+    if (!facts_.can_prove(runs)) first = make(IfThenElse{runs, first, std::nullopt});
     std::vector<Stmt> stmts;
     for (size_t i = 0; i < body.stmts.size(); ++i) {
       const AllocBuffer* other = body.stmts[i].as<AllocBuffer>();
       if (other && same_node(other->buffer, alloc.buffer)) continue;
-      stmts.push_back(i == fill ? Stmt(make(IfThenElse{goes_on, fill_for(next), std::nullopt}))
-                                : in_slot(body.stmts[i]));
+      if (i == fill) {
+        stmts.push_back(make(IfThenElse{facts_.simplify(next < end), fill_for(next), std::nullopt}));
+      } else {
+        stmts.push_back(in_slot(body.stmts[i]));
+      }
     }
     For copy = loop;
     copy.body = seq(std::move(stmts), loop.body.span());
@@ -119,7 +123,6 @@ class DoubleBufferer final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<Stmt> before_;  // the loop that is being rewritten
 };
 
 }  // namespace

@@ -28,15 +28,14 @@ class Flattener final : public Rewriter {
     const BufferType* type = node.type().as<BufferType>();
     if (!type || is_flat(*type)) return Rewriter::var(node);
     if (auto it = renamed_.find(node.get()); it != renamed_.end()) return it->second;
-    Expr size = int_imm(1);
-    for (size_t d = 0; d < type->shape.size(); ++d) size = size * cast_to(type->shape[d], kInt64);
     // With strides, the extent in memory ends at the position of the last element.
-    if (!type->strides.empty()) {
-      size = int_imm(1);
-      for (size_t d = 0; d < type->shape.size(); ++d)
-        size = size + (cast_to(type->shape[d], kInt64) - 1) * cast_to(type->strides[d], kInt64);
-      size = max(simplify(size), int_imm(0));  // a dim may be 0
+    bool has_strides = !type->strides.empty();
+    Expr size = int_imm(1);
+    for (size_t d = 0; d < type->shape.size(); ++d) {
+      Expr dim = cast_to(type->shape[d], kInt64);
+      size = has_strides ? size + (dim - 1) * cast_to(type->strides[d], kInt64) : size * dim;
     }
+    if (has_strides) size = max(simplify(size), int_imm(0));  // a dim may be 0
     if (type->elem_offset) size = size + cast_to(*type->elem_offset, kInt64);
     BufferType flat = *type;
     flat.shape = {size};
@@ -49,15 +48,13 @@ class Flattener final : public Rewriter {
   Expr expr(const Expr& node) override {
     const BufferLoad* load = node.as<BufferLoad>();
     if (!load || is_flat(buffer_type(load->buffer))) return Rewriter::expr(node);
-    BufferLoad copy{var(load->buffer), {position(load->buffer, load->indices)}, std::nullopt};
-    if (load->predicate) copy.predicate = expr(*load->predicate);
-    return make(std::move(copy), node.type(), node.span());
+    return make(flat(*load), node.type(), node.span());
   }
   Stmt stmt(const Stmt& node) override {
     const BufferStore* store = node.as<BufferStore>();
     if (!store || is_flat(buffer_type(store->buffer))) return Rewriter::stmt(node);
-    BufferStore copy{var(store->buffer), expr(store->value), {position(store->buffer, store->indices)}, std::nullopt};
-    if (store->predicate) copy.predicate = expr(*store->predicate);
+    BufferStore copy = flat(*store);
+    copy.value = expr(store->value);
     return make(std::move(copy), node.span());
   }
 
@@ -66,13 +63,20 @@ class Flattener final : public Rewriter {
     return type.shape.size() == 1 && type.strides.empty() && !type.elem_offset;
   }
 
+  template <class Access>
+  Access flat(const Access& access) {
+    Access copy = access;
+    copy.buffer = var(access.buffer);
+    copy.indices = {position(access.buffer, access.indices)};
+    if (access.predicate) copy.predicate = expr(*access.predicate);
+    return copy;
+  }
   Expr position(const Buffer& buffer, const std::vector<Expr>& indices) {
     const BufferType& type = buffer_type(buffer);
     int lanes = indices.empty() ? 1 : dtype_of(indices.back()).lanes;
     auto wide = [&](const Expr& e) {
-      DType dtype = dtype_of(e);
-      Expr wide64 = cast_to(e, kInt64.with_lanes(dtype.lanes));
-      return dtype.lanes == lanes ? wide64 : broadcast(wide64, lanes);
+      Expr result = cast_to(e, kInt64.with_lanes(dtype_of(e).lanes));
+      return dtype_of(e).lanes == lanes ? result : broadcast(result, lanes);
     };
     Expr sum = wide(int_imm(0));
     for (size_t d = 0; d < indices.size(); ++d) {

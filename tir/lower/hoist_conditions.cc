@@ -1,10 +1,13 @@
 // Loop-invariant conditions leave the loop (loop unswitching): `for i: x[i] = if_then_else(c and d(i), ...)` becomes a
 // branch on c around two loops, in each of which c is known. The conditions on the row of a padded image in a loop over
 // its columns are an example.
+#include <algorithm>
+
 #include "ir/undefined.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/replace.h"
+#include "tir/lower/rewriting.h"
+#include "tir/program.h"
 
 namespace relaxc {
 
@@ -25,39 +28,37 @@ class InvariantFinder {
     walk(
         loop.body, [&](const IfThenElse& branch) { look(branch.condition); },
         [&](const Ref<Call>& call) {
-          if (op_name(call) == "tir.if_then_else") look(call->args[0]);
+          if (as_call(call, "tir.if_then_else")) look(call->args[0]);
         });
+    if (mixed_) common.clear();
   }
 
-  // Returns the invariant conjuncts of the first condition that has any. Empty unless each other condition has all or
-  // none of them.
-  const std::vector<Expr>& common() const { return common_; }
-  // Returns the nodes that are equal to one of them.
-  const std::vector<Expr>& nodes() const { return nodes_; }
+  // The invariant conjuncts of the first condition that has any. Empty unless each other condition has all or none of
+  // them.
+  std::vector<Expr> common;
+  // The nodes that are equal to one of them.
+  std::vector<Expr> nodes;
 
  private:
   bool is_invariant(const Expr& condition) const {
+    bool is_plain = dtype_of(condition).lanes == 1 && !mentions(condition, inside_) && !holds_load(condition);
     // A condition that could fail where the loop would not have run stays in it.
-    return dtype_of(condition).lanes == 1 && !mentions(condition, inside_) && !holds<BufferLoad, Call>(condition) &&
-           !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
+    walk(condition, [&](const Call&) { is_plain = false; });
+    return is_plain && !condition.is<IntImm>() && !may_be_undefined(condition, facts_);
   }
 
   void look(const Expr& condition) {
-    std::vector<Expr> found;
-    for (const Expr& conjunct : conjuncts(condition)) {
-      if (is_invariant(conjunct)) found.push_back(conjunct);
-    }
-    if (found.empty() || mixed_) return;
-    if (common_.empty()) common_ = found;
-    mixed_ = found.size() != common_.size();
-    for (size_t i = 0; i < found.size() && !mixed_; ++i) mixed_ = !structural_equal(found[i], common_[i]);
-    nodes_.insert(nodes_.end(), found.begin(), found.end());
-    if (mixed_) common_.clear();
+    std::vector<Expr> found = conjuncts(condition);
+    std::erase_if(found, [&](const Expr& conjunct) { return !is_invariant(conjunct); });
+    if (found.empty()) return;
+    if (common.empty()) common = found;
+    mixed_ = mixed_ ||
+             !std::ranges::equal(found, common, [](const Expr& a, const Expr& b) { return structural_equal(a, b); });
+    nodes.insert(nodes.end(), found.begin(), found.end());
   }
 
   const Analyzer& facts_;
-  NodeSet inside_;
-  std::vector<Expr> common_, nodes_;
+  std::unordered_set<const NodeHeader*> inside_;
   bool mixed_ = false;
 };
 
@@ -70,19 +71,21 @@ class Hoister final : public Rewriter {
     if (!loop || (loop->kind != ForKind::kSerial && loop->kind != ForKind::kUnrolled)) return Rewriter::stmt(s);
     InvariantFinder found(*loop, facts_);
     int64_t size = code_size(loop->body);
-    if (found.common().empty() || size > budget_) return Rewriter::stmt(s);
+    if (found.common.empty() || size > budget_) return Rewriter::stmt(s);
     budget_ -= size;
+    Expr all = bool_imm(true);
+    for (const Expr& condition : found.common) all = all && condition;
     auto with = [&](bool value) {
-      VarMap values;
-      for (const Expr& node : found.nodes()) values.emplace(node.get(), bool_imm(value));
-      return simplify(replace_nodes(s, values), facts_);
+      Replacements known;
+      for (const Expr& node : found.nodes) known.emplace(node.get(), bool_imm(value));
+      return simplify(replace_exprs(s, known), facts_);
     };
     Stmt holds = with(true);
     // The second loop needs its own variables and memory.
     Stmt fails = instantiate(with(false), {});
     std::optional<Stmt> otherwise;
     if (!does_nothing(fails)) otherwise = (*this)(fails);
-    return make(IfThenElse{*conjunction(found.common()), (*this)(holds), otherwise}, s.span());
+    return make(IfThenElse{all, (*this)(holds), otherwise}, s.span());
   }
 
  private:

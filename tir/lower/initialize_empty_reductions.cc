@@ -1,4 +1,3 @@
-#include "ir/arith.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 
@@ -30,23 +29,22 @@ class InitNest {
     } else if (const AttrStmt* node = stmt.as<AttrStmt>()) {
       return find(node->body);
     } else if (const For* node = stmt.as<For>()) {
-      bool spatial = is_spatial(*node);
-      if (!spatial) drop(*node);
-      result = find(node->body);
-      if (!spatial) {
-        dropped_.erase(node->var.get());
-        first_.erase(node->var.get());
+      if (is_spatial(*node)) {
+        for (const Stmt& init : find(node->body)) {
+          For copy = *node;
+          copy.var = make_var(node->var->name, node->var.type(), stmt.span());
+          copy.body = instantiate(init, {{node->var.get(), copy.var}});
+          result.push_back(make(std::move(copy), stmt.span()));
+        }
         return result;
       }
-      for (Stmt& init : result) {
-        For copy = *node;
-        copy.var = make_var(node->var->name, node->var.type(), stmt.span());
-        copy.body = instantiate(init, {{node->var.get(), copy.var}});
-        init = make(std::move(copy), stmt.span());
-      }
+      drop(*node);
+      result = find(node->body);
+      dropped_.erase(node->var.get());
+      first_.erase(node->var.get());
     } else if (auto block = try_cast<Block>(stmt)) {
       if (!(*block)->init) return find_in(**block);
-      if (std::optional<Stmt> init = init_of(*block)) result.push_back(*init);
+      if (auto init = init_of(*block)) result.push_back(*init);
     }
     return result;
   }
@@ -57,7 +55,7 @@ class InitNest {
  private:
   // Returns whether the init stores to memory that exists only while the block runs.
   static bool uses_own(const Stmt& init, const Block& block) {
-    NodeSet own;
+    std::unordered_set<const NodeHeader*> own;
     for (const Buffer& buffer : block.alloc_buffers) own.insert(buffer.get());
     for (const MatchBuffer& window : block.match_buffers) own.insert(window.buffer.get());
     return mentions(init, own);
@@ -94,7 +92,6 @@ class InitNest {
   // then.
   std::optional<Stmt> init_of(const Ref<Block>& node) {
     const Block& block = *node;
-    if (!block.init) return std::nullopt;
     bool reduces = false, is_known = true;
     VarMap axes;
     std::vector<Expr> conditions;
@@ -142,7 +139,7 @@ class InitNest {
 
   VarRef empty_;
   std::vector<Ref<Block>> without_init_;
-  NodeSet dropped_;
+  std::unordered_set<const NodeHeader*> dropped_;
   VarMap first_;  // maps dropped loops to their first iteration
 };
 
@@ -150,7 +147,7 @@ class InitNest {
 
 // Where the elements to initialize cannot be determined, the kernel fails rather than leaving them as they are.
 PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
-  NodeSet inside;
+  std::unordered_set<const NodeHeader*> inside;
   walk(
       function->body, [&](const For& loop) { inside.insert(loop.var.get()); },
       [&](const Bind& bind) { inside.insert(bind.var.get()); });
@@ -177,11 +174,10 @@ PrimFuncRef initialize_empty_reductions(const PrimFuncRef& function) {
   if (checks.empty()) return with_body(function, body);
   const Block* root = body.as<Block>();
   checks.push_back(root ? root->body : body);
-  Stmt checked = seq(std::move(checks), body.span());
-  if (!root) return with_body(function, checked);
-  Block copy = *root;
-  copy.body = checked;
-  return with_body(function, make(std::move(copy), body.span()));
+  if (!root) return with_body(function, seq(checks, body.span()));
+  Block checked = *root;
+  checked.body = seq(checks);
+  return with_body(function, make(std::move(checked), body.span()));
 }
 
 }  // namespace relaxc

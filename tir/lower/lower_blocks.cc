@@ -1,9 +1,8 @@
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
-#include "tir/analysis/conditions.h"
 #include "tir/analysis/windows.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/replace.h"
+#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -13,20 +12,30 @@ namespace {
 Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   const std::vector<Range>& ranges = window.source.ranges;
   size_t leading = ranges.size() - buffer_type(window.buffer).shape.size();
-  // The sum has the wider of the two dtypes. A vector stays a ramp, in which later steps recognize neighbouring
-  // elements.
-  auto shifted = [](const Expr& index, const Expr& by) {
-    DType at = dtype_of(index), from = dtype_of(by), dtype = at.bits > from.bits ? at.element() : from;
-    Expr start = cast_to(by, dtype);
-    if (const Ramp* lanes = index.as<Ramp>())
-      return ramp(start + cast_to(lanes->base, dtype), cast_to(lanes->stride, dtype), lanes->lanes);
-    return (at.lanes > 1 ? broadcast(start, at.lanes) : start) + cast_to(index, dtype.with_lanes(at.lanes));
+  auto shifted = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> result;
+    for (size_t d = 0; d < ranges.size(); ++d) {
+      if (d < leading) {
+        result.push_back(ranges[d].min);
+        continue;
+      }
+      // The sum has the wider of the two dtypes. A vector stays a ramp, in which later steps recognize neighbouring
+      // elements.
+      const Expr& index = indices[d - leading];
+      DType at = dtype_of(index), from = dtype_of(ranges[d].min), dtype = at.bits > from.bits ? at.element() : from;
+      Expr start = cast_to(ranges[d].min, dtype);
+      if (const Ramp* lanes = index.as<Ramp>()) {
+        result.push_back(ramp(start + cast_to(lanes->base, dtype), cast_to(lanes->stride, dtype), lanes->lanes));
+      } else {
+        Expr shifted = cast_to(index, dtype.with_lanes(at.lanes));
+        result.push_back((at.lanes > 1 ? broadcast(start, at.lanes) : start) + shifted);
+      }
+    }
+    return result;
   };
-  Stmt result = redirect(body, [&](const Buffer& buffer, std::vector<Expr>& indices) -> std::optional<Buffer> {
-    if (!same_node(buffer, window.buffer)) return std::nullopt;
-    for (size_t d = 0; d < indices.size(); ++d) indices[d] = shifted(indices[d], ranges[leading + d].min);
-    for (size_t d = leading; d-- > 0;) indices.insert(indices.begin(), ranges[d].min);
-    return window.source.buffer;
+  Stmt result = map_elements(body, [&](const Buffer& buffer, const std::vector<Expr>& indices) {
+    bool is_in_window = same_node(buffer, window.buffer);
+    return is_in_window ? std::optional(Element{window.source.buffer, shifted(indices)}) : std::nullopt;
   });
   VarMap numbers = window_numbers({window});
   for (const VarRef& var : window.defines) {
@@ -35,7 +44,8 @@ Stmt inline_window(const Stmt& body, const MatchBuffer& window) {
   return substitute(result, numbers);
 }
 
-Stmt lower_block(const Ref<Block>& block, const NodeSet& twice, const PrimFuncRef& function, Analyzer facts) {
+Stmt lower_block(const Ref<Block>& block, const std::unordered_set<const NodeHeader*>& twice,
+                 const PrimFuncRef& function, Analyzer facts) {
   VarMap axes;
   std::optional<Expr> first;  // the reduce axes have their first values
   for (const IterVar& axis : block->iter_vars) {
@@ -70,7 +80,7 @@ Stmt lower_block(const Ref<Block>& block, const NodeSet& twice, const PrimFuncRe
 }  // namespace
 
 PrimFuncRef lower_blocks(const PrimFuncRef& function) {
-  NodeSet twice;  // buffers that double_buffer handles
+  std::unordered_set<const NodeHeader*> twice;  // buffers that double_buffer handles
   walk(function->body, [&](const Block& block) {
     int64_t position = block.annotations.get_int(annotations::kDoubleBufferScope.name, -1);
     if (position >= 0 && static_cast<size_t>(position) < block.writes.size())

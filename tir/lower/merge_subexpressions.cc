@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <span>
 
 #include "ir/intrinsics.h"
 #include "ir/undefined.h"
@@ -97,8 +98,12 @@ class Merger {
     size_t scope = scopes_.size();
     scopes_.push_back({around, around ? scopes_[around->scope].depth + 1 : 0, loop});
     new_run();
+    size_t position = 0;
+    for (const Stmt& s : parts_of(body)) collect(s, {scope, position++});
+  }
+  static std::span<const Stmt> parts_of(const Stmt& body) {
     const Seq* list = body.as<Seq>();
-    for (size_t i = 0; i < (list ? list->stmts.size() : 1); ++i) collect(list ? list->stmts[i] : body, {scope, i});
+    return list ? std::span(list->stmts) : std::span(&body, 1);
   }
 
   void collect(const Stmt& s, Place place) {
@@ -318,15 +323,14 @@ class Merger {
   Stmt rewrite_body(const Stmt& body) {
     size_t scope = next_scope_++;
     std::vector<Stmt> result;
-    const Seq* list = body.as<Seq>();
-    for (size_t i = 0; i < (list ? list->stmts.size() : 1); ++i) {
-      auto bound = bound_.find({scope, i});
-      if (bound != bound_.end()) {
-        std::sort(bound->second.begin(), bound->second.end());
+    size_t position = 0;
+    for (const Stmt& s : parts_of(body)) {
+      if (auto bound = bound_.find({scope, position++}); bound != bound_.end()) {
+        std::ranges::sort(bound->second);
         for (Id id : bound->second)
           result.push_back(make(Bind{*values_[id].var, content_of(id)}, values_[id].expr.span()));
       }
-      result.push_back(rewrite_stmt(list ? list->stmts[i] : body));
+      result.push_back(rewrite_stmt(s));
     }
     return seq(std::move(result), body.span());
   }

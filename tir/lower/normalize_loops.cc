@@ -117,9 +117,9 @@ PrimFuncRef check_lowerable(const PrimFuncRef& function) {
     if (const Call* call = expr.as<Call>()) {
       if (const GlobalVar* callee = call->callee.as<GlobalVar>())
         fail_unsupported(span, "the call of '{}' in a kernel cannot be compiled yet", callee->name);
-      bool is_compiled = std::ranges::find(kCompiledBuiltins, op_name(expr)) != std::end(kCompiledBuiltins);
-      if (find_builtin(op_name(expr)) && !is_compiled)
-        fail_unsupported(span, "{} in a kernel cannot be compiled yet", op_name(expr));
+      const std::string& name = op_name(expr);
+      if (find_builtin(name) && std::ranges::find(kCompiledBuiltins, name) == std::end(kCompiledBuiltins))
+        fail_unsupported(span, "{} in a kernel cannot be compiled yet", name);
     }
     const PrimType* type = expr.type().as<PrimType>();
     bool is_nothing = as_call(expr, "tir.address_of") || (type && type->dtype.is_void());

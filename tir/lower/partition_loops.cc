@@ -7,8 +7,7 @@
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/replace.h"
-#include "tir/lower/row_by_row.h"
+#include "tir/lower/rewriting.h"
 #include "tir/program.h"
 
 namespace relaxc {
@@ -27,21 +26,21 @@ constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // lower.h describes these annotations of loops.
 using annotations::kExactTails, annotations::kKeepWhole;
-Attrs other_annotations(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
+Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
   Expr condition;
   int64_t scale;  // coefficient of the loop's variable in the slack
   Expr slack;
-  Expr best;                  // largest slack over the inner iterations, without the variable's part
-  int64_t width;              // range of the slack over inner iterations; -1: not known
-  int64_t unit;               // the condition sees the variable divided by it, as one digit of fused loops; else 1
-  std::optional<Expr> digit;  // or as this digit, of a parallel loop; the end is the digit's then
-  Expr first, end;            // the interior, before clamping to the loop
-  bool in_inner_loop;         // the condition is in a loop inside
-  std::optional<VarRef> row;  // the only loop inside that the slack knows, with which it falls by one
-  bool needs_run;             // whether its ends may be undefined where the loop does not run
+  Expr best;                       // largest slack over the inner iterations, without the variable's part
+  int64_t width;                   // range of the slack over inner iterations; -1: not known
+  int64_t unit;                    // the condition sees the variable divided by it, as one digit of fused loops; else 1
+  std::optional<Expr> digit;       // or as this digit, of a parallel loop; the end is the digit's then
+  Expr first, end;                 // the interior, before clamping to the loop
+  bool in_inner_loop = false;      // the condition is in a loop inside
+  std::optional<VarRef> row = {};  // the only loop inside that the slack knows, with which it falls by one
+  bool needs_run = false;          // whether its ends may be undefined where the loop does not run
 
   // Returns whether this is a tile that may be the last one, in which the condition gives the number of its iterations.
   bool is_tail() const { return unit == 1 && scale < -1 && width == -scale - 1; }
@@ -63,11 +62,12 @@ class CutFinder {
       visit(inner->extent);
       running_.emplace(inner->var.get(), Range{inner->min, inner->extent});
       bool may_not_run = !is_positive(inner->extent, facts_);
-      FactsScope scope(facts_);
+      Analyzer outside = facts_;
       facts_.bind(inner->var, inner->min, inner->extent);
       guards_ += may_not_run;
       visit(inner->body);
       guards_ -= may_not_run;
+      facts_ = std::move(outside);
       running_.erase(inner->var.get());
       return;
     }
@@ -90,17 +90,25 @@ class CutFinder {
   }
 
   void look(const Expr& condition) {
-    for (const Cut& known : cuts_) {
-      if (same_node(known.condition, condition)) return;
-    }
+    if (std::ranges::any_of(cuts_, [&](const Cut& known) { return same_node(known.condition, condition); })) return;
     std::optional<Expr> value = slack(condition);
-    if (!value || mentions(condition, unknown_) || holds<BufferLoad>(condition)) return;
-    auto [var, unit] = take_digit(*value);
+    if (!value || mentions(condition, unknown_) || holds_load(condition)) return;
+    // The condition may see the variable divided by a constant, as one digit of fused loops.
+    Expr var = loop_.var;
+    auto quotient = first_operation(*value, [&](const Binary& node) {
+      return node.op == BinaryOp::kFloorDiv && same_node(node.a, loop_.var) && as_int(node.b).value_or(0) > 1;
+    });
+    int64_t unit = quotient && see_only(*quotient, *value, var) ? *as_int(quotient->as<Binary>()->b) : 1;
     auto scale = coefficient(*value, var, facts_);
     std::optional<Expr> digit;
     if (!scale && loop_.kind == ForKind::kParallel) {
-      digit = take_any_digit(*value, var);
-      if (!digit) return;
+      digit = first_operation(*value, [&](const Binary& node) {
+        bool divides = node.op == BinaryOp::kFloorMod || node.op == BinaryOp::kFloorDiv;
+        return divides && mentions(node.a, loop_.var) && !mentions(node.b, loop_.var);
+      });
+      std::unordered_set<const NodeHeader*> inside;
+      for (const auto& [inner, range] : running_) inside.insert(inner);
+      if (!digit || mentions(*digit, inside) || !see_only(*digit, *value, var)) return;
       scale = coefficient(*value, var, facts_);
     }
     auto bounds = scale && *scale != 0 ? bounds_over(*value, running_, facts_) : std::nullopt;
@@ -110,20 +118,12 @@ class CutFinder {
     Expr rest = facts_.simplify(cast_to(bounds->min, kInt64) - own);
     Expr best = facts_.simplify(cast_to(bounds->max, kInt64) - own);
     // Where the variable was seen as a digit, extents of loops inside may use the variable itself.
-    NodeSet turning{var.get(), loop_.var.get()};
+    std::unordered_set<const NodeHeader*> turning{var.get(), loop_.var.get()};
     if (mentions(rest, turning) || mentions(best, turning)) return;
-    Cut cut{condition,
-            *scale,
-            *value,
-            best,
-            as_int(facts_.simplify(best - rest)).value_or(-1),
-            unit,
-            digit,
-            loop_.min,
-            loop_.min + loop_.extent,
-            !running_.empty(),
-            only_row(*value),
-            false};
+    int64_t width = as_int(facts_.simplify(best - rest)).value_or(-1);
+    Cut cut{condition, *scale, *value, best, width, unit, digit, loop_.min, loop_.min + loop_.extent};
+    cut.in_inner_loop = !running_.empty();
+    cut.row = only_row(*value);
     if (*scale > 0) {
       cut.first = facts_.simplify(floor_div(int_imm(*scale - 1) - rest, *scale) * unit);
     } else {
@@ -140,66 +140,46 @@ class CutFinder {
   }
 
   std::optional<VarRef> only_row(const Expr& value) const {
-    std::vector<VarRef> rows = free_vars(value);
-    std::erase_if(rows, [&](const VarRef& var) { return !running_.contains(var.get()); });
-    return rows.size() == 1 && coefficient(value, rows[0], facts_) == -1 ? std::optional(rows[0]) : std::nullopt;
-  }
-
-  // Returns the quotient of the loop's variable by a constant as a new variable, if the value depends on the loop's
-  // variable only through that quotient.
-  std::pair<Expr, int64_t> take_digit(Expr& value) {
-    VarRef digit = make_dim("digit");
-    int64_t unit = 1;
-    Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-      auto by = as_int(node->b);
-      if (node->op != BinaryOp::kFloorDiv || !same_node(node->a, loop_.var) || !by || *by < 2) return std::nullopt;
-      if (unit != 1 && unit != *by) return std::nullopt;
-      unit = *by;
-      return Expr(digit);
+    std::optional<VarRef> row;
+    bool several = false;
+    walk(value, [&](const Ref<Var>& var) {
+      if (!running_.contains(var.get()) || (row && same_node(*row, var))) return;
+      several = several || row;
+      row = var;
     });
-    if (unit == 1 || mentions(by_digit, loop_.var)) return {loop_.var, 1};
-    facts_.bind(digit, Interval{0});
-    value = by_digit;
-    return {digit, unit};
+    return row && !several && coefficient(value, *row, facts_) == -1 ? row : std::nullopt;
   }
 
-  // Returns a remainder or quotient of the loop's variable as a new variable, if the value depends on the loop's
-  // variable only through it.
-  std::optional<Expr> take_any_digit(Expr& value, Expr& var) {
-    std::optional<Expr> digit;
+  // Returns the outermost operation that fits, the first from the left.
+  template <class Fits>
+  static std::optional<Expr> first_operation(const Expr& value, Fits fits) {
+    std::optional<Expr> found;
     walk(value, [&](const Ref<Binary>& node) {
-      bool divides = node->op == BinaryOp::kFloorMod || node->op == BinaryOp::kFloorDiv;
-      if (digit || !divides || !mentions(node->a, loop_.var) || mentions(node->b, loop_.var)) return true;
-      digit = node;
-      return false;
+      if (!found && fits(*node)) found = node;
+      return !found;
     });
-    auto runs_inside = [&](const VarRef& inner) { return running_.contains(inner.get()); };
-    if (!digit || std::ranges::any_of(free_vars(*digit), runs_inside)) return std::nullopt;
+    return found;
+  }
+  // Replaces the digit by a new variable, and `var` by it, if the value depends on the loop's variable only through it.
+  bool see_only(const Expr& digit, Expr& value, Expr& var) {
     VarRef each = make_dim("digit");
     Expr by_digit = rewrite(value, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-      return structural_equal(node, *digit) ? std::optional<Expr>(each) : std::nullopt;
+      return structural_equal(node, digit) ? std::optional<Expr>(each) : std::nullopt;
     });
-    if (mentions(by_digit, loop_.var)) return std::nullopt;
+    if (mentions(by_digit, loop_.var)) return false;
     facts_.bind(each, Interval{0});
     value = by_digit;
     var = each;
-    return digit;
+    return true;
   }
 
   const For& loop_;
   Analyzer facts_;
   int guards_ = 0;  // branches, and loops that may not run, in the loop around what is visited
   RunningVars running_;
-  NodeSet unknown_;
+  std::unordered_set<const NodeHeader*> unknown_;
   std::vector<Cut> cuts_;
 };
-
-// Returns the value for all of these conditions.
-VarMap decided(const std::vector<Cut>& cuts, bool value) {
-  VarMap result;
-  for (const Cut& cut : cuts) result.emplace(cut.condition.get(), bool_imm(value));
-  return result;
-}
 
 class Partitioner {
  public:
@@ -213,69 +193,78 @@ class Partitioner {
       --depth_;
       return result;
     }
-    if (const IfThenElse* node = s.as<IfThenElse>()) {
-      IfThenElse copy = *node;
-      copy.then_body = under(node->condition, node->then_body);
-      if (node->else_body) copy.else_body = under(!node->condition, *node->else_body);
-      bool same = same_node(copy.then_body, node->then_body) &&
-                  (!node->else_body || same_node(*copy.else_body, *node->else_body));
-      return same ? s : make(std::move(copy), s.span());
-    }
-    NodeRef mapped = map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
-      return is_stmt_kind(child.kind()) ? visit(cast_handle<Stmt>(child)) : child;
-    });
-    if (same_node(mapped, s)) return s;
-    Stmt result = cast_handle<Stmt>(mapped);
-    return result.is<Seq>() ? seq(result.as<Seq>()->stmts, s.span()) : result;
+    const IfThenElse* branch = s.as<IfThenElse>();
+    bool is_else = false;
+    Stmt result = cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
+      if (!is_stmt_kind(child.kind())) return child;
+      auto visit_child = [&] { return visit(cast_handle<Stmt>(child)); };
+      if (!branch) return visit_child();
+      Expr condition = std::exchange(is_else, true) ? !branch->condition : branch->condition;
+      return knowing([&] { facts_.assume(condition); }, visit_child);
+    }));
+    return result.is<Seq>() && !same_node(result, s) ? seq(result.as<Seq>()->stmts, s.span()) : result;
   }
 
  private:
-  Stmt under(const Expr& condition, const Stmt& body) {
-    FactsScope scope(facts_);
-    facts_.assume(condition);
-    return visit(body);
+  // Returns fn's result under additional facts.
+  template <class Learn, class F>
+  Stmt knowing(Learn learn, F fn) {
+    Analyzer outside = facts_;
+    learn();
+    Stmt result = fn();
+    facts_ = std::move(outside);
+    return result;
   }
-  // Returns the body of the loop, as far as it is known by now, simplified and cut.
-  Stmt inside(const For& loop, const Stmt& body) {
-    FactsScope scope(facts_);
-    facts_.bind(loop.var, loop.min, loop.extent);
-    return again(body);
+  template <class F>
+  Stmt inside(const For& loop, F fn) {
+    return knowing([&] { facts_.bind(loop.var, loop.min, loop.extent); }, fn);
   }
 
   // Returns the loop without cuts, with its body visited.
   Stmt whole(const Stmt& s) {
     const For& loop = *s.as<For>();
-    FactsScope scope(facts_);
-    facts_.bind(loop.var, loop.min, loop.extent);
-    Stmt body = visit(loop.body);
+    Stmt body = inside(loop, [&] { return visit(loop.body); });
     if (same_node(body, loop.body) && !loop.annotations.has(kExactTails.name) && !loop.annotations.has(kKeepWhole.name))
       return s;
     For copy = loop;
-    copy.annotations = other_annotations(loop);
+    copy.annotations = without_wishes(loop);
     copy.body = body;
     return make(std::move(copy), s.span());
   }
   // Simplifies the statement under the current facts and cuts it further.
   Stmt again(const Stmt& s) { return visit(simplify(s, facts_)); }
-  // Returns whether the statement does nothing where the conditions have these values.
-  bool is_idle(const Stmt& s, const VarMap& conditions) const {
-    return does_nothing(simplify(replace_nodes(s, conditions), facts_));
-  }
 
   struct Part {
     Expr first, end;
   };
-  // Returns a copy of the loop over part of its range, with conditions replaced.
-  Stmt part(const Stmt& s, const Part& range, VarMap replaced = {}) {
+  // Returns a copy of the loop over part of its range.
+  Stmt part(const Stmt& s, const Part& range, const Stmt& body) {
     const For& loop = *s.as<For>();
     For copy = loop;
     copy.var = make_var(loop.var->name, loop.var.type(), loop.var.span());
     copy.min = range.first;
     copy.extent = facts_.simplify(range.end - range.first);
     // A single iteration needs no loop, so annotations of loops do not apply to it.
-    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : other_annotations(loop);
-    replaced.emplace(loop.var.get(), copy.var);
-    copy.body = instantiate(loop.body, replaced);
+    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_wishes(loop);
+    copy.body = instantiate(body, {{loop.var.get(), copy.var}});
+    return make(std::move(copy), s.span());
+  }
+  // Returns the statement with the conditions of all cuts known.
+  static Stmt with(bool value, const std::vector<Cut>& cuts, const Stmt& s) {
+    Replacements known;
+    for (const Cut& cut : cuts) known.emplace(cut.condition.get(), bool_imm(value));
+    return replace_exprs(s, known);
+  }
+  // Returns whether the statement does nothing where none of the conditions holds.
+  bool is_idle_without(const std::vector<Cut>& cuts, const Stmt& s) const {
+    return does_nothing(simplify(with(false, cuts, s), facts_));
+  }
+  // Returns the loop with a branch in its body between iterations in which all conditions hold, and the rest.
+  Stmt branched(const Stmt& s, const Expr& condition, const std::vector<Cut>& cuts, const Stmt& rest) {
+    const For& loop = *s.as<For>();
+    Stmt body = make(IfThenElse{condition, with(true, cuts, loop.body), rest}, s.span());
+    For copy = loop;
+    copy.body = inside(loop, [&] { return again(body); });
     return make(std::move(copy), s.span());
   }
 
@@ -283,16 +272,14 @@ class Partitioner {
     const For& loop = *s.as<For>();
     if (dtype_of(loop.var) != kInt64 || binds_thread(loop.kind)) return whole(s);
     if (loop.annotations.get_bool(kKeepWhole.name, false)) return whole(s);
-    Analyzer known = facts_;
-    known.bind(loop.var, loop.min, loop.extent);
-    std::vector<Cut> cuts = CutFinder(loop, known).find();
+    Analyzer inside = facts_;
+    inside.bind(loop.var, loop.min, loop.extent);
+    std::vector<Cut> cuts = CutFinder(loop, inside).find();
     if (cuts.empty()) return whole(s);
-    bool needs_run = std::ranges::any_of(cuts, &Cut::needs_run);
-    Expr runs = loop.extent > int_imm(0);
-    if (!needs_run || facts_.can_prove(runs)) return cut_at(s, std::move(cuts));
-    FactsScope scope(facts_);
-    facts_.assume(runs);
-    return make(IfThenElse{runs, cut_at(s, std::move(cuts)), std::nullopt}, s.span());
+    Expr runs = loop.extent > int_imm(0, dtype_of(loop.extent));
+    if (std::ranges::none_of(cuts, &Cut::needs_run) || facts_.can_prove(runs)) return cut_at(s, std::move(cuts));
+    Stmt result = knowing([&] { facts_.assume(runs); }, [&] { return cut_at(s, std::move(cuts)); });
+    return make(IfThenElse{runs, result, std::nullopt}, s.span());
   }
   Stmt cut_at(const Stmt& s, std::vector<Cut> cuts) {
     const For& loop = *s.as<For>();
@@ -303,30 +290,34 @@ class Partitioner {
     if (auto result = branch_on_digits(s, cuts)) return *result;
     std::erase_if(cuts, [](const Cut& cut) { return cut.digit.has_value(); });
     Part interior = choose(loop, cuts);
-    if (cuts.empty()) return whole(s);
-    int64_t size = code_size(loop.body);
-    if (2 * size > budget_) return whole(s);
-    budget_ -= 2 * size;
+    if (cuts.empty() || !take_budget(loop)) return whole(s);
     bool symbolic = !as_int(interior.first) || !as_int(interior.end);
     symbolic_left_ -= symbolic && symbolic_left_ > 0;
     Part all{loop.min, facts_.simplify(loop.min + loop.extent)};
     if (loop.kind == ForKind::kParallel) return branch(s, all, interior, cuts);
     Part head{all.first, interior.first}, tail{interior.end, live_end(loop, interior, all.end, cuts)};
-    std::vector<Stmt> parts = {again(part(s, head)), again(part(s, interior, decided(cuts, true))),
-                               again(part(s, tail))};
+    std::vector<Stmt> parts = {again(part(s, head, loop.body)), again(part(s, interior, with(true, cuts, loop.body))),
+                               again(part(s, tail, loop.body))};
     return seq(std::move(parts), s.span());
+  }
+  // Accounts for two more copies of the body. Returns false where the function would grow too much.
+  bool take_budget(const For& loop) {
+    int64_t size = 2 * code_size(loop.body);
+    bool fits = size <= budget_;
+    if (fits) budget_ -= size;
+    return fits;
   }
 
   // Returns the end of the tail. Iterations in which none of the conditions holds are left out if they do nothing.
   Expr live_end(const For& loop, const Part& interior, const Expr& end, const std::vector<Cut>& cuts) const {
-    VarMap fails;
     Expr live = interior.end;
+    std::vector<Cut> ending;
     for (const Cut& cut : cuts) {
       if (cut.scale > 0) continue;
-      fails.emplace(cut.condition.get(), bool_imm(false));
+      ending.push_back(cut);
       live = larger(live, facts_.simplify((floor_div(cut.best, -cut.scale) + 1) * cut.unit));
     }
-    return fails.empty() || !is_idle(loop.body, fails) ? end : smaller(live, end);
+    return !ending.empty() && is_idle_without(ending, loop.body) ? smaller(live, end) : end;
   }
 
   // Returns the range in which the conditions of all cuts hold. Cuts that would leave less than half of a constant
@@ -369,7 +360,7 @@ class Partitioner {
   // Turns the parts of a parallel loop into a branch inside it, so that it stays one loop.
   Stmt branch(const Stmt& s, const Part& all, const Part& interior, const std::vector<Cut>& cuts) {
     const For& loop = *s.as<For>();
-    Expr is_inside = loop.var >= interior.first && loop.var < interior.end;
+    Expr inside = loop.var >= interior.first && loop.var < interior.end;
     // A single iteration at the end has a known number, and so has a single value of the digit that the conditions see.
     auto from = as_int(interior.end), left = as_int(facts_.simplify(all.end - interior.end));
     int64_t unit = cuts[0].unit;
@@ -378,17 +369,12 @@ class Partitioner {
     if (one_left && unit == 1) last.emplace(loop.var.get(), interior.end);
     Stmt rest = instantiate(loop.body, last);
     if (one_left && unit > 1 && from && *from % unit == 0) {
-      rest = with_digit(rest, floor_div(loop.var, unit), *from / unit);
+      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+        bool is_digit = node->op == BinaryOp::kFloorDiv && same_node(node->a, loop.var) && is_int(node->b, unit);
+        return is_digit ? std::optional<Expr>(int_imm(*from / unit)) : std::nullopt;
+      });
     }
-    For copy = loop;
-    copy.body =
-        inside(loop, make(IfThenElse{is_inside, replace_nodes(loop.body, decided(cuts, true)), rest}, s.span()));
-    return make(std::move(copy), s.span());
-  }
-  static Stmt with_digit(const Stmt& s, const Expr& digit, int64_t value) {
-    return rewrite(s, [&](const Ref<Binary>& node) -> std::optional<Expr> {
-      return structural_equal(node, digit) ? std::optional<Expr>(int_imm(value)) : std::nullopt;
-    });
+    return branched(s, inside, cuts, rest);
   }
 
   // Does the same for a parallel loop over fused loops: one branch for full tiles, one for those that are the last
@@ -396,34 +382,34 @@ class Partitioner {
   std::optional<Stmt> branch_on_digits(const Stmt& s, const std::vector<Cut>& all) {
     const For& loop = *s.as<For>();
     std::vector<Cut> cuts;
-    std::vector<Expr> full;
+    std::vector<Expr> inside;
     for (const Cut& cut : all) {
       if (!cut.digit) continue;
       Expr fits = *cut.digit < cut.end;
       cuts.push_back(cut);
-      if (std::ranges::none_of(full, [&](const Expr& e) { return structural_equal(e, fits); })) full.push_back(fits);
+      bool is_known = std::ranges::any_of(inside, [&](const Expr& e) { return structural_equal(e, fits); });
+      if (!is_known) inside.push_back(fits);
     }
-    int64_t size = code_size(loop.body);
-    if (cuts.empty() || 2 * size > budget_) return std::nullopt;
-    budget_ -= 2 * size;
+    if (cuts.empty() || !take_budget(loop)) return std::nullopt;
     Stmt rest = instantiate(tail_rows(loop.body, cuts), {});
     // The number of a single tile at the end is known.
     const Expr& digit = *cuts[0].digit;
     auto end = as_int(cuts[0].end), count = as_int(digit.as<Binary>()->b);
     bool is_remainder = digit.as<Binary>()->op == BinaryOp::kFloorMod;
-    if (full.size() == 1 && is_remainder && end && count && *end + 1 == *count) rest = with_digit(rest, digit, *end);
-    For copy = loop;
-    Stmt whole_tiles = replace_nodes(loop.body, decided(cuts, true));
-    copy.body = inside(loop, make(IfThenElse{*conjunction(full), whole_tiles, rest}, s.span()));
-    return make(std::move(copy), s.span());
+    if (inside.size() == 1 && is_remainder && end && count && *end + 1 == *count) {
+      rest = rewrite(rest, [&](const Ref<Binary>& node) -> std::optional<Expr> {
+        return structural_equal(node, digit) ? std::optional<Expr>(int_imm(*end)) : std::nullopt;
+      });
+    }
+    return branched(s, *conjunction(inside), cuts, rest);
   }
 
   // Runs the remaining rows of a tile one by one, which takes less code than the tile with a condition for each row.
   Stmt tail_rows(const Stmt& tile, const std::vector<Cut>& cuts) const {
-    auto first = std::ranges::find_if(cuts, [](const Cut& cut) { return cut.row.has_value(); });
+    auto first = std::find_if(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.row.has_value(); });
     if (first == cuts.end()) return tile;
     std::vector<Cut> same;
-    NodeSet rows;
+    std::unordered_set<const NodeHeader*> rows;
     for (const Cut& cut : cuts) {
       bool is_same = cut.row && cut.scale == first->scale && structural_equal(*cut.digit, *first->digit) &&
                      structural_equal(cut.best, first->best);
@@ -431,9 +417,9 @@ class Partitioner {
       same.push_back(cut);
       rows.insert(cut.row->get());
     }
-    if (!is_idle(tile, decided(same, false))) return tile;
+    if (!is_idle_without(same, tile)) return tile;
     Expr left = min(int_imm(-first->scale), first->best + 1 + *first->digit * first->scale);
-    return row_by_row(replace_nodes(tile, decided(same, true)), rows, facts_.simplify(left), facts_).value_or(tile);
+    return row_by_row(with(true, same, tile), rows, facts_.simplify(left), facts_).value_or(tile);
   }
 
   // Removes iterations at both ends that do nothing.
@@ -451,10 +437,11 @@ class Partitioner {
     from = std::min(from, *first + *count);
     to = std::max(from, to);
     Expr low = int_imm(from), high = int_imm(to), end = int_imm(*first + *count);
-    if (from > *first && !does_nothing(simplify(part(s, {loop.min, low}), facts_))) low = loop.min;
-    if (to < *first + *count && !does_nothing(simplify(part(s, {high, end}), facts_))) high = end;
+    auto between = [&](const Expr& from, const Expr& to) { return simplify(part(s, {from, to}, loop.body), facts_); };
+    if (from > *first && !does_nothing(between(loop.min, low))) low = loop.min;
+    if (to < *first + *count && !does_nothing(between(high, end))) high = end;
     if (same_node(low, loop.min) && same_node(high, end)) return whole(s);
-    Stmt trimmed = simplify(part(s, {low, high}), facts_);
+    Stmt trimmed = between(low, high);
     return trimmed.is<For>() ? whole(trimmed) : visit(trimmed);
   }
 
@@ -468,8 +455,7 @@ class Partitioner {
       if (!cut.is_tail() || cut.digit || -cut.scale > kMostExactTails || as_int(cut.end)) continue;
       if (cuts.empty() || (cut.scale == cuts[0].scale && structural_equal(cut.best, cuts[0].best))) cuts.push_back(cut);
     }
-    if (cuts.empty()) return std::nullopt;
-    if (!is_idle(loop.body, decided(cuts, false))) return std::nullopt;
+    if (cuts.empty() || !is_idle_without(cuts, loop.body)) return std::nullopt;
     int64_t tile = -cuts[0].scale;
     Expr rows = cuts[0].best + 1;  // rows of the whole loop; cuts[0].end is the number of full tiles
     bool parallel = loop.kind == ForKind::kParallel;
@@ -477,13 +463,13 @@ class Partitioner {
     Expr rest = parallel ? facts_.simplify(rows - at * tile) : facts_.simplify(floor_mod(rows, tile));
     Stmt tails = no_op();
     for (int64_t r = tile - 1; r >= 1; --r) {
-      VarMap replaced;
+      Replacements replaced;
       for (const Cut& cut : cuts) {
         // The part of the slack that inner loops contribute is at most 0.
         Expr inner = facts_.simplify(cut.slack - (cut.best - loop.var * tile));
         replaced.emplace(cut.condition.get(), inner + (r - 1) >= int_imm(0));
       }
-      Stmt body = instantiate(replace_nodes(loop.body, replaced), {{loop.var.get(), at}});
+      Stmt body = instantiate(replace_exprs(loop.body, replaced), {{loop.var.get(), at}});
       std::optional<Stmt> others;
       if (!does_nothing(tails)) others = tails;
       tails = make(IfThenElse{equal(rest, int_imm(r)), body, others}, s.span());
@@ -491,13 +477,12 @@ class Partitioner {
     Expr end = facts_.simplify(loop.min + loop.extent);
     if (parallel) {
       For copy = loop;
-      copy.annotations = other_annotations(loop);
-      Stmt full = replace_nodes(loop.body, decided(cuts, true));
-      copy.body = make(IfThenElse{loop.var < cuts[0].end, full, tails}, s.span());
+      copy.annotations = without_wishes(loop);
+      copy.body = make(IfThenElse{loop.var < cuts[0].end, with(true, cuts, loop.body), tails}, s.span());
       return whole(simplify(make(std::move(copy), s.span()), facts_));
     }
     Expr full = larger(loop.min, smaller(cuts[0].end, end));
-    Stmt interior = part(s, {loop.min, full}, decided(cuts, true));
+    Stmt interior = part(s, {loop.min, full}, with(true, cuts, loop.body));
     Stmt tail = make(IfThenElse{at >= loop.min && at < end, tails, std::nullopt}, s.span());
     return seq({again(interior), again(tail)}, s.span());
   }

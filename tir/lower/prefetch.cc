@@ -1,15 +1,16 @@
-// Inserts loads into the cache ahead of use, as lower.h describes for each annotation. The prefetches of {"prefetch":
-// ["B"]} come cache line by cache line, spread over the iterations of the loops inside. A burst of them before the next
-// iteration would gain half as much, as the line fill buffers are few.
+// This step inserts loads into the cache ahead of use, as annotations of loops ask (lower.h). They are spread, cache
+// line by cache line, over the iterations of the loops inside. A burst of prefetches before the next iteration would
+// gain half as much, as the line fill buffers are few.
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
-#include "support/checked_math.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/bounds.h"
 #include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 
 namespace relaxc {
 
@@ -18,8 +19,8 @@ namespace {
 constexpr int64_t kLineBytes = 64;
 constexpr int64_t kGuessedIterations = 8;  // for a loop of unknown extent
 constexpr int64_t kNoBound = int64_t{1} << 31;
-constexpr int64_t kIntoL1 = 3, kIntoL2 = 2;  // locality of T.prefetch
-constexpr int64_t kMostInLine = 64;          // prefetches written out one by one; more are a loop
+constexpr int64_t kIntoFirstLevel = 3, kIntoSecondLevel = 2;  // locality of T.prefetch for the L1 and the L2 cache
+constexpr int64_t kMostInLine = 64;                           // prefetches written out one by one; more are a loop
 
 // A region of constant extents, seen as cache lines.
 struct Lines {
@@ -29,7 +30,7 @@ struct Lines {
   int64_t per_line;  // elements
   bool is_stored = false;
 
-  int64_t per_row() const { return ceil_div(extents.back(), per_line); }
+  int64_t per_row() const { return (extents.back() + per_line - 1) / per_line; }
   int64_t count() const { return std::accumulate(extents.begin(), extents.end() - 1, per_row(), std::multiplies<>()); }
   // Returns the prefetch of the n-th line. Past the last one it is the memory behind the region.
   Stmt prefetch(const Expr& n, int64_t locality) const {
@@ -42,10 +43,11 @@ struct Lines {
       if (d < outermost) row = int_imm(0);
       indices[d] = start[d] + (d <= outermost ? row : floor_mod(row, extents[d]));
     }
-    constexpr int64_t kData = 1;
-    std::vector<Expr> args = {intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle())};
-    for (int64_t flag : {int64_t{is_stored}, locality, kData}) args.push_back(int_imm(flag, kInt32));
-    return evaluate(intrinsic("tir.prefetch", std::move(args), DType::void_()));
+    constexpr int kData = 1;
+    auto flag = [](int64_t value) { return int_imm(value, kInt32); };
+    Expr address = intrinsic("tir.address_of", {load(buffer, indices)}, DType::handle());
+    return evaluate(
+        intrinsic("tir.prefetch", {address, flag(is_stored ? 1 : 0), flag(locality), flag(kData)}, DType::void_()));
   }
 };
 
@@ -57,18 +59,20 @@ class Prefetcher final : public Rewriter {
     const For* loop = s.as<For>();
     if (!loop) return Rewriter::stmt(s);
     facts_.bind(loop->var, loop->min, loop->extent);
-    const Attrs& notes = loop->annotations;
-    const AttrValue* next = notes.find(annotations::kPrefetch.name);
-    const AttrValue* now = notes.find(annotations::kPrefetchOwn.name);
-    const AttrValue* ahead = notes.find(annotations::kPrefetchAhead.name);
-    if (next) plan_next(*loop, read_list(*next, s));
-    if (now) plan_current(*loop, read_list(*now, s));
-    if (ahead) plan_ahead(*loop, read_list(*ahead, s), s);
+    const AttrValue* next = loop->annotations.find(annotations::kPrefetch.name);
+    const AttrValue* own = loop->annotations.find(annotations::kPrefetchOwn.name);
+    const AttrValue* ahead = loop->annotations.find(annotations::kPrefetchAhead.name);
+    for (const AttrValue& name : read_list(next, s)) plan_next(*loop, name);
+    for (const AttrValue& name : read_list(own, s)) {
+      // The number is bounded, since the cache lines behind these may belong to another thread.
+      if (auto lines = lines_of(*loop, name, true)) spread(*loop, *lines, kIntoFirstLevel, true);
+    }
+    if (ahead) plan_ahead(*loop, read_list(ahead, s), s);
     around_.push_back(loop);
     Stmt result = Rewriter::stmt(s);
     around_.pop_back();
     auto planned = planned_.find(loop->var.get());
-    if (!next && !now && !ahead && planned == planned_.end()) return result;
+    if (!next && !own && !ahead && planned == planned_.end()) return result;
     For copy = *result.as<For>();
     copy.annotations = copy.annotations.without(annotations::kPrefetch.name)
                            .without(annotations::kPrefetchOwn.name)
@@ -81,8 +85,9 @@ class Prefetcher final : public Rewriter {
   }
 
  private:
-  static AttrList read_list(const AttrValue& value, const Stmt& s) {
-    if (const AttrList* list = value.as<AttrList>()) return *list;
+  static AttrList read_list(const AttrValue* value, const Stmt& s) {
+    if (!value) return {};
+    if (const AttrList* list = value->as<AttrList>()) return *list;
     fail_unsupported(s.span(), "a prefetch annotation is a list: [\"B\"], or [\"B\", 64] for rows ahead");
   }
 
@@ -106,9 +111,8 @@ class Prefetcher final : public Rewriter {
   }
 
   // Returns the region of that buffer that one iteration of the loop reads, or that it reads and stores.
-  enum class Of { kLoads, kAll };
-  std::optional<Lines> lines_of(const For& loop, const AttrValue& buffer_name, Of accesses = Of::kLoads) {
-    const std::string* name = buffer_name.as<std::string>();
+  std::optional<Lines> lines_of(const For& loop, const AttrValue& given_name, bool stores = false) {
+    const std::string* name = given_name.as<std::string>();
     if (!name) return std::nullopt;
     std::optional<Buffer> buffer;
     std::vector<Range> region;
@@ -121,10 +125,10 @@ class Prefetcher final : public Rewriter {
       is_known = is_known && !touched.empty();
       if (!is_known) return;
       for (size_t d = 0; d < shape.size(); ++d) {
-        Range range = range_over(touched[d], shape[d], running, facts_);
-        if (!buffer) region.push_back(range);
-        region[d] = hull(region[d], range, shape[d], facts_);
+        touched[d] = range_over(touched[d], shape[d], running, facts_);
+        if (buffer) touched[d] = hull(region[d], touched[d], shape[d], facts_);
       }
+      region = std::move(touched);
       buffer = accessed;
       is_stored = is_stored || store;
     };
@@ -136,7 +140,7 @@ class Prefetcher final : public Rewriter {
         },
         [&](const BufferLoad& load) { visit(load.buffer, load.indices, false); },
         [&](const BufferStore& store) {
-          if (accesses == Of::kAll) visit(store.buffer, store.indices, true);
+          if (stores) visit(store.buffer, store.indices, true);
         });
     if (!buffer || !is_known) return std::nullopt;
     const BufferType& type = buffer_type(*buffer);
@@ -153,20 +157,20 @@ class Prefetcher final : public Rewriter {
   // Returns whether the address is known, and may be computed, before the body runs: it does not read memory, which a
   // condition may guard, and the buffer and all variables are defined outside.
   static bool is_known_before(const Stmt& body, const Lines& lines) {
-    NodeSet inside;
+    std::unordered_set<const NodeHeader*> inside;
     walk(
         body, [&](const AllocBuffer& node) { inside.insert(node.buffer.get()); },
         [&](const Bind& node) { inside.insert(node.var.get()); },
         [&](const For& node) { inside.insert(node.var.get()); });
     return !inside.contains(lines.buffer.get()) && std::ranges::none_of(lines.start, [&](const Expr& start) {
-      return holds<BufferLoad>(start) || mentions(start, inside);
+      return mentions(start, inside) || holds_load(start);
     });
   }
 
   static bool asks_for_next(const For& loop, const AttrValue& name) {
     const AttrValue* value = loop.annotations.find(annotations::kPrefetch.name);
     const AttrList* names = value ? value->as<AttrList>() : nullptr;
-    return names && std::ranges::find(*names, name) != names->end();
+    return names && std::find(names->begin(), names->end(), name) != names->end();
   }
 
   // Returns the indices of the region that the loop's first iteration reads in the next iteration of an outer loop that
@@ -177,27 +181,29 @@ class Prefetcher final : public Rewriter {
     size_t outer = around_.size();
     while (outer > 0 && !asks_for_next(*around_[outer - 1], name)) --outer;
     if (outer == 0) return std::nullopt;
-    NodeSet between;
+    const VarRef& around = around_[outer - 1]->var;
+    std::unordered_set<const NodeHeader*> between;
     for (size_t i = outer; i < around_.size(); ++i) between.insert(around_[i]->var.get());
     std::vector<Expr> result;
     for (const Expr& start : starts) {
       if (mentions(start, between)) return std::nullopt;
-      Expr first = substitute(start, {{loop.var.get(), loop.min}});
-      result.push_back(facts_.simplify(stepped(first, around_[outer - 1]->var)));
+      Expr first = substitute(substitute(start, {{loop.var.get(), loop.min}}), {{around.get(), around + 1}});
+      result.push_back(facts_.simplify(first));
     }
     return result;
   }
 
-  void plan_next(const For& loop, const AttrList& names) {
-    for (const AttrValue& name : names) {
-      auto lines = lines_of(loop, name);
-      bool is_asked_inside = false;
-      walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
-      if (!lines || is_asked_inside) continue;
-      auto first = first_of_outer(loop, name, lines->start);
-      std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
-      if (next) spread(loop, *next, kIntoL2);
-    }
+  void plan_next(const For& loop, const AttrValue& name) {
+    auto lines = lines_of(loop, name);
+    bool is_asked_inside = false;
+    walk(loop.body, [&](const For& inner) { is_asked_inside = is_asked_inside || asks_for_next(inner, name); });
+    if (!lines || is_asked_inside) return;
+    auto first = first_of_outer(loop, name, lines->start);
+    std::optional<Lines> next = first ? turn(loop, *lines, *first) : step(loop, *lines);
+    if (next) spread(loop, *next, kIntoSecondLevel);
+  }
+  Expr in_next_iteration(const For& loop, const Expr& e) const {
+    return facts_.simplify(substitute(e, {{loop.var.get(), loop.var + 1}}));
   }
   // Returns the region that only the next iteration reads, which is the end of a sliding window. Returns nothing when
   // the window does not move.
@@ -206,39 +212,32 @@ class Prefetcher final : public Rewriter {
     // loop's variable.
     std::vector<std::optional<int64_t>> steps;
     for (const Expr& start : lines.start) steps.push_back(coefficient(start, loop.var, facts_));
-    auto moving = std::ranges::count_if(steps, [](const std::optional<int64_t>& step) { return step != 0; });
+    auto moving = std::ranges::count_if(steps, [](const auto& step) { return step != 0; });
     if (moving == 0) return std::nullopt;
     for (size_t d = 0; d < steps.size(); ++d) {
       bool slides = moving == 1 && steps[d].value_or(0) > 0 && *steps[d] < lines.extents[d];
-      lines.start[d] = slides ? lines.start[d] + lines.extents[d] : facts_.simplify(stepped(lines.start[d], loop.var));
+      lines.start[d] = slides ? lines.start[d] + lines.extents[d] : in_next_iteration(loop, lines.start[d]);
       if (slides) lines.extents[d] = *steps[d];
     }
     return lines;
   }
   // Returns the region that the next iteration reads. For the last iteration it is the one at `first`.
   Lines turn(const For& loop, Lines lines, const std::vector<Expr>& first) const {
-    Expr is_last = static_cast<const Expr&>(loop.var) + 1 >= loop.min + loop.extent;
+    Expr is_last = loop.var + 1 >= loop.min + loop.extent;
     for (size_t d = 0; d < first.size(); ++d)
-      lines.start[d] = select(is_last, first[d], facts_.simplify(stepped(lines.start[d], loop.var)));
+      lines.start[d] = select(is_last, first[d], in_next_iteration(loop, lines.start[d]));
     return lines;
   }
 
-  void plan_current(const For& loop, const AttrList& names) {
-    for (const AttrValue& name : names) {
-      // The number is bounded, since the cache lines behind these may belong to another thread.
-      if (auto lines = lines_of(loop, name, Of::kAll)) spread(loop, *lines, kIntoL1, true);
-    }
-  }
-
-  void plan_ahead(const For& loop, const AttrList& given, const Stmt& s) {
-    const int64_t* rows = given.size() == 2 ? given[1].as<int64_t>() : nullptr;
-    if (!rows || !given[0].as<std::string>())
+  void plan_ahead(const For& loop, const AttrList& wish, const Stmt& s) {
+    const int64_t* rows = wish.size() == 2 ? wish[1].as<int64_t>() : nullptr;
+    if (!rows || !wish[0].as<std::string>())
       fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
-    auto lines = lines_of(loop, given[0]);
+    auto lines = lines_of(loop, wish[0]);
     for (size_t d = 0; lines && d < lines->start.size(); ++d) {
       if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
       lines->start[d] = lines->start[d] + *rows;
-      return emit(loop, *lines, int_imm(0), lines->count(), kIntoL1);
+      return emit(loop, *lines, int_imm(0), lines->count(), kIntoFirstLevel);
     }
   }
 
@@ -275,15 +274,12 @@ class Prefetcher final : public Rewriter {
   // bound, unless they are `bounded`.
   void spread(const For& outer, const Lines& lines, int64_t locality, bool bounded = false) {
     const IfThenElse* branch = outer.body.as<IfThenElse>();
-    if (branch && branch->else_body && !busiest(*branch->else_body).empty()) {
-      spread(outer, busiest(*branch->else_body), lines, locality, bounded);
-      spread(outer, busiest(branch->then_body), lines, locality, bounded);
-    } else {
-      spread(outer, busiest(outer.body), lines, locality, bounded);
-    }
+    bool has_sides = branch && branch->else_body && !busiest(*branch->else_body).empty();
+    if (has_sides) spread_over(busiest(*branch->else_body), outer, lines, locality, bounded);
+    spread_over(busiest(has_sides ? branch->then_body : outer.body), outer, lines, locality, bounded);
   }
-  void spread(const For& outer, const std::vector<const For*>& loops, const Lines& lines, int64_t locality,
-              bool bounded) {
+  void spread_over(const std::vector<const For*>& loops, const For& outer, const Lines& lines, int64_t locality,
+                   bool bounded) {
     const For* at = &outer;
     Expr counter = int_imm(0);
     int64_t total = 1;
@@ -296,7 +292,7 @@ class Prefetcher final : public Rewriter {
       if (constant_above(loop->extent, facts_) >= kNoBound) done = min(done, int_imm(kGuessedIterations));
       counter = counter * cast_to(loop->extent, kInt64) + done;
     }
-    int64_t each = ceil_div(lines.count(), total);
+    int64_t each = (lines.count() + total - 1) / total;
     Expr first = counter * each;
     emit(*at, lines, bounded ? min(first, int_imm(lines.count() - each)) : first, each, locality);
   }
@@ -313,9 +309,8 @@ class Prefetcher final : public Rewriter {
   }
 
   Analyzer facts_;
-  std::vector<const For*> around_;  // outermost first
-  std::unordered_map<const NodeHeader*, std::vector<Stmt>>
-      planned_;  // statements for the start of the body, by the loop's variable
+  std::vector<const For*> around_;                                    // outermost first
+  std::unordered_map<const NodeHeader*, std::vector<Stmt>> planned_;  // for the body's start, by the loop's variable
 };
 
 }  // namespace

@@ -64,32 +64,30 @@ class Sharer final : public Rewriter {
     return lives;
   }
 
-  // Returns the memory, free before the lifetime, whose size fits best: among memory of known size it has to grow
-  // least, or is larger by the least. Null: there is none.
-  Memory* best_memory(std::vector<Memory>& memories, const Life& life) const {
-    const BufferType& type = buffer_type(life.alloc->buffer);
-    auto wants = as_int(type.shape[0]);
-    Memory* best = nullptr;
-    for (Memory& memory : memories) {
-      const BufferType& other = buffer_type(memory.buffer);
-      bool is_free = memory.last < life.first && other.dtype == type.dtype && other.scope == type.scope;
-      auto has = as_int(memory.size), best_has = best ? as_int(best->size) : std::nullopt;
-      if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
-      bool is_better = has && wants && best_has && std::abs(*has - *wants) < std::abs(*best_has - *wants);
-      if (!best || is_better) best = &memory;
-    }
-    return best;
-  }
-
   Stmt shared(const Seq& list, const Stmt& s) const {
     std::vector<Life> lives = lives_of(list);
     std::vector<Memory> memories;
     for (size_t i = 0; i < lives.size(); ++i) {
-      const Expr& size = buffer_type(lives[i].alloc->buffer).shape[0];
-      Memory* best = best_memory(memories, lives[i]);
-      if (!best) best = &memories.emplace_back(Memory{lives[i].alloc->buffer, size, 0});
-      auto has = as_int(best->size), wants = as_int(size);
-      if (has && wants && *wants > *has) best->size = size;
+      const BufferType& type = buffer_type(lives[i].alloc->buffer);
+      Memory* best = nullptr;
+      for (Memory& memory : memories) {
+        const BufferType& own = buffer_type(memory.buffer);
+        bool is_free = memory.last < lives[i].first && own.dtype == type.dtype && own.scope == type.scope;
+        auto has = as_int(memory.size), wants = as_int(type.shape[0]);
+        if (!is_free || !((has && wants) || facts_.can_prove(type.shape[0] <= memory.size))) continue;
+        // Among memory of known size, the best has to grow least, or is larger by the least.
+        auto better = [&](const Memory& other) {
+          auto theirs = as_int(other.size);
+          return has && wants && theirs && std::abs(*has - *wants) < std::abs(*theirs - *wants);
+        };
+        if (!best || better(*best)) best = &memory;
+      }
+      if (!best) {
+        memories.push_back({lives[i].alloc->buffer, type.shape[0], lives[i].last, {i}});
+        continue;
+      }
+      auto has = as_int(best->size), wants = as_int(type.shape[0]);
+      if (has && wants && *wants > *has) best->size = type.shape[0];
       best->last = lives[i].last;
       best->tenants.push_back(i);
     }
@@ -100,14 +98,13 @@ class Sharer final : public Rewriter {
       BufferType type = buffer_type(memory.buffer);
       type.shape[0] = memory.size;
       Buffer all = make_var(memory.buffer->name, make(std::move(type)), memory.buffer.span());
-      for (size_t tenant : memory.tenants) {
-        const NodeHeader* buffer = lives[tenant].alloc->buffer.get();
-        renamed.emplace(buffer, all);
-        allocs.emplace(buffer, std::nullopt);
-      }
       AllocBuffer alloc = *lives[memory.tenants[0]].alloc;
       alloc.buffer = all;
-      allocs.at(memory.buffer.get()) = make(std::move(alloc));
+      allocs.emplace(memory.buffer.get(), make(std::move(alloc)));
+      for (size_t tenant : memory.tenants) {
+        renamed.emplace(lives[tenant].alloc->buffer.get(), all);
+        allocs.try_emplace(lives[tenant].alloc->buffer.get());
+      }
     }
     if (renamed.empty()) return s;
     // Memory must be allocated before its first tenant, whichever was allocated first.

@@ -2,8 +2,8 @@
 
 #include "ir/intrinsics.h"
 #include "ir/undefined.h"
-#include "tir/analysis/linear.h"
 #include "tir/lower/lower.h"
+#include "tir/lower/rewriting.h"
 #include "tir/scalable.h"
 
 namespace relaxc {
@@ -25,7 +25,6 @@ class LaneRewriter {
                const OwnMemory& own)
       : var_(var), min_(min), lanes_(lanes), facts_(facts), own_(own) {
     facts_.bind(var, min, extent - int_imm(1, dtype_of(min)));
-    varying_.insert(var.get());
   }
 
   Stmt stmt(const Stmt& s) {
@@ -37,8 +36,7 @@ class LaneRewriter {
     if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
     if (const Bind* node = s.as<Bind>()) {
       Expr value = expr(node->value);
-      if (dtype_of(value).lanes == 1) return make(Bind{node->var, value}, s.span());
-      return make(Bind{widened(node->var, value, s.span()), value}, s.span());
+      return make(Bind{as_wide_as(value, node->var, s.span()), value}, s.span());
     }
     if (const For* node = s.as<For>()) {
       Expr min = expr(node->min), extent = expr(node->extent);
@@ -57,7 +55,7 @@ class LaneRewriter {
         return make(std::move(copy), s.span());
       }
       std::vector<Stmt> stmts;
-      if (holds<BufferLoad>(condition)) {  // the loaded value may change before the mask is used
+      if (holds_load(condition)) {  // the loaded value may change before the mask is used
         VarRef mask = make_var("mask", condition.type(), s.span());
         stmts.push_back(make(Bind{mask, condition}, s.span()));
         condition = mask;
@@ -67,58 +65,62 @@ class LaneRewriter {
       return seq(std::move(stmts), s.span());
     }
     if (const Assert* node = s.as<Assert>()) {
-      auto shared = [&](const Expr& e) { return !varies(e) && !holds<BufferLoad>(e); };
-      if (!mask_ && shared(node->condition) && std::ranges::all_of(node->values, shared)) return s;
+      auto shared = [&](const Expr& e) { return !varies(e) && !holds_load(e); };
+      if (!mask_ && shared(node->condition) && std::all_of(node->values.begin(), node->values.end(), shared)) return s;
     }
     throw NoVectorForm();
   }
 
  private:
-  bool varies(const Expr& e) const { return mentions(e, varying_); }
+  bool varies(const Expr& e) const {
+    bool found = false;
+    walk(e, [&](const Ref<Var>& var) { found = found || same_node(var, var_) || wide_.contains(var.get()); });
+    return found;
+  }
   Expr widen(const Expr& e) const { return dtype_of(e).lanes == lanes_ ? e : broadcast(e, lanes_); }
-  // Returns a new variable for the lanes of the other.
-  VarRef widened(const VarRef& var, const Expr& value, const Span& span) {
-    VarRef wide = make_var(var->name, value.type(), span);
-    wide_.emplace(var.get(), wide);
-    varying_.insert(var.get());
-    return wide;
+
+  // Returns the variable for the value that takes the place of `var`.
+  VarRef as_wide_as(const Expr& value, const VarRef& var, const Span& span) {
+    if (dtype_of(value).lanes == 1) return var;
+    return wide_.emplace(var.get(), make_var(var->name, value.type(), span)).first->second;
   }
 
   // Branches on the lane become masks of the stores and loads inside.
   template <class Visit>
   std::invoke_result_t<Visit> masked(const Expr& condition, Visit visit) {
-    std::optional<Expr> outer = mask_;
-    mask_ = outer ? binary(BinaryOp::kAnd, *outer, condition) : condition;
+    std::optional<Expr> outer = std::exchange(mask_, mask_and(condition));
     std::invoke_result_t<Visit> result = visit();
     mask_ = outer;
     return result;
   }
+  Expr mask_and(const Expr& condition) const { return mask_ ? binary(BinaryOp::kAnd, *mask_, condition) : condition; }
+  // Returns the lanes of a load or store that run; nullopt for all.
+  template <class Node>
+  std::optional<Expr> predicate_of(const Node& node) {
+    return node.predicate ? mask_and(widen(expr(*node.predicate))) : mask_;
+  }
 
   // Returns base + lane * stride when the index is affine in the lane, else arithmetic lane by lane.
   Expr index(const Expr& e) {
-    if (!varies(e) && !(mask_ && holds<BufferLoad>(e))) return e;
+    if (!varies(e) && !(mask_ && holds_load(e))) return e;
     DType dtype = dtype_of(e);
-    auto is_wide = [&](const VarRef& var) { return wide_.contains(var.get()); };
-    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds<BufferLoad>(e);
-    if (!only_loop_var || std::ranges::any_of(free_vars(e), is_wide)) return widen(expr(e));
-    Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}})), stride = facts_.simplify(stepped(e, var_) - e);
-    if (varies(stride)) return widen(expr(e));
-    return is_int(stride, 0) ? base : ramp(base, stride, lanes_);
+    bool only_loop_var = (dtype == kInt64 || dtype == kInt32) && !holds_load(e);
+    walk(e, [&](const Ref<Var>& var) { only_loop_var = only_loop_var && !wide_.contains(var.get()); });
+    if (only_loop_var) {
+      Expr base = facts_.simplify(substitute(e, {{var_.get(), min_}}));
+      Expr stride = facts_.simplify(substitute(e, {{var_.get(), var_ + 1}}) - e);
+      if (!varies(stride)) return is_int(stride, 0) ? base : ramp(base, stride, lanes_);
+    }
+    return widen(expr(e));
   }
 
-  // Returns the condition of an access, in all lanes, that also holds for the mask.
-  std::optional<Expr> with_mask(const std::optional<Expr>& predicate) {
-    if (!predicate) return mask_;
-    Expr lanes = widen(expr(*predicate));
-    return mask_ ? binary(BinaryOp::kAnd, *mask_, lanes) : lanes;
-  }
   Stmt store_lanes(const Stmt& s, const BufferStore& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
     // Lanes that write the same element would have to be ordered.
     if (dtype_of(position).lanes == 1) throw NoVectorForm();
     Expr value = widen(expr(node.value));
-    std::optional<Expr> predicate = with_mask(node.predicate);
+    std::optional<Expr> predicate = predicate_of(node);
     if (predicate && is_in_own_memory(node.buffer, position)) {
       Expr before = make(BufferLoad{node.buffer, {position}, std::nullopt}, value.type(), s.span());
       value = select(*predicate, value, before);
@@ -130,17 +132,15 @@ class LaneRewriter {
     auto size = own_.find(buffer.get());
     const Ramp* lanes = position.as<Ramp>();
     return size != own_.end() && lanes && is_int(lanes->stride, 1) && lanes_ < DType::kScalable &&
-           !may_be_undefined(position, facts_) && is_non_negative(lanes->base, facts_) &&
+           !may_be_undefined(position, facts_) && is_natural(lanes->base, facts_) &&
            facts_.can_prove(lanes->base + lanes_ <= int_imm(size->second, dtype_of(lanes->base)));
   }
 
   Expr expr(const Expr& e) {
     if (mask_ && e.is<BufferLoad>()) return load_lanes(e, *e.as<BufferLoad>());
     if (!varies(e) && !(mask_ && needs_mask(e))) return e;
-    if (e.is<Var>()) {
-      if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
-      return wide_.at(e.get());
-    }
+    if (same_node(e, var_)) return ramp(min_, int_imm(1, dtype_of(min_)), lanes_);
+    if (e.is<Var>()) return wide_.at(e.get());
     if (const Binary* node = e.as<Binary>()) {
       if (auto mask = first_lanes(*node)) return *mask;
       Expr a = expr(node->a), b = expr(node->b);
@@ -152,15 +152,13 @@ class LaneRewriter {
       Expr value = expr(node->value);
       return cast_to(value, dtype_of(e).with_lanes(dtype_of(value).lanes), e.span());
     }
-    if (const Select* node = e.as<Select>()) {
+    if (const Select* node = e.as<Select>())
       return select(widen(expr(node->condition)), widen(expr(node->a)), widen(expr(node->b)), e.span());
-    }
     if (const BufferLoad* node = e.as<BufferLoad>()) return load_lanes(e, *node);
     if (const Let* node = e.as<Let>()) {
       Expr value = expr(node->value);
-      if (dtype_of(value).lanes == 1) return let(node->var, value, expr(node->body), e.span());
-      VarRef wide = widened(node->var, value, e.span());
-      return let(wide, value, expr(node->body), e.span());
+      VarRef var = as_wide_as(value, node->var, e.span());
+      return let(var, value, expr(node->body), e.span());
     }
     if (const Call* node = e.as<Call>()) {
       if (op_name(e) == "tir.if_then_else") {
@@ -189,8 +187,8 @@ class LaneRewriter {
     Expr position = index(node.a);
     const Ramp* ramp = position.as<Ramp>();
     // The instruction compares unsigned numbers.
-    bool counts = ramp && is_int(ramp->stride, 1) && is_non_negative(ramp->base, facts_);
-    if (!counts || !is_non_negative(node.b, facts_)) return std::nullopt;
+    bool counts = ramp && is_int(ramp->stride, 1) && is_natural(ramp->base, facts_) && is_natural(node.b, facts_);
+    if (!counts) return std::nullopt;
     return intrinsic("tir.get_active_lane_mask", {ramp->base, node.b}, DType::bool_().with_lanes(lanes_));
   }
   // Returns the divisor or shift count of a node that is doubtful. Lanes that do not run divide by 1 and shift by no
@@ -205,7 +203,7 @@ class LaneRewriter {
     return doubtful_operand(node, varies(node.b) ? Analyzer() : facts_).has_value();
   }
   bool needs_mask(const Expr& e) const {
-    bool found = holds<BufferLoad>(e);
+    bool found = holds_load(e);
     walk(e, [&](const Binary& node) { found = found || is_doubtful(node); });
     return found;
   }
@@ -216,7 +214,7 @@ class LaneRewriter {
   Expr load_lanes(const Expr& e, const BufferLoad& node) {
     if (buffer_type(node.buffer).dtype.lanes > 1 || dtype_of(e).lanes > 1) throw NoVectorForm();
     Expr position = index(node.indices[0]);
-    std::optional<Expr> predicate = with_mask(node.predicate);
+    std::optional<Expr> predicate = predicate_of(node);
     if (predicate && is_in_own_memory(node.buffer, position)) predicate.reset();
     if (!predicate && dtype_of(position).lanes == 1)
       return make(BufferLoad{node.buffer, {position}, std::nullopt}, e.type(), e.span());
@@ -231,19 +229,20 @@ class LaneRewriter {
   const OwnMemory& own_;
   std::optional<Expr> mask_;  // the lanes that run
   std::unordered_map<const NodeHeader*, VarRef> wide_;
-  NodeSet varying_;  // the loop's variable and the keys of wide_
 };
 
 // Returns whether the body contains vectors, of loops inside or of the program itself. Vectors of vectors have no form.
 bool holds_vectors(const Stmt& body) {
-  bool found = holds<Ramp, Broadcast>(body);
-  walk(body, [&](const BufferStore& store) { found = found || dtype_of(store.value).lanes != 1; });
+  bool found = false;
+  walk(
+      body, [&](const BufferStore& store) { found = found || dtype_of(store.value).lanes != 1; },
+      [&](const Ramp&) { found = true; }, [&](const Broadcast&) { found = true; });
   return found;
 }
 
 class Vectorizer final : public Rewriter {
  public:
-  explicit Vectorizer(Analyzer facts) : facts_(std::move(facts)) {}
+  explicit Vectorizer(Analyzer facts) { scopes_.push_back(std::move(facts)); }
 
   Stmt stmt(const Stmt& s) override {
     if (const AllocBuffer* alloc = s.as<AllocBuffer>()) {
@@ -252,14 +251,21 @@ class Vectorizer final : public Rewriter {
     }
     const For* node = s.as<For>();
     if (!node) return Rewriter::stmt(s);
-    Stmt rewritten = with_body(s, *node);
+    Analyzer inner = scopes_.back();
+    inner.bind(node->var, node->min, node->extent);
+    scopes_.push_back(std::move(inner));
+    OwnMemory outside = own_;
+    if (node->kind == ForKind::kParallel) own_.clear();  // threads share the memory
+    Stmt rewritten = Rewriter::stmt(s);
+    own_ = std::move(outside);
+    scopes_.pop_back();
     node = rewritten.as<For>();
     if (!node || node->kind != ForKind::kVectorized) return rewritten;
     auto lanes = vector_lanes(node->extent);
     if (lanes && *lanes != 1 && std::abs(*lanes) <= 1024 && !holds_vectors(node->body)) {
       int count = kInt64.with_lanes(static_cast<int>(*lanes)).lanes;
       try {
-        return LaneRewriter(node->var, node->min, node->extent, count, facts_, own_).stmt(node->body);
+        return LaneRewriter(node->var, node->min, node->extent, count, scopes_.back(), own_).stmt(node->body);
       } catch (const NoVectorForm&) {
       }
     }
@@ -269,17 +275,7 @@ class Vectorizer final : public Rewriter {
   }
 
  private:
-  Stmt with_body(const Stmt& s, const For& loop) {
-    FactsScope scope(facts_);
-    facts_.bind(loop.var, loop.min, loop.extent);
-    OwnMemory outside = own_;
-    if (loop.kind == ForKind::kParallel) own_.clear();  // threads share the memory
-    Stmt result = Rewriter::stmt(s);
-    own_ = std::move(outside);
-    return result;
-  }
-
-  Analyzer facts_;
+  std::vector<Analyzer> scopes_;
   OwnMemory own_;
 };
 

@@ -1,0 +1,94 @@
+#include "tir/lower/rewriting.h"
+
+#include <algorithm>
+
+#include "tir/analysis/conditions.h"
+
+namespace relaxc {
+
+bool holds_load(const NodeRef& node) {
+  bool found = false;
+  walk(node, [&](const BufferLoad&) { found = true; });
+  return found;
+}
+
+bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
+bool is_natural(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
+
+Stmt replace_exprs(const Stmt& stmt, const Replacements& by) {
+  class Replacer final : public Rewriter {
+   public:
+    explicit Replacer(const Replacements& by) : by_(by) {}
+    Expr expr(const Expr& e) override {
+      auto it = by_.find(e.get());
+      return it == by_.end() ? Rewriter::expr(e) : it->second;
+    }
+
+   private:
+    const Replacements& by_;
+  };
+  return Replacer(by).stmt(stmt);
+}
+
+Stmt map_elements(const Stmt& stmt, const MapElement& fn) {
+  return rewrite(
+      stmt,
+      [&](const Ref<BufferLoad>& node) -> std::optional<Expr> {
+        auto to = fn(node->buffer, node->indices);
+        if (!to) return std::nullopt;
+        return make(BufferLoad{to->buffer, to->indices, node->predicate}, node.type(), node.span());
+      },
+      [&](const Ref<BufferStore>& node) -> std::optional<Stmt> {
+        auto to = fn(node->buffer, node->indices);
+        if (!to) return std::nullopt;
+        return make(BufferStore{to->buffer, node->value, to->indices, node->predicate}, node.span());
+      });
+}
+
+std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
+                               const Analyzer& facts) {
+  VarRef row = make_dim("row");
+  bool fits = true;
+  walk(tile, [&](const For& loop) {
+    if (!rows.contains(loop.var.get())) return;
+    fits = fits && is_int(loop.min, 0) && dtype_of(loop.var) == kInt64;
+    walk(loop.body, [&](const For& inner) { fits = fits && !rows.contains(inner.var.get()); });
+  });
+  if (!fits) return std::nullopt;
+  Stmt body = rewrite(tile, [&](const Ref<For>& loop) -> std::optional<Stmt> {
+    if (!rows.contains(loop->var.get())) return std::nullopt;
+    return substitute(loop->body, {{loop->var.get(), Expr(row)}});
+  });
+  // Every access to a buffer that the body writes must be at the same offset within the row, and no other row may have
+  // that element. Then the order of rows, and of the statements of different rows, does not matter.
+  std::unordered_set<const NodeHeader*> written, moving{row.get()};
+  std::vector<std::pair<Buffer, std::vector<Expr>>> accesses;
+  walk(
+      body, [&](const For& loop) { moving.insert(loop.var.get()); },
+      [&](const BufferStore& store) {
+        written.insert(store.buffer.get());
+        accesses.emplace_back(store.buffer, store.indices);
+      },
+      [&](const BufferLoad& load) { accesses.emplace_back(load.buffer, load.indices); },
+      [&](const Evaluate&) { fits = false; }, [&](const Bind&) { fits = false; }, [&](const While&) { fits = false; },
+      [&](const Assert&) { fits = false; });
+  std::unordered_map<const NodeHeader*, std::vector<std::optional<Expr>>> offsets;  // per dim; absent where they differ
+  for (const auto& [buffer, indices] : accesses) {
+    if (!written.contains(buffer.get())) continue;
+    auto [known, is_new] = offsets.try_emplace(buffer.get());
+    for (size_t d = 0; d < indices.size(); ++d) {
+      std::optional<Expr> own;
+      if (dtype_of(indices[d]).lanes == 1) own = facts.simplify(cast_to(indices[d], kInt64) - row);
+      if (is_new) known->second.push_back(own);
+      std::optional<Expr>& same = known->second[d];
+      if (!own || mentions(*own, moving) || (same && !structural_equal(*same, *own))) same.reset();
+    }
+  }
+  for (const auto& [buffer, dims] : offsets) {
+    fits = fits && std::any_of(dims.begin(), dims.end(), [](const std::optional<Expr>& e) { return e.has_value(); });
+  }
+  if (!fits) return std::nullopt;
+  return loop(row, count, body);
+}
+
+}  // namespace relaxc

@@ -1,0 +1,33 @@
+// Rewrites and questions that several lowering steps share.
+#pragma once
+#include "ir/arith.h"
+#include "ir/module.h"
+
+namespace relaxc {
+
+// Returns whether an element of a buffer is loaded inside.
+bool holds_load(const NodeRef& node);
+// Return whether e > 0, and e >= 0, is proven.
+bool is_positive(const Expr& e, const Analyzer& facts);
+bool is_natural(const Expr& e, const Analyzer& facts);
+
+// Maps expressions, by identity, to those that take their places.
+using Replacements = std::unordered_map<const NodeHeader*, Expr>;
+Stmt replace_exprs(const Stmt& stmt, const Replacements& by);
+
+// An element of a buffer, or a vector of them.
+struct Element {
+  Buffer buffer;
+  std::vector<Expr> indices;
+};
+// Returns the statement with each load and store at the element that fn returns; nullopt keeps it.
+using MapElement = std::function<std::optional<Element>(const Buffer& buffer, const std::vector<Expr>& indices)>;
+Stmt map_elements(const Stmt& stmt, const MapElement& fn);
+
+// Returns the statement with its loops over these variables (as keys) merged into one loop over [0, count) around it.
+// Returns nullopt where a row may use an element that another row writes, and where a statement outside of these loops
+// stores.
+std::optional<Stmt> row_by_row(const Stmt& tile, const std::unordered_set<const NodeHeader*>& rows, const Expr& count,
+                               const Analyzer& facts);
+
+}  // namespace relaxc
