@@ -53,6 +53,35 @@ std::string float_text(double value, DType dtype) {
   return text;
 }
 
+std::string element_text(const Tensor& data, int64_t i) {
+  DType dtype = data.dtype();
+  if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
+  if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
+  std::string text = float_text(data.as_double(i), dtype);
+  return text.starts_with('"') ? "float(" + text + ")" : text;
+}
+
+std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
+  if (axis == data.shape().size()) return element_text(data, next++);
+  std::string text = "[";
+  for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
+  return text + "]";
+}
+
+// Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
+bool has_odd_nan(const Tensor& data) {
+  DType dtype = data.dtype();
+  if (!dtype.is_float()) return false;
+  Tensor probe = Tensor::empty({1}, dtype);
+  probe.set_double(0, std::nan(""));
+  const char* bytes = static_cast<const char*>(data.raw());
+  for (int64_t i = 0; i < data.size(); ++i) {
+    bool same = std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) == 0;
+    if (!same && std::isnan(data.as_double(i))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view Printer::spelled(std::string_view name) const {
@@ -179,39 +208,6 @@ std::string Printer::buffer_args(const BufferType& type) {
 }
 
 // ---- Constants
-
-namespace {
-
-std::string element_text(const Tensor& data, int64_t i) {
-  DType dtype = data.dtype();
-  if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
-  if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
-  std::string text = float_text(data.as_double(i), dtype);
-  return text.starts_with('"') ? "float(" + text + ")" : text;
-}
-
-std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
-  if (axis == data.shape().size()) return element_text(data, next++);
-  std::string text = "[";
-  for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
-  return text + "]";
-}
-
-// Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
-bool has_odd_nan(const Tensor& data) {
-  DType dtype = data.dtype();
-  if (!dtype.is_float()) return false;
-  Tensor probe = Tensor::empty({1}, dtype);
-  probe.set_double(0, std::nan(""));
-  const char* bytes = static_cast<const char*>(data.raw());
-  for (int64_t i = 0; i < data.size(); ++i) {
-    bool same = std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) == 0;
-    if (!same && std::isnan(data.as_double(i))) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::string tensor_items(const Tensor& data) {
   int64_t next = 0;
