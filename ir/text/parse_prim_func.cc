@@ -102,11 +102,10 @@ Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
   bool needs_root = holds_block(body) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
-  auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
-    return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
-  });
-  for (auto it = own; it != root_allocations_.end(); ++it) root.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
-  body.insert(body.begin(), root_allocations_.begin(), own);
+  auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
+  auto held = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), stays);
+  for (auto it = held; it != root_allocations_.end(); ++it) root.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
+  body.insert(body.begin(), root_allocations_.begin(), held);
   if (!needs_root) return seq(std::move(body), span(line));
   root.body = seq(std::move(body), span(line));
   return make(std::move(root), span(line));

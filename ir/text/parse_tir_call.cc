@@ -226,10 +226,10 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   for (const Expr& dim : type.shape) extent = extent * cast_to(dim, kInt32);
   if (!type.strides.empty()) extent = cast_to(type.strides[0], kInt32) * cast_to(type.shape[0], kInt32);
   if (const Syntax* given = arg(at, 3, "offset")) {
-    Expr own = scalar(*given);
-    if (!is_int(own, 0)) {
-      extent = extent - cast_to(own, kInt32);
-      offset = cast_to(offset, dtype_of(own)) + own;
+    Expr stated = scalar(*given);
+    if (!is_int(stated, 0)) {
+      extent = extent - cast_to(stated, kInt32);
+      offset = cast_to(offset, dtype_of(stated)) + stated;
     }
   }
   if (const Syntax* given = arg(at, 4, "extent"); !is_none(given)) extent = scalar(*given);

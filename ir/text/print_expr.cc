@@ -156,11 +156,11 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kTruncMod) return fmt::format("T.truncmod({}, {})", expr(node.a), expr(node.b));
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
-  int own = precedence(row.symbol);
-  // Python chains comparisons, so both operands of one bind tighter; the other operators associate to the left.
-  int left = own == kCompareLevel ? own + 1 : own;
-  std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));
-  return own < level ? "(" + text + ")" : text;
+  int inner = precedence(row.symbol);
+  // Python chains comparisons, so both operands of one bind innerer; the other operators associate to the left.
+  int left = inner == kCompareLevel ? inner + 1 : inner;
+  std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, inner + 1));
+  return inner < level ? "(" + text + ")" : text;
 }
 
 // Prints an index of a buffer. Vectors of consecutive elements, or of elements at a constant distance, are slices.
