@@ -136,13 +136,14 @@ void Parser::relax_lines(const Lines& lines) {
 void Parser::relax_line(const Line& line) {
   if (line.kind == LineKind::kBroken) throw Failed();
   if (line.kind == LineKind::kPass || is_docstring(line)) return;
-  constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {{LineKind::kExpression, &Parser::relax_call_line},
-                                                                    {LineKind::kAssign, &Parser::relax_assign},
-                                                                    {LineKind::kIf, &Parser::relax_if},
-                                                                    {LineKind::kWith, &Parser::dataflow},
-                                                                    {LineKind::kReturn, &Parser::relax_return},
-                                                                    {LineKind::kFunction, &Parser::nested_function},
-                                                                    {LineKind::kImport, &Parser::imports}};
+  static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
+      {LineKind::kExpression, &Parser::relax_call_line},
+      {LineKind::kAssign, &Parser::relax_assign},
+      {LineKind::kIf, &Parser::relax_if},
+      {LineKind::kWith, &Parser::dataflow},
+      {LineKind::kReturn, &Parser::relax_return},
+      {LineKind::kFunction, &Parser::nested_function},
+      {LineKind::kImport, &Parser::imports}};
   for (const auto& [kind, read] : kReaders) {
     if (line.kind == kind) return (this->*read)(line);
   }

@@ -145,17 +145,18 @@ void Parser::tir_line(const Lines& lines, size_t& index) {
   if (line.kind == LineKind::kPass || is_docstring(line)) return;
   if (may_hold && line.value && scoped_form(*line.value, line.target, line, Style::kConcise, rest)) return;
   if (line.kind == LineKind::kReturn) return tir_return(line, index + 1 == lines.size());
-  constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {{LineKind::kExpression, &Parser::tir_call_line},
-                                                                    {LineKind::kAssign, &Parser::tir_assign},
-                                                                    {LineKind::kAugmented, &Parser::augmented_line},
-                                                                    {LineKind::kFor, &Parser::tir_for},
-                                                                    {LineKind::kWhile, &Parser::tir_while},
-                                                                    {LineKind::kIf, &Parser::tir_if},
-                                                                    {LineKind::kWith, &Parser::tir_with},
-                                                                    {LineKind::kAssert, &Parser::tir_assert},
-                                                                    {LineKind::kBreak, &Parser::tir_jump},
-                                                                    {LineKind::kContinue, &Parser::tir_jump},
-                                                                    {LineKind::kImport, &Parser::imports}};
+  static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
+      {LineKind::kExpression, &Parser::tir_call_line},
+      {LineKind::kAssign, &Parser::tir_assign},
+      {LineKind::kAugmented, &Parser::augmented_line},
+      {LineKind::kFor, &Parser::tir_for},
+      {LineKind::kWhile, &Parser::tir_while},
+      {LineKind::kIf, &Parser::tir_if},
+      {LineKind::kWith, &Parser::tir_with},
+      {LineKind::kAssert, &Parser::tir_assert},
+      {LineKind::kBreak, &Parser::tir_jump},
+      {LineKind::kContinue, &Parser::tir_jump},
+      {LineKind::kImport, &Parser::imports}};
   for (const auto& [kind, read] : kReaders) {
     if (line.kind == kind) return (this->*read)(line);
   }

@@ -250,13 +250,10 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
   for (size_t i = first; i < node.args.size(); ++i) items.push_back(argument(node.args[i]));
   for (std::string_view key : node.attrs.ordered_keys()) {
     const AttrValue& value = *node.attrs.find(key);
-    const DType* dtype = value.as<DType>();
     DeviceMesh devices;
-    bool is_mesh = from_attr(value, devices);
-    items.push_back(fmt::format("{}={}", key,
-                                dtype     ? dtype_literal(*dtype)
-                                : is_mesh ? mesh(devices)
-                                          : to_string(value)));
+    std::string text = from_attr(value, devices) ? mesh(devices) : to_string(value);
+    if (const DType* dtype = value.as<DType>()) text = dtype_literal(*dtype);
+    items.push_back(fmt::format("{}={}", key, text));
   }
   const std::vector<Type>& types = node.type_args;
   if (!types.empty())

@@ -58,7 +58,7 @@ struct Parser::FormEntry {
 };
 
 const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
-  constexpr FormRow kForms[] = {
+  static constexpr FormRow kForms[] = {
       {"I.Op", kAny, &Parser::value_form},
       {"I.dummy_global_info R.Object R.dataflow R.is_impure T.init", ""},
       {"I.module_attrs R.func_attr T.block_attr T.func_attr", "attrs"},
@@ -131,7 +131,7 @@ const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
       {"T.target", "target_config host", &Parser::target_form},
       {"T.where", "predicate"},
   };
-  static const auto entries = [&] {
+  static const auto entries = [] {
     std::unordered_map<std::string_view, FormEntry> result;
     for (const FormRow& row : kForms) {
       for (std::string_view name : words_of(row.names)) result.emplace(name, row);
