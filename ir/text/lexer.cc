@@ -32,6 +32,17 @@ constexpr std::string_view kStatementWords[] = {"def", "class", "with", "return"
 // Words that begin a statement and can occur inside an expression, unless a ':' ends their line.
 constexpr std::string_view kBlockWords[] = {"for", "if", "else"};
 
+void append_utf8(std::string& out, uint32_t code) {
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+    return;
+  }
+  constexpr uint32_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
+  out += static_cast<char>(kFirst[more] | (code >> (6 * more)));
+  while (more-- > 0) out += static_cast<char>(0x80 | ((code >> (6 * more)) & 63));
+}
+
 }  // namespace
 
 void Lexer::read_line(std::vector<Token>& tokens) {
@@ -306,20 +317,12 @@ Place Token::place() const {
   return {line, column, static_cast<uint32_t>(std::max<size_t>(length, 1))};
 }
 
-namespace {
-
-void append_utf8(std::string& out, uint32_t code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-    return;
-  }
-  constexpr uint32_t kFirst[] = {0, 0xc0, 0xe0, 0xf0};
-  int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;  // bytes after the first
-  out += static_cast<char>(kFirst[more] | (code >> (6 * more)));
-  while (more-- > 0) out += static_cast<char>(0x80 | ((code >> (6 * more)) & 63));
+std::optional<int64_t> whole_number(std::string_view digits) {
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  bool whole = error == std::errc() && end == digits.data() + digits.size() && value >= 0;
+  return whole ? std::optional(value) : std::nullopt;
 }
-
-}  // namespace
 
 std::string unquote(std::string_view literal, std::string& error) {
   size_t prefix = std::min(literal.find_first_of("\"'"), literal.size());

@@ -1,6 +1,7 @@
 // Tokens of the text format: Python's lexical rules (indentation, implicit line joining, comments, strings, numbers).
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,6 +97,8 @@ class Lexer {
   std::vector<Token>* tokens_ = nullptr;               // of the call of read_line
 };
 
+// Returns the number that decimal digits are; nullopt for other text, or when it needs more than 63 bits.
+std::optional<int64_t> whole_number(std::string_view digits);
 inline constexpr std::string_view kNeverClosed = "this string is never closed";
 // Returns the value of a string token. `error` gets a text without a place when an escape is wrong, and stays empty
 // otherwise.

@@ -1,7 +1,8 @@
 #include "ir/text/names.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "ir/text/lexer.h"
 
 namespace relaxc::text {
 
@@ -72,11 +73,9 @@ void NameTable::leave() {
     // A freed "x_3" makes 3 the next number to try for "x".
     size_t bar = name.rfind('_');
     if (bar == std::string::npos) continue;
-    int64_t number = 0;
-    auto [end, error] = std::from_chars(name.data() + bar + 1, name.data() + name.size(), number);
+    std::optional<int64_t> number = whole_number(std::string_view(name).substr(bar + 1));
     auto it = next_.find(name.substr(0, bar));
-    if (error == std::errc() && end == name.data() + name.size() && it != next_.end() && number >= 1)
-      it->second = std::min(it->second, number);
+    if (number >= 1 && it != next_.end()) it->second = std::min(it->second, *number);
   }
   scopes_.pop_back();
 }

@@ -49,12 +49,13 @@ bool Parser::define_axis(const Line& line) {
   const Syntax& call = *line.value;
   std::string path = callee_path(call);
   if (!path.starts_with("T.axis.")) return false;
-  if (blocks_.size() < 2) fail(line, "axes belong into a block: with T.block(\"name\"):");
+  if (blocks_.size() < 2) fail(line, "axes belong in a block: with T.block(\"name\"):");
   if (!blocks_.back()->at_head) fail(line, "axes stand before the statements of a block");
   const Syntax* stated = keyword(call, "dtype");
   std::optional<DType> axis_dtype = stated ? std::optional(dtype(*stated)) : std::nullopt;
+  std::vector<const Syntax*> targets = items(*line.target);
   if (path == "T.axis.remap") {
-    remap_axes(line, call, axis_dtype);
+    remap_axes(targets, call, axis_dtype);
     return true;
   }
   std::optional<IterKind> kind = iter_kind(std::string_view(path).substr(7));  // after T.axis.
@@ -62,10 +63,8 @@ bool Parser::define_axis(const Line& line) {
     fail_with_hint(*call.children[0],
                    nearest(path, {"T.axis.spatial", "T.axis.reduce", "T.axis.scan", "T.axis.opaque", "T.axis.remap"}),
                    "unknown kind of axis '{}'", path.substr(7));
-  std::vector<const Syntax*> targets = items(*line.target);
   if (targets.size() != 1) fail(line, "one name per axis; got {}", targets.size());
-  const Syntax& dom = required(call, 0, "dom");
-  const Syntax& binding = required(call, 1, "binding");
+  const Syntax &dom = required(call, 0, "dom"), &binding = required(call, 1, "binding");
   Value value = scalar_value(binding);
   Range domain = axis_domain(dom, value.literal ? default_int_ : dtype_of(value.expr));
   Expr position = value.literal ? adapt(value, dtype_of(domain.extent), binding) : value.expr;
@@ -75,34 +74,31 @@ bool Parser::define_axis(const Line& line) {
 
 void Parser::add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value) {
   std::vector<IterVar>& axes = blocks_.back()->block.iter_vars;
-  std::string var_name = name_of_target(target);
-  for (const IterVar& other : axes) {
-    if (other.var->name == var_name && var_name != "_") fail(target, "axis '{}' is given twice", var_name);
-  }
+  std::string name = name_of_target(target);
+  bool known = std::ranges::any_of(axes, [&](const IterVar& other) { return other.var->name == name; });
+  if (known && name != "_") fail(target, "axis '{}' is given twice", name);
   if (dtype) domain.extent = cast_to(domain.extent, *dtype);
-  DType type = dtype_of(domain.extent);
-  domain.min = cast_to(domain.min, type);
-  VarRef var = define_var(target, prim_type(type));
+  domain.min = cast_to(domain.min, dtype_of(domain.extent));
+  VarRef var = define_var(target, prim_type(dtype_of(domain.extent)));
   axes.push_back({var, std::move(domain), kind, std::move(value)});
 }
 
 // Reads vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-void Parser::remap_axes(const Line& line, const Syntax& call, std::optional<DType> dtype) {
-  std::vector<const Syntax*> targets = items(*line.target);
+void Parser::remap_axes(const std::vector<const Syntax*>& targets, const Syntax& call, std::optional<DType> dtype) {
   const Syntax& kinds = required(call, 0, "kinds");
   std::string letters = string(kinds);
   std::vector<const Syntax*> bindings = items(required(call, 1, "bindings"));
   if (letters.size() != bindings.size())
     fail(call, "{} letters for {} loop variables", letters.size(), bindings.size());
-  if (targets.size() != bindings.size()) fail(line, "{} names for {} axes", targets.size(), bindings.size());
-  size_t unknown = letters.find_first_not_of("SR");
-  if (unknown != std::string::npos)
-    fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[unknown]);
+  if (targets.size() != bindings.size()) fail(call, "{} names for {} axes", targets.size(), bindings.size());
   for (size_t i = 0; i < letters.size(); ++i) {
+    auto row = std::ranges::find(kIterKinds, letters[i], &IterKindRow::letter);
+    if (row == std::end(kIterKinds))
+      fail(kinds, "unknown axis kind '{}'; expected S (spatial) or R (reduce)", letters[i]);
     Expr value = scalar(*bindings[i]);
     auto loop = loops_.find(value.get());
     if (loop == loops_.end()) fail(*bindings[i], "expected a loop variable");
-    add_axis(*targets[i], loop->second, dtype, letters[i] == 'S' ? IterKind::kSpatial : IterKind::kReduce, value);
+    add_axis(*targets[i], loop->second, dtype, row->kind, value);
   }
 }
 
@@ -128,28 +124,27 @@ Range Parser::axis_domain(const Syntax& at, DType wanted) {
 }
 
 // Reads A = T.match_buffer(a, ...), where `a` is a handle param.
-void Parser::match_param(const Line& line, const Syntax& call) {
+void Parser::match_param(const Syntax& target, const Syntax& call) {
   const Syntax& handle = required(call, 0, "param");
   auto it = is_name(handle) ? handles_.find(handle.text) : handles_.end();
   if (it == handles_.end()) fail(handle, "expected a parameter of type T.handle, or a region of a buffer");
   VarRef& param = *params_[it->second];
   if (param.type().is<BufferType>()) fail(handle, "'{}' is matched twice", handle.text);
-  param = define_var(*line.target, make(buffer_type_of(call, 1), span(call)));
+  param = define_var(target, make(buffer_type_of(call, 1), span(call)));
   visit_children(param.type(), [&](const NodeRef& number, Slot) { undefined_.erase(number.get()); });
 }
 
 // Reads W = T.match_buffer(A[0:16, j], (16,), strides=[s]). Variables that nothing else defines get their values from
 // the source.
-void Parser::window(const Line& line, const Syntax& call, const Syntax& source) {
+void Parser::window(const Syntax& target, const Syntax& call, const Syntax& source) {
   BufferRegion matched = region(source);
   const BufferType& from = buffer_type(matched.buffer);
   BufferType type{};
-  if (arg(call, 1, "shape")) {
-    type = buffer_type_of(call, 1);
-    if (!arg(call, 2, "dtype")) type.dtype = from.dtype;
-  } else {
-    type.dtype = from.dtype;
-    for (const Range& range : matched.ranges) type.shape.push_back(range.extent);
+  bool says_shape = arg(call, 1, "shape");
+  if (says_shape) type = buffer_type_of(call, 1);
+  if (!says_shape || !arg(call, 2, "dtype")) type.dtype = from.dtype;
+  for (const Range& range : matched.ranges) {
+    if (!says_shape) type.shape.push_back(range.extent);
   }
   if (type.dtype != from.dtype)
     fail(call, "a window of {} on '{}', which holds {}", to_string(type.dtype), matched.buffer->name,
@@ -159,7 +154,7 @@ void Parser::window(const Line& line, const Syntax& call, const Syntax& source) 
     auto has = as_int(type.shape[rank - 1 - d]), of = as_int(matched.ranges[ranges - 1 - d].extent);
     if (has && of && *has != *of) fail(call, "a window of {} elements on a region of {}", *has, *of);
   }
-  MatchBuffer result{std::move(matched), define_var(*line.target, make(std::move(type), span(call))), {}};
+  MatchBuffer result{std::move(matched), define_var(target, make(std::move(type), span(call))), {}};
   visit_children(result.buffer.type(), [&](const NodeRef& number, Slot) {
     if (undefined_.erase(number.get())) result.defines.push_back(cast<Var>(number));
   });
@@ -181,61 +176,54 @@ constexpr AllocForm kAllocForms[] = {{"T.alloc_buffer"},
                                      {"T.Buffer"},
                                      {"T.alloc_local", false, "local"},
                                      {"T.alloc_shared", false, "shared"},
-                                     {"T.alloc_scalar", true},
+                                     {"T.alloc_scalar", true, "local"},
                                      {"T.local_scalar", true, "local"},
                                      {"T.shared_scalar", true, "shared"}};
 
 }  // namespace
 
-bool Parser::define_buffer(const Line& line, std::vector<Stmt>& out) {
-  const Syntax& call = *line.value;
+bool Parser::define_buffer(const Syntax& target, const Syntax& call) {
   std::string path = callee_path(call);
   BlockState& state = *blocks_.back();
   if (path == "T.match_buffer") {
     const Syntax& source = required(call, 0, "param");
-    if (source.kind != SyntaxKind::kSubscript) {
-      match_param(line, call);
-      return true;
-    }
-    if (blocks_.size() < 2 || !state.at_head) fail(line, "a window of a buffer stands at the head of a block");
-    window(line, call, source);
+    bool is_window = source.kind == SyntaxKind::kSubscript;
+    if (is_window && (blocks_.size() < 2 || !state.at_head))
+      fail(target, "a window of a buffer stands at the head of a block");
+    is_window ? window(target, call, source) : match_param(target, call);
     return true;
   }
   auto form = std::ranges::find(kAllocForms, path, &AllocForm::path);
   if (form == std::end(kAllocForms)) return false;
-  BufferType buffer_type = form->is_cell ? cell_type(call) : buffer_type_of(call, 0);
-  bool says_scope = form->is_cell && arg(call, 1, "scope");
-  if (form->scope && !says_scope) buffer_type.scope = form->scope;
+  BufferType buffer_type{};
+  if (form->is_cell) {
+    buffer_type.dtype = dtype(required(call, 0, "dtype"));
+    buffer_type.shape = {int_imm(1, kInt32)};
+  } else {
+    buffer_type = buffer_type_of(call, 0);
+  }
+  if (form->scope) buffer_type.scope = form->scope;
+  if (const Syntax* scope = form->is_cell ? arg(call, 1, "scope") : nullptr) buffer_type.scope = string(*scope);
   bool is_view = buffer_type.data.has_value();
   Attrs annotations = optional_attrs(keyword(call, "annotations"));
-  VarRef var = define_var(*line.target, make(std::move(buffer_type), span(call)),
+  VarRef var = define_var(target, make(std::move(buffer_type), span(call)),
                           form->is_cell ? Entity::Form::kCell : Entity::Form::kValue);
   // Before 0.24, T.alloc_buffer belongs to the enclosing block, wherever it stands; later it is a statement.
   bool in_block = (path == "T.alloc_buffer" || path == "T.sblock_alloc_buffer") && !is_view;
   bool hoists = in_block && (path == "T.sblock_alloc_buffer" || !mutable_scalars_);
   if (!in_block) body_starts();
-  Stmt allocation = make(AllocBuffer{var, std::move(annotations)}, span(line));
+  Stmt allocation = make(AllocBuffer{var, std::move(annotations)}, span(target));
   if (hoists && blocks_.size() == 1) {
     root_allocations_.push_back(allocation);
   } else if (hoists && allocation.as<AllocBuffer>()->annotations.empty()) {
     state.block.alloc_buffers.push_back(var);
   } else {
-    out.push_back(allocation);
+    out_->push_back(allocation);
   }
   return true;
 }
 
-// Reads T.alloc_scalar("int32", scope)
-BufferType Parser::cell_type(const Syntax& call) {
-  BufferType result{};
-  result.dtype = dtype(required(call, 0, "dtype"));
-  result.shape = {int_imm(1, kInt32)};
-  const Syntax* scope = arg(call, 1, "scope");
-  result.scope = scope ? string(*scope) : "local";
-  return result;
-}
-
-void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out) {
+void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask) {
   Buffer destination = buffer(*target.children[0]);
   DType element = buffer_type(destination).dtype;
   BufferStore payload{destination, int_imm(0), indices(destination, target), std::nullopt};
@@ -256,20 +244,22 @@ void Parser::store(const Syntax& target, const Syntax& value_at, std::optional<V
     throw Failed();
   }
   payload.value = cast_to(payload.value, wanted, span(value_at));
-  out.push_back(make(std::move(payload), span(target)));
+  if (mask) payload.predicate = condition(*mask);
+  out_->push_back(make(std::move(payload), span(target)));
 }
 
-void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_assign(const Line& line) {
   if (!line.value && mutable_scalars_ && line.annotation && is_name(*line.target)) {
     // x: T.int32 declares a scalar that is assigned later.
     body_starts();
-    return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype, out);
+    return declare_cell(*line.target, scalar_type(*line.annotation).as<PrimType>()->dtype);
   }
   if (!line.value) fail(line, "expected a value");
-  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(line, out)) return;
+  if (names_module(line) || define_free_vars(line) || define_axis(line) || define_buffer(*line.target, *line.value))
+    return;
   body_starts();
-  if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt, out);
-  if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line, out);
+  if (line.target->kind == SyntaxKind::kSubscript) return store(*line.target, *line.value, std::nullopt);
+  if (line.target->kind == SyntaxKind::kTuple) return unpack_scalars(line);
   std::string var_name = name_of_target(*line.target);
   const Syntax& source = *line.value;
   std::string path = callee_path(source);
@@ -293,8 +283,8 @@ void Parser::tir_assign(const Line& line, std::vector<Stmt>& out) {
   }
   const Entity* known = lookup(var_name);
   if (cells_.contains(var_name) || (known && known->form == Entity::Form::kCell))
-    return assign_scalar(*line.target, value, out);
-  out.push_back(make(Bind{define_var(*line.target, var_type), value.expr}, span(line)));
+    return assign_scalar(*line.target, value);
+  out_->push_back(make(Bind{define_var(*line.target, var_type), value.expr}, span(line)));
 }
 
 Type Parser::scalar_type(const Syntax& at) {
@@ -304,7 +294,7 @@ Type Parser::scalar_type(const Syntax& at) {
 }
 
 // Reads m, n = A.shape, which gives the dims other names, and x, y = a + 1, b.
-void Parser::unpack_scalars(const Line& line, std::vector<Stmt>& out) {
+void Parser::unpack_scalars(const Line& line) {
   std::vector<const Syntax*> targets = items(*line.target), values = items(*line.value);
   if (line.value->kind == SyntaxKind::kAttribute && line.value->text == "shape") {
     std::vector<Expr> shape = dims(*line.value, kInt32);
@@ -314,7 +304,7 @@ void Parser::unpack_scalars(const Line& line, std::vector<Stmt>& out) {
   }
   if (targets.size() != values.size()) fail(line, "{} names for {} values", targets.size(), values.size());
   std::vector<Value> read = read_each(values, &Parser::eval);
-  for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i], out);
+  for (size_t i = 0; i < targets.size(); ++i) assign_scalar(*targets[i], read[i]);
 }
 
 // Finds names that the function assigns again where they are visible.
@@ -330,38 +320,26 @@ void Parser::find_cells(const Lines& lines, std::set<std::string_view> visible) 
   }
 }
 
-void Parser::assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out) {
+void Parser::assign_scalar(const Syntax& target, Value value) {
   std::string var_name = name_of_target(target);
   if (!value.expr.type().is<PrimType>()) fail(target, "expected a scalar");
   const Entity* known = lookup(var_name);
   bool assigned = known && known->form == Entity::Form::kCell;
   if (!assigned && !cells_.contains(var_name))
-    return out.push_back(make(Bind{define_var(target, value.expr.type()), value.expr}, span(target)));
-  if (!assigned) declare_cell(target, dtype_of(value.expr), out);
+    return out_->push_back(make(Bind{define_var(target, value.expr.type()), value.expr}, span(target)));
+  if (!assigned) declare_cell(target, dtype_of(value.expr));
   Buffer cell = cast<Var>(*lookup(var_name)->expr);
   DType wanted = buffer_type(cell).dtype;
   Expr stored = value.literal ? adapt(value, wanted, target) : value.expr;
   if (dtype_of(stored) != wanted)
     fail(target, "'{}' is {}, got {}", var_name, to_string(wanted), to_string(dtype_of(stored)));
-  out.push_back(relaxc::store(cell, stored, {int_imm(0, kInt32)}, span(target)));
+  out_->push_back(relaxc::store(cell, stored, {int_imm(0, kInt32)}, span(target)));
 }
 
-void Parser::declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out) {
+void Parser::declare_cell(const Syntax& target, DType dtype) {
   Buffer cell = make_buffer(name_of_target(target), dtype, {int_imm(1, kInt32)}, "local", span(target));
   scopes_.define(cell->name, Entity{.expr = cell, .form = Entity::Form::kCell});
-  out.push_back(make(AllocBuffer{cell, {}}, span(target)));
-}
-
-Value Parser::augmented(const Line& line) {
-  std::optional<BinaryOp> op = operator_of(line.text);
-  Value a = eval(*line.target), b = eval(*line.value);
-  auto is_float = [](const Value& value) {
-    const PrimType* type = value.expr.type().as<PrimType>();
-    return type && type->dtype.is_float();
-  };
-  if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
-    fail_with_hint(*line.value, "//=", "'{}=' of integers is ambiguous", line.text);
-  return binary(*op, a, b, *line.value, false);
+  out_->push_back(make(AllocBuffer{cell, {}}, span(target)));
 }
 
 }  // namespace relaxc::text

@@ -9,11 +9,12 @@ namespace relaxc::text {
 
 // ---- Values
 
-// Reads an argument as a leaf.
-Expr Parser::as_argument(const Syntax& at) {
-  Scoped<std::optional<Type>> wanted(wanted_, std::nullopt);
-  return leaf(eval(at), at);
+Value Parser::eval_as(std::optional<Type> wanted, const Syntax& at) {
+  Scoped<std::optional<Type>> annotation(wanted_, std::move(wanted));
+  return eval(at);
 }
+
+Expr Parser::as_argument(const Syntax& at) { return leaf(eval_as(std::nullopt, at), at); }
 
 Value Parser::tensor_operator(std::string_view op, Value a, Value b, const Syntax& at) {
   constexpr std::pair<std::string_view, const char*> kSugar[] = {
@@ -170,40 +171,7 @@ Tensor converted(const Tensor& data, DType dtype) {
 }  // namespace
 
 Value Parser::relax_call(const std::string& form, const Syntax& at) {
-  // The forms that are not operators.
-  constexpr std::pair<std::string_view, Form Parser::*> kForms[] = {
-      {"I.Op", &Parser::value_form},
-      {"R.ExternFunc", &Parser::value_form},
-      {"R.Tuple", &Parser::tuple_form},
-      {"R.TupleGetItem", &Parser::tuple_form},
-      {"R.call_builtin_with_ctx", &Parser::applied_form},
-      {"R.call_dps_packed", &Parser::call_tir_form},
-      {"R.call_inplace_packed", &Parser::packed_form},
-      {"R.call_packed", &Parser::packed_form},
-      {"R.call_pure_packed", &Parser::packed_form},
-      {"R.call_py_func", &Parser::applied_form},
-      {"R.call_tir", &Parser::call_tir_form},
-      {"R.call_tir_inplace", &Parser::call_tir_form},
-      {"R.call_tir_with_grad", &Parser::call_tir_form},
-      {"R.const", &Parser::value_form},
-      {"R.dist.call_tir_local_view", &Parser::call_tir_form},
-      {"R.dist.const", &Parser::distributed_form},
-      {"R.dtype", &Parser::value_form},
-      {"R.emit", &Parser::value_form},
-      {"R.emit_te", &Parser::misplaced_form},
-      {"R.hint_on_device", &Parser::device_form},
-      {"R.invoke_closure", &Parser::applied_form},
-      {"R.invoke_pure_closure", &Parser::applied_form},
-      {"R.make_closure", &Parser::applied_form},
-      {"R.match_cast", &Parser::misplaced_form},
-      {"R.prim_value", &Parser::value_form},
-      {"R.shape", &Parser::value_form},
-      {"R.str", &Parser::value_form},
-      {"R.tuple", &Parser::tuple_form},
-      {"R.vm.call_tir_dyn", &Parser::applied_form}};
-  for (const auto& [name, read] : kForms) {
-    if (form == name) return (this->*read)(form, at);
-  }
+  if (auto value = form_value(form, at)) return *value;
   if (const OpRow* row = ops_.find("relax." + form.substr(2))) return operator_call(*row, at);
   if (is_type_name(form)) fail(*at.children[0], "'{}' is a type; expected a value", form);
   std::vector<std::string> known = {"R.const", "R.shape", "R.prim_value", "R.call_packed", "R.match_cast", "R.tuple"};

@@ -12,39 +12,18 @@ Diagnostic& Parser::report_text(const Place& at, std::string message, std::strin
 }
 
 std::string spelling(const Syntax& at) {
-  switch (at.kind) {
-    case SyntaxKind::kName:
-    case SyntaxKind::kConstant:
-    case SyntaxKind::kInt:
-    case SyntaxKind::kFloat:
-    case SyntaxKind::kString:
-      return std::string(at.text);
-    case SyntaxKind::kAttribute:
-      return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
-    case SyntaxKind::kSubscript:
-      return spelling(*at.children[0]) + "[...]";
-    case SyntaxKind::kCall:
-      return spelling(*at.children[0]) + "(...)";
-    case SyntaxKind::kLambda:
-      return "a lambda";
-    case SyntaxKind::kTuple:
-      return "a tuple";
-    case SyntaxKind::kList:
-      return "a list";
-    case SyntaxKind::kDict:
-      return "a dictionary";
-    case SyntaxKind::kSlice:
-      return "a range";
-    case SyntaxKind::kStarred:
-      return "a starred expression";
-    case SyntaxKind::kUnary:
-    case SyntaxKind::kBinary:
-    case SyntaxKind::kCompare:
-    case SyntaxKind::kBool:
-    case SyntaxKind::kConditional:
-      return "an expression";
+  if (at.kind <= SyntaxKind::kConstant) return std::string(at.text);  // names, numbers, strings
+  if (at.kind == SyntaxKind::kAttribute) return fmt::format("{}.{}", spelling(*at.children[0]), at.text);
+  if (at.kind == SyntaxKind::kSubscript) return spelling(*at.children[0]) + "[...]";
+  if (at.kind == SyntaxKind::kCall) return spelling(*at.children[0]) + "(...)";
+  constexpr std::pair<SyntaxKind, const char*> kWords[] = {
+      {SyntaxKind::kLambda, "a lambda"}, {SyntaxKind::kTuple, "a tuple"},
+      {SyntaxKind::kList, "a list"},     {SyntaxKind::kDict, "a dictionary"},
+      {SyntaxKind::kSlice, "a range"},   {SyntaxKind::kStarred, "a starred expression"}};
+  for (const auto& [kind, words] : kWords) {
+    if (at.kind == kind) return words;
   }
-  return {};
+  return "an expression";
 }
 
 void Parser::poison(const Syntax* target) {

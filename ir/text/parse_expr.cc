@@ -15,6 +15,50 @@ namespace {
 
 bool is_scalar(const Expr& expr) { return expr.type().is<PrimType>(); }
 
+// Python's integers have no limit, so a result beyond 64 bits has no value here.
+std::optional<int64_t> fold_whole(std::string_view op, int64_t a, int64_t b) {
+  if (op == "+") return checked_add(a, b);
+  if (op == "-") return checked_sub(a, b);
+  if (op == "*") return checked_mul(a, b);
+  if (op == "<<") return b >= 0 && b < 63 ? checked_mul(a, int64_t{1} << b) : std::nullopt;
+  if (op != "**") return fold_int(*operator_of(op), a, b, kInt64);
+  if (b == 0 || a == 1) return 1;
+  if (a == 0 || a == -1) return a * (a == -1 && b % 2 == 0 ? -1 : 1);
+  std::optional<int64_t> power = 1;
+  for (int64_t i = 0; power && i < b; ++i) power = checked_mul(*power, a);
+  return power;
+}
+
+std::optional<double> fold_real(std::string_view op, double a, double b) {
+  if (op == "+") return a + b;
+  if (op == "-") return a - b;
+  if (op == "*") return a * b;
+  if (op == "/") return a / b;
+  if (op == "//") return std::floor(a / b);
+  if (op == "%") return a - std::floor(a / b) * b;
+  if (op == "**") return std::pow(a, b);
+  return std::nullopt;
+}
+
+template <class T>
+bool compares(BinaryOp op, T a, T b) {
+  if (op == BinaryOp::kEQ) return a == b;
+  if (op == BinaryOp::kNE) return a != b;
+  if (op == BinaryOp::kLT) return a < b;
+  if (op == BinaryOp::kLE) return a <= b;
+  return op == BinaryOp::kGT ? a > b : a >= b;
+}
+
+// Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
+int64_t count_items(const Type& type, int64_t most) {
+  const TupleType* several = type.as<TupleType>();
+  if (!several) return 1;
+  int64_t count = 0;
+  for (size_t i = 0; i < several->items.size() && count <= most; ++i)
+    count += count_items(several->items[i], most - count);
+  return count;
+}
+
 }  // namespace
 
 bool fits(int64_t value, DType dtype) {
@@ -136,44 +180,6 @@ Value Parser::literal(int64_t value, const Syntax& at) {
 }
 Value Parser::literal(double value, const Syntax& at) { return {float_imm(value, kFloat32, span(at)), true, value}; }
 
-namespace {
-
-// Python's integers have no limit, so a result beyond 64 bits has no value here.
-std::optional<int64_t> fold_whole(std::string_view op, int64_t a, int64_t b) {
-  if (op == "+") return checked_add(a, b);
-  if (op == "-") return checked_sub(a, b);
-  if (op == "*") return checked_mul(a, b);
-  if (op == "<<") return b >= 0 && b < 63 ? checked_mul(a, int64_t{1} << b) : std::nullopt;
-  if (op != "**") return fold_int(*operator_of(op), a, b, kInt64);
-  if (b == 0 || a == 1) return 1;
-  if (a == 0 || a == -1) return a * (a == -1 && b % 2 == 0 ? -1 : 1);
-  std::optional<int64_t> power = 1;
-  for (int64_t i = 0; power && i < b; ++i) power = checked_mul(*power, a);
-  return power;
-}
-
-std::optional<double> fold_real(std::string_view op, double a, double b) {
-  if (op == "+") return a + b;
-  if (op == "-") return a - b;
-  if (op == "*") return a * b;
-  if (op == "/") return a / b;
-  if (op == "//") return std::floor(a / b);
-  if (op == "%") return a - std::floor(a / b) * b;
-  if (op == "**") return std::pow(a, b);
-  return std::nullopt;
-}
-
-template <class T>
-bool compares(BinaryOp op, T a, T b) {
-  if (op == BinaryOp::kEQ) return a == b;
-  if (op == BinaryOp::kNE) return a != b;
-  if (op == BinaryOp::kLT) return a < b;
-  if (op == BinaryOp::kLE) return a <= b;
-  return op == BinaryOp::kGT ? a > b : a >= b;
-}
-
-}  // namespace
-
 std::optional<Value> Parser::fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at) {
   const IntImm* x = a.literal ? a.expr.as<IntImm>() : nullptr;
   const IntImm* y = b.literal ? b.expr.as<IntImm>() : nullptr;
@@ -214,10 +220,10 @@ Value Parser::eval(const Syntax& at) {
       return {string_imm(string(at), span(at))};
     case SyntaxKind::kConstant:
       if (at.text == "True" || at.text == "False") return {bool_imm(at.text == "True", span(at))};
-      fail(at, "{} is no value here", at.text);
+      fail(at, "{} is not a value here", at.text);
     case SyntaxKind::kTuple:
     case SyntaxKind::kList:
-      if (!in_graph_) fail(at, "a tuple is no scalar");
+      if (!in_graph_) fail(at, "a tuple is not a scalar");
       return {bounded_tuple(read_each(at.children, &Parser::as_argument), at)};
     case SyntaxKind::kDict:
     case SyntaxKind::kSlice:
@@ -237,8 +243,12 @@ Value Parser::eval(const Syntax& at) {
     case SyntaxKind::kCompare:
     case SyntaxKind::kBool:
       return binary(at);
-    case SyntaxKind::kConditional:
-      return conditional(at);
+    case SyntaxKind::kConditional: {
+      Expr test = condition(*at.children[1]);
+      Value a = eval(*at.children[0]), b = eval(*at.children[2]);
+      match_operands(a, b, at);
+      return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
+    }
   }
   fail(at, "expected an expression");
 }
@@ -250,24 +260,10 @@ Value Parser::property(const Syntax& at) {
   if (auto value = tensor_property(at)) return *value;
   std::string path = dotted(at);
   if (is_type_name(path)) fail(at, "'{}' is a type; expected a value", path);
-  if (!path.empty()) fail(at, "'{}' is no value; call it", path);
+  if (!path.empty()) fail(at, "'{}' is not a value; call it", path);
   if (is_name(*at.children[0]) && at.children[0]->text != "math") name(*at.children[0]);
   fail(at, "'.{}' is not known here", at.text);
 }
-
-namespace {
-
-// Returns the number of items in a type, including those of nested tuples; stops counting above `most`.
-int64_t count_items(const Type& type, int64_t most) {
-  const TupleType* several = type.as<TupleType>();
-  if (!several) return 1;
-  int64_t count = 0;
-  for (size_t i = 0; i < several->items.size() && count <= most; ++i)
-    count += count_items(several->items[i], most - count);
-  return count;
-}
-
-}  // namespace
 
 // Makes a tuple of limited size. Nested tuples share their items, but every traversal of the type visits all of them.
 Expr Parser::bounded_tuple(std::vector<Expr> items, const Syntax& at) {
@@ -332,13 +328,6 @@ Value Parser::binary(const Syntax& at) {
   return binary(*op, a, b, at, true);
 }
 
-Value Parser::conditional(const Syntax& at) {
-  Expr test = condition(*at.children[1]);
-  Value a = eval(*at.children[0]), b = eval(*at.children[2]);
-  match_operands(a, b, at);
-  return {intrinsic("tir.if_then_else", {test, a.expr, b.expr}, dtype_of(a.expr), span(at))};
-}
-
 // ---- Calls
 
 Value Parser::call(const Syntax& at) {
@@ -352,7 +341,7 @@ Value Parser::call(const Syntax& at) {
   }
   std::string path = called(at);
   if (path == "float") return {float_imm(*attr_value(at).as<double>(), kFloat32, span(at)), true};
-  if (path.starts_with("T.")) return tir_call(path.substr(2), at);
+  if (path.starts_with("T.")) return tir_call(path, at);
   if (path.starts_with("R.") || path == "I.Op") {
     if (!in_graph_) fail(at, "'{}' belongs to graph functions, not to a tensor program", path);
     return relax_call(path, at);
@@ -361,7 +350,7 @@ Value Parser::call(const Syntax& at) {
   Value target = eval(callee);
   bool callable = target.expr.type().is<FuncType>() || target.expr.type().is<ObjectType>();
   if (in_graph_ && callable) return function_call(leaf(target, callee), at);
-  fail(callee, "this is no function");
+  fail(callee, "this is not a function");
 }
 
 Value Parser::method_call(const Syntax& at) {

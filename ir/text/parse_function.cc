@@ -56,16 +56,6 @@ Parser::Signature Parser::read_signature(const Line& line) {
   return result;
 }
 
-void Parser::signature(const Pending& pending) {
-  Signature signature = read_signature(*pending.line);
-  if (signature.sound) {
-    declared_.insert_or_assign(pending.name, make(signature.type(pending.pure)));
-  } else {
-    unknown_.insert(pending.name);
-  }
-  signatures_.insert_or_assign(pending.name, std::move(signature));
-}
-
 FuncType Parser::Signature::type(bool pure) const {
   std::vector<Type> types;
   for (const VarRef& param : params) types.push_back(param.type());
@@ -144,61 +134,35 @@ void Parser::relax_lines(const Lines& lines) {
 }
 
 void Parser::relax_line(const Line& line) {
-  switch (line.kind) {
-    case LineKind::kPass:
-      return;
-    case LineKind::kExpression:
-      if (!is_docstring(line)) relax_call_line(line);
-      return;
-    case LineKind::kAssign:
-      return relax_assign(line);
-    case LineKind::kIf:
-      if (body_->in_dataflow) fail(line, "a dataflow block has no branches");
-      return relax_if(line);
-    case LineKind::kWith: {
-      const Syntax& item = *line.items[0].first;
-      std::string path = called(item);
-      if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
-      // Any other form after `with` is treated as a dataflow block, too.
-      if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
-      if (body_->in_dataflow) fail(line, "a dataflow block inside of another");
-      return dataflow(line);
-    }
-    case LineKind::kReturn:
-      if (body_->in_dataflow) fail(line, "'return' inside of a dataflow block");
-      if (body_->result) fail(line, "a function returns once, at its end");
-      body_->result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
-      return;
-    case LineKind::kFunction:
-      return nested_function(line);
-    case LineKind::kImport:
-      return imports(line);
-    case LineKind::kBroken:
-      throw Failed();
-    case LineKind::kAssert:
-    case LineKind::kAugmented:
-    case LineKind::kFor:
-    case LineKind::kWhile:
-    case LineKind::kBreak:
-    case LineKind::kContinue:
-    case LineKind::kClass:
-      fail(line,
-           "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or "
-           "'return'");
+  if (line.kind == LineKind::kBroken) throw Failed();
+  if (line.kind == LineKind::kPass || is_docstring(line)) return;
+  static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
+      {LineKind::kExpression, &Parser::relax_call_line},
+      {LineKind::kAssign, &Parser::relax_assign},
+      {LineKind::kIf, &Parser::relax_if},
+      {LineKind::kWith, &Parser::dataflow},
+      {LineKind::kReturn, &Parser::relax_return},
+      {LineKind::kFunction, &Parser::nested_function},
+      {LineKind::kImport, &Parser::imports}};
+  for (const auto& [kind, read] : kReaders) {
+    if (line.kind == kind) return (this->*read)(line);
   }
+  fail(line,
+       "this statement has no meaning in a graph function; expected a binding, 'if', 'with R.dataflow()' or 'return'");
+}
+
+void Parser::relax_return(const Line& line) {
+  if (body_->in_dataflow) fail(line, "'return' inside of a dataflow block");
+  if (body_->result) fail(line, "a function returns once, at its end");
+  body_->result = line.value ? leaf({as_argument(*line.value)}, *line.value) : tuple({}, span(line));
 }
 
 // A function in a body is a binding; it may call itself.
 void Parser::nested_function(const Line& line) {
-  Pending pending{std::string(line.text), &line};
-  bool known = false;
-  for (const Syntax* decorator : line.decorators) {
-    std::string path = dotted(head_of(*decorator));
-    if (path == "T.prim_func") fail(*decorator, "a tensor program inside of a graph function; define it in the module");
-    known = known || path == "R.function";
-    if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
-  }
-  if (!known) fail(line, "expected @R.function before a nested function");
+  if (line.decorators.empty()) fail(line, "expected @R.function before a nested function");
+  Pending pending = read_decorators(line);
+  if (pending.is_program)
+    fail(*line.decorators.back(), "a tensor program inside of a graph function; define it in the module");
   Signature signature = read_signature(line);
   bool stated = signature.result.has_value();
   VarRef self = make_var(pending.name, make(signature.type(pending.pure)), span(line));
@@ -266,9 +230,7 @@ void Parser::relax_assign(const Line& line) {
     define(var_name, match->var);
     return;
   }
-  wanted_ = annotated;
-  Value value = eval(at);
-  wanted_.reset();
+  Value value = eval_as(annotated, at);
   const PrimType* prim = annotated ? annotated->as<PrimType>() : nullptr;
   if (value.literal && prim) value.expr = adapt(value, prim->dtype, at);
   bind_to(*line.target, value.expr, annotated.value_or(value.expr.type()));
@@ -319,18 +281,13 @@ void Parser::relax_call_line(const Line& line) {
   if (!is_call(at)) fail(line, "this expression does nothing; bind it to a name");
   std::string path = called(at);
   if (path == "R.output") return output(line);
-  if (path == "R.func_attr") {
-    for (const auto& [key, value] : attrs(required(at, 0, "attrs"))) body_->attrs.set(key, value);
-    return;
-  }
+  if (path == "R.func_attr") return add_attrs(at, body_->attrs);
   if (path == "R.is_impure") {
     body_->impure = true;
     return;
   }
   if (std::optional<Binding> match = match_binding(at, "_", std::nullopt)) return bind(*match);
-  wanted_ = tuple_type({});
-  Expr value = expr(at);
-  wanted_.reset();
+  Expr value = eval_as(tuple_type({}), at).expr;
   if (const TupleType* nothing = value.type().as<TupleType>(); !nothing || !nothing->items.empty())
     fail(at, "the value of this call is lost; bind it to a name");
   bind({value, std::nullopt, make_var("_", value.type(), span(line))});
@@ -338,6 +295,12 @@ void Parser::relax_call_line(const Line& line) {
 
 void Parser::dataflow(const Line& line) {
   Body& body = *body_;
+  const Syntax& item = *line.items[0].first;
+  std::string path = called(item);
+  if (path.starts_with("T.")) fail(item, "'{}' belongs to tensor programs; expected R.dataflow()", path);
+  // Any other form after `with` is treated as a dataflow block, too.
+  if (path != "R.dataflow") report(item, "expected R.dataflow() after 'with'");
+  if (body.in_dataflow) fail(line, "a dataflow block inside of another");
   body.in_dataflow = true;
   body.outputs_given = false;
   body.outputs_sound = true;
@@ -397,6 +360,7 @@ Expr Parser::relax_branch(const Lines& lines, const Line& line, std::string& tar
 }
 
 void Parser::relax_if(const Line& line) {
+  if (body_->in_dataflow) fail(line, "a dataflow block has no branches");
   std::string target;
   std::optional<Type> annotation;
   std::optional<Expr> test, then_branch, else_branch;

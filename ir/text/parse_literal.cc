@@ -129,55 +129,30 @@ AttrValue Parser::attr_value(const Syntax& at, bool keep) {
 
 // Returns the value that the syntax alone determines; nullopt when it has to be computed or is not a constant.
 std::optional<AttrValue> Parser::literal_attr(const Syntax& at, bool keep) {
-  switch (at.kind) {
-    case SyntaxKind::kInt: {
-      int64_t value = *int_literal(at);
-      if (value < 0) fail(at, "'{}' does not fit in int64; as uint64 it is T.uint64({})", at.text, at.text);
-      return value;
-    }
-    case SyntaxKind::kFloat:
-      if (auto value = parse_float(at.text)) return *value;
-      fail(at, "'{}' is not a number", at.text);
-    case SyntaxKind::kString:
-      return string(at);
-    case SyntaxKind::kConstant:
-      if (at.text == "...") return std::nullopt;
-      return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
-    case SyntaxKind::kTuple:
-    case SyntaxKind::kList: {
-      AttrList list;
-      for (const Syntax* item : at.children) list.push_back(attr_value(*item, keep));
-      return list;
-    }
-    case SyntaxKind::kDict:
-      return attrs(at);
-    case SyntaxKind::kUnary:
-      return negated_attr(at);
-    case SyntaxKind::kCall:
-      return called_attr(at, keep);
-    case SyntaxKind::kName:
-    case SyntaxKind::kAttribute:
-    case SyntaxKind::kSubscript:
-    case SyntaxKind::kSlice:
-    case SyntaxKind::kBinary:
-    case SyntaxKind::kCompare:
-    case SyntaxKind::kBool:
-    case SyntaxKind::kConditional:
-    case SyntaxKind::kStarred:
-    case SyntaxKind::kLambda:
-      return std::nullopt;
+  if (at.kind == SyntaxKind::kString) return string(at);
+  if (at.kind == SyntaxKind::kDict) return attrs(at);
+  if (at.kind == SyntaxKind::kUnary && at.text == "-") {
+    if (auto value = int_literal(at)) return *value;
+    const Syntax& operand = *at.children[0];
+    AttrValue value = operand.kind == SyntaxKind::kFloat || is_call(operand) ? attr_value(operand) : AttrValue();
+    return value.as<double>() ? std::optional<AttrValue>(-*value.as<double>()) : std::nullopt;
   }
-  return std::nullopt;
-}
-
-std::optional<AttrValue> Parser::negated_attr(const Syntax& at) {
-  if (at.text != "-") return std::nullopt;
-  if (auto value = int_literal(at)) return *value;
-  const Syntax& operand = *at.children[0];
-  if (operand.kind != SyntaxKind::kFloat && operand.kind != SyntaxKind::kCall) return std::nullopt;
-  AttrValue value = attr_value(operand);
-  if (const double* number = value.as<double>()) return -*number;
-  return std::nullopt;
+  if (is_call(at)) return called_attr(at, keep);
+  if (at.kind == SyntaxKind::kInt) {
+    int64_t value = *int_literal(at);
+    if (value < 0) fail(at, "'{}' does not fit in int64; as uint64 it is T.uint64({})", at.text, at.text);
+    return value;
+  }
+  if (at.kind == SyntaxKind::kFloat) {
+    if (auto value = parse_float(at.text)) return *value;
+    fail(at, "'{}' is not a number", at.text);
+  }
+  if (at.kind == SyntaxKind::kConstant && at.text != "...")
+    return at.text == "None" ? AttrValue() : AttrValue(at.text == "True");
+  if (!is_list(at)) return std::nullopt;
+  AttrList list;
+  for (const Syntax* item : at.children) list.push_back(attr_value(*item, keep));
+  return list;
 }
 
 std::optional<AttrValue> Parser::called_attr(const Syntax& at, bool keep) {
@@ -221,6 +196,10 @@ Attrs Parser::attrs(const Syntax& at) {
     result.set(key, attr_value(*at.children[i + 1], true));
   }
   return result;
+}
+
+void Parser::add_attrs(const Syntax& call, Attrs& to) {
+  for (const auto& [key, value] : attrs(required(call, 0, "attrs"))) to.set(key, value);
 }
 
 }  // namespace relaxc::text

@@ -1,7 +1,6 @@
 // Reads the module around the functions: its attributes, devices and meshes, external functions, and the declaration of
 // each definition. Bodies of graph functions are read later (parser.cc), so definitions may come in any order.
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 
 #include "ir/text/parsing.h"
@@ -51,10 +50,7 @@ void Parser::module_line(const Line& line) {
   if (line.kind == LineKind::kExpression) {
     std::string callee = called(*line.value);
     if (callee == "I.module_global_infos") return global_infos(required(*line.value, 0, "infos"));
-    if (callee == "I.module_attrs") {
-      for (const auto& [key, value] : attrs(required(*line.value, 0, "attrs"))) module_.attrs.set(key, value);
-      return;
-    }
+    if (callee == "I.module_attrs") return add_attrs(*line.value, module_.attrs);
   }
   bool external = line.kind == LineKind::kAssign && line.value && callee_path(*line.value) == "R.ExternFunc";
   if (!external) fail(line, "expected a function, R.ExternFunc or module attributes here");
@@ -80,14 +76,20 @@ constexpr const char* kNeedsPython = "macros need a Python interpreter; write ou
 constexpr std::pair<std::string_view, const char*> kRefused[] = {
     {"I.pyfunc", "functions of Python cannot be compiled"},
     {"R.macro", kNeedsPython},
-    {"R.rewriter", "rewriters are no functions of a module"},
+    {"R.rewriter", "rewriters are not functions of a module"},
     {"T.inline", kNeedsPython},
     {"T.jit", "templates need a Python interpreter; write out what they expand to"},
     {"T.macro", kNeedsPython}};
 
+std::string target_kind(const VDevice& device) {
+  if (const Attrs* target = device.target.as<Attrs>()) return target->get_string("kind", "");
+  const std::string& text = *device.target.as<std::string>();
+  return text.substr(0, text.find(' '));
+}
+
 }  // namespace
 
-Parser::Pending Parser::declare(const Line& line) {
+Parser::Pending Parser::read_decorators(const Line& line) {
   Pending pending{std::string(line.text), &line};
   if (line.decorators.empty())
     fail_with_hint(line, "@R.function or @T.prim_func", "function '{}' has no decorator", line.text);
@@ -101,10 +103,19 @@ Parser::Pending Parser::declare(const Line& line) {
       fail_with_hint(*decorator, name.starts_with("T.") ? "@T.prim_func" : "@R.function",
                      "unknown decorator of function '{}'", line.text);
     check_signature(name, *decorator);
-    if (const Syntax* flag = keyword(*decorator, "s_tir")) mutable_scalars_ = mutable_scalars_ || constant_bool(*flag);
-    if (const Syntax* flag = keyword(*decorator, "private")) pending.is_private = constant_bool(*flag);
-    if (const Syntax* flag = keyword(*decorator, "pure")) pending.pure = constant_bool(*flag);
+    auto flag = [&](std::string_view keyword_name, bool otherwise) {
+      const Syntax* at = keyword(*decorator, keyword_name);
+      return at ? constant_bool(*at) : otherwise;
+    };
+    mutable_scalars_ = flag("s_tir", false) || mutable_scalars_;
+    pending.is_private = flag("private", pending.is_private);
+    pending.pure = flag("pure", pending.pure);
   }
+  return pending;
+}
+
+Parser::Pending Parser::declare(const Line& line) {
+  Pending pending = read_decorators(line);
   if (declared_.contains(pending.name)) fail(line, "function '{}' is defined twice", pending.name);
   declared_.emplace(pending.name, object_type());
   if (pending.is_program && line.annotation) {
@@ -148,24 +159,6 @@ VDevice Parser::vdevice(const Syntax& at) {
   if (const Syntax* scope = arg(at, 2, "memory_scope")) result.memory_scope = string(*scope);
   return result;
 }
-
-namespace {
-
-// Returns the number that the digits are; nullopt for other text.
-std::optional<int64_t> whole_number(std::string_view digits) {
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  return error == std::errc() && end == digits.data() + digits.size() && value >= 0 ? std::optional(value)
-                                                                                    : std::nullopt;
-}
-
-std::string target_kind(const VDevice& device) {
-  if (const Attrs* target = device.target.as<Attrs>()) return target->get_string("kind", "");
-  const std::string& text = *device.target.as<std::string>();
-  return text.substr(0, text.find(' '));
-}
-
-}  // namespace
 
 // Returns the canonical name of a device, "llvm:0:global"; `at` is I.vdevice(...) or a name whose last parts may be
 // missing.

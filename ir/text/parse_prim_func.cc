@@ -102,15 +102,16 @@ Stmt Parser::below_root(std::vector<Stmt> body, Block root, const Line& line) {
   bool has_root = only && only->name == "root" && only->iter_vars.empty() && root_allocations_.empty();
   bool needs_root = holds_block(body) && !has_root;
   // Allocations that a block cannot hold come first; without a root block all allocations do.
-  auto own = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), [&](const Stmt& alloc) {
-    return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty();
-  });
-  for (auto it = own; it != root_allocations_.end(); ++it) root.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
-  body.insert(body.begin(), root_allocations_.begin(), own);
+  auto stays = [&](const Stmt& alloc) { return !needs_root || !alloc.as<AllocBuffer>()->annotations.empty(); };
+  auto held = std::stable_partition(root_allocations_.begin(), root_allocations_.end(), stays);
+  for (auto it = held; it != root_allocations_.end(); ++it) root.alloc_buffers.push_back(it->as<AllocBuffer>()->buffer);
+  body.insert(body.begin(), root_allocations_.begin(), held);
   if (!needs_root) return seq(std::move(body), span(line));
   root.body = seq(std::move(body), span(line));
   return make(std::move(root), span(line));
 }
+
+void Parser::append(std::vector<Stmt> stmts) { out_->insert(out_->end(), stmts.begin(), stmts.end()); }
 
 Stmt Parser::body(const Lines& lines) {
   NameScope scope(scopes_);
@@ -119,96 +120,97 @@ Stmt Parser::body(const Lines& lines) {
 
 std::vector<Stmt> Parser::stmts(const Lines& lines, size_t first) {
   std::vector<Stmt> result;
+  Scoped<std::vector<Stmt>*> outer(out_, &result);
   for (size_t i = first; i < lines.size(); ++i) {
     const Line& line = *lines[i];
     bool at_head = blocks_.back()->at_head;
-    if (guarded([&] { tir_line(lines, i, result); })) continue;
+    if (guarded([&] { tir_line(lines, i); })) continue;
     poison_line(line);
     blocks_.back()->at_head = at_head;
   }
   return result;
 }
 
-void Parser::tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out) {
+void Parser::tir_line(const Lines& lines, size_t& index) {
   const Line& line = *lines[index];
   Scoped<int> depth(statement_depth_, statement_depth_ + 1);
   if (statement_depth_ > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   // A call may hold for the rest of the block.
-  Rest rest = [&](std::vector<Stmt>& held) {
-    held = stmts(lines, index + 1);
-    index = lines.size();
+  Rest rest = [&] {
+    size_t first = std::exchange(index, lines.size()) + 1;
+    return stmts(lines, first);
   };
-  auto is_scoped = [&](const Syntax* target) {
-    return line.value && scoped_form(*line.value, target, line, Style::kConcise, rest, out);
-  };
-  switch (line.kind) {
-    case LineKind::kPass:
-      return;
-    case LineKind::kExpression:
-      if (!is_docstring(line) && !is_scoped(nullptr)) tir_call_line(line, out);
-      return;
-    case LineKind::kAssign:
-      if (!is_scoped(line.target)) tir_assign(line, out);
-      return;
-    case LineKind::kAugmented:
-      return augmented_line(line, out);
-    case LineKind::kFor:
-      body_starts();
-      return tir_for(line, out);
-    case LineKind::kWhile:
-      return tir_while(line, out);
-    case LineKind::kIf:
-      return tir_if(line, out);
-    case LineKind::kWith:
-      return tir_with(line, out);
-    case LineKind::kAssert:
-      body_starts();
-      out.push_back(assertion(*line.value, line.extra, line));
-      return;
-    case LineKind::kReturn:
-      return tir_return(line, index + 1 == lines.size(), out);
-    case LineKind::kBreak:
-      return control(line, "tir.break_loop", out);
-    case LineKind::kContinue:
-      return control(line, "tir.continue_loop", out);
-    case LineKind::kFunction:
-    case LineKind::kClass:
-      fail(line, "a definition inside of a tensor program");
-    case LineKind::kImport:
-      return imports(line);
-    case LineKind::kBroken:
-      throw Failed();
+  bool may_hold = line.kind == LineKind::kExpression || line.kind == LineKind::kAssign;
+  if (line.kind == LineKind::kPass || is_docstring(line)) return;
+  if (may_hold && line.value && scoped_form(*line.value, line.target, line, Style::kConcise, rest)) return;
+  if (line.kind == LineKind::kReturn) return tir_return(line, index + 1 == lines.size());
+  static constexpr std::pair<LineKind, LineReader Parser::*> kReaders[] = {
+      {LineKind::kExpression, &Parser::tir_call_line},
+      {LineKind::kAssign, &Parser::tir_assign},
+      {LineKind::kAugmented, &Parser::augmented_line},
+      {LineKind::kFor, &Parser::tir_for},
+      {LineKind::kWhile, &Parser::tir_while},
+      {LineKind::kIf, &Parser::tir_if},
+      {LineKind::kWith, &Parser::tir_with},
+      {LineKind::kAssert, &Parser::tir_assert},
+      {LineKind::kBreak, &Parser::tir_jump},
+      {LineKind::kContinue, &Parser::tir_jump},
+      {LineKind::kImport, &Parser::imports}};
+  for (const auto& [kind, read] : kReaders) {
+    if (line.kind == kind) return (this->*read)(line);
   }
+  if (line.kind == LineKind::kBroken) throw Failed();
+  fail(line, "a definition inside of a tensor program");
+}
+
+void Parser::tir_assert(const Line& line) {
+  body_starts();
+  out_->push_back(assertion(*line.value, line.extra, line));
+}
+
+// Reads break, continue, and a return without a value.
+void Parser::tir_jump(const Line& line) {
+  body_starts();
+  const char* op = "tir.ret";
+  if (line.kind == LineKind::kBreak) op = "tir.break_loop";
+  if (line.kind == LineKind::kContinue) op = "tir.continue_loop";
+  out_->push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
 }
 
 // From here on, forms that must precede the statements of a block are errors.
 void Parser::body_starts() { blocks_.back()->at_head = false; }
 
-void Parser::augmented_line(const Line& line, std::vector<Stmt>& out) {
+void Parser::augmented_line(const Line& line) {
   body_starts();
-  Value result = augmented(line);
-  if (line.target->kind == SyntaxKind::kName) return assign_scalar(*line.target, result, out);
+  std::optional<BinaryOp> op = operator_of(line.text);
+  Value a = eval(*line.target), b = eval(*line.value);
+  auto is_float = [](const Value& value) {
+    const PrimType* type = value.expr.type().as<PrimType>();
+    return type && type->dtype.is_float();
+  };
+  if (!op || (*op == BinaryOp::kDiv && !is_float(a) && !is_float(b)))
+    fail_with_hint(*line.value, "//=", "'{}=' of integers is ambiguous", line.text);
+  Value result = binary(*op, a, b, *line.value, false);
+  if (is_name(*line.target)) return assign_scalar(*line.target, result);
   if (line.target->kind != SyntaxKind::kSubscript) fail(*line.target, "expected an element of a buffer or a name");
-  store(*line.target, *line.value, result, out);
+  store(*line.target, *line.value, result);
 }
 
-void Parser::tir_while(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_while(const Line& line) {
   body_starts();
   // The body is read even when the condition is wrong.
   std::optional<Expr> test;
   guarded([&] { test = condition(*line.value); });
   Stmt inner = body(line.body);
   if (!test) throw Failed();
-  out.push_back(make(While{*test, inner}, span(line)));
+  out_->push_back(make(While{*test, inner}, span(line)));
 }
 
-void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_if(const Line& line) {
   if (line.value->kind == SyntaxKind::kConstant && (line.value->text == "True" || line.value->text == "False")) {
     // Python evaluates the condition before there is a program.
-    std::vector<Stmt> chosen = stmts(line.value->text == "True" ? line.body : line.otherwise);
-    out.insert(out.end(), chosen.begin(), chosen.end());
-    return;
+    return append(stmts(line.value->text == "True" ? line.body : line.otherwise));
   }
   body_starts();
   // The branches are read even when the condition is wrong.
@@ -218,22 +220,16 @@ void Parser::tir_if(const Line& line, std::vector<Stmt>& out) {
   std::optional<Stmt> else_body;
   if (!line.otherwise.empty()) else_body = body(line.otherwise);
   if (!test) throw Failed();
-  out.push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
+  out_->push_back(make(IfThenElse{*test, then_body, else_body}, span(line)));
 }
 
-void Parser::tir_return(const Line& line, bool is_last, std::vector<Stmt>& out) {
+void Parser::tir_return(const Line& line, bool is_last) {
   bool bare = is_none(line.value);
   if (bare && statement_depth_ == 1 && is_last) return;  // the function returns here anyway
-  if (bare) return control(line, "tir.ret", out);
+  if (bare) return tir_jump(line);
   body_starts();
   Expr value = scalar(*line.value);
-  out.push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
-}
-
-// Adds a jump: a statement without a value.
-void Parser::control(const Line& line, const char* op, std::vector<Stmt>& out) {
-  body_starts();
-  out.push_back(evaluate(intrinsic(op, {}, DType::void_(), span(line)), span(line)));
+  out_->push_back(evaluate(intrinsic("tir.ret", {value}, dtype_of(value), span(line)), span(line)));
 }
 
 // ---- Calls as statements
@@ -258,7 +254,7 @@ std::vector<BufferRegion> Parser::regions(const Syntax& call) {
   return result;
 }
 
-void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_call_line(const Line& line) {
   if (!is_call(*line.value)) fail(line, "this expression does nothing; expected a statement");
   const Syntax& call = *line.value;
   const Syntax& callee = *call.children[0];
@@ -266,10 +262,10 @@ void Parser::tir_call_line(const Line& line, std::vector<Stmt>& out) {
   if (head_form(path, call, line)) return;
   body_starts();
   if (path == "T.preflattened_buffer") return;  // of 2022: what shape a flat param had
-  if (path == "T.store") return pointer_store(line, call, out);
-  if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(line, call, out);
+  if (path == "T.store") return pointer_store(call);
+  if (callee.kind == SyntaxKind::kAttribute && callee.text == "vstore") return vector_store(call);
   bool evaluates = path == "T.evaluate";
-  out.push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
+  out_->push_back(evaluate(evaluates ? call_argument(required(call, 0, "value")) : scalar(call), span(line)));
 }
 
 // Reads the forms that precede the statements of a function or block; each may occur once.
@@ -278,20 +274,13 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
   bool in_block = blocks_.size() >= 2;
   if (path == "T.func_attr") {
     if (in_block || !state.at_head) fail(line, "T.func_attr stands at the head of the function");
-    // The later dialect says tirx. where the keys of passes say tir.
-    for (const auto& [key, value] : attrs(required(call, 0, "attrs")))
-      func_attrs_.set(key.starts_with("tirx.") ? "tir." + key.substr(5) : key, value);
+    add_attrs(call, func_attrs_);
     return true;
   }
-  constexpr std::pair<std::string_view, bool BlockState::*> kForms[] = {{"T.where", &BlockState::has_where},
-                                                                        {"T.reads", &BlockState::has_reads},
-                                                                        {"T.writes", &BlockState::has_writes},
-                                                                        {"T.block_attr", &BlockState::has_attrs}};
-  auto form = std::ranges::find(kForms, path, [](const auto& row) { return row.first; });
-  if (form == std::end(kForms)) return false;
-  if (!in_block) fail(line, "{} belongs into a block", path);
+  if (path != "T.where" && path != "T.reads" && path != "T.writes" && path != "T.block_attr") return false;
+  if (!in_block) fail(line, "{} belongs in a block", path);
   if (!state.at_head) fail(line, "{} stands before the statements of a block", path);
-  if (std::exchange(state.*form->second, true)) fail(line, "{} is given twice", path);
+  if (!state.given.insert(path).second) fail(line, "{} is given twice", path);
   if (path == "T.where") state.block.predicate = condition(required(call, 0, "predicate"));
   if (path == "T.reads") state.block.reads = regions(call);
   if (path == "T.writes") state.block.writes = regions(call);
@@ -300,29 +289,20 @@ bool Parser::head_form(const std::string& path, const Syntax& call, const Line& 
 }
 
 // Reads A.vstore([i], value, predicate)
-void Parser::vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
+void Parser::vector_store(const Syntax& call) {
   check_keywords(call, {"indices", "value", "predicate"});
-  const Syntax& indices = required(call, 0, "indices");
-  store(element_at(call, *call.children[0]->children[0], indices), required(call, 1, "value"), std::nullopt, out);
-  mask_store(line, arg(call, 2, "predicate"), out);
-}
-
-// Puts the predicate, if there is one, on the last store.
-void Parser::mask_store(const Line& line, const Syntax* mask, std::vector<Stmt>& out) {
-  if (!mask) return;
-  BufferStore payload = *out.back().as<BufferStore>();
-  payload.predicate = condition(*mask);
-  out.back() = make(std::move(payload), span(line));
+  Syntax target = element_at(call, *call.children[0]->children[0], required(call, 0, "indices"));
+  store(target, required(call, 1, "value"), std::nullopt, arg(call, 2, "predicate"));
 }
 
 // Reads T.store(A.data, i, value, predicate), the store to flat memory of 2022.
-void Parser::pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out) {
+void Parser::pointer_store(const Syntax& call) {
   const Syntax& pointer = required(call, 0, "var");
-  std::optional<Buffer> target = named_buffer(pointer);
-  if (!target || buffer_type(*target).shape.size() != 1) fail(line, "expected the pointer of a buffer of one dim");
-  store(element_at(call, pointer, required(call, 1, "index")), required(call, 2, "value"), std::nullopt, out);
+  std::optional<Buffer> buffer = named_buffer(pointer);
+  if (!buffer || buffer_type(*buffer).shape.size() != 1) fail(call, "expected the pointer of a buffer of one dim");
+  Syntax target = element_at(call, pointer, required(call, 1, "index"));
   const Syntax* mask = arg(call, 3, "predicate");
-  mask_store(line, mask && mask->text == "True" ? nullptr : mask, out);
+  store(target, required(call, 2, "value"), std::nullopt, mask && mask->text == "True" ? nullptr : mask);
 }
 
 Stmt Parser::block(const Line& line, const Syntax& call) {
@@ -333,7 +313,7 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
   blocks_.pop_back();
   Block result = std::move(state.block);
   result.body = seq(std::move(stmts), span(line));
-  if (!state.has_reads || !state.has_writes) {
+  if (!state.given.contains("T.reads") || !state.given.contains("T.writes")) {
     Accesses found = find_accesses(result.body, result.init);
     for (std::vector<BufferRegion>* list : {&found.reads, &found.writes}) {
       std::erase_if(*list, [&](const BufferRegion& region) {
@@ -346,8 +326,8 @@ Stmt Parser::block(const Line& line, const Syntax& call) {
         }
       }
     }
-    if (!state.has_reads) result.reads = std::move(found.reads);
-    if (!state.has_writes) result.writes = std::move(found.writes);
+    if (!state.given.contains("T.reads")) result.reads = std::move(found.reads);
+    if (!state.given.contains("T.writes")) result.writes = std::move(found.writes);
   }
   return make(std::move(result), span(call));
 }

@@ -20,16 +20,19 @@ Parser::LoopHeads Parser::loop_heads(const Line& line) {
                    nearest(path, {"T.grid", "T.serial", "T.parallel", "T.vectorized", "T.unroll", "T.thread_binding"}),
                    "expected a loop: range(n), T.grid(m, n), T.parallel(n)");
   LoopHeads result = kind ? range_head(line, *kind) : grid_heads(line);
-  std::vector<const Syntax*> targets = items(*line.target);
   std::set<std::string_view> names;
-  for (size_t i = 0; i < result.heads.size(); ++i) {
-    const std::string& name = result.heads[i].name;
-    if (name != "_" && !names.insert(name).second)
-      fail(*targets[std::min(i, targets.size() - 1)], "loop variable '{}' is given twice", name);
+  for (const LoopHead& head : result.heads) {
+    const std::string& name = head.var->name;
+    if (name != "_" && !names.insert(name).second) fail(*head.target, "loop variable '{}' is given twice", name);
   }
-  if (statement_depth_ + static_cast<int>(result.heads.size()) > kDeepestStatement)
+  if (statement_depth_ + std::ssize(result.heads) > kDeepestStatement)
     fail(line, "statements are nested deeper than {} levels", kDeepestStatement);
   return result;
+}
+
+Parser::LoopHead Parser::loop_head(const Syntax& target, std::string name, Range range) const {
+  VarRef var = make_var(std::move(name), prim_type(dtype_of(range.extent)), span(target));
+  return {var, std::move(range), &target};
 }
 
 // `start` may be null, which means 0.
@@ -60,9 +63,8 @@ Parser::LoopHeads Parser::grid_heads(const Line& line) {
     for (size_t i = 0; i < (many ? left_over : 1); ++i) {
       const Syntax& extent = *call.children[next++];
       bool pair = extent.kind == SyntaxKind::kTuple && extent.children.size() == 2;
-      Range range =
-          pair ? loop_range(extent.children[0], *extent.children[1], extent) : loop_range(nullptr, extent, extent);
-      result.heads.push_back({many ? fmt::format("{}_{}", name, i) : name, span(*target), std::move(range)});
+      Range range = loop_range(pair ? extent.children[0] : nullptr, pair ? *extent.children[1] : extent, extent);
+      result.heads.push_back(loop_head(*target, many ? fmt::format("{}_{}", name, i) : name, std::move(range)));
     }
   }
   return result;
@@ -101,7 +103,7 @@ Parser::LoopHeads Parser::range_head(const Line& line, ForKind kind) {
     range = {cast_to(range.min, dtype(*stated)), cast_to(range.extent, dtype(*stated))};
   const Syntax* step = bounds.size() == 3 ? bounds[2] : keyword(call, "step");
   if (!is_none(step)) result.step = loop_step(*step, dtype_of(range.extent));
-  result.heads.push_back({std::move(name), span(*targets[0]), std::move(range)});
+  result.heads.push_back(loop_head(*targets[0], std::move(name), std::move(range)));
   if (axis) result.thread = thread_tag(*axis);
   if ((result.kind == ForKind::kThreadBinding) != !result.thread.empty())
     fail(call, "'thread' belongs to T.thread_binding, and is required there");
@@ -118,37 +120,32 @@ std::optional<Expr> Parser::loop_step(const Syntax& at, DType dtype) {
   return known == 1 ? std::nullopt : std::optional(step);
 }
 
-void Parser::tir_for(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_for(const Line& line) {
+  body_starts();
   NameScope scope(scopes_);
   LoopHeads loops;
   bool sound = guarded([&] { loops = loop_heads(line); });
-  std::vector<VarRef> vars;
-  for (const LoopHead& head : loops.heads) {
-    vars.push_back(make_var(head.name, prim_type(dtype_of(head.range.extent)), head.span));
-    if (!loops.step) loops_.insert_or_assign(vars.back().get(), head.range);
-    define(head.name, vars.back());
+  std::map<const Syntax*, std::vector<Expr>> starred;
+  for (const auto& [var, range, target] : loops.heads) {
+    if (!loops.step) loops_.insert_or_assign(var.get(), range);
+    define(var->name, var);
+    if (target->kind == SyntaxKind::kStarred) starred[target].push_back(var);
+  }
+  for (const Syntax* target : items(*line.target)) {
+    if (sound && target->kind == SyntaxKind::kStarred)
+      define(name_of_target(*target->children[0]), tuple(starred[target], span(*target)));
   }
   if (!sound) poison(line.target);
-  for (const Syntax* target : items(*line.target)) {
-    if (!sound || target->kind != SyntaxKind::kStarred) continue;
-    std::string name = name_of_target(*target->children[0]);
-    std::vector<Expr> taken;
-    for (size_t i = 0; i < vars.size(); ++i) {
-      if (loops.heads[i].span.column == span(*target).column) taken.emplace_back(vars[i]);
-    }
-    define(name, tuple(std::move(taken), span(*target)));
-  }
-  statement_depth_ += static_cast<int>(vars.size());
+  Scoped<int> depth(statement_depth_, statement_depth_ + static_cast<int>(loops.heads.size()));
   Stmt inner = body(line.body);
-  statement_depth_ -= static_cast<int>(vars.size());
-  for (const VarRef& var : vars) loops_.erase(var.get());
   if (!sound) throw Failed();
-  for (size_t i = vars.size(); i-- > 0;) {
-    const Range& range = loops.heads[i].range;
-    inner = make(For{vars[i], range.min, range.extent, loops.kind, loops.thread, loops.annotations, inner, loops.step},
+  for (auto head = loops.heads.rbegin(); head != loops.heads.rend(); ++head) {
+    const auto& [var, range, target] = *head;
+    loops_.erase(var.get());
+    inner = make(For{var, range.min, range.extent, loops.kind, loops.thread, loops.annotations, inner, loops.step},
                  span(line));
   }
-  out.push_back(inner);
+  out_->push_back(inner);
 }
 
 // ---- Threads
@@ -169,9 +166,7 @@ Stmt Parser::thread_loop(std::string name, std::string thread, Expr extent, cons
   if (!dtype.is_integral() || dtype.lanes != 1) fail(at, "expected an integer extent, got {}", to_string(dtype));
   VarRef var = make_var(name, prim_type(dtype), span(at));
   define(name, var);
-  std::vector<Stmt> held;
-  rest(held);
-  For loop{var, int_imm(0, dtype), extent, ForKind::kLaunchThread, std::move(thread), {}, seq(std::move(held))};
+  For loop{var, int_imm(0, dtype), extent, ForKind::kLaunchThread, std::move(thread), {}, seq(rest())};
   return make(std::move(loop), span(at));
 }
 
@@ -198,18 +193,13 @@ Stmt Parser::launch_thread(const Syntax& call, const Syntax* target, const Rest&
 }
 
 Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
-  auto body = [&] {
-    std::vector<Stmt> held;
-    rest(held);
-    return seq(std::move(held));
-  };
   if (positional(call) == 1 && call.children[1]->kind == SyntaxKind::kDict) {
     // The form gives several facts at once; the first is the outermost.
     const Syntax& facts = *call.children[1];
     std::vector<std::pair<std::string, Expr>> entries;
     for (size_t i = 0; i + 1 < facts.children.size(); i += 2)
       entries.emplace_back(string(*facts.children[i]), call_argument(*facts.children[i + 1]));
-    Stmt result = body();
+    Stmt result = seq(rest());
     for (size_t i = entries.size(); i-- > 0;)
       result = make(AttrStmt{int_imm(0, kInt32), entries[i].first, entries[i].second, result}, span(line));
     return result;
@@ -232,14 +222,14 @@ Stmt Parser::attr_stmt(const Syntax& call, const Line& line, const Rest& rest) {
   }
   Expr node = is_none(&about) ? int_imm(0, kInt32) : call_argument(about);
   Expr value = call_argument(value_at);
-  return make(AttrStmt{node, key, value, body()}, span(line));
+  return make(AttrStmt{node, key, value, seq(rest())}, span(line));
 }
 
 // ---- Memory and assertions
 
 // Reads p = T.allocate([128], "float32", "global"), memory to which the name is a pointer, and p = T.allocate_const([1,
 // 2], "int32", [2]), memory with these contents.
-void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out) {
+void Parser::allocate(const Syntax& call, const Syntax& target) {
   bool is_const = dotted(*call.children[0]) == "T.allocate_const";
   BufferType type{};
   type.dtype = dtype(required(call, 1, "dtype"));
@@ -256,46 +246,22 @@ void Parser::allocate(const Syntax& call, const Syntax& target, std::vector<Stmt
       report(*condition, "an allocation under a condition is not supported yet").kind = ErrorKind::kUnsupported;
   }
   VarRef var = define_var(target, make(std::move(type), span(call)), Entity::Form::kPointer);
-  out.push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
+  out_->push_back(make(AllocBuffer{var, std::move(annotations), contents}, span(call)));
 }
-
-namespace {
-
-// Appends the items of nested lists, in order.
-void flatten(const Syntax& at, std::vector<const Syntax*>& out) {
-  if (!is_list(at)) return out.push_back(&at);
-  for (const Syntax* item : at.children) flatten(*item, out);
-}
-
-}  // namespace
 
 // Reads the elements of T.allocate_const, for memory of this type.
 Tensor Parser::allocated_contents(const Syntax& call, const BufferType& type) {
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape, nested;
   for (const Expr& dim : type.shape) {
     auto known = as_int(dim);
     if (!known) fail(call, "expected constant extents");
     shape.push_back(*known);
   }
-  std::vector<const Syntax*> values;
-  flatten(required(call, 0, "data"), values);
-  auto count = element_count(shape);
-  if (!count || *count != std::ssize(values))
+  const Syntax& data = required(call, 0, "data");
+  std::vector<AttrValue> values = elements_of(data, nested);
+  if (element_count(shape) != std::ssize(values))
     fail(call, "{} values for the extents [{}]", values.size(), fmt::join(shape, ", "));
-  Tensor data = Tensor::empty(shape, type.dtype);
-  for (int64_t i = 0; const Syntax* item : values) {
-    AttrValue value = attr_value(*item);
-    int64_t whole = 0;
-    double real = 0;
-    if (!type.dtype.is_float() && from_attr(value, whole)) {
-      data.set_int(i++, whole);
-    } else if (from_attr(value, real)) {
-      data.set_double(i++, real);
-    } else {
-      fail(*item, "expected a number");
-    }
-  }
-  return data;
+  return tensor_of(values, shape, type.dtype, data);
 }
 
 // Reads the later form of the message, which is a kind and the parts of the text, followed by the values of its `{}`.
@@ -307,11 +273,9 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
     if (!is_none(&kind)) result.kind = string(kind);
     if (result.kind == "RuntimeError") result.kind.clear();
     for (const Syntax* part : items(*message->children[1])) {
-      if (part->kind == SyntaxKind::kString) {
-        result.message.push_back(string(*part));
-      } else {
-        result.values.push_back(scalar(*part));
-      }
+      bool is_text = part->kind == SyntaxKind::kString;
+      if (is_text) result.message.push_back(string(*part));
+      if (!is_text) result.values.push_back(scalar(*part));
     }
   } else if (message) {
     result.message.push_back(string(*message));
@@ -321,8 +285,7 @@ Stmt Parser::assertion(const Syntax& test, const Syntax* message, const Line& li
 
 // ---- With
 
-bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
-                         std::vector<Stmt>& out) {
+bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest) {
   std::string path = called(call);
   bool with = style == Style::kWith;
   // The form with T.let(v, e): is of 2022.
@@ -340,31 +303,27 @@ bool Parser::scoped_form(const Syntax& call, const Syntax* target, const Line& l
   if (!nests && !lets && !allocates && !declares && path != "T.Assert") return false;
   body_starts();
   if (nests) {
-    out.push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, rest));
+    out_->push_back(path == "T.attr" ? attr_stmt(call, line, rest) : launch_thread(call, target, rest));
     return true;
   }
   // The other forms are flat: the statements for which they hold follow them.
   if ((allocates || declares) && !target) fail(call, "the memory has no name");
   if (lets) {
     const Syntax& value = early_let ? *call.children[2] : required(call, 0, "value");
-    let_statement(call, early_let ? call.children[1] : target, value, line, out);
+    let_statement(call, early_let ? call.children[1] : target, value, line);
   } else if (allocates) {
-    allocate(call, *target, out);
+    allocate(call, *target);
   } else if (declares) {
-    Line declaration = line;
-    declaration.target = target;
-    declaration.value = &call;
-    define_buffer(declaration, out);
+    define_buffer(*target, call);
   } else {
-    out.push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
+    out_->push_back(assertion(required(call, 0, "condition"), arg(call, 1, "message"), line));
   }
-  if (with) rest(out);
+  if (with) append(rest());
   return true;
 }
 
 // Reads v = T.LetStmt(value), with T.LetStmt(value, var=v):, with T.let(v, value):
-void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
-                           std::vector<Stmt>& out) {
+void Parser::let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line) {
   if (const Syntax* var = keyword(call, "var")) target = var;
   if (!target) fail(call, "the value has no name");
   Value value = eval(value_at);
@@ -372,31 +331,30 @@ void Parser::let_statement(const Syntax& call, const Syntax* target, const Synta
   if (const Syntax* stated = keyword(call, "type_annotation")) annotation = stated;
   if (!value.expr.type().is<PrimType>()) fail(call, "expected a scalar");
   Type var_type = annotation ? type(*annotation) : value.expr.type();
-  out.push_back(make(Bind{define_var(*target, var_type), value.expr}, span(line)));
+  out_->push_back(make(Bind{define_var(*target, var_type), value.expr}, span(line)));
 }
 
-void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) {
-  if (first == line.items.size()) {
-    std::vector<Stmt> held = stmts(line.body);
-    out.insert(out.end(), held.begin(), held.end());
-    return;
-  }
+void Parser::with_items(const Line& line, size_t first) {
+  if (first == line.items.size()) return append(stmts(line.body));
   const auto& [item, target] = line.items[first];
   std::string path = called(*item);
   if (path == "T.block") {
     if (line.items.size() != 1) fail(line, "a block stands alone after 'with'");
-    out.push_back(block(line, *item));
+    out_->push_back(block(line, *item));
     return;
   }
   NameScope scope(scopes_);
   bool read = false;
-  Rest rest = [&](std::vector<Stmt>& held) {
+  Rest rest = [&] {
     read = true;
-    with_items(line, first + 1, held);
+    std::vector<Stmt> held;
+    Scoped<std::vector<Stmt>*> outer(out_, &held);
+    with_items(line, first + 1);
+    return held;
   };
   bool known = false;
   bool sound = guarded([&] {
-    known = scoped_form(*item, target, line, Style::kWith, rest, out);
+    known = scoped_form(*item, target, line, Style::kWith, rest);
     if (known) return;
     std::string near = nearest(path, {"T.block", "T.init", "T.attr", "T.allocate", "T.launch_thread", "T.decl_buffer",
                                       "T.LetStmt", "T.Assert"});
@@ -409,18 +367,17 @@ void Parser::with_items(const Line& line, size_t first, std::vector<Stmt>& out) 
     poison(target);
     BlockState state("");
     if (!known) blocks_.push_back(&state);
-    std::vector<Stmt> unused;
-    guarded([&] { rest(unused); });
+    guarded(rest);
     if (!known) blocks_.pop_back();
   }
   throw Failed();
 }
 
-void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
+void Parser::tir_with(const Line& line) {
   const Syntax& item = *line.items[0].first;
   if (called(item) == "T.init") {
     BlockState& state = *blocks_.back();
-    if (blocks_.size() < 2) fail(line, "T.init belongs into a block");
+    if (blocks_.size() < 2) fail(line, "T.init belongs in a block");
     if (!state.at_head) fail(line, "T.init stands before the statements of a block");
     if (state.block.init) fail(line, "T.init is given twice");
     state.block.init = body(line.body);
@@ -428,7 +385,7 @@ void Parser::tir_with(const Line& line, std::vector<Stmt>& out) {
     return;
   }
   body_starts();
-  with_items(line, 0, out);
+  with_items(line, 0);
 }
 
 }  // namespace relaxc::text

@@ -28,9 +28,9 @@ std::optional<BinaryOp> operator_called(std::string_view form) {
 }
 
 // Returns the names in T that have a meaning, for hints.
-std::vector<std::string> names_in_t() {
+std::vector<std::string> names_in_t(const std::vector<std::string_view>& forms) {
   std::vector<std::string> known = {"bool", "call_intrin", "float32", "int32", "int64"};
-  for (std::string_view form : form_names()) {
+  for (std::string_view form : forms) {
     if (form.starts_with("T.")) known.emplace_back(form.substr(2));
   }
   for (const ForKindRow& kind : kForKinds) known.emplace_back(kind.name);
@@ -77,7 +77,8 @@ Value Parser::dtype_call(DType wanted, const Syntax& at) {
   return {broadcast(cast_to(value.expr, wanted.element(), span(at)), wanted.lanes, span(at))};
 }
 
-Value Parser::tir_call(const std::string& form, const Syntax& at) {
+Value Parser::tir_call(const std::string& path, const Syntax& at) {
+  std::string form = path.substr(2);
   // The most frequent forms come first: T.float32(0), T.int64(1).
   if (form.back() >= '0' && form.back() <= '9') {
     if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
@@ -88,7 +89,7 @@ Value Parser::tir_call(const std::string& form, const Syntax& at) {
     Value a = eval(*operands[0]), b = eval(*operands[1]);
     return {binary(*op, a, b, at, false).expr};
   }
-  if (auto value = tir_form(form, at)) return *value;
+  if (auto value = form_value(path, at)) return *value;
   if (auto wanted = parse_dtype(form)) return dtype_call(*wanted, at);
   return intrinsic_call(form, at);
 }
@@ -186,7 +187,7 @@ Value Parser::intrinsic_call(const std::string& form, const Syntax& at) {
   const Intrinsic* row = find_intrinsic("tir." + form);
   if (form == "Buffer") fail(*at.children[0], "'T.Buffer' is a type; expected a value");
   if (!row) {
-    std::string near = nearest(form, names_in_t());
+    std::string near = nearest(form, names_in_t(form_names()));
     fail_with_hint(*at.children[0], near.empty() ? "" : "T." + near, "unknown function 'T.{}'", form);
   }
   std::vector<const Syntax*> operands = arguments(at);
@@ -225,10 +226,10 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
   for (const Expr& dim : type.shape) extent = extent * cast_to(dim, kInt32);
   if (!type.strides.empty()) extent = cast_to(type.strides[0], kInt32) * cast_to(type.shape[0], kInt32);
   if (const Syntax* given = arg(at, 3, "offset")) {
-    Expr own = scalar(*given);
-    if (!is_int(own, 0)) {
-      extent = extent - cast_to(own, kInt32);
-      offset = cast_to(offset, dtype_of(own)) + own;
+    Expr stated = scalar(*given);
+    if (!is_int(stated, 0)) {
+      extent = extent - cast_to(stated, kInt32);
+      offset = cast_to(offset, dtype_of(stated)) + stated;
     }
   }
   if (const Syntax* given = arg(at, 4, "extent"); !is_none(given)) extent = scalar(*given);
@@ -246,7 +247,7 @@ Value Parser::access_ptr(const Buffer& buffer, const Syntax& at) {
 
 // ---- Functions as arguments
 
-// Reads a lambda whose params have these dtypes; a starred param takes the remaining ones.
+// Reads a lambda whose params have these dtypes.
 Expr Parser::lambda(const Syntax& at, const std::vector<DType>& dtypes) {
   if (at.kind != SyntaxKind::kLambda) fail(at, "expected a lambda");
   NameScope scope(scopes_);

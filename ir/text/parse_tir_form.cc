@@ -7,38 +7,9 @@
 
 namespace relaxc::text {
 
-std::optional<Value> Parser::tir_form(const std::string& form, const Syntax& at) {
-  constexpr std::pair<std::string_view, Form Parser::*> kForms[] = {{"Broadcast", &Parser::broadcast_form},
-                                                                    {"Cast", &Parser::cast_form},
-                                                                    {"Let", &Parser::let_form},
-                                                                    {"Not", &Parser::logical_form},
-                                                                    {"Ramp", &Parser::ramp_form},
-                                                                    {"Select", &Parser::select_form},
-                                                                    {"Shuffle", &Parser::shuffle_form},
-                                                                    {"StringImm", &Parser::string_form},
-                                                                    {"all", &Parser::logical_form},
-                                                                    {"any", &Parser::logical_form},
-                                                                    {"cast", &Parser::cast_form},
-                                                                    {"ceildiv", &Parser::ceildiv_form},
-                                                                    {"comm_reducer", &Parser::reducer_form},
-                                                                    {"if_then_else", &Parser::select_form},
-                                                                    {"infinity", &Parser::limit_form},
-                                                                    {"iter_var", &Parser::iter_var_form},
-                                                                    {"llvm_lookup_intrinsic_id", &Parser::string_form},
-                                                                    {"load", &Parser::load_form},
-                                                                    {"max_value", &Parser::limit_form},
-                                                                    {"meta_var", &Parser::meta_var_form},
-                                                                    {"min_value", &Parser::limit_form},
-                                                                    {"target", &Parser::target_form}};
-  for (const auto& [name, read] : kForms) {
-    if (form == name) return (this->*read)(form, at);
-  }
-  return std::nullopt;
-}
-
 // Reads T.Cast(dtype, value), which stays even where it changes nothing, and T.cast(value, dtype).
 Value Parser::cast_form(const std::string& form, const Syntax& at) {
-  bool upper = form == "Cast";
+  bool upper = form == "T.Cast";
   DType wanted = dtype(required(at, upper ? 0 : 1, "dtype"));
   Expr value = scalar(required(at, upper ? 1 : 0, "value"));
   DType from = dtype_of(value);
@@ -49,7 +20,7 @@ Value Parser::cast_form(const std::string& form, const Syntax& at) {
 
 // T.Select evaluates both values, T.if_then_else the chosen one.
 Value Parser::select_form(const std::string& form, const Syntax& at) {
-  bool is_select = form == "Select";
+  bool is_select = form == "T.Select";
   Expr test = condition(required(at, 0, is_select ? "condition" : "cond"));
   Value a = eval(required(at, 1, is_select ? "true_value" : "t"));
   Value b = eval(required(at, 2, is_select ? "false_value" : "f"));
@@ -111,9 +82,9 @@ Value Parser::ceildiv_form(const std::string&, const Syntax& at) {
 
 // Reads T.Not(a), T.all(a, b, ...), T.any(a, b, ...)
 Value Parser::logical_form(const std::string& form, const Syntax& at) {
-  if (form == "Not") return {not_(condition(required(at, 0, "a")), span(at))};
-  BinaryOp op = form == "all" ? BinaryOp::kAnd : BinaryOp::kOr;
-  if (positional(at) == 0) fail(at, "T.{} of nothing", form);
+  if (form == "T.Not") return {not_(condition(required(at, 0, "a")), span(at))};
+  BinaryOp op = form == "T.all" ? BinaryOp::kAnd : BinaryOp::kOr;
+  if (positional(at) == 0) fail(at, "{} of nothing", form);
   Value result{condition(*at.children[1])};
   for (size_t i = 2; i < at.children.size(); ++i) result = binary(op, result, {condition(*at.children[i])}, at, false);
   return result;
@@ -139,12 +110,12 @@ double largest_float(DType dtype) {
 // Reads T.min_value(dtype), T.max_value(dtype), T.infinity(dtype)
 Value Parser::limit_form(const std::string& form, const Syntax& at) {
   DType wanted = dtype(required(at, 0, "dtype"));
-  bool low = form == "min_value", infinite = form == "infinity";
+  bool low = form == "T.min_value", infinite = form == "T.infinity";
   if (wanted.is_float()) {
     double most = infinite ? std::numeric_limits<double>::infinity() : largest_float(wanted);
     return {float_imm(low ? -most : most, wanted.element(), span(at))};
   }
-  if (!wanted.is_integral() || infinite) fail(at, "{} of {}", form, to_string(wanted));
+  if (!wanted.is_integral() || infinite) fail(at, "{} of {}", form.substr(2), to_string(wanted));
   uint64_t most = (wanted.bits == 64 ? ~uint64_t{0} : (uint64_t{1} << wanted.bits) - 1) >> (wanted.is_int() ? 1 : 0);
   int64_t least = wanted.is_int() ? -static_cast<int64_t>(most) - 1 : 0;
   return {int_imm(low ? least : static_cast<int64_t>(most), wanted.element(), span(at))};
@@ -177,7 +148,7 @@ Value Parser::meta_var_form(const std::string&, const Syntax& at) { return eval(
 
 // The later form of call_llvm_intrin has the name in place of its number.
 Value Parser::string_form(const std::string& form, const Syntax& at) {
-  return {string_imm(string(required(at, 0, form == "StringImm" ? "value" : "name")), span(at))};
+  return {string_imm(string(required(at, 0, form == "T.StringImm" ? "value" : "name")), span(at))};
 }
 
 Value Parser::target_form(const std::string&, const Syntax& at) {

@@ -99,14 +99,13 @@ BufferType Parser::buffer_type_of(const Syntax& call, size_t first) {
     type.data = scalar(*data);
     if (!dtype_of(*type.data).is_handle()) fail(*data, "expected a pointer, got {}", to_string(dtype_of(*type.data)));
   }
-  const Syntax* strides = arg(call, first + 3, "strides");
-  if (!is_none(strides)) {
+  if (const Syntax* strides = arg(call, first + 3, "strides"); !is_none(strides)) {
     for (const Syntax* item : items(*strides)) type.strides.push_back(dim(*item, kInt32));
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       fail(*strides, "{} strides for {} dims", type.strides.size(), type.shape.size());
   }
-  const Syntax* offset = arg(call, first + 4, "elem_offset");
-  if (!is_none(offset)) type.elem_offset = dim(*offset, kInt32);
+  if (const Syntax* offset = arg(call, first + 4, "elem_offset"); !is_none(offset))
+    type.elem_offset = dim(*offset, kInt32);
   if (const Syntax* scope = arg(call, first + 5, "scope")) type.scope = string(*scope);
   if (const Syntax* align = arg(call, first + 6, "align")) {
     int64_t bytes = constant_int(*align);
@@ -230,17 +229,15 @@ std::optional<Type> Parser::try_type(const Syntax& at) {
   std::string path = type_name(at);
   check_signature(path, at);
   if (path == "R.Tensor") return tensor_type_of(call, at);
+  if (path == "R.Tuple") return tuple_type_of(call, at);
+  if (path == "R.Shape") return shape_type_of(call, at);
   if (path == "R.DTensor" && call) return dtensor_type(at);
-  if (path == "R.Object") return object_type();
   if (path == "R.Callable" && call) return callable_type(at);
   if (path == "R.Callable" || path == "R.PackedFunc")
     return make(FuncType{std::nullopt, object_type(), false}, span(at));
-  if (path == "R.Tuple") return tuple_type_of(call, at);
-  if (path == "R.Shape") return shape_type_of(call);
-  if (path == "R.Prim") {
-    if (!call) fail(at, "expected a dtype: R.Prim(\"int64\")");
-    return scalar_type_of(at);
-  }
+  if (path == "R.Object") return object_type();
+  if (path == "R.Prim" && !call) fail(at, "expected a dtype: R.Prim(\"int64\")");
+  if (path == "R.Prim") return scalar_type_of(at);
   if (path == "T.handle" && call) {
     const Syntax* pointee = arg(at, 0, "dtype");
     const Syntax* scope = arg(at, 1, "storage_scope");
@@ -261,7 +258,7 @@ Type Parser::tuple_type_of(const Syntax* call, const Syntax& at) {
 }
 
 // Reads R.Shape([n, 4]), R.Shape(ndim=2), R.Shape.
-Type Parser::shape_type_of(const Syntax* call) {
+Type Parser::shape_type_of(const Syntax* call, const Syntax&) {
   if (!call) return shape_type_of_rank(-1);
   const Syntax *values = arg(*call, 0, "values"), *rank = arg(*call, 1, "ndim");
   if (!values) return shape_type_of_rank(rank ? constant_int(*rank) : -1);

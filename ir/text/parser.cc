@@ -51,6 +51,19 @@ constexpr std::pair<std::string_view, std::string_view> kKeywordAliases[] = {
     {"gvar", "func"},      {"out_ty", "out_sinfo"},   {"sinfo", "struct_info"},
     {"ty", "struct_info"}, {"ty_args", "sinfo_args"}, {"type_args", "sinfo_args"}};
 
+// Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
+// which it belongs (tir/schedule/script.h reads them).
+bool is_schedule(const Line& line) {
+  auto is_ours = [](const Syntax& call) {
+    if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
+    const Syntax& object = *call.children[0]->children[0];
+    return is_name(object) && object.text == "S";
+  };
+  if (line.kind == LineKind::kExpression) return is_ours(*line.value);
+  return line.kind == LineKind::kFunction &&
+         std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
+}
+
 }  // namespace
 
 std::string_view canonical_keyword(std::string_view name) {
@@ -79,7 +92,11 @@ IRModule Parser::run() {
     if (pending.is_program) define_program(pending);
   }
   for (const Pending& pending : pending_) {
-    if (!pending.is_program && !guarded([&] { signature(pending); })) unknown_.insert(pending.name);
+    if (pending.is_program) continue;
+    bool sound = guarded([&] { signatures_.insert_or_assign(pending.name, read_signature(*pending.line)); });
+    sound = sound && signatures_.at(pending.name).sound;
+    if (!sound) unknown_.insert(pending.name);
+    if (sound) declared_.insert_or_assign(pending.name, make(signatures_.at(pending.name).type(pending.pure)));
   }
   for (const Pending& pending : pending_) {
     if (pending.is_program || !signatures_.contains(pending.name)) continue;
@@ -124,23 +141,6 @@ void Parser::read_definitions() {
     }
   }
 }
-
-namespace {
-
-// Returns whether the line is a schedule, @S.schedule("f"), @S.rule("op") or S.intrin(...), beside the programs to
-// which it belongs (tir/schedule/script.h reads them).
-bool is_schedule(const Line& line) {
-  auto is_ours = [](const Syntax& call) {
-    if (!is_call(call) || call.children[0]->kind != SyntaxKind::kAttribute) return false;
-    const Syntax& object = *call.children[0]->children[0];
-    return is_name(object) && object.text == "S";
-  };
-  if (line.kind == LineKind::kExpression) return is_ours(*line.value);
-  return line.kind == LineKind::kFunction &&
-         std::ranges::any_of(line.decorators, [&](const Syntax* each) { return is_ours(*each); });
-}
-
-}  // namespace
 
 // Sets `keep` when its syntax is needed later.
 void Parser::definition(const Line& line, bool top, bool& keep) {

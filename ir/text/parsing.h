@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "ir/builder.h"
 #include "ir/intrinsics.h"
@@ -15,8 +16,6 @@ namespace relaxc::text {
 
 // Thrown after an error was reported; caught where statements are separated.
 struct Failed {};
-
-struct CallTirForm;  // parse_call_tir.cc
 
 // A scalar or graph value. A literal has no dtype yet: it takes the other operand's.
 struct Value {
@@ -38,8 +37,6 @@ std::optional<int64_t> scalable_lanes(const Expr& count);
 
 // Returns the spelling of a keyword that the printer uses.
 std::string_view canonical_keyword(std::string_view name);
-// Returns the paths of the forms whose arguments are checked: "T.block".
-std::vector<std::string_view> form_names();
 // Returns whether the path names a type, such as "R.Tensor". A type is not a value.
 bool is_type_name(std::string_view path);
 // Describes the syntax for messages: "math.inf", "R.device(...)", "a lambda".
@@ -143,14 +140,26 @@ class Parser {
   // Returns dotted() of a call's callee; empty for other syntax.
   std::string callee_path(const Syntax& at) const { return is_call(at) ? dotted(*at.children[0]) : ""; }
   // ---- signatures.cc
+  // Reads a call with this path: "T.Cast", "R.tuple".
+  using Form = Value(const std::string& path, const Syntax& at);
+  struct FormRow;
+  struct FormEntry;
+  static const std::unordered_map<std::string_view, FormEntry>& forms();
+  static std::vector<std::string_view> form_names();
+  // Returns the names of a form's arguments, those of the positional ones first.
+  static const std::vector<std::string_view>& argument_names(const std::string& path);
+  // Reads a value that is written as a form; nullopt for other paths.
+  std::optional<Value> form_value(const std::string& path, const Syntax& at);
   void check_signature(const std::string& path, const Syntax& call);
+  // Reports the arguments that the form does not take; returns whether there are none.
+  bool fits_signature(const std::string& path, const Syntax& call);
   // Returns callee_path(), and checks the arguments.
   std::string called(const Syntax& at);
   void check_keywords(const Syntax& call, const std::vector<std::string>& known);
 
   // ---- parse_literal.cc
-  std::string string(const Syntax& at);
-  std::string name_of_target(const Syntax& at);
+  using TextReader = std::string(const Syntax& at);
+  TextReader string, name_of_target, type_name, vdevice_name, thread_tag;
   bool is_docstring(const Line& line) const;
   std::optional<int64_t> int_literal(const Syntax& at);
   int64_t constant_int(const Syntax& at);
@@ -158,11 +167,12 @@ class Parser {
   DType dtype(const Syntax& at);
   AttrValue attr_value(const Syntax& at, bool keep = false);
   std::optional<AttrValue> literal_attr(const Syntax& at, bool keep);
-  std::optional<AttrValue> negated_attr(const Syntax& at);
   std::optional<AttrValue> called_attr(const Syntax& at, bool keep);
   AttrValue number_attr(const Syntax& argument, DType dtype);
   AttrValue index_map(const Syntax& at);
   Attrs attrs(const Syntax& at);
+  // Adds those of R.func_attr({...}) and of similar calls.
+  void add_attrs(const Syntax& call, Attrs& to);
   Attrs optional_attrs(const Syntax* at) { return is_none(at) ? Attrs() : attrs(*at); }
   std::vector<const Syntax*> items(const Syntax& at) const;  // of a tuple or list; the thing itself otherwise
   // Returns what `read` makes of each item.
@@ -174,43 +184,37 @@ class Parser {
   }
 
   // ---- parse_module.cc
-  void class_head(const Line& line);
-  void module_line(const Line& line);
-  bool type_variables(const Line& line);
+  using LineReader = void(const Line& line);
+  using LineTest = bool(const Line& line);  // returns whether it has read the line
+  LineReader class_head, module_line, imports;
+  LineTest type_variables;
+  Pending read_decorators(const Line& line);
   Pending declare(const Line& line);
-  void imports(const Line& line);
   void global_infos(const Syntax& at);
   GlobalInfo global_info(const Syntax& at);
   VDevice vdevice(const Syntax& at);
-  std::string vdevice_name(const Syntax& at);
   std::span<const GlobalInfo> global_infos_of(const std::string& key) const;
   DeviceMesh device_mesh(const Syntax& at);
-  Expr external_function(const Syntax& at);
-  // ---- parse_metadata.cc
-  void metadata(const Line& line);
-  Value metadata_constant(const Syntax& at);
+  LineReader metadata;
 
   // ---- parse_expr.cc
-  Value eval(const Syntax& at);
+  // Functions of one signature are declared together.
+  using ValueReader = Value(const Syntax& at);
+  using ExprReader = Expr(const Syntax& at);
+  ValueReader eval, scalar_value, number, property, unary, binary, subscript, call, method_call, constant,
+      metadata_constant;
+  // call_argument reads a scalar, a string or a buffer; as_argument a leaf.
+  ExprReader scalar, condition, call_argument, as_argument, callee, tir_vars, external_function;
   Expr expr(const Syntax& at) { return eval(at).expr; }
-  Value scalar_value(const Syntax& at);
-  Expr scalar(const Syntax& at);
-  Expr condition(const Syntax& at);
   Expr adapt(Value value, DType dtype, const Syntax& at);
   void match_operands(Value& a, Value& b, const Syntax& at);
-  Value number(const Syntax& at);
   Value literal(int64_t value, const Syntax& at);
   Value literal(double value, const Syntax& at);
   // Folds bare numbers, which Python computes before anything has a dtype; nullopt when the operands are not bare
   // numbers.
   std::optional<Value> fold_literals(std::string_view op, const Value& a, const Value& b, const Syntax& at);
   Expr bounded_tuple(std::vector<Expr> items, const Syntax& at);
-  Value property(const Syntax& at);
-  Value unary(const Syntax& at);
-  Value binary(const Syntax& at);
   Value binary(BinaryOp op, Value a, Value b, const Syntax& at, bool fold);
-  Value conditional(const Syntax& at);
-  Value subscript(const Syntax& at);
   Value tuple_item(const Expr& whole, const Syntax& index_at, const Syntax& at);
   Value load(const Buffer& buffer, const Syntax& at);
   std::vector<Expr> indices(const Buffer& buffer, const Syntax& at);
@@ -223,8 +227,6 @@ class Parser {
   std::vector<Range> ranges(const Buffer& buffer, const Syntax& at);
   Range slice(const Syntax& at);
   Expr extent_of(const Expr& min, const Expr& end, const Syntax& at);
-  Value call(const Syntax& at);
-  Value method_call(const Syntax& at);
   Value tir_call(const std::string& name, const Syntax& at);
   Value dtype_call(DType dtype, const Syntax& at);
   std::vector<const Syntax*> arguments(const Syntax& at);
@@ -234,8 +236,6 @@ class Parser {
   Expr lambda(const Syntax& at, const std::vector<DType>& dtypes);
   Value builtin_call(const Builtin& row, const Syntax& at);
   Value access_ptr(const Buffer& buffer, const Syntax& at);
-  // Reads an argument of a call: a scalar, a string, a buffer.
-  Expr call_argument(const Syntax& at);
   // Returns the buffer that an expression names; for the name of an allocation, its memory.
   std::optional<Buffer> named_buffer(const Syntax& at);
   std::optional<Value> buffer_property(const Syntax& at);
@@ -243,23 +243,17 @@ class Parser {
   Buffer buffer(const Syntax& at);
 
   // ---- parse_tir_form.cc
-  // Reads a call that is written with this name: "Cast" for T.Cast, "R.tuple".
-  using Form = Value(const std::string& form, const Syntax& at);
-  std::optional<Value> tir_form(const std::string& form, const Syntax& at);
   Form broadcast_form, cast_form, ceildiv_form, iter_var_form, let_form, limit_form, load_form, logical_form,
       meta_var_form, ramp_form, reducer_form, select_form, shuffle_form, string_form, target_form;
   int64_t lanes(const Syntax& at);
 
   // ---- parse_type.cc
-  Type type(const Syntax& at);
+  using TypeReader = Type(const Syntax& at);
+  TypeReader type, scalar_type, scalar_type_of, dtensor_type, callable_type;
   std::optional<Type> try_type(const Syntax& at);
-  Type tuple_type_of(const Syntax* call, const Syntax& at);
-  Type shape_type_of(const Syntax* call);
-  Type scalar_type_of(const Syntax& call);
-  std::string type_name(const Syntax& at);
-  Type dtensor_type(const Syntax& at);
-  Type tensor_type_of(const Syntax* call, const Syntax& at);
-  Type callable_type(const Syntax& at);
+  // These read a type with or without arguments: `call` is null without.
+  using AppliedType = Type(const Syntax* call, const Syntax& at);
+  AppliedType tuple_type_of, shape_type_of, tensor_type_of;
   std::vector<Expr> dims(const Syntax& at, DType otherwise);
   Expr graph_dim(const Expr& dim, const Syntax& at);
   std::vector<Expr> graph_dims(const Syntax& at);
@@ -278,50 +272,41 @@ class Parser {
   Stmt below_root(std::vector<Stmt> body, Block root, const Line& line);
   Stmt body(const Lines& lines);
   std::vector<Stmt> stmts(const Lines& lines, size_t first = 0);
-  void tir_line(const Lines& lines, size_t& index, std::vector<Stmt>& out);
+  void append(std::vector<Stmt> stmts);
+  void tir_line(const Lines& lines, size_t& index);
   void body_starts();
-  void augmented_line(const Line& line, std::vector<Stmt>& out);
-  void tir_while(const Line& line, std::vector<Stmt>& out);
-  void tir_if(const Line& line, std::vector<Stmt>& out);
-  void tir_return(const Line& line, bool is_last, std::vector<Stmt>& out);
-  void control(const Line& line, const char* op, std::vector<Stmt>& out);
-  void tir_call_line(const Line& line, std::vector<Stmt>& out);
+  LineReader augmented_line, tir_assert, tir_assign, tir_call_line, tir_for, tir_if, tir_jump, tir_while, tir_with,
+      unpack_scalars;
+  void tir_return(const Line& line, bool is_last);
   bool head_form(const std::string& path, const Syntax& call, const Line& line);
-  void vector_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
-  void mask_store(const Line& line, const Syntax* mask, std::vector<Stmt>& out);
-  void pointer_store(const Line& line, const Syntax& call, std::vector<Stmt>& out);
+  void vector_store(const Syntax& call);
+  void pointer_store(const Syntax& call);
   Stmt block(const Line& line, const Syntax& call);
   std::vector<BufferRegion> regions(const Syntax& call);
   BufferRegion region(const Syntax& at);
 
   // ---- parse_assign.cc
-  void tir_assign(const Line& line, std::vector<Stmt>& out);
   std::optional<Type> free_var_type(const Syntax& at, bool annotated);
-  bool define_free_vars(const Line& line);
-  bool define_axis(const Line& line);
+  LineTest define_free_vars, define_axis, names_module;
   void add_axis(const Syntax& target, Range domain, std::optional<DType> dtype, IterKind kind, Expr value);
-  void remap_axes(const Line& line, const Syntax& call, std::optional<DType> dtype);
+  void remap_axes(const std::vector<const Syntax*>& targets, const Syntax& call, std::optional<DType> dtype);
   Range axis_domain(const Syntax& at, DType wanted);
-  bool define_buffer(const Line& line, std::vector<Stmt>& out);
-  BufferType cell_type(const Syntax& call);
-  void match_param(const Line& line, const Syntax& call);
-  void window(const Line& line, const Syntax& call, const Syntax& source);
-  void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, std::vector<Stmt>& out);
+  bool define_buffer(const Syntax& target, const Syntax& call);
+  void match_param(const Syntax& target, const Syntax& call);
+  void window(const Syntax& target, const Syntax& call, const Syntax& source);
+  void store(const Syntax& target, const Syntax& value_at, std::optional<Value> value, const Syntax* mask = nullptr);
   // Binds the name on the left to the value for the rest of the block, or assigns to it where the dialect has
   // assignment.
-  void assign_scalar(const Syntax& target, Value value, std::vector<Stmt>& out);
-  Type scalar_type(const Syntax& at);
-  void unpack_scalars(const Line& line, std::vector<Stmt>& out);
-  void declare_cell(const Syntax& target, DType dtype, std::vector<Stmt>& out);
+  void assign_scalar(const Syntax& target, Value value);
+  void declare_cell(const Syntax& target, DType dtype);
   void find_cells(const Lines& lines, std::set<std::string_view> visible);
-  Value augmented(const Line& line);
 
   // ---- parse_scoped.cc
   // The loops of a `for`: all loops of a grid, else one.
   struct LoopHead {
-    std::string name;
-    Span span;
+    VarRef var;
     Range range;
+    const Syntax* target;
   };
   struct LoopHeads {
     std::vector<LoopHead> heads;
@@ -331,31 +316,26 @@ class Parser {
     std::optional<Expr> step;
   };
   LoopHeads loop_heads(const Line& line);
+  LoopHead loop_head(const Syntax& target, std::string name, Range range) const;
   LoopHeads grid_heads(const Line& line);
   LoopHeads range_head(const Line& line, ForKind kind);
   Range loop_range(const Syntax* start, const Syntax& stop, const Syntax& at);
   std::optional<Expr> loop_step(const Syntax& at, DType dtype);
-  void tir_for(const Line& line, std::vector<Stmt>& out);
-  void tir_with(const Line& line, std::vector<Stmt>& out);
   // Reads the forms that follow `with` or, without it, hold for the rest of the block. `rest` reads the statements for
   // which they hold.
-  using Rest = std::function<void(std::vector<Stmt>&)>;
+  using Rest = std::function<std::vector<Stmt>()>;
   enum class Style : uint8_t { kWith, kConcise };
-  bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest,
-                   std::vector<Stmt>& out);
-  void with_items(const Line& line, size_t first, std::vector<Stmt>& out);
-  std::string thread_tag(const Syntax& at);
+  bool scoped_form(const Syntax& call, const Syntax* target, const Line& line, Style style, const Rest& rest);
+  void with_items(const Line& line, size_t first);
   Stmt attr_stmt(const Syntax& call, const Line& line, const Rest& rest);
   Stmt launch_thread(const Syntax& call, const Syntax* target, const Rest& rest);
   Stmt thread_loop(std::string name, std::string thread, Expr extent, const Syntax& at, const Rest& rest);
-  void let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line,
-                     std::vector<Stmt>& out);
-  void allocate(const Syntax& call, const Syntax& target, std::vector<Stmt>& out);
+  void let_statement(const Syntax& call, const Syntax* target, const Syntax& value_at, const Line& line);
+  void allocate(const Syntax& call, const Syntax& target);
   Tensor allocated_contents(const Syntax& call, const BufferType& type);
   Stmt assertion(const Syntax& condition, const Syntax* message, const Line& line);
 
   // ---- parse_function.cc and parse_call.cc
-  void signature(const Pending& pending);
   struct Signature {
     std::vector<VarRef> params;
     std::optional<Type> result;
@@ -375,28 +355,21 @@ class Parser {
     bool impure = false;
   };
   void relax_lines(const Lines& lines);
-  void relax_line(const Line& line);
-  bool names_module(const Line& line);
-  void relax_assign(const Line& line);
-  void nested_function(const Line& line);
+  LineReader relax_line, relax_assign, relax_call_line, relax_if, relax_return, dataflow, nested_function, output,
+      unpack;
   std::optional<Binding> match_binding(const Syntax& at, const std::string& name, std::optional<Type> annotated);
-  void unpack(const Line& line);
-  void relax_call_line(const Line& line);
-  void relax_if(const Line& line);
-  void output(const Line& line);
   void bind_to(const Syntax& target, Expr value, Type type);
   Expr relax_branch(const Lines& lines, const Line& line, std::string& target, std::optional<Type>& annotation);
-  void dataflow(const Line& line);
   void bind(Binding binding);
   Expr leaf(Value value, const Syntax& at);
-  Expr as_argument(const Syntax& at);
+  // Reads a value that has this type where its own cannot be inferred.
+  Value eval_as(std::optional<Type> wanted, const Syntax& at);
   Value relax_call(const std::string& name, const Syntax& at);
   Form applied_form, call_tir_form, device_form, distributed_form, misplaced_form, packed_form, tuple_form, value_form;
   struct OperatorArguments;
   Value operator_call(const OpRow& row, const Syntax& at);
   void complete_reshape(Call& call, const Syntax& at);
   Value tensor_operator(std::string_view op, Value a, Value b, const Syntax& at);
-  Expr callee(const Syntax& at);
   AttrValue attribute(const OpAttr& attr, const Syntax& at);
   Expr operator_input(const OpInput* input, const Syntax& at);
   Value function_call(Expr callee, const Syntax& at);
@@ -405,17 +378,15 @@ class Parser {
   Value typed_call(Call call, const Syntax& at);
   Value typed_call(std::string op, std::vector<Expr> args, const Syntax& at, Attrs attrs = {});
   // ---- parse_call_tir.cc
-  bool check_call_tir(const CallTirForm& form, const Syntax& at);
   Expr called_program(const Syntax& at, bool packed, bool early);
-  Expr tir_vars(const Syntax& at);
-  void call_tir_attributes(const CallTirForm& form, const Syntax& at, Call& call);
+  void call_tir_attributes(const std::string& path, const Syntax& at, Call& call);
   std::vector<Type> early_outputs(const Syntax& shapes, const Syntax& dtypes);
   // ---- parse_constant.cc
-  Value constant(const Syntax& at);
   Tensor hex_tensor(const Syntax& at, const std::vector<int64_t>& shape, DType dtype);
-  void constant_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth,
-                         std::vector<AttrValue>& out);
-  void set_element(Tensor& data, int64_t index, const AttrValue& element, const Syntax& at);
+  std::vector<AttrValue> elements_of(const Syntax& at, std::vector<int64_t>& shape);
+  void nested_elements(const Syntax& at, const std::vector<int64_t>& shape, size_t depth, std::vector<AttrValue>& out);
+  Tensor tensor_of(const std::vector<AttrValue>& elements, const std::vector<int64_t>& shape, DType dtype,
+                   const Syntax& at);
 
   std::shared_ptr<const Origin> origin_;
   const OpTable& ops_;
@@ -455,6 +426,7 @@ class Parser {
   bool mutable_scalars_ = false;              // the dialect in which `x = e` assigns
   std::set<std::string, std::less<>> cells_;  // names that are assigned more than once in it
   std::vector<BlockState*> blocks_;
+  std::vector<Stmt>* out_ = nullptr;  // the statements that are being read are appended here
   std::vector<Stmt> root_allocations_;
   std::unordered_set<const NodeHeader*> undefined_;  // variables that no parameter or window defines yet
   std::unordered_map<const NodeHeader*, Range> loops_;
@@ -467,20 +439,10 @@ class Parser {
 
 // The block whose body is being read.
 struct Parser::BlockState {
-  explicit BlockState(std::string name)
-      : block{.name = std::move(name),
-              .iter_vars = {},
-              .predicate = {},
-              .reads = {},
-              .writes = {},
-              .annotations = {},
-              .alloc_buffers = {},
-              .match_buffers = {},
-              .init = {},
-              .body = no_op()} {}
+  explicit BlockState(std::string name) : block{.name = std::move(name), .body = no_op()} {}
   Block block;
-  bool has_reads = false, has_writes = false, has_where = false, has_attrs = false;
-  bool at_head = true;  // nothing but axes, annotations and allocations so far
+  std::set<std::string> given;  // the forms at its head that occurred: "T.reads"
+  bool at_head = true;          // nothing but axes, annotations and allocations so far
 };
 
 }  // namespace relaxc::text

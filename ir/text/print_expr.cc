@@ -53,6 +53,35 @@ std::string float_text(double value, DType dtype) {
   return text;
 }
 
+std::string element_text(const Tensor& data, int64_t i) {
+  DType dtype = data.dtype();
+  if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
+  if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
+  std::string text = float_text(data.as_double(i), dtype);
+  return text.starts_with('"') ? "float(" + text + ")" : text;
+}
+
+std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
+  if (axis == data.shape().size()) return element_text(data, next++);
+  std::string text = "[";
+  for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
+  return text + "]";
+}
+
+// Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
+bool has_odd_nan(const Tensor& data) {
+  DType dtype = data.dtype();
+  if (!dtype.is_float()) return false;
+  Tensor probe = Tensor::empty({1}, dtype);
+  probe.set_double(0, std::nan(""));
+  const char* bytes = static_cast<const char*>(data.raw());
+  for (int64_t i = 0; i < data.size(); ++i) {
+    bool same = std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) == 0;
+    if (!same && std::isnan(data.as_double(i))) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string_view Printer::spelled(std::string_view name) const {
@@ -127,11 +156,11 @@ std::string Printer::binary(const Binary& node, int level) {
   if (node.op == BinaryOp::kTruncMod) return fmt::format("T.truncmod({}, {})", expr(node.a), expr(node.b));
   if (node.op == BinaryOp::kDiv && integers) return fmt::format("T.truncdiv({}, {})", expr(node.a), expr(node.b));
   if (!row.symbol || folds) return fmt::format("T.{}({}, {})", row.name, expr(node.a), expr(node.b));
-  int own = precedence(row.symbol);
-  // Python chains comparisons, so both operands of one bind tighter; the other operators associate to the left.
-  int left = own == kCompareLevel ? own + 1 : own;
-  std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, own + 1));
-  return own < level ? "(" + text + ")" : text;
+  int inner = precedence(row.symbol);
+  // Python chains comparisons, so both operands of one bind innerer; the other operators associate to the left.
+  int left = inner == kCompareLevel ? inner + 1 : inner;
+  std::string text = fmt::format("{} {} {}", expr(node.a, left), row.symbol, expr(node.b, inner + 1));
+  return inner < level ? "(" + text + ")" : text;
 }
 
 // Prints an index of a buffer. Vectors of consecutive elements, or of elements at a constant distance, are slices.
@@ -180,39 +209,6 @@ std::string Printer::buffer_args(const BufferType& type) {
 
 // ---- Constants
 
-namespace {
-
-std::string element_text(const Tensor& data, int64_t i) {
-  DType dtype = data.dtype();
-  if (dtype.is_bool()) return data.as_int(i) ? "True" : "False";
-  if (dtype.is_uint() || dtype.is_int()) return digits_of(data.as_int(i), dtype);
-  std::string text = float_text(data.as_double(i), dtype);
-  return text.starts_with('"') ? "float(" + text + ")" : text;
-}
-
-std::string nested_list(const Tensor& data, size_t axis, int64_t& next) {
-  if (axis == data.shape().size()) return element_text(data, next++);
-  std::string text = "[";
-  for (int64_t i = 0; i < data.shape()[axis]; ++i) text += (i > 0 ? ", " : "") + nested_list(data, axis + 1, next);
-  return text + "]";
-}
-
-// Returns whether a NaN has another payload than the one to which `nan` reads back; such tensors print as bytes.
-bool has_odd_nan(const Tensor& data) {
-  DType dtype = data.dtype();
-  if (!dtype.is_float()) return false;
-  Tensor probe = Tensor::empty({1}, dtype);
-  probe.set_double(0, std::nan(""));
-  const char* bytes = static_cast<const char*>(data.raw());
-  for (int64_t i = 0; i < data.size(); ++i) {
-    bool same = std::memcmp(probe.raw(), bytes + i * dtype.bytes(), static_cast<size_t>(dtype.bytes())) == 0;
-    if (!same && std::isnan(data.as_double(i))) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 std::string tensor_items(const Tensor& data) {
   int64_t next = 0;
   return nested_list(data, 0, next);
@@ -254,13 +250,10 @@ std::string Printer::arguments(const Call& node, size_t first, std::vector<std::
   for (size_t i = first; i < node.args.size(); ++i) items.push_back(argument(node.args[i]));
   for (std::string_view key : node.attrs.ordered_keys()) {
     const AttrValue& value = *node.attrs.find(key);
-    const DType* dtype = value.as<DType>();
     DeviceMesh devices;
-    bool is_mesh = from_attr(value, devices);
-    items.push_back(fmt::format("{}={}", key,
-                                dtype     ? dtype_literal(*dtype)
-                                : is_mesh ? mesh(devices)
-                                          : to_string(value)));
+    std::string text = from_attr(value, devices) ? mesh(devices) : to_string(value);
+    if (const DType* dtype = value.as<DType>()) text = dtype_literal(*dtype);
+    items.push_back(fmt::format("{}={}", key, text));
   }
   const std::vector<Type>& types = node.type_args;
   if (!types.empty())

@@ -18,11 +18,14 @@ bool has_type(const Binding& binding) {
   return !types.empty() && structural_equal(types.size() == 1 ? types[0] : tuple_type(types), binding.var.type());
 }
 
-// Returns the last binding of a branch when the branch's value is its variable.
-const Binding* final_binding(const SeqExpr& seq) {
+// Returns the last binding of a branch when the branch's value is its variable, and a variable of this type could take
+// the binding's value; else null.
+const Binding* final_binding(const SeqExpr& seq, const Type& wanted) {
   if (seq.blocks.empty() || seq.blocks.back().dataflow || seq.blocks.back().bindings.empty()) return nullptr;
   const Binding& last = seq.blocks.back().bindings.back();
-  return same_node(last.var, seq.body) ? &last : nullptr;
+  bool direct = same_node(last.var, seq.body) && !last.cast && !last.value.is<If>() && !last.value.is<Function>() &&
+                structural_equal(last.var.type(), wanted) && !is_leaf(last.value);
+  return direct ? &last : nullptr;
 }
 
 }  // namespace
@@ -58,14 +61,9 @@ void Printer::if_binding(const Binding& binding, const If& node) {
 }
 
 void Printer::binding(const Binding& b) {
-  std::vector<VarRef> dims = free_scalars(b.var.type());
-  if (b.cast) {
-    for (const VarRef& var : free_scalars(*b.cast)) dims.push_back(var);
-  }
-  if (!b.value.is<Function>()) {
-    for (const VarRef& var : free_scalars(b.value)) dims.push_back(var);
-  }
-  declare_scalars(dims);
+  declare_scalars(free_scalars(b.var.type()));
+  if (b.cast) declare_scalars(free_scalars(*b.cast));
+  if (!b.value.is<Function>()) declare_scalars(free_scalars(b.value));
   if (const If* branch = b.value.as<If>(); branch && !b.cast) return if_binding(b, *branch);
   if (const Function* function = b.value.as<Function>(); function && !b.cast)
     return graph_function(names_.define(b.var), *function, true);
@@ -78,24 +76,15 @@ void Printer::binding(const Binding& b) {
 // Prints the statements of a body, then `return value`, or `target = value` in a branch.
 void Printer::sequence(const Expr& seq, const VarRef* target) {
   const SeqExpr* node = seq.as<SeqExpr>();
-  const Binding* last = nullptr;
-  if (node) {
-    last = target ? final_binding(*node) : nullptr;
-    bool direct = last && !last->cast && !last->value.is<If>() && !last->value.is<Function>() &&
-                  structural_equal(last->var.type(), target->type()) && !is_leaf(last->value);
-    if (!direct) last = nullptr;
-    for (const BindingBlock& block : node->blocks) {
-      if (block.dataflow) {
-        line("with R.dataflow():");
-        Indent indent(*this);
-        for (const Binding& b : block.bindings) binding(b);
-        line("R.output({})", joined(block.outputs, &Printer::name));
-        continue;
-      }
-      for (const Binding& b : block.bindings) {
-        if (&b != last) binding(b);
-      }
+  const Binding* last = node && target ? final_binding(*node, target->type()) : nullptr;
+  for (const BindingBlock& block : node ? std::span(node->blocks) : std::span<const BindingBlock>()) {
+    if (block.dataflow) line("with R.dataflow():");
+    std::optional<Indent> indent;
+    if (block.dataflow) indent.emplace(*this);
+    for (const Binding& b : block.bindings) {
+      if (&b != last) binding(b);
     }
+    if (block.dataflow) line("R.output({})", joined(block.outputs, &Printer::name));
   }
   const Expr& value = last ? last->value : node ? node->body : seq;
   declare_scalars(free_scalars(value));
@@ -172,11 +161,10 @@ void Printer::module(const IRModule& module) {
   size_t head = out_.size();
   if (!module.attrs.empty()) line("I.module_attrs({})", to_string(AttrValue(module.attrs)));
   if (!module.global_infos.empty()) {
-    std::vector<std::string> entries;
-    for (const auto& [key, infos] : module.global_infos) {
-      entries.push_back(fmt::format("{}: [{}]", string_literal(key), joined(infos, global_info)));
-    }
-    line("I.module_global_infos({{{}}})", fmt::join(entries, ", "));
+    auto entry = [&](const auto& row) {
+      return fmt::format("{}: [{}]", string_literal(row.first), joined(row.second, global_info));
+    };
+    line("I.module_global_infos({{{}}})", joined(module.global_infos, entry));
   }
   // Programs come first, then external functions, then the graph; main is last.
   auto rank = [](const std::string& name, const Expr& function) {

@@ -92,14 +92,13 @@ void Printer::alloc_buffer(const AllocBuffer& node) {
   bool pointer = pointers_.contains(node.buffer.get()) && is_compact(type) && !type.data && !later;
   if (!pointer) pointers_.erase(node.buffer.get());
   const Constant* contents = node.contents ? node.contents->as<Constant>() : nullptr;
-  std::string_view form = contents    ? "T.allocate_const"
-                          : pointer   ? "T.allocate"
-                          : type.data ? "T.decl_buffer"
-                                      : spelled("T.decl_buffer");
+  std::string_view form = type.data ? "T.decl_buffer" : spelled("T.decl_buffer");
   std::string dtype = dtype_literal(type.dtype), args;
   if (contents) {
+    form = "T.allocate_const";
     args = fmt::format("{}, {}, [{}]", tensor_items(contents->data), dtype, list(type.shape));
   } else if (pointer) {
+    form = "T.allocate";
     args = fmt::format("[{}], {}, {}", list(type.shape), dtype, string_literal(type.scope));
   } else {
     args = buffer_args(type);
@@ -286,17 +285,14 @@ void Printer::prim_func(const std::string& function_name, const PrimFunc& functi
   Scope scope(*this);
   Scoped<DType> bare(default_int_, kInt32);
   find_pointers(function);
-  std::vector<std::string> params, matched;
+  std::vector<std::string> params;
   std::vector<std::pair<VarRef, std::string>> handles;
   for (const VarRef& param : function.params) {
-    std::string own = names_.define(param);
+    std::string name = names_.define(param);
     const BufferType* buffer = param.type().as<BufferType>();
-    if (!buffer || is_simple(*buffer)) {
-      params.push_back(fmt::format("{}: {}", own, type(param.type())));
-    } else {
-      handles.emplace_back(param, names_.reserve("var_" + own));
-      params.push_back(handles.back().second + ": T.handle");
-    }
+    bool simple = !buffer || is_simple(*buffer);
+    if (!simple) handles.emplace_back(param, names_.reserve("var_" + name));
+    params.push_back(simple ? fmt::format("{}: {}", name, type(param.type())) : handles.back().second + ": T.handle");
   }
   std::vector<std::string> flags;
   if (options_.dialect == Dialect::kTvm26) flags.push_back("s_tir=True");

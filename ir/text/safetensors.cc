@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cstring>
 
 #include <fmt/ranges.h>
@@ -21,11 +20,7 @@ static_assert(std::endian::native == std::endian::little);
 constexpr size_t kAlignment = 64;                         // of the data
 constexpr uint64_t kLongestHeader = uint64_t{100} << 20;  // the limit of the format
 
-struct DTypeName {
-  DType dtype;
-  const char* name;
-};
-constexpr DTypeName kDTypes[] = {
+constexpr std::pair<DType, std::string_view> kDTypes[] = {
     {kFloat64, "F64"},        {kFloat32, "F32"},        {DType::float_(16), "F16"}, {DType::bfloat16(), "BF16"},
     {kInt64, "I64"},          {kInt32, "I32"},          {DType::int_(16), "I16"},   {DType::int_(8), "I8"},
     {DType::uint(64), "U64"}, {DType::uint(32), "U32"}, {DType::uint(16), "U16"},   {DType::uint(8), "U8"},
@@ -39,7 +34,8 @@ class HeaderReader {
     source_.origin = std::make_shared<const Origin>(Origin{path, {}, {}, nullptr});
     source_.text = json;
     root_ = parse_expression(source_, tree_, diagnostics_);
-    if (diagnostics_.has_errors() || !root_ || root_->kind != SyntaxKind::kDict) fail("its header is no JSON object");
+    if (diagnostics_.has_errors() || !root_ || root_->kind != SyntaxKind::kDict)
+      fail("its header is not a JSON object");
   }
 
   std::map<std::string, Tensor> read(std::span<const std::byte> data, const std::shared_ptr<const void>& owner) {
@@ -70,11 +66,9 @@ class HeaderReader {
     if (at.kind != SyntaxKind::kList) fail("its header has something else where a list of numbers belongs");
     std::vector<int64_t> result;
     for (const Syntax* item : at.children) {
-      int64_t value = 0;
-      auto [end, error] = std::from_chars(item->text.data(), item->text.data() + item->text.size(), value);
-      if (item->kind != SyntaxKind::kInt || error != std::errc() || end != item->text.data() + item->text.size())
-        fail("its header has '{}' where a number belongs", item->text);
-      result.push_back(value);
+      std::optional<int64_t> value = whole_number(item->kind == SyntaxKind::kInt ? item->text : "");
+      if (!value) fail("its header has '{}' where a number belongs", item->text);
+      result.push_back(*value);
     }
     return result;
   }
@@ -83,7 +77,7 @@ class HeaderReader {
                 const std::shared_ptr<const void>& owner) const {
     std::optional<DType> dtype;
     std::optional<std::vector<int64_t>> shape, offsets;
-    if (at.kind != SyntaxKind::kDict) fail("tensor '{}' is no JSON object", name);
+    if (at.kind != SyntaxKind::kDict) fail("tensor '{}' is not a JSON object", name);
     for (size_t i = 0; i < at.children.size(); i += 2) {
       std::string key = text(*at.children[i]);
       const Syntax& value = *at.children[i + 1];
@@ -91,10 +85,9 @@ class HeaderReader {
       if (key == "data_offsets") offsets = ints(value);
       if (key != "dtype") continue;
       std::string given = text(value);
-      for (const DTypeName& row : kDTypes) {
-        if (given == row.name) dtype = row.dtype;
-      }
-      if (!dtype) fail("tensor '{}' has dtype {}, which is not supported", name, given);
+      auto row = std::ranges::find(kDTypes, given, [](const auto& pair) { return pair.second; });
+      if (row == std::end(kDTypes)) fail("tensor '{}' has dtype {}, which is not supported", name, given);
+      dtype = row->first;
     }
     if (!dtype || !shape || !offsets || offsets->size() != 2) fail("tensor '{}' lacks dtype, shape or offsets", name);
     int64_t bytes = dtype->bytes(), size = static_cast<int64_t>(data.size());
@@ -106,11 +99,9 @@ class HeaderReader {
     if (begin < 0 || end > size || begin > end || end - begin != bytes)
       fail("tensor '{}' of {} bytes stands at [{}, {}) of {}", name, bytes, begin, end, size);
     auto* address = const_cast<std::byte*>(data.data() + begin);
-    if (*dtype == kBool) {
-      for (int64_t i = 0; i < bytes; ++i) {
-        if (std::to_integer<int>(address[i]) > 1) fail("tensor '{}' has a bool that is neither 0 nor 1", name);
-      }
-    }
+    auto is_truth = [](std::byte value) { return std::to_integer<int>(value) <= 1; };
+    if (*dtype == kBool && !std::all_of(address, address + bytes, is_truth))
+      fail("tensor '{}' has a bool that is neither 0 nor 1", name);
     if (bytes > 0 && reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(dtype->bytes()) == 0)
       return Tensor::view(std::move(*shape), *dtype, address, owner);
     Tensor copy = Tensor::empty(std::move(*shape), *dtype);
@@ -144,14 +135,12 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.second.dtype().bytes() > b.second.dtype().bytes(); });
   for (const auto& [name, tensor] : ordered) {
-    const char* dtype = nullptr;
-    for (const DTypeName& row : kDTypes) {
-      if (row.dtype == tensor.dtype()) dtype = row.name;
-    }
-    if (!dtype) fail({}, "{}: a constant of {} has no place in a safetensors file", path, to_string(tensor.dtype()));
-    header +=
-        fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}", header.size() > 1 ? "," : "",
-                    json_string(name), dtype, fmt::join(tensor.shape(), ","), position, position + tensor.bytes());
+    auto row = std::ranges::find(kDTypes, tensor.dtype(), [](const auto& pair) { return pair.first; });
+    if (row == std::end(kDTypes))
+      fail({}, "{}: a constant of {} has no place in a safetensors file", path, to_string(tensor.dtype()));
+    header += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
+                          header.size() > 1 ? "," : "", json_string(name), row->second, fmt::join(tensor.shape(), ","),
+                          position, position + tensor.bytes());
     position += tensor.bytes();
   }
   header += "}";
@@ -174,10 +163,9 @@ std::map<std::string, Tensor> read_safetensors(const std::string& path) {
   }
   std::span<const std::byte> bytes = file->bytes();
   uint64_t length = 0;
-  if (bytes.size() < 8) fail({}, "{}: no safetensors file, or a truncated one", path);
-  std::memcpy(&length, bytes.data(), 8);
-  if (length > kLongestHeader || length > bytes.size() - 8)
-    fail({}, "{}: no safetensors file, or a truncated one", path);
+  std::memcpy(&length, bytes.data(), std::min<size_t>(bytes.size(), 8));
+  if (bytes.size() < 8 || length > kLongestHeader || length > bytes.size() - 8)
+    fail({}, "{}: not a safetensors file, or a truncated one", path);
   std::string_view json(reinterpret_cast<const char*>(bytes.data()) + 8, length);
   return HeaderReader(path, json).read(bytes.subspan(8 + length), file);
 }

@@ -11,7 +11,7 @@ void Scopes::leave() {
   if (scopes_.size() == 1) std::erase_if(stacks_, [](const auto& named) { return named.second.empty(); });
 }
 
-Entity& Scopes::define(std::string_view name, Entity entity) {
+void Scopes::define(std::string_view name, Entity entity) {
   auto found = stacks_.find(name);
   if (found == stacks_.end()) found = stacks_.try_emplace(std::string(name)).first;
   std::vector<Definition>& stack = found->second;
@@ -21,7 +21,6 @@ Entity& Scopes::define(std::string_view name, Entity entity) {
     stack.push_back({scopes_.size(), std::move(entity)});
     scopes_.back().push_back(&*found);
   }
-  return stack.back().entity;
 }
 
 void Scopes::define_outermost(std::string_view name, Entity entity) {
@@ -32,7 +31,7 @@ void Scopes::define_outermost(std::string_view name, Entity entity) {
   scopes_[depth - 1].push_back(&*found);
 }
 
-Entity* Scopes::find_here(std::string_view name) {
+const Entity* Scopes::find_here(std::string_view name) const {
   auto found = stacks_.find(name);
   bool here = found != stacks_.end() && !found->second.empty() && found->second.back().depth == scopes_.size();
   return here ? &found->second.back().entity : nullptr;

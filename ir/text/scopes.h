@@ -38,10 +38,10 @@ class Scopes {
   void enter() { scopes_.emplace_back(); }
   void leave();
   // Defines the name in the innermost scope. A definition replaces one of the same scope.
-  Entity& define(std::string_view name, Entity entity);
+  void define(std::string_view name, Entity entity);
   // Defines a name that has no meaning anywhere in the outermost scope of the function.
   void define_outermost(std::string_view name, Entity entity);
-  Entity* find_here(std::string_view name);
+  const Entity* find_here(std::string_view name) const;
   std::map<std::string, Entity> here() const;
   // Searches all scopes.
   const Entity* find(std::string_view name) const;

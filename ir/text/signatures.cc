@@ -1,7 +1,7 @@
-// The arguments that the forms of I, T and R take, so that a surplus argument or an unknown keyword is an error at its
-// place. Calls of operators and builtins have separate tables (ops/, ir/intrinsics.cc).
+// The forms of I, T and R: the arguments that they take, so that a surplus argument or an unknown keyword is an error
+// at its place, and which function reads them. Calls of operators and builtins have separate tables (ops/,
+// ir/intrinsics.cc).
 #include <algorithm>
-#include <unordered_map>
 
 #include "ir/text/parsing.h"
 
@@ -9,116 +9,46 @@ namespace relaxc::text {
 
 namespace {
 
-// Names of the positional arguments, in order. `*` allows any number of further ones; names after `|` are keywords
-// only.
+// Names of the positional arguments, in order; names after `|` are keywords only. `*` allows any number of further
+// arguments, or (after `|`) keywords that are not close to a known name; the reader of such a form checks them.
 constexpr std::string_view kBuffer =
     "shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | annotations layout "
     "logical_scope";
 constexpr std::string_view kMatched =
     "param shape dtype data strides elem_offset scope align offset_factor buffer_type axis_separators | layout";
-constexpr std::string_view kAxis = "dom binding dtype";
 
-constexpr std::pair<std::string_view, std::string_view> kSignatures[] = {
-    {"I.dummy_global_info", ""},
-    {"I.module_attrs", "attrs"},
-    {"I.module_global_infos", "infos"},
-    {"I.vdevice", "target vdevice_id memory_scope"},
-    {"R.Callable", "params ret purity derive_func"},
-    {"R.DTensor", "shape dtype device_mesh placement | ndim"},
-    {"R.ExternFunc", "global_symbol struct_info | name"},
-    {"R.Object", ""},
-    {"R.Prim", "dtype value"},
-    {"R.Shape", "values ndim"},
-    {"R.Tensor", "shape dtype vdevice ndim"},
-    {"R.Tuple", "*"},
-    {"R.TupleGetItem", "tuple_value index"},
-    {"R.const", "value dtype | shape encoding"},
-    {"R.dataflow", ""},
-    {"R.device_mesh", "shape device_ids"},
-    {"R.dtype", "dtype | value"},
-    {"R.emit", "value"},
-    {"R.func_attr", "attrs"},
-    {"R.function", "| pure private check_well_formed"},
-    {"R.is_impure", ""},
-    {"R.match_cast", "value struct_info"},
-    {"R.match_shape", "value shape"},
-    {"R.output", "*"},
-    {"R.prim_value", "value"},
-    {"R.shape", "value"},
-    {"R.str", "value"},
-    {"R.tuple", "*"},
-    {"T.Assert", "condition message"},
-    {"T.Broadcast", "value lanes"},
-    {"T.Buffer", kBuffer},
-    {"T.Cast", "dtype value"},
-    {"T.Let", "expr where body"},
-    {"T.LetStmt", "value type_annotation | var"},
-    {"T.Not", "a"},
-    {"T.Ramp", "base stride lanes"},
-    {"T.Select", "condition true_value false_value"},
-    {"T.Shuffle", "vectors indices"},
-    {"T.StringImm", "value"},
-    {"T.alloc_buffer", kBuffer},
-    {"T.alloc_local", kBuffer},
-    {"T.alloc_shared", kBuffer},
-    {"T.alloc_scalar", "dtype scope"},
-    {"T.allocate", "extents dtype scope condition annotations"},
-    {"T.allocate_const", "data dtype extents annotations"},
-    {"T.attr", "node attr_key value"},
-    {"T.axis.opaque", kAxis},
-    {"T.axis.reduce", kAxis},
-    {"T.axis.remap", "kinds bindings dtype"},
-    {"T.axis.scan", kAxis},
-    {"T.axis.spatial", kAxis},
-    {"T.bind", "value"},
-    {"T.block", "name_hint no_realize | name exec_scope"},
-    {"T.block_attr", "attrs"},
-    {"T.cast", "value dtype"},
-    {"T.ceildiv", "lhs rhs"},
-    {"T.comm_reducer", "combiner identity"},
-    {"T.decl_buffer", kBuffer},
-    {"T.env_thread", "thread_tag dtype"},
-    {"T.evaluate", "value"},
-    {"T.func_attr", "attrs"},
-    {"T.grid", "*"},
-    {"T.handle", "dtype storage_scope | is_size_var"},
-    {"T.if_then_else", "cond t f dtype"},
-    {"T.index_map", "mapping | inverse_index_map index_dtype"},
-    {"T.infinity", "dtype"},
-    {"T.init", ""},
-    {"T.iter_var", "var dom iter_type thread_tag"},
-    {"T.launch_thread", "thread extent"},
-    {"T.llvm_lookup_intrinsic_id", "name"},
-    {"T.load", "dtype var index predicate"},
-    {"T.local_scalar", "dtype scope"},
-    {"T.match_buffer", kMatched},
-    {"T.max_value", "dtype"},
-    {"T.meta_var", "value"},
-    {"T.min_value", "dtype"},
-    {"T.prim_func", "| private check_well_formed s_tir persistent"},
-    {"T.reads", "*"},
-    {"T.sblock_alloc_buffer", kBuffer},
-    {"T.shared_scalar", "dtype scope"},
-    {"T.store", "var index value predicate"},
-    {"T.target", "target_config host"},
-    {"T.where", "predicate"},
-    {"T.writes", "*"},
+constexpr std::string_view kAny = "* | *";  // the reader checks them
+
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> result;
+  while (!text.empty()) {
+    result.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(result.back().size() + 1, text.size()));
+  }
+  return result;
+}
+
+}  // namespace
+
+// Forms with the same arguments and reader share a row. The reader is that of a value; other forms have none.
+struct Parser::FormRow {
+  std::string_view names, arguments;
+  Form Parser::* read = nullptr;
 };
 
-struct FormSignature {
+struct Parser::FormEntry {
   std::vector<std::string_view> names;
   size_t positional = 0;  // how many of the names
-  bool any = false;
+  bool any = false, any_keyword = false;
+  Form Parser::* read;
 
-  explicit FormSignature(std::string_view text) {
+  explicit FormEntry(const FormRow& row) : read(row.read) {
     bool keywords = false;
-    for (std::string_view rest = text; !rest.empty();) {
-      std::string_view word = rest.substr(0, rest.find(' '));
-      rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    for (std::string_view word : words_of(row.arguments)) {
       if (word == "|") {
         keywords = true;
       } else if (word == "*") {
-        any = true;
+        (keywords ? any_keyword : any) = true;
       } else {
         names.push_back(word);
         positional += !keywords;
@@ -127,42 +57,128 @@ struct FormSignature {
   }
 };
 
-const FormSignature* find_signature(std::string_view path) {
-  static const auto signatures = [] {
-    std::unordered_map<std::string_view, FormSignature> result;
-    for (const auto& [name, text] : kSignatures) result.emplace(name, FormSignature(text));
+const std::unordered_map<std::string_view, Parser::FormEntry>& Parser::forms() {
+  static constexpr FormRow kForms[] = {
+      {"I.Op", kAny, &Parser::value_form},
+      {"I.dummy_global_info R.Object R.dataflow R.is_impure T.init", ""},
+      {"I.module_attrs R.func_attr T.block_attr T.func_attr", "attrs"},
+      {"I.module_global_infos", "infos"},
+      {"I.vdevice", "target vdevice_id memory_scope"},
+      {"R.Callable", "params ret purity derive_func"},
+      {"R.DTensor", "shape dtype device_mesh placement | ndim"},
+      {"R.ExternFunc", "global_symbol struct_info | name", &Parser::value_form},
+      {"R.Prim", "dtype value"},
+      {"R.Shape", "values ndim"},
+      {"R.Tensor", "shape dtype vdevice ndim"},
+      {"R.Tuple R.tuple", "*", &Parser::tuple_form},
+      {"R.TupleGetItem", "tuple_value index", &Parser::tuple_form},
+      {"R.call_builtin_with_ctx R.call_py_func R.invoke_closure R.invoke_pure_closure R.make_closure", kAny,
+       &Parser::applied_form},
+      {"R.call_dps_packed R.call_tir R.dist.call_tir_local_view", "func args out_sinfo tir_vars | shape dtype *",
+       &Parser::call_tir_form},
+      {"R.call_tir_inplace", "func args inplace_indices out_sinfo tir_vars | shape dtype *", &Parser::call_tir_form},
+      {"R.call_tir_with_grad", "func args out_sinfo te_grad_name te_grad_kwargs tir_vars | shape dtype *",
+       &Parser::call_tir_form},
+      {"R.call_inplace_packed R.call_packed R.call_pure_packed", kAny, &Parser::packed_form},
+      {"R.const", "value dtype | shape encoding", &Parser::value_form},
+      {"R.device_mesh", "shape device_ids"},
+      {"R.dist.const", kAny, &Parser::distributed_form},
+      {"R.dtype", "dtype | value", &Parser::value_form},
+      {"R.emit R.prim_value R.shape R.str", "value", &Parser::value_form},
+      {"R.emit_te", kAny, &Parser::misplaced_form},
+      {"R.function", "| pure private check_well_formed"},
+      {"R.hint_on_device", kAny, &Parser::device_form},
+      {"R.match_cast", "value struct_info", &Parser::misplaced_form},
+      {"R.match_shape", "value shape"},
+      {"R.output T.grid T.reads T.writes", "*"},
+      {"R.vm.call_tir_dyn", kAny, &Parser::applied_form},
+      {"T.Assert", "condition message"},
+      {"T.Broadcast", "value lanes", &Parser::broadcast_form},
+      {"T.Buffer T.alloc_buffer T.alloc_local T.alloc_shared T.decl_buffer T.sblock_alloc_buffer", kBuffer},
+      {"T.Cast", "dtype value", &Parser::cast_form},
+      {"T.Let", "expr where body", &Parser::let_form},
+      {"T.LetStmt", "value type_annotation | var"},
+      {"T.Not", "a", &Parser::logical_form},
+      {"T.Ramp", "base stride lanes", &Parser::ramp_form},
+      {"T.Select", "condition true_value false_value", &Parser::select_form},
+      {"T.Shuffle", "vectors indices", &Parser::shuffle_form},
+      {"T.StringImm", "value", &Parser::string_form},
+      {"T.all T.any", kAny, &Parser::logical_form},
+      {"T.alloc_scalar T.local_scalar T.shared_scalar", "dtype scope"},
+      {"T.allocate", "extents dtype scope condition annotations"},
+      {"T.allocate_const", "data dtype extents annotations"},
+      {"T.attr", "node attr_key value"},
+      {"T.axis.opaque T.axis.reduce T.axis.scan T.axis.spatial", "dom binding dtype"},
+      {"T.axis.remap", "kinds bindings dtype"},
+      {"T.bind T.evaluate", "value"},
+      {"T.block", "name_hint no_realize | name exec_scope"},
+      {"T.cast", "value dtype", &Parser::cast_form},
+      {"T.ceildiv", "lhs rhs", &Parser::ceildiv_form},
+      {"T.comm_reducer", "combiner identity", &Parser::reducer_form},
+      {"T.env_thread", "thread_tag dtype"},
+      {"T.handle", "dtype storage_scope | is_size_var"},
+      {"T.if_then_else", "cond t f dtype", &Parser::select_form},
+      {"T.index_map", "mapping | inverse_index_map index_dtype"},
+      {"T.infinity T.max_value T.min_value", "dtype", &Parser::limit_form},
+      {"T.iter_var", "var dom iter_type thread_tag", &Parser::iter_var_form},
+      {"T.launch_thread", "thread extent"},
+      {"T.llvm_lookup_intrinsic_id", "name", &Parser::string_form},
+      {"T.load", "dtype var index predicate", &Parser::load_form},
+      {"T.match_buffer", kMatched},
+      {"T.meta_var", "value", &Parser::meta_var_form},
+      {"T.prim_func", "| private check_well_formed s_tir persistent"},
+      {"T.store", "var index value predicate"},
+      {"T.target", "target_config host", &Parser::target_form},
+      {"T.where", "predicate"},
+  };
+  static const auto entries = [] {
+    std::unordered_map<std::string_view, FormEntry> result;
+    for (const FormRow& row : kForms) {
+      for (std::string_view name : words_of(row.names)) result.emplace(name, row);
+    }
     return result;
   }();
-  auto row = signatures.find(path);
-  return row == signatures.end() ? nullptr : &row->second;
+  return entries;
 }
 
-}  // namespace
-
-std::vector<std::string_view> form_names() {
+std::vector<std::string_view> Parser::form_names() {
   std::vector<std::string_view> result;
-  for (const auto& [name, arguments] : kSignatures) result.push_back(name);
+  for (const auto& [name, entry] : forms()) result.push_back(name);
+  std::ranges::sort(result);  // the hash has no say in the hints
   return result;
 }
 
 void Parser::check_signature(const std::string& path, const Syntax& call) {
-  const FormSignature* row = is_call(call) ? find_signature(path) : nullptr;
-  if (!row) return;
-  const size_t count = row->positional, given = positional(call);
-  bool right = row->any || given <= count;
+  auto found = is_call(call) ? forms().find(path) : forms().end();
+  if (found != forms().end() && !found->second.any_keyword && !fits_signature(path, call)) throw Failed();
+}
+
+bool Parser::fits_signature(const std::string& path, const Syntax& call) {
+  const FormEntry& row = forms().at(path);
+  const size_t count = row.positional, given = positional(call);
+  bool right = row.any || given <= count;
   if (!right)
     report(*call.children[count + 1], "{} takes {} argument{}, got {}", path, count, count == 1 ? "" : "s", given);
   for (const Keyword& keyword : call.keywords) {
-    auto named = std::ranges::find(row->names, canonical_keyword(keyword.name));
-    if (named == row->names.end()) {
-      report_with_hint(keyword, nearest(keyword.name, {row->names.begin(), row->names.end()}),
-                       "unknown argument '{}' of {}", keyword.name, path);
+    auto named = std::ranges::find(row.names, canonical_keyword(keyword.name));
+    if (named == row.names.end()) {
+      std::string near = nearest(keyword.name, {row.names.begin(), row.names.end()});
+      if (row.any_keyword && near.empty()) continue;
+      report_with_hint(keyword, near, "unknown argument '{}' of {}", keyword.name, path);
       right = false;
     }
-    if (static_cast<size_t>(named - row->names.begin()) < std::min(given, count))
+    if (static_cast<size_t>(named - row.names.begin()) < std::min(given, count))
       fail(keyword, "argument '{}' of {} is given twice", keyword.name, path);
   }
-  if (!right) throw Failed();
+  return right;
+}
+
+const std::vector<std::string_view>& Parser::argument_names(const std::string& path) { return forms().at(path).names; }
+
+std::optional<Value> Parser::form_value(const std::string& path, const Syntax& at) {
+  auto found = forms().find(path);
+  bool is_value = found != forms().end() && found->second.read;
+  return is_value ? std::optional((this->*found->second.read)(path, at)) : std::nullopt;
 }
 
 void Parser::check_keywords(const Syntax& call, const std::vector<std::string>& known) {

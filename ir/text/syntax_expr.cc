@@ -5,7 +5,7 @@
 namespace relaxc::text {
 
 Precedence precedence(std::string_view op) {
-  constexpr std::pair<std::string_view, Precedence> kLevels[] = {
+  static constexpr std::pair<std::string_view, Precedence> kLevels[] = {
       {"+", kSumLevel},      {"-", kSumLevel},      {"*", kProductLevel},  {"/", kProductLevel}, {"//", kProductLevel},
       {"%", kProductLevel},  {"@", kProductLevel},  {"<<", kShiftLevel},   {">>", kShiftLevel},  {"&", kBitAndLevel},
       {"^", kBitXorLevel},   {"|", kBitOrLevel},    {"<", kCompareLevel},  {">", kCompareLevel}, {"<=", kCompareLevel},

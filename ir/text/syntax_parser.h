@@ -78,7 +78,7 @@ class SyntaxParser {
   void broken_block(Lines& out);
   std::vector<std::string_view> names_assigned(size_t from, size_t to) const;
   void statement_or_throw(Lines& out);
-  // Appends a line that begins with this token. What is read of a statement with an error is dropped by statement().
+  // Appends a line that begins with this token. statement() drops the lines of a statement with an error.
   Line& add_line(Lines& out, LineKind kind, const Token& at);
   void simple_statements(Lines& out);
   void simple_statement(Lines& out);
