@@ -8,6 +8,7 @@
 #include <cmath>
 #include <fstream>
 #include <memory>
+#include <mutex>
 
 namespace relaxc::codegen {
 
@@ -68,12 +69,10 @@ Opcodes find_opcodes(const llvm::Target& llvm_target, bool is_x86) {
   return result;
 }
 const Opcodes& opcodes_of(const llvm::Target& llvm_target, bool is_x86) {
-  if (is_x86) {
-    static const Opcodes kX86 = find_opcodes(llvm_target, true);
-    return kX86;
-  }
-  static const Opcodes kAArch64 = find_opcodes(llvm_target, false);
-  return kAArch64;
+  static std::once_flag once[2];
+  static Opcodes known[2];
+  std::call_once(once[is_x86], [&] { known[is_x86] = find_opcodes(llvm_target, is_x86); });
+  return known[is_x86];
 }
 
 // Parses texts of sysfs such as "48K" and "0-3,8-11".
@@ -133,15 +132,13 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
 void add_processor_figures(Target& target) {
   for (const Processor& row : kProcessors) {
     if (std::string_view(row.cpus).find(fmt::format(" {} ", target.cpu)) == std::string_view::npos) continue;
-    const std::string source = fmt::format("the manual of {}", target.cpu);
-    set(target, "l1.bytes", row.l1 * 1024.0, source);
-    set(target, "l1.ways", row.l1_ways, source);
-    set(target, "l2.bytes", row.l2 * 1024.0, source);
-    set(target, "l2.ways", row.l2_ways, source);
-    set(target, "l3.bytes", row.l3 * 1024.0, source);
-    set(target, "l3.ways", row.l3_ways, source);
-    set(target, "l3.shared_by", row.l3_shared_by, source);
-    if (row.fma_ports > 0) set(target, "fma_ports", row.fma_ports, source);
+    const std::pair<const char*, int> figures[] = {{"l1.bytes", row.l1 << 10},         {"l1.ways", row.l1_ways},
+                                                   {"l2.bytes", row.l2 << 10},         {"l2.ways", row.l2_ways},
+                                                   {"l3.bytes", row.l3 << 10},         {"l3.ways", row.l3_ways},
+                                                   {"l3.shared_by", row.l3_shared_by}, {"fma_ports", row.fma_ports}};
+    for (const auto& [figure, value] : figures) {
+      if (value > 0) set(target, figure, value, fmt::format("the manual of {}", target.cpu));
+    }
   }
 }
 
@@ -156,16 +153,13 @@ void add_host_figures(Target& target) {
     std::ifstream(folder + "type") >> type;
     int64_t level = read_number(folder + "level");
     if (type.empty() || type == "Instruction" || level < 1 || level > 3) continue;
-    struct File {
-      const char *name, *figure;
-    };
-    for (auto [name, figure] :
-         {File{"size", "bytes"}, File{"coherency_line_size", "line"}, File{"ways_of_associativity", "ways"}}) {
-      int64_t value = read_number(folder + name);
+    const std::pair<const char*, int64_t> figures[] = {{"bytes", read_number(folder + "size")},
+                                                       {"line", read_number(folder + "coherency_line_size")},
+                                                       {"ways", read_number(folder + "ways_of_associativity")},
+                                                       {"shared_by", count_cpus(folder + "shared_cpu_list")}};
+    for (const auto& [figure, value] : figures) {
       if (value > 0) set(target, fmt::format("l{}.{}", level, figure), static_cast<double>(value), source);
     }
-    int64_t shared = count_cpus(folder + "shared_cpu_list");
-    if (shared > 0) set(target, fmt::format("l{}.shared_by", level), static_cast<double>(shared), source);
   }
 }
 
