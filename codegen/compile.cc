@@ -124,14 +124,6 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
-codegen::KernelMap CompiledModule::kernels() const {
-  codegen::KernelMap result;
-  for (const auto& [name, function] : lowered_.functions) {
-    if (auto program = try_cast<PrimFunc>(function)) result.emplace(name, *program);
-  }
-  return result;
-}
-
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);

@@ -51,7 +51,7 @@ class CompiledModule {
   // Returns the module after all passes.
   const IRModule& lowered() const { return lowered_; }
   const Target& target() const { return target_; }
-  codegen::KernelMap kernels() const;
+  codegen::KernelMap kernels() const { return programs_of(lowered_); }
 
  private:
   friend CompiledModule compile(IRModule module, const CompileSettings& settings);

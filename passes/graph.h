@@ -35,6 +35,11 @@ class GraphRewriter {
   Substitution replaced_;
 };
 
+// Adds the variables that the node uses.
+void add_free_vars(const NodeRef& node, VarSet& to);
+// Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.
+VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside);
+
 // Puts fn's result in the place of each graph function. fn may add functions to the module that it gets.
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);

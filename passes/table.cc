@@ -51,7 +51,7 @@ RELAXC_MODULE_PASSES(X)
 #undef X
 PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 void expect_rules(const IRModule& module, const PassContext& context);         // schedule.cc
-void expect_destinations(const IRModule& module, const PassContext& context);  // lower_kernels.cc
+void expect_destinations(const IRModule& module, const PassContext& context);  // destination_passing.cc
 
 namespace {
 
@@ -102,8 +102,8 @@ const std::vector<Pipeline>& pipeline_table() {
 }
 
 const Pipeline* find_pipeline(std::string_view name) {
-  auto it = std::find_if(pipelines().begin(), pipelines().end(), [&](const Pipeline& p) { return name == p.name; });
-  return it == pipelines().end() ? nullptr : &*it;
+  auto it = std::ranges::find(pipeline_table(), name, &Pipeline::name);
+  return it == pipeline_table().end() ? nullptr : &*it;
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
@@ -131,7 +131,7 @@ void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::str
 std::span<const Pass> passes() { return kPasses; }
 
 const Pass* find_pass(std::string_view name) {
-  auto it = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& pass) { return name == pass.name; });
+  auto it = std::ranges::find(kPasses, name, &Pass::name);
   return it == std::end(kPasses) ? nullptr : it;
 }
 
