@@ -95,14 +95,13 @@ class Bisection {
       auto interpreted =
           std::make_shared<codegen::InterpretedKernels>(lowered, InterpretOptions{.check_unwritten = compiled.empty()});
       LoadOptions options;
+      if (compiled.empty()) options.watcher = interpreted;
+      const Target& target = context_.target;
+      const codegen::Backend& backend = codegen::backend_of(target);
       std::shared_ptr<const vm::KernelLibrary> machine;
-      if (compiled.empty()) {
-        options.watcher = interpreted;
-      } else {
-        const codegen::Backend& backend = codegen::backend_of(context_.target);
-        machine = backend.load(
-            backend.compile(compiled, context_.target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
-      }
+      if (!compiled.empty())
+        machine =
+            backend.load(backend.compile(compiled, target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
       auto find = [machine, interpreted](const std::string& symbol) -> vm::Kernel {
         relaxc_kernel kernel = machine ? machine->find(symbol) : nullptr;
         return kernel ? vm::Kernel(kernel) : interpreted->find(symbol);

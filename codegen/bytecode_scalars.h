@@ -46,8 +46,10 @@ class ScalarLowering {
 
  private:
   void take_apart(const Typed& whole, std::vector<Typed>& out);
-  bool match_value(const Typed& part);
-  void check_compound(const Typed& part);
+  void match_shape(const Typed& part, bool compound);
+  vm::MatchDim match_dim(const Expr& dim);
+  // Emits an instruction whose result is a new slot.
+  vm::Slot emit_slot(vm::Opcode op, std::vector<vm::Operand> operands, const std::string& name = {});
   vm::Slot compute(const Expr& expr);
   vm::Slot choose(const Expr& condition, const Expr& a, const Expr& b);
 

@@ -57,6 +57,7 @@ class CompiledModule {
   friend CompiledModule compile(IRModule module, const CompileSettings& settings);
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
+  void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;

@@ -35,6 +35,12 @@ class GraphRewriter {
   Substitution replaced_;
 };
 
+// Emit the operators of these names.
+Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint = {});
+Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
+// Returns the dims as expressions.
+std::vector<Expr> int_imms(const std::vector<int64_t>& dims);
+
 // Adds the variables that the node uses.
 void add_free_vars(const NodeRef& node, VarSet& to);
 // Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.
