@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
-#include "codegen/llvm_compile.h"
 #include "ir/arith.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"

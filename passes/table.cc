@@ -74,7 +74,16 @@ constexpr Pass kPasses[] = {
 #undef X
 };
 
-const std::vector<Pipeline>& pipeline_table() {
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  auto it = std::ranges::find(kPasses, name, &Pass::name);
+  return it == std::end(kPasses) ? nullptr : it;
+}
+
+std::span<const Pipeline> pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
@@ -101,16 +110,18 @@ const std::vector<Pipeline>& pipeline_table() {
   return kPipelines;
 }
 
+namespace {
+
 const Pipeline* find_pipeline(std::string_view name) {
-  auto it = std::ranges::find(pipeline_table(), name, &Pipeline::name);
-  return it == pipeline_table().end() ? nullptr : &*it;
+  auto it = std::ranges::find(pipelines(), name, &Pipeline::name);
+  return it == pipelines().end() ? nullptr : &*it;
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
-  std::string names;
-  for (const Pipeline& pipeline : pipelines()) names += fmt::format("{}{}", names.empty() ? "" : ", ", pipeline.name);
-  for (const Pass& pass : passes()) names += fmt::format(", {}", pass.name);
-  fail({}, "unknown pass '{}'; there are: {}", name, names);
+  std::vector<const char*> names;
+  for (const Pipeline& pipeline : pipelines()) names.push_back(pipeline.name);
+  for (const Pass& pass : passes()) names.push_back(pass.name);
+  fail({}, "unknown pass '{}'; there are: {}", name, fmt::join(names, ", "));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.
@@ -127,15 +138,6 @@ void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::str
 }
 
 }  // namespace
-
-std::span<const Pass> passes() { return kPasses; }
-
-const Pass* find_pass(std::string_view name) {
-  auto it = std::ranges::find(kPasses, name, &Pass::name);
-  return it == std::end(kPasses) ? nullptr : it;
-}
-
-std::span<const Pipeline> pipelines() { return pipeline_table(); }
 
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
   std::vector<const Pass*> result;

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/link.h"
+#include "codegen/llvm_compile.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 
