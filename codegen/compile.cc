@@ -42,6 +42,12 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   }
 }
 
+bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
+}
+
+}  // namespace
+
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -49,12 +55,6 @@ std::string read_text(const std::string& path) {
   if (!file || file.bad()) fail({}, "cannot read '{}'", path);
   return text.str();
 }
-
-bool is_text(const std::string& path) {
-  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-}
-
-}  // namespace
 
 const OpTable& op_table() {
   static const OpTable kTable = make_op_table();

@@ -35,6 +35,8 @@ struct CompileSettings : PassSettings {
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
 // Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics);
+// Returns the contents of a file. Throws a CompileError when it cannot be read.
+std::string read_text(const std::string& path);
 // Returns the table of all operators.
 const OpTable& op_table();
 // Returns whether the operator can be compiled. For some operators only types are inferred.

@@ -154,9 +154,7 @@ class FunctionEmitter {
 
 template <class F>
 llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::BasicBlock* then = new_block("guarded");
-  llvm::BasicBlock* after = new_block("after");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *then = new_block("guarded"), *after = new_block("after");
   b_.CreateCondBr(condition, then, after);
   b_.SetInsertPoint(then);
   shared_offsets_.emplace_back();

@@ -147,9 +147,7 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
 
 // Counts in int64 whatever the variable's type: addresses then need no sign extension.
 void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool ask_unroll) {  // NOLINT: private
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::BasicBlock* body = new_block("loop");
-  llvm::BasicBlock* after = new_block("loop_end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *body = new_block("loop"), *after = new_block("loop_end");
   b_.CreateCondBr(b_.CreateICmpSLT(min, end), body, after);
   b_.SetInsertPoint(body);
   llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
@@ -237,9 +235,7 @@ void FunctionEmitter::parallel_loop(const For& loop) {
 }
 
 void FunctionEmitter::while_stmt(const While& loop) {
-  llvm::BasicBlock* header = new_block("while");
-  llvm::BasicBlock* body = new_block("while_body");
-  llvm::BasicBlock* after = new_block("while_end");
+  llvm::BasicBlock *header = new_block("while"), *body = new_block("while_body"), *after = new_block("while_end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   emitted_.emplace_back();
@@ -253,8 +249,7 @@ void FunctionEmitter::while_stmt(const While& loop) {
 
 void FunctionEmitter::if_stmt(const IfThenElse& branch) {
   Value condition = expr(branch.condition);
-  llvm::BasicBlock* then_block = new_block("then");
-  llvm::BasicBlock* after = new_block("if_end");
+  llvm::BasicBlock *then_block = new_block("then"), *after = new_block("if_end");
   llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : after;
   b_.CreateCondBr(condition, then_block, else_block);
   b_.SetInsertPoint(then_block);
@@ -294,8 +289,7 @@ void FunctionEmitter::return_if(Value condition, Value status, const std::string
 }
 
 void FunctionEmitter::return_if(Value condition, Value status, const std::function<void()>& report) {
-  llvm::BasicBlock* failed = new_block("failed");
-  llvm::BasicBlock* after = new_block("ok");
+  llvm::BasicBlock *failed = new_block("failed"), *after = new_block("ok");
   llvm::MDBuilder weights(b_.getContext());
   b_.CreateCondBr(condition, failed, after, weights.createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(failed);

@@ -71,24 +71,21 @@ std::vector<std::string> cpu_names(const Info& info) {
 // Features that any compiled code needs: the calling convention and the C library's functions use them.
 struct Baseline {
   llvm::Triple::ArchType architecture;
-  std::vector<const char*> has, has_not;
+  std::vector<std::string_view> features;  // "-": code must not have it
 };
 const Baseline kBaselines[] = {
     {llvm::Triple::x86_64,
-     {"64bit", "64bit-mode", "x87", "cmov", "cx8", "fxsr", "sse2"},
-     {"soft-float", "16bit-mode", "32bit-mode", "retpoline-external-thunk"}},
-    {llvm::Triple::aarch64, {"fp-armv8", "neon"}, {}},
+     {"+64bit", "+64bit-mode", "+x87", "+cmov", "+cx8", "+fxsr", "+sse2", "-soft-float", "-16bit-mode", "-32bit-mode",
+      "-retpoline-external-thunk"}},
+    {llvm::Triple::aarch64, {"+fp-armv8", "+neon"}},
 };
 
 void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType architecture, std::string_view text) {
   for (const Baseline& baseline : kBaselines) {
     if (baseline.architecture != architecture) continue;
-    std::vector<std::string> problems;
-    for (const char* feature : baseline.has) {
-      if (!has(info, feature)) problems.push_back(fmt::format("+{}", feature));
-    }
-    for (const char* feature : baseline.has_not) {
-      if (has(info, feature)) problems.push_back(fmt::format("-{}", feature));
+    std::vector<std::string_view> problems;
+    for (std::string_view feature : baseline.features) {
+      if (has(info, feature.substr(1)) != (feature[0] == '+')) problems.push_back(feature);
     }
     if (!problems.empty())
       fail_target(text, fmt::format("compiled code needs {}, as every 64-bit program of {} does",

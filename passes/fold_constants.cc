@@ -38,7 +38,7 @@ int64_t constant_bytes(const Expr& arg) {
 // Collects the foldable bindings: first run finds what to compute, second puts the results in.
 class Folder final : public GraphRewriter {
  public:
-  Folder(const OpTable& ops, int64_t limit) : GraphRewriter(ops), limit_(limit) {}
+  using GraphRewriter::GraphRewriter;
   std::vector<Binding> todo;  // in order, closed
   VarMap results;             // variable -> constant
 
@@ -57,20 +57,20 @@ class Folder final : public GraphRewriter {
       if (auto it = computed_.find(arg.get()); it != computed_.end()) operand_bytes += it->second;
     }
     auto bytes = bytes_of(binding.value.type());
-    if (!bytes || *bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > limit_) return std::nullopt;
+    if (!bytes || *bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > kMostGrowth) return std::nullopt;
     todo.push_back(binding);
     computed_.emplace(binding.var.get(), *bytes);
     return std::nullopt;
   }
 
  private:
+  static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // bytes of a constant more than of its operands together
   bool known(const Expr& arg) const {
     if (arg.is<Var>()) return computed_.contains(arg.get());
     const Tuple* items = arg.as<Tuple>();
     auto is_known = [&](const Expr& item) { return is_constant(item) || known(item); };
     return items && std::ranges::all_of(items->items, is_known);
   }
-  int64_t limit_;
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
@@ -165,7 +165,7 @@ IRModule fold_constants(IRModule module, PassContext& context) {
   if (!context.evaluate) return module;
   return map_functions(std::move(module), [&](const FunctionRef& original) {
     FunctionRef function = fold_layout(original, context.ops);
-    Folder folder(context.ops, context.fold_limit);
+    Folder folder(context.ops);
     folder.run(function);
     if (folder.todo.empty()) return function;
     VarSet folded;

@@ -44,7 +44,6 @@ struct PassContext : PassSettings {
   const OpTable& ops;
   Target target;
   EvaluateModule evaluate = nullptr;
-  int64_t fold_limit = int64_t{64} << 20;  // bytes of a folded constant that is larger than its operands together
 };
 
 using ModulePass = IRModule (*)(IRModule module, PassContext& context);

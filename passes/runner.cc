@@ -114,7 +114,7 @@ class GroupRun {
 class Runner {
  public:
   Runner(Passes passes, PassContext& context, const RunnerOptions& options)
-      : passes_(passes), context_(context), options_(options), output_(options.output ? options.output : stderr) {
+      : passes_(passes), context_(context), options_(options) {
     size_t limit = options.bisect_limit >= 0 ? static_cast<size_t>(options.bisect_limit) : passes.size();
     end_ = std::min(passes.size(), limit);
     if (!options.stop_after.empty()) end_ = std::min(end_, *ends_of(options.stop_after).begin());
@@ -211,7 +211,7 @@ class Runner {
   void show(const IRModule& before, const IRModule& module, size_t i) const {
     const Pass& pass = *passes_[i];
     if (printed_.contains(i + 1))
-      vm::print_to(output_, fmt::format("# after {}\n{}\n", pass.name, print_module(module)));
+      vm::print_to(stderr, fmt::format("# after {}\n{}\n", pass.name, print_module(module)));
     if (options_.dump_dir.empty() || !changed(before, module)) return;
     IRModule shown = module;
     if (pass.on_program) {
@@ -223,7 +223,7 @@ class Runner {
 
   void print_times() const {
     auto print = [&](double time, const char* name) {
-      vm::print_to(output_, fmt::format("{:9.2f} ms  {}\n", time, name));
+      vm::print_to(stderr, fmt::format("{:9.2f} ms  {}\n", time, name));
     };
     for (size_t i = 0; i < times_.size(); ++i) print(times_[i], passes_[i]->name);
     print(std::accumulate(times_.begin(), times_.end(), 0.0), "all passes");
@@ -232,7 +232,6 @@ class Runner {
   Passes passes_;
   PassContext& context_;
   const RunnerOptions& options_;
-  std::FILE* output_;
   size_t end_ = 0;            // how many passes run
   std::set<size_t> printed_;  // the module is printed after that many passes
   std::vector<double> times_;

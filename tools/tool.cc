@@ -4,8 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <ranges>
 
@@ -87,16 +85,9 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-namespace {
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-}  // namespace
-
 bool holds_schedules(const std::string& file) {
   if (!file.ends_with(".py")) return false;
-  std::string text = text_of(file);
+  std::string text = read_text(file);
   return text.starts_with("@S.") || text.find("\n@S.") != std::string::npos;
 }
 
@@ -113,7 +104,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   }
   for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
     if (file.empty()) continue;
-    std::vector<ScheduleRule> rules = read_schedule_rules(text_of(file), file);
+    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
