@@ -10,6 +10,30 @@
 
 namespace relaxc {
 
+Attrs::Attrs() = default;
+Attrs::Attrs(const Attrs& other) = default;
+Attrs::Attrs(Attrs&& other) noexcept = default;
+Attrs& Attrs::operator=(const Attrs& other) = default;
+Attrs& Attrs::operator=(Attrs&& other) noexcept = default;
+Attrs::~Attrs() = default;
+
+AttrValue::AttrValue() = default;
+AttrValue::AttrValue(const AttrValue& other) = default;
+AttrValue::AttrValue(AttrValue&& other) noexcept = default;
+AttrValue& AttrValue::operator=(const AttrValue& other) = default;
+AttrValue& AttrValue::operator=(AttrValue&& other) noexcept = default;
+AttrValue::~AttrValue() = default;
+AttrValue::AttrValue(bool value) : value_(value) {}
+AttrValue::AttrValue(int64_t value) : value_(value) {}
+AttrValue::AttrValue(double value) : value_(value) {}
+AttrValue::AttrValue(const char* value) : value_(std::string(value)) {}
+AttrValue::AttrValue(std::string value) : value_(std::move(value)) {}
+AttrValue::AttrValue(DType value) : value_(value) {}
+AttrValue::AttrValue(AttrList value) : value_(std::move(value)) {}
+AttrValue::AttrValue(Attrs value) : value_(std::move(value)) {}
+AttrValue::AttrValue(Expr value) : value_(std::move(value)) {}
+AttrValue::AttrValue(const std::vector<int64_t>& values) : value_(AttrList(values.begin(), values.end())) {}
+
 Attrs::Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entries) {
   for (const auto& [key, value] : entries) set(key, value);
 }

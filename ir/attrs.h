@@ -19,7 +19,13 @@ using AttrList = std::vector<AttrValue>;
 
 class Attrs {
  public:
-  Attrs() = default;
+  // Not inline, here and in AttrValue: nearly every file includes this one.
+  Attrs();
+  Attrs(const Attrs& other);
+  Attrs(Attrs&& other) noexcept;
+  Attrs& operator=(const Attrs& other);
+  Attrs& operator=(Attrs&& other) noexcept;
+  ~Attrs();
   Attrs(std::initializer_list<std::pair<const std::string, AttrValue>> entries);
   const AttrValue* find(std::string_view key) const;
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -52,26 +58,32 @@ class Attrs {
 class AttrValue {
  public:
   using Variant = std::variant<std::monostate, bool, int64_t, double, std::string, DType, AttrList, Attrs, Expr>;
-  AttrValue() = default;
-  AttrValue(bool value) : value_(value) {}
+  AttrValue();
+  AttrValue(const AttrValue& other);
+  AttrValue(AttrValue&& other) noexcept;
+  AttrValue& operator=(const AttrValue& other);
+  AttrValue& operator=(AttrValue&& other) noexcept;
+  ~AttrValue();
+  AttrValue(bool value);
+  AttrValue(int64_t value);
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  AttrValue(T value) : value_(static_cast<int64_t>(value)) {}
-  AttrValue(double value) : value_(value) {}
-  AttrValue(const char* value) : value_(std::string(value)) {}
-  AttrValue(std::string value) : value_(std::move(value)) {}
-  AttrValue(DType value) : value_(value) {}
-  AttrValue(AttrList value) : value_(std::move(value)) {}
-  AttrValue(Attrs value) : value_(std::move(value)) {}
-  AttrValue(Expr value) : value_(std::move(value)) {}
-  AttrValue(const std::vector<int64_t>& values) : value_(AttrList(values.begin(), values.end())) {}
+    requires(!std::same_as<T, bool> && !std::same_as<T, int64_t>)
+  AttrValue(T value) : AttrValue(static_cast<int64_t>(value)) {}
+  AttrValue(double value);
+  AttrValue(const char* value);
+  AttrValue(std::string value);
+  AttrValue(DType value);
+  AttrValue(AttrList value);
+  AttrValue(Attrs value);
+  AttrValue(Expr value);
+  AttrValue(const std::vector<int64_t>& values);
 
   const Variant& variant() const { return value_; }
   template <class T>
   const T* as() const {
     return std::get_if<T>(&value_);
   }
-  bool is_none() const { return std::holds_alternative<std::monostate>(value_); }
+  bool is_none() const { return value_.index() == 0; }
   // Visits the expressions in it, in order; map_exprs replaces them and says whether any became another node.
   void visit_exprs(const std::function<void(const Expr&)>& fn) const;
   bool map_exprs(const std::function<Expr(const Expr&)>& fn);

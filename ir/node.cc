@@ -4,6 +4,10 @@
 
 namespace relaxc {
 
+#define X(name) static_assert(lists_all_members<name>(), "fields() does not list each member once, under its name");
+RELAXC_NODE_KINDS(X)
+#undef X
+
 const char* kind_name(NodeKind kind) {
   switch (kind) {
 #define X(name)           \

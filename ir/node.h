@@ -204,11 +204,8 @@ std::optional<Ref<T>> try_cast(const NodeRef& node) {
 // make(payload, type, span) for expressions, make(payload, span) for types and statements. These only box: the
 // constructors of expr.h, stmt.h and type.h check the operands and compute the type.
 template <class T>
-constexpr bool lists_all_members();
-template <class T>
   requires(is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, Type type, const Span& span = {}) {
-  static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
   auto* box = new Box<T>(std::move(payload), std::move(type));
   box->span = span;
   return wrap_box<T>(box);
@@ -216,7 +213,6 @@ Ref<T> make(T payload, Type type, const Span& span = {}) {
 template <class T>
   requires(!is_expr_kind(KindOf<T>::value))
 Ref<T> make(T payload, const Span& span = {}) {
-  static_assert(lists_all_members<T>(), "fields() does not list each member once, under its name");
   auto* box = new Box<T>(std::move(payload));
   box->span = span;
   return wrap_box<T>(box);
@@ -299,7 +295,7 @@ constexpr bool names_match_members() {
     return ((std::get<I>(T::fields()).name == member_name<std::get<I>(T::fields()).member>()) && ...);
   }(std::make_index_sequence<std::tuple_size_v<decltype(T::fields())>>());
 }
-// Fails to compile when fields() leaves a member out, lists one twice, or names it like another.
+// False when fields() leaves a member out, lists one twice, or names it like another. node.cc checks every node.
 template <class T>
 constexpr bool lists_all_members() {
   return member_count<T>() == std::tuple_size_v<decltype(T::fields())> && names_match_members<T>();
