@@ -24,11 +24,6 @@ using vm::Reg;
 using vm::Scalar;
 using vm::Slot;
 
-vm::DimInfo dim_info(const Expr& dim) {
-  if (auto known = as_int(dim)) return {*known, {}};
-  return {-1, print_expr(dim)};
-}
-
 vm::ValueInfo value_info(std::string name, const Type& type) {
   vm::ValueInfo info;
   info.name = std::move(name);
@@ -38,7 +33,8 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   if (type.is<TupleType>()) info.kind = vm::ValueKind::kTuple;
   if (const std::vector<Expr>* shape = known_shape(type)) {
     info.dims.emplace();
-    for (const Expr& dim : *shape) info.dims->push_back(dim_info(dim));
+    for (const Expr& dim : *shape)
+      info.dims->push_back({as_int(dim).value_or(-1), as_int(dim) ? std::string() : print_expr(dim)});
   }
   return info;
 }
@@ -78,12 +74,14 @@ class FunctionLowering {
 
   void run() {
     std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
+    std::vector<ScalarLowering::Typed> inputs;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
       check_supported(param);
       std::string shown = i < input_names.size() ? input_names[i] : param->name;
-      registers_.emplace(param.get(), code_.add_input(value_info(shown, param.type())));
-      shown_names_.push_back(shown);
+      Reg value = code_.add_input(value_info(shown, param.type()));
+      registers_.emplace(param.get(), value);
+      inputs.push_back({value, param.type(), fmt::format("input '{}'", shown)});
     }
     const Expr& body = function_->body.as<SeqExpr>()->body;
     std::vector<Type> results = flattened(function_->result.is<ObjectType>() ? body.type() : function_->result);
@@ -91,7 +89,11 @@ class FunctionLowering {
       std::string shown = i < output_names.size() ? output_names[i] : fmt::format("output_{}", i);
       code_.add_output(value_info(shown, results[i]));
     }
-    match_params();
+    // Scalars come first, because a dim that is also a scalar param is compared with it.
+    for (const VarRef& param : function_->params) {
+      if (param.type().is<PrimType>()) code_.emit(Opcode::kSlotFromValue, {new_slot(param), reg(param)});
+    }
+    dims_.match(inputs);
     note_outputs(body);
     code_.emit(Opcode::kRet, {sequence(function_->body)});
     code_.finish();
@@ -161,20 +163,6 @@ class FunctionLowering {
     num_outputs_ += static_cast<int64_t>(flattened(body.type()).size());
   }
 
-  // Scalars come first, because a dim that is also a scalar param is compared with it.
-  void match_params() {
-    std::vector<ScalarLowering::Typed> values;
-    for (size_t i = 0; i < function_->params.size(); ++i) {
-      const VarRef& param = function_->params[i];
-      values.push_back({registers_.at(param.get()), param.type(), fmt::format("input '{}'", shown_names_[i])});
-      if (!param.type().is<PrimType>()) continue;
-      Slot slot = code_.new_slot(param->name);
-      code_.emit(Opcode::kSlotFromValue, {slot, values.back().value});
-      dims_.define(param, slot);
-    }
-    dims_.match(values);
-  }
-
   // ---- Values
 
   Reg reg(const Expr& leaf) {
@@ -191,9 +179,7 @@ class FunctionLowering {
         kept_.push_back(leaf);
       }
     } else if (const Tuple* items = leaf.as<Tuple>()) {
-      std::vector<Reg> fields;
-      for (const Expr& item : items->items) fields.push_back(reg(item));
-      code_.emit(Opcode::kMakeTuple, {result, fields});
+      code_.emit(Opcode::kMakeTuple, {result, regs(items->items)});
     } else if (const ShapeExpr* shape = leaf.as<ShapeExpr>()) {
       code_.emit(Opcode::kMakeShape, {result, dims_.scalars(shape->values)});
     } else if (leaf.type().is<PrimType>()) {
@@ -203,6 +189,12 @@ class FunctionLowering {
         fail_unsupported(leaf.span(), "a function in a function cannot be compiled yet; define it beside 'main'");
       fail_unsupported(leaf.span(), "a value of kind {} has no bytecode yet", kind_name(leaf.kind()));
     }
+    return result;
+  }
+
+  std::vector<Reg> regs(const std::vector<Expr>& leaves) {
+    std::vector<Reg> result;
+    for (const Expr& leaf : leaves) result.push_back(reg(leaf));
     return result;
   }
 
@@ -222,9 +214,9 @@ class FunctionLowering {
     bind(binding, result);
     return result;
   }
-  Slot new_slot(const Binding& binding) {
-    Slot slot = code_.new_slot(binding.var->name);
-    dims_.define(binding.var, slot);
+  Slot new_slot(const VarRef& var) {
+    Slot slot = code_.new_slot(var->name);
+    dims_.define(var, slot);
     return slot;
   }
 
@@ -260,9 +252,9 @@ class FunctionLowering {
 
   void lower_scalar(const Binding& binding) {
     if (binding.value.type().is<PrimType>()) {
-      code_.emit(Opcode::kSlotSet, {new_slot(binding), dims_.scalar(binding.value)});
+      code_.emit(Opcode::kSlotSet, {new_slot(binding.var), dims_.scalar(binding.value)});
     } else {
-      code_.emit(Opcode::kSlotFromValue, {new_slot(binding), reg(binding.value)});
+      code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), reg(binding.value)});
     }
   }
 
@@ -309,8 +301,7 @@ class FunctionLowering {
 
   void lower_kernel_call(const KernelCall& call, const Span& span) {
     bool is_compiled = call.callee.is<GlobalVar>();
-    std::vector<Reg> tensors;
-    for (const Expr& tensor : call.tensors) tensors.push_back(reg(tensor));
+    std::vector<Reg> tensors = regs(call.tensors);
     std::vector<Scalar> values = dims_.scalars(call.scalars);
     vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
                           is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
@@ -320,8 +311,7 @@ class FunctionLowering {
 
   void lower_function_call(const Binding& binding, const Call& node, const std::string& name) {
     if (!module_.find(name)) fail(binding.value.span(), "the module has no function '{}'", name);
-    std::vector<Reg> arguments;
-    for (const Expr& arg : node.args) arguments.push_back(reg(arg));
+    std::vector<Reg> arguments = regs(node.args);
     code_.emit(Opcode::kCall, {new_value(binding), executable_.function(name), arguments});
   }
 
@@ -363,7 +353,7 @@ class FunctionLowering {
   }
   void tensor_item(const Binding& binding, const Call& node) {
     int64_t index = read_attrs<TensorItemAttrs>(node.attrs).index;
-    code_.emit(Opcode::kSlotFromTensor, {new_slot(binding), reg(node.args[0]), index});
+    code_.emit(Opcode::kSlotFromTensor, {new_slot(binding.var), reg(node.args[0]), index});
   }
   // The result shares the argument's register, because indices are tested in place.
   void check_indices(const Binding& binding, const Call& node) {
@@ -389,22 +379,17 @@ class FunctionLowering {
     return dims_.scalar(values[0]);
   }
 
+  Argument argument(const Expr& arg) {
+    if (const StringImm* text = arg.as<StringImm>()) return executable_.string(text->value);
+    if (const DTypeImm* dtype = arg.as<DTypeImm>()) return executable_.string(to_string(dtype->value));
+    if (const FloatImm* number = arg.as<FloatImm>()) return number->value;
+    if (!arg.type().is<PrimType>()) return reg(arg);
+    Scalar value = dims_.scalar(arg);
+    return value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value);
+  }
   void call_builtin(const Binding& binding, const std::string& name, std::span<const Expr> args) {
     std::vector<Argument> arguments;
-    for (const Expr& arg : args) {
-      if (const StringImm* text = arg.as<StringImm>()) {
-        arguments.push_back(executable_.string(text->value));
-      } else if (const DTypeImm* dtype = arg.as<DTypeImm>()) {
-        arguments.push_back(executable_.string(to_string(dtype->value)));
-      } else if (const FloatImm* number = arg.as<FloatImm>()) {
-        arguments.push_back(number->value);
-      } else if (arg.type().is<PrimType>()) {
-        Scalar value = dims_.scalar(arg);
-        arguments.push_back(value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value));
-      } else {
-        arguments.push_back(reg(arg));
-      }
-    }
+    for (const Expr& arg : args) arguments.push_back(argument(arg));
     code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(name), arguments});
   }
 
@@ -414,7 +399,6 @@ class FunctionLowering {
   vm::FunctionBuilder code_;
   ScalarLowering dims_;
   const FunctionRef& function_;
-  std::vector<std::string> shown_names_;
   std::unordered_map<const NodeHeader*, Reg> registers_;
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
