@@ -1,14 +1,15 @@
 #include "codegen/processors.h"
 
 #include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCInstrInfo.h>
 #include <llvm/MC/MCSchedule.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <memory>
-#include <mutex>
 
 namespace relaxc::codegen {
 
@@ -51,28 +52,25 @@ constexpr Probe kProbes[] = {{true, 128, "VFMADD231PSr", "VMOVUPSrm"},
                              {true, 512, "VFMADD231PSZr", "VMOVUPSZrm"},
                              {false, 128, "FMLAv4f32", "LDRQui"}};
 
-// The opcodes of the probes' instructions, which are the same for all processors of an architecture.
-struct Opcodes {
-  unsigned fma[std::size(kProbes)] = {}, load[std::size(kProbes)] = {};  // 0: none of that name
-};
-Opcodes find_opcodes(const llvm::Target& llvm_target, bool is_x86) {
+// Returns the opcodes of the probes' instructions, which are the same for all processors of an architecture.
+using Opcodes = llvm::StringMap<unsigned>;
+Opcodes find_opcodes(const llvm::Target& llvm_target) {
   Opcodes result;
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
   for (unsigned opcode = 0; instructions && opcode < instructions->getNumOpcodes(); ++opcode) {
     llvm::StringRef name = instructions->getName(opcode);
-    for (size_t p = 0; p < std::size(kProbes); ++p) {
-      if (kProbes[p].is_x86 != is_x86) continue;
-      if (name == kProbes[p].fma) result.fma[p] = opcode;
-      if (name == kProbes[p].load) result.load[p] = opcode;
-    }
+    if (std::ranges::any_of(kProbes, [&](const Probe& p) { return name == p.fma || name == p.load; }))
+      result[name] = opcode;
   }
   return result;
 }
 const Opcodes& opcodes_of(const llvm::Target& llvm_target, bool is_x86) {
-  static std::once_flag once[2];
-  static Opcodes known[2];
-  std::call_once(once[is_x86], [&] { known[is_x86] = find_opcodes(llvm_target, is_x86); });
-  return known[is_x86];
+  if (is_x86) {
+    static const Opcodes kX86 = find_opcodes(llvm_target);
+    return kX86;
+  }
+  static const Opcodes kAArch64 = find_opcodes(llvm_target);
+  return kAArch64;
 }
 
 // Parses texts of sysfs such as "48K" and "0-3,8-11".
@@ -86,15 +84,10 @@ int64_t read_number(const std::string& path) {
 }
 int64_t count_cpus(const std::string& path) {
   std::ifstream file(path);
-  int64_t count = 0, first = 0, last = 0;
-  for (char separator = ','; separator == ',' && file >> first;) {
-    last = first;
-    if (!(file >> separator)) separator = 0;
-    if (separator == '-') {
-      file >> last;
-      if (!(file >> separator)) separator = 0;
-    }
-    count += last - first + 1;
+  int64_t count = 0;
+  for (std::string range; std::getline(file, range, ',');) {
+    int first = 0, last = 0, numbers = std::sscanf(range.c_str(), "%d-%d", &first, &last);
+    if (numbers > 0) count += numbers == 2 ? last - first + 1 : 1;
   }
   return count;
 }
@@ -112,7 +105,8 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
   if (!is_known || probe == std::end(kProbes)) return;
   const Opcodes& opcodes = opcodes_of(llvm_target, triple.isX86());
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
-  auto class_of = [&](unsigned opcode) -> const llvm::MCSchedClassDesc* {
+  auto class_of = [&](const char* name) -> const llvm::MCSchedClassDesc* {
+    unsigned opcode = opcodes.lookup(name);
     if (opcode == 0) return nullptr;
     const llvm::MCSchedClassDesc* found = model.getSchedClassDesc(instructions->get(opcode).getSchedClass());
     return found && found->isValid() && !found->isVariant() ? found : nullptr;
@@ -121,12 +115,11 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
     return std::max(1.0, std::round(1 / llvm::MCSchedModel::getReciprocalThroughput(info, desc)));
   };
   const std::string source = fmt::format("LLVM's scheduling model of {}", target.cpu);
-  auto row = static_cast<size_t>(probe - std::begin(kProbes));
-  if (const auto* fma = class_of(opcodes.fma[row])) {
+  if (const auto* fma = class_of(probe->fma)) {
     set(target, "fma_ports", per_cycle(*fma), source);
     set(target, "fma_latency", llvm::MCSchedModel::computeInstrLatency(info, *fma), source);
   }
-  if (const auto* load = class_of(opcodes.load[row])) set(target, "load_ports", per_cycle(*load), source);
+  if (const auto* load = class_of(probe->load)) set(target, "load_ports", per_cycle(*load), source);
 }
 
 void add_processor_figures(Target& target) {
