@@ -66,8 +66,7 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
  private:
-  int64_t num_blocks(int64_t channels) const { return (channels + block_ - 1) / block_; }
-  int64_t padded(int64_t channels) const { return num_blocks(channels) * block_; }
+  int64_t padded(int64_t channels) const { return (channels + block_ - 1) / block_ * block_; }
   // Whether blocks of that many channels are worth having.
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
   // The decision about the image that a convolution makes.
@@ -81,9 +80,10 @@ class ChannelBlocker final : public GraphRewriter {
     return it == blocked_.end() ? nullptr : &it->second;
   }
 
-  static Expr pad_axis(const Expr& x, size_t rank, size_t axis, int64_t amount, Builder& b) {
+  // Pads the end of an axis of an image or a weight.
+  static Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& b) {
     if (amount == 0) return x;
-    std::vector<int64_t> widths(2 * rank, 0);
+    std::vector<int64_t> widths(8, 0);
     widths[2 * axis + 1] = amount;
     return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
   }
@@ -92,8 +92,8 @@ class ChannelBlocker final : public GraphRewriter {
   Expr block(const Expr& plain, Builder& b) {
     const std::vector<Expr> dims = *known_shape(plain.type());
     int64_t channels = *as_int(dims[1]);
-    Expr whole = pad_axis(plain, 4, 1, padded(channels) - channels, b);
-    Expr blocks = int_imm(num_blocks(channels)), lanes = int_imm(block_);
+    Expr whole = pad_axis(plain, 1, padded(channels) - channels, b);
+    Expr blocks = int_imm(padded(channels) / block_), lanes = int_imm(block_);
     if (is_int(dims[2], 1) && is_int(dims[3], 1)) return reshape(whole, {dims[0], blocks, dims[2], dims[3], lanes}, b);
     return permute_dims(reshape(whole, {dims[0], blocks, lanes, dims[2], dims[3]}, b), {0, 1, 3, 4, 2}, b);
   }
@@ -131,7 +131,7 @@ class ChannelBlocker final : public GraphRewriter {
     int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
     if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;
-    Expr w = pad_axis(node.args[1], 4, 0, padded(filters) - filters, b);
+    Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
       return Blocked{b.op("nn.conv2d", {node.args[0], w}, attrs), filters};

@@ -4,7 +4,7 @@
 #include <ranges>
 #include <utility>
 
-#include "passes/fold_layout.h"
+#include "passes/graph.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {

@@ -1,11 +1,10 @@
-#include "passes/fold_layout.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "passes/graph.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {

@@ -50,6 +50,11 @@ VarSet used_outside(const FunctionRef& function, const std::function<bool(const 
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
 
+// Puts constants in the place of reshape and permute_dims of constants, and of rows of them (reshape of permute_dims of
+// reshape ...): one copy in C++ for a whole row, without intermediate results, code, or a weight that has to be in
+// memory as a whole. Equal rows of one constant give one constant. (passes/fold_layout.cc)
+FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops);
+
 // A call_tir of `program` on tensor arguments, the program added to the module under a name like `name`. The program
 // may mention the graph's dims: it gets variables of its own, and scalar params for dims that its buffers do not give.
 // One-element constants become immediates.
