@@ -293,9 +293,8 @@ class FunctionLowering {
     return slot;
   }
   void lower_branch(const Expr& branch, Reg result) {
-    ScalarLowering::Scope scope(dims_);
     ++branch_depth_;
-    code_.emit(Opcode::kMove, {result, sequence(branch)});
+    dims_.in_branch([&] { code_.emit(Opcode::kMove, {result, sequence(branch)}); });
     --branch_depth_;
   }
 

@@ -4,6 +4,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
+
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
 #include "ir/visit.h"
@@ -40,26 +42,22 @@ const FeatureRow* find_features(llvm::StringRef name) {
       {"llvm.aarch64.neon.", {"neon"}},
       {"llvm.aarch64.sve.", {"sve"}},
   };
-  for (const FeatureRow& row : kRows) {
-    if (name.starts_with(row.prefix)) return &row;
-  }
-  return nullptr;
+  const auto* row = std::ranges::find_if(kRows, [&](const FeatureRow& r) { return name.starts_with(r.prefix); });
+  return row == std::end(kRows) ? nullptr : row;
 }
 
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
   // A name without an architecture is an intrinsic of LLVM that every target has.
-  bool any_target = true;
-  for (const char* family :
-       {"x86", "aarch64", "arm", "riscv", "ppc", "s390", "hexagon", "mips", "nvvm", "amdgcn", "wasm"})
-    any_target = any_target && !name.starts_with(std::string("llvm.") + family + ".");
-  if (any_target) return;
+  constexpr const char* kFamilies[] = {"x86",     "aarch64", "arm",  "riscv",  "ppc", "s390",
+                                       "hexagon", "mips",    "nvvm", "amdgcn", "wasm"};
+  auto is_of = [&](const char* family) { return name.starts_with(std::string("llvm.") + family + "."); };
+  if (std::ranges::none_of(kFamilies, is_of)) return;
   const FeatureRow* row = find_features(name);
   if (!row) fail_unsupported(span, "intrinsic '{}': which processors have it is not known here", name.str());
   // LLVM knows features by name within one architecture only.
   bool same_family = name.starts_with("llvm.x86.") == llvm::Triple(target.triple).isX86();
-  for (const char* features : row->features) {
-    if (same_family && has_features(target, features)) return;
-  }
+  auto target_has = [&](const char* features) { return has_features(target, features); };
+  if (same_family && std::ranges::any_of(row->features, target_has)) return;
   fail_unsupported(span, "intrinsic '{}' needs a processor with {}; the target is {} {}", name.str(),
                    fmt::join(row->features, " or "), target.triple, target.cpu);
 }

@@ -83,9 +83,8 @@ PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settin
 using ProgramMap = std::map<std::string, PrimFuncRef>;
 ProgramMap programs_of(const IRModule& module);
 
-// The three functions below are in passes/merge_kernels.cc. Within one compilation equal programs are scheduled,
-// lowered and compiled once: merge_kernels leaves one of those that are private, the runner and the code generator
-// handle the public ones as one.
+// Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels leaves one of those
+// that are private, the runner and the code generator handle the public ones as one.
 
 // Returns the names of programs that equal another one but for a public name, each with that one's name; public names
 // stand for private ones. Programs that a rule names are left out, because their names matter.
@@ -97,9 +96,9 @@ std::map<std::string, std::string> equal_public_programs(ProgramMap programs,
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
 
 // Returns the key of a cache on disk, which GroupRun::on_programs (passes/runner.cc) and Worker::emit
-// (codegen/llvm_compile.cc) would ask: a hash of the program, the target and the settings that lowering reads. nullopt:
-// the program's name matters. Two programs of one key are still to be compared, and rules for operators count by name
-// only.
+// (codegen/llvm_compile.cc) would ask: a hash of the program, the target and the settings that lowering reads; rules
+// for operators count by name only. nullopt: the program's name matters. Two programs of one key are still to be
+// compared.
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 }  // namespace relaxc
