@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "codegen/emit_math.h"
 #include "codegen/lanes.h"
 #include "ir/intrinsics.h"
 #include "support/diagnostic.h"

@@ -170,4 +170,12 @@ llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit)
   return phi;
 }
 
+// Turns a lowered PrimFunc into LLVM IR: adds `int32_t symbol(const relaxc_kernel_args*)` to the module as an external
+// function. Everything else that it adds for the kernel is internal.
+//
+// A lowered PrimFunc does not contain a Block or a thread-bound loop. Every buffer is dense (several dims are taken as
+// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A breach is
+// a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
+void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target);
+
 }  // namespace relaxc::codegen

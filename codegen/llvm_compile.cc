@@ -14,7 +14,7 @@
 #include <map>
 #include <ranges>
 
-#include "codegen/llvm_emit.h"
+#include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
 #include "support/located.h"

@@ -1,4 +1,4 @@
-// LLVM's backend: compiles lowered PrimFuncs, in the form that llvm_emit.h takes, to machine code. The object code is
+// LLVM's backend: compiles lowered PrimFuncs, in the form that emit_kernel takes, to machine code. The object code is
 // position independent and the same for the JIT (jit.cc) and for artifacts (link.cc).
 #pragma once
 #include "codegen/backend.h"

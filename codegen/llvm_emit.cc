@@ -1,5 +1,3 @@
-#include "codegen/llvm_emit.h"
-
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>

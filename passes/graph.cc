@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "passes/name_dims.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {

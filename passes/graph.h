@@ -55,6 +55,16 @@ IRModule map_functions(IRModule module, const std::function<FunctionRef(const Fu
 // memory as a whole. Equal rows of one constant give one constant. (passes/fold_layout.cc)
 FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops);
 
+struct NamedDims {
+  PrimFuncRef program;
+  VarMap values;  // of the new variables, in the terms of the old ones
+};
+// Replaces expressions of dims by new variables where the program needs nothing but their value. A convolution behind
+// four poolings has buffers of height `(((H + 1) // 2 - 1) // 2 ...` and uses H nowhere else: to schedule and lower it
+// with a height `H` of its own costs the same at any depth of the network, and gives the same kernel at every depth.
+// Nothing that the simplifier could prove is lost: an expression with an upper bound, or with a common factor, stays.
+NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
+
 // A call_tir of `program` on tensor arguments, the program added to the module under a name like `name`. The program
 // may mention the graph's dims: it gets variables of its own, and scalar params for dims that its buffers do not give.
 // One-element constants become immediates.

@@ -1,8 +1,7 @@
-#include "passes/name_dims.h"
-
 #include <algorithm>
 #include <map>
 
+#include "passes/graph.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {

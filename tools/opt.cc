@@ -1,4 +1,6 @@
 // relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
+#include <fmt/ranges.h>
+
 #include <memory>
 
 #include "codegen/bisect.h"
@@ -34,9 +36,7 @@ void list_passes() {
   }
   print_message("\npipelines:\n");
   for (const Pipeline& pipeline : pipelines()) {
-    std::string names;
-    for (const char* name : pipeline.passes) names += fmt::format("{}{}", names.empty() ? "" : ",", name);
-    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", names);
+    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", fmt::join(pipeline.passes, ","));
   }
 }
 
