@@ -1,5 +1,3 @@
-#include "codegen/processors.h"
-
 #include <fmt/format.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCInstrInfo.h>
@@ -10,6 +8,8 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+
+#include "codegen/llvm_init.h"
 
 namespace relaxc::codegen {
 

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "codegen/llvm_init.h"
-#include "codegen/processors.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
 #include "vm/cpu.h"
