@@ -18,13 +18,8 @@ namespace relaxc {
 namespace {
 
 constexpr OpName kImageReductions[] = {ops::kMean, ops::kSum, ops::kMax, ops::kMin};
-constexpr OpName kPools[] = {ops::kMaxPool2d, ops::kAvgPool2d, ops::kAdaptiveAvgPool2d};
 // A picture's channels: too few for a block.
 constexpr int64_t kPictureChannels = 4;
-
-bool contains(std::span<const OpName> names, std::string_view name) {
-  return std::ranges::find(names, name, &OpName::text) != names.end();
-}
 
 // An image [N, blocks, H, W, block] whose first `channels` channels count.
 struct Blocked {
@@ -45,13 +40,15 @@ class ChannelBlocker final : public GraphRewriter {
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
     if (name == ops::kConv2d) result = convolution(*node, binding.var, b);
-    if (contains(kPools, name)) result = pool(*node, name, b);
+    if (name == ops::kMaxPool2d || name == ops::kAvgPool2d) result = pool<PoolAttrs<2>>(*node, name, b);
+    if (name == ops::kAdaptiveAvgPool2d) result = pool<AdaptiveAttrs<2>>(*node, name, b);
     if (name == ops::kConcat) result = concatenation(*node, b);
     if (name == ops::kResize) result = resize(*node, b);
     if (name == ops::kPad) result = pad(*node, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
-    if (contains(kImageReductions, name)) return reduction(*node, name, binding, b);
+    bool reduces = std::ranges::find(kImageReductions, name, &OpName::text) != std::end(kImageReductions);
+    if (reduces) return reduction(*node, name, binding, b);
     if (!result) return std::nullopt;
     // For who reads the plain order; dead if nobody does.
     Expr plain = to_plain(*result, b, binding.var->name);
@@ -142,12 +139,8 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("nn.conv2d", {data->value, w}, attrs), filters};
   }
 
-  std::optional<Blocked> pool(const Call& node, const std::string& name, Builder& b) {
-    return name == ops::kAdaptiveAvgPool2d ? pool_of<AdaptiveAttrs<2>>(node, name, b)
-                                           : pool_of<PoolAttrs<2>>(node, name, b);
-  }
   template <class A>
-  std::optional<Blocked> pool_of(const Call& node, const std::string& name, Builder& b) {
+  std::optional<Blocked> pool(const Call& node, const std::string& name, Builder& b) {
     const Blocked* data = find(node.args[0]);
     A attrs = read_attrs<A>(node.attrs);
     const std::string plain = A().layout;
