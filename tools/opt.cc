@@ -144,7 +144,7 @@ void add_opt(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("opt", "run passes on a model or module and print the result");
   command->add_option("model", options->model, "the file (.onnx or .py)");
   for (const List& list : kLists)
-    command->add_flag_callback(list.flag, [&] { options->lists.push_back(list.print); }, list.doc);
+    command->add_flag_callback(list.flag, [options, print = list.print] { options->lists.push_back(print); }, list.doc);
   command->add_flag("--bisect", options->bisect,
                     "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
   command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb");
