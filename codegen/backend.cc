@@ -1,7 +1,5 @@
 #include "codegen/backend.h"
 
-#include "codegen/jit.h"
-#include "codegen/link.h"
 #include "codegen/llvm_compile.h"
 #include "vm/executable.h"
 

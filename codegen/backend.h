@@ -1,21 +1,18 @@
 // The interface between lowered tensor programs and code. A backend is a row of the table in backend.cc: the pipeline
 // that lowers programs for it, and functions that turn lowered programs into code.
 #pragma once
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "ir/module.h"
-#include "tir/target.h"
+#include "passes/pass.h"
 #include "vm/artifact.h"
 
 namespace relaxc::codegen {
 
-// Maps names to lowered tensor programs.
-using KernelMap = std::map<std::string, PrimFuncRef>;
+using KernelMap = ProgramMap;  // lowered tensor programs by name
 
 struct CompileOptions {
   int jobs = 1;       // threads, 0: one per core; the result does not depend on it

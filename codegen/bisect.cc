@@ -78,16 +78,14 @@ class Bisection {
   }
 
   std::optional<Culprit> in_code_generation(const IRModule& lowered) const {
-    std::vector<std::pair<std::string, PrimFuncRef>> kernels;
-    for (const auto& [name, function] : lowered.functions) {
-      if (auto program = try_cast<PrimFunc>(function)) kernels.emplace_back(name, *program);
-    }
-    auto with_first = [&](size_t count) { return of_mixed(lowered, {kernels.begin(), kernels.begin() + count}); };
+    const ProgramMap kernels = programs_of(lowered);
+    auto at = [&](size_t count) { return std::next(kernels.begin(), static_cast<int64_t>(count)); };
+    auto with_first = [&](size_t count) { return of_mixed(lowered, {kernels.begin(), at(count)}); };
     std::string difference = with_first(kernels.size());
     if (difference.empty()) return std::nullopt;
     // The results were right without any machine code.
     size_t guilty = first_wrong(kernels.size(), [&](size_t count) { return !with_first(count).empty(); });
-    return Culprit{kCodeGeneration, kernels[guilty - 1].first, difference, ""};
+    return Culprit{kCodeGeneration, at(guilty - 1)->first, difference, ""};
   }
 
   // Runs the module with these kernels in machine code and the others in the interpreter. In a mixed run the
@@ -97,14 +95,13 @@ class Bisection {
       auto interpreted =
           std::make_shared<codegen::InterpretedKernels>(lowered, InterpretOptions{.check_unwritten = compiled.empty()});
       LoadOptions options;
+      if (compiled.empty()) options.watcher = interpreted;
+      const Target& target = context_.target;
+      const codegen::Backend& backend = codegen::backend_of(target);
       std::shared_ptr<const vm::KernelLibrary> machine;
-      if (compiled.empty()) {
-        options.watcher = interpreted;
-      } else {
-        const codegen::Backend& backend = codegen::backend_of(context_.target);
-        machine = backend.load(
-            backend.compile(compiled, context_.target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
-      }
+      if (!compiled.empty())
+        machine =
+            backend.load(backend.compile(compiled, target, {.jobs = settings_.jobs, .opt_level = settings_.opt_level}));
       auto find = [machine, interpreted](const std::string& symbol) -> vm::Kernel {
         relaxc_kernel kernel = machine ? machine->find(symbol) : nullptr;
         return kernel ? vm::Kernel(kernel) : interpreted->find(symbol);

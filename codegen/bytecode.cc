@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "codegen/backend.h"
 #include "codegen/bytecode_scalars.h"
-#include "codegen/llvm_compile.h"
 #include "ir/arith.h"
 #include "ir/kernel_call.h"
 #include "ir/op_names.h"
 #include "ir/sequence.h"
 #include "ir/text/printer.h"
+#include "ops/attributes.h"
 #include "vm/builder.h"
 #include "vm/file_memory.h"
 
@@ -17,30 +18,11 @@ namespace relaxc::codegen {
 namespace {
 
 using vm::Argument;
-using vm::MatchDim;
 using vm::Opcode;
 using vm::Operand;
 using vm::Reg;
 using vm::Scalar;
 using vm::Slot;
-using vm::SlotOp;
-
-// These operators are carried out by a builtin of the runtime with the same arguments.
-struct BuiltinOp {
-  OpName op;
-  const char* builtin;
-};
-constexpr BuiltinOp kBuiltinOps[] = {
-    {ops::kShapeOf, "vm.builtin.shape_of"},
-    {ops::kTensorToShape, "vm.builtin.tensor_to_shape"},
-    {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
-    {ops::kPrint, "vm.builtin.print"},
-};
-
-vm::DimInfo dim_info(const Expr& dim) {
-  if (auto known = as_int(dim)) return {*known, {}};
-  return {-1, print_expr(dim)};
-}
 
 vm::ValueInfo value_info(std::string name, const Type& type) {
   vm::ValueInfo info;
@@ -51,7 +33,8 @@ vm::ValueInfo value_info(std::string name, const Type& type) {
   if (type.is<TupleType>()) info.kind = vm::ValueKind::kTuple;
   if (const std::vector<Expr>* shape = known_shape(type)) {
     info.dims.emplace();
-    for (const Expr& dim : *shape) info.dims->push_back(dim_info(dim));
+    for (const Expr& dim : *shape)
+      info.dims->push_back({as_int(dim).value_or(-1), as_int(dim) ? std::string() : print_expr(dim)});
   }
   return info;
 }
@@ -91,25 +74,55 @@ class FunctionLowering {
 
   void run() {
     std::vector<std::string> input_names = names_of("input_names"), output_names = names_of("output_names");
+    std::vector<ScalarLowering::Typed> inputs;
     for (size_t i = 0; i < function_->params.size(); ++i) {
       const VarRef& param = function_->params[i];
       check_supported(param);
       std::string shown = i < input_names.size() ? input_names[i] : param->name;
-      registers_.emplace(param.get(), code_.add_input(value_info(shown, param.type())));
-      shown_names_.push_back(shown);
+      Reg value = code_.add_input(value_info(shown, param.type()));
+      registers_.emplace(param.get(), value);
+      inputs.push_back({value, param.type(), fmt::format("input '{}'", shown)});
     }
-    std::vector<Type> results;
-    const Type& returned = function_->body.as<SeqExpr>()->body.type();
-    flatten(function_->result.is<ObjectType>() ? returned : function_->result, results);
+    const Expr& body = function_->body.as<SeqExpr>()->body;
+    std::vector<Type> results = flattened(function_->result.is<ObjectType>() ? body.type() : function_->result);
     for (size_t i = 0; i < results.size(); ++i) {
       std::string shown = i < output_names.size() ? output_names[i] : fmt::format("output_{}", i);
       code_.add_output(value_info(shown, results[i]));
     }
-    match_params();
-    note_outputs(function_->body.as<SeqExpr>()->body);
-    Reg result = sequence(function_->body);
-    code_.emit(Opcode::kRet, {result});
+    // Scalars come first, because a dim that is also a scalar param is compared with it.
+    for (const VarRef& param : function_->params) {
+      if (param.type().is<PrimType>()) code_.emit(Opcode::kSlotFromValue, {new_slot(param), reg(param)});
+    }
+    dims_.match(inputs);
+    note_outputs(body);
+    code_.emit(Opcode::kRet, {sequence(function_->body)});
     code_.finish();
+  }
+
+  // An operator that has no tensor program: the builtin of the runtime that carries it out with the same arguments, or
+  // the function that lowers it.
+  struct OpLowering {
+    OpName op;
+    const char* builtin;
+    void (FunctionLowering::*lower)(const Binding&, const Call&) = nullptr;
+  };
+  static const OpLowering* find_row(std::string_view op) {
+    using This = FunctionLowering;
+    static constexpr OpLowering kRows[] = {
+        {ops::kShapeOf, "vm.builtin.shape_of"},
+        {ops::kTensorToShape, "vm.builtin.tensor_to_shape"},
+        {ops::kShapeToTensor, "vm.builtin.shape_to_tensor"},
+        {ops::kPrint, "vm.builtin.print"},
+        {ops::kCallPurePacked, nullptr, &This::call_packed},
+        {ops::kBuiltinAllocTensor, nullptr, &This::new_tensor},
+        {ops::kMemoryAllocStorage, nullptr, &This::alloc_storage},
+        {ops::kMemoryAllocTensor, nullptr, &This::alloc_tensor},
+        {ops::kReshape, nullptr, &This::reshape},
+        {ops::kCheckIndices, nullptr, &This::check_indices},
+        {ops::kTensorItem, nullptr, &This::tensor_item},
+    };
+    const auto* row = std::ranges::find(kRows, op, [](const OpLowering& r) { return r.op.text; });
+    return row == std::end(kRows) ? nullptr : row;
   }
 
  private:
@@ -133,12 +146,12 @@ class FunctionLowering {
       return !node.is<FuncType>();
     });
   }
-  static void flatten(const Type& type, std::vector<Type>& out) {
-    if (const TupleType* items = type.as<TupleType>()) {
-      for (const Type& item : items->items) flatten(item, out);
-    } else {
-      out.push_back(type);
-    }
+  static std::vector<Type> flattened(const Type& type) {
+    const TupleType* items = type.as<TupleType>();
+    if (!items) return {type};
+    std::vector<Type> result;
+    for (const Type& item : items->items) std::ranges::copy(flattened(item), std::back_inserter(result));
+    return result;
   }
   // Notes the flat position of each result tensor.
   void note_outputs(const Expr& body) {
@@ -147,23 +160,7 @@ class FunctionLowering {
       return;
     }
     output_index_.emplace(body.get(), num_outputs_);
-    std::vector<Type> flat;
-    flatten(body.type(), flat);
-    num_outputs_ += static_cast<int64_t>(flat.size());
-  }
-
-  // Scalars come first, because a dim that is also a scalar param is compared with it.
-  void match_params() {
-    std::vector<ScalarLowering::Typed> values;
-    for (size_t i = 0; i < function_->params.size(); ++i) {
-      const VarRef& param = function_->params[i];
-      values.push_back({registers_.at(param.get()), param.type(), fmt::format("input '{}'", shown_names_[i])});
-      if (!param.type().is<PrimType>()) continue;
-      Slot slot = code_.new_slot(param->name);
-      code_.emit(Opcode::kSlotFromValue, {slot, values.back().value});
-      dims_.define(param, slot);
-    }
-    dims_.match(values);
+    num_outputs_ += static_cast<int64_t>(flattened(body.type()).size());
   }
 
   // ---- Values
@@ -182,19 +179,22 @@ class FunctionLowering {
         kept_.push_back(leaf);
       }
     } else if (const Tuple* items = leaf.as<Tuple>()) {
-      std::vector<Reg> fields;
-      for (const Expr& item : items->items) fields.push_back(reg(item));
-      code_.emit(Opcode::kMakeTuple, {result, fields});
+      code_.emit(Opcode::kMakeTuple, {result, regs(items->items)});
     } else if (const ShapeExpr* shape = leaf.as<ShapeExpr>()) {
       code_.emit(Opcode::kMakeShape, {result, dims_.scalars(shape->values)});
     } else if (leaf.type().is<PrimType>()) {
       code_.emit(Opcode::kValueFromSlot, {result, dims_.scalar(leaf)});
     } else {
       if (leaf.is<Function>())
-        fail_unsupported(leaf.span(),
-                         "a function inside of a function cannot be compiled yet; define it beside 'main'");
+        fail_unsupported(leaf.span(), "a function in a function cannot be compiled yet; define it beside 'main'");
       fail_unsupported(leaf.span(), "a value of kind {} has no bytecode yet", kind_name(leaf.kind()));
     }
+    return result;
+  }
+
+  std::vector<Reg> regs(const std::vector<Expr>& leaves) {
+    std::vector<Reg> result;
+    for (const Expr& leaf : leaves) result.push_back(reg(leaf));
     return result;
   }
 
@@ -204,19 +204,33 @@ class FunctionLowering {
   }
 
   Operand label(const Span& span) {
-    return span && !span.origin->node.empty() ? Operand(executable_.string(span.origin->node)) : Operand(-1);
+    return is_of_node(span) ? Operand(executable_.string(span.origin->node)) : Operand(-1);
   }
 
   void bind(const Binding& binding, Reg value) { registers_.insert_or_assign(binding.var.get(), value); }
+  // The register, or the slot, in which the value of the binding will be.
+  Reg new_value(const Binding& binding) {
+    Reg result = code_.new_register();
+    bind(binding, result);
+    return result;
+  }
+  Slot new_slot(const VarRef& var) {
+    Slot slot = code_.new_slot(var->name);
+    dims_.define(var, slot);
+    return slot;
+  }
 
+  static const Span& place_in(const Binding& binding) {
+    return binding.value.span() ? binding.value.span() : binding.var.span();
+  }
   // Returns a text such as "node 'conv_1' (Conv)".
   static std::optional<std::string> place_of(const Binding& binding) {
     for (const Span& span : {binding.value.span(), binding.var.span()}) {
-      if (span && !span.origin->node.empty())
-        return fmt::format("node '{}' ({})", span.origin->node, span.origin->op_type);
+      if (is_of_node(span)) return fmt::format("node '{}' ({})", span.origin->node, span.origin->op_type);
     }
     return std::nullopt;
   }
+  static bool is_of_node(const Span& span) { return span && !span.origin->node.empty(); }
 
   void lower(const Binding& binding) {
     check_supported(binding.var);
@@ -228,19 +242,20 @@ class FunctionLowering {
     if (const TupleGetItem* item = value.as<TupleGetItem>()) {
       if (const Tuple* tuple = item->tuple.as<Tuple>())
         return bind(binding, reg(tuple->items.at(static_cast<size_t>(item->index))));
-      Reg result = code_.new_register();
-      code_.emit(Opcode::kTupleGet, {result, reg(item->tuple), item->index});
-      return bind(binding, result);
+      return code_.emit(Opcode::kTupleGet, {new_value(binding), reg(item->tuple), item->index});
     }
     if (const Call* node = value.as<Call>(); node && !op_name(value).starts_with("tir."))
       return lower_call(binding, *node);
-    if (value.type().is<PrimType>()) {
-      Slot slot = code_.new_slot(binding.var->name);
-      code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(value)});
-      dims_.define(binding.var, slot);
-      return;
-    }
+    if (value.type().is<PrimType>()) return lower_scalar(binding);
     bind(binding, reg(value));
+  }
+
+  void lower_scalar(const Binding& binding) {
+    if (binding.value.type().is<PrimType>()) {
+      code_.emit(Opcode::kSlotSet, {new_slot(binding.var), dims_.scalar(binding.value)});
+    } else {
+      code_.emit(Opcode::kSlotFromValue, {new_slot(binding.var), reg(binding.value)});
+    }
   }
 
   // Returns whether a node asks for a test of two known numbers.
@@ -251,16 +266,7 @@ class FunctionLowering {
     return !dims->front().is<Var>() || dims_.defines(dims->front());
   }
   void lower_cast(const Binding& binding) {
-    if (binding.cast->is<PrimType>()) {
-      Slot slot = code_.new_slot(binding.var->name);
-      if (binding.value.type().is<PrimType>()) {
-        code_.emit(Opcode::kSlotSet, {slot, dims_.scalar(binding.value)});
-      } else {
-        code_.emit(Opcode::kSlotFromValue, {slot, reg(binding.value)});
-      }
-      dims_.define(binding.var, slot);
-      return;
-    }
+    if (binding.cast->is<PrimType>()) return lower_scalar(binding);
     Reg value = reg(binding.value);
     std::string context = fmt::format("match_cast '{}'", binding.var->name);
     if (is_check(binding)) context = what_of_check(binding.var->name) + ": {} and {}";
@@ -287,16 +293,14 @@ class FunctionLowering {
     return slot;
   }
   void lower_branch(const Expr& branch, Reg result) {
-    ScalarLowering::Scope scope(dims_);
     ++branch_depth_;
-    code_.emit(Opcode::kMove, {result, sequence(branch)});
+    dims_.in_branch([&] { code_.emit(Opcode::kMove, {result, sequence(branch)}); });
     --branch_depth_;
   }
 
   void lower_kernel_call(const KernelCall& call, const Span& span) {
     bool is_compiled = call.callee.is<GlobalVar>();
-    std::vector<Reg> tensors;
-    for (const Expr& tensor : call.tensors) tensors.push_back(reg(tensor));
+    std::vector<Reg> tensors = regs(call.tensors);
     std::vector<Scalar> values = dims_.scalars(call.scalars);
     vm::KernelInfo kernel{is_compiled ? kernel_symbol(call.name()) : call.name(), call.name(),
                           is_compiled ? vm::KernelSource::kArtifact : vm::KernelSource::kRegistry,
@@ -306,11 +310,8 @@ class FunctionLowering {
 
   void lower_function_call(const Binding& binding, const Call& node, const std::string& name) {
     if (!module_.find(name)) fail(binding.value.span(), "the module has no function '{}'", name);
-    std::vector<Reg> arguments;
-    for (const Expr& arg : node.args) arguments.push_back(reg(arg));
-    Reg result = code_.new_register();
-    code_.emit(Opcode::kCall, {result, executable_.function(name), arguments});
-    bind(binding, result);
+    std::vector<Reg> arguments = regs(node.args);
+    code_.emit(Opcode::kCall, {new_value(binding), executable_.function(name), arguments});
   }
 
   void lower_call(const Binding& binding, const Call& node) {
@@ -318,58 +319,45 @@ class FunctionLowering {
     if (kernel && kernel->has_destinations) return lower_kernel_call(*kernel, binding.value.span());
     if (const GlobalVar* callee = node.callee.as<GlobalVar>()) return lower_function_call(binding, node, callee->name);
     if (const ExternFunc* callee = node.callee.as<ExternFunc>())
-      return call_builtin(binding, callee->symbol, node.args, 0);
+      return call_builtin(binding, callee->symbol, node.args);
     const std::string& op = op_name(binding.value);
-    if (op == ops::kCallPurePacked) {
-      const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
-      if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
-      return call_builtin(binding, callee->symbol, node.args, 1);
-    }
-    if (op == ops::kBuiltinAllocTensor) {
-      Reg result = code_.new_register();
-      auto output = output_index_.find(binding.var.get());
-      code_.emit(Opcode::kNewTensor,
-                 {result, node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
-                  output == output_index_.end() ? int64_t{-1} : output->second});
-      return bind(binding, result);
-    }
-    if (op == ops::kMemoryAllocStorage) {
-      Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocStorage, {result, byte_count(node.args[0])});
-      return bind(binding, result);
-    }
-    if (op == ops::kMemoryAllocTensor) {
-      Reg result = code_.new_register();
-      code_.emit(Opcode::kAllocTensor,
-                 {result, reg(node.args[0]), byte_count(node.args[1]), node.args[3].as<DTypeImm>()->value,
-                  dims_.scalars(written_shape(node.args[2]))});
-      return bind(binding, result);
-    }
-    if (op == ops::kReshape) {
-      Reg result = code_.new_register();
-      const std::vector<Expr>* shape = known_shape(binding.value.type());
-      if (!shape) fail(binding.value.span(), "the shape of a reshape is not known");
-      code_.emit(Opcode::kReshapeView, {result, reg(node.args[0]), dims_.scalars(*shape)});
-      return bind(binding, result);
-    }
-    if (op == ops::kCheckIndices) return check_indices(binding, node);
-    if (op == ops::kTensorItem) {
-      Slot slot = code_.new_slot(binding.var->name);
-      code_.emit(Opcode::kSlotFromTensor, {slot, reg(node.args[0]), node.attrs.get_int("index", 0)});
-      dims_.define(binding.var, slot);
-      return;
-    }
-    for (const BuiltinOp& row : kBuiltinOps) {
-      if (op == row.op) return call_builtin(binding, row.builtin, node.args, 0);
-    }
-    fail_unsupported(binding.value.span() ? binding.value.span() : binding.var.span(),
-                     "operator '{}' has no lowering yet", op);
+    const OpLowering* row = find_row(op);
+    if (!row) fail_unsupported(place_in(binding), "operator '{}' has no lowering yet", op);
+    if (row->builtin) return call_builtin(binding, row->builtin, node.args);
+    (this->*row->lower)(binding, node);
   }
 
+  void call_packed(const Binding& binding, const Call& node) {
+    const ExternFunc* callee = node.args.at(0).as<ExternFunc>();
+    if (!callee) fail(binding.value.span(), "call_pure_packed calls an external function by name");
+    call_builtin(binding, callee->symbol, std::span(node.args).subspan(1));
+  }
+  void new_tensor(const Binding& binding, const Call& node) {
+    auto output = output_index_.find(binding.var.get());
+    code_.emit(Opcode::kNewTensor,
+               {new_value(binding), node.args[1].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[0])),
+                output == output_index_.end() ? int64_t{-1} : output->second});
+  }
+  void alloc_storage(const Binding& binding, const Call& node) {
+    code_.emit(Opcode::kAllocStorage, {new_value(binding), byte_count(node.args[0])});
+  }
+  void alloc_tensor(const Binding& binding, const Call& node) {
+    code_.emit(Opcode::kAllocTensor, {new_value(binding), reg(node.args[0]), byte_count(node.args[1]),
+                                      node.args[3].as<DTypeImm>()->value, dims_.scalars(written_shape(node.args[2]))});
+  }
+  void reshape(const Binding& binding, const Call& node) {
+    const std::vector<Expr>* shape = known_shape(binding.value.type());
+    if (!shape) fail(binding.value.span(), "the shape of a reshape is not known");
+    code_.emit(Opcode::kReshapeView, {new_value(binding), reg(node.args[0]), dims_.scalars(*shape)});
+  }
+  void tensor_item(const Binding& binding, const Call& node) {
+    int64_t index = read_attrs<TensorItemAttrs>(node.attrs).index;
+    code_.emit(Opcode::kSlotFromTensor, {new_slot(binding.var), reg(node.args[0]), index});
+  }
   // The result shares the argument's register, because indices are tested in place.
   void check_indices(const Binding& binding, const Call& node) {
-    const Span& span = binding.value.span() ? binding.value.span() : binding.var.span();
-    std::string context = node.attrs.get_string("what", "indices");
+    const Span& span = place_in(binding);
+    std::string context = read_attrs<CheckIndicesAttrs>(node.attrs).what;
     if (!place_of(binding) && span && span.line > 0) context = fmt::format("line {}: {}", span.line, context);
     Reg indices = reg(node.args[0]);
     code_.emit(Opcode::kCheckIndices,
@@ -390,26 +378,18 @@ class FunctionLowering {
     return dims_.scalar(values[0]);
   }
 
-  void call_builtin(const Binding& binding, const std::string& name, const std::vector<Expr>& args, size_t first) {
+  Argument argument(const Expr& arg) {
+    if (const StringImm* text = arg.as<StringImm>()) return executable_.string(text->value);
+    if (const DTypeImm* dtype = arg.as<DTypeImm>()) return executable_.string(to_string(dtype->value));
+    if (const FloatImm* number = arg.as<FloatImm>()) return number->value;
+    if (!arg.type().is<PrimType>()) return reg(arg);
+    Scalar value = dims_.scalar(arg);
+    return value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value);
+  }
+  void call_builtin(const Binding& binding, const std::string& name, std::span<const Expr> args) {
     std::vector<Argument> arguments;
-    for (size_t i = first; i < args.size(); ++i) {
-      const Expr& arg = args[i];
-      if (const StringImm* text = arg.as<StringImm>()) {
-        arguments.push_back(executable_.string(text->value));
-      } else if (const DTypeImm* dtype = arg.as<DTypeImm>()) {
-        arguments.push_back(executable_.string(to_string(dtype->value)));
-      } else if (const FloatImm* number = arg.as<FloatImm>()) {
-        arguments.push_back(number->value);
-      } else if (arg.type().is<PrimType>()) {
-        Scalar value = dims_.scalar(arg);
-        arguments.push_back(value.tag == vm::ScalarTag::kSlot ? Argument(Slot{value.value}) : Argument(value.value));
-      } else {
-        arguments.push_back(reg(arg));
-      }
-    }
-    Reg result = code_.new_register();
-    code_.emit(Opcode::kCallBuiltin, {result, executable_.builtin(name), arguments});
-    bind(binding, result);
+    for (const Expr& arg : args) arguments.push_back(argument(arg));
+    code_.emit(Opcode::kCallBuiltin, {new_value(binding), executable_.builtin(name), arguments});
   }
 
   const IRModule& module_;
@@ -418,7 +398,6 @@ class FunctionLowering {
   vm::FunctionBuilder code_;
   ScalarLowering dims_;
   const FunctionRef& function_;
-  std::vector<std::string> shown_names_;
   std::unordered_map<const NodeHeader*, Reg> registers_;
   std::unordered_map<const NodeHeader*, int64_t> output_index_;
   int64_t num_outputs_ = 0;
@@ -429,13 +408,7 @@ class FunctionLowering {
 }  // namespace
 
 bool is_lowered_to_bytecode(std::string_view op) {
-  constexpr OpName kOwn[] = {
-      ops::kBuiltinAllocTensor, ops::kCallDpsPacked, ops::kCallPurePacked, ops::kCallTir,
-      ops::kCallTirWithGrad,    ops::kCheckIndices,  ops::kTensorItem,     ops::kMemoryAllocStorage,
-      ops::kMemoryAllocTensor,  ops::kReshape};
-  return std::find(std::begin(kOwn), std::end(kOwn), op) != std::end(kOwn) ||
-         std::any_of(std::begin(kBuiltinOps), std::end(kBuiltinOps),
-                     [&](const BuiltinOp& row) { return op == row.op; });
+  return FunctionLowering::find_row(op) || (calls_kernel(op) && op != ops::kCallTirInplace);
 }
 
 vm::Executable lower_to_bytecode(const IRModule& module) {

@@ -7,14 +7,14 @@
 
 namespace relaxc::codegen {
 
-namespace {
-
 using vm::MatchDim;
 using vm::Opcode;
 using vm::Reg;
 using vm::Scalar;
 using vm::Slot;
 using vm::SlotOp;
+
+namespace {
 
 constexpr size_t kLongestName = 40;  // of an expression in an error
 
@@ -54,60 +54,38 @@ void ScalarLowering::take_apart(const Typed& whole, std::vector<Typed>& out) {
 void ScalarLowering::match(const std::vector<Typed>& values) {
   std::vector<Typed> parts;
   for (const Typed& value : values) take_apart(value, parts);
-  std::vector<const Typed*> compound;
   for (const Typed& part : parts) {
-    if (match_value(part)) compound.push_back(&part);
+    if (part.type.is<TensorType>())
+      code_.emit(Opcode::kCheckTensor,
+                 {part.value, tensor_dtype(part.type), known_rank(part.type), executable_.string(part.context)});
+    match_shape(part, false);
   }
-  for (const Typed* part : compound) check_compound(*part);
+  for (const Typed& part : parts) match_shape(part, true);
 }
 
-// Checks dtype, rank, and every dim that is a number or a variable; first occurrences bind. Returns whether compound
-// dims are left.
-bool ScalarLowering::match_value(const Typed& part) {
-  const auto& [value, type, context] = part;
-  if (type.is<TensorType>()) {
-    int64_t rank = known_rank(type);
-    code_.emit(Opcode::kCheckTensor, {value, tensor_dtype(type), rank, executable_.string(context)});
-  }
-  const std::vector<Expr>* shape = known_shape(type);
-  if (!shape) return false;
-  bool compound = false, anything = type.is<ShapeType>();
+// Checks the dims that are numbers or variables, of which first occurrences bind, or else those that are compound.
+void ScalarLowering::match_shape(const Typed& part, bool compound) {  // NOLINT: private
+  const std::vector<Expr>* shape = known_shape(part.type);
+  if (!shape) return;
+  bool anything = part.type.is<ShapeType>() && !compound;
   std::vector<MatchDim> pattern;
   for (const Expr& dim : *shape) {
-    if (auto known = as_int(dim)) {
-      pattern.push_back(MatchDim::check(*known));
-      anything = true;
-    } else if (dim.is<Var>()) {
-      anything = true;
-      auto it = slots_.find(dim.get());
-      if (it != slots_.end()) {
-        pattern.push_back(MatchDim::check(it->second));
-      } else {
-        Slot slot = code_.new_slot(dim.as<Var>()->name);
-        slots_.emplace(dim.get(), slot);
-        pattern.push_back(MatchDim::bind(slot));
-      }
-    } else {
-      pattern.push_back(MatchDim::skip());
-      compound = true;
-    }
+    bool is_simple = dim.is<Var>() || as_int(dim);
+    anything = anything || is_simple != compound;
+    pattern.push_back(is_simple == compound ? MatchDim::skip() : match_dim(dim));
   }
-  if (anything) code_.emit(Opcode::kMatchShape, {value, pattern, executable_.string(context)});
-  return compound;
+  if (anything) code_.emit(Opcode::kMatchShape, {part.value, pattern, executable_.string(part.context)});
 }
 
-void ScalarLowering::check_compound(const Typed& part) {
-  std::vector<MatchDim> pattern;
-  for (const Expr& dim : *known_shape(part.type)) {
-    if (as_int(dim) || dim.is<Var>()) {
-      pattern.push_back(MatchDim::skip());
-      continue;
-    }
-    Slot slot = code_.new_slot(print_expr(dim));
-    code_.emit(Opcode::kSlotSet, {slot, scalar(dim)});
-    pattern.push_back(MatchDim::check(slot));
+MatchDim ScalarLowering::match_dim(const Expr& dim) {
+  if (auto known = as_int(dim)) return MatchDim::check(*known);
+  if (const Var* var = dim.as<Var>()) {
+    if (auto it = slots_.find(dim.get()); it != slots_.end()) return MatchDim::check(it->second);
+    return MatchDim::bind(slots_.emplace(dim.get(), code_.new_slot(var->name)).first->second);
   }
-  code_.emit(Opcode::kMatchShape, {part.value, pattern, executable_.string(part.context)});
+  Slot slot = code_.new_slot(print_expr(dim));
+  code_.emit(Opcode::kSlotSet, {slot, scalar(dim)});
+  return MatchDim::check(slot);
 }
 
 Scalar ScalarLowering::scalar(const Expr& expr) {
@@ -127,29 +105,25 @@ Scalar ScalarLowering::scalar(const Expr& expr) {
   return slot;
 }
 
+Slot ScalarLowering::emit_slot(Opcode op, std::vector<vm::Operand> operands, const std::string& name) {
+  Slot slot = code_.new_slot(name);
+  operands.insert(operands.begin(), slot);
+  code_.emit(op, std::move(operands));
+  return slot;
+}
+
 Slot ScalarLowering::compute(const Expr& expr) {
   if (const Binary* node = expr.as<Binary>()) {
-    auto row =
-        std::find_if(std::begin(kSlotOps), std::end(kSlotOps), [&](const auto& row) { return row.first == node->op; });
+    const auto* row = std::ranges::find(kSlotOps, node->op, [](const auto& known) { return known.first; });
     if (row == std::end(kSlotOps)) fail_unsupported(expr.span(), "{} in a shape is not supported", info(node->op).name);
-    Scalar a = scalar(node->a), b = scalar(node->b);
     std::string text = print_expr(expr);
-    Slot slot = code_.new_slot(text.size() > kLongestName ? "" : text);
-    code_.emit(Opcode::kSlotOp, {slot, row->second, a, b});
-    return slot;
+    return emit_slot(Opcode::kSlotOp, {row->second, scalar(node->a), scalar(node->b)},
+                     text.size() > kLongestName ? "" : text);
   }
-  if (const Not* node = expr.as<Not>()) {
-    Scalar value = scalar(node->value);
-    Slot slot = code_.new_slot();
-    code_.emit(Opcode::kSlotOp, {slot, SlotOp::kEq, value, Scalar(0)});
-    return slot;
-  }
-  if (const Select* node = expr.as<Select>()) {
-    Scalar condition = scalar(node->condition), a = scalar(node->a), b = scalar(node->b);
-    Slot slot = code_.new_slot();
-    code_.emit(Opcode::kSlotSelect, {slot, condition, a, b});
-    return slot;
-  }
+  if (const Not* node = expr.as<Not>())
+    return emit_slot(Opcode::kSlotOp, {SlotOp::kEq, scalar(node->value), Scalar(0)});
+  if (const Select* node = expr.as<Select>())
+    return emit_slot(Opcode::kSlotSelect, {scalar(node->condition), scalar(node->a), scalar(node->b)});
   if (const Call* node = as_call(expr, "tir.if_then_else")) return choose(node->args[0], node->args[1], node->args[2]);
   if (const Cast* node = expr.as<Cast>()) {
     Slot slot = code_.new_slot();

@@ -29,25 +29,22 @@ class ScalarLowering {
   // dim may stand before the values that bind its variables.
   void match(const std::vector<Typed>& values);
 
-  // Surrounds a branch: slots that are computed in it are not available after it.
-  class Scope {
-   public:
-    explicit Scope(ScalarLowering& dims) : dims_(dims), slots_(dims.slots_), computed_(dims.computed_) {}
-    ~Scope() {
-      dims_.slots_ = std::move(slots_);
-      dims_.computed_ = std::move(computed_);
-    }
-
-   private:
-    ScalarLowering& dims_;
-    std::unordered_map<const NodeHeader*, vm::Slot> slots_;
-    std::vector<std::pair<Expr, vm::Slot>> computed_;
-  };
+  // Lowers a branch: slots that are computed in it are not available after it.
+  template <class Lower>
+  void in_branch(const Lower& lower) {
+    auto slots = slots_;
+    auto computed = computed_;
+    lower();
+    slots_ = std::move(slots);
+    computed_ = std::move(computed);
+  }
 
  private:
   void take_apart(const Typed& whole, std::vector<Typed>& out);
-  bool match_value(const Typed& part);
-  void check_compound(const Typed& part);
+  void match_shape(const Typed& part, bool compound);
+  vm::MatchDim match_dim(const Expr& dim);
+  // Emits an instruction whose result is a new slot.
+  vm::Slot emit_slot(vm::Opcode op, std::vector<vm::Operand> operands, const std::string& name = {});
   vm::Slot compute(const Expr& expr);
   vm::Slot choose(const Expr& condition, const Expr& a, const Expr& b);
 

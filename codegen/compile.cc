@@ -42,11 +42,11 @@ std::vector<Tensor> evaluate_constants(const IRModule& module, const CompileSett
   }
 }
 
-// Notes the CPU that the code needs. The loader compares it with the CPU it runs on (vm/cpu.h).
-void note_cpu(vm::Executable& executable, const Target& target) {
-  executable.metadata[vm::kArchitectureKey] = codegen::architecture(target);
-  executable.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target), ","));
+bool is_text(const std::string& path) {
+  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
 }
+
+}  // namespace
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -55,12 +55,6 @@ std::string read_text(const std::string& path) {
   if (!file || file.bad()) fail({}, "cannot read '{}'", path);
   return text.str();
 }
-
-bool is_text(const std::string& path) {
-  return path.ends_with(".py") || path.ends_with(".tvm") || path.ends_with(".test") || path.ends_with(".txt");
-}
-
-}  // namespace
 
 const OpTable& op_table() {
   static const OpTable kTable = make_op_table();
@@ -74,16 +68,16 @@ namespace {
 // `files` gets the files in which the module's constants lie.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics,
                      vm::MappedFiles& files) {
-  return guarded([&] { return fmt::format("reading '{}'", path); },
-                 [&] {
-                   if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
-                   ImportOptions options;
-                   options.dims = settings.dims;
-                   options.strict = settings.strict;
-                   options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
-                   options.files = &files;
-                   return import_onnx(path, op_table(), options);
-                 });
+  auto read = [&] {
+    if (is_text(path)) return parse_module(read_text(path), path, op_table(), diagnostics);
+    ImportOptions options;
+    options.dims = settings.dims;
+    options.strict = settings.strict;
+    options.warn = [&](const Diagnostic& warning) { diagnostics.add(warning); };
+    options.files = &files;
+    return import_onnx(path, op_table(), options);
+  };
+  return guarded([&] { return fmt::format("reading '{}'", path); }, read);
 }
 
 IRModule read_module(const std::string& path, const CompileSettings& settings, vm::MappedFiles& files) {
@@ -124,14 +118,6 @@ IRModule run_pipeline(IRModule module, const CompileSettings& settings) {
   return run_passes(std::move(module), passes_of(settings, context.target), context, settings.runner);
 }
 
-codegen::KernelMap CompiledModule::kernels() const {
-  codegen::KernelMap result;
-  for (const auto& [name, function] : lowered_.functions) {
-    if (auto program = try_cast<PrimFunc>(function)) result.emplace(name, *program);
-  }
-  return result;
-}
-
 CompiledModule compile(IRModule module, const CompileSettings& settings) {
   CompiledModule result;
   PassContext context = pass_context(settings);
@@ -140,7 +126,7 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
   // values.
   std::vector<const Pass*> passes = passes_of(settings, context.target);
   for (const Pass* needed : {find_pass("check_dims"), find_pass("spread_tuples")}) {
-    if (std::find(passes.begin(), passes.end(), needed) == passes.end()) passes.insert(passes.begin(), needed);
+    if (std::ranges::find(passes, needed) == passes.end()) passes.insert(passes.begin(), needed);
   }
   result.lowered_ = run_passes(std::move(module), passes, context, settings.runner);
   result.interpret_ = settings.interpret;
@@ -149,17 +135,20 @@ CompiledModule compile(IRModule module, const CompileSettings& settings) {
     result.lowered_ =
         run_passes(std::move(result.lowered_), least, context, {.verify_each = settings.runner.verify_each});
   }
-  guarded([] { return "code generation"; },
-          [&] {
-            result.executable_ = codegen::lower_to_bytecode(result.lowered_);
-            if (settings.interpret) return;
-            codegen::KernelMap kernels = result.kernels();
-            if (!kernels.empty()) note_cpu(result.executable_, result.target_);
-            result.objects_ =
-                codegen::backend_of(result.target_)
-                    .compile(kernels, result.target_, {.jobs = settings.jobs, .opt_level = settings.opt_level});
-          });
+  guarded([] { return "code generation"; }, [&] { result.generate(settings); });
   return result;
+}
+
+void CompiledModule::generate(const CompileSettings& settings) {
+  executable_ = codegen::lower_to_bytecode(lowered_);
+  codegen::KernelMap kernels = this->kernels();
+  if (settings.interpret) return;
+  if (!kernels.empty()) {  // the loader compares these with the CPU it runs on (vm/cpu.h)
+    executable_.metadata[vm::kArchitectureKey] = codegen::architecture(target_);
+    executable_.metadata[vm::kCpuFeaturesKey] = fmt::format("{}", fmt::join(codegen::loadable_features(target_), ","));
+  }
+  objects_ =
+      codegen::backend_of(target_).compile(kernels, target_, {.jobs = settings.jobs, .opt_level = settings.opt_level});
 }
 
 CompiledModule compile_file(const std::string& path, const CompileSettings& settings) {
@@ -188,11 +177,11 @@ Program CompiledModule::load(LoadOptions options) const {
 
 void CompiledModule::write(const std::string& path) const {
   if (interpret_) fail({}, "an interpreted module has no machine code to write to '{}'", path);
-  guarded([&] { return fmt::format("writing '{}'", path); },
-          [&] {
-            std::vector<char> elf = codegen::backend_of(target_).link(objects_);
-            vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_, sources_);
-          });
+  auto link_and_write = [&] {
+    std::vector<char> elf = codegen::backend_of(target_).link(objects_);
+    vm::write_artifact(path, std::as_bytes(std::span(elf)), executable_, sources_);
+  };
+  guarded([&] { return fmt::format("writing '{}'", path); }, link_and_write);
 }
 
 std::vector<Tensor> interpret_module(const IRModule& module, std::span<const Tensor> inputs, const std::string& passes,

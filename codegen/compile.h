@@ -35,6 +35,8 @@ struct CompileSettings : PassSettings {
 IRModule read_module(const std::string& path, const CompileSettings& settings = {});
 // Reads a module and collects the errors of a text. The module then holds the parts that do not depend on them.
 IRModule read_module(const std::string& path, const CompileSettings& settings, Diagnostics& diagnostics);
+// Returns the contents of a file. Throws a CompileError when it cannot be read.
+std::string read_text(const std::string& path);
 // Returns the table of all operators.
 const OpTable& op_table();
 // Returns whether the operator can be compiled. For some operators only types are inferred.
@@ -51,12 +53,13 @@ class CompiledModule {
   // Returns the module after all passes.
   const IRModule& lowered() const { return lowered_; }
   const Target& target() const { return target_; }
-  codegen::KernelMap kernels() const;
+  codegen::KernelMap kernels() const { return programs_of(lowered_); }
 
  private:
   friend CompiledModule compile(IRModule module, const CompileSettings& settings);
   friend CompiledModule compile_file(const std::string& path, const CompileSettings& settings);
   CompiledModule() = default;
+  void generate(const CompileSettings& settings);  // bytecode and machine code of lowered_
   IRModule lowered_;
   Target target_;
   vm::Executable executable_;

@@ -4,6 +4,8 @@
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
 
+#include <algorithm>
+
 #include "codegen/function_emitter.h"
 #include "codegen/target.h"
 #include "ir/visit.h"
@@ -67,11 +69,10 @@ std::string_view find_features(std::string_view name) {
 
 void check_target(llvm::StringRef name, const Target& target, const Span& span) {
   // A name without an architecture is an intrinsic of LLVM that every target has.
-  bool any_target = true;
-  for (const char* family :
-       {"x86", "aarch64", "arm", "riscv", "ppc", "s390", "hexagon", "mips", "nvvm", "amdgcn", "wasm"})
-    any_target = any_target && !name.starts_with(std::string("llvm.") + family + ".");
-  if (any_target) return;
+  constexpr const char* kArchitectures[] = {"x86",     "aarch64", "arm",  "riscv",  "ppc", "s390",
+                                            "hexagon", "mips",    "nvvm", "amdgcn", "wasm"};
+  auto is_of = [&](const char* each) { return name.starts_with(std::string("llvm.") + each + "."); };
+  if (std::ranges::none_of(kArchitectures, is_of)) return;
   std::string_view alternatives = find_features(name);
   if (alternatives.empty())
     fail_unsupported(span,

@@ -13,10 +13,10 @@ Value FunctionEmitter::expr(const Expr& node) {
   if (node.is<Var>() || node.is<IntImm>() || node.is<FloatImm>()) return emit_expr(node);
   for (size_t layer = emitted_.size(); layer-- > 0;) {
     auto it = emitted_[layer].find(node.get());
-    if (it != emitted_[layer].end()) return it->second.value;
+    if (it != emitted_[layer].end()) return it->second.second;
   }
   Value value = emit_expr(node);
-  emitted_.back().emplace(node.get(), Emitted{node, value});
+  emitted_.back().try_emplace(node.get(), node, value);
   return value;
 }
 
@@ -36,17 +36,12 @@ void FunctionEmitter::define(const VarRef& var, const Expr& value) {
 }
 
 Value FunctionEmitter::emit_expr(const Expr& node) {
-  auto not_lowered = [&]() -> Value {
-    RELAXC_CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()),
-                 debug_print(node));
-  };
   return match(
       node, [&](const IntImm& imm) { return ops_.int_constant(imm.value, dtype_of(node)); },
       [&](const FloatImm& imm) { return ops_.float_constant(imm.value, dtype_of(node)); },
       [&](const Var&) { return variable(cast<Var>(node)); },
       [&](const Binary& op) {
-        ValueEmitter::IndexFacts facts;
-        facts.no_overflow = is_index(op.a) && is_index(op.b);
+        ValueEmitter::IndexFacts facts{.no_overflow = is_index(op.a) && is_index(op.b)};
         bool divides = op.op == BinaryOp::kDiv || op.op == BinaryOp::kTruncMod || op.op == BinaryOp::kFloorDiv ||
                        op.op == BinaryOp::kFloorMod;
         facts.non_negative = divides && facts.no_overflow && is_non_negative(op.a) && is_non_negative(op.b);
@@ -73,7 +68,10 @@ Value FunctionEmitter::emit_expr(const Expr& node) {
       },
       [&](const BufferLoad& op) { return load(op, dtype_of(node)); },
       [&](const Call& op) { return call(op, node); },  //
-      [&](const auto&) { return not_lowered(); });
+      [&](const auto&) -> Value {
+        RELAXC_CHECK(false, "{}: {} in a lowered tensor program: {}", kernel_.symbol, kind_name(node.kind()),
+                     debug_print(node));
+      });
 }
 
 Value FunctionEmitter::call(const Call& op, const Expr& node) {
@@ -102,10 +100,9 @@ Value FunctionEmitter::if_then_else(const Expr& condition, const Expr& a, const 
   for (int side = 0; side < 2; ++side) {
     b_.SetInsertPoint(blocks[side]);
     emitted_.emplace_back();
-    {
-      Region region(*this);
-      values[side] = expr(side == 0 ? a : b);
-    }
+    shared_offsets_.emplace_back();
+    values[side] = expr(side == 0 ? a : b);
+    shared_offsets_.pop_back();
     emitted_.pop_back();
     blocks[side] = b_.GetInsertBlock();
     b_.CreateBr(after);
@@ -136,13 +133,13 @@ bool FunctionEmitter::is_index(const Expr& node) {
   if (node.is<IntImm>()) return true;
   if (node.is<Var>()) return index_vars_.contains(node.get());
   auto known = is_index_.find(node.get());
-  if (known != is_index_.end()) return known->second.is_index;
+  if (known != is_index_.end()) return known->second.second;
   bool result = false;
   if (const Binary* op = node.as<Binary>()) result = is_index(op->a) && is_index(op->b);
   if (const Cast* op = node.as<Cast>()) result = is_index(op->value);
   if (const Ramp* op = node.as<Ramp>()) result = is_index(op->base) && is_index(op->stride);
   if (const Broadcast* op = node.as<Broadcast>()) result = is_index(op->value);
-  is_index_.emplace(node.get(), KnownIndex{node, result});
+  is_index_.try_emplace(node.get(), node, result);
   return result;
 }
 
@@ -175,20 +172,9 @@ bool FunctionEmitter::is_non_negative(const Expr& node) {
     case BinaryOp::kMax:
     case BinaryOp::kBitAnd:
       return is_non_negative(op->a) || is_non_negative(op->b);
-    case BinaryOp::kSub:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kEQ:
-    case BinaryOp::kNE:
-    case BinaryOp::kLT:
-    case BinaryOp::kLE:
-    case BinaryOp::kGT:
-    case BinaryOp::kGE:
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
+    default:  // differences, comparisons and the like: not known
       return false;
   }
-  return false;
 }
 
 Value FunctionEmitter::int64(const Expr& node) {
@@ -203,11 +189,7 @@ FunctionEmitter::OffsetParts FunctionEmitter::split_offset(const Expr& index) co
     walk(term, [&](const Ref<Var>& var) { varies = varies || varying_.contains(var.get()); });
     std::optional<Expr>& sum = varies ? parts.own : parts.shared;
     saves = saves || (!varies && !term.is<IntImm>());
-    if (sum) {
-      sum = binary(op, *sum, term);
-    } else {
-      sum = op == BinaryOp::kAdd ? term : binary(op, int_imm(0), term);
-    }
+    sum = !sum && op == BinaryOp::kAdd ? term : binary(op, sum.value_or(int_imm(0)), term);
   };
   std::function<void(const Expr&, BinaryOp)> terms = [&](const Expr& e, BinaryOp op) {
     const Binary* node = e.as<Binary>();

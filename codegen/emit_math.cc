@@ -1,8 +1,6 @@
 // The functions are computed in two ways. Those that networks use most are computed in float. All others are computed
 // in double and rounded once: this takes half the lanes at a time, but the 29 spare bits make plain series and textbook
 // identities exact enough.
-#include "codegen/emit_math.h"
-
 #include <llvm/IR/Module.h>
 
 #include <algorithm>
@@ -11,7 +9,7 @@
 #include <limits>
 #include <numbers>
 
-#include "codegen/lanes.h"
+#include "codegen/emit_value.h"
 
 namespace relaxc::codegen {
 

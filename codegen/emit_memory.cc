@@ -4,6 +4,7 @@
 #include "ir/visit.h"
 #include "support/checked_math.h"
 #include "support/diagnostic.h"
+#include "vm/kernel_abi.h"
 
 namespace relaxc::codegen {
 
@@ -68,11 +69,9 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
   int64_t limit = type.scope == "local" ? kMaxLocalBuffer : kMaxStackBuffer;
   if (bytes && *bytes <= limit && stack_bytes_ + *bytes <= kMaxStack) {
     stack_bytes_ += *bytes;
-    llvm::IRBuilder<> entry(entry_, entry_->begin());
     int64_t elements = std::max<int64_t>(*bytes / element_bytes, 1);
-    auto* array = llvm::ArrayType::get(ops_.memory_type(type.dtype.element()),
-                                       static_cast<uint64_t>(elements * type.dtype.lanes));
-    llvm::AllocaInst* memory = entry.CreateAlloca(array, nullptr, buffer->name);
+    auto* array = llvm::ArrayType::get(element_type(buffer), static_cast<uint64_t>(elements * type.dtype.lanes));
+    llvm::AllocaInst* memory = stack_memory(array, buffer->name);
     memory->setAlignment(llvm::Align(kBufferAlignment));
     variables_[buffer.get()] = memory;
     return;
@@ -100,12 +99,9 @@ void FunctionEmitter::alloc_buffer(const AllocBuffer& alloc) {
 }
 
 Value FunctionEmitter::scratch(const Buffer& buffer, Value bytes) {
-  auto* type = llvm::FunctionType::get(b_.getPtrTy(), {b_.getPtrTy(), b_.getInt64Ty()}, false);
-  constexpr int64_t kScratchOffset = 8;  // relaxc_kernel_context::scratch
-  Value callback =
-      b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kScratchOffset));
   Value wanted = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bytes, b_.getInt64(1));
-  llvm::CallInst* memory = b_.CreateCall(type, callback, {context_, wanted}, buffer->name);
+  llvm::CallInst* memory = call_context(offsetof(relaxc_kernel_context, scratch), b_.getPtrTy(), {context_, wanted});
+  memory->setName(buffer->name);
   memory->addRetAttr(llvm::Attribute::NoAlias);
   return_if(b_.CreateIsNull(memory), b_.getInt32(1), "out of memory for a temporary buffer");
   return memory;
@@ -145,9 +141,8 @@ FunctionEmitter::Place FunctionEmitter::place(const Buffer& buffer, const std::v
     result.distances = is_int32 ? expr(wider ? wider->value : rest) : int64(rest);
   }
   if (type.dtype.lanes > 1) {  // elements are vectors themselves
-    if (result.lanes > 1 && (result.distances || result.stride != 1)) {
+    if (result.lanes > 1 && (result.distances || result.stride != 1))
       fail_unsupported({}, "{}: a gather of vector elements from '{}'", kernel_.symbol, buffer->name);
-    }
     result.offset = b_.CreateNSWMul(result.offset, b_.getInt64(type.dtype.lanes));
     result.lanes *= type.dtype.lanes;
     result.stride = 1;
@@ -166,15 +161,16 @@ Value FunctionEmitter::pointers(const Buffer& buffer, const Place& place) {
     DType dtype = kInt64.with_lanes(place.lanes);
     distances = b_.CreateMul(b_.CreateStepVector(ops_.type(dtype)), ops_.int_constant(place.stride, dtype));
   }
-  llvm::Type* element = ops_.memory_type(buffer_type(buffer).dtype.element());
-  return b_.CreateGEP(element, pointer(buffer, place.offset, false), distances);
+  return b_.CreateGEP(element_type(buffer), pointer(buffer, place.offset, false), distances);
+}
+
+llvm::Type* FunctionEmitter::element_type(const Buffer& buffer) {
+  return ops_.memory_type(buffer_type(buffer).dtype.element());
 }
 
 // Masked accesses may form addresses outside of the buffer.
 Value FunctionEmitter::pointer(const Buffer& buffer, Value offset, bool in_range) {
-  llvm::Type* element = ops_.memory_type(buffer_type(buffer).dtype.element());
-  Value base = variable(buffer);
-  return in_range ? b_.CreateInBoundsGEP(element, base, offset) : b_.CreateGEP(element, base, offset);
+  return b_.CreateGEP(element_type(buffer), variable(buffer), offset, "", in_range);
 }
 
 Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int lanes) {
@@ -184,13 +180,9 @@ Value FunctionEmitter::active_lanes(const std::optional<Expr>& predicate, int la
     if (lanes > 1 && !active->getType()->isVectorTy()) active = ops_.splat(active, lanes);
   }
   if (!mask_) return active;
-  Value outer = mask_;
-  if (lanes == 1) {
-    outer = b_.CreateOrReduce(outer);
-  } else {
-    RELAXC_CHECK(outer->getType() == ops_.type(kBool.with_lanes(lanes)),
-                 "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
-  }
+  RELAXC_CHECK(lanes == 1 || mask_->getType() == ops_.type(kBool.with_lanes(lanes)),
+               "{}: an access of {} lanes under a condition of others", kernel_.symbol, lanes);
+  Value outer = lanes == 1 ? b_.CreateOrReduce(mask_) : mask_;
   return active ? b_.CreateAnd(active, outer) : outer;
 }
 
@@ -200,9 +192,10 @@ Value FunctionEmitter::load_contiguous(const Buffer& buffer, Value offset, DType
   llvm::Type* type = ops_.memory_type(dtype);
   llvm::Align alignment = element_alignment(dtype);
   Value address = pointer(buffer, offset, mask == nullptr);
-  if (!mask) return ops_.from_memory(b_.CreateAlignedLoad(type, address, alignment), dtype);
-  return ops_.from_memory(b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)),
-                          dtype);
+  Value loaded =
+      mask ? static_cast<Value>(b_.CreateMaskedLoad(type, address, alignment, mask, llvm::Constant::getNullValue(type)))
+           : b_.CreateAlignedLoad(type, address, alignment);
+  return ops_.from_memory(loaded, dtype);
 }
 
 Value FunctionEmitter::load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition) {
@@ -224,8 +217,9 @@ Value FunctionEmitter::load(const BufferLoad& load, DType dtype) {
     return active ? b_.CreateSelect(active, all, llvm::Constant::getNullValue(all->getType())) : all;
   }
   if (!is_regular || dtype.is_scalable()) {
-    Value all = b_.CreateMaskedGather(ops_.memory_type(dtype), pointers(load.buffer, where), element_alignment(dtype),
-                                      active, llvm::Constant::getNullValue(ops_.memory_type(dtype)));
+    llvm::Type* type = ops_.memory_type(dtype);
+    Value all = b_.CreateMaskedGather(type, pointers(load.buffer, where), element_alignment(dtype), active,
+                                      llvm::Constant::getNullValue(type));
     return ops_.from_memory(all, dtype);
   }
   Value result = llvm::PoisonValue::get(ops_.type(dtype));

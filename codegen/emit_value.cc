@@ -3,7 +3,9 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
-#include "codegen/emit_math.h"
+#include <algorithm>
+
+#include "codegen/lanes.h"
 #include "ir/intrinsics.h"
 #include "support/diagnostic.h"
 
@@ -24,22 +26,62 @@ llvm::Type* with_lanes(llvm::Type* element, int lanes) {
   return lanes == 1 ? element : static_cast<llvm::Type*>(llvm::VectorType::get(element, element_count(lanes)));
 }
 
+// Returns the type of the value with another type of element.
+llvm::Type* retyped(Value value, llvm::Type* element) { return value->getType()->getWithNewType(element); }
+
 // Returns the constant that is in every lane, or null.
-const llvm::APInt* constant_int(Value value) {
-  if (auto* scalar = llvm::dyn_cast<llvm::ConstantInt>(value)) return &scalar->getValue();
-  auto* vector = llvm::dyn_cast<llvm::Constant>(value);
-  if (!vector || !vector->getType()->isVectorTy()) return nullptr;
-  auto* lane = llvm::dyn_cast_or_null<llvm::ConstantInt>(vector->getSplatValue());
-  return lane ? &lane->getValue() : nullptr;
+llvm::Constant* constant_lane(Value value) {
+  auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+  return constant && constant->getType()->isVectorTy() ? constant->getSplatValue() : constant;
 }
 bool is_constant_number(Value value) {
-  auto* constant = llvm::dyn_cast<llvm::Constant>(value);
-  if (!constant) return false;
-  if (constant->getType()->isVectorTy()) constant = constant->getSplatValue();
-  auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+  auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant_lane(value));
   return number && !number->isNaN();
 }
-int bits_of(Value value) { return static_cast<int>(value->getType()->getScalarSizeInBits()); }
+
+// The operations for which LLVM has an instruction: its opcode, or the predicate of a comparison, for each kind of
+// number. 0: there is none.
+struct InstructionRow {
+  BinaryOp op;
+  unsigned on_bool, on_int = 0, on_uint = 0, on_float = 0;
+};
+using Op = llvm::Instruction;
+using Cmp = llvm::CmpInst;
+constexpr InstructionRow kInstructions[] = {
+    {BinaryOp::kAdd, Op::Or, Op::Add, Op::Add, Op::FAdd},
+    {BinaryOp::kSub, Op::Xor, Op::Sub, Op::Sub, Op::FSub},
+    {BinaryOp::kMul, Op::And, Op::Mul, Op::Mul, Op::FMul},
+    {BinaryOp::kDiv, 0, 0, 0, Op::FDiv},
+    {BinaryOp::kMin, Op::And},
+    {BinaryOp::kMax, Op::Or},
+    {BinaryOp::kEQ, Cmp::ICMP_EQ, Cmp::ICMP_EQ, Cmp::ICMP_EQ, Cmp::FCMP_OEQ},
+    {BinaryOp::kNE, Cmp::ICMP_NE, Cmp::ICMP_NE, Cmp::ICMP_NE, Cmp::FCMP_UNE},
+    {BinaryOp::kLT, Cmp::ICMP_ULT, Cmp::ICMP_SLT, Cmp::ICMP_ULT, Cmp::FCMP_OLT},
+    {BinaryOp::kLE, Cmp::ICMP_ULE, Cmp::ICMP_SLE, Cmp::ICMP_ULE, Cmp::FCMP_OLE},
+    {BinaryOp::kGT, Cmp::ICMP_UGT, Cmp::ICMP_SGT, Cmp::ICMP_UGT, Cmp::FCMP_OGT},
+    {BinaryOp::kGE, Cmp::ICMP_UGE, Cmp::ICMP_SGE, Cmp::ICMP_UGE, Cmp::FCMP_OGE},
+    {BinaryOp::kAnd, Op::And},
+    {BinaryOp::kOr, Op::Or},
+    {BinaryOp::kBitAnd, Op::And, Op::And, Op::And},
+    {BinaryOp::kBitOr, Op::Or, Op::Or, Op::Or},
+    {BinaryOp::kBitXor, Op::Xor, Op::Xor, Op::Xor},
+};
+
+// Returns the bits of the bfloat16 next to a float32, in the low half. It uses integers rather than LLVM's bfloat,
+// because the AVX512-BF16 instruction flushes subnormals.
+Lanes to_bfloat16(const Lanes& x) {
+  Lanes bits = x.bits(), high = bits >> 16;
+  Lanes rounded = (bits + ((high & 1) + 0x7fff)) >> 16;
+  return select(x == x, rounded, high | 0x40);  // NaN stays NaN
+}
+
+unsigned instruction_of(BinaryOp op, DType dtype) {
+  const auto* row = std::ranges::find(kInstructions, op, &InstructionRow::op);
+  if (row == std::end(kInstructions)) return 0;
+  if (dtype.is_bool()) return row->on_bool;
+  if (dtype.is_float()) return row->on_float;
+  return dtype.is_int() ? row->on_int : row->on_uint;
+}
 
 }  // namespace
 
@@ -84,101 +126,35 @@ Value ValueEmitter::splat(Value scalar, int lanes) { return b_.CreateVectorSplat
 // ---- Binary
 
 Value ValueEmitter::binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
-  if (dtype.is_bool()) return bool_binary(op, x, y);
-  if (!dtype.is_float()) return int_binary(op, dtype, x, y, facts);
-  if (!is_16_bit_float(dtype)) return float_binary(op, x, y);
-  // Processors with 16-bit arithmetic could contract it; results must not depend on which one it is.
-  llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
-  b_.clearFastMathFlags();
-  Value result = float_binary(op, widen(x, dtype), widen(y, dtype));
-  return info(op).compares ? result : narrow(result, dtype);
-}
-
-Value ValueEmitter::bool_binary(BinaryOp op, Value x, Value y) {
-  switch (op) {
-    case BinaryOp::kAdd:
-    case BinaryOp::kMax:
-    case BinaryOp::kOr:
-    case BinaryOp::kBitOr:
-      return b_.CreateOr(x, y);
-    case BinaryOp::kMul:
-    case BinaryOp::kMin:
-    case BinaryOp::kAnd:
-    case BinaryOp::kBitAnd:
-      return b_.CreateAnd(x, y);
-    case BinaryOp::kSub:
-    case BinaryOp::kNE:
-    case BinaryOp::kBitXor:
-      return b_.CreateXor(x, y);
-    case BinaryOp::kEQ:
-      return b_.CreateICmpEQ(x, y);
-    case BinaryOp::kLT:
-      return b_.CreateICmpULT(x, y);
-    case BinaryOp::kLE:
-      return b_.CreateICmpULE(x, y);
-    case BinaryOp::kGT:
-      return b_.CreateICmpUGT(x, y);
-    case BinaryOp::kGE:
-      return b_.CreateICmpUGE(x, y);
-    case BinaryOp::kDiv:
-    case BinaryOp::kTruncMod:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      break;
+  if (is_16_bit_float(dtype)) {
+    // Processors with 16-bit arithmetic could contract it; results must not depend on which one it is.
+    llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+    b_.clearFastMathFlags();
+    Value result = binary(op, kFloat32, widen(x, dtype), widen(y, dtype), facts);
+    return info(op).compares ? result : narrow(result, dtype);
   }
-  RELAXC_CHECK(false, "{} of bool", info(op).name);
+  unsigned instruction = instruction_of(op, dtype);
+  if (instruction == 0) return dtype.is_float() ? float_binary(op, x, y) : int_binary(op, dtype, x, y, facts);
+  if (info(op).compares) return b_.CreateCmp(static_cast<Cmp::Predicate>(instruction), x, y);
+  Value result = b_.CreateBinOp(static_cast<Op::BinaryOps>(instruction), x, y);
+  auto* wrapping = llvm::dyn_cast<llvm::BinaryOperator>(result);
+  if (wrapping && llvm::isa<llvm::OverflowingBinaryOperator>(wrapping) && facts.no_overflow && dtype.is_int())
+    wrapping->setHasNoSignedWrap();
+  return result;
 }
 
 Value ValueEmitter::float_binary(BinaryOp op, Value x, Value y) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return b_.CreateFAdd(x, y);
-    case BinaryOp::kSub:
-      return b_.CreateFSub(x, y);
-    case BinaryOp::kMul:
-      return b_.CreateFMul(x, y);
-    case BinaryOp::kDiv:
-      return b_.CreateFDiv(x, y);
-    case BinaryOp::kTruncMod:
-      return call_libm("fmod", {x, y});
-    case BinaryOp::kFloorDiv:
-      return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(x, y));
-    case BinaryOp::kFloorMod: {  // as numpy: fmod, moved to the divisor's sign
-      Value remainder = call_libm("fmod", {x, y});
-      Value zero = llvm::Constant::getNullValue(x->getType());
-      Value differs = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(y, zero));
-      Value moved = b_.CreateSelect(differs, b_.CreateFAdd(remainder, y), remainder);
-      return b_.CreateSelect(b_.CreateFCmpOEQ(remainder, zero),
-                             b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, y), moved);
-    }
-    case BinaryOp::kMin:
-      return float_extremum(true, x, y);
-    case BinaryOp::kMax:
-      return float_extremum(false, x, y);
-    case BinaryOp::kEQ:
-      return b_.CreateFCmpOEQ(x, y);
-    case BinaryOp::kNE:
-      return b_.CreateFCmpUNE(x, y);
-    case BinaryOp::kLT:
-      return b_.CreateFCmpOLT(x, y);
-    case BinaryOp::kLE:
-      return b_.CreateFCmpOLE(x, y);
-    case BinaryOp::kGT:
-      return b_.CreateFCmpOGT(x, y);
-    case BinaryOp::kGE:
-      return b_.CreateFCmpOGE(x, y);
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-    case BinaryOp::kBitAnd:
-    case BinaryOp::kBitOr:
-    case BinaryOp::kBitXor:
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      break;
-  }
-  RELAXC_CHECK(false, "{} of a float", info(op).name);
+  if (op == BinaryOp::kTruncMod) return call_libm("fmod", {x, y});
+  if (op == BinaryOp::kFloorDiv) return b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, b_.CreateFDiv(x, y));
+  if (op == BinaryOp::kMin || op == BinaryOp::kMax) return float_extremum(op == BinaryOp::kMin, x, y);
+  RELAXC_CHECK(op == BinaryOp::kFloorMod, "{} of a float", info(op).name);
+  // As numpy has it: fmod, moved to the divisor's sign.
+  Value remainder = call_libm("fmod", {x, y});
+  Value zero = llvm::Constant::getNullValue(x->getType());
+  Value differs = b_.CreateXor(b_.CreateFCmpOLT(remainder, zero), b_.CreateFCmpOLT(y, zero));
+  Value moved = b_.CreateSelect(differs, b_.CreateFAdd(remainder, y), remainder);
+  Value signed_zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, y);
+  return b_.CreateSelect(b_.CreateFCmpOEQ(remainder, zero), signed_zero, moved);
 }
 
 // `x < y ? x : y` is x86's minps, which gives y when either is NaN. So one more select is needed, and none when the
@@ -191,50 +167,15 @@ Value ValueEmitter::float_extremum(bool minimum, Value x, Value y) {
 }
 
 Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
+  RELAXC_CHECK(dtype.is_integral() && op != BinaryOp::kAnd && op != BinaryOp::kOr, "{} of {}", info(op).name,
+               to_string(dtype));
   bool is_signed = dtype.is_int();
-  bool no_signed_wrap = facts.no_overflow && is_signed;
-  switch (op) {
-    case BinaryOp::kAdd:
-      return b_.CreateAdd(x, y, "", false, no_signed_wrap);
-    case BinaryOp::kSub:
-      return b_.CreateSub(x, y, "", false, no_signed_wrap);
-    case BinaryOp::kMul:
-      return b_.CreateMul(x, y, "", false, no_signed_wrap);
-    case BinaryOp::kDiv:
-    case BinaryOp::kTruncMod:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-      return divide(op, dtype, x, y, facts);
-    case BinaryOp::kMin:
-      return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x, y);
-    case BinaryOp::kMax:
-      return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x, y);
-    case BinaryOp::kEQ:
-      return b_.CreateICmpEQ(x, y);
-    case BinaryOp::kNE:
-      return b_.CreateICmpNE(x, y);
-    case BinaryOp::kLT:
-      return is_signed ? b_.CreateICmpSLT(x, y) : b_.CreateICmpULT(x, y);
-    case BinaryOp::kLE:
-      return is_signed ? b_.CreateICmpSLE(x, y) : b_.CreateICmpULE(x, y);
-    case BinaryOp::kGT:
-      return is_signed ? b_.CreateICmpSGT(x, y) : b_.CreateICmpUGT(x, y);
-    case BinaryOp::kGE:
-      return is_signed ? b_.CreateICmpSGE(x, y) : b_.CreateICmpUGE(x, y);
-    case BinaryOp::kBitAnd:
-      return b_.CreateAnd(x, y);
-    case BinaryOp::kBitOr:
-      return b_.CreateOr(x, y);
-    case BinaryOp::kBitXor:
-      return b_.CreateXor(x, y);
-    case BinaryOp::kShiftLeft:
-    case BinaryOp::kShiftRight:
-      return shift(op, dtype, x, y);
-    case BinaryOp::kAnd:
-    case BinaryOp::kOr:
-      break;
-  }
-  RELAXC_CHECK(false, "{} of an integer", info(op).name);
+  if (op == BinaryOp::kMin)
+    return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smin : llvm::Intrinsic::umin, x, y);
+  if (op == BinaryOp::kMax)
+    return b_.CreateBinaryIntrinsic(is_signed ? llvm::Intrinsic::smax : llvm::Intrinsic::umax, x, y);
+  bool shifts = op == BinaryOp::kShiftLeft || op == BinaryOp::kShiftRight;
+  return shifts ? shift(op, dtype, x, y) : divide(op, dtype, x, y, facts);
 }
 
 // Division never traps: a divisor 0 counts as 1, and the least integer divided by -1 wraps to itself. For a
@@ -242,7 +183,8 @@ Value ValueEmitter::int_binary(BinaryOp op, DType dtype, Value x, Value y, Index
 Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts) {
   bool wants_quotient = op == BinaryOp::kDiv || op == BinaryOp::kFloorDiv;
   bool floors = op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod;
-  const llvm::APInt* constant = constant_int(y);
+  auto* known = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant_lane(y));
+  const llvm::APInt* constant = known ? &known->getValue() : nullptr;
   llvm::Type* type = x->getType();
   Value zero = llvm::Constant::getNullValue(type), one = llvm::ConstantInt::get(type, 1);
   if (!dtype.is_int() || facts.non_negative) {
@@ -250,18 +192,16 @@ Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFact
     return wants_quotient ? b_.CreateUDiv(x, divisor) : b_.CreateURem(x, divisor);
   }
   if (floors && constant && constant->isStrictlyPositive() && constant->isPowerOf2()) {
-    return wants_quotient ? b_.CreateAShr(x, llvm::ConstantInt::get(type, constant->logBase2()))
-                          : b_.CreateAnd(x, b_.CreateSub(y, one));
+    if (!wants_quotient) return b_.CreateAnd(x, b_.CreateSub(y, one));
+    return b_.CreateAShr(x, llvm::ConstantInt::get(type, constant->logBase2()));
   }
   bool is_safe = constant && !constant->isZero() && !constant->isAllOnes();
   Value is_minus_one = is_safe ? nullptr : b_.CreateICmpEQ(y, llvm::Constant::getAllOnesValue(type));
-  Value divisor =
-      is_safe ? y : b_.CreateSelect(b_.CreateICmpULE(b_.CreateAdd(y, one), one), one, y);  // 0 and -1 become 1
-  Value quotient = nullptr;
-  Value remainder = nullptr;
-  if (wants_quotient) quotient = b_.CreateSDiv(x, divisor);
+  Value divisor = y;
+  if (!is_safe) divisor = b_.CreateSelect(b_.CreateICmpULE(b_.CreateAdd(y, one), one), one, y);  // 0 and -1 become 1
+  Value quotient = wants_quotient ? b_.CreateSDiv(x, divisor) : nullptr;
   if (floors) {
-    remainder = wants_quotient ? b_.CreateSub(x, b_.CreateMul(quotient, divisor)) : b_.CreateSRem(x, divisor);
+    Value remainder = quotient ? b_.CreateSub(x, b_.CreateMul(quotient, divisor)) : b_.CreateSRem(x, divisor);
     Value wrong_side =
         b_.CreateAnd(b_.CreateICmpNE(remainder, zero), b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero));
     if (!wants_quotient) return b_.CreateSelect(wrong_side, b_.CreateAdd(remainder, divisor), remainder);
@@ -274,12 +214,11 @@ Value ValueEmitter::divide(BinaryOp op, DType dtype, Value x, Value y, IndexFact
 // Counts outside [0, bits) shift all bits out.
 Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
   llvm::Type* type = x->getType();
-  uint64_t bits = static_cast<uint64_t>(bits_of(x));
+  uint64_t bits = type->getScalarSizeInBits();
   Value zero = llvm::Constant::getNullValue(type);
   Value in_range = b_.CreateICmpULT(y, llvm::ConstantInt::get(type, bits));
-  if (op == BinaryOp::kShiftRight && dtype.is_int()) {
+  if (op == BinaryOp::kShiftRight && dtype.is_int())
     return b_.CreateAShr(x, b_.CreateSelect(in_range, y, llvm::ConstantInt::get(type, bits - 1)));
-  }
   Value count = b_.CreateSelect(in_range, y, zero);
   Value shifted = op == BinaryOp::kShiftLeft ? b_.CreateShl(x, count) : b_.CreateLShr(x, count);
   return b_.CreateSelect(in_range, shifted, zero);
@@ -287,90 +226,48 @@ Value ValueEmitter::shift(BinaryOp op, DType dtype, Value x, Value y) {
 
 // ---- Casts
 
-Value ValueEmitter::widen(Value bits, DType from) {
-  llvm::Type* int_type = bits->getType()->getWithNewType(b_.getInt32Ty());
-  llvm::Type* float_type = bits->getType()->getWithNewType(b_.getFloatTy());
-  auto constant = [&](uint32_t value) { return llvm::ConstantInt::get(int_type, value); };
-  if (from.code == DTypeCode::kBFloat) {
-    return b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(bits, int_type), constant(16)), float_type);
-  }
-  if (target_.has_float16_conversion) {
-    return b_.CreateFPExt(b_.CreateBitCast(bits, bits->getType()->getWithNewType(b_.getHalfTy())), float_type);
-  }
+Value ValueEmitter::widen(Value value, DType from) {
+  bool is_bfloat = from.code == DTypeCode::kBFloat;
+  if (!is_bfloat && target_.has_float16_conversion)
+    return b_.CreateFPExt(b_.CreateBitCast(value, retyped(value, b_.getHalfTy())), retyped(value, b_.getFloatTy()));
+  Lanes bits(b_, b_.CreateZExt(value, retyped(value, b_.getInt32Ty())));
+  if (is_bfloat) return (bits << 16).floats().value();
   // Moves the exponent and mantissa to float32's place, then corrects the exponent's bias by a multiplication, which is
   // exact and makes subnormals normal.
-  Value wide = b_.CreateZExt(bits, int_type);
-  Value sign = b_.CreateShl(b_.CreateAnd(wide, constant(0x8000)), constant(16));
-  Value magnitude = b_.CreateAnd(wide, constant(0x7fff));
-  Value moved = b_.CreateShl(magnitude, constant(13));
-  Value finite = b_.CreateBitCast(
-      b_.CreateFMul(b_.CreateBitCast(moved, float_type), llvm::ConstantFP::get(float_type, 0x1p112)), int_type);
-  Value special = b_.CreateOr(moved, constant(0x7f800000));
-  Value result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, constant(0x7c00)), special, finite);
-  return b_.CreateBitCast(b_.CreateOr(result, sign), float_type);
+  Lanes sign = (bits & 0x8000) << 16, magnitude = bits & 0x7fff, moved = magnitude << 13;
+  Lanes finite = (moved.floats() * 0x1p112).bits();
+  Lanes result = select(magnitude > 0x7bff, moved | 0x7f800000, finite);  // infinity and NaN
+  return (result | sign).floats().value();
 }
 
 Value ValueEmitter::round_to_odd(Value value) {
-  llvm::Type* float_type = value->getType()->getWithNewType(b_.getFloatTy());
-  llvm::Type* int_type = value->getType()->getWithNewType(b_.getInt32Ty());
-  Value nearest = b_.CreateFPTrunc(value, float_type);
-  Value back = b_.CreateFPExt(nearest, value->getType());
-  Value bits = b_.CreateBitCast(nearest, int_type);
-  Value one = llvm::ConstantInt::get(int_type, 1);
-  Value is_even = b_.CreateICmpEQ(b_.CreateAnd(bits, one), llvm::Constant::getNullValue(int_type));
-  Value is_inexact = b_.CreateFCmpONE(back, value);
-  auto magnitude = [&](Value x) { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
-  Value too_large = b_.CreateFCmpOGT(magnitude(back), magnitude(value));
-  Value neighbor = b_.CreateSelect(too_large, b_.CreateSub(bits, one), b_.CreateAdd(bits, one));
-  Value odd = b_.CreateSelect(b_.CreateAnd(is_even, is_inexact), neighbor, bits);
-  return b_.CreateBitCast(odd, float_type);
+  Value nearest = b_.CreateFPTrunc(value, retyped(value, b_.getFloatTy()));
+  Lanes exact(b_, value), back(b_, b_.CreateFPExt(nearest, value->getType())), bits = Lanes(b_, nearest).bits();
+  Lanes is_even = (bits & 1) == 0, is_inexact(b_, b_.CreateFCmpONE(back.value(), value));
+  Lanes neighbor = select(abs(back) > abs(exact), bits - 1, bits + 1);
+  return select(is_even & is_inexact, neighbor, bits).floats().value();
 }
 
 Value ValueEmitter::narrow(Value value, DType to) {
   if (value->getType()->getScalarType()->isDoubleTy()) value = round_to_odd(value);
-  return to.code == DTypeCode::kBFloat ? narrow_to_bfloat16(value) : narrow_to_float16(value);
+  Lanes bits = to.code == DTypeCode::kBFloat ? to_bfloat16(Lanes(b_, value)) : to_float16(value);
+  return b_.CreateTrunc(bits.value(), retyped(value, b_.getInt16Ty()));
 }
 
-// Uses integers rather than LLVM's bfloat, because the AVX512-BF16 instruction flushes subnormals.
-Value ValueEmitter::narrow_to_bfloat16(Value value) {
-  llvm::Type* int_type = value->getType()->getWithNewType(b_.getInt32Ty());
-  auto constant = [&](uint32_t number) { return llvm::ConstantInt::get(int_type, number); };
-  Value bits = b_.CreateBitCast(value, int_type);
-  Value high = b_.CreateLShr(bits, constant(16));
-  Value carry = b_.CreateAdd(b_.CreateAnd(high, constant(1)), constant(0x7fff));
-  Value rounded = b_.CreateLShr(b_.CreateAdd(bits, carry), constant(16));
-  Value quiet = b_.CreateOr(high, constant(0x40));
-  Value result = b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, rounded);
-  return b_.CreateTrunc(result, value->getType()->getWithNewType(b_.getInt16Ty()));
-}
-
-Value ValueEmitter::narrow_to_float16(Value value) {
-  llvm::Type* half_bits = value->getType()->getWithNewType(b_.getInt16Ty());
+// Returns int32 lanes whose low half holds the bits.
+Lanes ValueEmitter::to_float16(Value value) {
   if (target_.has_float16_conversion) {
-    return b_.CreateBitCast(b_.CreateFPTrunc(value, value->getType()->getWithNewType(b_.getHalfTy())), half_bits);
+    Value half = b_.CreateFPTrunc(value, retyped(value, b_.getHalfTy()));
+    return {b_, b_.CreateBitCast(half, retyped(value, b_.getInt16Ty()))};
   }
-  llvm::Type* int_type = value->getType()->getWithNewType(b_.getInt32Ty());
-  auto constant = [&](uint32_t number) { return llvm::ConstantInt::get(int_type, number); };
-  Value bits = b_.CreateBitCast(value, int_type);
-  Value sign = b_.CreateAnd(b_.CreateLShr(bits, constant(16)), constant(0x8000));
-  Value magnitude = b_.CreateAnd(bits, constant(0x7fffffff));
+  Lanes bits = Lanes(b_, value).bits(), sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
   // Adding 0.5 aligns a subnormal's last bit with float32's; the addition rounds to even.
-  Value sum =
-      b_.CreateFAdd(b_.CreateBitCast(magnitude, value->getType()), llvm::ConstantFP::get(value->getType(), 0.5));
-  Value subnormal = b_.CreateSub(b_.CreateBitCast(sum, int_type), constant(0x3f000000));
-  Value carry = b_.CreateAdd(b_.CreateAnd(b_.CreateLShr(magnitude, constant(13)), constant(1)), constant(0xfff));
-  Value rebased = b_.CreateSub(magnitude, constant(0x38000000));
-  Value normal = b_.CreateLShr(b_.CreateAdd(rebased, carry), constant(13));
-  Value result = b_.CreateSelect(b_.CreateICmpULT(magnitude, constant(0x38800000)), subnormal, normal);
-  result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, constant(0x47800000)), constant(0x7c00), result);
-  result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, constant(0x7f800000)), constant(0x7e00), result);
-  return b_.CreateTrunc(b_.CreateOr(result, sign), half_bits);
-}
-
-Value ValueEmitter::float_to_int(Value value, DType to) {
-  llvm::Type* int_type = type(to);
-  return b_.CreateIntrinsic(to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-                            {int_type, value->getType()}, {value});
+  Lanes subnormal = (magnitude.floats() + 0.5).bits() - 0x3f000000;
+  Lanes carry = ((magnitude >> 13) & 1) + 0xfff;
+  Lanes normal = ((magnitude - 0x38000000) + carry) >> 13;
+  Lanes result = select(magnitude < 0x38800000, subnormal, normal);
+  result = select(magnitude > 0x477fffff, 0x7c00, result);
+  return select(magnitude > 0x7f800000, 0x7e00, result) | sign;
 }
 
 Value ValueEmitter::cast(Value value, DType from, DType to) {
@@ -385,13 +282,15 @@ Value ValueEmitter::cast(Value value, DType from, DType to) {
   if (is_16_bit_float(to)) {
     if (from.is_float()) return narrow(value, to);
     // float64 holds every integer up to 53 bits, so that the only rounding is the last one.
-    bool is_small = from.is_bool() || from.bits <= 16;
-    DType through = is_small ? kFloat32 : kFloat64;
+    DType through = from.is_bool() || from.bits <= 16 ? kFloat32 : kFloat64;
     return narrow(cast(value, from, through.with_lanes(from.lanes)), to);
   }
   llvm::Type* result = type(to);
   if (from.is_float() && to.is_float()) return b_.CreateFPCast(value, result);
-  if (from.is_float()) return float_to_int(value, to);
+  if (from.is_float()) {  // saturates
+    auto id = to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b_.CreateIntrinsic(id, {result, value->getType()}, {value});
+  }
   if (to.is_float()) return from.is_int() ? b_.CreateSIToFP(value, result) : b_.CreateUIToFP(value, result);
   return b_.CreateIntCast(value, result, from.is_int());
 }
@@ -427,12 +326,8 @@ Value ValueEmitter::call_libm(const std::string& function, const std::vector<Val
 
 namespace {
 
-struct UnaryRow {
-  std::string_view name;
-  llvm::Intrinsic::ID id;
-};
 // Machines have an instruction for these operations, or LLVM has a short expansion.
-constexpr UnaryRow kUnary[] = {
+constexpr std::pair<std::string_view, llvm::Intrinsic::ID> kUnary[] = {
     {"tir.abs", llvm::Intrinsic::fabs},    {"tir.ceil", llvm::Intrinsic::ceil},
     {"tir.floor", llvm::Intrinsic::floor}, {"tir.nearbyint", llvm::Intrinsic::nearbyint},
     {"tir.round", llvm::Intrinsic::round}, {"tir.sqrt", llvm::Intrinsic::sqrt},
@@ -447,10 +342,10 @@ Value ValueEmitter::intrinsic(const std::string& name, const std::vector<Value>&
   RELAXC_CHECK(static_cast<int>(args.size()) == row->arity, "{} takes {} arguments, got {}", name, row->arity,
                args.size());
   if (!dtype.is_float()) return int_intrinsic(name, args[0], dtype, span);
-  if (!is_16_bit_float(dtype)) return float_intrinsic(name, args, span);
+  if (!is_16_bit_float(dtype)) return float_intrinsic(*row, args, span);
   std::vector<Value> wide;
   for (Value arg : args) wide.push_back(widen(arg, dtype));
-  Value result = float_intrinsic(name, wide, span);
+  Value result = float_intrinsic(*row, wide, span);
   return row->result == Intrinsic::Result::kBool ? result : narrow(result, dtype);
 }
 
@@ -462,11 +357,12 @@ Value ValueEmitter::int_intrinsic(const std::string& name, Value value, DType dt
   fail_unsupported(span, "{} of integers; cast the operand to a float type first", name);
 }
 
-Value ValueEmitter::float_intrinsic(const std::string& name, const std::vector<Value>& args, const Span& span) {
+Value ValueEmitter::float_intrinsic(const Intrinsic& row, const std::vector<Value>& args, const Span& span) {
+  const std::string name = row.name;
   Value x = args[0];
   llvm::Type* type = x->getType();
-  for (const UnaryRow& row : kUnary) {
-    if (row.name == name) return b_.CreateUnaryIntrinsic(row.id, x);
+  for (const auto& [known, id] : kUnary) {
+    if (known == name) return b_.CreateUnaryIntrinsic(id, x);
   }
   auto number = [&](double value) { return llvm::ConstantFP::get(type, value); };
   auto magnitude = [&] { return b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x); };
@@ -475,10 +371,7 @@ Value ValueEmitter::float_intrinsic(const std::string& name, const std::vector<V
   if (name == "tir.isfinite") return b_.CreateFCmpOLT(magnitude(), number(__builtin_inf()));
   if (name == "tir.copysign") return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, x, args[1]);
   if (name == "tir.rsqrt") return b_.CreateFDiv(number(1), b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
-  if (name == "tir.fma") {
-    if (target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
-    return call_libm("fma", args);
-  }
+  if (name == "tir.fma" && target_.has_fma) return b_.CreateIntrinsic(llvm::Intrinsic::fma, {type}, args);
   if (type->getScalarType()->isFloatTy()) {
     if (Value expanded = emit_float32_math(b_, name, args)) return expanded;
   }
@@ -488,9 +381,8 @@ Value ValueEmitter::float_intrinsic(const std::string& name, const std::vector<V
     Value numerator = b_.CreateSelect(b_.CreateFCmpOLT(x, number(0)), e, number(1));
     return b_.CreateFDiv(numerator, b_.CreateFAdd(e, number(1)));
   }
-  const Intrinsic* row = find_intrinsic(name);
-  if (!row || !row->libm) fail_unsupported(span, "{} of floats", name);
-  return call_libm(row->libm, args);
+  if (!row.libm) fail_unsupported(span, "{} of floats", name);
+  return call_libm(row.libm, args);
 }
 
 }  // namespace relaxc::codegen

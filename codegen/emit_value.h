@@ -6,10 +6,13 @@
 #pragma once
 #include <llvm/IR/IRBuilder.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
+#include "codegen/lanes.h"
 #include "ir/expr.h"
+#include "ir/intrinsics.h"
 #include "tir/target.h"
 
 namespace relaxc::codegen {
@@ -41,23 +44,27 @@ class ValueEmitter {
  private:
   Value float_binary(BinaryOp op, Value x, Value y);
   Value int_binary(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
-  Value bool_binary(BinaryOp op, Value x, Value y);
   Value divide(BinaryOp op, DType dtype, Value x, Value y, IndexFacts facts);
   Value shift(BinaryOp op, DType dtype, Value x, Value y);
   Value float_extremum(bool minimum, Value x, Value y);
   Value int_intrinsic(const std::string& name, Value value, DType dtype, const Span& span);
-  Value float_intrinsic(const std::string& name, const std::vector<Value>& args, const Span& span);
+  Value float_intrinsic(const Intrinsic& row, const std::vector<Value>& args, const Span& span);
 
-  Value widen(Value bits, DType from);    // float16 or bfloat16 bits to float32
-  Value narrow(Value value, DType to);    // float32 or float64 to float16 or bfloat16 bits
-  Value narrow_to_float16(Value value);   // float32
-  Value narrow_to_bfloat16(Value value);  // float32
-  Value round_to_odd(Value value);        // float64 to float32, so that rounding again is exact
-  Value float_to_int(Value value, DType to);
+  Value widen(Value bits, DType from);  // float16 or bfloat16 bits to float32
+  Value narrow(Value value, DType to);  // float32 or float64 to float16 or bfloat16 bits
+  Lanes to_float16(Value value);        // float32
+  Value round_to_odd(Value value);      // float64 to float32, so that rounding again is exact
   Value call_libm(const std::string& function, const std::vector<Value>& args);
 
   llvm::IRBuilder<>& b_;
   const Target& target_;
 };
+
+// Emits a function of float32 as straight-line IR (emit_math.cc). The result is within 2 ulp of the exact value for
+// every argument, with fused multiply-add and without. Infinities, NaN, signed zeros and subnormals are as in C99's
+// annex F. docs/math.md has the measured error of each function. Returns null when the function does not have an
+// expansion here. Each argument is a float or a vector of float.
+llvm::Value* emit_float32_math(llvm::IRBuilder<>& builder, std::string_view intrinsic,
+                               std::span<llvm::Value* const> args);
 
 }  // namespace relaxc::codegen

@@ -50,6 +50,13 @@ class FunctionEmitter {
   void while_stmt(const While& loop);
   void if_stmt(const IfThenElse& branch);
   void assert_stmt(const Assert& assertion);
+  // Emits a statement that is entered conditionally or more than once.
+  void region(const Stmt& body);
+  // Emits a call of the function at that offset of relaxc_kernel_context.
+  llvm::CallInst* call_context(uint64_t offset, llvm::Type* result, const std::vector<Value>& args);
+  Value context_member(uint64_t offset);
+  // Allocates memory on this function's stack.
+  llvm::AllocaInst* stack_memory(llvm::Type* type, const std::string& name);
   // Returns from the function with the status when the condition holds, after the code that `report` emits.
   void return_if(Value condition, Value status, const std::function<void()>& report = nullptr);
   void return_if(Value condition, Value status, const std::string& message);
@@ -72,6 +79,7 @@ class FunctionEmitter {
   Value lane_offset(const Place& place, int lane);
   Value pointers(const Buffer& buffer, const Place& place);
   Value pointer(const Buffer& buffer, Value offset, bool in_range);
+  llvm::Type* element_type(const Buffer& buffer);  // in memory
   Value load_contiguous(const Buffer& buffer, Value offset, DType dtype, Value mask);
   Value load_scalar(const Buffer& buffer, Value offset, DType dtype, Value condition);
   void store_contiguous(const Buffer& buffer, Value offset, Value value, DType dtype, Value mask);
@@ -126,20 +134,13 @@ class FunctionEmitter {
   std::unordered_map<const NodeHeader*, Value> variables_;  // scalars: the value; buffers: the pointer
   std::unordered_set<const NodeHeader*> parameters_;        // variables known on entry
   // The maps over nodes keep them alive, so that no other node can get the same address.
-  struct KnownIndex {
-    Expr node;
-    bool is_index;
-  };
-  std::unordered_map<const NodeHeader*, KnownIndex> is_index_;
+  std::unordered_map<const NodeHeader*, std::pair<Expr, bool>> is_index_;
   std::unordered_set<const NodeHeader*> index_vars_;  // variables that is_index() takes as leaves
   // The values already emitted for the statement's expressions, so that a shared subexpression is emitted once. There
   // is one layer per region that is entered conditionally: values of an outer layer are valid inside, but not the
   // reverse.
-  struct Emitted {
-    Expr node;
-    Value value;
-  };
-  std::vector<std::unordered_map<const NodeHeader*, Emitted>> emitted_;
+  using Emitted = std::unordered_map<const NodeHeader*, std::pair<Expr, Value>>;
+  std::vector<Emitted> emitted_;
   // An offset that copies of unrolled loops share. There is one layer per region that is entered conditionally or more
   // than once.
   struct SharedOffset {
@@ -148,27 +149,17 @@ class FunctionEmitter {
     Value shared;
   };
   std::vector<std::unordered_map<const NodeHeader*, SharedOffset>> shared_offsets_{1};
-  struct Region {
-    explicit Region(FunctionEmitter& emitter) : emitter(emitter) { emitter.shared_offsets_.emplace_back(); }
-    Region(const Region&) = delete;
-    ~Region() { emitter.shared_offsets_.pop_back(); }
-    FunctionEmitter& emitter;
-  };
   Value mask_ = nullptr;  // inside a vector if_then_else: the lanes that want this side
 };
 
 template <class F>
 llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit) {
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::BasicBlock* then = new_block("guarded");
-  llvm::BasicBlock* after = new_block("after");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *then = new_block("guarded"), *after = new_block("after");
   b_.CreateCondBr(condition, then, after);
   b_.SetInsertPoint(then);
-  Value value;
-  {
-    Region region(*this);
-    value = emit();
-  }
+  shared_offsets_.emplace_back();
+  Value value = emit();
+  shared_offsets_.pop_back();
   llvm::BasicBlock* then_end = b_.GetInsertBlock();
   b_.CreateBr(after);
   b_.SetInsertPoint(after);
@@ -178,5 +169,13 @@ llvm::Value* FunctionEmitter::guarded(Value condition, llvm::Type* type, F emit)
   phi->addIncoming(llvm::Constant::getNullValue(type), before);
   return phi;
 }
+
+// Turns a lowered PrimFunc into LLVM IR: adds `int32_t symbol(const relaxc_kernel_args*)` to the module as an external
+// function. Everything else that it adds for the kernel is internal.
+//
+// A lowered PrimFunc does not contain a Block or a thread-bound loop. Every buffer is dense (several dims are taken as
+// row-major), at most the last index of an access is a vector, and params are buffers and integer scalars. A breach is
+// a bug of the lowering passes and fails a check. Valid lowered code that is not supported throws a CompileError.
+void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFuncRef& function, const Target& target);
 
 }  // namespace relaxc::codegen

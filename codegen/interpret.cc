@@ -33,8 +33,7 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
       if (allocates) fresh.insert(binding.var.get());
       if (auto kernel = as_kernel_call(binding.value, module); kernel && kernel->callee.is<GlobalVar>()) {
         const std::vector<Expr>& tensors = kernel->tensors;
-        auto first = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const Expr& tensor) { return fresh.contains(tensor.get()); });
+        auto first = std::ranges::find_if(tensors, [&](const Expr& tensor) { return fresh.contains(tensor.get()); });
         result.emplace(kernel->name(), static_cast<size_t>(first - tensors.begin()));
       }
       if (const Call* call = binding.value.as<Call>()) {
@@ -49,16 +48,12 @@ std::map<std::string, size_t> count_inputs(const IRModule& module) {
 
 InterpretedKernels::InterpretedKernels(const IRModule& module, const InterpretOptions& options) {
   std::map<std::string, size_t> num_inputs = count_inputs(module);
-  for (const auto& [name, function] : module.functions) {
-    auto program = try_cast<PrimFunc>(function);
-    if (!program) continue;
-    auto known = num_inputs.find(name);
-    size_t inputs = known == num_inputs.end() ? (*program)->params.size() : known->second;
+  for (const auto& [name, program] : programs_of(module)) {
+    size_t inputs = num_inputs.try_emplace(name, program->params.size()).first->second;
     InterpretOptions own = options;
-    own.check_unwritten = options.check_unwritten && !(*program)->attrs.get_bool("tir.is_scheduled", false);
-    auto interpreter = std::make_unique<Interpreter>(*program, own);
+    own.check_unwritten = options.check_unwritten && !program->attrs.get_bool("tir.is_scheduled", false);
     programs_.emplace(kernel_symbol(name),
-                      std::make_unique<Program>(Program{name, *program, std::move(interpreter), inputs}));
+                      std::make_unique<Program>(name, program, std::make_unique<Interpreter>(program, own), inputs));
   }
 }
 InterpretedKernels::~InterpretedKernels() = default;
@@ -67,6 +62,7 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
   auto it = programs_.find(symbol);
   if (it == programs_.end()) return nullptr;
   return [this, program = it->second.get()](const relaxc_kernel_args* args) -> int32_t {
+    std::string problem;
     try {
       std::lock_guard lock(mutex_);
       call(*program, *args);
@@ -75,29 +71,26 @@ vm::Kernel InterpretedKernels::find(const std::string& symbol) {
       // One line, as kernels of machine code report it.
       const Diagnostic& first = error.diagnostics().front();
       std::string place = to_string(first.span);
-      std::string text = place.empty() ? first.message : fmt::format("{} ({})", first.message, place);
-      args->context->report(args->context, text.c_str(), nullptr, 0);
-      return 1;
+      problem = place.empty() ? first.message : fmt::format("{} ({})", first.message, place);
     } catch (const std::exception& error) {
-      args->context->report(args->context, error.what(), nullptr, 0);
-      return 1;
+      problem = error.what();
     }
+    args->context->report(args->context, problem.c_str(), nullptr, 0);
+    return 1;
   };
 }
 
 void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) {
   const PrimFuncRef& function = program.function;
+  const std::vector<Buffer> buffers = buffer_params(function);
+  const std::vector<VarRef> variables = scalar_arguments(function);
   VarMap dims;
-  std::vector<int64_t> scalars;
-  std::vector<VarRef> variables = scalar_arguments(function);
-  for (size_t i = 0; i < variables.size(); ++i) {
+  for (size_t i = 0; i < variables.size(); ++i)
     dims.emplace(variables[i].get(), int_imm(args.scalars[i], dtype_of(variables[i])));
-    bool is_param = std::any_of(function->params.begin(), function->params.end(),
-                                [&](const VarRef& param) { return same_node(param, variables[i]); });
-    if (is_param) scalars.push_back(args.scalars[i]);
-  }
+  // The scalar params come first; the dims that buffers bind follow.
+  const std::span<const int64_t> scalars(args.scalars, function->params.size() - buffers.size());
   std::vector<Tensor> tensors;
-  for (const Buffer& buffer : buffer_params(function)) {
+  for (const Buffer& buffer : buffers) {
     std::vector<int64_t> shape;
     for (const Expr& dim : buffer_type(buffer).shape) {
       std::optional<int64_t> size = as_int(simplify(substitute(dim, dims)));
@@ -125,7 +118,7 @@ void InterpretedKernels::call(Program& program, const relaxc_kernel_args& args) 
   program.interpreter->run(tensors, scalars, written);
   for (size_t i = program.num_inputs; i < tensors.size(); ++i) {
     if (std::find(fresh[i].begin(), fresh[i].end(), 0) == fresh[i].end()) continue;
-    std::string buffer = fmt::format("buffer '{}' of '{}'", buffer_params(function)[i]->name, program.name);
+    std::string buffer = fmt::format("buffer '{}' of '{}'", buffers[i]->name, program.name);
     memory.insert_or_assign(static_cast<const char*>(tensors[i].raw()), Unwritten{std::move(fresh[i]), buffer});
   }
 }

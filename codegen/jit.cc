@@ -1,10 +1,9 @@
-#include "codegen/jit.h"
-
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/Support/MemoryBuffer.h>
 
 #include <unordered_map>
 
+#include "codegen/llvm_compile.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
 

@@ -1,5 +1,3 @@
-#include "codegen/link.h"
-
 #include <dlfcn.h>
 #include <link.h>
 #include <lld/Common/Driver.h>
@@ -11,6 +9,7 @@
 
 #include <mutex>
 
+#include "codegen/llvm_compile.h"
 #include "support/diagnostic.h"
 #include "vm/output_file.h"
 

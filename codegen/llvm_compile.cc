@@ -11,8 +11,10 @@
 #include <llvm/Transforms/Scalar/LoopStrengthReduce.h>
 
 #include <algorithm>
+#include <map>
+#include <ranges>
 
-#include "codegen/llvm_emit.h"
+#include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
@@ -52,6 +54,18 @@ struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
   }
 };
 
+// The kernels that differ, and the further public names under which they are exported.
+struct Kernels {
+  explicit Kernels(const KernelMap& all) : programs(all) {
+    for (const auto& [name, first] : equal_public_programs(all)) {
+      programs.erase(name);
+      aliases.emplace(first, name);
+    }
+  }
+  KernelMap programs;
+  std::multimap<std::string, std::string> aliases;
+};
+
 // Objects that a thread reuses for all its modules, because making them costs more than compiling a small kernel.
 class Worker {
  public:
@@ -70,7 +84,8 @@ class Worker {
     }
   }
 
-  std::unique_ptr<llvm::Module> emit(KernelMap::const_iterator begin, KernelMap::const_iterator end) {
+  std::unique_ptr<llvm::Module> emit(const Kernels& kernels, KernelMap::const_iterator begin,
+                                     KernelMap::const_iterator end) {
     context_ = std::make_unique<llvm::LLVMContext>();
     auto module = std::make_unique<llvm::Module>("relaxc", *context_);
 #if LLVM_VERSION_MAJOR >= 21
@@ -85,8 +100,13 @@ class Worker {
       } catch (const CompileError& error) {
         throw CompileError(with_place(error.diagnostics(), kernel->second.span()));
       }
+      auto [alias, last] = kernels.aliases.equal_range(kernel->first);
+      for (llvm::Function* code = module->getFunction(kernel_symbol(kernel->first)); alias != last; ++alias)
+        llvm::GlobalAlias::create(kernel_symbol(alias->second), code);
     }
-    verify(*module, "emitted");
+    std::string problems;
+    llvm::raw_string_ostream out(problems);
+    RELAXC_CHECK(!llvm::verifyModule(*module, &out), "the emitted LLVM module is invalid: {}", problems);
     passes_.run(*module, module_analyses_);
     module_analyses_.clear();  // they refer to the module
     function_analyses_.clear();
@@ -107,11 +127,6 @@ class Worker {
     options.LoopVectorization = options.SLPVectorization = options.LoopInterleaving = false;
     return options;
   }
-  static void verify(const llvm::Module& module, const char* what) {
-    std::string text;
-    llvm::raw_string_ostream out(text);
-    RELAXC_CHECK(!llvm::verifyModule(module, &out), "the {} LLVM module is invalid: {}", what, text);
-  }
 
   const Target& target_;
   std::unique_ptr<llvm::TargetMachine> machine_;
@@ -124,24 +139,20 @@ class Worker {
   llvm::ModulePassManager passes_;
 };
 
-std::vector<KernelMap::const_iterator> chunk_starts(const KernelMap& kernels) {
+std::vector<std::vector<char>> compile_chunks(const KernelMap& all, const Target& target, const CompileOptions& options,
+                                              llvm::CodeGenFileType type) {
+  initialize_llvm();
+  const Kernels kernels(all);
   std::vector<KernelMap::const_iterator> starts;
   size_t position = 0;
-  for (auto it = kernels.begin(); it != kernels.end(); ++it, ++position) {
+  for (auto it = kernels.programs.begin(); it != kernels.programs.end(); ++it, ++position) {
     if (position % kKernelsPerObject == 0) starts.push_back(it);
   }
-  starts.push_back(kernels.end());
-  return starts;
-}
-
-std::vector<std::vector<char>> compile_chunks(const KernelMap& kernels, const Target& target,
-                                              const CompileOptions& options, llvm::CodeGenFileType type) {
-  initialize_llvm();
-  std::vector<KernelMap::const_iterator> starts = chunk_starts(kernels);
+  starts.push_back(kernels.programs.end());
   std::vector<std::vector<char>> files(starts.size() - 1);
   for_each_parallel(files.size(), options.jobs, [&]() -> IndexedWork {
     return [&, worker = std::make_shared<Worker>(target, options.opt_level)](size_t i) {
-      std::unique_ptr<llvm::Module> module = worker->emit(starts[i], starts[i + 1]);
+      std::unique_ptr<llvm::Module> module = worker->emit(kernels, starts[i], starts[i + 1]);
       llvm::SmallVector<char, 0> bytes;
       llvm::raw_svector_ostream out(bytes);
       worker->write(*module, out, type);
@@ -155,26 +166,24 @@ std::vector<std::vector<char>> compile_chunks(const KernelMap& kernels, const Ta
 
 KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
   KernelObjects result{target, {}, compile_chunks(kernels, target, options, llvm::CodeGenFileType::ObjectFile)};
-  for (const auto& [name, function] : kernels) result.names.push_back(name);
+  std::ranges::copy(std::views::keys(kernels), std::back_inserter(result.names));
   return result;
 }
 
 std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
   std::string text;
-  for (const std::vector<char>& file : compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile)) {
+  for (const std::vector<char>& file : compile_chunks(kernels, target, options, llvm::CodeGenFileType::AssemblyFile))
     text.append(file.begin(), file.end());
-  }
   return text;
 }
 
-std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const CompileOptions& options) {
+std::string to_llvm_ir(const KernelMap& all, const Target& target, const CompileOptions& options) {
   initialize_llvm();
+  const Kernels kernels(all);
   Worker worker(target, options.opt_level);
   std::string text;
   llvm::raw_string_ostream out(text);
-  std::unique_ptr<llvm::Module> module = worker.emit(kernels.begin(), kernels.end());
-  module->print(out, nullptr);
-  module.reset();
+  worker.emit(kernels, kernels.programs.begin(), kernels.programs.end())->print(out, nullptr);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// LLVM's backend: compiles lowered PrimFuncs, in the form that llvm_emit.h takes, to machine code. The object code is
-// position independent and the same for the JIT (jit.h) and for artifacts (link.h).
+// LLVM's backend: compiles lowered PrimFuncs, in the form that emit_kernel takes, to machine code. The object code is
+// position independent and the same for the JIT (jit.cc) and for artifacts (link.cc).
 #pragma once
 #include "codegen/backend.h"
 
@@ -11,5 +11,12 @@ KernelObjects compile_kernels(const KernelMap& kernels, const Target& target, co
 // These return the steps of compile_kernels() as text: optimised LLVM IR, and assembly.
 std::string to_llvm_ir(const KernelMap& kernels, const Target& target, const CompileOptions& options = {});
 std::string to_assembly(const KernelMap& kernels, const Target& target, const CompileOptions& options = {});
+
+// Loads the kernels into this process; they stay callable as long as the library lives. The target must be able to run
+// here. Functions of libm come from the process.
+std::shared_ptr<const vm::KernelLibrary> load_jit(const KernelObjects& kernels);
+// Returns the bytes of an ELF shared object that exports the kernels and needs libm and libc only. The same objects
+// give the same bytes. Throws a CompileError when the linker fails or no temporary file can be written.
+std::vector<char> link_shared_object(const KernelObjects& kernels);
 
 }  // namespace relaxc::codegen

@@ -1,5 +1,3 @@
-#include "codegen/llvm_emit.h"
-
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
 #include <llvm/TargetParser/Triple.h>
@@ -24,12 +22,6 @@ namespace {
 // unroll.
 constexpr int64_t kMaxUnroll = 1024;
 
-constexpr uint64_t kErrorOffset = offsetof(relaxc_kernel_context, error);
-constexpr uint64_t kReportOffset = offsetof(relaxc_kernel_context, report);
-static_assert(offsetof(relaxc_kernel_context, parallel_for) == 0 && offsetof(relaxc_kernel_context, scratch) == 8);
-static_assert(offsetof(relaxc_kernel_args, data) == 0 && offsetof(relaxc_kernel_args, scalars) == 8 &&
-              offsetof(relaxc_kernel_args, context) == 16);
-
 // Sets the processor on each function, where LLVM reads it in preference to the target machine.
 void set_attributes(llvm::Function* function, const Target& target) {
   function->addFnAttr("target-cpu", target.cpu);
@@ -48,9 +40,8 @@ FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, c
   flags.setAllowContract(true);
   b_.setFastMathFlags(flags);
   std::vector<llvm::Type*> types{b_.getPtrTy()};
-  for (const VarRef& var : variables) {
-    types.push_back(var.type().is<BufferType>() ? static_cast<llvm::Type*>(b_.getPtrTy()) : ops_.type(dtype_of(var)));
-  }
+  for (const VarRef& var : variables)
+    types.push_back(var.type().is<BufferType>() ? types[0] : ops_.type(dtype_of(var)));
   if (is_parallel_body) types.insert(types.end(), {b_.getInt64Ty(), b_.getInt64Ty()});
   function_ = llvm::Function::Create(llvm::FunctionType::get(b_.getInt32Ty(), types, false),
                                      llvm::GlobalValue::InternalLinkage, name, kernel.module);
@@ -61,11 +52,12 @@ FunctionEmitter::FunctionEmitter(KernelState& kernel, const std::string& name, c
   for (size_t i = 0; i < variables.size(); ++i) {
     llvm::Argument* argument = function_->getArg(static_cast<unsigned>(i + 1));
     argument->setName(variables[i]->name);
-    if (variables[i].type().is<BufferType>() && kernel.noalias) argument->addAttr(llvm::Attribute::NoAlias);
     const NodeHeader* key = variables[i].get();
     variables_[key] = argument;
     parameters_.insert(key);
-    if (!variables[i].type().is<BufferType>()) index_vars_.insert(key);
+    bool is_buffer = variables[i].type().is<BufferType>();
+    if (!is_buffer) index_vars_.insert(key);
+    if (is_buffer && kernel.noalias) argument->addAttr(llvm::Attribute::NoAlias);
   }
   if (is_parallel_body) {
     begin_ = function_->getArg(static_cast<unsigned>(types.size() - 2));
@@ -102,7 +94,7 @@ void FunctionEmitter::emit_iterations(const For& loop) {
 
 void FunctionEmitter::stmt(const Stmt& node) {
   // Values that other statements have loaded may have changed since.
-  std::vector<std::unordered_map<const NodeHeader*, Emitted>> others(1);
+  std::vector<Emitted> others(1);
   emitted_.swap(others);
   match(
       node,
@@ -120,6 +112,12 @@ void FunctionEmitter::stmt(const Stmt& node) {
       [&](const AttrStmt& attr) { stmt(attr.body); },
       [&](const Block& block) { RELAXC_CHECK(false, "{}: block '{}' is not lowered", kernel_.symbol, block.name); });
   emitted_.swap(others);
+}
+
+void FunctionEmitter::region(const Stmt& body) {
+  shared_offsets_.emplace_back();
+  stmt(body);
+  shared_offsets_.pop_back();
 }
 
 void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
@@ -147,18 +145,13 @@ void FunctionEmitter::for_stmt(const For& loop, const Span& span) {
 
 // Counts in int64 whatever the variable's type: addresses then need no sign extension.
 void FunctionEmitter::serial_loop(const For& loop, Value min, Value end, bool ask_unroll) {  // NOLINT: private
-  llvm::BasicBlock* before = b_.GetInsertBlock();
-  llvm::BasicBlock* body = new_block("loop");
-  llvm::BasicBlock* after = new_block("loop_end");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *body = new_block("loop"), *after = new_block("loop_end");
   b_.CreateCondBr(b_.CreateICmpSLT(min, end), body, after);
   b_.SetInsertPoint(body);
   llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, loop.var->name);
   counter->addIncoming(min, before);
   variables_[loop.var.get()] = ops_.cast(counter, kInt64, dtype_of(loop.var));
-  {
-    Region region(*this);
-    stmt(loop.body);
-  }
+  region(loop.body);
   Value next = b_.CreateNSWAdd(counter, b_.getInt64(1));
   counter->addIncoming(next, b_.GetInsertBlock());
   llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), body, after);
@@ -220,14 +213,12 @@ void FunctionEmitter::parallel_loop(const For& loop) {
   set_attributes(wrapper, kernel_.target);
   llvm::IRBuilder<> w(llvm::BasicBlock::Create(b_.getContext(), "entry", wrapper));
   std::vector<Value> args;
-  for (unsigned i = 0; i < fields.size(); ++i) {
+  for (unsigned i = 0; i < fields.size(); ++i)
     args.push_back(w.CreateLoad(fields[i], w.CreateStructGEP(closure_type, wrapper->getArg(0), i)));
-  }
   args.insert(args.end(), {wrapper->getArg(1), wrapper->getArg(2)});
   w.CreateRet(w.CreateCall(body.function(), args));
 
-  llvm::IRBuilder<> entry(entry_, entry_->begin());
-  Value closure = entry.CreateAlloca(closure_type, nullptr, "closure");
+  Value closure = stack_memory(closure_type, "closure");
   Value extent = int64(loop.extent);
   for (unsigned i = 0; i < fields.size(); ++i) {
     b_.CreateStore(i == 0 ? context_ : variables_.at(captured[i - 1].get()),
@@ -235,48 +226,36 @@ void FunctionEmitter::parallel_loop(const For& loop) {
   }
   Value positive = b_.CreateICmpSGT(extent, b_.getInt64(0));
   Value status = guarded(positive, b_.getInt32Ty(), [&] {
-    auto* type =
-        llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getPtrTy(), b_.getPtrTy()}, false);
-    Value parallel_for = b_.CreateLoad(b_.getPtrTy(), context_);
-    return b_.CreateCall(type, parallel_for, {context_, extent, wrapper, closure});
+    return call_context(offsetof(relaxc_kernel_context, parallel_for), b_.getInt32Ty(),
+                        {context_, extent, wrapper, closure});
   });
   return_if(b_.CreateICmpNE(status, b_.getInt32(0)), status);
 }
 
 void FunctionEmitter::while_stmt(const While& loop) {
-  llvm::BasicBlock* header = new_block("while");
-  llvm::BasicBlock* body = new_block("while_body");
-  llvm::BasicBlock* after = new_block("while_end");
+  llvm::BasicBlock *header = new_block("while"), *body = new_block("while_body"), *after = new_block("while_end");
   b_.CreateBr(header);
   b_.SetInsertPoint(header);
   emitted_.emplace_back();
   b_.CreateCondBr(expr(loop.condition), body, after);
   emitted_.pop_back();
   b_.SetInsertPoint(body);
-  {
-    Region region(*this);
-    stmt(loop.body);
-  }
+  region(loop.body);
   b_.CreateBr(header);
   b_.SetInsertPoint(after);
 }
 
 void FunctionEmitter::if_stmt(const IfThenElse& branch) {
   Value condition = expr(branch.condition);
-  llvm::BasicBlock* then_block = new_block("then");
-  llvm::BasicBlock* after = new_block("if_end");
+  llvm::BasicBlock *then_block = new_block("then"), *after = new_block("if_end");
   llvm::BasicBlock* else_block = branch.else_body ? new_block("else") : after;
   b_.CreateCondBr(condition, then_block, else_block);
   b_.SetInsertPoint(then_block);
-  {
-    Region region(*this);
-    stmt(branch.then_body);
-  }
+  region(branch.then_body);
   b_.CreateBr(after);
   if (branch.else_body) {
     b_.SetInsertPoint(else_block);
-    Region region(*this);
-    stmt(*branch.else_body);
+    region(*branch.else_body);
     b_.CreateBr(after);
   }
   b_.SetInsertPoint(after);
@@ -287,33 +266,28 @@ void FunctionEmitter::assert_stmt(const Assert& assertion) {
   if (assertion.values.empty()) return return_if(failed, b_.getInt32(1), assertion.text());
   return_if(failed, b_.getInt32(1), [&] {
     auto* array = llvm::ArrayType::get(b_.getInt64Ty(), assertion.values.size());
-    llvm::IRBuilder<> entry(entry_, entry_->begin());
-    Value values = entry.CreateAlloca(array, nullptr, "values");
+    Value values = stack_memory(array, "values");
     for (size_t i = 0; i < assertion.values.size(); ++i) {
       Value value = int64(assertion.values[i]);
       b_.CreateStore(value, b_.CreateConstInBoundsGEP2_64(array, values, 0, i));
     }
-    auto* type =
-        llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt32Ty()}, false);
-    Value report = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kReportOffset));
     Value message = b_.CreateGlobalString(assertion.text(), "message");
-    b_.CreateCall(type, report,
-                  {context_, message, values, b_.getInt32(static_cast<uint32_t>(assertion.values.size()))});
+    call_context(offsetof(relaxc_kernel_context, report), b_.getVoidTy(),
+                 {context_, message, values, b_.getInt32(static_cast<uint32_t>(assertion.values.size()))});
   });
 }
 
 void FunctionEmitter::return_if(Value condition, Value status, const std::string& message) {
   return_if(condition, status, [&] {
     // Several threads may fail at once; any of their messages will do.
-    llvm::StoreInst* store = b_.CreateStore(b_.CreateGlobalString(message, "message"),
-                                            b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, kErrorOffset));
+    Value error = context_member(offsetof(relaxc_kernel_context, error));
+    llvm::StoreInst* store = b_.CreateStore(b_.CreateGlobalString(message, "message"), error);
     store->setAtomic(llvm::AtomicOrdering::Monotonic);
   });
 }
 
 void FunctionEmitter::return_if(Value condition, Value status, const std::function<void()>& report) {
-  llvm::BasicBlock* failed = new_block("failed");
-  llvm::BasicBlock* after = new_block("ok");
+  llvm::BasicBlock *failed = new_block("failed"), *after = new_block("ok");
   llvm::MDBuilder weights(b_.getContext());
   b_.CreateCondBr(condition, failed, after, weights.createBranchWeights(1, 1 << 20));
   b_.SetInsertPoint(failed);
@@ -322,6 +296,21 @@ void FunctionEmitter::return_if(Value condition, Value status, const std::functi
   emitted_.pop_back();
   b_.CreateRet(status);
   b_.SetInsertPoint(after);
+}
+
+Value FunctionEmitter::context_member(uint64_t offset) {
+  return b_.CreateConstInBoundsGEP1_64(b_.getInt8Ty(), context_, offset);
+}
+
+llvm::CallInst* FunctionEmitter::call_context(uint64_t offset, llvm::Type* result, const std::vector<Value>& args) {
+  std::vector<llvm::Type*> types;
+  for (Value arg : args) types.push_back(arg->getType());
+  Value function = b_.CreateLoad(b_.getPtrTy(), context_member(offset));
+  return b_.CreateCall(llvm::FunctionType::get(result, types, false), function, args);
+}
+
+llvm::AllocaInst* FunctionEmitter::stack_memory(llvm::Type* type, const std::string& name) {
+  return llvm::IRBuilder<>(entry_, entry_->begin()).CreateAlloca(type, nullptr, name);
 }
 
 // ---- The ABI
@@ -351,10 +340,9 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   KernelState kernel{module, target, symbol, function->attrs.get_bool("tir.noalias", true), 0, {}};
   for (const VarRef& var : scalars) {
     DType dtype = dtype_of(var);
-    if (dtype.lanes != 1 || (!dtype.is_integral() && !dtype.is_bool())) {
+    if (dtype.lanes != 1 || (!dtype.is_integral() && !dtype.is_bool()))
       fail_unsupported(var.span(), "{}: scalar parameter '{}' is {}; only integers and bool are passed", symbol,
                        var->name, to_string(dtype));
-    }
   }
   for (const VarRef& dim : symbolic_dims(function)) kernel.non_negative_vars.insert(dim.get());
   Variables variables(buffers.begin(), buffers.end());
@@ -369,16 +357,14 @@ void emit_kernel(llvm::Module& module, const std::string& symbol, const PrimFunc
   set_attributes(wrapper, target);
   b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", wrapper));
   ValueEmitter ops(b, target);
-  auto argument = [&](int64_t offset) {
-    return b.CreateLoad(b.getPtrTy(),
-                        b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), wrapper->getArg(0), static_cast<uint64_t>(offset)));
+  auto argument = [&](uint64_t offset) {
+    return b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), wrapper->getArg(0), offset));
   };
-  std::vector<Value> args{argument(16)};
-  Value data = buffers.empty() ? nullptr : argument(0);
-  Value values = scalars.empty() ? nullptr : argument(8);
-  for (size_t i = 0; i < buffers.size(); ++i) {
+  std::vector<Value> args{argument(offsetof(relaxc_kernel_args, context))};
+  Value data = buffers.empty() ? nullptr : argument(offsetof(relaxc_kernel_args, data));
+  Value values = scalars.empty() ? nullptr : argument(offsetof(relaxc_kernel_args, scalars));
+  for (size_t i = 0; i < buffers.size(); ++i)
     args.push_back(b.CreateLoad(b.getPtrTy(), b.CreateConstInBoundsGEP1_64(b.getPtrTy(), data, i)));
-  }
   for (size_t i = 0; i < scalars.size(); ++i) {
     Value value = b.CreateLoad(b.getInt64Ty(), b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), values, i));
     args.push_back(ops.cast(value, kInt64, dtype_of(scalars[i])));

@@ -1,13 +1,15 @@
-#include "codegen/processors.h"
-
 #include <fmt/format.h>
+#include <llvm/ADT/StringMap.h>
 #include <llvm/MC/MCInstrInfo.h>
 #include <llvm/MC/MCSchedule.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <memory>
+
+#include "codegen/llvm_init.h"
 
 namespace relaxc::codegen {
 
@@ -50,29 +52,24 @@ constexpr Probe kProbes[] = {{true, 128, "VFMADD231PSr", "VMOVUPSrm"},
                              {true, 512, "VFMADD231PSZr", "VMOVUPSZrm"},
                              {false, 128, "FMLAv4f32", "LDRQui"}};
 
-// The opcodes of the probes' instructions, which are the same for all processors of an architecture.
-struct Opcodes {
-  unsigned fma[std::size(kProbes)] = {}, load[std::size(kProbes)] = {};  // 0: none of that name
-};
-Opcodes find_opcodes(const llvm::Target& llvm_target, bool is_x86) {
+// Returns the opcodes of the probes' instructions, which are the same for all processors of an architecture.
+using Opcodes = llvm::StringMap<unsigned>;
+Opcodes find_opcodes(const llvm::Target& llvm_target) {
   Opcodes result;
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
   for (unsigned opcode = 0; instructions && opcode < instructions->getNumOpcodes(); ++opcode) {
     llvm::StringRef name = instructions->getName(opcode);
-    for (size_t p = 0; p < std::size(kProbes); ++p) {
-      if (kProbes[p].is_x86 != is_x86) continue;
-      if (name == kProbes[p].fma) result.fma[p] = opcode;
-      if (name == kProbes[p].load) result.load[p] = opcode;
-    }
+    if (std::ranges::any_of(kProbes, [&](const Probe& p) { return name == p.fma || name == p.load; }))
+      result[name] = opcode;
   }
   return result;
 }
 const Opcodes& opcodes_of(const llvm::Target& llvm_target, bool is_x86) {
   if (is_x86) {
-    static const Opcodes kX86 = find_opcodes(llvm_target, true);
+    static const Opcodes kX86 = find_opcodes(llvm_target);
     return kX86;
   }
-  static const Opcodes kAArch64 = find_opcodes(llvm_target, false);
+  static const Opcodes kAArch64 = find_opcodes(llvm_target);
   return kAArch64;
 }
 
@@ -87,15 +84,10 @@ int64_t read_number(const std::string& path) {
 }
 int64_t count_cpus(const std::string& path) {
   std::ifstream file(path);
-  int64_t count = 0, first = 0, last = 0;
-  for (char separator = ','; separator == ',' && file >> first;) {
-    last = first;
-    if (!(file >> separator)) separator = 0;
-    if (separator == '-') {
-      file >> last;
-      if (!(file >> separator)) separator = 0;
-    }
-    count += last - first + 1;
+  int64_t count = 0;
+  for (std::string range; std::getline(file, range, ',');) {
+    int first = 0, last = 0, numbers = std::sscanf(range.c_str(), "%d-%d", &first, &last);
+    if (numbers > 0) count += numbers == 2 ? last - first + 1 : 1;
   }
   return count;
 }
@@ -113,7 +105,8 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
   if (!is_known || probe == std::end(kProbes)) return;
   const Opcodes& opcodes = opcodes_of(llvm_target, triple.isX86());
   std::unique_ptr<llvm::MCInstrInfo> instructions(llvm_target.createMCInstrInfo());
-  auto class_of = [&](unsigned opcode) -> const llvm::MCSchedClassDesc* {
+  auto class_of = [&](const char* name) -> const llvm::MCSchedClassDesc* {
+    unsigned opcode = opcodes.lookup(name);
     if (opcode == 0) return nullptr;
     const llvm::MCSchedClassDesc* found = model.getSchedClassDesc(instructions->get(opcode).getSchedClass());
     return found && found->isValid() && !found->isVariant() ? found : nullptr;
@@ -122,26 +115,23 @@ void add_llvm_figures(Target& target, const llvm::Target& llvm_target, const llv
     return std::max(1.0, std::round(1 / llvm::MCSchedModel::getReciprocalThroughput(info, desc)));
   };
   const std::string source = fmt::format("LLVM's scheduling model of {}", target.cpu);
-  auto row = static_cast<size_t>(probe - std::begin(kProbes));
-  if (const auto* fma = class_of(opcodes.fma[row])) {
+  if (const auto* fma = class_of(probe->fma)) {
     set(target, "fma_ports", per_cycle(*fma), source);
     set(target, "fma_latency", llvm::MCSchedModel::computeInstrLatency(info, *fma), source);
   }
-  if (const auto* load = class_of(opcodes.load[row])) set(target, "load_ports", per_cycle(*load), source);
+  if (const auto* load = class_of(probe->load)) set(target, "load_ports", per_cycle(*load), source);
 }
 
 void add_processor_figures(Target& target) {
   for (const Processor& row : kProcessors) {
     if (std::string_view(row.cpus).find(fmt::format(" {} ", target.cpu)) == std::string_view::npos) continue;
-    const std::string source = fmt::format("the manual of {}", target.cpu);
-    set(target, "l1.bytes", row.l1 * 1024.0, source);
-    set(target, "l1.ways", row.l1_ways, source);
-    set(target, "l2.bytes", row.l2 * 1024.0, source);
-    set(target, "l2.ways", row.l2_ways, source);
-    set(target, "l3.bytes", row.l3 * 1024.0, source);
-    set(target, "l3.ways", row.l3_ways, source);
-    set(target, "l3.shared_by", row.l3_shared_by, source);
-    if (row.fma_ports > 0) set(target, "fma_ports", row.fma_ports, source);
+    const std::pair<const char*, int> figures[] = {{"l1.bytes", row.l1 << 10},         {"l1.ways", row.l1_ways},
+                                                   {"l2.bytes", row.l2 << 10},         {"l2.ways", row.l2_ways},
+                                                   {"l3.bytes", row.l3 << 10},         {"l3.ways", row.l3_ways},
+                                                   {"l3.shared_by", row.l3_shared_by}, {"fma_ports", row.fma_ports}};
+    for (const auto& [figure, value] : figures) {
+      if (value > 0) set(target, figure, value, fmt::format("the manual of {}", target.cpu));
+    }
   }
 }
 
@@ -156,16 +146,13 @@ void add_host_figures(Target& target) {
     std::ifstream(folder + "type") >> type;
     int64_t level = read_number(folder + "level");
     if (type.empty() || type == "Instruction" || level < 1 || level > 3) continue;
-    struct File {
-      const char *name, *figure;
-    };
-    for (auto [name, figure] :
-         {File{"size", "bytes"}, File{"coherency_line_size", "line"}, File{"ways_of_associativity", "ways"}}) {
-      int64_t value = read_number(folder + name);
+    const std::pair<const char*, int64_t> figures[] = {{"bytes", read_number(folder + "size")},
+                                                       {"line", read_number(folder + "coherency_line_size")},
+                                                       {"ways", read_number(folder + "ways_of_associativity")},
+                                                       {"shared_by", count_cpus(folder + "shared_cpu_list")}};
+    for (const auto& [figure, value] : figures) {
       if (value > 0) set(target, fmt::format("l{}.{}", level, figure), static_cast<double>(value), source);
     }
-    int64_t shared = count_cpus(folder + "shared_cpu_list");
-    if (shared > 0) set(target, fmt::format("l{}.shared_by", level), static_cast<double>(shared), source);
   }
 }
 

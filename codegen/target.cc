@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "codegen/llvm_init.h"
-#include "codegen/processors.h"
 #include "support/check.h"
 #include "support/diagnostic.h"
 #include "vm/cpu.h"
@@ -43,38 +42,49 @@ const llvm::Target* find_llvm_target(const std::string& triple, std::string& err
   initialize_llvm();
   return llvm::TargetRegistry::lookupTarget(triple, error);
 }
+std::unique_ptr<llvm::MCSubtargetInfo> subtarget_of(const llvm::Target& llvm_target, const Target& target) {
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      llvm_target.createMCSubtargetInfo(target.triple, target.cpu, target.features));
+}
+bool has(const llvm::MCSubtargetInfo& info, llvm::StringRef feature) { return info.checkFeatures("+" + feature.str()); }
+// Takes a list such as "avx512vnni+avx512vl".
+bool has_all(const llvm::MCSubtargetInfo& info, std::string_view features) {
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(features).split(names, '+');
+  return std::ranges::all_of(names, [&](llvm::StringRef name) { return has(info, name); });
+}
 
-// Returns the processors of the generic subtarget's architecture. Older LLVMs do not list them.
-template <class Info>
-std::string cpu_names(const Info& info) {
+template <class Rows>
+std::vector<std::string> keys_of(const Rows& rows) {
   std::vector<std::string> names;
-  if constexpr (requires { info.getAllProcessorDescriptions(); }) {
-    for (const auto& row : info.getAllProcessorDescriptions()) names.emplace_back(row.Key);
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
+  for (const auto& row : rows) names.emplace_back(row.Key);
+  return names;
+}
+// Returns the processors of the subtarget's architecture. Older LLVMs do not list them.
+template <class Info>
+std::vector<std::string> cpu_names(const Info& info) {
+  if constexpr (requires { info.getAllProcessorDescriptions(); }) return keys_of(info.getAllProcessorDescriptions());
+  return {};
 }
 
 // Features that any compiled code needs: the calling convention and the C library's functions use them.
 struct Baseline {
   llvm::Triple::ArchType architecture;
-  std::vector<const char*> has, has_not;
+  std::vector<std::string_view> features;  // "-": code must not have it
 };
 const Baseline kBaselines[] = {
     {llvm::Triple::x86_64,
-     {"64bit", "64bit-mode", "x87", "cmov", "cx8", "fxsr", "sse2"},
-     {"soft-float", "16bit-mode", "32bit-mode", "retpoline-external-thunk"}},
-    {llvm::Triple::aarch64, {"fp-armv8", "neon"}, {}},
+     {"+64bit", "+64bit-mode", "+x87", "+cmov", "+cx8", "+fxsr", "+sse2", "-soft-float", "-16bit-mode", "-32bit-mode",
+      "-retpoline-external-thunk"}},
+    {llvm::Triple::aarch64, {"+fp-armv8", "+neon"}},
 };
 
 void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType architecture, std::string_view text) {
   for (const Baseline& baseline : kBaselines) {
     if (baseline.architecture != architecture) continue;
-    std::vector<std::string> problems;
-    for (const char* feature : baseline.has) {
-      if (!info.checkFeatures(fmt::format("+{}", feature))) problems.push_back(fmt::format("+{}", feature));
-    }
-    for (const char* feature : baseline.has_not) {
-      if (info.checkFeatures(fmt::format("+{}", feature))) problems.push_back(fmt::format("-{}", feature));
+    std::vector<std::string_view> problems;
+    for (std::string_view feature : baseline.features) {
+      if (has(info, feature.substr(1)) != (feature[0] == '+')) problems.push_back(feature);
     }
     if (!problems.empty())
       fail_target(text, fmt::format("compiled code needs {}, as every 64-bit program of {} does",
@@ -84,18 +94,18 @@ void check_baseline(const llvm::MCSubtargetInfo& info, llvm::Triple::ArchType ar
 
 // Sets the capabilities that follow from the features.
 void add_capabilities(Target& target, const llvm::MCSubtargetInfo& info) {
-  auto has = [&](const char* feature) { return info.checkFeatures(fmt::format("+{}", feature)); };
   llvm::Triple triple(target.triple);
   bool is_x86 = triple.isX86();
-  bool avx512 = is_x86 && has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
-  target.vector_bits = avx512 ? 512 : is_x86 && has("avx2") ? 256 : 128;
+  auto on_x86 = [&](const char* features) { return is_x86 && has_all(info, features); };
+  bool avx512 = on_x86("avx512f+avx512vl+avx512bw+avx512dq");
+  target.vector_bits = avx512 ? 512 : on_x86("avx2") ? 256 : 128;
   target.num_vector_registers = avx512 || !is_x86 ? 32 : 16;
   // Architectures other than x86 and AArch64 are not assumed to have a fused instruction.
-  target.has_fma = is_x86 ? has("fma") : triple.isAArch64();
-  target.has_float16_conversion = is_x86 ? has("f16c") : triple.isAArch64();
+  target.has_fma = on_x86("fma") || triple.isAArch64();
+  target.has_float16_conversion = on_x86("f16c") || triple.isAArch64();
   target.has_masked_vector_access = avx512;
-  target.has_int8_dot = is_x86 && has("avx512vnni") && has("avx512vl");
-  target.has_bfloat16_dot = avx512 && has("avx512bf16");
+  target.has_int8_dot = on_x86("avx512vnni+avx512vl");
+  target.has_bfloat16_dot = avx512 && on_x86("avx512bf16");
   for (const FigureRow& row : target_figures()) {
     if (row.is_capability) target.sources.insert_or_assign(row.name, "LLVM's features of the cpu");
   }
@@ -108,34 +118,24 @@ Target complete(Target target, std::string_view text) {
   if (!llvm_target) fail_target(text, fmt::format("unknown triple '{}'", target.triple), {error});
   std::unique_ptr<llvm::MCSubtargetInfo> generic(llvm_target->createMCSubtargetInfo(target.triple, "", ""));
   if (!generic) fail_target(text, fmt::format("triple '{}' has no code generator", target.triple));
-  if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu)) {
+  if (!target.cpu.empty() && !generic->isCPUStringValid(target.cpu))
     fail_target(text, fmt::format("unknown cpu '{}'", target.cpu),
-                {fmt::format("cpus of {}: {}", target.triple, cpu_names(*generic))});
-  }
-  std::vector<std::string> known;
-  for (const auto& row : generic->getAllProcessorFeatures()) known.emplace_back(row.Key);
+                {fmt::format("cpus of {}: {}", target.triple, fmt::join(cpu_names(*generic), ", "))});
+  std::vector<std::string> known = keys_of(generic->getAllProcessorFeatures());
   llvm::SmallVector<llvm::StringRef> features;
   llvm::StringRef(target.features).split(features, ',', -1, false);
   for (llvm::StringRef feature : features) {
-    if (std::find(known.begin(), known.end(), feature.drop_front().str()) == known.end()) {
+    if (std::ranges::find(known, feature.drop_front()) == known.end())
       fail_target(text, fmt::format("unknown feature '{}'", feature.str()),
                   {fmt::format("features of {}: {}", target.triple, fmt::join(known, ", "))});
-    }
   }
 
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
-  llvm::Triple triple(target.triple);
-  check_baseline(*info, triple.getArch(), text);
+  std::unique_ptr<llvm::MCSubtargetInfo> info = subtarget_of(*llvm_target, target);
+  check_baseline(*info, llvm::Triple(target.triple).getArch(), text);
   add_capabilities(target, *info);
   add_llvm_figures(target, *llvm_target, *info);
   add_processor_figures(target);
   return target;
-}
-
-std::string_view trimmed(std::string_view text) {
-  size_t begin = text.find_first_not_of(" \t\r"), end = text.find_last_not_of(" \t\r");
-  return begin == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin + 1);
 }
 
 // One line `key = value` of a target's file, where "#" begins a comment.
@@ -150,13 +150,12 @@ std::vector<FileLine> read_target_file(const std::string& path, std::string_view
   int number = 0;
   for (std::string line; std::getline(file, line);) {
     ++number;
-    std::string_view text = trimmed(std::string_view(line).substr(0, line.find('#')));
+    llvm::StringRef text = llvm::StringRef(line).split('#').first.trim();
     if (text.empty()) continue;
-    size_t equals = text.find('=');
-    if (equals == std::string_view::npos)
-      fail_target(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text));
-    result.push_back(
-        {number, std::string(trimmed(text.substr(0, equals))), std::string(trimmed(text.substr(equals + 1)))});
+    if (!text.contains('='))
+      fail_target(target, fmt::format("{}:{}: expected 'figure = value', found '{}'", path, number, text.str()));
+    auto [key, value] = text.split('=');
+    result.push_back({number, key.trim().str(), value.trim().str()});
   }
   return result;
 }
@@ -169,21 +168,21 @@ void apply_figure(Target& target, const FileLine& line, const std::string& path,
     fail_target(text, fmt::format("{}:{}: there is no figure '{}'", path, line.number, line.key),
                 {fmt::format("figures: {}", fmt::join(names, ", "))});
   }
+  auto fail_line = [&](const std::string& why, std::vector<std::string> notes) {
+    fail_target(text, fmt::format("{}:{}: {}", path, line.number, why), std::move(notes));
+  };
   double value = 0;
   auto [end, error] = std::from_chars(line.value.data(), line.value.data() + line.value.size(), value);
   bool is_number = error == std::errc() && end == line.value.data() + line.value.size();
   bool is_positive = value > 0 || (row->is_capability && value == 0);
   if (!is_number || !is_positive || value > 1e15)
-    fail_target(text,
-                fmt::format("{}:{}: '{}' is a positive number, found '{}'", path, line.number, line.key, line.value));
+    fail_line(fmt::format("'{}' is a positive number, found '{}'", line.key, line.value), {});
   double known = get_figure(*row, target);
   if (value == known && row->is_capability) return;
   bool is_width = line.key == "vector_bits" && value != 128 && value != 256 && value != 512;
   if (row->is_capability && (value > known || is_width || (line.key == "num_vector_registers" && value < 8)))
-    fail_target(text,
-                fmt::format("{}:{}: '{}' of this cpu is {}; a file may lower it only, found {}", path, line.number,
-                            line.key, known, line.value),
-                {"name a cpu or features that have more"});
+    fail_line(fmt::format("'{}' of this cpu is {}; a file may lower it only, found {}", line.key, known, line.value),
+              {"name a cpu or features that have more"});
   set_figure(*row, target, value, path);
 }
 
@@ -246,22 +245,14 @@ bool has_features(const Target& target, std::string_view features) {
   std::string error;
   const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
   if (!llvm_target) return false;
-  std::unique_ptr<llvm::MCSubtargetInfo> info(
-      llvm_target->createMCSubtargetInfo(target.triple, target.cpu, target.features));
-  llvm::SmallVector<llvm::StringRef> names;
-  llvm::StringRef(features.data(), features.size()).split(names, '+');
-  return std::all_of(names.begin(), names.end(),
-                     [&](llvm::StringRef name) { return info->checkFeatures("+" + name.str()); });
+  return has_all(*subtarget_of(*llvm_target, target), features);
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(const Target& target, int opt_level) {
   std::string error;
   const llvm::Target* llvm_target = find_llvm_target(target.triple, error);
   if (!llvm_target) fail_target(target.triple, "this LLVM has no code generator for it", {error});
-  auto level = opt_level == 0   ? llvm::CodeGenOptLevel::None
-               : opt_level == 1 ? llvm::CodeGenOptLevel::Less
-               : opt_level == 2 ? llvm::CodeGenOptLevel::Default
-                                : llvm::CodeGenOptLevel::Aggressive;
+  auto level = static_cast<llvm::CodeGenOptLevel>(std::clamp(opt_level, 0, 3));
   // The code is position independent, because the same object code goes into shared objects and into the JIT.
   std::unique_ptr<llvm::TargetMachine> machine(llvm_target->createTargetMachine(
       target.triple, target.cpu, target.features, llvm::TargetOptions(), llvm::Reloc::PIC_, std::nullopt, level));
@@ -280,9 +271,7 @@ Target host_target() {
   llvm::StringMap<bool> reported;
   llvm::sys::getHostCPUFeatures(reported);
 #endif
-  for (const auto& entry : reported) {
-    features.push_back((entry.getValue() ? "+" : "-") + entry.getKey().str());
-  }
+  for (const auto& entry : reported) features.push_back((entry.getValue() ? "+" : "-") + entry.getKey().str());
   std::sort(features.begin(), features.end());
   target.features = fmt::format("{}", fmt::join(features, ","));
   target = complete(std::move(target), "host");
@@ -293,35 +282,32 @@ Target host_target() {
 Target parse_target(std::string_view text) {
   if (text == "host") return host_target();
   Target target;
-  if (std::find(std::begin(kLevels), std::end(kLevels), text) != std::end(kLevels)) {
+  if (std::ranges::find(kLevels, text) != std::end(kLevels)) {
     target.cpu = text;
     return complete(std::move(target), text);
   }
+  if (text.size() > 1 && text[0] == '@') return with_file(std::move(target), std::string(text.substr(1)), text);
   bool has_cpu = false, has_triple = false;
-  std::string file = text.starts_with('@') ? std::string(text.substr(1)) : "";
-  if (!file.empty()) return with_file(std::move(target), file, text);
-  for (size_t begin = 0; begin <= text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    std::string_view item = text.substr(begin, end - begin);
-    begin = end + 1;
+  std::string file;
+  llvm::SmallVector<llvm::StringRef> items;
+  llvm::StringRef(text).split(items, ',');
+  for (llvm::StringRef item : items) {
     if (item.size() > 1 && (item[0] == '+' || item[0] == '-')) {
-      target.features += (target.features.empty() ? "" : ",") + std::string(item);
+      target.features += (target.features.empty() ? "" : ",") + item.str();
       continue;
     }
-    size_t equals = item.find('=');
-    std::string_view key = item.substr(0, equals);
-    std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
-    if (value.empty()) fail_target(text, fmt::format("unknown target '{}'", item));
+    auto [key, value] = item.split('=');
+    if (value.empty()) fail_target(text, fmt::format("unknown target '{}'", item.str()));
     if (key == "cpu") {
       target.cpu = value;
       has_cpu = true;
     } else if (key == "triple") {
-      target.triple = llvm::Triple::normalize(llvm::StringRef(value.data(), value.size()));
+      target.triple = llvm::Triple::normalize(value);
       has_triple = true;
     } else if (key == "file") {
       file = value;
     } else {
-      fail_target(text, fmt::format("unknown key '{}'", key));
+      fail_target(text, fmt::format("unknown key '{}'", key.str()));
     }
   }
   if (has_triple && !has_cpu && !llvm::Triple(target.triple).isX86()) target.cpu = "generic";

@@ -18,13 +18,8 @@ namespace relaxc {
 namespace {
 
 constexpr OpName kImageReductions[] = {ops::kMean, ops::kSum, ops::kMax, ops::kMin};
-constexpr OpName kPools[] = {ops::kMaxPool2d, ops::kAvgPool2d, ops::kAdaptiveAvgPool2d};
 // A picture's channels: too few for a block.
 constexpr int64_t kPictureChannels = 4;
-
-bool contains(std::span<const OpName> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // An image [N, blocks, H, W, block] whose first `channels` channels count.
 struct Blocked {
@@ -45,13 +40,15 @@ class ChannelBlocker final : public GraphRewriter {
     if (name.empty() || tensor_dtype(binding.value.type()) != kFloat32) return std::nullopt;
     std::optional<Blocked> result;
     if (name == ops::kConv2d) result = convolution(*node, binding.var, b);
-    if (contains(kPools, name)) result = pool(*node, name, b);
+    if (name == ops::kMaxPool2d || name == ops::kAvgPool2d) result = pool<PoolAttrs<2>>(*node, name, b);
+    if (name == ops::kAdaptiveAvgPool2d) result = pool<AdaptiveAttrs<2>>(*node, name, b);
     if (name == ops::kConcat) result = concatenation(*node, b);
     if (name == ops::kResize) result = resize(*node, b);
     if (name == ops::kPad) result = pad(*node, b);
     const OpRow* row = ops_.find(name);
     if (row && row->pattern <= OpPattern::kBroadcast) result = elementwise(*node, *row, b);
-    if (contains(kImageReductions, name)) return reduction(*node, name, binding, b);
+    bool reduces = std::ranges::find(kImageReductions, name, &OpName::text) != std::end(kImageReductions);
+    if (reduces) return reduction(*node, name, binding, b);
     if (!result) return std::nullopt;
     // For who reads the plain order; dead if nobody does.
     Expr plain = to_plain(*result, b, binding.var->name);
@@ -66,17 +63,12 @@ class ChannelBlocker final : public GraphRewriter {
   }
 
  private:
-  int64_t num_blocks(int64_t channels) const { return (channels + block_ - 1) / block_; }
-  int64_t padded(int64_t channels) const { return num_blocks(channels) * block_; }
+  int64_t padded(int64_t channels) const { return (channels + block_ - 1) / block_ * block_; }
   // Whether blocks of that many channels are worth having.
   bool fills_blocks(int64_t channels) const { return 2 * channels >= padded(channels); }
   // The decision about the image that a convolution makes.
   bool is_blocked(int64_t filters, const VarRef& var) const {
-    const GraphRule& rule = graph_rule("image_layout");
-    Decisions decisions = decisions_for(rule, var, context_);
-    int64_t block = decisions.number("block", {0, block_}, fills_blocks(filters) ? block_ : 0);
-    report_decisions(rule, var, decisions, context_);
-    return block > 0;
+    return decide("image_layout", var, context_, {0, block_}, fills_blocks(filters) ? block_ : 0) > 0;
   }
   std::string layout() const { return fmt::format("NCHW{}c", block_); }
 
@@ -85,9 +77,10 @@ class ChannelBlocker final : public GraphRewriter {
     return it == blocked_.end() ? nullptr : &it->second;
   }
 
-  static Expr pad_axis(const Expr& x, size_t rank, size_t axis, int64_t amount, Builder& b) {
+  // Pads the end of an axis of an image or a weight.
+  static Expr pad_axis(const Expr& x, size_t axis, int64_t amount, Builder& b) {
     if (amount == 0) return x;
-    std::vector<int64_t> widths(2 * rank, 0);
+    std::vector<int64_t> widths(8, 0);
     widths[2 * axis + 1] = amount;
     return b.op("nn.pad", {x}, PadAttrs{.pad_width = widths});
   }
@@ -96,27 +89,23 @@ class ChannelBlocker final : public GraphRewriter {
   Expr block(const Expr& plain, Builder& b) {
     const std::vector<Expr> dims = *known_shape(plain.type());
     int64_t channels = *as_int(dims[1]);
-    Expr whole = pad_axis(plain, 4, 1, padded(channels) - channels, b);
-    Expr blocks = int_imm(num_blocks(channels)), lanes = int_imm(block_);
-    if (is_int(dims[2], 1) && is_int(dims[3], 1))
-      return b.op("reshape", {whole, shape_expr({dims[0], blocks, dims[2], dims[3], lanes})});
-    Expr apart = b.op("reshape", {whole, shape_expr({dims[0], blocks, lanes, dims[2], dims[3]})});
-    return b.op("permute_dims", {apart}, AxesAttrs{{{0, 1, 3, 4, 2}}});
+    Expr whole = pad_axis(plain, 1, padded(channels) - channels, b);
+    Expr blocks = int_imm(padded(channels) / block_), lanes = int_imm(block_);
+    if (is_int(dims[2], 1) && is_int(dims[3], 1)) return reshape(whole, {dims[0], blocks, dims[2], dims[3], lanes}, b);
+    return permute_dims(reshape(whole, {dims[0], blocks, lanes, dims[2], dims[3]}, b), {0, 1, 3, 4, 2}, b);
   }
 
   Expr to_plain(const Blocked& image, Builder& b, const std::string& hint) {
     std::vector<Expr> dims = *known_shape(image.value.type());
     Expr channels = int_imm(padded(image.channels)), ordered = image.value;
-    if (!is_int(dims[2], 1) || !is_int(dims[3], 1))
-      ordered = b.op("permute_dims", {ordered}, AxesAttrs{{{0, 1, 4, 2, 3}}});
+    if (!is_int(dims[2], 1) || !is_int(dims[3], 1)) ordered = permute_dims(ordered, {0, 1, 4, 2, 3}, b);
     bool whole = padded(image.channels) == image.channels;
-    Expr plain = b.op("reshape", {ordered, shape_expr({dims[0], channels, dims[2], dims[3]})}, Attrs{},
-                      whole ? hint : std::string());
+    Expr plain = reshape(ordered, {dims[0], channels, dims[2], dims[3]}, b, whole ? hint : "");
     if (whole) return plain;
-    return b.op("strided_slice",
-                {plain, shape_expr({int_imm(1)}), shape_expr({int_imm(0)}), shape_expr({int_imm(image.channels)}),
-                 shape_expr({int_imm(1)})},
-                SliceAttrs{.assume_inbound = true}, hint);
+    std::vector<Expr> args = {plain};  // axis, begin, end, step
+    for (int64_t number : {int64_t{1}, int64_t{0}, image.channels, int64_t{1}})
+      args.push_back(shape_expr({int_imm(number)}));
+    return b.op("strided_slice", args, SliceAttrs{.assume_inbound = true}, hint);
   }
 
   // The image in blocks, if it is one already or its channels fill some.
@@ -133,14 +122,13 @@ class ChannelBlocker final : public GraphRewriter {
 
   std::optional<Blocked> convolution(const Call& node, const VarRef& var, Builder& b) {
     const Constant* weight = node.args[1].as<Constant>();
-    if (!weight || weight->data.dtype() != kFloat32 || tensor_dtype(node.args[0].type()) != kFloat32)
-      return std::nullopt;
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
-    if (!attrs.has_plain_layout()) return std::nullopt;
+    bool floats = weight && weight->data.dtype() == kFloat32 && tensor_dtype(node.args[0].type()) == kFloat32;
+    if (!floats || !attrs.has_plain_layout()) return std::nullopt;
     int64_t filters = weight->data.shape()[0], depth = weight->data.shape()[1], groups = attrs.groups;
     bool depthwise = groups > 1 && groups == filters && depth == 1;
     if ((groups > 1 && !depthwise) || !is_blocked(filters, var)) return std::nullopt;
-    Expr w = pad_axis(node.args[1], 4, 0, padded(filters) - filters, b);
+    Expr w = pad_axis(node.args[1], 0, padded(filters) - filters, b);
     attrs.out_layout = layout();
     if (groups == 1 && depth <= kPictureChannels && !find(node.args[0]))
       return Blocked{b.op("nn.conv2d", {node.args[0], w}, attrs), filters};
@@ -151,19 +139,15 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("nn.conv2d", {data->value, w}, attrs), filters};
   }
 
+  template <class A>
   std::optional<Blocked> pool(const Call& node, const std::string& name, Builder& b) {
     const Blocked* data = find(node.args[0]);
-    return data ? name == ops::kAdaptiveAvgPool2d ? pool_of<AdaptiveAttrs<2>>(node, name, *data, b)
-                                                  : pool_of<PoolAttrs<2>>(node, name, *data, b)
-                : std::nullopt;
-  }
-  template <class A>
-  std::optional<Blocked> pool_of(const Call& node, const std::string& name, const Blocked& data, Builder& b) {
     A attrs = read_attrs<A>(node.attrs);
-    if (attrs.layout != A().layout || attrs.out_layout.value_or(A().layout) != A().layout) return std::nullopt;
+    const std::string plain = A().layout;
+    if (!data || attrs.layout != plain || attrs.out_layout.value_or(plain) != plain) return std::nullopt;
     attrs.layout = layout();
     attrs.out_layout = layout();
-    return Blocked{b.op(name, {data.value}, attrs), data.channels};
+    return Blocked{b.op(name, {data->value}, attrs), data->channels};
   }
 
   std::optional<Blocked> concatenation(const Call& node, Builder& b) {
@@ -181,13 +165,13 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("concat", {tuple(parts)}, ConcatAttrs{.axis = 1}), channels};
   }
 
-  // Resampled in its lines and columns, which stand where they stood.
+  // Resampled in its rows and columns, which stand where they stood.
   std::optional<Blocked> resize(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
     const ShapeExpr* shape = node.args[1].as<ShapeExpr>();
     auto attrs = read_attrs<ResizeAttrs>(node.attrs);
-    bool in_image = !attrs.axes.empty() && std::all_of(attrs.axes.begin(), attrs.axes.end(),
-                                                       [](int64_t axis) { return axis == 2 || axis == 3; });
+    bool in_image =
+        !attrs.axes.empty() && std::ranges::all_of(attrs.axes, [](int64_t axis) { return axis == 2 || axis == 3; });
     if (!data || !shape || node.args.size() != 2 || !attrs.roi.empty() || !in_image) return std::nullopt;
     std::vector<Expr> dims = shape->values, blocks = *known_shape(data->value.type());
     dims[1] = blocks[1];
@@ -196,7 +180,7 @@ class ChannelBlocker final : public GraphRewriter {
     return Blocked{b.op("image.resize", {data->value, shape_expr(dims)}, attrs), data->channels};
   }
 
-  // With lines and columns around it.
+  // With rows and columns around it.
   std::optional<Blocked> pad(const Call& node, Builder& b) {
     const Blocked* data = find(node.args[0]);
     auto attrs = read_attrs<PadAttrs>(node.attrs);
@@ -214,31 +198,25 @@ class ChannelBlocker final : public GraphRewriter {
     if (known->empty()) return operand;
     std::vector<Expr> dims(4 - known->size(), int_imm(1));
     dims.insert(dims.end(), known->begin(), known->end());
-    Expr plain = known->size() == 4 ? operand : b.op("reshape", {operand, shape_expr(dims)});
+    Expr plain = known->size() == 4 ? operand : reshape(operand, dims, b);
     if (is_int(dims[1], channels) && channels > 1) return block(plain, b);
     if (!is_int(dims[1], 1)) return std::nullopt;
     dims.push_back(int_imm(1));
-    return b.op("reshape", {plain, shape_expr(dims)});
+    return reshape(plain, dims, b);
   }
 
   std::optional<Blocked> elementwise(const Call& node, const OpRow& row, Builder& b) {
-    const Blocked* image = nullptr;
-    for (const Expr& arg : node.args) {
-      if (!image) image = find(arg);
-    }
-    bool has_axis = std::any_of(row.attrs.begin(), row.attrs.end(),
-                                [](const OpAttr& attr) { return std::string_view(attr.name).starts_with("ax"); });
-    if (!image || has_axis) return std::nullopt;
-    int64_t channels = image->channels;
+    auto image = std::ranges::find_if(node.args, [&](const Expr& arg) { return find(arg); });
+    bool has_axis = std::ranges::any_of(
+        row.attrs, [](const OpAttr& attr) { return std::string_view(attr.name).starts_with("ax"); });
+    if (image == node.args.end() || has_axis) return std::nullopt;
+    int64_t channels = find(*image)->channels;
     std::vector<Expr> args;
     for (const Expr& arg : node.args) {
       if (arg.is<Tuple>() || arg.is<ShapeExpr>()) return std::nullopt;
-      std::optional<Expr> operand = arg;
-      if (const Blocked* known = find(arg)) {
-        operand = known->value;
-      } else if (arg.type().is<TensorType>()) {
-        operand = broadcast(arg, channels, b);
-      }
+      const Blocked* known = find(arg);
+      std::optional<Expr> operand = known ? known->value : arg;
+      if (!known && arg.type().is<TensorType>()) operand = broadcast(arg, channels, b);
       if (!operand) return std::nullopt;
       args.push_back(*operand);
     }
@@ -250,16 +228,14 @@ class ChannelBlocker final : public GraphRewriter {
     const Blocked* data = find(node.args[0]);
     auto axes = read_attrs<ReduceAttrs>(node.attrs).axis.value_or(std::vector<int64_t>());
     for (int64_t& axis : axes) axis = axis < 0 ? axis + 4 : axis;
-    std::sort(axes.begin(), axes.end());
+    std::ranges::sort(axes);
     const std::vector<Expr>* result = known_shape(binding.value.type());
     if (!data || !result || axes != std::vector<int64_t>{2, 3}) return std::nullopt;
     Blocked reduced{b.op(name, {data->value}, ReduceAttrs{.axis = axes, .keepdims = true}), data->channels};
     Expr plain = to_plain(reduced, b, {});
-    if (result->size() == 4) {
-      blocked_.insert_or_assign(plain.get(), reduced);
-      return plain;
-    }
-    return b.op("reshape", {plain, shape_expr(*result)}, Attrs{}, binding.var->name);
+    if (result->size() != 4) return reshape(plain, *result, b, binding.var->name);
+    blocked_.insert_or_assign(plain.get(), reduced);
+    return plain;
   }
 
   const PassContext& context_;

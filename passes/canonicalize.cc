@@ -45,24 +45,20 @@ struct Rule {
 };
 
 std::optional<Expr> first_if_same_type(const Site& site) {
-  if (site.same_type(site.call.args[0])) return site.call.args[0];
-  return std::nullopt;
+  return site.same_type(site.call.args[0]) ? std::optional(site.call.args[0]) : std::nullopt;
 }
 std::optional<Expr> as_reshape(const Site& site) {
   const std::vector<Expr>* shape = known_shape(site.value.type());
-  if (!shape) return std::nullopt;
-  return site.builder.op("reshape", {site.call.args[0], shape_expr(*shape)});
+  return shape ? std::optional(reshape(site.call.args[0], *shape, site.builder)) : std::nullopt;
 }
 // x op number, where that is x.
-template <int kNumber, bool kIntegersOnly>
+template <int kNumber>
 std::optional<Expr> neutral_right(const Site& site) {
-  if (kIntegersOnly && !site.is_integral()) return std::nullopt;
   return site.is_number(1, kNumber) ? first_if_same_type(site) : std::nullopt;
 }
-template <int kNumber, bool kIntegersOnly>
-std::optional<Expr> neutral_left(const Site& site) {
-  if (kIntegersOnly && !site.is_integral()) return std::nullopt;
-  if (!site.is_number(0, kNumber) || !site.same_type(site.call.args[1])) return std::nullopt;
+std::optional<Expr> add_zero(const Site& site) { return site.is_integral() ? neutral_right<0>(site) : std::nullopt; }
+std::optional<Expr> one_multiply(const Site& site) {
+  if (!site.is_number(0, 1) || !site.same_type(site.call.args[1])) return std::nullopt;
   return site.call.args[1];
 }
 // f(f(x)) is f(x).
@@ -95,9 +91,9 @@ std::optional<Expr> permute_permute(const Site& site) {
   const Call* inner = site.arg_call(0, ops::kPermuteDims);
   if (!inner) return std::nullopt;
   size_t rank = static_cast<size_t>(known_rank(site.value.type()));
-  std::vector<int64_t> outer_axes = axes_of(site.call, rank), inner_axes = axes_of(*inner, rank), axes;
-  for (int64_t axis : outer_axes) axes.push_back(inner_axes[static_cast<size_t>(axis)]);
-  return site.builder.op("permute_dims", {inner->args[0]}, write_attrs(AxesAttrs{axes}));
+  std::vector<int64_t> axes = axes_of(site.call, rank), inner_axes = axes_of(*inner, rank);
+  for (int64_t& axis : axes) axis = inner_axes[static_cast<size_t>(axis)];
+  return permute_dims(inner->args[0], axes, site.builder);
 }
 std::optional<Expr> reshape_reshape(const Site& site) {
   const Call* inner = site.arg_call(0, ops::kReshape);
@@ -117,12 +113,12 @@ std::optional<Expr> constant_right(const Site& site) {
 constexpr Rule kRules[] = {
     {"constant_right", ops::kAdd, "c + x is x + c", constant_right},
     {"constant_right", ops::kMultiply, "c * x is x * c", constant_right},
-    {"add_zero", ops::kAdd, "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", neutral_right<0, true>},
-    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral_right<0, false>},
-    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral_right<1, false>},
-    {"one_multiply", ops::kMultiply, "1 * x is x", neutral_left<1, false>},
-    {"divide_one", ops::kDivide, "x / 1 is x", neutral_right<1, false>},
-    {"power_one", ops::kPower, "x ** 1 is x", neutral_right<1, false>},
+    {"add_zero", ops::kAdd, "x + 0 is x (integers; -0.0 + 0.0 is not -0.0)", add_zero},
+    {"subtract_zero", ops::kSubtract, "x - 0 is x", neutral_right<0>},
+    {"multiply_one", ops::kMultiply, "x * 1 is x", neutral_right<1>},
+    {"one_multiply", ops::kMultiply, "1 * x is x", one_multiply},
+    {"divide_one", ops::kDivide, "x / 1 is x", neutral_right<1>},
+    {"power_one", ops::kPower, "x ** 1 is x", neutral_right<1>},
     {"relu_relu", ops::kRelu, "relu(relu(x)) is relu(x)", idempotent},
     {"abs_abs", ops::kAbs, "abs(abs(x)) is abs(x)", idempotent},
     {"floor_floor", ops::kFloor, "floor(floor(x)) is floor(x)", idempotent},
@@ -160,11 +156,9 @@ class Canonicalizer final : public GraphRewriter {
     if (op.empty()) return std::nullopt;
     Site site{binding.value, *binding.value.as<Call>(), values_, builder};
     for (const Rule& rule : kRules) {
-      if (op != rule.op) continue;
-      if (std::optional<Expr> replacement = rule.apply(site)) {
-        changed = true;
-        return replacement;
-      }
+      std::optional<Expr> replacement = op == rule.op ? rule.apply(site) : std::nullopt;
+      changed = changed || replacement;
+      if (replacement) return replacement;
     }
     return std::nullopt;
   }

@@ -5,6 +5,7 @@
 // relax.check_indices on their way to a gather or scatter.
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "passes/graph.h"
 #include "passes/index_facts.h"
 #include "tir/lower/lower.h"
@@ -27,8 +28,7 @@ class DimChecker final : public GraphRewriter {
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder& builder) override {
-    bool is_outermost = facts_.size() == 1;
-    if (is_outermost) {
+    if (facts_.size() == 1) {  // the outermost scope
       for (const VarRef& param : std::exchange(params_, {})) require_value(param.type(), param, builder);
     }
     if (binding.value.type().is<PrimType>())
@@ -87,10 +87,8 @@ class DimChecker final : public GraphRewriter {
   void learn(const Expr& a, const Expr& b) {
     auto stands_for = [&](const Expr& dim, const Expr& value) {
       auto var = try_cast<Var>(dim);
-      if (!var) return false;
-      for (const VarRef& used : free_vars(value)) {
-        if (same_node(used, *var)) return false;
-      }
+      auto is_var = [&](const VarRef& used) { return same_node(used, *var); };
+      if (!var || std::ranges::any_of(free_vars(value), is_var)) return false;
       facts_.back().bind(*var, value);
       return true;
     };
@@ -159,17 +157,15 @@ class DimChecker final : public GraphRewriter {
   Type known_type(const Binding& binding, std::vector<DimCheck>& checks) const {
     const Call* call = binding.value.as<Call>();
     if (!call) return binding.value.type();
-    if (!call->callee.is<OpRef>() || op_name(binding.value) == "relax.call_pure_packed") return object_type();
+    if (!call->callee.is<OpRef>() || op_name(binding.value) == ops::kCallPurePacked) return object_type();
     return infer_call_type(*call, binding.var.span(), ops_, &checks);
   }
   // Whether the variable's declared type claims more than is known of its value.
   bool needs_cast(const Type& known, const Binding& binding) const {
     const Type& declared = binding.var.type();
-    if (binding.value.is<If>()) {
-      const If& choice = *binding.value.as<If>();
-      return claims_more(declared, choice.then_branch.type()) || claims_more(declared, choice.else_branch.type());
-    }
-    return claims_more(declared, known);
+    const If* choice = binding.value.as<If>();
+    if (!choice) return claims_more(declared, known);
+    return claims_more(declared, choice->then_branch.type()) || claims_more(declared, choice->else_branch.type());
   }
   bool claims_more(const Type& declared, const Type& known) const {
     if (declared.is<PrimType>() || declared.is<FuncType>()) return false;  // casts test neither
@@ -177,10 +173,8 @@ class DimChecker final : public GraphRewriter {
     if (!items) return fits(declared, known, facts_.back()) != Verdict::kProven;
     const TupleType* others = known.as<TupleType>();
     if (!others || others->items.size() != items->items.size()) return !items->items.empty();
-    for (size_t i = 0; i < items->items.size(); ++i) {
-      if (claims_more(items->items[i], others->items[i])) return true;
-    }
-    return false;
+    return !std::ranges::equal(items->items, others->items,
+                               [&](const Type& a, const Type& b) { return !claims_more(a, b); });
   }
 
   const IRModule& module_;

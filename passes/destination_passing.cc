@@ -70,6 +70,18 @@ class DestinationPasser final : public GraphRewriter {
 
 }  // namespace
 
+void expect_destinations(const IRModule& module, const PassContext&) {
+  for (const auto& [name, function] : module.functions) {
+    if (!function.is<Function>()) continue;
+    walk(function, [&](const Ref<Call>& call) {
+      auto kernel = as_kernel_call(call, module);
+      if (kernel && !kernel->has_destinations && kernel->callee.is<GlobalVar>())
+        fail(call.span(),
+             "lower_kernels: R.call_tir passes shapes, a lowered kernel takes scalars; run destination_passing before");
+    });
+  }
+}
+
 IRModule destination_passing(IRModule module, PassContext& context) {
   return map_functions(
       module, [&](const FunctionRef& function) { return DestinationPasser(context.ops, module).run(function); });

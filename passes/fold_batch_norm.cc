@@ -31,8 +31,7 @@ class BatchNormFolder final : public GraphRewriter {
     const Call* node = as_call(binding.value, ops::kBatchNorm);
     if (!node) return std::nullopt;
     BatchNormAttrs attrs = read_attrs<BatchNormAttrs>(node->attrs);
-    bool constants =
-        std::all_of(node->args.begin() + 1, node->args.end(), [](const Expr& arg) { return arg.is<Constant>(); });
+    bool constants = std::all_of(node->args.begin() + 1, node->args.end(), std::mem_fn(&Expr::is<Constant>));
     std::optional<DType> dtype = tensor_dtype(node->args[0].type());
     int64_t rank = known_rank(node->args[0].type());
     if (attrs.training || !constants || dtype != kFloat32 || rank < 2) return std::nullopt;
@@ -42,24 +41,24 @@ class BatchNormFolder final : public GraphRewriter {
     Expr shift = b.op("multiply", {b.op("negative", {node->args[3]}), scale});
     if (attrs.center) shift = b.op("add", {shift, node->args[2]});
     int64_t axis = attrs.axis < 0 ? attrs.axis + rank : attrs.axis;
-    auto channels_at = [&](const Expr& vector, int64_t place, int64_t of_rank) {
-      std::vector<Expr> dims(static_cast<size_t>(of_rank), int_imm(1));
-      dims[static_cast<size_t>(place)] = (*known_shape(vector.type()))[0];
-      return b.op("reshape", {vector, shape_expr(dims)});
-    };
     Expr data = node->args[0];
-    std::optional<Expr> scaled = axis == 1 ? scale_convolution(data, scale, b, channels_at) : std::nullopt;
-    if (!scaled) scaled = b.op("multiply", {data, channels_at(scale, axis, rank)});
-    Expr result = b.op("add", {*scaled, channels_at(shift, axis, rank)});
+    std::optional<Expr> scaled = axis == 1 ? scale_convolution(data, scale, b) : std::nullopt;
+    if (!scaled) scaled = b.op("multiply", {data, channels_at(scale, axis, rank, b)});
+    Expr result = b.op("add", {*scaled, channels_at(shift, axis, rank, b)});
     folded_.emplace(binding.var.get(), std::vector<Expr>{result, node->args[3], node->args[4]});
     return std::nullopt;  // the tuple itself dies when only its items are used
   }
 
  private:
+  // The vector along that axis of a tensor of that rank.
+  static Expr channels_at(const Expr& vector, int64_t axis, int64_t rank, Builder& b) {
+    std::vector<Expr> dims(static_cast<size_t>(rank), int_imm(1));
+    dims[static_cast<size_t>(axis)] = (*known_shape(vector.type()))[0];
+    return reshape(vector, dims, b);
+  }
+
   // conv(x, w) [+ bias] times the scale, as conv(x, w * scale) [+ bias * scale].
-  template <class ChannelsAt>
-  std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b,
-                                        const ChannelsAt& channels_at) {
+  std::optional<Expr> scale_convolution(const Expr& data, const Expr& scale, Builder& b) {
     auto value_of = [&](const Expr& e) -> const Call* {
       auto it = values_.find(e.get());
       return it != values_.end() && uses_[e.get()] == 1 ? it->second.as<Call>() : nullptr;
@@ -69,8 +68,7 @@ class BatchNormFolder final : public GraphRewriter {
     if (node && as_call(values_.at(data.get()), ops::kAdd)) {
       if (!node->args[1].is<Constant>()) return std::nullopt;
       bias = node->args[1];
-      Expr inner = node->args[0];
-      node = value_of(inner);
+      node = value_of(node->args[0]);
       // The bias must vary over channels only.
       const std::vector<Expr>& dims = *known_shape(bias->type());
       int64_t rank = known_rank(data.type()), offset = rank - static_cast<int64_t>(dims.size());
@@ -84,13 +82,11 @@ class BatchNormFolder final : public GraphRewriter {
       return std::nullopt;
     // Of one, two or three dims alike: all attributes are written (normalize_call).
     if (!read_attrs<ConvAttrs<2>>(node->attrs).kernel_layout.starts_with("OI")) return std::nullopt;
-    Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()))});
+    Expr weight = b.op("multiply", {node->args[1], channels_at(scale, 0, known_rank(node->args[1].type()), b)});
     Expr result = b.op(op->name, {node->args[0], weight}, node->attrs);
-    if (bias) {
-      int64_t rank = known_rank(data.type());
-      result = b.op("add", {result, b.op("multiply", {*bias, channels_at(scale, 1, rank)})});
-    }
-    return result;
+    if (!bias) return result;
+    Expr scaled_bias = b.op("multiply", {*bias, channels_at(scale, 1, known_rank(data.type()), b)});
+    return b.op("add", {result, scaled_bias});
   }
 
   std::unordered_map<const NodeHeader*, Expr> values_;  // as rebuilt so far

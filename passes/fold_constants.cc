@@ -1,9 +1,10 @@
 // Expects: operators on leaves. Guarantees: a pure operator whose arguments are all constants is a constant, unless its
 // result is much larger than they are (a broadcast or fill stays code).
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
-#include "passes/fold_layout.h"
+#include "passes/graph.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -11,10 +12,9 @@ namespace relaxc {
 namespace {
 
 bool is_constant(const Expr& arg) {
-  auto all = [](const std::vector<Expr>& items, auto holds) { return std::all_of(items.begin(), items.end(), holds); };
-  if (const Tuple* items = arg.as<Tuple>()) return all(items->items, is_constant);
+  if (const Tuple* items = arg.as<Tuple>()) return std::ranges::all_of(items->items, is_constant);
   if (const ShapeExpr* shape = arg.as<ShapeExpr>())
-    return all(shape->values, [](const Expr& dim) { return dim.is<IntImm>(); });
+    return std::ranges::all_of(shape->values, [](const Expr& dim) { return dim.is<IntImm>(); });
   return arg.is<Constant>() || arg.is<IntImm>() || arg.is<FloatImm>() || arg.is<DTypeImm>() || arg.is<StringImm>();
 }
 
@@ -38,9 +38,9 @@ int64_t constant_bytes(const Expr& arg) {
 // Collects the foldable bindings: first run finds what to compute, second puts the results in.
 class Folder final : public GraphRewriter {
  public:
-  Folder(const OpTable& ops, int64_t limit) : GraphRewriter(ops), limit_(limit) {}
-  std::vector<Binding> todo;                            // in order, closed
-  std::unordered_map<const NodeHeader*, Expr> results;  // variable -> constant
+  using GraphRewriter::GraphRewriter;
+  std::vector<Binding> todo;  // in order, closed
+  VarMap results;             // variable -> constant
 
  protected:
   std::optional<Expr> visit(const Binding& binding, Builder&) override {
@@ -57,21 +57,20 @@ class Folder final : public GraphRewriter {
       if (auto it = computed_.find(arg.get()); it != computed_.end()) operand_bytes += it->second;
     }
     auto bytes = bytes_of(binding.value.type());
-    if (!bytes) return std::nullopt;
-    if (*bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > limit_) return std::nullopt;
+    if (!bytes || *bytes > 4 * operand_bytes + 65536 || *bytes - operand_bytes > kMostGrowth) return std::nullopt;
     todo.push_back(binding);
     computed_.emplace(binding.var.get(), *bytes);
     return std::nullopt;
   }
 
  private:
+  static constexpr int64_t kMostGrowth = int64_t{64} << 20;  // bytes of a constant more than of its operands together
   bool known(const Expr& arg) const {
     if (arg.is<Var>()) return computed_.contains(arg.get());
     const Tuple* items = arg.as<Tuple>();
-    return items && std::all_of(items->items.begin(), items->items.end(),
-                                [&](const Expr& item) { return is_constant(item) || known(item); });
+    auto is_known = [&](const Expr& item) { return is_constant(item) || known(item); };
+    return items && std::ranges::all_of(items->items, is_known);
   }
-  int64_t limit_;
   std::unordered_map<const NodeHeader*, int64_t> computed_;  // bytes
 };
 
@@ -123,34 +122,15 @@ class Groups {
   std::vector<std::vector<Binding>> groups_;
 };
 
-// What someone outside of the folded bindings uses has to come back; no more.
-std::unordered_set<const NodeHeader*> wanted_of(const FunctionRef& function, const std::vector<Binding>& todo) {
-  std::unordered_set<const NodeHeader*> inside, wanted;
-  for (const Binding& binding : todo) inside.insert(binding.var.get());
-  auto want = [&](const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) wanted.insert(var.get());
-  };
-  for_each_binding(function->body, [&](const Binding& binding) {
-    if (!inside.contains(binding.var.get())) want(binding.value);
-    map_sequences(binding.value, [&](const Expr& seq) {
-      want(cast<SeqExpr>(seq)->body);
-      return seq;
-    });
-  });
-  want(function->body.as<SeqExpr>()->body);
-  return wanted;
-}
-
 // Those of the bindings on which a wanted one depends.
-std::vector<Binding> needed_for(const std::unordered_set<const NodeHeader*>& wanted, const std::vector<Binding>& todo) {
-  std::unordered_set<const NodeHeader*> needed = wanted;
+std::vector<Binding> needed_for(VarSet needed, const std::vector<Binding>& todo) {
   std::vector<Binding> result;
-  for (size_t i = todo.size(); i-- > 0;) {
-    if (!needed.contains(todo[i].var.get())) continue;
-    for (const VarRef& var : free_vars(todo[i].value)) needed.insert(var.get());
-    result.push_back(todo[i]);
+  for (const Binding& binding : std::views::reverse(todo)) {
+    if (!needed.contains(binding.var.get())) continue;
+    add_free_vars(binding.value, needed);
+    result.push_back(binding);
   }
-  std::reverse(result.begin(), result.end());
+  std::ranges::reverse(result);
   return result;
 }
 
@@ -160,13 +140,10 @@ IRModule closed_module(const std::vector<Binding>& bindings, const std::vector<V
   VarRef result_var = make_var("result", result.type());
   std::vector<BindingBlock> blocks = {{true, bindings, {}}, {false, {{result, std::nullopt, result_var}}, {}}};
   Expr body = with_dataflow_outputs(seq_expr(std::move(blocks), result_var));
-  IRModule closed;
-  closed.functions.emplace("main", make_function({{}, body, result.type(), true, Attrs{{"global_symbol", "main"}}}));
-  return closed;
+  return {{{"main", make_function({{}, body, result.type(), true, Attrs{{"global_symbol", "main"}}})}}, {}, {}};
 }
 
-void compute(const std::vector<Binding>& batch, const std::unordered_set<const NodeHeader*>& wanted,
-             PassContext& context, std::unordered_map<const NodeHeader*, Expr>& results) {
+void compute(const std::vector<Binding>& batch, const VarSet& wanted, PassContext& context, VarMap& results) {
   std::vector<VarRef> outputs;
   for (const Binding& binding : batch) {
     if (wanted.contains(binding.var.get())) outputs.push_back(binding.var);
@@ -188,10 +165,13 @@ IRModule fold_constants(IRModule module, PassContext& context) {
   if (!context.evaluate) return module;
   return map_functions(std::move(module), [&](const FunctionRef& original) {
     FunctionRef function = fold_layout(original, context.ops);
-    Folder folder(context.ops, context.fold_limit);
+    Folder folder(context.ops);
     folder.run(function);
     if (folder.todo.empty()) return function;
-    std::unordered_set<const NodeHeader*> wanted = wanted_of(function, folder.todo);
+    VarSet folded;
+    for (const Binding& binding : folder.todo) folded.insert(binding.var.get());
+    // A value that nobody else uses need not come back.
+    VarSet wanted = used_outside(function, [&](const Binding& binding) { return folded.contains(binding.var.get()); });
     for (const std::vector<Binding>& batch : Groups(needed_for(wanted, folder.todo)).batches())
       compute(batch, wanted, context, folder.results);
     return folder.results.empty() ? function : folder.run(function);

@@ -1,11 +1,10 @@
-#include "passes/fold_layout.h"
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 
 #include "ir/op_names.h"
 #include "ops/attributes.h"
+#include "passes/graph.h"
 #include "vm/file_memory.h"
 
 namespace relaxc {
@@ -21,13 +20,13 @@ struct StridedDim {
 struct View {
   Tensor data;
   std::vector<StridedDim> dims;
-
-  std::vector<int64_t> shape() const {
-    std::vector<int64_t> result;
-    for (const StridedDim& dim : dims) result.push_back(dim.size);
-    return result;
-  }
 };
+
+std::vector<int64_t> sizes_of(const std::vector<StridedDim>& dims) {
+  std::vector<int64_t> result;
+  for (const StridedDim& dim : dims) result.push_back(dim.size);
+  return result;
+}
 
 std::vector<StridedDim> dense(const std::vector<int64_t>& shape) {
   std::vector<StridedDim> dims(shape.size());
@@ -67,10 +66,8 @@ std::optional<std::vector<StridedDim>> reshaped(const View& view, const std::vec
       stride *= shape[next];
     }
   }
-  while (next > 0) {
-    if (shape[--next] != 1) return std::nullopt;
-  }
-  return result;
+  bool rest_is_ones = std::all_of(shape.begin(), shape.begin() + next, [](int64_t size) { return size == 1; });
+  return rest_is_ones ? std::optional(result) : std::nullopt;
 }
 
 // Copies views of elements of type T, densely. The two innermost dims, and the dim that the source has innermost, are
@@ -85,9 +82,7 @@ class Copy {
         from_(static_cast<const T*>(view.data.raw())),
         out_(static_cast<T*>(to.raw())) {
     if (dims_.empty()) dims_ = {{1, 1}};
-    std::vector<int64_t> shape;
-    for (const StridedDim& dim : dims_) shape.push_back(dim.size);
-    for (const StridedDim& dim : dense(shape)) steps_.push_back(dim.stride);
+    for (const StridedDim& dim : dense(sizes_of(dims_))) steps_.push_back(dim.stride);
     // The source's fastest dim among the outer ones, if the last is not that.
     for (size_t d = 0; d + 1 < dims_.size(); ++d) {
       if (dims_[d].stride < dims_.back().stride && (!fast_ || dims_[d].stride < dims_[*fast_].stride)) fast_ = d;
@@ -143,24 +138,16 @@ class Copy {
 };
 
 Tensor copied(const View& view) {
-  std::vector<int64_t> shape = view.shape();
+  std::vector<int64_t> shape = sizes_of(view.dims);
   if (view.dims == dense(view.data.shape())) return view.data;
   if (joined(view.dims) == joined(dense(view.data.shape()))) return view.data.reshaped(shape);
   Tensor result = vm::tensor_in_file(shape, view.data.dtype());
   if (result.size() == 0) return result;
-  switch (view.data.dtype().bytes()) {
-    case 1:
-      Copy<uint8_t>(view, result).run();
-      break;
-    case 2:
-      Copy<uint16_t>(view, result).run();
-      break;
-    case 4:
-      Copy<uint32_t>(view, result).run();
-      break;
-    default:
-      Copy<uint64_t>(view, result).run();
-  }
+  int64_t bytes = view.data.dtype().bytes();
+  if (bytes == 1) Copy<uint8_t>(view, result).run();
+  if (bytes == 2) Copy<uint16_t>(view, result).run();
+  if (bytes == 4) Copy<uint32_t>(view, result).run();
+  if (bytes == 8) Copy<uint64_t>(view, result).run();
   vm::release_pages(view.data);
   vm::release_pages(result);
   return result;
@@ -171,36 +158,28 @@ bool is_plain(DType dtype) {
   return dtype.lanes == 1 && (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8);
 }
 
-// The views that bindings stand for, and which of them others than such bindings use.
-class Views {
+// Puts constants in the place of the views that bindings stand for, where others than such bindings use them.
+class LayoutFolder final : public GraphRewriter {
  public:
-  explicit Views(const FunctionRef& function) {
-    for_each_binding(function->body, [&](const Binding& binding) {
+  LayoutFolder(const FunctionRef& function, const OpTable& ops) : GraphRewriter(ops) {
+    wanted_ = used_outside(function, [&](const Binding& binding) {
       auto view = binding.cast ? std::nullopt : view_of(binding.value);
-      if (view) {
-        views_.emplace(binding.var.get(), *view);
-        return;
-      }
-      if (const If* branch = binding.value.as<If>()) want(branch->condition);
-      bool holds_bindings = binding.value.is<If>() || binding.value.is<Function>();
-      if (!holds_bindings) want(binding.value);
-      map_sequences(binding.value, [&](const Expr& seq) {
-        want(cast<SeqExpr>(seq)->body);
-        return seq;
-      });
+      if (view) views_.emplace(binding.var.get(), *view);
+      return view.has_value();
     });
-    want(function->body.as<SeqExpr>()->body);
   }
-  bool empty() const { return wanted_.empty(); }
 
-  // The constant in the place of a binding's value; nullopt: it is none, or only other views use it.
-  std::optional<Expr> constant_of(const VarRef& var, const Span& span) {
-    if (!wanted_.contains(var.get())) return std::nullopt;
-    const View& view = views_.at(var.get());
+  bool has_views() const { return !views_.empty(); }
+
+ protected:
+  std::optional<Expr> visit(const Binding& binding, Builder&) override {
+    auto it = views_.find(binding.var.get());
+    if (it == views_.end() || !wanted_.contains(binding.var.get())) return std::nullopt;
+    const View& view = it->second;
     for (const auto& [known, expr] : made_[view.data.raw()]) {
       if (known.dims == view.dims && known.data.dtype() == view.data.dtype()) return expr;
     }
-    Expr result = constant(copied(view), span);
+    Expr result = constant(copied(view), binding.var.span());
     made_[view.data.raw()].emplace_back(view, result);
     return result;
   }
@@ -212,7 +191,12 @@ class Views {
     std::optional<View> from = call ? operand(call->args[0]) : std::nullopt;
     std::optional<std::vector<int64_t>> shape = constant_shape(value.type());
     if (!from || !shape || !is_plain(from->data.dtype())) return std::nullopt;
-    if (!reshape) return permuted(*from, call->attrs);
+    if (!reshape) {
+      View result{from->data, {}};
+      for (int64_t axis : read_attrs<AxesAttrs>(call->attrs).permutation(from->dims.size()))
+        result.dims.push_back(from->dims.at(static_cast<size_t>(axis)));
+      return result;
+    }
     if (auto dims = reshaped(*from, *shape)) return View{from->data, *dims};
     return View{copied(*from), dense(*shape)};
   }
@@ -221,41 +205,17 @@ class Views {
     auto it = views_.find(arg.get());
     return it == views_.end() ? std::nullopt : std::optional(it->second);
   }
-  static std::optional<View> permuted(const View& from, const Attrs& attrs) {
-    View result{from.data, {}};
-    for (int64_t axis : read_attrs<AxesAttrs>(attrs).permutation(from.dims.size()))
-      result.dims.push_back(from.dims.at(static_cast<size_t>(axis)));
-    return result;
-  }
-  void want(const NodeRef& node) {
-    for (const VarRef& var : free_vars(node)) {
-      if (views_.contains(var.get())) wanted_.insert(var.get());
-    }
-  }
 
   std::unordered_map<const NodeHeader*, View> views_;
-  std::unordered_set<const NodeHeader*> wanted_;
+  VarSet wanted_;
   std::map<const void*, std::vector<std::pair<View, Expr>>> made_;
-};
-
-class LayoutFolder final : public GraphRewriter {
- public:
-  LayoutFolder(const OpTable& ops, Views& views) : GraphRewriter(ops), views_(views) {}
-
- protected:
-  std::optional<Expr> visit(const Binding& binding, Builder&) override {
-    return views_.constant_of(binding.var, binding.var.span());
-  }
-
- private:
-  Views& views_;
 };
 
 }  // namespace
 
 FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops) {
-  Views views(function);
-  return views.empty() ? function : LayoutFolder(ops, views).run(function);
+  LayoutFolder folder(function, ops);
+  return folder.has_views() ? folder.run(function) : function;
 }
 
 }  // namespace relaxc

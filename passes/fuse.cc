@@ -5,6 +5,7 @@
 //   reduction, contraction, window    -> elementwise or broadcast of the same shape; one of them in a group
 #include <algorithm>
 
+#include "ir/op_names.h"
 #include "passes/graph.h"
 #include "tir/analysis/nests.h"
 #include "tir/compute.h"
@@ -86,7 +87,7 @@ class BlockFuser {
           if (it != users_.end()) it->second.push_back(user);
         }
       };
-      bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, "relax.call_tir");
+      bool is_call_tir = dataflow_ && !binding.cast && as_call(binding.value, ops::kCallTir);
       std::optional<KernelCall> call = is_call_tir ? as_spread_kernel_call(binding.value, module_) : std::nullopt;
       std::optional<PrimFuncRef> called = call ? called_program(*call, module_) : std::nullopt;
       if (!called || call->outputs.size() != 1) {
@@ -135,23 +136,27 @@ class BlockFuser {
       auto found = node_of_.find(tensor.get());
       if (found == node_of_.end() || users_.at(tensor.get()).size() != 1 || used_outside_.contains(tensor.get()))
         continue;
-      const Node* source = &nodes_[found->second];
+      const Node& source = nodes_[found->second];
       if (!same_shape(tensor, node.binding.var)) continue;
-      if (source->pattern == OpPattern::kAnchor || source->pattern == OpPattern::kReduction) return true;
-      if (source->pattern <= OpPattern::kBroadcast && finishes_heavy(*source)) return true;
+      if (source.pattern == OpPattern::kAnchor || source.pattern == OpPattern::kReduction) return true;
+      if (source.pattern <= OpPattern::kBroadcast && finishes_heavy(source)) return true;
     }
     return false;
   }
 
-  static void append(const PrimFuncRef& program, const VarMap& map, std::vector<Buffer>& buffers,
-                     std::vector<Stmt>& stages) {
-    Stmt body = substitute(program->body, map);
+  // Takes a root block apart: moves its allocations to `buffers` and returns the rest.
+  static Stmt without_root(Stmt body, std::vector<Buffer>& buffers) {
     const Block* root = body.as<Block>();
-    if (root && root->iter_vars.empty() && !root->init && root->name == "root") {
-      buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
-      body = root->body;
-    }
-    stages.push_back(body);
+    if (!root || !root->iter_vars.empty() || root->init || root->name != "root") return body;
+    buffers.insert(buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
+    return root->body;
+  }
+  // Appends a member's name to that of the fused program, unless that is long already.
+  static void add_name(std::string& name, const std::string& callee) {
+    std::string_view base = std::string_view(callee).substr(0, callee.find_last_not_of("0123456789") + 1);
+    base = base.substr(0, base.find_last_not_of('_') + 1);
+    if (base.starts_with("fused_")) base.remove_prefix(6);
+    if (name.size() < 80) name += fmt::format("_{}", base);
   }
 
   Binding merge(size_t last) {
@@ -160,20 +165,18 @@ class BlockFuser {
     if (members.size() == 1) return result.binding;
     std::vector<VarRef> params;
     std::vector<Expr> tensors;
-    std::vector<Buffer> intermediates;
+    std::vector<Buffer> intermediates, outputs;
     std::vector<Stmt> stages;
     std::unordered_map<const NodeHeader*, Buffer> buffer_of;  // graph variable or constant -> buffer
     std::string name = "fused";
     auto buffer_for = [&](const Expr& tensor, const std::string& hint) {
-      auto it = buffer_of.find(tensor.get());
-      if (it != buffer_of.end()) return it->second;
+      if (auto it = buffer_of.find(tensor.get()); it != buffer_of.end()) return it->second;
       Buffer buffer = make_buffer(hint, *tensor_dtype(tensor.type()), *known_shape(tensor.type()));
       buffer_of.emplace(tensor.get(), buffer);
       params.push_back(buffer);
       tensors.push_back(tensor);
       return buffer;
     };
-    std::optional<Buffer> output;
     for (size_t i : members) {
       const Node& node = nodes_[i];
       PrimFuncRef program = with_fresh_variables(node.program);
@@ -189,23 +192,15 @@ class BlockFuser {
         Buffer buffer = make_buffer(param->name, *tensor_dtype(type), *known_shape(type));
         buffer_of.emplace(node.binding.var.get(), buffer);
         map.emplace(param.get(), buffer);
-        if (i == last) {
-          output = buffer;
-        } else {
-          intermediates.push_back(buffer);
-        }
+        (i == last ? outputs : intermediates).push_back(buffer);
       }
-      append(program, map, intermediates, stages);
-      const std::string& callee = node.call.name();
-      std::string base = callee.substr(0, callee.find_last_not_of("0123456789") + 1);
-      while (!base.empty() && base.back() == '_') base.pop_back();
-      if (name.size() < 80) name += "_" + (base.starts_with("fused_") ? base.substr(6) : base);
+      stages.push_back(without_root(substitute(program->body, map), intermediates));
+      add_name(name, node.call.name());
     }
-    params.push_back(*output);
+    params.push_back(outputs.at(0));
     Stmt body = root_block(std::move(intermediates), seq(std::move(stages)));
     // The span names the node of the heaviest member: that is what a profile's reader looks for.
-    size_t main = *std::max_element(members.begin(), members.end(),
-                                    [&](size_t a, size_t b) { return nodes_[a].pattern < nodes_[b].pattern; });
+    size_t main = *std::ranges::max_element(members, {}, [&](size_t i) { return nodes_[i].pattern; });
     const Span& span = nodes_[main].binding.var.span();
     PrimFuncRef program = make_prim_func({std::move(params), body, {}}, span);
     Expr call = make_call_tir(module_, name, program, std::move(tensors), {result.binding.var.type()}, span);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "passes/name_dims.h"
 #include "support/diagnostic.h"
 
 namespace relaxc {
@@ -88,14 +87,42 @@ Expr GraphRewriter::local_function(const FunctionRef& function) {
   return changed ? make_function(std::move(copy), function.span()) : function;
 }
 
+Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint) {
+  return builder.op("reshape", {x, shape_expr(std::move(dims))}, Attrs{}, std::move(hint));
+}
+Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder) {
+  return builder.op("permute_dims", {x}, Attrs{{"axes", to_attr(axes)}});
+}
+std::vector<Expr> int_imms(const std::vector<int64_t>& dims) {
+  std::vector<Expr> result;
+  for (int64_t dim : dims) result.push_back(int_imm(dim));
+  return result;
+}
+
+void add_free_vars(const NodeRef& node, VarSet& to) {
+  for (const VarRef& var : free_vars(node)) to.insert(var.get());
+}
+
+VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside) {
+  VarSet used;
+  auto add_result = [&](const Expr& seq) {
+    add_free_vars(cast<SeqExpr>(seq)->body, used);
+    return seq;
+  };
+  for_each_binding(function->body, [&](const Binding& binding) {
+    if (is_inside(binding)) return;
+    const If* branch = binding.value.as<If>();
+    if (!binding.value.is<Function>()) add_free_vars(branch ? branch->condition : binding.value, used);
+    map_sequences(binding.value, add_result);
+  });
+  add_result(function->body);
+  return used;
+}
+
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule&)>& fn) {
-  std::vector<std::pair<std::string, FunctionRef>> todo;
-  for (const auto& [name, function] : module.functions) {
-    if (auto graph = try_cast<Function>(function)) todo.emplace_back(name, *graph);
-  }
-  for (auto& [name, function] : todo) {
-    FunctionRef mapped = fn(function, module);
-    module.functions.insert_or_assign(name, mapped);
+  const std::map<std::string, Expr> before = module.functions;
+  for (const auto& [name, function] : before) {
+    if (auto graph = try_cast<Function>(function)) module.functions.insert_or_assign(name, fn(*graph, module));
   }
   return module;
 }
@@ -117,24 +144,21 @@ std::optional<Expr> as_immediate(const Expr& tensor) {
 }
 
 PrimFuncRef inline_scalar_constants(const PrimFuncRef& program, std::vector<Expr>& tensors) {
-  std::unordered_map<const NodeHeader*, Expr> values;
+  VarMap values;
   PrimFunc copy = *program;
   copy.params.clear();
   std::vector<Expr> rest;
   size_t next = 0;
   for (const VarRef& param : program->params) {
     bool is_input = param.type().is<BufferType>() && next < tensors.size();
-    if (!is_input) {
-      copy.params.push_back(param);
-      continue;
-    }
-    Expr argument = tensors[next++];
-    if (auto value = as_immediate(argument)) {
+    auto value = is_input ? as_immediate(tensors[next]) : std::nullopt;
+    if (value) {
       values.emplace(param.get(), *value);
     } else {
       copy.params.push_back(param);
-      rest.push_back(argument);
+      if (is_input) rest.push_back(tensors[next]);
     }
+    next += is_input;
   }
   if (values.empty()) return program;
   tensors = std::move(rest);

@@ -35,9 +35,35 @@ class GraphRewriter {
   Substitution replaced_;
 };
 
+// Emit the operators of these names.
+Expr reshape(const Expr& x, std::vector<Expr> dims, Builder& builder, std::string hint = {});
+Expr permute_dims(const Expr& x, std::vector<int64_t> axes, Builder& builder);
+// Returns the dims as expressions.
+std::vector<Expr> int_imms(const std::vector<int64_t>& dims);
+
+// Adds the variables that the node uses.
+void add_free_vars(const NodeRef& node, VarSet& to);
+// Returns the variables that the function uses elsewhere than in the values of the bindings of which `is_inside` holds.
+VarSet used_outside(const FunctionRef& function, const std::function<bool(const Binding&)>& is_inside);
+
 // Puts fn's result in the place of each graph function. fn may add functions to the module that it gets.
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&)>& fn);
 IRModule map_functions(IRModule module, const std::function<FunctionRef(const FunctionRef&, IRModule& module)>& fn);
+
+// Puts constants in the place of reshape and permute_dims of constants, and of rows of them (reshape of permute_dims of
+// reshape ...): one copy in C++ for a whole row, without intermediate results, code, or a weight that has to be in
+// memory as a whole. Equal rows of one constant give one constant. (passes/fold_layout.cc)
+FunctionRef fold_layout(const FunctionRef& function, const OpTable& ops);
+
+struct NamedDims {
+  PrimFuncRef program;
+  VarMap values;  // of the new variables, in the terms of the old ones
+};
+// Replaces expressions of dims by new variables where the program needs nothing but their value. A convolution behind
+// four poolings has buffers of height `(((H + 1) // 2 - 1) // 2 ...` and uses H nowhere else: to schedule and lower it
+// with a height `H` of its own costs the same at any depth of the network, and gives the same kernel at every depth.
+// Nothing that the simplifier could prove is lost: an expression with an upper bound, or with a common factor, stays.
+NamedDims name_dims(const PrimFuncRef& program);  // in name_dims.cc
 
 // A call_tir of `program` on tensor arguments, the program added to the module under a name like `name`. The program
 // may mention the graph's dims: it gets variables of its own, and scalar params for dims that its buffers do not give.

@@ -41,66 +41,72 @@ void check_names(const ScheduleRule& rule, const Row& row) {
       known.push_back(text.substr(text.starts_with("*.") ? 2 : 0));
     }
     // The default rule schedules products in panels, too, and each block under its name.
-    if (std::find(known.begin(), known.end(), last) != known.end() || rule.uses == "default") continue;
+    if (std::ranges::count(known, last) || rule.uses == "default") continue;
     fail(rule.span, "rule '{}' has no decision '{}'; it has: {}", rule.uses, name, fmt::join(known, ", "));
   }
+}
+
+const GraphRule* find_graph_rule(std::string_view name) {
+  auto row = std::ranges::find(table(), name, &GraphRule::name);
+  return row == table().end() ? nullptr : &*row;
+}
+
+template <class Take>
+auto take(std::string_view name, const VarRef& var, const PassContext& context,
+          const std::optional<std::string>& preferred, const Take& take_it) {
+  const GraphRule* rule = find_graph_rule(name);
+  RELAXC_CHECK(rule, "there is no graph rule '{}'", name);
+  const char* decision = rule->decisions.at(0).name;
+  std::string op = operator_name(var);
+  Attrs given;
+  Span place;
+  for (const ScheduleRule& use : context.schedules) {
+    const AttrValue* value = use.given.find(decision);
+    bool concerns = use.uses == name && (use.at.empty() || use.at == op);
+    if (!concerns || !value || !given.empty()) continue;  // the first one counts
+    given.set(decision, *value);
+    place = use.span;
+  }
+  if (preferred && given.empty()) given.set(decision, *preferred);
+  Decisions decisions(std::move(given), place, op);
+  auto result = take_it(decisions, decision);
+  if (context.decided) context.decided(rule->name, op, decisions.all().at(0));
+  return result;
 }
 
 }  // namespace
 
 std::span<const GraphRule> graph_rules() { return table(); }
 
-const GraphRule& graph_rule(std::string_view name) {
-  auto row = std::find_if(table().begin(), table().end(), [&](const GraphRule& r) { return name == r.name; });
-  RELAXC_CHECK(row != table().end(), "there is no graph rule '{}'", name);
-  return *row;
-}
-
 std::string operator_name(const VarRef& var) {
   const Span& span = var.span();
   if (!span || (span.origin->node.empty() && (!span.origin->text || span.length == 0))) return var->name;
   if (!span.origin->node.empty()) return span.origin->node;
   // Passes give values other names; the text still has the one that its author wrote.
-  const std::string& text = *span.origin->text;
-  size_t begin = 0;
-  for (uint32_t line = 1; line < span.line && begin != std::string::npos; ++line) {
-    begin = text.find('\n', begin);
-    if (begin != std::string::npos) ++begin;
-  }
-  if (begin == std::string::npos || begin + span.column > text.size()) return var->name;
-  return text.substr(begin + span.column - 1, span.length);
+  std::string_view rest = *span.origin->text;
+  for (uint32_t line = 1; line < span.line; ++line) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
+  return span.column > rest.size() ? var->name : std::string(rest.substr(span.column - 1, span.length));
 }
 
-Decisions decisions_for(const GraphRule& rule, const VarRef& var, const PassContext& context, const Attrs& preferred) {
-  std::string name = operator_name(var);
-  Attrs given;
-  Span place;
-  for (const ScheduleRule& use : context.schedules) {
-    if (use.uses != rule.name || (!use.at.empty() && use.at != name)) continue;
-    for (const auto& [decision, value] : use.given) {
-      if (given.has(decision)) continue;  // the first one counts
-      given.set(decision, value);
-      place = use.span;
-    }
-  }
-  for (const auto& [decision, value] : preferred) {
-    if (!given.has(decision)) given.set(decision, value);
-  }
-  return Decisions(std::move(given), place, name);
+int64_t decide(std::string_view rule, const VarRef& var, const PassContext& context,
+               const std::vector<int64_t>& candidates, int64_t formula) {
+  auto number = [&](Decisions& decisions, const char* name) { return decisions.number(name, candidates, formula); };
+  return take(rule, var, context, {}, number);
 }
 
-void report_decisions(const GraphRule& rule, const VarRef& var, const Decisions& decisions,
-                      const PassContext& context) {
-  if (!context.decided) return;
-  for (const Decision& decision : decisions.all()) context.decided(rule.name, operator_name(var), decision);
+std::string decide(std::string_view rule, const VarRef& var, const PassContext& context,
+                   const std::vector<std::string>& candidates, const std::string& formula,
+                   const std::optional<std::string>& preferred) {
+  auto word = [&](Decisions& decisions, const char* name) { return decisions.word(name, candidates, formula); };
+  return take(rule, var, context, preferred, word);
 }
 
 void check_rules(const std::vector<ScheduleRule>& rules) {
   for (const ScheduleRule& rule : rules) {
     if (rule.uses.empty()) continue;
-    auto graph = std::find_if(table().begin(), table().end(), [&](const GraphRule& r) { return rule.uses == r.name; });
+    const GraphRule* graph = find_graph_rule(rule.uses);
     const ScheduleRule* built_in = find_builtin_rule(rule.uses);
-    if (graph == table().end() && !built_in) {
+    if (!graph && !built_in) {
       std::vector<std::string> names;
       for (const ScheduleRule& known : builtin_schedule_rules()) names.push_back(known.name);
       for (const GraphRule& known : table()) names.push_back(known.name);

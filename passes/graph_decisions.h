@@ -11,20 +11,20 @@ struct GraphRule {
   const char* name;  // in S.use
   const char* op;    // "nn.conv2d"
   const char* doc;
-  std::vector<DecisionRow> decisions;
+  std::vector<DecisionRow> decisions;  // one so far
 };
 std::span<const GraphRule> graph_rules();
 
 // The operator's name: of the model's node, else as the text names the value, else as the variable is called.
 std::string operator_name(const VarRef& var);
 
-// The decisions of the rule for that operator, before any is taken: with the values that the user gives for it, else
-// with the preferred ones.
-Decisions decisions_for(const GraphRule& rule, const VarRef& var, const PassContext& context,
-                        const Attrs& preferred = {});
-// Tells who listens (PassContext::decided) of those that were taken.
-void report_decisions(const GraphRule& rule, const VarRef& var, const Decisions& decisions, const PassContext& context);
-const GraphRule& graph_rule(std::string_view name);
+// Takes the decision of a rule about the operator that `var` holds: the user's value for it, which must be a candidate,
+// else the preferred one, if any, else the formula's. Tells who listens (PassContext::decided).
+int64_t decide(std::string_view rule, const VarRef& var, const PassContext& context,
+               const std::vector<int64_t>& candidates, int64_t formula);
+std::string decide(std::string_view rule, const VarRef& var, const PassContext& context,
+                   const std::vector<std::string>& candidates, const std::string& formula,
+                   const std::optional<std::string>& preferred);
 
 // The user's rules that name neither a rule nor a decision are a CompileError that lists what there is.
 void check_rules(const std::vector<ScheduleRule>& rules);

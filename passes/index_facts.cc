@@ -33,12 +33,9 @@ const Expr* IndexFacts::value_of(const Expr& leaf) const {
 bool IndexFacts::prove(const Expr& indices, const std::vector<Expr>& dims, const Analyzer& facts,
                        const Span& span) const {
   const Constant* constant = indices.as<Constant>();
-  std::vector<int64_t> sizes;
-  for (const Expr& dim : dims) {
-    if (auto known = as_int(dim)) sizes.push_back(*known);
-  }
-  if (constant && sizes.size() == dims.size()) {
-    auto bad = vm::find_bad_index(constant->data, sizes);
+  std::optional<std::vector<int64_t>> sizes = constant_shape(shape_type(dims));
+  if (constant && sizes) {
+    auto bad = vm::find_bad_index(constant->data, *sizes);
     if (bad) fail(span, "indices{}", vm::describe(*bad, constant->data));
     return true;
   }
@@ -46,9 +43,10 @@ bool IndexFacts::prove(const Expr& indices, const std::vector<Expr>& dims, const
   const Call* check = value ? as_call(*value, ops::kCheckIndices) : nullptr;
   if (check && structural_equal(check->args[1], shape_expr(dims))) return true;
   std::optional<Range> range = range_of(indices);
-  return range && std::all_of(dims.begin(), dims.end(), [&](const Expr& dim) {
-           return facts.can_prove(int_imm(0) - dim <= range->least) && facts.can_prove(range->most < dim);
-         });
+  auto holds = [&](const Expr& dim) {
+    return facts.can_prove(int_imm(0) - dim <= range->least) && facts.can_prove(range->most < dim);
+  };
+  return range && std::ranges::all_of(dims, holds);
 }
 
 // Positions along the axis of the call.
@@ -91,7 +89,7 @@ std::optional<IndexFacts::Range> IndexFacts::range_of_call(const Expr& value, in
   const std::string& op = op_name(value);
   if (op.empty()) return std::nullopt;
   const Call& node = *value.as<Call>();
-  if (std::find(std::begin(kMoves), std::end(kMoves), op) != std::end(kMoves)) return range_of(node.args[0], depth);
+  if (std::ranges::find(kMoves, op, &OpName::text) != std::end(kMoves)) return range_of(node.args[0], depth);
   if (op == ops::kScalarToTensor) return Range{node.args[0], node.args[0]};
   if (op == ops::kAstype) {
     auto from = tensor_dtype(node.args[0].type()), to = tensor_dtype(value.type());

@@ -1,17 +1,14 @@
 // Expects: operators with known shapes (symbolic dims included) on written tuples (spread_tuples). Guarantees: what is
 // left of operators are those the VM runs itself (reshape, shape_of, memory, packed calls); each other one is a
 // call_tir.
+#include <algorithm>
+
 #include "passes/graph.h"
 #include "tir/schedule/rule.h"
 
 namespace relaxc {
 
 namespace {
-
-std::vector<Type> output_types(const Type& type) {
-  if (const TupleType* several = type.as<TupleType>()) return several->items;
-  return {type};
-}
 
 class Legalizer final : public GraphRewriter {
  public:
@@ -34,15 +31,13 @@ class Legalizer final : public GraphRewriter {
     PrimFuncRef program = with_op_name(row->legalize(op), name.substr(name.find('.') + 1));
     std::vector<Expr> tensors;
     for (const Expr& arg : node.args) {
-      if (const Tuple* items = arg.as<Tuple>()) {
-        std::copy_if(items->items.begin(), items->items.end(), std::back_inserter(tensors),
-                     [](const Expr& item) { return item.type().is<TensorType>(); });
-      } else if (arg.type().is<TensorType>()) {
-        tensors.push_back(arg);
-      }
+      const Tuple* items = arg.as<Tuple>();
+      std::ranges::copy_if(items ? items->items : std::vector{arg}, std::back_inserter(tensors),
+                           [](const Expr& item) { return item.type().is<TensorType>(); });
     }
+    const TupleType* several = binding.value.type().as<TupleType>();
     return make_call_tir(module_, name.substr(name.rfind('.') + 1), program, std::move(tensors),
-                         output_types(binding.value.type()), span);
+                         several ? several->items : std::vector{binding.value.type()}, span);
   }
 
  private:

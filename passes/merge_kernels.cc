@@ -1,44 +1,89 @@
-// Expects: any module. Guarantees: no two private tensor programs are structurally equal, but for those that a user's
-// rule names. It runs before schedule, which then works once for the thousand equal layers of a network.
+// Expects: any module. Guarantees: a private tensor program is not structurally equal to another program, but for
+// programs that a user's rule names. It runs before schedule, which then works once for the thousand equal layers of a
+// network. Equal programs that are public keep their names; the runner and the code generator handle them once.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <algorithm>
-#include <map>
 
 #include "ir/visit.h"
 #include "passes/pass.h"
 
 namespace relaxc {
 
+namespace {
+
+bool is_public(const PrimFuncRef& program) { return program->attrs.has("global_symbol"); }
+
+PrimFuncRef without_symbol(const PrimFuncRef& program) {
+  if (!is_public(program)) return program;
+  PrimFunc copy = *program;
+  copy.attrs = copy.attrs.without("global_symbol");
+  return make_prim_func(std::move(copy), program.span());
+}
+
+bool is_named_by_rule(const std::string& name, const std::vector<ScheduleRule>& rules) {
+  return std::ranges::find(rules, name, &ScheduleRule::function) != rules.end();
+}
+
+}  // namespace
+
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  std::string text =
-      fmt::format("{} {} {}", structural_hash(program), print_target(context.target), context.check_bounds);
+  if (is_named_by_rule(name, context.schedules)) return std::nullopt;
+  std::string text = fmt::format("{} {} {}", structural_hash(without_symbol(program)), print_target(context.target),
+                                 context.check_bounds);
   for (const ScheduleRule& rule : context.schedules) {
-    if (rule.function == name) return std::nullopt;
     if (rule.function.empty())
       text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
   return XXH3_64bits(text.data(), text.size());
 }
 
-IRModule merge_kernels(IRModule module, PassContext& context) {
-  std::map<uint64_t, std::vector<std::string>> by_key;
-  std::unordered_map<std::string, Expr> kept;  // the kernel that stands for a merged one
+ProgramMap programs_of(const IRModule& module) {
+  ProgramMap result;
   for (const auto& [name, function] : module.functions) {
-    auto program = try_cast<PrimFunc>(function);
-    if (!program || (*program)->attrs.has("global_symbol")) continue;
-    std::optional<uint64_t> key = program_key(name, *program, context);
-    if (!key) continue;
-    std::vector<std::string>& candidates = by_key[*key];
-    bool merged = false;
-    for (const std::string& other : candidates) {
-      if (!structural_equal(function, module.functions.at(other))) continue;
-      kept.emplace(name, global_var(other, module.functions.at(other).type()));
-      merged = true;
-      break;
+    if (auto program = try_cast<PrimFunc>(function)) result.emplace(name, *program);
+  }
+  return result;
+}
+
+std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const std::vector<ScheduleRule>& rules) {
+  std::vector<std::string> names;
+  for (const auto& [name, program] : programs) {
+    if (!is_named_by_rule(name, rules)) names.push_back(name);
+  }
+  std::ranges::stable_partition(names, is_public, [&](const std::string& name) { return programs.at(name); });
+  std::unordered_map<uint64_t, std::vector<std::pair<std::string, PrimFuncRef>>> known;
+  std::map<std::string, std::string> result;
+  for (const std::string& name : names) {
+    PrimFuncRef program = without_symbol(programs.at(name));
+    auto& candidates = known[structural_hash(program)];
+    auto equal = std::ranges::find_if(candidates, [&](const auto& c) { return structural_equal(program, c.second); });
+    if (equal == candidates.end()) {
+      candidates.emplace_back(name, program);
+    } else {
+      result.emplace(name, equal->first);
     }
-    if (!merged) candidates.push_back(name);
+  }
+  return result;
+}
+
+std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const std::vector<ScheduleRule>& rules) {
+  std::erase_if(programs, [](const auto& entry) { return !is_public(entry.second); });
+  return equal_programs(programs, rules);
+}
+
+PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other) {
+  PrimFunc copy = *with_fresh_variables(program);
+  copy.attrs.set("global_symbol", *other->attrs.find("global_symbol"));
+  return make_prim_func(std::move(copy), other.span());
+}
+
+IRModule merge_kernels(IRModule module, PassContext& context) {
+  ProgramMap programs = programs_of(module);
+  std::unordered_map<std::string, Expr> kept;  // the kernel that stands for a merged one
+  for (const auto& [name, first] : equal_programs(programs, context.schedules)) {
+    if (!is_public(programs.at(name))) kept.emplace(name, global_var(first, programs.at(first).type()));
   }
   if (kept.empty()) return module;
   std::erase_if(module.functions, [&](const auto& entry) { return kept.contains(entry.first); });

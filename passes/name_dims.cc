@@ -1,8 +1,7 @@
-#include "passes/name_dims.h"
-
 #include <algorithm>
 #include <map>
 
+#include "passes/graph.h"
 #include "tir/lower/lower.h"
 
 namespace relaxc {
@@ -62,15 +61,12 @@ class DimGraph {
   std::vector<int> outermost(const std::function<bool(const Expr&)>& accepts) const {
     std::vector<int> result;
     std::vector<bool> is_reached(dims_.size());
-    for (int i = static_cast<int>(dims_.size()) - 1; i >= 0; --i) {
-      const Dim& dim = dims_[static_cast<size_t>(i)];
+    for (size_t i = dims_.size(); i-- > 0;) {
+      const Dim& dim = dims_[i];
       if (!dim.dominator || (*dim.dominator != kRoot && !is_reached[static_cast<size_t>(*dim.dominator)])) continue;
       bool is_whole = !dim.operands.empty() && dim.highest_below >= dim.depth && dim.highest_below < INT32_MAX;
-      if (is_whole && accepts(dim.expr)) {
-        result.push_back(i);
-      } else {
-        is_reached[static_cast<size_t>(i)] = true;
-      }
+      is_reached[i] = !is_whole || !accepts(dim.expr);
+      if (!is_reached[i]) result.push_back(static_cast<int>(i));
     }
     return result;
   }
@@ -114,11 +110,8 @@ class DimGraph {
     std::optional<int>& dominator = at(i).dominator;
     if (!dominator) dominator = user;
     while (*dominator != user) {
-      if (depth(*dominator) >= depth(user)) {
-        dominator = *at(*dominator).dominator;
-      } else {
-        user = *at(user).dominator;
-      }
+      int& deeper = depth(*dominator) >= depth(user) ? *dominator : user;
+      deeper = *at(deeper).dominator;
     }
   }
 
@@ -153,11 +146,8 @@ class Namer final : public Rewriter {
  public:
   Namer(DimGraph& graph, std::unordered_map<int, VarRef> names) : graph_(graph), names_(std::move(names)) {}
   Expr expr(const Expr& node) override {
-    if (auto known = graph_.find(node)) {
-      auto it = names_.find(*known);
-      if (it != names_.end()) return it->second;
-    }
-    return Rewriter::expr(node);
+    auto it = names_.find(graph_.find(node).value_or(kRoot));
+    return it == names_.end() ? Rewriter::expr(node) : it->second;
   }
 
  private:
@@ -176,8 +166,8 @@ NamedDims name_dims(const PrimFuncRef& program) {
     Interval bounds = facts.bounds(e), all;
     return bounds.max == all.max && (bounds.min == all.min || (bounds.min <= 0 && graph.is_dim_of_param(e)));
   });
-  if (chosen.empty()) return {program, {}};
   NamedDims result{program, {}};
+  if (chosen.empty()) return result;
   std::unordered_map<int, VarRef> names;
   for (int i : chosen) {
     // All of the expression's variables go, so the name of one is free.

@@ -32,9 +32,7 @@ struct PackedMatmul {
   // x[..., k] times the packed operand.
   PrimFuncRef program(const std::vector<Expr>& x_shape, DType x_dtype, DType y_dtype, DType result) const {
     ComputeBuilder b;
-    std::vector<Expr> dims;
-    for (int64_t dim : shape()) dims.push_back(int_imm(dim));
-    Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, dims);
+    Buffer x = b.input("x1", x_dtype, x_shape), y = b.input("x2", y_dtype, int_imms(shape()));
     std::vector<Expr> out(x_shape.begin(), x_shape.end() - 1);
     out.push_back(int_imm(blocks * columns));
     DType sum = accumulation_dtype(result);
@@ -67,16 +65,12 @@ class WeightPacker final : public GraphRewriter {
  private:
   bool goes_by_winograd(const Call& conv, const Binding& binding) const {
     if (!can_be_winograd(conv, binding, target_)) return false;
-    const GraphRule& rule = graph_rule("convolution_algorithm");
     const auto& filters = conv.args[1].as<Constant>()->data.shape();
     bool gains = winograd_gains(filters[1], filters[0], *known_shape(binding.value.type()), target_);
-    bool prefers_direct = !context_.winograd || users_rule_fits(conv, binding);
-    Attrs preferred;
-    if (prefers_direct) preferred.set("algorithm", "direct");
-    Decisions decisions = decisions_for(rule, binding.var, context_, preferred);
-    std::string algorithm = decisions.word("algorithm", {"direct", "winograd"}, gains ? "winograd" : "direct");
-    report_decisions(rule, binding.var, decisions, context_);
-    return algorithm == "winograd";
+    std::optional<std::string> preferred;
+    if (!context_.winograd || users_rule_fits(conv, binding)) preferred = "direct";
+    return decide("convolution_algorithm", binding.var, context_, {"direct", "winograd"}, gains ? "winograd" : "direct",
+                  preferred) == "winograd";
   }
 
   // Whether a rule of the user for convolutions fits the direct form of this one, as it is before fusion.
@@ -87,14 +81,12 @@ class WeightPacker final : public GraphRewriter {
       if (rule.op != "nn.conv2d" || !rule.function.empty() || (!rule.uses.empty() && rule.uses != "convolution"))
         continue;
       if (!program) {
-        const std::vector<Expr> dims = *known_shape(conv.args[1].type());
-        int64_t outer = target_.vector_lanes(32), inner = std::gcd(*as_int(dims[1]), outer);
+        const std::vector<int64_t> dims = *constant_shape(conv.args[1].type());
+        int64_t outer = target_.vector_lanes(32), inner = std::gcd(dims[1], outer);
         Call direct = conv;
         direct.attrs.set("kernel_layout", fmt::format("OIHW{}i{}o", inner, outer));
-        direct.args[1] =
-            make_var("weight", tensor_type({int_imm(*as_int(dims[0]) / outer), int_imm(*as_int(dims[1]) / inner),
-                                            dims[2], dims[3], int_imm(inner), int_imm(outer)},
-                                           kFloat32));
+        std::vector<Expr> packed = int_imms({dims[0] / outer, dims[1] / inner, dims[2], dims[3], inner, outer});
+        direct.args[1] = make_var("weight", tensor_type(std::move(packed), kFloat32));
         PrimFuncRef plain = with_op_name(row->legalize(OpCall{direct, binding.var.span()}), "nn.conv2d");
         program = promote_indices(normalize_loops(plain));
       }
@@ -112,18 +104,14 @@ class WeightPacker final : public GraphRewriter {
   }
   // The same, as a decision about that product. A panel is 1 to 4 vectors, full or shorter ones.
   int64_t panel_of(int64_t extent, DType dtype, const VarRef& product) const {
-    const GraphRule& rule = graph_rule("constant_operand");
     std::vector<int64_t> candidates = {0};
     int64_t lanes = target_.vector_lanes(dtype.bits);
     for (int64_t width : {lanes / 4, lanes / 2, lanes, 2 * lanes, 3 * lanes, 4 * lanes}) {
       if (width >= 4 && extent % width == 0) candidates.push_back(width);
     }
     int64_t formula = columns_of(extent, dtype);
-    if (std::find(candidates.begin(), candidates.end(), formula) == candidates.end()) candidates.push_back(formula);
-    Decisions decisions = decisions_for(rule, product, context_);
-    int64_t columns = decisions.number("panel", candidates, formula);
-    report_decisions(rule, product, decisions, context_);
-    return columns;
+    if (!std::ranges::count(candidates, formula)) candidates.push_back(formula);
+    return decide("constant_operand", product, context_, candidates, formula);
   }
 
   std::optional<Expr> pack_conv2d(const Call& node, const Binding& binding, Builder& b) {
@@ -149,16 +137,12 @@ class WeightPacker final : public GraphRewriter {
   Expr packed_conv2d(const Call& node, int64_t filters, int64_t depth, int64_t outer, int64_t inner,
                      const Binding& binding, Builder& b) {
     const std::vector<Expr> dims = *known_shape(node.args[1].type());
-    Expr apart =
-        b.op("reshape", {node.args[1], shape_expr({int_imm(filters / outer), int_imm(outer), int_imm(depth / inner),
-                                                   int_imm(inner), dims[2], dims[3]})});
-    Expr packed = b.op("permute_dims", {apart}, AxesAttrs{{{0, 2, 4, 5, 3, 1}}});
-    std::string layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
-    if (inner == 1)
-      packed = b.op("reshape",
-                    {packed, shape_expr({int_imm(filters / outer), int_imm(depth), dims[2], dims[3], int_imm(outer)})});
+    Expr blocks = int_imm(filters / outer), columns = int_imm(outer);
+    Expr apart = reshape(node.args[1], {blocks, columns, int_imm(depth / inner), int_imm(inner), dims[2], dims[3]}, b);
+    Expr packed = permute_dims(apart, {0, 2, 4, 5, 3, 1}, b);
+    if (inner == 1) packed = reshape(packed, {blocks, int_imm(depth), dims[2], dims[3], columns}, b);
     auto attrs = read_attrs<ConvAttrs<2>>(node.attrs);
-    attrs.kernel_layout = layout;
+    attrs.kernel_layout = inner == 1 ? fmt::format("OIHW{}o", outer) : fmt::format("OIHW{}i{}o", inner, outer);
     return b.op("nn.conv2d", {node.args[0], packed}, attrs, binding.var->name);
   }
 
@@ -181,13 +165,9 @@ class WeightPacker final : public GraphRewriter {
     if (bytes && target_.has_int8_dot && packed.depth % 4 == 0) packed.group = 4;
     if (right == DType::bfloat16() && target_.has_bfloat16_dot && packed.depth % 2 == 0) packed.group = 2;
     if (bytes && packed.group == 1) return std::nullopt;
-    std::vector<Expr> apart = {int_imm(packed.depth / packed.group), int_imm(packed.group), int_imm(packed.blocks),
-                               int_imm(packed.columns)};
-    Expr grouped = b.op("reshape", {node.args[1], shape_expr(apart)});
-    Expr ordered = b.op("permute_dims", {grouped}, AxesAttrs{{{2, 0, 3, 1}}});
-    std::vector<Expr> dims;
-    for (int64_t dim : packed.shape()) dims.push_back(int_imm(dim));
-    Expr operand = b.op("reshape", {ordered, shape_expr(dims)});
+    Expr grouped =
+        reshape(node.args[1], int_imms({packed.depth / packed.group, packed.group, packed.blocks, packed.columns}), b);
+    Expr operand = reshape(permute_dims(grouped, {2, 0, 3, 1}, b), int_imms(packed.shape()), b);
     return make_call_tir(module_, "matmul", packed.program(*shape, left, right, result), {node.args[0], operand},
                          {binding.value.type()}, binding.var.span());
   }

@@ -3,6 +3,7 @@
 // it.
 #pragma once
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,7 +44,6 @@ struct PassContext : PassSettings {
   const OpTable& ops;
   Target target;
   EvaluateModule evaluate = nullptr;
-  int64_t fold_limit = int64_t{64} << 20;  // bytes of a folded constant that is larger than its operands together
 };
 
 using ModulePass = IRModule (*)(IRModule module, PassContext& context);
@@ -80,9 +80,25 @@ std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings&
 // The passes of lower_kernels on one program, without a runner around them.
 PrimFuncRef lower_program(const PrimFuncRef& program, const PassSettings& settings = {});
 
-// Equal programs for which this is equal become equal code: the program, the target and the settings that lowering
-// reads. nullopt: the program's name matters, since a rule of the user's names it. Two programs of one key are still to
-// be compared: it is a hash, and rules for operators count by name only.
+using ProgramMap = std::map<std::string, PrimFuncRef>;
+ProgramMap programs_of(const IRModule& module);
+
+// Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels leaves one of those
+// that are private, the runner and the code generator handle the public ones as one.
+
+// Returns the names of programs that equal another one but for a public name, each with that one's name; public names
+// stand for private ones. Programs that a rule names are left out, because their names matter.
+std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const std::vector<ScheduleRule>& rules);
+// The same for public programs only.
+std::map<std::string, std::string> equal_public_programs(ProgramMap programs,
+                                                         const std::vector<ScheduleRule>& rules = {});
+// Returns a copy of the program under the public name of another one.
+PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
+
+// Returns the key of a cache on disk, which GroupRun::on_programs (passes/runner.cc) and Worker::emit
+// (codegen/llvm_compile.cc) would ask: a hash of the program, the target and the settings that lowering reads; rules
+// for operators count by name only. nullopt: the program's name matters. Two programs of one key are still to be
+// compared.
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 
 }  // namespace relaxc

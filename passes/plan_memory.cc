@@ -31,8 +31,8 @@ bool is_long(const Expr& sum) {
   return dims > kMostDimsOfOffset;
 }
 
-// Sizes by number, and which are known not to exceed which: a network has many tensors and few sizes, and to compare
-// two that are symbolic is dear. Most claims about two of them are false for some dims already, and need no proof.
+// Numbers the sizes, and remembers which do not exceed which: a network has many tensors and few sizes, and a proof
+// about two symbolic ones takes long. Most claims are false for some dims already, and need no proof.
 class Sizes {
  public:
   explicit Sizes(const Analyzer& facts) : facts_(facts) {}
@@ -76,10 +76,7 @@ class Sizes {
   }
   template <class Compare>
   bool any_sample(size_t a, size_t b, Compare compare) const {
-    for (size_t k = 0; k < kSamples; ++k) {
-      if (samples_[a][k] && samples_[b][k] && compare(*samples_[a][k], *samples_[b][k])) return true;
-    }
-    return false;
+    return !std::ranges::equal(samples_[a], samples_[b], [&](auto x, auto y) { return !x || !y || !compare(*x, *y); });
   }
   bool proven(std::map<Pair, bool>& known, const Expr& claim, Pair pair) {
     auto [it, is_new] = known.try_emplace(pair);
@@ -108,7 +105,8 @@ struct Slot {
 
 class Planner {
  public:
-  explicit Planner(const FunctionRef& function) : function_(function), seq_(function->body.as<SeqExpr>()) {
+  Planner(const FunctionRef& function, const IRModule& module)
+      : function_(function), module_(module), seq_(function->body.as<SeqExpr>()) {
     for (const VarRef& param : function->params) {
       facts_.assume_dims(param.type());
       walk(param.type(), [&](const Ref<Var>& dim) { known_dims_.insert(dim.get()); });
@@ -134,35 +132,35 @@ class Planner {
   void find_lifetimes() {
     for (size_t i = 0; i < bindings_.size(); ++i) {
       const Binding& binding = bindings_[i];
-      for (const VarRef& var : free_vars(binding.value)) last_use_[root(var.get())] = i;
-      // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which
-      // are then treated as views of each of their items).
-      const std::string& op = op_name(binding.value);
-      bool is_view = op == ops::kReshape || op == ops::kCheckIndices;
-      bool moves = is_view || !binding.value.is<Call>() || binding.cast;
-      if (!moves) continue;
-      std::vector<VarRef> sources = free_vars(binding.value);
+      std::vector<VarRef> used = free_vars(binding.value);
+      for (const VarRef& var : used) last_use_[root(var.get())] = i;
+      if (returns_arguments(binding)) escape(binding.value);
+      if (!is_view(binding)) continue;
       // A local function that calls itself is not a view of itself.
-      std::erase_if(sources,
-                    [&](const VarRef& var) { return var.type().is<PrimType>() || same_node(var, binding.var); });
-      if (sources.size() == 1) {
-        view_of_.emplace(binding.var.get(), sources[0].get());
+      std::erase_if(used, [&](const VarRef& var) { return var.type().is<PrimType>() || same_node(var, binding.var); });
+      if (used.size() == 1) {
+        view_of_.emplace(binding.var.get(), used[0].get());
       } else {
-        for (const VarRef& source : sources) escaped_.insert(root(source.get()));
+        for (const VarRef& source : used) escaped_.insert(root(source.get()));
       }
     }
-    for (const VarRef& var : free_vars(seq_->body)) escaped_.insert(root(var.get()));
-    // These may return their arguments as part of their result: packed functions, other graph functions, branches. A
-    // call of a kernel with destinations has no result.
-    for (const Binding& binding : bindings_) {
-      const Call* node = binding.value.as<Call>();
-      const TupleType* several = binding.value.type().as<TupleType>();
-      bool has_result = !several || !several->items.empty();
-      bool keeps = node && (node->callee.is<OpRef>() ? op_name(binding.value) == ops::kCallPurePacked : has_result);
-      keeps = keeps || binding.value.is<If>();
-      if (!keeps) continue;
-      for (const VarRef& var : free_vars(binding.value)) escaped_.insert(root(var.get()));
-    }
+    escape(seq_->body);
+  }
+  void escape(const Expr& value) {
+    for (const VarRef& var : free_vars(value)) escaped_.insert(root(var.get()));
+  }
+  // Everything that may hand its argument's memory on is a view of it: reshape, and moves, casts and tuples (which are
+  // then treated as views of each of their items).
+  static bool is_view(const Binding& binding) {
+    const std::string& op = op_name(binding.value);
+    return op == ops::kReshape || op == ops::kCheckIndices || !binding.value.is<Call>() || binding.cast;
+  }
+  // These may return their arguments as part of their result: packed functions, other graph functions, branches.
+  bool returns_arguments(const Binding& binding) const {
+    const Call* node = binding.value.as<Call>();
+    if (!node) return binding.value.is<If>();
+    if (node->callee.is<OpRef>()) return op_name(binding.value) == ops::kCallPurePacked;
+    return !as_kernel_call(binding.value, module_);
   }
 
   void find_temporaries() {
@@ -177,9 +175,8 @@ class Planner {
         walk(dim, [&](const Ref<Var>& var) { at_entry = at_entry && known_dims_.contains(var.get()); });
       }
       if (!at_entry) continue;
-      auto last = last_use_.find(binding.var.get());
       size_t size = sizes_.number(facts_.simplify(ceil_div(bytes, kAlignment) * kAlignment));
-      temporaries_.push_back({binding.var, size, i, last == last_use_.end() ? i : last->second});
+      temporaries_.push_back({binding.var, size, i, last_use_.try_emplace(binding.var.get(), i).first->second});
     }
   }
 
@@ -195,15 +192,9 @@ class Planner {
           if (!grows || sizes_.less(slots_[*grows].size, slots_[s].size)) grows = s;
         }
       }
-      if (fits) {
-        temporary.slot = *fits;
-      } else if (grows) {
-        temporary.slot = *grows;
-        slots_[*grows].size = temporary.size;
-      } else {
-        temporary.slot = slots_.size();
-        slots_.push_back({temporary.size, 0});
-      }
+      if (!fits && !grows) slots_.push_back({temporary.size, 0});
+      temporary.slot = fits.value_or(grows.value_or(slots_.size() - 1));
+      if (!fits) slots_[temporary.slot].size = temporary.size;
       slots_[temporary.slot].free_after = temporary.end;
     }
   }
@@ -223,20 +214,16 @@ class Planner {
     return result;
   }
 
-  Expr arena_bytes() const {
-    Expr total = int_imm(0);
-    for (const Slot& slot : slots_) total = total + sizes_.bytes(slot.size);
-    return facts_.simplify(total);
-  }
-
   FunctionRef rebuild() {
     std::vector<Binding> result;
     std::vector<Expr> offset_of = offsets(result);
     VarRef storage = make_var("arena", object_type(), function_.span());
-    result.push_back(
-        {call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span()),
-         std::nullopt, storage});
+    Expr alloc =
+        call(op_ref(ops::kMemoryAllocStorage), {shape_expr({offset_of.back()})}, {}, object_type(), function_.span());
+    result.push_back({alloc, std::nullopt, storage});
     std::unordered_map<const NodeHeader*, const Temporary*> planned;
+    Expr arena_bytes = int_imm(0);
+    for (const Slot& slot : slots_) arena_bytes = arena_bytes + sizes_.bytes(slot.size);
     for (const Temporary& temporary : temporaries_) planned.emplace(temporary.var.get(), &temporary);
     for (const Binding& binding : bindings_) {
       auto it = planned.find(binding.var.get());
@@ -244,19 +231,20 @@ class Planner {
         result.push_back(binding);
         continue;
       }
-      const Call& alloc = *binding.value.as<Call>();
+      const Call& old = *binding.value.as<Call>();
       Expr view = call(op_ref(ops::kMemoryAllocTensor),
-                       {storage, shape_expr({offset_of[it->second->slot]}), alloc.args[0], alloc.args[1]}, {},
+                       {storage, shape_expr({offset_of[it->second->slot]}), old.args[0], old.args[1]}, {},
                        binding.var.type(), binding.value.span());
       result.push_back({view, std::nullopt, binding.var});
     }
     Function copy = *function_;
     copy.body = seq_expr({{false, std::move(result), {}}}, seq_->body, function_->body.span());
-    copy.attrs.set("arena_bytes", print_expr(arena_bytes()));
+    copy.attrs.set("arena_bytes", print_expr(facts_.simplify(arena_bytes)));
     return make_function(std::move(copy), function_.span());
   }
 
   const FunctionRef& function_;
+  const IRModule& module_;
   const SeqExpr* seq_;
   Analyzer facts_;
   Sizes sizes_{facts_};
@@ -271,7 +259,7 @@ class Planner {
 }  // namespace
 
 IRModule plan_memory(IRModule module, PassContext&) {
-  return map_functions(std::move(module), [](const FunctionRef& function) { return Planner(function).run(); });
+  return map_functions(module, [&](const FunctionRef& function) { return Planner(function, module).run(); });
 }
 
 }  // namespace relaxc

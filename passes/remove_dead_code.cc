@@ -1,5 +1,6 @@
 // Expects: any module. Guarantees: every pure binding is used, every private function is called.
 #include <algorithm>
+#include <ranges>
 
 #include "passes/graph.h"
 
@@ -22,21 +23,17 @@ class DeadCode {
  private:
   std::vector<Binding> needed(const BindingBlock& block, VarSet used) {
     std::vector<Binding> kept;
-    auto use = [](const NodeRef& node, VarSet& by) {
-      for (const VarRef& var : free_vars(node)) by.insert(var.get());
-    };
-    for (size_t i = block.bindings.size(); i-- > 0;) {
-      Binding binding = block.bindings[i];
+    for (Binding binding : std::views::reverse(block.bindings)) {
       bool is_used = used.contains(binding.var.get()) || dims_.contains(binding.var.get());
       // A cast may bind dims that types use.
       if (!is_used && !binding.cast && is_needless(binding.value)) continue;
       binding.value = prune(binding.value);
-      use(binding.value, used);
-      use(binding.var.type(), dims_);
-      if (binding.cast) use(*binding.cast, used);
+      add_free_vars(binding.value, used);
+      add_free_vars(binding.var.type(), dims_);
+      if (binding.cast) add_free_vars(*binding.cast, used);
       kept.push_back(std::move(binding));
     }
-    std::reverse(kept.begin(), kept.end());
+    std::ranges::reverse(kept);
     return kept;
   }
 
@@ -65,19 +62,16 @@ IRModule remove_dead_code(IRModule module, PassContext& context) {
   auto reach = [&](const std::string& name) {
     if (reached.insert(name).second) todo.push_back(name);
   };
-  bool has_graph = std::any_of(module.functions.begin(), module.functions.end(),
-                               [](const auto& entry) { return entry.second.template is<Function>(); });
+  bool has_graph =
+      std::ranges::any_of(std::views::values(module.functions), [](const Expr& f) { return f.is<Function>(); });
   for (const auto& [name, function] : module.functions) {
     const Function* graph = function.as<Function>();
-    bool root = graph ? graph->attrs.has("global_symbol") || name == "main" : !has_graph;
-    if (root) reach(name);
+    if (graph ? graph->attrs.has("global_symbol") || name == "main" : !has_graph) reach(name);
   }
   while (!todo.empty()) {
-    std::string name = todo.back();
+    const Expr* function = module.find(todo.back());
     todo.pop_back();
-    const Expr* function = module.find(name);
-    if (!function) continue;
-    walk(*function, [&](const GlobalVar& global) { reach(global.name); });
+    if (function) walk(*function, [&](const GlobalVar& global) { reach(global.name); });
   }
   std::erase_if(module.functions, [&](const auto& entry) { return !reached.contains(entry.first); });
   return module;

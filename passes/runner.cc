@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <functional>
+#include <numeric>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "ir/text/printer.h"
@@ -20,14 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
 bool changed(const IRModule& a, const IRModule& b) {
-  if (a.functions.size() != b.functions.size()) return true;
-  return !std::equal(a.functions.begin(), a.functions.end(), b.functions.begin(),
-                     [](const auto& x, const auto& y) { return x.first == y.first && same_node(x.second, y.second); });
+  return !std::ranges::equal(a.functions, b.functions, [](const auto& x, const auto& y) {
+    return x.first == y.first && same_node(x.second, y.second);
+  });
 }
 
 std::string advice(const std::string& folder, const Pass& pass, const IRModule& before, const std::string& program) {
@@ -50,10 +47,8 @@ class GroupRun {
 
   IRModule operator()(IRModule module) {
     if (passes_[0]->on_program) return on_programs(std::move(module));
-    Clock::time_point start = Clock::now();
-    IRModule result = with_reproducer(*passes_[0], module, "", [&] { return passes_[0]->on_module(module, context_); });
-    milliseconds_[0] = milliseconds_since(start);
-    return result;
+    return with_reproducer(*passes_[0], module, "", milliseconds_[0],
+                           [&] { return passes_[0]->on_module(module, context_); });
   }
   // One for each pass.
   const std::vector<double>& milliseconds() const { return milliseconds_; }
@@ -63,44 +58,50 @@ class GroupRun {
     for (const Pass* pass : passes_) {
       if (pass->expects) pass->expects(module, context_);
     }
-    std::vector<std::pair<const std::string*, Expr*>> programs;
-    for (auto& [name, function] : module.functions) {
-      if (function.is<PrimFunc>()) programs.emplace_back(&name, &function);
+    const ProgramMap before = programs_of(module);
+    std::map<std::string, std::string> equal;
+    // Tests of indices name the lines of their program.
+    if (!context_.check_bounds) equal = equal_public_programs(before, context_.schedules);
+    std::vector<std::pair<const std::string, Expr>*> programs;
+    for (auto& entry : module.functions) {
+      if (entry.second.is<PrimFunc>() && !equal.contains(entry.first)) programs.push_back(&entry);
     }
-    std::vector<std::vector<double>> times(programs.size());
-    auto work = [&](size_t i) { times[i] = on_program(*programs[i].first, *programs[i].second); };
+    std::vector<std::vector<double>> times(programs.size(), milliseconds_);
+    auto work = [&](size_t i) { on_program(programs[i]->first, programs[i]->second, times[i]); };
     // Rules and reports of the user's need not be safe for threads.
     int jobs = context_.schedules.empty() ? context_.jobs : 1;
     for_each_parallel(programs.size(), jobs, [&]() -> IndexedWork { return work; });
-    for (const std::vector<double>& of_program : times) {
-      for (size_t i = 0; i < of_program.size(); ++i) milliseconds_[i] += of_program[i];
+    for (const auto& [name, first] : equal) {
+      PrimFuncRef result = module.prim_func(first);
+      if (!same_node(result, before.at(first)))
+        module.functions.insert_or_assign(name, with_symbol_of(result, before.at(name)));
     }
+    for (const std::vector<double>& of_program : times)
+      std::ranges::transform(milliseconds_, of_program, milliseconds_.begin(), std::plus());
     return module;
   }
 
-  std::vector<double> on_program(const std::string& name, Expr& function) const {
-    std::vector<double> times;
+  void on_program(const std::string& name, Expr& function, std::vector<double>& times) const {
     PrimFuncRef program = cast<PrimFunc>(function);
-    for (const Pass* pass : passes_) {
-      Clock::time_point start = Clock::now();
-      program = with_reproducer(*pass, program, name, [&] { return pass->on_program(name, program, context_); });
-      times.push_back(milliseconds_since(start));
-    }
+    for (size_t i = 0; i < passes_.size(); ++i)
+      program = with_reproducer(*passes_[i], program, name, times[i],
+                                [&] { return passes_[i]->on_program(name, program, context_); });
     function = program;
-    return times;
   }
 
   static IRModule module_of(const IRModule& module, const std::string&) { return module; }
   static IRModule module_of(const PrimFuncRef& program, const std::string& name) { return {{{name, program}}, {}, {}}; }
   template <class Before, class Work>
-  std::invoke_result_t<Work> with_reproducer(const Pass& pass, const Before& before, const std::string& program,
-                                             const Work& work) const {
+  Before with_reproducer(const Pass& pass, const Before& before, const std::string& program, double& milliseconds,
+                         const Work& work) const {
     auto where = [&] {
-      return program.empty() ? fmt::format("pass '{}'", pass.name)
-                             : fmt::format("pass '{}' on '{}'", pass.name, program);
+      return fmt::format("pass '{}'{}", pass.name, program.empty() ? "" : fmt::format(" on '{}'", program));
     };
+    Clock::time_point start = Clock::now();
     try {
-      return guarded(where, work);
+      Before result = guarded(where, work);
+      milliseconds = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      return result;
     } catch (const InternalError& error) {
       if (!folder_) throw;
       std::string text = advice(*folder_, pass, module_of(before, program), program);
@@ -117,13 +118,11 @@ class GroupRun {
 class Runner {
  public:
   Runner(Passes passes, PassContext& context, const RunnerOptions& options)
-      : passes_(passes), context_(context), options_(options), output_(options.output ? options.output : stderr) {
+      : passes_(passes), context_(context), options_(options) {
     size_t limit = options.bisect_limit >= 0 ? static_cast<size_t>(options.bisect_limit) : passes.size();
     end_ = std::min(passes.size(), limit);
-    if (!options.stop_after.empty()) end_ = std::min(end_, ends_of(options.stop_after).front());
-    for (const std::string& name : options.print_after) {
-      for (size_t end : ends_of(name)) printed_.insert(end);
-    }
+    if (!options.stop_after.empty()) end_ = std::min(end_, *ends_of(options.stop_after).begin());
+    for (const std::string& name : options.print_after) printed_.merge(ends_of(name));
   }
 
   IRModule run(IRModule module) {
@@ -143,17 +142,13 @@ class Runner {
 
  private:
   // How many passes have run when the pass or pipeline of that name, which may stand several times in the list, has.
-  std::vector<size_t> ends_of(const std::string& name) const {
-    std::vector<size_t> ends;
-    if (name == "all") {
-      for (size_t i = 0; i < passes_.size(); ++i) ends.push_back(i + 1);
-      return ends;
-    }
-    std::vector<const Pass*> wanted = parse_passes(name, context_);
-    for (auto at = passes_.begin();; ++at) {
-      at = std::search(at, passes_.end(), wanted.begin(), wanted.end());
-      if (at == passes_.end()) break;
-      ends.push_back(static_cast<size_t>(at - passes_.begin()) + wanted.size());
+  std::set<size_t> ends_of(const std::string& name) const {
+    std::vector<const Pass*> wanted;
+    if (name != "all") wanted = parse_passes(name, context_);
+    size_t size = std::max<size_t>(wanted.size(), 1);
+    std::set<size_t> ends;
+    for (size_t end = size; end <= passes_.size(); ++end) {
+      if (name == "all" || std::ranges::equal(passes_.subspan(end - size, size), wanted)) ends.insert(end);
     }
     if (ends.empty()) fail({}, "pass '{}' is not among those that run; --passes says which do", name);
     return ends;
@@ -199,19 +194,19 @@ class Runner {
       if (!found.empty()) fail_invalid(*passes_[i], before, after, found);
       before = std::move(after);
     }
-    if (!problem.empty())
-      throw InternalError(
-          fmt::format("internal error: the passes up to '{}' left an invalid module, and a second run "
-                      "of them does not\n{}",
-                      passes_[count - 1]->name, problem));
+    if (problem.empty()) return;
+    throw InternalError(fmt::format(
+        "internal error: the passes up to '{}' left an invalid module, and a second run of them does not\n{}",
+        passes_[count - 1]->name, problem));
   }
 
   [[noreturn]] void fail_invalid(const Pass& pass, const IRModule& before, const IRModule& after,
                                  const std::string& problem) const {
-    std::string culprit;
-    for (const std::string& name : pass.on_program ? changed_programs(before, after) : std::vector<std::string>{}) {
-      if (culprit.empty() && !problem_of(only_program(after, name), {}).empty()) culprit = name;
-    }
+    std::vector<std::string> names;
+    if (pass.on_program) names = changed_programs(before, after);
+    auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return !problem_of(only_program(after, name), {}).empty(); });
+    std::string culprit = found == names.end() ? "" : *found;
     std::string of_program = culprit.empty() ? "" : fmt::format(" in '{}'", culprit);
     throw InternalError(fmt::format("internal error: pass '{}' left an invalid module{}\n{}\n  {}", pass.name,
                                     of_program, problem, advice(options_.dump_dir, pass, before, culprit)));
@@ -220,31 +215,27 @@ class Runner {
   void show(const IRModule& before, const IRModule& module, size_t i) const {
     const Pass& pass = *passes_[i];
     if (printed_.contains(i + 1))
-      vm::print_to(output_, fmt::format("# after {}\n{}\n", pass.name, print_module(module)));
+      vm::print_to(stderr, fmt::format("# after {}\n{}\n", pass.name, print_module(module)));
     if (options_.dump_dir.empty() || !changed(before, module)) return;
     IRModule shown = module;
     if (pass.on_program) {
       std::vector<std::string> names = changed_programs(before, module);
-      std::erase_if(shown.functions, [&](const auto& entry) {
-        return std::find(names.begin(), names.end(), entry.first) == names.end();
-      });
+      std::erase_if(shown.functions, [&](const auto& entry) { return !std::ranges::count(names, entry.first); });
     }
     vm::write_file(fmt::format("{}/{:02}-{}.py", options_.dump_dir, i + 1, pass.name), print_module(shown));
   }
 
   void print_times() const {
-    double total = 0;
-    for (size_t i = 0; i < times_.size(); ++i) {
-      vm::print_to(output_, fmt::format("{:9.2f} ms  {}\n", times_[i], passes_[i]->name));
-      total += times_[i];
-    }
-    vm::print_to(output_, fmt::format("{:9.2f} ms  all passes\n", total));
+    auto print = [&](double time, const char* name) {
+      vm::print_to(stderr, fmt::format("{:9.2f} ms  {}\n", time, name));
+    };
+    for (size_t i = 0; i < times_.size(); ++i) print(times_[i], passes_[i]->name);
+    print(std::accumulate(times_.begin(), times_.end(), 0.0), "all passes");
   }
 
   Passes passes_;
   PassContext& context_;
   const RunnerOptions& options_;
-  std::FILE* output_;
   size_t end_ = 0;            // how many passes run
   std::set<size_t> printed_;  // the module is printed after that many passes
   std::vector<double> times_;
@@ -279,9 +270,8 @@ IRModule only_program(const IRModule& module, const std::string& program) {
 
 std::string write_reproducer(const std::string& folder, const Pass& pass, const IRModule& before,
                              const std::string& program) {
-  std::string path =
-      fmt::format("{}/relaxc-{}{}{}.test", folder.empty() ? std::filesystem::temp_directory_path().string() : folder,
-                  pass.name, program.empty() ? "" : "-", program);
+  std::string parent = folder.empty() ? std::filesystem::temp_directory_path().string() : folder;
+  std::string path = fmt::format("{}/relaxc-{}{}{}.test", parent, pass.name, program.empty() ? "" : "-", program);
   vm::write_file(path, fmt::format("# test: passes={}\n{}", pass.name, print_module(only_program(before, program))));
   return path;
 }

@@ -1,8 +1,6 @@
 // Runs passes, those over modules and those over single tensor programs alike: verifies, times, prints, dumps, stops
 // and bisects, and says which pass, on which program, a failure belongs to.
 #pragma once
-#include <cstdio>
-
 #include "passes/pass.h"
 
 namespace relaxc {
@@ -13,12 +11,11 @@ enum class VerifyEach : uint8_t { kNever, kGroup, kPass };
 
 struct RunnerOptions {
   VerifyEach verify_each = VerifyEach::kGroup;
-  std::vector<std::string> print_after = {};  // passes and pipelines by name, or "all"
+  std::vector<std::string> print_after = {};  // passes and pipelines by name, or "all"; to stderr, as times are
   std::string dump_dir = {};                  // numbered files of what each pass changed; empty: none
   std::string stop_after = {};                // the last pass or pipeline to run; empty: all
   int bisect_limit = -1;                      // run only that many passes; -1: all
   bool time_passes = false;                   // of passes over programs the sum over all programs
-  std::FILE* output = nullptr;                // of print_after and time_passes; null: stderr
 };
 
 // Throws CompileError for invalid modules that the user gave, InternalError (naming the pass, the program and the

@@ -20,16 +20,14 @@ void warn_of_unknown_operators(const IRModule& module, const PassContext& contex
   for (const ScheduleRule& rule : context.schedules) {
     bool is_of_graph = !rule.uses.empty() && !find_builtin_rule(rule.uses);  // a decision about the graph
     if (rule.op.empty() || is_of_graph || context.ops.find("relax." + rule.op)) continue;
-    bool used = std::any_of(module.functions.begin(), module.functions.end(), [&](const auto& entry) {
-      auto program = try_cast<PrimFunc>(entry.second);
-      return program && concerns(rule, entry.first, operators_of(*program));
+    bool used = std::ranges::any_of(programs_of(module), [&](const auto& entry) {
+      return concerns(rule, entry.first, operators_of(entry.second));
     });
     if (used) continue;
-    Diagnostic warning{Severity::kWarning, ErrorKind::kInvalid, rule.span, "", {}};
-    warning.message =
-        fmt::format("no tensor program holds an operator '{}', and --list-ops knows none; rule '{}' is not used",
-                    rule.op, rule.name);
-    context.report(to_string(warning));
+    Diagnostics warnings;
+    context.report(to_string(warnings.warning(
+        rule.span, "no tensor program holds an operator '{}', and --list-ops knows none; rule '{}' is not used",
+        rule.op, rule.name)));
   }
 }
 

@@ -54,7 +54,7 @@ RELAXC_LOWERING_STEPS(X)
 #undef X
 PrimFuncRef schedule(const std::string& name, const PrimFuncRef& program, const PassContext& context);
 void expect_rules(const IRModule& module, const PassContext& context);         // schedule.cc
-void expect_destinations(const IRModule& module, const PassContext& context);  // lower_kernels.cc
+void expect_destinations(const IRModule& module, const PassContext& context);  // destination_passing.cc
 
 namespace {
 
@@ -77,7 +77,16 @@ constexpr Pass kPasses[] = {
 #undef X
 };
 
-const std::vector<Pipeline>& pipeline_table() {
+}  // namespace
+
+std::span<const Pass> passes() { return kPasses; }
+
+const Pass* find_pass(std::string_view name) {
+  auto it = std::ranges::find(kPasses, name, &Pass::name);
+  return it == std::end(kPasses) ? nullptr : it;
+}
+
+std::span<const Pipeline> pipelines() {
   static const std::vector<Pipeline> kPipelines = {
       {"default", "from operators to kernels and planned memory", {"simplify", "kernels", "lower"}},
       {"simplify",
@@ -122,16 +131,18 @@ const std::vector<Pipeline>& pipeline_table() {
   return kPipelines;
 }
 
+namespace {
+
 const Pipeline* find_pipeline(std::string_view name) {
-  auto it = std::find_if(pipelines().begin(), pipelines().end(), [&](const Pipeline& p) { return name == p.name; });
+  auto it = std::ranges::find(pipelines(), name, &Pipeline::name);
   return it == pipelines().end() ? nullptr : &*it;
 }
 
 [[noreturn]] void fail_unknown(std::string_view name) {
-  std::string names;
-  for (const Pipeline& pipeline : pipelines()) names += fmt::format("{}{}", names.empty() ? "" : ", ", pipeline.name);
-  for (const Pass& pass : passes()) names += fmt::format(", {}", pass.name);
-  fail({}, "unknown pass '{}'; there are: {}", name, names);
+  std::vector<const char*> names;
+  for (const Pipeline& pipeline : pipelines()) names.push_back(pipeline.name);
+  for (const Pass& pass : passes()) names.push_back(pass.name);
+  fail({}, "unknown pass '{}'; there are: {}", name, fmt::join(names, ", "));
 }
 
 // A pass that is named is taken; one that a pipeline holds, where its setting is on.
@@ -148,15 +159,6 @@ void add_passes(const Pipeline& pipeline, const PassSettings& settings, std::str
 }
 
 }  // namespace
-
-std::span<const Pass> passes() { return kPasses; }
-
-const Pass* find_pass(std::string_view name) {
-  auto it = std::find_if(std::begin(kPasses), std::end(kPasses), [&](const Pass& pass) { return name == pass.name; });
-  return it == std::end(kPasses) ? nullptr : it;
-}
-
-std::span<const Pipeline> pipelines() { return pipeline_table(); }
 
 std::vector<const Pass*> parse_passes(std::string_view text, const PassSettings& settings, std::string_view lowering) {
   std::vector<const Pass*> result;

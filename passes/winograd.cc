@@ -87,9 +87,7 @@ struct Winograd {
   PrimFuncRef program() const {
     ComputeBuilder b;
     Buffer x = b.input("data", kFloat32, data);
-    Buffer u =
-        b.input("weight", kFloat32,
-                {int_imm(kPatch), int_imm(kPatch), int_imm(filters / columns), int_imm(channels), int_imm(columns)});
+    Buffer u = b.input("weight", kFloat32, int_imms({kPatch, kPatch, filters / columns, channels, columns}));
     Expr rows_of_image = ceil_div(out[2], kTile), across = ceil_div(out[3], kTile), rows = out[0] * rows_of_image;
     Expr six = int_imm(kPatch), c = int_imm(channels), f = int_imm(filters);
     int64_t lanes = *as_int(data[4]);
@@ -143,7 +141,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
   // they are so few bytes that they come from cache.
   int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = 4 * target.l2.bytes;
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
-  if (std::any_of(out.begin(), out.end(), [](const Expr& dim) { return is_int(dim, 0); })) return false;
+  if (std::ranges::any_of(out, [](const Expr& dim) { return is_int(dim, 0); })) return false;
   int64_t patches = many_patches;
   if (height && width) {
     int64_t of_image = ((*height + kTile - 1) / kTile) * ((*width + kTile - 1) / kTile);
@@ -177,16 +175,11 @@ Expr winograd_conv2d(const Call& conv, const Binding& binding, IRModule& module,
   const Constant* weight = conv.args[1].as<Constant>();
   const auto& shape = weight->data.shape();
   int64_t columns = choose_column_tile(shape[0], target.vector_lanes(32)).columns();
-  Winograd winograd{*known_shape(conv.args[0].type()),
-                    *known_shape(binding.value.type()),
-                    padding[0],
-                    padding[1],
-                    shape[1],
-                    shape[0],
-                    columns};
-  return make_call_tir(module, "conv2d_winograd", winograd.program(),
-                       {conv.args[0], constant(transform_weight(weight->data, columns))}, {binding.value.type()},
-                       binding.var.span());
+  const std::vector<Expr>&data = *known_shape(conv.args[0].type()), &out = *known_shape(binding.value.type());
+  Winograd winograd{data, out, padding[0], padding[1], shape[1], shape[0], columns};
+  Expr transformed = constant(transform_weight(weight->data, columns));
+  return make_call_tir(module, "conv2d_winograd", winograd.program(), {conv.args[0], transformed},
+                       {binding.value.type()}, binding.var.span());
 }
 
 }  // namespace relaxc

@@ -1,6 +1,7 @@
 // relaxc compile: compiles to an artifact, or to the text of any level.
 #include <map>
 #include <memory>
+#include <sstream>
 
 #include "codegen/bytecode.h"
 #include "ir/text/printer.h"
@@ -22,23 +23,16 @@ struct CompileOptions {
 
 std::string draw_kernels(const IRModule& module) {
   std::string out;
-  for (const auto& [name, function] : module.functions) {
-    if (auto program = try_cast<PrimFunc>(function)) out += (out.empty() ? "" : "\n") + draw_loops(name, *program);
-  }
+  for (const auto& [name, program] : programs_of(module)) out += (out.empty() ? "" : "\n") + draw_loops(name, program);
   return out;
 }
 
 // Prints the steps that the rule took, as a schedule for the program that it took them on.
 std::string definition(const std::string& rule, const Schedule& schedule) {
-  std::string out = fmt::format("@S.schedule(\"{}\")\n", schedule.module().functions.begin()->first);
-  out += fmt::format("def {}(sch):\n", rule);
-  std::string text = schedule.trace().text();
-  if (text.empty()) text = "pass\n";
-  for (size_t at = 0, end; at < text.size(); at = end + 1) {
-    end = text.find('\n', at);
-    out += "    " + text.substr(at, end + 1 - at);
-  }
-  return out;
+  std::string text = schedule.trace().text(), out;
+  std::istringstream lines(text.empty() ? "pass\n" : text);
+  for (std::string line; std::getline(lines, line);) out += fmt::format("    {}\n", line);
+  return fmt::format("@S.schedule(\"{}\")\ndef {}(sch):\n{}", schedule.module().functions.begin()->first, rule, out);
 }
 
 // Prints the rule with all of the decisions that it took for the program.
@@ -118,11 +112,7 @@ int run(const CompileOptions& options) {
   std::string line =
       fmt::format("{}: {} kernels for {}\n", options.output, compiled.kernels().size(), compiled.target().cpu);
   // When the artifact goes to standard output, a line after it would damage it.
-  if (vm::is_standard_output(options.output)) {
-    print_error("{}", line);
-  } else {
-    print_message("{}", line);
-  }
+  vm::is_standard_output(options.output) ? print_error("{}", line) : print_message("{}", line);
   return kRight;
 }
 

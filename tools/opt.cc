@@ -1,4 +1,6 @@
 // relaxc opt: runs passes on a module and prints the result, finds a pass that is wrong, or lists tables.
+#include <fmt/ranges.h>
+
 #include <memory>
 
 #include "codegen/bisect.h"
@@ -8,7 +10,6 @@
 #include "tir/analysis/annotations.h"
 #include "tir/primitives/primitive.h"
 #include "tir/rules/builtin_rules.h"
-#include "tools/compare.h"
 #include "tools/tool.h"
 
 namespace relaxc::tools {
@@ -18,8 +19,7 @@ namespace {
 struct OptOptions {
   std::string model;
   CompilerOptions compiler;
-  bool list_passes = false, list_ops = false, list_primitives = false, list_annotations = false, list_rules = false;
-  bool lists() const { return list_passes || list_ops || list_primitives || list_annotations || list_rules; }
+  std::vector<void (*)()> lists;  // which are printed
   bool bisect = false;
   std::string reference;  // a folder
   InputOptions inputs;
@@ -36,9 +36,7 @@ void list_passes() {
   }
   print_message("\npipelines:\n");
   for (const Pipeline& pipeline : pipelines()) {
-    std::string names;
-    for (const char* name : pipeline.passes) names += fmt::format("{}{}", names.empty() ? "" : ",", name);
-    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", names);
+    print_message("{:28} {}\n{:28} = {}\n", pipeline.name, pipeline.doc, "", fmt::join(pipeline.passes, ","));
   }
 }
 
@@ -72,6 +70,19 @@ void list_rules() {
   for (const GraphRule& rule : graph_rules()) list_decisions(rule.name, rule.op, rule.doc, rule.decisions);
 }
 
+struct List {
+  const char *flag, *doc;
+  void (*print)();
+};
+constexpr List kLists[] = {
+    {"--list-passes", "what passes and pipelines there are", list_passes},
+    {"--list-ops", "what operators there are", list_ops},
+    {"--list-primitives", "the primitives of schedules and their arguments",
+     [] { print_message("{}", scheduling::describe_primitives()); }},
+    {"--list-annotations", "the annotations of loops and blocks", [] { print_message("{}", describe_annotations()); }},
+    {"--list-rules", "rules, their decisions and formulas", list_rules},
+};
+
 // Compares the runs of one program after the other with reference results: those of the first program, the module as it
 // was read, in the interpreter, or the files of a folder.
 class Reference {
@@ -86,12 +97,8 @@ class Reference {
     if (is_first) expected_ = options_.reference.empty() ? results : read_outputs(options_.reference, results);
     if (results.size() != expected_.size())
       return fmt::format("{} results, expected {}", results.size(), expected_.size());
-    for (size_t i = 0; i < results.size(); ++i) {
-      std::string name = i < program.outputs().size() ? program.outputs()[i].name : std::to_string(i);
-      std::string difference = tools::compare(name, results[i], expected_[i], options_.rtol, options_.atol);
-      if (!difference.empty()) return difference;
-    }
-    return "";
+    std::vector<std::string> wrong = differences(program, results, expected_, options_.rtol, options_.atol);
+    return wrong.empty() ? "" : wrong.front();
   }
 
  private:
@@ -117,15 +124,13 @@ int bisect(const OptOptions& options, const CompileSettings& settings) {
 }
 
 int run(const OptOptions& options) {
-  if (options.list_passes) list_passes();
-  if (options.list_ops) list_ops();
-  if (options.list_rules) list_rules();
-  if (options.list_primitives) print_message("{}", scheduling::describe_primitives());
-  if (options.list_annotations) print_message("{}", describe_annotations());
-  if (options.lists()) return kRight;
-  if (options.model.empty())
-    throw CLI::ValidationError(
-        "give a file, or one of --list-passes, --list-ops, --list-primitives, --list-annotations, --list-rules");
+  for (auto* print : options.lists) print();
+  if (!options.lists.empty()) return kRight;
+  if (options.model.empty()) {
+    std::string flags;
+    for (const List& list : kLists) flags += fmt::format("{}{}", flags.empty() ? "" : ", ", list.flag);
+    throw CLI::ValidationError("give a file, or one of " + flags);
+  }
   CompileSettings settings = options.compiler.get(options.model);
   if (options.bisect) return bisect(options, settings);
   print_text(print_module(run_pipeline(read_module(options.model, settings), settings)));
@@ -138,11 +143,8 @@ void add_opt(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<OptOptions>();
   CLI::App* command = app.add_subcommand("opt", "run passes on a model or module and print the result");
   command->add_option("model", options->model, "the file (.onnx or .py)");
-  command->add_flag("--list-passes", options->list_passes, "what passes and pipelines there are");
-  command->add_flag("--list-ops", options->list_ops, "what operators there are");
-  command->add_flag("--list-primitives", options->list_primitives, "the primitives of schedules and their arguments");
-  command->add_flag("--list-annotations", options->list_annotations, "the annotations of loops and blocks");
-  command->add_flag("--list-rules", options->list_rules, "rules, their decisions and formulas");
+  for (const List& list : kLists)
+    command->add_flag_callback(list.flag, [options, print = list.print] { options->lists.push_back(print); }, list.doc);
   command->add_flag("--bisect", options->bisect,
                     "find the pass and the tensor program that make the results of a run wrong (docs/relaxc.md)");
   command->add_option("--reference", options->reference, "for --bisect: a folder of input_N.pb and output_N.pb");

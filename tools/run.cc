@@ -3,7 +3,6 @@
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
-#include "tools/compare.h"
 #include "tools/tool.h"
 #include "vm/npy.h"
 
@@ -33,12 +32,8 @@ int run(const RunOptions& options) {
   Program program = load_program(options.model, settings);
   Session session(program, {.threads = options.threads});
   const std::vector<vm::ValueInfo>& outputs = program.outputs();
-  std::vector<Tensor> inputs;
-  if (!options.test_data.empty()) {
-    inputs = read_inputs(options.test_data, program);
-  } else {
-    inputs = options.inputs.make(program);
-  }
+  std::vector<Tensor> inputs =
+      options.test_data.empty() ? options.inputs.make(program) : read_inputs(options.test_data, program);
   vm::TableProfiler profiler;
   if (options.profile) session.set_profiler(&profiler);
   std::vector<Tensor> results = session.run(inputs);
@@ -49,25 +44,15 @@ int run(const RunOptions& options) {
     print_message("{}\n", summary(name, results[i]));
     if (options.output_dir.empty()) continue;
     std::string path = fmt::format("{}/output_{}.{}", options.output_dir, i, options.format);
-    if (options.format == "pb") {
-      write_tensor_pb(path, results[i], name);
-    } else {
-      write_npy(path, results[i]);
-    }
+    options.format == "pb" ? write_tensor_pb(path, results[i], name) : write_npy(path, results[i]);
   }
   if (options.test_data.empty()) return kRight;
   std::vector<Tensor> expected = read_outputs(options.test_data, results);
-  int failures = 0;
-  for (size_t i = 0; i < results.size(); ++i) {
-    std::string difference = compare(i < outputs.size() ? outputs[i].name : std::to_string(i), results[i], expected[i],
-                                     options.rtol, options.atol);
-    if (difference.empty()) continue;
-    ++failures;
-    print_error("wrong result: {}\n", printable(difference, std::string::npos));
-  }
-  print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - failures, results.size(),
+  std::vector<std::string> wrong = differences(program, results, expected, options.rtol, options.atol);
+  for (const std::string& line : wrong) print_error("wrong result: {}\n", printable(line, std::string::npos));
+  print_message("{} of {} outputs agree with {} (rtol {}, atol {})\n", results.size() - wrong.size(), results.size(),
                 options.test_data, options.rtol, options.atol);
-  return failures == 0 ? kRight : kWrong;
+  return wrong.empty() ? kRight : kWrong;
 }
 
 }  // namespace

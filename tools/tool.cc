@@ -4,12 +4,14 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
+#include <ranges>
+
+#include <fmt/ranges.h>
 
 #include "frontend/onnx/test_data.h"
 #include "support/diagnostic.h"
+#include "tools/compare.h"
 #include "vm/npy.h"
 
 namespace relaxc::tools {
@@ -25,10 +27,8 @@ std::pair<std::string, std::string> split_at_equals(const std::string& text, con
 
 std::vector<std::string> split_commas(const std::string& text) {
   std::vector<std::string> result;
-  for (size_t begin = 0; begin < text.size();) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    if (end > begin) result.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (const auto& part : std::views::split(text, ',')) {
+    if (!part.empty()) result.emplace_back(part.begin(), part.end());
   }
   return result;
 }
@@ -52,9 +52,8 @@ std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts)
     auto [name, number] = split_at_equals(text, "a dim such as batch=4");
     int64_t value = 0;
     auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-    if (error != std::errc() || end != number.data() + number.size() || value < 0) {
+    if (error != std::errc() || end != number.data() + number.size() || value < 0)
       throw CLI::ValidationError(fmt::format("'{}': a dim is a number from 0", text));
-    }
     result[name] = value;
   }
   return result;
@@ -86,16 +85,9 @@ void CompilerOptions::add_to(CLI::App& app) {
       ->capture_default_str();
 }
 
-namespace {
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-}  // namespace
-
 bool holds_schedules(const std::string& file) {
   if (!file.ends_with(".py")) return false;
-  std::string text = text_of(file);
+  std::string text = read_text(file);
   return text.starts_with("@S.") || text.find("\n@S.") != std::string::npos;
 }
 
@@ -112,7 +104,7 @@ CompileSettings CompilerOptions::get(const std::string& model) const {
   }
   for (const std::string& file : {schedules, holds_schedules(model) && model != schedules ? model : ""}) {
     if (file.empty()) continue;
-    std::vector<ScheduleRule> rules = read_schedule_rules(text_of(file), file);
+    std::vector<ScheduleRule> rules = read_schedule_rules(read_text(file), file);
     result.schedules.insert(result.schedules.end(), rules.begin(), rules.end());
   }
   if (!result.schedules.empty()) result.report = [](const std::string& line) { print_error("{}\n", line); };
@@ -137,9 +129,7 @@ Tensor random_tensor(const vm::ValueInfo& info, const std::map<std::string, int6
     auto it = dims.find(dim.text);
     shape.push_back(dim.value >= 0 ? dim.value : it != dims.end() ? it->second : 1);
   }
-  if (!info.dims)
-    fail({}, "input '{}' has no declared rank; give it with --input {}=FILE.npy", printable(info.name),
-         printable(info.name));
+  if (!info.dims) fail({}, "input '{0}' has no declared rank; give it with --input {0}=FILE.npy", printable(info.name));
   DType dtype = info.dtype.value_or(kFloat32);
   Tensor tensor = Tensor::empty(shape, dtype);
   std::uniform_real_distribution<double> real(-1, 1);
@@ -162,26 +152,23 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   if (files.size() == 1 && files[0].empty()) files.clear();
   std::map<std::string, int64_t> dim_values = parse_dims(dims);
   for (const auto& [name, value] : dim_values) {
-    bool known = std::any_of(inputs.begin(), inputs.end(), [&](const vm::ValueInfo& info) {
-      return info.dims && std::any_of(info.dims->begin(), info.dims->end(),
-                                      [&](const vm::DimInfo& dim) { return dim.text == name; });
-    });
-    if (known) continue;
-    std::string list;
-    for (const vm::ValueInfo& info : inputs) list += fmt::format("{}{}", list.empty() ? "" : ", ", to_string(info));
-    fail({}, "no input has a dim '{}'; the inputs are {}", name, list);
+    auto has_dim = [&, wanted = name](const vm::ValueInfo& info) {
+      return info.dims && std::ranges::find(*info.dims, wanted, &vm::DimInfo::text) != info.dims->end();
+    };
+    if (std::ranges::any_of(inputs, has_dim)) continue;
+    std::vector<std::string> list;
+    for (const vm::ValueInfo& info : inputs) list.push_back(to_string(info));
+    fail({}, "no input has a dim '{}'; the inputs are {}", name, fmt::join(list, ", "));
   }
   if (files.size() > inputs.size()) fail({}, "{} input files for {} inputs", files.size(), inputs.size());
   std::map<std::string, Tensor> by_name;
   for (const std::string& text : named) {
     auto [name, path] = split_at_equals(text, "an input such as x=x.npy");
-    auto known = std::find_if(inputs.begin(), inputs.end(),
-                              [&, wanted = name](const vm::ValueInfo& info) { return info.name == wanted; });
+    auto known = std::ranges::find(inputs, name, &vm::ValueInfo::name);
     if (known == inputs.end()) {
-      std::string list;
-      for (const vm::ValueInfo& info : inputs)
-        list += fmt::format("{}'{}'", list.empty() ? "" : ", ", printable(info.name));
-      fail({}, "no input is called '{}'; there are {}", printable(name), list);
+      std::vector<std::string> list;
+      for (const vm::ValueInfo& info : inputs) list.push_back(fmt::format("'{}'", printable(info.name)));
+      fail({}, "no input is called '{}'; there are {}", printable(name), fmt::join(list, ", "));
     }
     by_name.emplace(name, path.ends_with(".pb") ? read_tensor_pb(path, known->dtype) : read_npy(path));
   }
@@ -199,6 +186,10 @@ std::vector<Tensor> InputOptions::make(const Program& program) const {
   return result;
 }
 
+namespace {
+
+// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the
+// counts can be compared.
 std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
                                   const std::vector<std::optional<DType>>& dtypes) {
   if (!std::filesystem::is_directory(folder)) fail({}, "no folder '{}'", folder);
@@ -210,6 +201,8 @@ std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
   }
   return result;
 }
+
+}  // namespace
 
 std::vector<Tensor> read_inputs(const std::string& folder, const Program& program) {
   std::vector<std::optional<DType>> dtypes;
@@ -226,25 +219,31 @@ std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Te
   return expected;
 }
 
+std::vector<std::string> differences(const Program& program, const std::vector<Tensor>& results,
+                                     const std::vector<Tensor>& expected, double rtol, double atol) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < results.size(); ++i) {
+    std::string name = i < program.outputs().size() ? program.outputs()[i].name : std::to_string(i);
+    std::string line = compare(name, results[i], expected[i], rtol, atol);
+    if (!line.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
 std::string summary(const std::string& name, const Tensor& tensor) {
   std::string text = fmt::format("{}: {}", printable(name), describe(tensor));
   if (tensor.size() == 0) return text + "  empty";
-  double min = INFINITY, max = -INFINITY, sum = 0;
-  int64_t nans = 0;
+  double min = INFINITY, max = -INFINITY, sum = 0, count = 0;
   for (int64_t i = 0; i < tensor.size(); ++i) {
     double value = tensor.as_double(i);
-    if (std::isnan(value)) {
-      ++nans;
-      continue;
-    }
+    if (std::isnan(value)) continue;
     min = std::min(min, value);
     max = std::max(max, value);
     sum += value;
+    ++count;
   }
-  if (nans < tensor.size())
-    text +=
-        fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / static_cast<double>(tensor.size() - nans));
-  if (nans > 0) text += fmt::format("  {} NaN", nans);
+  if (count > 0) text += fmt::format("  min {:.6g}  max {:.6g}  mean {:.6g}", min, max, sum / count);
+  if (int64_t nans = tensor.size() - static_cast<int64_t>(count)) text += fmt::format("  {} NaN", nans);
   text += "  [";
   for (int64_t i = 0; i < std::min<int64_t>(tensor.size(), 6); ++i)
     text += fmt::format("{}{:.6g}", i ? ", " : "", tensor.as_double(i));

@@ -62,10 +62,6 @@ struct InputOptions {
   std::vector<Tensor> make(const Program& program) const;
 };
 
-// Reads PREFIX_0.pb, PREFIX_1.pb ... of a folder, as many as there are, up to one more than `dtypes`, so that the
-// counts can be compared.
-std::vector<Tensor> read_numbered(const std::string& folder, const char* prefix,
-                                  const std::vector<std::optional<DType>>& dtypes);
 // Reads input_0.pb ... for the program's inputs.
 std::vector<Tensor> read_inputs(const std::string& folder, const Program& program);
 // Reads output_0.pb ... for these results.
@@ -73,6 +69,10 @@ std::vector<Tensor> read_outputs(const std::string& folder, const std::vector<Te
 
 // Parses "batch=4" to {"batch", 4}. Throws CLI::ValidationError for other forms.
 std::map<std::string, int64_t> parse_dims(const std::vector<std::string>& texts);
+
+// Returns a line for each result that differs from the expected one by more than these tolerances (tools/compare.h).
+std::vector<std::string> differences(const Program& program, const std::vector<Tensor>& results,
+                                     const std::vector<Tensor>& expected, double rtol, double atol);
 
 // Returns "name  float32[1, 10]  min ... max ... mean ...  [0.1, 0.2, ...]".
 std::string summary(const std::string& name, const Tensor& tensor);

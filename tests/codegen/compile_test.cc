@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "codegen/link.h"
+#include "codegen/llvm_compile.h"
 #include "support/diagnostic.h"
 #include "tests/codegen/kernel_harness.h"
 
@@ -131,6 +131,22 @@ TEST_CASE("a shared object runs and exports the kernels only", "[codegen]") {
   }
   dlclose(library);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("equal public kernels are compiled once and exported under each name", "[codegen]") {
+  KernelMap kernels = samples(2);
+  for (const char* name : {"first", "second"}) {
+    PrimFunc copy = *sample(1);
+    copy.attrs.set("global_symbol", name);
+    kernels.emplace(name, make_prim_func(std::move(copy)));
+  }
+  std::string text = to_llvm_ir(kernels, host_target(), {1, 2});
+  CHECK(text.find("@relaxc_k_second = alias") != std::string::npos);
+  CHECK(text.find("@relaxc_k_second.body") == std::string::npos);
+  CHECK(text.find("@relaxc_k_kernel_1.body") != std::string::npos);  // private: merge_kernels comes before
+  auto library = load_jit(compile_kernels(kernels, host_target(), {1, 2}));
+  CHECK(library->find("relaxc_k_first") != nullptr);
+  CHECK(library->find("relaxc_k_first") == library->find("relaxc_k_second"));
 }
 
 TEST_CASE("errors in one of many kernels reach the caller", "[codegen]") {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "codegen/jit.h"
 #include "codegen/llvm_compile.h"
 #include "codegen/target.h"
 #include "ir/module.h"

@@ -1,5 +1,5 @@
 // Constants behind random rows of reshape and permute_dims, against element by element copies.
-#include "passes/fold_layout.h"
+#include "passes/graph.h"
 
 #include <numeric>
 #include <random>

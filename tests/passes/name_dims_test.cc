@@ -1,5 +1,5 @@
 // Kernels do not know how the graph computed their dims: the same kernels at any depth of a network.
-#include "passes/name_dims.h"
+#include "passes/graph.h"
 
 #include <fmt/ranges.h>
 

@@ -172,6 +172,48 @@ TEST_CASE("modules do not depend on the number of threads", "[runner]") {
   CHECK(print_module(run_pipeline(three_programs(), one)) == print_module(run_pipeline(three_programs(), four)));
 }
 
+TEST_CASE("passes run once for public programs that are equal but for their names", "[runner]") {
+  IRModule module = three_programs();
+  for (const char* name : {"first", "twin"}) {
+    PrimFunc copy = *module.prim_func("first");
+    copy.attrs.set("global_symbol", name);
+    module.functions.insert_or_assign(name, with_fresh_variables(make_prim_func(std::move(copy))));
+  }
+  // "mine" is public too, and a rule names it: it does not share.
+  PrimFunc copy = *module.prim_func("first");
+  copy.attrs.set("global_symbol", "mine");
+  module.functions.insert_or_assign("mine", with_fresh_variables(make_prim_func(std::move(copy))));
+  static std::vector<std::string> seen;
+  seen.clear();
+  static constexpr Pass kMark{
+      .name = "mark",
+      .doc = "leaves a mark",
+      .on_program = [](const std::string& name, const PrimFuncRef& program, const PassContext&) {
+        seen.push_back(name);
+        PrimFunc marked = *program;
+        marked.attrs.set("marked_as", name);
+        return make_prim_func(std::move(marked), program.span());
+      }};
+  PassContext context = pass_context();
+  context.jobs = 1;
+  context.schedules.push_back({.name = "rule", .function = "mine", .op = "", .span = {}, .apply = nullptr});
+  const Pass* passes[] = {&kMark};
+  IRModule marked = run_passes(module, passes, context);
+  CHECK(seen == std::vector<std::string>{"first", "mine", "second", "third"});
+  for (const char* name : {"first", "twin", "mine"})
+    CHECK(marked.prim_func(name)->attrs.get_string("global_symbol", "") == name);
+  CHECK(marked.prim_func("twin")->attrs.get_string("marked_as", "") == "first");
+  CHECK(marked.prim_func("mine")->attrs.get_string("marked_as", "") == "mine");
+  // The private program "second" would have been merged: merge_kernels keeps the public names only.
+  PrimFunc plain = *module.prim_func("first");
+  plain.attrs = plain.attrs.without("global_symbol");
+  module.functions.insert_or_assign("second", with_fresh_variables(make_prim_func(std::move(plain))));
+  context.schedules.clear();
+  IRModule merged = run_pass(*find_pass("merge_kernels"), module, context);
+  CHECK(!merged.find("second"));
+  for (const char* name : {"first", "twin", "mine"}) CHECK(merged.find(name));
+}
+
 TEST_CASE("equal programs have equal keys, which depend on the target and on settings", "[runner]") {
   IRModule module = three_programs();
   PassContext context = pass_context();
