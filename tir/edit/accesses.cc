@@ -11,7 +11,7 @@ namespace {
 
 size_t count_regions(const std::vector<BufferRegion>& regions, const Buffer& buffer) {
   return static_cast<size_t>(
-      std::count_if(regions.begin(), regions.end(), [&](const auto& r) { return same_node(r.buffer, buffer); }));
+      std::ranges::count_if(regions, [&](const auto& r) { return same_node(r.buffer, buffer); }));
 }
 
 bool is_plain(const std::vector<Expr>& indices, const std::optional<Expr>& predicate) {
@@ -56,10 +56,9 @@ Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
     bool accesses = read_of(below, buffer) || write_of(below, buffer);
     other = other || (accesses && !block.match_buffers.empty());
     if (other)
-      return fmt::format("block '{}' uses '{}' in another way than loading and storing elements", block.name,
-                         buffer->name);
+      return message("block '{}' uses '{}' in another way than loading and storing elements", block.name, buffer);
   }
-  if (other) return fmt::format("a statement uses '{}' in another way than loading and storing elements", buffer->name);
+  if (other) return message("a statement uses '{}' in another way than loading and storing elements", buffer);
   for (const TreeNode* child : below->children) {
     if (Refusal refusal = other_uses(child, buffer)) return refusal;
   }

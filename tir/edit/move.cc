@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/undefined.h"
+#include "tir/edit/accesses.h"
 #include "tir/edit/reduction_order.h"
 
 namespace relaxc::scheduling {
@@ -42,7 +43,7 @@ Range defined(const Range& range, const Analyzer& facts) {
 AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
                       bool* exact) {
   const Analyzer& facts = block->tree->facts;
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
     bool uses_axis = false;
@@ -50,8 +51,8 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
     if (!uses_axis) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
     // A tile that is cut at the buffer's end has no one size.
-    bool one_size = std::none_of(axes.begin(), axes.end(),
-                                 [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
+    bool one_size =
+        std::ranges::none_of(axes, [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
     if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
@@ -93,7 +94,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
           int64_t most = constant_above(range.extent, tree.facts);
           bool depends = false;
           for (TreeNode* at = loop; at && at->is_loop(); at = at->parent)
-            depends = depends || mentions(range.extent, at->loop->var);
+            depends = depends || mentions(range.extent, at->var());
           if (depends && most < (int64_t{1} << 31)) {
             Expr end = tree.facts.simplify(range.min + range.extent);
             range.extent = int_imm(most, dtype_of(range.extent));
@@ -112,7 +113,7 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
       axis.value = range.min;
     } else {
       loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), cast_to(range.extent, dtype_of(axis.var))));
-      axis.value = tree.facts.simplify(range.min + loops.back()->loop->var);
+      axis.value = tree.facts.simplify(range.min + loops.back()->var());
     }
     if (is_whole) continue;
     conditions.push_back(axis.var >= axis.domain.min);
@@ -146,8 +147,8 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
   auto look = [&](auto& self, const TreeNode* node) -> void {
     for (const Range& range : region) {
-      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->loop->var);
-      for (const IterVar& axis : node->is_block() ? node->block->iter_vars : std::vector<IterVar>())
+      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->var());
+      for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
         moves_with_axes = moves_with_axes || mentions(range.min, axis.var);
     }
     for (const TreeNode* child : node->children) self(self, child);
@@ -172,7 +173,7 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
     Expr min = cast_to(range.min, dtype), extent = cast_to(range.extent, dtype);
     loops.push_back(tree.new_loop(fmt::format("ax{}", d), extent));
     VarRef axis = make_var(fmt::format("v{}", d), prim_type(dtype));
-    Expr value = tree.facts.simplify(min + loops.back()->loop->var);
+    Expr value = tree.facts.simplify(min + loops.back()->var());
     axes.push_back({axis, {int_imm(0, dtype), dim}, IterKind::kSpatial, value});
     position.push_back(axis);
     conditions.push_back(value >= int_imm(0, dtype));
@@ -192,6 +193,18 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
   block->partial = is_part(tree, from, region);
   tree.insert(parent, place, tree.wrap(block, loops));
   return block;
+}
+
+TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
+                       const std::string& storage_scope, const std::vector<Range>& region,
+                       const std::vector<TreeNode*>& users) {
+  Buffer cache = cache_of(buffer, storage_scope);
+  bool reads = kind == AccessKind::kRead;
+  TreeNode* copy = insert_copy(parent, position, cache->name, reads ? buffer : cache, reads ? cache : buffer, region);
+  scope_of(copy)->block->alloc_buffers.push_back(cache);
+  for (TreeNode* user : users) replace_buffer(user, buffer, cache);
+  refresh_regions_above(copy);
+  return copy;
 }
 
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
@@ -218,7 +231,7 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
 IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind) {
   loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
-  return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->loop->var};
+  return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->var()};
 }
 
 TreeNode* top_of_own_loops(TreeNode* node) {
@@ -246,16 +259,12 @@ IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {
 Refusal not_movable(const TreeNode* block) {
   if (!block->parent) return "the root block cannot be moved";
   if (block->partial)
-    return fmt::format("block '{}' runs under a condition of its own, or not over all of its axes' domains",
-                       block->block->name);
-  if (block->uses_outer_vars)
-    return fmt::format("block '{}' uses variables of loops around it directly", block->block->name);
-  if (block->carried)
-    return fmt::format("block '{}' takes what an earlier iteration made, or makes it", block->block->name);
+    return message("block '{}' runs under a condition of its own, or not over all of its axes' domains", block);
+  if (block->uses_outer_vars) return message("block '{}' uses variables of loops around it directly", block);
+  if (block->carried) return message("block '{}' takes what an earlier iteration made, or makes it", block);
   if (block->in_order && !comes_in_order(block))
-    return fmt::format(
-        "the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
-        block->block->name);
+    return message("the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
+                   block);
   return has_other_statements(scope_of(block));
 }
 
@@ -263,18 +272,17 @@ Refusal inputs_change(const TreeNode* block) {
   for (const BufferRegion& read : block->block->reads) {
     for (const TreeNode* writer : writers(scope_of(block), read.buffer)) {
       if (writer != block && !precedes(writer, block))
-        return fmt::format("block '{}' writes '{}' after block '{}' has read it", writer->block->name,
-                           read.buffer->name, block->block->name);
+        return message("block '{}' writes '{}' after block '{}' has read it", writer, read.buffer, block);
     }
   }
   return std::nullopt;
 }
 
 Refusal not_a_destination(const TreeNode* loop, const TreeNode* block) {
-  const std::string &name = block->block->name, &loop_name = loop->loop->var->name;
+  const std::string &name = block->name(), &loop_name = loop->name();
   if (scope_of(block) != scope_of(loop))
-    return fmt::format("block '{}' and loop '{}' are in different blocks", name, loop_name);
-  if (is_ancestor(loop, block)) return fmt::format("block '{}' is in loop '{}' already", name, loop_name);
+    return message("block '{}' and loop '{}' are in different blocks", name, loop_name);
+  if (is_ancestor(loop, block)) return message("block '{}' is in loop '{}' already", name, loop_name);
   return std::nullopt;
 }
 

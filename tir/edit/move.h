@@ -20,6 +20,11 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
 // `position` of `parent`.
 TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region);
+// Inserts a block that copies the region of the buffer to a new one (kRead), or back from the new one to the buffer
+// (kWrite). The users access the new buffer instead.
+TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
+                       const std::string& storage_scope, const std::vector<Range>& region,
+                       const std::vector<TreeNode*>& users);
 std::vector<Range> whole_buffer(const Buffer& buffer);
 // Makes a block that does not hold other blocks, and finds its regions.
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,

@@ -33,7 +33,7 @@ Refusal decided_tile(const AttrValue& decision, int64_t n, bool known, Ints& til
   // When the extent is not known, the outermost factor is 0.
   for (size_t i = 0; fits && i < tile.size(); ++i) fits = tile[i] > (i == 0 && !known ? -1 : 0);
   if (fits) return std::nullopt;
-  return fmt::format("decision {} is no list of {} positive factors", to_string(decision), n);
+  return message("decision {} is no list of {} positive factors", to_string(decision), n);
 }
 
 Ints fit_tile(const Ints& decided, int64_t number) {

@@ -17,7 +17,7 @@ bool holds_blocks(const Stmt& stmt) {
 }  // namespace
 
 size_t TreeNode::position() const {
-  auto it = std::find(parent->children.begin(), parent->children.end(), this);
+  auto it = std::ranges::find(parent->children, this);
   return static_cast<size_t>(it - parent->children.begin());
 }
 
@@ -86,7 +86,7 @@ bool find_outer_vars(TreeNode* root) {
   std::unordered_set<const NodeHeader*> loop_vars;
   bool found = false;
   auto visit = [&](auto& self, TreeNode* node) -> void {
-    if (node->is_loop()) loop_vars.insert(node->loop->var.get());
+    if (node->is_loop()) loop_vars.insert(node->var().get());
     if (node->is_block()) {
       node->uses_outer_vars = false;
       auto look = [&](const NodeRef& inside) {
@@ -109,9 +109,9 @@ bool find_outer_vars(TreeNode* root) {
 void name_axes(TreeNode* node) {
   if (node->is_block()) {
     VarMap axes;
-    for (const IterVar& axis : node->block->iter_vars) {
+    for (const IterVar& axis : node->axes()) {
       for (const TreeNode* loop : loops_above(node)) {
-        if (same_node(axis.value, loop->loop->var) && dtype_of(axis.value) == dtype_of(axis.var))
+        if (same_node(axis.value, loop->var()) && dtype_of(axis.value) == dtype_of(axis.var))
           axes.emplace(axis.value.get(), axis.var);
       }
     }
@@ -165,9 +165,7 @@ PrimFuncRef Tree::function() const {
   return make_prim_func({.params = params_, .body = stmt(*root_), .attrs = attrs, .result = result_}, span_);
 }
 
-bool Tree::is_param(const Buffer& buffer) const {
-  return std::any_of(params_.begin(), params_.end(), [&](const VarRef& param) { return same_node(param, buffer); });
-}
+bool Tree::is_param(const Buffer& buffer) const { return contains(params_, buffer); }
 
 void Tree::replace_param(const Buffer& from, const Buffer& to) {
   for (VarRef& param : params_) {
@@ -179,7 +177,7 @@ void Tree::replace_param(const Buffer& from, const Buffer& to) {
 DType Tree::index_dtype() const {
   const TreeNode* at = root_;
   while (!at->children.empty() && !at->is_loop()) at = at->children.front();
-  return at->is_loop() ? dtype_of(at->loop->var) : kInt64;
+  return at->is_loop() ? dtype_of(at->var()) : kInt64;
 }
 
 // ---- Edits
@@ -200,8 +198,7 @@ void Tree::detach(TreeNode* node) {
 void Tree::remove(TreeNode* node) {
   TreeNode* parent = node->parent;
   detach(node);
-  while (parent && parent != root_ && parent->children.empty() &&
-         (parent->is_loop() || parent->block->iter_vars.empty())) {
+  while (parent && parent != root_ && parent->children.empty() && (parent->is_loop() || parent->axes().empty())) {
     TreeNode* empty = parent;
     parent = parent->parent;
     detach(empty);
@@ -243,10 +240,10 @@ std::vector<TreeNode*> Tree::blocks() const {
 }
 
 TreeNode* Tree::find_block(std::string_view name) const {
-  if (name == root_->block->name) return root_;
+  if (name == root_->name()) return root_;
   TreeNode* found = nullptr;
   for (TreeNode* block : blocks()) {
-    if (block->block->name != name) continue;
+    if (block->name() != name) continue;
     if (found) return nullptr;
     found = block;
   }
@@ -255,7 +252,7 @@ TreeNode* Tree::find_block(std::string_view name) const {
 
 std::string Tree::fresh_block_name(const std::string& wish) const {
   std::unordered_set<std::string_view> taken;
-  for (const TreeNode* block : blocks()) taken.insert(block->block->name);
+  for (const TreeNode* block : blocks()) taken.insert(block->name());
   if (!taken.contains(wish)) return wish;
   for (int i = 1;; ++i) {
     std::string name = fmt::format("{}_{}", wish, i);
@@ -276,6 +273,12 @@ std::vector<TreeNode*> loops_above(const TreeNode* node) {
   return result;
 }
 
+std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node) {
+  std::vector<TreeNode*> loops = loops_above(node);
+  if (outermost) loops.erase(loops.begin(), std::ranges::find(loops, outermost));
+  return loops;
+}
+
 std::vector<TreeNode*> blocks_below(const TreeNode* node) {
   std::vector<TreeNode*> result;
   auto visit = [&](auto& self, TreeNode* at) -> void {
@@ -286,6 +289,15 @@ std::vector<TreeNode*> blocks_below(const TreeNode* node) {
     for (TreeNode* child : at->children) self(self, child);
   };
   visit(visit, const_cast<TreeNode*>(node));
+  return result;
+}
+
+std::vector<TreeNode*> blocks_inside(const TreeNode* node) {
+  std::vector<TreeNode*> result;
+  for (const TreeNode* child : node->children) {
+    std::vector<TreeNode*> below = blocks_below(child);
+    result.insert(result.end(), below.begin(), below.end());
+  }
   return result;
 }
 
@@ -324,12 +336,37 @@ bool is_alive(const TreeNode* node) {
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops) {
   bool found = false;
   walk(node, [&](const Ref<Var>& at) {
-    for (const TreeNode* loop : loops) found = found || same_node(at, loop->loop->var);
+    for (const TreeNode* loop : loops) found = found || same_node(at, loop->var());
   });
   return found;
 }
 
 // ---- Variables and predicates
+
+std::vector<Expr> axis_vars(const TreeNode* block) {
+  std::vector<Expr> result;
+  for (const IterVar& axis : block->axes()) result.push_back(axis.var);
+  return result;
+}
+std::vector<Expr> axis_values(const TreeNode* block) {
+  std::vector<Expr> result;
+  for (const IterVar& axis : block->axes()) result.push_back(axis.value);
+  return result;
+}
+VarMap values_of_axes(const TreeNode* block) {
+  VarMap result;
+  for (const IterVar& axis : block->axes()) result.emplace(axis.var.get(), axis.value);
+  return result;
+}
+
+Range substitute(const Range& range, const VarMap& map) {
+  return {relaxc::substitute(range.min, map), relaxc::substitute(range.extent, map)};
+}
+std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map) {
+  std::vector<Expr> result;
+  for (const Expr& e : list) result.push_back(relaxc::substitute(e, map));
+  return result;
+}
 
 void substitute_content(Block& block, const VarMap& map) {
   Block content = block;
@@ -352,7 +389,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
     if (!same_node(min, node->loop->min) || !same_node(extent, node->loop->extent)) {
       node->loop->min = min;
       node->loop->extent = extent;
-      node->tree->facts.bind(node->loop->var, min, extent);
+      node->tree->facts.bind(node->var(), min, extent);
     }
   } else {
     Block& block = *node->block;
@@ -413,7 +450,7 @@ TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
     }
   }
   std::unordered_set<std::string> taken;
-  for (const TreeNode* block : tree.blocks()) taken.insert(block->block->name);
+  for (const TreeNode* block : tree.blocks()) taken.insert(block->name());
   for (const TreeNode* at : to) {
     if (!at->is_block()) continue;
     Block& block = *const_cast<TreeNode*>(at)->block;

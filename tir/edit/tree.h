@@ -1,6 +1,7 @@
 // A tensor program as a tree of loops and blocks that schedule primitives edit in place. Loops and blocks keep their
 // identity while they move, so that what is known about them (handles, facts) stays valid without searching.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "ir/arith.h"
@@ -40,6 +41,13 @@ struct TreeNode {
   // Returns whether this is a block whose body is a statement.
   bool is_leaf_block() const { return is_block() && children.empty(); }
   size_t position() const;  // among the parent's children
+
+  // Returns the name of the block, or of the loop's variable.
+  const std::string& name() const { return is_loop() ? loop->var->name : block->name; }
+  const VarRef& var() const { return loop->var; }
+  Range range() const { return {loop->min, loop->extent}; }
+  std::vector<IterVar>& axes() { return block->iter_vars; }
+  const std::vector<IterVar>& axes() const { return block->iter_vars; }
 };
 
 class Tree {
@@ -104,14 +112,47 @@ class Tree {
   Span span_;
 };
 
+// ---- Messages
+
+template <class T>
+decltype(auto) in_message(const T& part) {
+  if constexpr (std::is_convertible_v<T, const TreeNode*>) {
+    return part->name();
+  } else if constexpr (std::is_convertible_v<T, VarRef>) {
+    return (part->name);
+  } else {
+    return (part);
+  }
+}
+template <class... Args>
+using MessageFormat = std::type_identity_t<fmt::format_string<decltype(in_message(std::declval<const Args&>()))...>>;
+// Formats a message in which nodes and variables stand for their names.
+template <class... Args>
+std::string message(MessageFormat<Args...> text, const Args&... args) {
+  return fmt::vformat(text, fmt::make_format_args(in_message(args)...));
+}
+
 // ---- Looking around
+
+inline bool contains(const std::vector<TreeNode*>& nodes, const TreeNode* node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+template <class Handle>
+  requires std::is_convertible_v<Handle, NodeRef>
+bool contains(const std::vector<Handle>& list, const NodeRef& node) {
+  return std::ranges::any_of(list, [&](const Handle& each) { return same_node(each, node); });
+}
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
 // Returns the loops around the node up to its scope, outermost first, without the node itself.
 std::vector<TreeNode*> loops_above(const TreeNode* node);
+// Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
+std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node);
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.
 std::vector<TreeNode*> blocks_below(const TreeNode* node);
+// Returns those that stand inside of the loop or block.
+std::vector<TreeNode*> blocks_inside(const TreeNode* node);
 bool is_ancestor(const TreeNode* above, const TreeNode* below);  // or the same
 TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes);
 // Returns the child of `above` that contains `below`.
@@ -121,6 +162,13 @@ bool is_alive(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
 
+std::vector<Expr> axis_vars(const TreeNode* block);
+std::vector<Expr> axis_values(const TreeNode* block);
+// Returns the block's axes in terms of the loops around it.
+VarMap values_of_axes(const TreeNode* block);
+inline Expr end_of(const Range& range) { return range.min + range.extent; }
+Range substitute(const Range& range, const VarMap& map);
+std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map);
 // Replaces variables in all of the block but its axes and its condition.
 void substitute_content(Block& block, const VarMap& map);
 // Replaces variables in loops and blocks of the subtree (in bodies of blocks where they occur there).

@@ -14,10 +14,9 @@ namespace {
 bool is_used(const TreeNode* loop, const std::string& buffer, bool writes_count) {
   auto is_named = [&](const BufferRegion& region) { return region.buffer->name == buffer; };
   std::vector<TreeNode*> blocks = blocks_below(loop);
-  return std::any_of(blocks.begin(), blocks.end(), [&](const TreeNode* block) {
+  return std::ranges::any_of(blocks, [&](const TreeNode* block) {
     const std::vector<BufferRegion>&reads = block->block->reads, &writes = block->block->writes;
-    return std::any_of(reads.begin(), reads.end(), is_named) ||
-           (writes_count && std::any_of(writes.begin(), writes.end(), is_named));
+    return std::ranges::any_of(reads, is_named) || (writes_count && std::ranges::any_of(writes, is_named));
   });
 }
 
@@ -29,8 +28,8 @@ Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& v
   for (const AttrValue& item : *value.as<AttrList>()) {
     const std::string* buffer = item.as<std::string>();
     if (buffer && !is_used(loop, *buffer, is_own))
-      return fmt::format("{}: loop '{}' {} no buffer {}", row.name, loop->loop->var->name,
-                         is_own ? "reads or writes" : "reads", to_string(item));
+      return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
+                     to_string(item));
   }
   return std::nullopt;
 }
@@ -47,7 +46,7 @@ void require_row(Step& step, TreeNode* node, const std::string& name, const Attr
   bool is_there = row->place == AnnotatedPlace::kAny ||
                   row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
   if (!is_there || !row->takes(value))
-    step.refuse({node}, fmt::format("{} takes {} and {}", row->name, to_string(row->place), to_string(row->value)));
+    step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
   step.require(not_used(node, *row, value), node);
   if (!(*row == annotations::kDoubleBufferScope)) return;
   int64_t position = *value.as<int64_t>();

@@ -12,16 +12,15 @@ using namespace scheduling;
 void AnnotateBufferAccess::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")
-    step.refuse({block}, fmt::format("buf_type is '{}', expected 'read' or 'write'", buf_type));
+    step.refuse({block}, "buf_type is '{}', expected 'read' or 'write'", buf_type);
   bool is_read = buf_type == "read";
   Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), is_read ? AccessKind::kRead : AccessKind::kWrite);
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   if (gen_new_ranges.rank() != axes.size())
-    step.refuse({block}, fmt::format("the map takes {} axes, block '{}' has {}", gen_new_ranges.rank(),
-                                     block->block->name, axes.size()));
+    step.refuse({block}, "the map takes {} axes, block '{}' has {}", gen_new_ranges.rank(), block, axes.size());
   size_t rank = buffer_type(buffer).shape.size(), results = gen_new_ranges.map->results.size();
   if (results != rank && results != 2 * rank)
-    step.refuse({block}, fmt::format("the map gives {} numbers, '{}' has {} dims", results, buffer->name, rank));
+    step.refuse({block}, "the map gives {} numbers, '{}' has {} dims", results, buffer, rank);
   std::vector<Expr> vars;
   for (const IterVar& axis : axes) vars.push_back(axis.var);
   std::vector<Expr> ends = gen_new_ranges(vars);
@@ -39,11 +38,11 @@ void AnnotateBufferAccess::apply(Step& step) const {
   const char* key = (is_read ? annotations::kExplicitReadRegion : annotations::kExplicitWriteRegion).name;
   AttrList marked;
   if (const AttrValue* before = block->block->annotations.find(key)) marked = *before->as<AttrList>();
-  if (std::find(marked.begin(), marked.end(), AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
+  if (std::ranges::find(marked, AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
   block->block->annotations.set(key, marked);
   refresh_regions_above(block);
 }
 
-size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
+size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

@@ -25,8 +25,7 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
   TreeNode* above = common_ancestor(blocks);
   TreeNode* scope = above->is_block() ? above : scope_of(above);
   for (TreeNode* block : blocks) {
-    if (!block->parent || scope_of(block) != scope)
-      step.refuse(blocks, fmt::format("block '{}' is not beside the others", block->block->name));
+    if (!block->parent || scope_of(block) != scope) step.refuse(blocks, "block '{}' is not beside the others", block);
   }
   step.require(has_other_statements(scope), scope);
   size_t first = above->children.size(), last = 0;
@@ -38,8 +37,7 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
   std::vector<TreeNode*> children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
   for (TreeNode* child : children) {
     for (TreeNode* other : blocks_below(child)) {
-      if (std::find(blocks.begin(), blocks.end(), other) == blocks.end())
-        step.refuse({other}, fmt::format("block '{}' stands between them, but is not listed", other->block->name));
+      if (!contains(blocks, other)) step.refuse({other}, "block '{}' stands between them, but is not listed", other);
     }
   }
   return {above, first, children};
@@ -51,24 +49,23 @@ TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
   Tree& tree = *above->tree;
   std::vector<TreeNode*> loops = loops_above(inside[0]);
   std::vector<std::string> names;
-  for (const TreeNode* block : blocks) names.push_back(block->block->name);
+  for (const TreeNode* block : blocks) names.push_back(block->name());
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
   VarMap axes;
   for (TreeNode* loop : loops) {
-    VarRef var = make_var("v" + loop->loop->var->name, loop->loop->var.type());
+    VarRef var = make_var("v" + loop->name(), loop->var().type());
     IterKind kind = not_parallel(loop) ? IterKind::kOpaque : IterKind::kSpatial;
-    outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->loop->var});
+    outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->var()});
     if (mentions_any(loop->loop->extent, loops))
-      step.refuse({loop}, fmt::format("the extent of loop '{}' depends on another loop", loop->loop->var->name));
-    axes.emplace(loop->loop->var.get(), var);
+      step.refuse({loop}, "the extent of loop '{}' depends on another loop", loop);
+    axes.emplace(loop->var().get(), var);
   }
   TreeNode* block = tree.new_block(std::move(outer));
   for (TreeNode* child : inside) {
     tree.detach(child);
     for (TreeNode* inner : blocks_below(child)) {
       // Inside of the new block an axis has a fixed value where a loop outside drives it.
-      for (const IterVar& axis : inner->block->iter_vars)
-        inner->partial = inner->partial || mentions_any(axis.value, loops);
+      for (const IterVar& axis : inner->axes()) inner->partial = inner->partial || mentions_any(axis.value, loops);
       if (inner->block->predicate && mentions_any(*inner->block->predicate, loops)) inner->partial = true;
     }
     substitute_below(child, axes);
@@ -99,7 +96,7 @@ class BlockOfTiles {
         tree_(*top->tree),
         top_(top),
         inner_(inner),
-        axes_(inner->block->iter_vars),
+        axes_(inner->axes()),
         preserve_unit_iters_(preserve_unit_iters) {
     find_loops();
     divide_axes();
@@ -108,7 +105,7 @@ class BlockOfTiles {
 
   // The block of the tiles, around `top`.
   TreeNode* apply() {
-    Block outer{.name = tree_.fresh_block_name(inner_->block->name + "_o"),
+    Block outer{.name = tree_.fresh_block_name(inner_->name() + "_o"),
                 .predicate = conjunction(outer_conditions_),
                 .body = no_op()};
     add_axes(outer);
@@ -140,7 +137,7 @@ class BlockOfTiles {
     for (TreeNode* at = inner_; at != top_; at = at->parent) inside_.insert(inside_.begin(), at->parent);
     for (TreeNode* at : inside_) {
       if (mentions_any(at->loop->min, inside_) || mentions_any(at->loop->extent, inside_))
-        step_.refuse({at}, fmt::format("the extent of loop '{}' depends on another loop", at->loop->var->name));
+        step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
     }
   }
 
@@ -150,7 +147,7 @@ class BlockOfTiles {
     for (const IterVar& axis : axes_) values.push_back(axis.value);
     std::string why;
     std::optional<IterMap> map = find_iter_map(values, loops, tree_.facts, &why);
-    if (!map) step_.refuse({inner_}, fmt::format("in block '{}' {}", inner_->block->name, why));
+    if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
     if (inner_->block->init && !has_affine_bindings(inner_, inside_, &why)) step_.refuse({inner_}, why);
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));
   }
@@ -163,7 +160,7 @@ class BlockOfTiles {
     if (!mentions_any(digit.value, inside_)) return false;
     std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
     if (mentions_any(digit.value, outside))
-      step_.refuse({inner_, top_}, fmt::format("axis '{}' mixes loops in- and outside", axis.var->name));
+      step_.refuse({inner_, top_}, "axis '{}' mixes loops in- and outside", axis.var);
     return true;
   }
 
@@ -177,23 +174,22 @@ class BlockOfTiles {
     Expr outer_value = tree_.facts.simplify(sum_of(high, sum.base));
     Expr quotient = is_int(outer_value, 0) ? zero : tree_.facts.simplify(floor_div(outer_value, extent));
     if (!tree_.facts.can_prove_equal(quotient * extent, outer_value))
-      step_.refuse({inner_, top_},
-                   fmt::format("axis '{}' does not divide into tiles of {}", axis.var->name, print_expr(extent)));
+      step_.refuse({inner_, top_}, "axis '{}' does not divide into tiles of {}", axis.var, print_expr(extent));
     // Positions are counted in tiles, which must not be empty; dims are taken as not 0.
     Analyzer facts = tree_.facts;
     for (const VarRef& var : free_vars(extent))
       facts.assume(static_cast<const Expr&>(var) >= int_imm(1, dtype_of(var)));
     if (!facts.can_prove(extent >= one) && !facts.can_prove_equal(extent, axis.domain.extent))
-      step_.refuse({inner_, top_}, fmt::format("tiles of axis '{}' may be empty", axis.var->name));
+      step_.refuse({inner_, top_}, "tiles of axis '{}' may be empty", axis.var);
     return {quotient, sum_of(low, zero), extent};
   }
 
   bool depends_on_outside(const Expr& condition) const {
     bool result = false;
     for (const TreeNode* at = top_->parent; at; at = at->parent) {
-      if (at->is_loop()) result = result || mentions(condition, at->loop->var);
+      if (at->is_loop()) result = result || mentions(condition, at->var());
       if (!at->is_block()) continue;
-      for (const IterVar& axis : at->block->iter_vars) result = result || mentions(condition, axis.var);
+      for (const IterVar& axis : at->axes()) result = result || mentions(condition, axis.var);
     }
     return result;
   }
@@ -224,7 +220,7 @@ class BlockOfTiles {
       return compare && compare->op == BinaryOp::kLT &&
              tree_.facts.can_prove_equal(axis.domain.min + axis.domain.extent - axis.value, compare->b - compare->a);
     };
-    auto axis = std::find_if(axes_.begin(), axes_.end(), bounds);
+    auto axis = std::ranges::find_if(axes_, bounds);
     if (axis == axes_.end())
       step_.refuse({inner_, top_}, "a condition of the block ties loops in- and outside together");
     auto a = static_cast<size_t>(axis - axes_.begin());
@@ -312,7 +308,7 @@ BlockRV Blockize::apply(Step& step) const {
     return step.block_result(blockize_together(step, step.blocks(*list)));
   TreeNode* top = node_of(step, target);
   std::vector<TreeNode*> below = blocks_below(top);
-  if (below.size() != 1) step.refuse({top}, fmt::format("the subtree holds {} blocks, expected one", below.size()));
+  if (below.size() != 1) step.refuse({top}, "the subtree holds {} blocks, expected one", below.size());
   TreeNode* inner = below[0];
   if (!inner->parent) step.refuse({top}, "nothing can stand around the root block");
   if (top->is_loop()) step.require(has_other_statements(top), top);

@@ -25,8 +25,7 @@ bool is_computable(const Expr& e, const std::vector<VarRef>& outer, const Analyz
   bool plain = true;
   walk_nodes(e, [&](const NodeRef& node) {
     plain = plain && (node.is<Binary>() || node.is<IntImm>() || node.is<Var>());
-    if (node.is<Var>())
-      plain = plain && std::any_of(outer.begin(), outer.end(), [&](const VarRef& v) { return same_node(v, node); });
+    if (node.is<Var>()) plain = plain && contains(outer, node);
     return plain;
   });
   return plain && !may_be_undefined(e, facts);
@@ -38,13 +37,13 @@ std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses)
   auto consider = [&](const Expr& e) {
     if (!is_computable(e, outer, block->tree->facts)) return;
     auto is_it = [&](const CachedIndex& index) { return structural_equal(index.value, e); };
-    auto known = std::find_if(found.begin(), found.end(), is_it);
+    auto known = std::ranges::find_if(found, is_it);
     if (known != found.end()) {
       ++known->uses;
       return;
     }
     CachedIndex index{e, 1, {}};
-    for (const IterVar& axis : block->block->iter_vars) {
+    for (const IterVar& axis : block->axes()) {
       if (!mentions(e, axis.var)) continue;
       if (!is_int(axis.domain.min, 0)) return;
       index.axes.push_back(axis);
@@ -76,7 +75,7 @@ Stmt with_cached_indices(const Stmt& body, const std::vector<CachedIndex>& cache
     bool changed = false;
     for (Expr& at : copy.indices) {
       auto is_it = [&](const CachedIndex& index) { return structural_equal(at, index.value); };
-      auto index = std::find_if(cached.begin(), cached.end(), is_it);
+      auto index = std::ranges::find_if(cached, is_it);
       if (index == cached.end()) continue;
       std::vector<Expr> vars;
       for (const IterVar& axis : index->axes) vars.push_back(axis.var);

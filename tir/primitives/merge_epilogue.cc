@@ -14,13 +14,13 @@ Blocks MergeEpilogue::apply(Step& step) const {
   std::vector<TreeNode*> behind = consumers_of(anchor);
   for (size_t i = 0; i < behind.size(); ++i) {
     for (TreeNode* next : consumers_of(behind[i])) {
-      if (std::find(behind.begin(), behind.end(), next) == behind.end()) behind.push_back(next);
+      if (!contains(behind, next)) behind.push_back(next);
     }
   }
   std::vector<TreeNode*> side;
   for (TreeNode* block : behind) {
     for (TreeNode* producer : producers_of(block)) {
-      bool known = producer == anchor || std::find(behind.begin(), behind.end(), producer) != behind.end();
+      bool known = producer == anchor || contains(behind, producer);
       if (!known && !depend(producer, anchor)) side.push_back(producer);
     }
   }

@@ -41,14 +41,14 @@ void check_word(const Primitive& primitive, const ArgumentKind& kind, const Attr
   if (!word || kind.words.empty()) return;
   std::string_view head(*word);
   if (kind.goes_on_after_dot) head = head.substr(0, head.find('.'));
-  if (std::find(kind.words.begin(), kind.words.end(), head) == kind.words.end())
+  if (std::ranges::find(kind.words, head) == kind.words.end())
     fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind.name, *word, fmt::join(kind.words, ", "));
 }
 
 void check_numbers(const AttrValue& argument, Step& step) {
   constexpr int64_t kLargestInMap = int64_t{1} << 40;
   auto check = [&](int64_t number, int64_t most) {
-    if (number > most || number < -most - 1) step.refuse({}, fmt::format("{} is too large a number", number));
+    if (number > most || number < -most - 1) step.refuse({}, "{} is too large a number", number);
   };
   if (const int64_t* number = argument.as<int64_t>()) check(*number, kLargestNumber);
   if (const AttrList* list = argument.as<AttrList>()) {
@@ -60,8 +60,7 @@ void check_numbers(const AttrValue& argument, Step& step) {
   walk(*e, [&](const Ref<Binary>& node) {
     if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
     auto divisor = as_int(step.number(node->b));
-    if (divisor && *divisor < 1)
-      step.refuse({}, fmt::format("the map divides by {}, expected a positive number", *divisor));
+    if (divisor && *divisor < 1) step.refuse({}, "the map divides by {}, expected a positive number", *divisor);
   });
 }
 

@@ -8,12 +8,12 @@ using namespace scheduling;
 
 void ReorderBlockIterVar::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  std::vector<IterVar>& axes = block->block->iter_vars;
+  std::vector<IterVar>& axes = block->axes();
   Ints sorted = new_order;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   bool permutes = sorted.size() == axes.size();
   for (size_t i = 0; i < sorted.size(); ++i) permutes = permutes && sorted[i] == static_cast<int64_t>(i);
-  if (!permutes) step.refuse({block}, fmt::format("the new order is no permutation of {} axes", axes.size()));
+  if (!permutes) step.refuse({block}, "the new order is no permutation of {} axes", axes.size());
   std::vector<IterVar> reordered;
   for (int64_t i : new_order) reordered.push_back(axes[static_cast<size_t>(i)]);
   axes = std::move(reordered);

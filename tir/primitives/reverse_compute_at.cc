@@ -20,21 +20,15 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
   const BufferRegion& read = *read_of(block, buffer);
   bool exact = true;
   auto made = written_at(makers, buffer, loop);
-  if (!made)
-    return fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop->loop->var->name,
-                       buffer->name);
+  if (!made) return message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
   AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
-  if (!exact)
-    return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
-                       buffer->name);
+  if (!exact) return message("block '{}' reads '{}' at more than one place for each element", block, buffer);
   for (const Range& range : read.ranges) {
     if (!is_int(range.extent, 1))
-      return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
-                         buffer->name);
+      return message("block '{}' reads '{}' at more than one place for each element", block, buffer);
   }
   if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr)))
-    return fmt::format("block '{}' is not known to read only what its producers write of '{}'", block->block->name,
-                       buffer->name);
+    return message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
   return ranges;
 }
 
@@ -42,65 +36,62 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
 // ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
 // each time, one after the other, and none may move spatial axes, too.
 Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std::vector<TreeNode*>& nest) {
-  const std::string& name = block->block->name;
-  std::vector<IterVar> axes = block->block->iter_vars;
+  const std::string& name = block->name();
+  std::vector<IterVar> axes = block->axes();
   std::vector<Expr> values;
   std::vector<TreeNode*> loops;
   for (size_t a = 0; a < ranges.size(); ++a) {
     const Range& range = ranges[a].value_or(axes[a].domain);
     loops.push_back(block->tree->new_loop(axes[a].var->name, range.extent));
-    axes[a].value = range.min + loops.back()->loop->var;
+    axes[a].value = range.min + loops.back()->var();
     values.push_back(axes[a].value);
   }
   std::vector<TreeNode*> in_order = nest;
   in_order.insert(in_order.end(), loops.begin(), loops.end());
   bool reduces = false;
   for (TreeNode* loop : nest) {
-    const std::string& loop_name = loop->loop->var->name;
+    const std::string& loop_name = loop->name();
     ForKind kind = loop->loop->kind;
     Drives driven = drives(loop, axes);
     if (is_int(loop->loop->extent, 0))
-      return fmt::format("loop '{}' never runs, and the init of block '{}' would not, either", loop_name, name);
+      return message("loop '{}' never runs, and the init of block '{}' would not, either", loop_name, name);
     if (driven.spatial && driven.reduce)
-      return fmt::format("loop '{}' would drive spatial and reduce axes of block '{}'", loop_name, name);
+      return message("loop '{}' would drive spatial and reduce axes of block '{}'", loop_name, name);
     if (driven.reduce && kind != ForKind::kSerial && kind != ForKind::kUnrolled)
-      return fmt::format("loop '{}', which is not serial, would drive a reduce axis of block '{}'", loop_name, name);
+      return message("loop '{}', which is not serial, would drive a reduce axis of block '{}'", loop_name, name);
     reduces = reduces || driven.reduce;
     if (reduces) loops.push_back(loop);
   }
   if (block->in_order && !comes_in_order(block, values, in_order))
-    return fmt::format("the result of block '{}' depends on the order of its reduce loops, which would change", name);
+    return message("the result of block '{}' depends on the order of its reduce loops, which would change", name);
   std::string why;
   std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);
   if (map && is_injective(*map, {}, block->tree->facts, &why)) return std::nullopt;
-  return fmt::format("reduction '{}' would take values again: {}", name, why);
+  return message("reduction '{}' would take values again: {}", name, why);
 }
 
 // Producers of the block in the loop; results of each are final, and complete, in an iteration. In program order.
 std::vector<TreeNode*> producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& loop_name = loop->loop->var->name;
+  const std::string& loop_name = loop->name();
   std::vector<TreeNode*> inside;
   for (TreeNode* producer : producers_of(block)) {
-    const std::string& name = producer->block->name;
+    const std::string& name = producer->name();
     if (!is_ancestor(loop, producer)) {
       if (!precedes(producer, loop))
-        step.refuse({producer, loop}, fmt::format("producer '{}' comes after loop '{}'", name, loop_name));
+        step.refuse({producer, loop}, "producer '{}' comes after loop '{}'", name, loop_name);
       continue;
     }
     // Values that are missing from its axes are not computed there, and would not be consumed.
     if (producer->partial)
-      step.refuse({producer, loop}, fmt::format("producer '{}' does not run over all of its axes' domains", name));
-    if (producer->carried)
-      step.refuse({producer}, fmt::format("producer '{}' takes what an earlier iteration made", name));
+      step.refuse({producer, loop}, "producer '{}' does not run over all of its axes' domains", name);
+    if (producer->carried) step.refuse({producer}, "producer '{}' takes what an earlier iteration made", name);
     if (auto driven = find_unfinished(producer, loop))
       step.refuse({producer, loop},
-                  fmt::format("loop '{}' or one around it drives axis '{}' of producer '{}', whose results are not "
-                              "final there",
-                              loop_name, driven->axis->var->name, name));
+                  "loop '{}' or one around it drives axis '{}' of producer '{}', whose results are not final there",
+                  loop_name, driven->axis->var, name);
     inside.push_back(producer);
   }
-  if (inside.empty())
-    step.refuse({block, loop}, fmt::format("no producer of block '{}' is in loop '{}'", block->block->name, loop_name));
+  if (inside.empty()) step.refuse({block, loop}, "no producer of block '{}' is in loop '{}'", block, loop_name);
   return inside;
 }
 
@@ -118,7 +109,7 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
                        const std::vector<TreeNode*>& producers) {
   RunningVars vars;
   for (size_t a = 0; a < ranges.size(); ++a) {
-    const IterVar& axis = block->block->iter_vars[a];
+    const IterVar& axis = block->axes()[a];
     vars.emplace(axis.var.get(), ranges[a].value_or(axis.domain));
   }
   for (const BufferRegion& other : block->block->reads) {
@@ -128,8 +119,8 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
     for (size_t d = 0; d < other.ranges.size(); ++d)
       needed.push_back(range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts));
     if (!writes_all(makers, other.buffer, loop, needed))
-      return fmt::format("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads",
-                         loop->loop->var->name, other.buffer->name, block->block->name);
+      return message("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads", loop,
+                     other.buffer, block);
   }
   return std::nullopt;
 }
@@ -160,19 +151,17 @@ size_t position_behind(Step& step, TreeNode* loop, const std::vector<TreeNode*>&
   if (index < 0) return index == -2 ? last : loop->children.size();
   auto position = static_cast<size_t>(index);
   if (position < last || position > loop->children.size())
-    step.refuse({loop}, fmt::format("position {} is not between the last producer, {}, and the end", index, last));
+    step.refuse({loop}, "position {} is not between the last producer, {}, and the end", index, last);
   return position;
 }
 
 void require_behind(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& name = block->block->name;
-  if (precedes(block, loop))
-    step.refuse({block, loop}, fmt::format("block '{}' comes before loop '{}'", name, loop->loop->var->name));
+  const std::string& name = block->name();
+  if (precedes(block, loop)) step.refuse({block, loop}, "block '{}' comes before loop '{}'", name, loop);
   for (const BufferRegion& write : block->block->writes) {
     for (TreeNode* reader : readers(scope_of(block), write.buffer)) {
       if (precedes(reader, block))
-        step.refuse({reader, block}, fmt::format("block '{}' reads '{}' before '{}' writes it", reader->block->name,
-                                                 write.buffer->name, name));
+        step.refuse({reader, block}, "block '{}' reads '{}' before '{}' writes it", reader, write.buffer, name);
     }
   }
 }

@@ -12,8 +12,8 @@ constexpr size_t kNumArguments = std::tuple_size_v<decltype(P::fields())>;
 
 template <class P>
 std::shared_ptr<const void> decode_step(const AttrList& values) {
-  RELAXC_CHECK(values.size() == kNumArguments<P>, "expected {} values for '{}', got {}", kNumArguments<P>, P::kName,
-               values.size());
+  RELAXC_CHECK(values.size() == kNumArguments<P>, "expected {} values for '{}', got {}", kNumArguments<P>,
+               P::kInfo.name, values.size());
   auto step = std::make_shared<P>();
   [[maybe_unused]] size_t i = 0;
   for_each_field<P>([&](const auto& f) {
@@ -23,8 +23,8 @@ std::shared_ptr<const void> decode_step(const AttrList& values) {
       *step.*f.member = Codec<Member>::decode(value);
     } catch (const WrongKind& wrong) {
       const Expr* e = value.as<Expr>();
-      fail(e ? e->span() : Span(), "{}: argument '{}' is {}, expected {}", P::kName, f.name, relaxc::to_string(value),
-           wrong.expected);
+      fail(e ? e->span() : Span(), "{}: argument '{}' is {}, expected {}", P::kInfo.name, f.name,
+           relaxc::to_string(value), wrong.expected);
     }
   });
   return step;
@@ -84,7 +84,7 @@ constexpr ResultKind kResultKind<Exprs> = ResultKind::kNumbers;
 template <class P>
 Primitive row() {
   static_assert(lists_all_members<P>(), "an argument is missing in fields()");
-  Primitive result{P::kName,        P::kDoc,         kResultKind<ResultOf<P>>, {},
+  Primitive result{P::kInfo.name,   P::kInfo.doc,    kResultKind<ResultOf<P>>, {},
                    &decode_step<P>, &encode_step<P>, &apply_step<P>,           nullptr};
   [[maybe_unused]] const P defaults{};
   for_each_field<P>([&](const auto& f) {

@@ -21,7 +21,7 @@ std::string bytes_text(int64_t bytes) {
 
 // Display columns of text in UTF-8.
 size_t width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 class Drawer {
@@ -101,13 +101,13 @@ class Drawer {
     }
     if (node->is_block()) {
       std::vector<std::string> axes;
-      for (const IterVar& axis : node->block->iter_vars) {
+      for (const IterVar& axis : node->axes()) {
         char letter = info(axis.kind).letter ? info(axis.kind).letter : 'O';
         axes.push_back(fmt::format("{}:{}", letter, axis.var->name));
       }
       std::string condition =
           node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
-      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->block->name, fmt::join(axes, " "), condition), ""});
+      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->name(), fmt::join(axes, " "), condition), ""});
       allocations(*node->block, inner);
       return children(node->children, inner);
     }
@@ -131,8 +131,7 @@ class Drawer {
     for (const TreeNode* block : blocks) {
       for (const auto* regions : {&block->block->reads, &block->block->writes}) {
         for (const BufferRegion& region : *regions) {
-          bool known =
-              std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& b) { return same_node(b, region.buffer); });
+          bool known = contains(buffers, region.buffer);
           if (!known) buffers.push_back(region.buffer);
         }
       }

@@ -13,8 +13,7 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
     auto reduces = [](const Block& b) {
-      return std::any_of(b.iter_vars.begin(), b.iter_vars.end(),
-                         [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
+      return std::ranges::any_of(b.iter_vars, [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
     };
     if (block->name == "root") return true;
     if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
@@ -55,11 +54,10 @@ void apply_rule(const ScheduleRule& rule, Schedule& schedule, const Target& targ
   PrimFuncRef result = schedule.function();
   for (size_t i = 0; i < program->params.size(); ++i) {
     if (same_node(program->params[i], result->params[i])) continue;  // also where it only permutes equal dims
-    fail_to_fit(
-        rule.span,
-        "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it first "
-        "(cache_read, cache_write) and lay out the copy",
-        rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
+    fail_to_fit(rule.span,
+                "rule '{}' changes the shape or layout of '{}', which callers of '{}' hand over as it was; copy it "
+                "first (cache_read, cache_write) and lay out the copy",
+                rule.name, program->params[i]->name, schedule.module().functions.begin()->first);
   }
 }
 
@@ -79,11 +77,11 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
     }
     if (definition.function.empty() && definition.op.empty()) {
       diagnostics.error(definition.span,
-                        "a file of schedules holds definitions: def name(sch): ..., each under "
-                        "@S.rule(\"operator\") or @S.schedule(\"function\")");
+                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
+                        "or @S.schedule(\"function\")");
       continue;
     }
-    auto earlier = std::find_if(result.begin(), result.end(), [&](const ScheduleRule& rule) {
+    auto earlier = std::ranges::find_if(result, [&](const ScheduleRule& rule) {
       return !definition.function.empty() && rule.uses.empty() && rule.function == definition.function;
     });
     if (earlier != result.end()) {

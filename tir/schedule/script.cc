@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
@@ -21,10 +22,10 @@ using text::SyntaxKind;
 
 struct ScheduleDefinition::Body {
   std::shared_ptr<const Origin> origin;
-  std::shared_ptr<const TensorIntrins> intrins;          // of the file
-  std::vector<std::unique_ptr<text::SyntaxTree>> trees;  // own the lines
+  std::shared_ptr<const TensorIntrins> intrins;  // of the file
   Lines lines;
-  std::string schedule_name = "sch";
+  std::string schedule_name;
+  std::vector<std::shared_ptr<text::SyntaxTree>> trees;  // own the lines
 };
 
 namespace {
@@ -97,13 +98,13 @@ class Interpreter {
   }
 
   static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+  // Returns the names that the results of an assigned call get, up to a target that is not a name.
   static std::vector<std::string> names_of(const Syntax& target) {
     if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
     std::vector<std::string> result;
-    if (!is_list(target)) return result;
-    for (const Syntax* item : target.children) {
-      if (item->kind != SyntaxKind::kName) return result;
-      result.emplace_back(item->text);
+    for (size_t i = 0; is_list(target) && i < target.children.size(); ++i) {
+      if (target.children[i]->kind != SyntaxKind::kName) break;
+      result.emplace_back(target.children[i]->text);
     }
     return result;
   }
@@ -118,24 +119,20 @@ class Interpreter {
     if (!is_list(target)) fail(span(target), "expected names on the left of '='");
     if (!list) fail(span(target), "expected {} values, got {}", target.children.size(), to_string(value));
     size_t names = target.children.size();
-    auto starred = std::find_if(target.children.begin(), target.children.end(),
-                                [](const Syntax* item) { return item->kind == SyntaxKind::kStarred; });
-    bool has_star = starred != target.children.end();
-    if (has_star ? list->size() + 1 < names : list->size() != names)
+    auto stars = std::ranges::count(target.children, SyntaxKind::kStarred, &Syntax::kind);
+    if (stars == 1 ? list->size() + 1 < names : list->size() != names)
       fail_to_fit(span(target), "expected {} values, {} {}", names,
                   from && from->kind == SyntaxKind::kCall ? fmt::format("{} gives", from->children[0]->text) : "got",
                   list->size());
-    size_t star = has_star ? static_cast<size_t>(starred - target.children.begin()) : names;
-    size_t taken = 0;
-    for (size_t i = 0; i < names; ++i) {
-      if (i != star) {
-        assign(*target.children[i], (*list)[taken++]);
+    auto item = list->begin();
+    for (const Syntax* name : target.children) {
+      if (name->kind != SyntaxKind::kStarred) {
+        assign(*name, *item++);
         continue;
       }
-      size_t count = list->size() + 1 - names;
-      AttrList rest(list->begin() + static_cast<long>(taken), list->begin() + static_cast<long>(taken + count));
-      taken += count;
-      assign(*target.children[i]->children[0], rest);
+      auto end = item + static_cast<long>(list->size() + 1 - names);
+      assign(*name->children[0], AttrList(item, end));
+      item = end;
     }
   }
 
@@ -149,9 +146,9 @@ class Interpreter {
       }
       case SyntaxKind::kInt: {
         int64_t number = 0;
-        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
-        if (error != std::errc() || end != at.text.data() + at.text.size())
-          fail(span(at), "'{}' is not a number", at.text);
+        const char* last = at.text.data() + at.text.size();
+        auto [end, error] = std::from_chars(at.text.data(), last, number);
+        if (error != std::errc() || end != last) fail(span(at), "'{}' is not a number", at.text);
         return number;
       }
       case SyntaxKind::kFloat:
@@ -243,38 +240,46 @@ class Interpreter {
     fail(span(at), "expected a number, got {}", to_string(any));
   }
 
-  static bool is_number(const AttrValue& any) { return any.as<int64_t>() || any.as<double>(); }
-  static double as_double(const AttrValue& number) {
-    const int64_t* whole = number.as<int64_t>();
-    return whole ? static_cast<double>(*whole) : *number.as<double>();
+  // An operator on two numbers that are known; `on_floats` when one of them is a float, or the operator is /.
+  struct Operation {
+    std::string_view symbol;
+    BinaryOp op;
+    AttrValue (*on_floats)(double, double);
+    std::optional<int64_t> (*checked)(int64_t, int64_t) = nullptr;  // of operators whose results may overflow
+  };
+  static const Operation* find_operation(std::string_view symbol) {
+    using D = double;
+    static constexpr Operation kRows[] = {
+        {"+", BinaryOp::kAdd, [](D a, D b) -> AttrValue { return a + b; }, checked_add},
+        {"-", BinaryOp::kSub, [](D a, D b) -> AttrValue { return a - b; }, checked_sub},
+        {"*", BinaryOp::kMul, [](D a, D b) -> AttrValue { return a * b; }, checked_mul},
+        {"/", BinaryOp::kDiv, [](D a, D b) -> AttrValue { return a / b; }},
+        {"//", BinaryOp::kFloorDiv, [](D a, D b) -> AttrValue { return std::floor(a / b); }},
+        {"%", BinaryOp::kFloorMod, [](D a, D b) -> AttrValue { return a - std::floor(a / b) * b; }},
+        {"<", BinaryOp::kLT, [](D a, D b) -> AttrValue { return a < b; }},
+        {"<=", BinaryOp::kLE, [](D a, D b) -> AttrValue { return a <= b; }},
+        {">", BinaryOp::kGT, [](D a, D b) -> AttrValue { return a > b; }},
+        {">=", BinaryOp::kGE, [](D a, D b) -> AttrValue { return a >= b; }},
+        {"==", BinaryOp::kEQ, [](D a, D b) -> AttrValue { return a == b; }},
+        {"!=", BinaryOp::kNE, [](D a, D b) -> AttrValue { return a != b; }},
+    };
+    auto row = std::ranges::find(kRows, symbol, &Operation::symbol);
+    return row == std::end(kRows) ? nullptr : row;
   }
-  AttrValue with_floats(const Syntax& at, double a, double b) {
-    if (at.text == "+") return a + b;
-    if (at.text == "-") return a - b;
-    if (at.text == "*") return a * b;
-    if (at.text == "<") return a < b;
-    if (at.text == "<=") return a <= b;
-    if (at.text == ">") return a > b;
-    if (at.text == ">=") return a >= b;
-    if (at.text == "==") return a == b;
-    if (at.text == "!=") return a != b;
-    bool divides = at.text == "/" || at.text == "//" || at.text == "%";
-    if (!divides) fail(span(at), "'{}' is not known here", at.text);
-    if (b == 0) fail(span(at), "division by zero");
-    if (at.text == "/") return a / b;
-    double floor = std::floor(a / b);
-    return at.text == "//" ? floor : a - floor * b;
+
+  AttrValue unary(const Syntax& at) {
+    if (at.text == "not") return !truth(*at.children[0]);
+    // The smallest number, whose digits alone are too large.
+    if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
+    AttrValue operand = value(*at.children[0], {});
+    if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
+    if (const int64_t* number = operand.as<int64_t>(); number && at.text == "-") return -*number;
+    if (at.text == "+") return operand;
+    fail(span(at), "'{}' is not known here", at.text);
   }
 
   AttrValue arithmetic(const Syntax& at) {
-    if (at.kind == SyntaxKind::kUnary) {
-      if (at.text == "not") return !truth(*at.children[0]);
-      AttrValue operand = value(*at.children[0], {});
-      if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
-      if (const int64_t* number = operand.as<int64_t>(); number && at.text == "-") return -*number;
-      if (at.text == "+") return operand;
-      fail(span(at), "'{}' is not known here", at.text);
-    }
+    if (at.kind == SyntaxKind::kUnary) return unary(at);
     if (at.kind == SyntaxKind::kBool) {
       bool left = truth(*at.children[0]);
       return at.text == "and" ? left && truth(*at.children[1]) : left || truth(*at.children[1]);
@@ -285,36 +290,30 @@ class Interpreter {
       joined.insert(joined.end(), y.as<AttrList>()->begin(), y.as<AttrList>()->end());
       return joined;
     }
-    if ((x.as<double>() || y.as<double>() || at.text == "/") && is_number(x) && is_number(y))
-      return with_floats(at, as_double(x), as_double(y));
+    auto as_double = [](const AttrValue& number) -> std::optional<double> {
+      if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
+      return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
+    };
+    const Operation* row = find_operation(at.text);
+    bool divides = at.text == "/" || at.text == "//" || at.text == "%";
+    auto p = as_double(x), q = as_double(y);
+    if (divides && p && q && *q == 0) fail(span(at), "division by zero");
+    if (row && p && q && (x.as<double>() || y.as<double>() || at.text == "/")) return row->on_floats(*p, *q);
     if (at.kind == SyntaxKind::kCompare && (at.text == "==" || at.text == "!=") && !(x.as<Expr>() || y.as<Expr>()))
       return (x == y) == (at.text == "==");
     Expr a = scalar(*at.children[0], x), b = scalar(*at.children[1], y);
-    struct Row {
-      std::string_view symbol;
-      BinaryOp op;
-    };
-    static constexpr Row kRows[] = {
-        {"+", BinaryOp::kAdd},      {"-", BinaryOp::kSub}, {"*", BinaryOp::kMul}, {"//", BinaryOp::kFloorDiv},
-        {"%", BinaryOp::kFloorMod}, {"<", BinaryOp::kLT},  {"<=", BinaryOp::kLE}, {">", BinaryOp::kGT},
-        {">=", BinaryOp::kGE},      {"==", BinaryOp::kEQ}, {"!=", BinaryOp::kNE},
-    };
-    for (const Row& row : kRows) {
-      if (row.symbol != at.text) continue;
-      if (dtype_of(a) != dtype_of(b)) as_int(a) ? a = cast_to(a, dtype_of(b)) : b = cast_to(b, dtype_of(a));
-      auto p = as_int(a), q = as_int(b);
-      if (p && q && (row.op == BinaryOp::kFloorDiv || row.op == BinaryOp::kFloorMod) && *q == 0)
-        fail(span(at), "division by zero");
-      auto checked = row.op == BinaryOp::kMul ? checked_mul : row.op == BinaryOp::kSub ? checked_sub : checked_add;
-      bool grows = row.op == BinaryOp::kMul || row.op == BinaryOp::kSub || row.op == BinaryOp::kAdd;
-      if (p && q && grows && !checked(*p, *q)) fail(span(at), "the result is too large a number");
-      Expr result = simplify(binary(row.op, a, b));
-      auto known = as_int(result);
-      if (!known) return result;
-      if (dtype_of(result).is_bool()) return *known != 0;
-      return *known;
-    }
-    fail(span(at), "'{}' is not known here", at.text);
+    if (!row || at.text == "/") fail(span(at), "'{}' is not known here", at.text);
+    if (dtype_of(a) != dtype_of(b)) as_int(a) ? a = cast_to(a, dtype_of(b)) : b = cast_to(b, dtype_of(a));
+    if (auto m = as_int(a), n = as_int(b); m && n && row->checked && !row->checked(*m, *n))
+      fail(span(at), "the result is too large a number");
+    return known_number(simplify(binary(row->op, a, b)));
+  }
+
+  // Returns a number or flag that is known, else the expression.
+  static AttrValue known_number(const Expr& e) {
+    auto number = as_int(e);
+    if (!number) return e;
+    return dtype_of(e).is_bool() ? AttrValue(*number != 0) : AttrValue(*number);
   }
 
   static bool takes_all(const Syntax& at) {
@@ -346,7 +345,7 @@ class Interpreter {
     const AttrList* items = body.as<AttrList>();
     const AttrList& all = items ? *items : one;
     // Among (begin, end) pairs a position stands for one element.
-    bool pairs = std::any_of(all.begin(), all.end(), [](const AttrValue& item) { return item.as<AttrList>(); });
+    bool pairs = std::ranges::any_of(all, [](const AttrValue& item) { return item.as<AttrList>(); });
     for (const AttrValue& item : all) {
       if (const std::string* text = item.as<std::string>())
         fail(span(at), "axis separators ('{}') are not supported", *text);
@@ -465,10 +464,10 @@ class Interpreter {
   }
 
   AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
-    if (callee.kind == SyntaxKind::kName && callee.text == "len" && arguments.size() == 1 &&
-        arguments[0].as<AttrList>())
+    std::string_view name = callee.kind == SyntaxKind::kName ? callee.text : "";
+    if (name == "len" && arguments.size() == 1 && arguments[0].as<AttrList>())
       return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
-    if (callee.kind == SyntaxKind::kName && callee.text == "range" && !arguments.empty() && arguments.size() <= 2) {
+    if (name == "range" && !arguments.empty() && arguments.size() <= 2) {
       AttrList list;
       const int64_t* first = arguments[0].as<int64_t>();
       const int64_t* second = arguments.size() == 2 ? arguments[1].as<int64_t>() : nullptr;
@@ -483,13 +482,14 @@ class Interpreter {
       // T.int64(0), T.Cast("int64", x): whole numbers that are known have no dtype here.
       bool casts = callee.text == "Cast" && arguments.size() == 2;
       DType dtype;
-      const AttrValue name = casts ? arguments[0] : AttrValue(std::string(callee.text));
-      if ((casts || arguments.size() == 1) && from_attr(name, dtype)) {
-        if (const bool* flag = arguments.back().as<bool>()) return *flag;
-        const double* real = arguments.back().as<double>();
-        Expr result = real ? scalar_imm(*real, dtype) : simplify(cast_to(scalar(at, arguments.back()), dtype));
-        if (auto known = as_int(scalar(at, arguments.back())); known && dtype.is_float())
-          result = scalar_imm(static_cast<double>(*known), dtype);
+      if ((casts || arguments.size() == 1) &&
+          from_attr(casts ? arguments[0] : AttrValue(std::string(callee.text)), dtype)) {
+        const AttrValue& argument = arguments.back();
+        if (argument.as<bool>()) return argument;
+        const double* real = argument.as<double>();
+        auto whole = real ? std::nullopt : as_int(scalar(at, argument));
+        if (whole && dtype.is_float()) return scalar_imm(static_cast<double>(*whole), dtype);
+        Expr result = real ? scalar_imm(*real, dtype) : simplify(cast_to(scalar(at, argument), dtype));
         if (auto known = as_int(result)) return *known;
         return result;
       }
@@ -510,19 +510,20 @@ std::shared_ptr<const Origin> make_origin(std::string_view text, const std::stri
   return std::make_shared<const Origin>(Origin{filename, "", "", content});
 }
 
-template <class BodyType>
-std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  auto body = std::make_shared<BodyType>();
-  body->origin = make_origin(text, filename);
-  text::SyntaxReader reader({body->origin, *body->origin->text}, diagnostics);
-  for (;;) {
-    body->trees.push_back(std::make_unique<text::SyntaxTree>());
-    Lines lines;
-    if (!reader.next(*body->trees.back(), lines)) return body;
-    // A module that the schedules stand beside is for its own reader.
-    if (reader.in_class()) continue;
-    body->lines.insert(body->lines.end(), lines.begin(), lines.end());
+// The lines of a file of schedules, without those of a module that they stand beside, which is for its own reader.
+struct ScriptFile {
+  std::shared_ptr<const Origin> origin;
+  Lines lines;
+  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {};
+};
+
+ScriptFile read_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
+  ScriptFile file{make_origin(text, filename), {}};
+  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
+  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
+    if (!reader.in_class()) file.lines.insert(file.lines.end(), lines.begin(), lines.end());
   }
+  return file;
 }
 
 }  // namespace
@@ -594,15 +595,20 @@ ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin
 
 std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
                                                 Diagnostics& diagnostics) {
-  auto file = read_lines<ScheduleDefinition::Body>(text, filename, diagnostics);
-  auto place = [&](const auto& at) { return Span{file->origin, at.line, at.column, at.length}; };
+  ScriptFile file = read_file(text, filename, diagnostics);
+  auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
   std::vector<ScheduleDefinition> result;
-  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file->origin, file->lines, filename, diagnostics);
+  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
+  auto define = [&](ScheduleDefinition& definition, const Lines& lines, std::string schedule_name) {
+    // The file's trees own the lines.
+    definition.body_ = std::make_shared<ScheduleDefinition::Body>(
+        ScheduleDefinition::Body{file.origin, intrins, lines, std::move(schedule_name), file.trees});
+  };
   Lines loose;
-  for (const Line* line : file->lines) {
+  for (const Line* line : file.lines) {
     if (line->kind == LineKind::kImport || declares_intrin(*line) || is_of_module(*line)) continue;
     if (is_use(*line)) {
-      result.push_back(read_use(*line, file->origin, place(*line)));
+      result.push_back(read_use(*line, file.origin, place(*line)));
       continue;
     }
     if (line->kind != LineKind::kFunction) {
@@ -632,23 +638,13 @@ std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std
       diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
       continue;
     }
-    auto body = std::make_shared<ScheduleDefinition::Body>();
-    body->origin = file->origin;
-    body->intrins = intrins;
-    body->lines = line->body;
-    body->schedule_name = std::string(line->params[0].name);
-    // The file's trees own the lines.
-    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
+    define(definition, line->body, std::string(line->params[0].name));
     result.push_back(std::move(definition));
   }
   if (!loose.empty()) {
     ScheduleDefinition definition;
     definition.span = place(*loose[0]);
-    auto body = std::make_shared<ScheduleDefinition::Body>();
-    body->origin = file->origin;
-    body->intrins = intrins;
-    body->lines = loose;
-    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
+    define(definition, loose, "sch");
     result.push_back(std::move(definition));
   }
   return result;

@@ -18,7 +18,7 @@ using text::SyntaxKind;
 namespace {
 
 bool has_decorator(const Line& line, std::string_view text) {
-  return std::any_of(line.decorators.begin(), line.decorators.end(), [&](const Syntax* decorator) {
+  return std::ranges::any_of(line.decorators, [&](const Syntax* decorator) {
     const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
     return name->kind == SyntaxKind::kAttribute && name->text == text;
   });
@@ -66,7 +66,7 @@ bool is_of_module(const Line& line) {
 std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
                                                   const std::string& filename, Diagnostics& diagnostics) {
   auto table = std::make_shared<TensorIntrins>();
-  if (std::none_of(lines.begin(), lines.end(), [](const Line* line) { return is_intrin(*line); })) return table;
+  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
   OpTable no_operators({});
   Diagnostics in_programs;
   IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);

@@ -83,7 +83,7 @@ void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc)
   std::unordered_map<const NodeHeader*, Expr> now;
   const std::vector<TraceStep> recorded = steps;  // the schedule's own trace grows
   for (const TraceStep& step : recorded) {
-    if (!with_postproc && step.primitive->name == EnterPostproc::kName) return;
+    if (!with_postproc && step.primitive->name == EnterPostproc::kInfo.name) return;
     AttrList arguments = step.arguments;
     for (AttrValue& argument : arguments) {
       argument.map_exprs([&](const Expr& e) {

@@ -2,11 +2,9 @@
 // may be random variables, by name ("b0", "l3"), lists among them spread out; a string literal among inputs has quotes
 // of its own. Maps of positions and other expressions stand as text ("lambda i, j: (j, i)", "T.vscale() * 4").
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "ir/text/syntax.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/trace_names.h"
@@ -101,76 +99,15 @@ std::string Trace::json() const {
 
 namespace {
 
-class JsonReader {
- public:
-  explicit JsonReader(std::string_view json)
-      : text_(std::make_shared<const std::string>(json)),
-        origin_(std::make_shared<const Origin>(Origin{"<trace>", "", "", text_})) {}
-
-  AttrValue read() {
-    const text::Syntax* root = text::parse_expression({origin_, *text_}, tree_, diagnostics_);
-    diagnostics_.throw_if_errors();
-    if (!root) fail({}, "expected a trace as JSON");
-    return value(*root);
-  }
-
- private:
-  AttrValue value(const text::Syntax& at) {
-    using text::SyntaxKind;
-    Span span{origin_, at.line, at.column, at.length};
-    switch (at.kind) {
-      case SyntaxKind::kInt: {
-        int64_t number = 0;
-        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
-        if (error != std::errc()) fail(span, "the number is too large");
-        return number;
-      }
-      case SyntaxKind::kFloat:
-        return std::strtod(std::string(at.text).c_str(), nullptr);
-      case SyntaxKind::kUnary: {
-        bool is_least = at.text == "-" && at.children[0]->text == "9223372036854775808";
-        if (is_least) return std::numeric_limits<int64_t>::min();
-        AttrValue number = value(*at.children[0]);
-        if (const int64_t* whole = number.as<int64_t>(); whole && at.text == "-") return -*whole;
-        if (const double* real = number.as<double>(); real && at.text == "-") return -*real;
-        break;
-      }
-      case SyntaxKind::kString: {
-        std::string error, text = text::unquote(at.text, error);
-        if (!error.empty()) fail(span, "{}", error);
-        return text;
-      }
-      case SyntaxKind::kName:
-        if (at.text == "null") return {};
-        if (at.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-        if (at.text == "Infinity") return std::numeric_limits<double>::infinity();
-        if (at.text == "true" || at.text == "false") return at.text == "true";
-        break;
-      case SyntaxKind::kList: {
-        AttrList list;
-        for (const text::Syntax* item : at.children) list.push_back(value(*item));
-        return list;
-      }
-      case SyntaxKind::kDict: {
-        Attrs entries;
-        for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
-          AttrValue key = value(*at.children[i]);
-          if (!key.as<std::string>()) fail(span, "expected a string as key");
-          entries.set(*key.as<std::string>(), value(*at.children[i + 1]));
-        }
-        return entries;
-      }
-      default:
-        break;
-    }
-    fail(span, "this is no JSON");
-  }
-
-  std::shared_ptr<const std::string> text_;
-  std::shared_ptr<const Origin> origin_;
-  text::SyntaxTree tree_;
-  Diagnostics diagnostics_;
-};
+// JSON is Python with other names for constants.
+AttrValue read_json(std::string_view json) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return schedule_value(json, {{"null", {}},
+                               {"true", true},
+                               {"false", false},
+                               {"NaN", std::numeric_limits<double>::quiet_NaN()},
+                               {"Infinity", kInfinity}});
+}
 
 const AttrList& list_at(const AttrList& list, size_t i) {
   const AttrList* result = i < list.size() ? list[i].as<AttrList>() : nullptr;
@@ -192,7 +129,7 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   }
   const std::string* text = value.as<std::string>();
   if (!text) return value;
-  if (text->starts_with('"')) return JsonReader(*text).read();
+  if (text->starts_with('"')) return read_json(*text);
   auto it = variables.find(*text);
   if (it != variables.end()) return it->second;
   if (text->find('(') == std::string::npos && text->find(' ') == std::string::npos)
@@ -249,7 +186,7 @@ AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const 
 }  // namespace
 
 Trace Trace::from_json(std::string_view json) {
-  AttrValue all = JsonReader(json).read();
+  AttrValue all = read_json(json);
   const AttrList empty;
   const AttrList& top = all.as<AttrList>() ? *all.as<AttrList>() : empty;
   Trace trace;
