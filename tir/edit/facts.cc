@@ -20,7 +20,7 @@ void widen_domains(TreeNode* block) {
     if (!mentions_any(domain.min, loops) && !mentions_any(domain.extent, loops)) continue;
     const Analyzer& facts = block->tree->facts;
     auto first = bounds_over(domain.min, running(loops), facts);
-    auto end = bounds_over(domain.min + domain.extent, running(loops), facts);
+    auto end = bounds_over(end_of(domain), running(loops), facts);
     if (first && end) domain = {first->min, facts.simplify(end->max - first->min)};
   }
 }
@@ -34,14 +34,11 @@ bool is_partial(const TreeNode* block) {
     if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
   }
   RunningVars vars = running(loops);
-  for (const IterVar& axis : block->axes()) {
+  return !std::ranges::all_of(block->axes(), [&](const IterVar& axis) {
     auto bounds = bounds_over(axis.value, vars, facts);
-    const Range& domain = axis.domain;
-    bool whole = bounds && facts.can_prove_equal(bounds->min, domain.min) &&
-                 facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), domain.min + domain.extent);
-    if (!whole) return true;
-  }
-  return false;
+    return bounds && facts.can_prove_equal(bounds->min, axis.domain.min) &&
+           facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), end_of(axis.domain));
+  });
 }
 
 // A block that reads what a block behind it in the same loop made carries values over iterations, and so does one that

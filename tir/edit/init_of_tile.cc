@@ -88,7 +88,7 @@ class InitOfTile {
     for (const IterVar& axis : block_->axes()) {
       if (axis.kind != IterKind::kSpatial) continue;
       Expr at = substitute(positions_.at(axis.var.get()), placed_);
-      Expr in_domain = tree_.facts.simplify(at < axis.domain.min + axis.domain.extent);
+      Expr in_domain = tree_.facts.simplify(at < end_of(axis.domain));
       if (!tree_.facts.can_prove(in_domain)) kept.push_back(in_domain);
     }
     return kept;

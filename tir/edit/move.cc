@@ -46,13 +46,12 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   const std::vector<IterVar>& axes = block->axes();
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
-    bool uses_axis = false;
-    for (const IterVar& axis : axes) uses_axis = uses_axis || mentions(region[d].min, axis.var);
-    if (!uses_axis) continue;
+    auto moves = [&](const Expr& e) {
+      return std::ranges::any_of(axes, [&](const IterVar& axis) { return mentions(e, axis.var); });
+    };
+    if (!moves(region[d].min)) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
-    // A tile that is cut at the buffer's end has no one size.
-    bool one_size =
-        std::ranges::none_of(axes, [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
+    bool one_size = !moves(region[d].extent);  // a tile that is cut at the buffer's end has not
     if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
@@ -72,42 +71,38 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   return result;
 }
 
+namespace {
+
+// Returns the range with a constant extent when its own moves with the loops from `loop` outwards and is bounded; the
+// axis is then restricted to the range by conditions.
+Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
+  const Analyzer& facts = loop->tree->facts;
+  bool moves = false;
+  for (; loop && loop->is_loop(); loop = loop->parent) moves = moves || mentions(range.extent, loop->var());
+  int64_t most = as_int(range.extent) || !moves ? INT64_MAX : constant_above(range.extent, facts);
+  if (most >= (int64_t{1} << 31)) return range;
+  Expr end = facts.simplify(end_of(range));
+  const Binary* either = end.as<Binary>();
+  bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
+  if (two) conditions.push_back(axis < either->a);
+  conditions.push_back(axis < (two ? either->b : end));
+  return {range.min, int_imm(most, dtype_of(range.extent))};
+}
+
+}  // namespace
+
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops) {
   tree.remove(block);
-  Block& content = *block->block;
-  content.predicate.reset();
+  block->block->predicate.reset();
   block->affine.reset();
   std::vector<TreeNode*> loops;
   std::vector<Expr> conditions;
-  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
-    IterVar& axis = content.iter_vars[a];
-    Range range = axis.domain;
-    bool is_whole = !ranges[a].has_value();
-    if (ranges[a]) {
-      // What reaches over the domain on both sides is the domain.
-      Expr extent = ranges[a]->extent;
-      if (!tree.facts.can_prove(extent >= axis.domain.extent)) {
-        range = *ranges[a];
-        if (!as_int(range.extent)) {
-          // A constant above, where there is one, makes a loop of known extent.
-          int64_t most = constant_above(range.extent, tree.facts);
-          bool depends = false;
-          for (TreeNode* at = loop; at && at->is_loop(); at = at->parent)
-            depends = depends || mentions(range.extent, at->var());
-          if (depends && most < (int64_t{1} << 31)) {
-            Expr end = tree.facts.simplify(range.min + range.extent);
-            range.extent = int_imm(most, dtype_of(range.extent));
-            const Binary* either = end.as<Binary>();
-            bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
-            if (two) conditions.push_back(axis.var < either->a);
-            conditions.push_back(axis.var < (two ? either->b : end));
-          }
-        }
-      } else {
-        is_whole = true;
-      }
-    }
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    IterVar& axis = block->axes()[a];
+    // A range that reaches over the domain on both sides stands for the domain.
+    bool is_whole = !ranges[a] || tree.facts.can_prove(ranges[a]->extent >= axis.domain.extent);
+    Range range = is_whole ? axis.domain : with_known_extent(*ranges[a], axis.var, loop, conditions);
     range = defined(range, tree.facts);
     if (is_int(range.extent, 1) && !preserve_unit_loops) {
       axis.value = range.min;
@@ -117,11 +112,10 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
     }
     if (is_whole) continue;
     conditions.push_back(axis.var >= axis.domain.min);
-    conditions.push_back(axis.var < axis.domain.min + axis.domain.extent);
+    conditions.push_back(axis.var < end_of(axis.domain));
   }
   // Proofs are about the axes' values, not the axes, of which the domain is known.
-  VarMap values;
-  for (const IterVar& axis : content.iter_vars) values.emplace(axis.var.get(), axis.value);
+  VarMap values = values_of_axes(block);
   tree.insert(loop, position, block);
   Analyzer facts = tree.facts;
   for (const Expr& condition : conditions) {
@@ -279,10 +273,9 @@ Refusal inputs_change(const TreeNode* block) {
 }
 
 Refusal not_a_destination(const TreeNode* loop, const TreeNode* block) {
-  const std::string &name = block->name(), &loop_name = loop->name();
   if (scope_of(block) != scope_of(loop))
-    return message("block '{}' and loop '{}' are in different blocks", name, loop_name);
-  if (is_ancestor(loop, block)) return message("block '{}' is in loop '{}' already", name, loop_name);
+    return message("block '{}' and loop '{}' are in different blocks", block, loop);
+  if (is_ancestor(loop, block)) return message("block '{}' is in loop '{}' already", block, loop);
   return std::nullopt;
 }
 

@@ -43,6 +43,17 @@ void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
 
+// Returns the loop to move a block to. Returns null for a sampled location that needs no move: the root stands for the
+// block's present place, the block itself for its inlining, which is done here.
+template <class Inline>
+TreeNode* destination(Step& step, const BlockRV& block, const LoopRV& loop) {
+  TreeNode *moved = step.block(block), *sampled = step.node(loop.var);
+  if (sampled == moved->tree->root()) return nullptr;
+  if (sampled != moved || same_node(loop.var, block.var)) return step.loop(loop);
+  step.apply(Inline{block});
+  return nullptr;
+}
+
 // These are the conditions that several moves check.
 Refusal not_movable(const TreeNode* block);  // partial domains, statements beside blocks
 // Writes that come after the block change its inputs: at a later place it would read other values.

@@ -80,11 +80,7 @@ bool needs_order(const Block& block) {
   return !combiner || !combiner->commutes || !combiner->regroups;
 }
 
-bool comes_in_order(const TreeNode* block) {
-  std::vector<Expr> values;
-  for (const IterVar& axis : block->axes()) values.push_back(axis.value);
-  return comes_in_order(block, values, loops_above(block));
-}
+bool comes_in_order(const TreeNode* block) { return comes_in_order(block, axis_values(block), loops_above(block)); }
 
 bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops) {
   std::vector<Expr> values;

@@ -111,6 +111,11 @@ TreeNode* Step::scope(TreeNode* block) {
   return result;
 }
 
+void Step::require_rank(const IndexMap& map, TreeNode* block) {
+  if (map.rank() != block->axes().size())
+    refuse({block}, "the map takes {} axes, block '{}' has {}", map.rank(), block, block->axes().size());
+}
+
 void Step::require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer) {
   for (TreeNode* other : blocks_below(below)) {
     if (other != block && accesses(other, buffer))

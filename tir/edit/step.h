@@ -117,6 +117,8 @@ class Step {
   [[noreturn]] void refuse(const std::vector<TreeNode*>& at, MessageFormat<Args...> condition, const Args&... args) {
     refuse(at, message(condition, args...));
   }
+  // Refuses a map that does not take as many positions as the block has axes.
+  void require_rank(const IndexMap& map, TreeNode* block);
   // Refuses when other blocks in the subtree access the buffer.
   void require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer);
   // Gives the loop another kind, and refuses where its iterations cannot run in any order as that kind asks.

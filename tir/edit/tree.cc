@@ -24,8 +24,11 @@ size_t TreeNode::position() const {
 // ---- From and to statements
 
 TreeNode* Tree::new_node(TreeKind kind, const Span& span) {
-  nodes_.push_back(std::make_unique<TreeNode>(TreeNode{.tree = this, .kind = kind, .span = span}));
-  return nodes_.back().get();
+  TreeNode* node = nodes_.emplace_back(std::make_unique<TreeNode>()).get();
+  node->tree = this;
+  node->kind = kind;
+  node->span = span;
+  return node;
 }
 
 TreeNode* Tree::new_loop(For loop, const Span& span) {
@@ -128,14 +131,9 @@ Tree::Tree(const PrimFuncRef& function)
   for (const VarRef& param : params_) facts.assume_dims(param.type());
   const Block* block = function->body.as<Block>();
   bool has_root = block && block->iter_vars.empty() && !block->init && !block->predicate;
-  if (has_root) {
-    root_ = new_block(*block, function->body.span());
-    root_->block->body = no_op();
-    import_body(root_, block->body);
-  } else {
-    root_ = new_block(*root_block({}, no_op()).as<Block>());
-    import_body(root_, function->body);
-  }
+  root_ = has_root ? new_block(*block, function->body.span()) : new_block(*root_block({}, no_op()).as<Block>());
+  root_->block->body = no_op();
+  import_body(root_, has_root ? block->body : function->body);
   if (find_outer_vars(root_)) {
     name_axes(root_);
     find_outer_vars(root_);
@@ -144,7 +142,6 @@ Tree::Tree(const PrimFuncRef& function)
 
 Stmt Tree::stmt(const std::vector<TreeNode*>& nodes) const {
   std::vector<Stmt> stmts;
-  stmts.reserve(nodes.size());
   for (const TreeNode* node : nodes) stmts.push_back(stmt(*node));
   return seq(std::move(stmts));
 }
@@ -168,9 +165,7 @@ PrimFuncRef Tree::function() const {
 bool Tree::is_param(const Buffer& buffer) const { return contains(params_, buffer); }
 
 void Tree::replace_param(const Buffer& from, const Buffer& to) {
-  for (VarRef& param : params_) {
-    if (same_node(param, from)) param = to;
-  }
+  std::ranges::replace_if(params_, [&](const VarRef& param) { return same_node(param, from); }, to);
   facts.assume_dims(to.type());
 }
 
@@ -250,14 +245,20 @@ TreeNode* Tree::find_block(std::string_view name) const {
   return found;
 }
 
+namespace {
+
+std::string fresh_name(const std::string& wish, const std::unordered_set<std::string_view>& taken) {
+  std::string name = wish;
+  for (int i = 1; taken.contains(name); ++i) name = fmt::format("{}_{}", wish, i);
+  return name;
+}
+
+}  // namespace
+
 std::string Tree::fresh_block_name(const std::string& wish) const {
   std::unordered_set<std::string_view> taken;
   for (const TreeNode* block : blocks()) taken.insert(block->name());
-  if (!taken.contains(wish)) return wish;
-  for (int i = 1;; ++i) {
-    std::string name = fmt::format("{}_{}", wish, i);
-    if (!taken.contains(name)) return name;
-  }
+  return fresh_name(wish, taken);
 }
 
 TreeNode* scope_of(const TreeNode* node) {
@@ -414,8 +415,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
 
 void move_body(TreeNode* from, TreeNode* to, const VarMap& map) {
   Tree& tree = *from->tree;
-  const std::vector<TreeNode*> body = from->children;
-  for (TreeNode* child : body) {
+  for (TreeNode* child : std::vector(from->children)) {
     tree.detach(child);
     substitute_below(child, map);
     tree.append(to, child);
@@ -425,9 +425,7 @@ void move_body(TreeNode* from, TreeNode* to, const VarMap& map) {
 void restrict_block(TreeNode* block, const Expr& condition) {
   if (block->tree->facts.can_prove(condition)) return;
   std::vector<Expr> all = conjuncts(block->block->predicate);
-  for (const Expr& known : all) {
-    if (structural_equal(known, condition)) return;
-  }
+  if (std::ranges::any_of(all, [&](const Expr& known) { return structural_equal(known, condition); })) return;
   all.push_back(condition);
   block->block->predicate = conjunction(all);
 }
@@ -437,26 +435,15 @@ TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
   std::vector<TreeNode*> nodes = tree.import(copy->body);
   RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
-  std::vector<const TreeNode*> from{node}, to{nodes[0]};
-  for (size_t i = 0; i < from.size(); ++i) {
-    const_cast<TreeNode*>(to[i])->uses_outer_vars = from[i]->uses_outer_vars;
-    const_cast<TreeNode*>(to[i])->carried = from[i]->carried;
-    const_cast<TreeNode*>(to[i])->meets_itself = from[i]->meets_itself;
-    const_cast<TreeNode*>(to[i])->in_order = from[i]->in_order;
-    const_cast<TreeNode*>(to[i])->partial = from[i]->partial;
-    for (size_t c = 0; c < from[i]->children.size(); ++c) {
-      from.push_back(from[i]->children[c]);
-      to.push_back(to[i]->children[c]);
-    }
-  }
-  std::unordered_set<std::string> taken;
+  std::unordered_set<std::string_view> taken;
   for (const TreeNode* block : tree.blocks()) taken.insert(block->name());
-  for (const TreeNode* at : to) {
-    if (!at->is_block()) continue;
-    Block& block = *const_cast<TreeNode*>(at)->block;
-    std::string base = block.name;
-    for (int i = 1; !taken.insert(block.name).second; ++i) block.name = fmt::format("{}_{}", base, i);
-  }
+  auto adopt = [&](auto& self, const TreeNode* from, TreeNode* to) -> void {
+    static_cast<BlockFacts&>(*to) = *from;
+    if (to->is_block()) to->block->name = fresh_name(to->name(), taken);
+    if (to->is_block()) taken.insert(to->name());
+    for (size_t c = 0; c < to->children.size(); ++c) self(self, from->children[c], to->children[c]);
+  };
+  adopt(adopt, node, nodes[0]);
   return nodes[0];
 }
 

@@ -15,16 +15,8 @@ class Tree;
 // kLeaf: any other statement; primitives do not look into it.
 enum class TreeKind : uint8_t { kLoop, kBlock, kLeaf };
 
-struct TreeNode {
-  Tree* tree;
-  TreeKind kind;
-  Span span = {};
-  TreeNode* parent = nullptr;            // null: the root, or no longer part of the program
-  std::vector<TreeNode*> children = {};  // of loops, and of blocks that hold blocks
-  std::optional<For> loop = {};          // the body is `children`
-  std::optional<Block> block = {};       // the body is `children`, if there are any
-  std::optional<Stmt> leaf = {};
-  // These are facts about blocks; code that moves or edits blocks keeps them true.
+// Facts about a block; code that moves or edits blocks keeps them true.
+struct BlockFacts {
   bool uses_outer_vars = false;  // the body mentions variables of loops around the block
   bool carried = false;          // takes what an earlier iteration of a shared loop made: its loops keep their order
   bool meets_itself = false;     // and so do iterations of loops that hold nothing but the block
@@ -32,6 +24,17 @@ struct TreeNode {
   // Set when the loops are not known to bring the axes through all of their domains (because of a condition in the
   // user's program): the block's loops cannot be made anew from the domains.
   bool partial = false;
+};
+
+struct TreeNode : BlockFacts {
+  Tree* tree = nullptr;
+  TreeKind kind = TreeKind::kLeaf;
+  Span span = {};
+  TreeNode* parent = nullptr;            // null: the root, or no longer part of the program
+  std::vector<TreeNode*> children = {};  // of loops, and of blocks that hold blocks
+  std::optional<For> loop = {};          // the body is `children`
+  std::optional<Block> block = {};       // the body is `children`, if there are any
+  std::optional<Stmt> leaf = {};
   // Tells whether the axes' values are one to one with the iterations of the loops up to the scope (see iter_map.h);
   // absent when that has not been computed since a loop above changed.
   std::optional<bool> affine = {};

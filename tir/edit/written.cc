@@ -13,11 +13,7 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  bool found = false;
-  walk(e, [&](const Ref<Var>& var) {
-    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
-  });
-  return found;
+  return std::ranges::any_of(counters, [&](const Counter& counter) { return mentions(e, counter.var); });
 }
 
 // Whether the digits that values have of a source run through all combinations.
@@ -179,19 +175,18 @@ std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>
     Analyzer inside = facts;  // of the domains
     for (const IterVar& axis : axes) {
       inside.assume(axis.value >= axis.domain.min);
-      inside.assume(axis.value < axis.domain.min + axis.domain.extent);
+      inside.assume(axis.value < end_of(axis.domain));
     }
-    for (const Expr& condition : conditions) {
-      if (!inside.can_prove(condition)) return std::nullopt;
-    }
+    auto holds = [&](const Expr& condition) { return inside.can_prove(condition); };
+    if (!std::ranges::all_of(conditions, holds)) return std::nullopt;
   }
   for (size_t a = 0; a < axes.size(); ++a) {
     const Range& domain = axes[a].domain;
     Range& own = (*box)[a];
-    own = cut(own, domain.min + domain.extent, facts);
+    own = cut(own, end_of(domain), facts);
     if (facts.can_prove(own.min >= domain.min)) continue;
     Expr first = facts.can_prove(own.min <= domain.min) ? domain.min : max(own.min, domain.min);
-    own = {first, facts.simplify(own.min + own.extent - first)};
+    own = {first, facts.simplify(end_of(own) - first)};
   }
   return box;
 }
@@ -223,7 +218,7 @@ class Writes {
   bool add(const TreeNode* block, const TreeNode* below) {
     std::vector<Counter> loops;
     for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-      loops.push_back({at->var(), {at->loop->min, at->loop->extent}});
+      loops.push_back({at->var(), at->range()});
     const BufferRegion* declared = write_of(block, buffer_);
     if (!declared) return true;
     std::optional<Box> values = axis_values(block, loops, declared->ranges);
@@ -234,10 +229,8 @@ class Writes {
     if (!block->block->match_buffers.empty()) return add(declared->ranges, axes);
     if (block->is_leaf_block()) return add_stores(block->block->body, axes);
     Writes inner(buffer_, facts_);
-    for (const TreeNode* child : block->children) {
-      for (const TreeNode* each : blocks_below(child)) {
-        if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
-      }
+    for (const TreeNode* each : blocks_inside(block)) {
+      if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
     }
     return inner.box_ && add(*inner.box_, axes);
   }

@@ -10,24 +10,18 @@ using namespace scheduling;
 
 namespace {
 
-// A block in the loop reads the buffer (or writes it, where that counts).
-bool is_used(const TreeNode* loop, const std::string& buffer, bool writes_count) {
-  auto is_named = [&](const BufferRegion& region) { return region.buffer->name == buffer; };
-  std::vector<TreeNode*> blocks = blocks_below(loop);
-  return std::ranges::any_of(blocks, [&](const TreeNode* block) {
-    const std::vector<BufferRegion>&reads = block->block->reads, &writes = block->block->writes;
-    return std::ranges::any_of(reads, is_named) || (writes_count && std::ranges::any_of(writes, is_named));
-  });
-}
-
-// A buffer that is fetched ahead is used in the loop; lowering would leave out a name that is not.
+// A buffer that is fetched ahead must be used in the loop; lowering would leave out a name that is not.
 Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& value) {
   bool is_own = row == annotations::kPrefetchOwn;
-  bool is_prefetch = is_own || row == annotations::kPrefetch || row == annotations::kPrefetchAhead;
-  if (!is_prefetch) return std::nullopt;
+  if (!is_own && !(row == annotations::kPrefetch) && !(row == annotations::kPrefetchAhead)) return std::nullopt;
   for (const AttrValue& item : *value.as<AttrList>()) {
     const std::string* buffer = item.as<std::string>();
-    if (buffer && !is_used(loop, *buffer, is_own))
+    auto is_named = [&](const BufferRegion& region) { return region.buffer->name == *buffer; };
+    auto uses = [&](const TreeNode* block) {
+      return std::ranges::any_of(block->block->reads, is_named) ||
+             (is_own && std::ranges::any_of(block->block->writes, is_named));
+    };
+    if (buffer && std::ranges::none_of(blocks_below(loop), uses))
       return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
                      to_string(item));
   }

@@ -15,23 +15,16 @@ void AnnotateBufferAccess::apply(Step& step) const {
     step.refuse({block}, "buf_type is '{}', expected 'read' or 'write'", buf_type);
   bool is_read = buf_type == "read";
   Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), is_read ? AccessKind::kRead : AccessKind::kWrite);
-  const std::vector<IterVar>& axes = block->axes();
-  if (gen_new_ranges.rank() != axes.size())
-    step.refuse({block}, "the map takes {} axes, block '{}' has {}", gen_new_ranges.rank(), block, axes.size());
+  step.require_rank(gen_new_ranges, block);
   size_t rank = buffer_type(buffer).shape.size(), results = gen_new_ranges.map->results.size();
   if (results != rank && results != 2 * rank)
     step.refuse({block}, "the map gives {} numbers, '{}' has {} dims", results, buffer, rank);
-  std::vector<Expr> vars;
-  for (const IterVar& axis : axes) vars.push_back(axis.var);
-  std::vector<Expr> ends = gen_new_ranges(vars);
+  std::vector<Expr> ends = gen_new_ranges(axis_vars(block));
   std::vector<Range> ranges;
   for (size_t d = 0; d < rank; ++d) {
-    if (results == rank) {
-      ranges.push_back({ends[d], int_imm(1, dtype_of(ends[d]))});
-      continue;
-    }
-    const Expr &begin = ends[2 * d], &end = ends[2 * d + 1];
-    ranges.push_back({begin, block->tree->facts.simplify(end - begin)});
+    bool is_position = results == rank;
+    const Expr &begin = is_position ? ends[d] : ends[2 * d], one = int_imm(1, dtype_of(begin));
+    ranges.push_back({begin, is_position ? one : block->tree->facts.simplify(ends[2 * d + 1] - begin)});
   }
   auto& regions = is_read ? block->block->reads : block->block->writes;
   regions[static_cast<size_t>(buffer_index)].ranges = ranges;

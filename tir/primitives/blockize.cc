@@ -72,8 +72,7 @@ TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
     tree.append(block, child);
   }
   tree.insert(above, first, block);
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
   return block;
 }
 
@@ -119,22 +118,19 @@ class BlockOfTiles {
     }
     if (!inner_->children.empty()) step_.refuse({inner_}, "the block holds blocks already");
     TreeNode* block = tree_.new_block(std::move(outer));
-    block->partial = inner_->partial;
-    block->carried = inner_->carried;
-    block->meets_itself = inner_->meets_itself;
-    block->in_order = inner_->in_order;
+    static_cast<BlockFacts&>(*block) = *inner_;
+    block->uses_outer_vars = false;
     reduce_to_tile();
     tree_.replace(top_, block);
     tree_.append(block, top_);
     refresh_regions(inner_);
-    refresh_regions(block);
-    refresh_regions_above(block);
+    refresh_regions_around(block);
     return block;
   }
 
  private:
   void find_loops() {
-    for (TreeNode* at = inner_; at != top_; at = at->parent) inside_.insert(inside_.begin(), at->parent);
+    if (top_ != inner_) inside_ = loops_from(top_, inner_);
     for (TreeNode* at : inside_) {
       if (mentions_any(at->loop->min, inside_) || mentions_any(at->loop->extent, inside_))
         step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
@@ -143,10 +139,8 @@ class BlockOfTiles {
 
   void divide_axes() {
     std::vector<TreeNode*> loops = loops_above(inner_);
-    std::vector<Expr> values;
-    for (const IterVar& axis : axes_) values.push_back(axis.value);
     std::string why;
-    std::optional<IterMap> map = find_iter_map(values, loops, tree_.facts, &why);
+    std::optional<IterMap> map = find_iter_map(axis_values(inner_), loops, tree_.facts, &why);
     if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
     if (inner_->block->init && !has_affine_bindings(inner_, inside_, &why)) step_.refuse({inner_}, why);
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));
@@ -208,7 +202,7 @@ class BlockOfTiles {
     // Behind a loop partition a tile may stand where it never begins.
     for (size_t a = 0; a < axes_.size(); ++a) {
       const Range& domain = axes_[a].domain;
-      Expr begins = tiles_[a].outer * tiles_[a].extent < domain.min + domain.extent;
+      Expr begins = tiles_[a].outer * tiles_[a].extent < end_of(domain);
       if (as_int(tiles_[a].outer).value_or(0) > 0 && !tree_.facts.can_prove(begins))
         outer_conditions_.push_back(tree_.facts.simplify(begins));
     }
@@ -218,13 +212,13 @@ class BlockOfTiles {
     const Binary* compare = condition.as<Binary>();
     auto bounds = [&](const IterVar& axis) {
       return compare && compare->op == BinaryOp::kLT &&
-             tree_.facts.can_prove_equal(axis.domain.min + axis.domain.extent - axis.value, compare->b - compare->a);
+             tree_.facts.can_prove_equal(end_of(axis.domain) - axis.value, compare->b - compare->a);
     };
     auto axis = std::ranges::find_if(axes_, bounds);
     if (axis == axes_.end())
       step_.refuse({inner_, top_}, "a condition of the block ties loops in- and outside together");
     auto a = static_cast<size_t>(axis - axes_.begin());
-    Expr end = axis->domain.min + axis->domain.extent, one = int_imm(1, dtype_of(end));
+    Expr end = end_of(axis->domain), one = int_imm(1, dtype_of(end));
     inner_conditions_.push_back(outer_vars_[a] * tiles_[a].extent + tiles_[a].inner < end);
     // Tiles that begin behind the end do not run, but the first one of an empty sum is its init.
     bool sums = inner_->block->init && axis->kind == IterKind::kReduce && !tree_.facts.can_prove(end >= one);
@@ -235,7 +229,7 @@ class BlockOfTiles {
   Expr number_of_tiles(size_t a) const {
     const IterVar& axis = axes_[a];
     const Divided& tile = tiles_[a];
-    Expr one = int_imm(1, dtype_of(axis.var)), end = axis.domain.min + axis.domain.extent;
+    Expr one = int_imm(1, dtype_of(axis.var)), end = end_of(axis.domain);
     if (tree_.facts.can_prove_equal(tile.extent, end) || is_int(tile.outer, 0)) return one;
     // A quotient by a dim would be undefined where the dim is 0; the loops' ends say the same.
     auto bounds =

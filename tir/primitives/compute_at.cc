@@ -17,9 +17,9 @@ size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::v
   if (consumers.empty()) step.refuse({block}, "block '{}' has no consumers", block);
   size_t first = loop->children.size();
   for (TreeNode* consumer : consumers) {
-    const std::string& name = consumer->name();
-    if (!is_ancestor(loop, consumer)) step.refuse({consumer, loop}, "consumer '{}' is not in loop '{}'", name, loop);
-    if (consumer->carried) step.refuse({consumer}, "consumer '{}' takes what an earlier iteration made", name);
+    if (!is_ancestor(loop, consumer))
+      step.refuse({consumer, loop}, "consumer '{}' is not in loop '{}'", consumer, loop);
+    if (consumer->carried) step.refuse({consumer}, "consumer '{}' takes what an earlier iteration made", consumer);
     first = std::min(first, child_towards(loop, consumer)->position());
   }
   if (index < -2) step.refuse({loop}, "position {}; -1 is the last possible, -2 the first", index);
@@ -66,14 +66,8 @@ AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std:
 
 void ComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  // A sampled location may be nowhere else, or in the other block's statement.
-  TreeNode* sampled = step.node(this->loop.var);
-  if (sampled == block->tree->root()) return;
-  if (sampled == block && !same_node(this->loop.var, this->block.var)) {
-    step.apply(ComputeInline{this->block});
-    return;
-  }
-  TreeNode* loop = step.loop(this->loop);
+  TreeNode* loop = destination<ComputeInline>(step, this->block, this->loop);
+  if (!loop) return;
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(inputs_change(block), block);

@@ -47,11 +47,11 @@ bool only_loads_elements(const TreeNode* user, const Buffer& buffer) {
 }
 
 std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
-  std::vector<TreeNode*> users;
-  for (TreeNode* user : block->tree->blocks()) {
-    if (user == block || !user->is_leaf_block()) continue;
-    if (!read_of(user, buffer) && !mentions(user->block->body, buffer)) continue;
-    users.push_back(user);
+  std::vector<TreeNode*> users = block->tree->blocks();
+  std::erase_if(users, [&](TreeNode* user) {
+    return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || mentions(user->block->body, buffer));
+  });
+  for (TreeNode* user : users) {
     if (!only_loads_elements(user, buffer))
       step.refuse({user, block}, "block '{}' uses '{}' in another way than loading elements", user, buffer);
   }
@@ -63,13 +63,12 @@ std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer
 
 void ComputeInline::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  const std::string& name = block->name();
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
   step.require(inputs_change(block), block);
   const BufferStore* store = single_store(block);
-  if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", name);
-  if (is_output(block)) step.refuse({block}, "block '{}' writes an output", name);
+  if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", block);
+  if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);
   StoreDims dims = dims_of_store(step, block, *store);
   const Buffer buffer = store->buffer;
   std::vector<TreeNode*> users = users_of_result(step, block, buffer);
@@ -88,8 +87,7 @@ void ComputeInline::apply(Step& step) const {
   for (TreeNode* user : users) {
     user->block->body = inlined(user->block->body);
     if (user->block->init) user->block->init = inlined(*user->block->init);
-    refresh_regions(user);
-    refresh_regions_above(user);
+    refresh_regions_around(user);
   }
   block->tree->remove_with_buffer(block, buffer);
 }

@@ -19,22 +19,21 @@ struct InitLoops {
 };
 
 InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& loop_name = loop->name();
   std::vector<TreeNode*> above = loops_above(block);
   auto at = std::ranges::find(above, loop);
-  if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop_name, block);
+  if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
   InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
   // Elements that others take over in later iterations (rolling_buffer) would get no init there.
   for (TreeNode* other : block->carried ? blocks_below(loop) : std::vector<TreeNode*>()) {
     if (other != block)
-      step.refuse({block, other, loop}, "block '{}' takes what an iteration of loop '{}' made", other, loop_name);
+      step.refuse({block, other, loop}, "block '{}' takes what an iteration of loop '{}' made", other, loop);
   }
   // Iterations that repeat an update would need the init each time.
   std::string why;
   if (!has_affine_bindings(block, result.inside, &why)) step.refuse({block}, why);
   for (TreeNode* outer : result.outside) {
     if (drives(outer, block->axes()).reduce)
-      step.refuse({block, outer}, "loop '{}', outside of '{}', drives a reduce axis", outer, loop_name);
+      step.refuse({block, outer}, "loop '{}', outside of '{}', drives a reduce axis", outer, loop);
   }
   for (TreeNode* inner : result.inside) {
     Drives driven = drives(inner, block->axes());
@@ -49,9 +48,8 @@ const IterVar* axis_begun_before(const TreeNode* block, const std::vector<TreeNo
   VarMap begins;
   for (const TreeNode* loop : loops) begins.emplace(loop->var().get(), loop->loop->min);
   for (const IterVar& axis : block->axes()) {
-    bool is_first = axis.kind == IterKind::kSpatial ||
-                    block->tree->facts.can_prove_equal(substitute(axis.value, begins), axis.domain.min);
-    if (!is_first) return &axis;
+    Expr first = substitute(axis.value, begins);
+    if (axis.kind != IterKind::kSpatial && !block->tree->facts.can_prove_equal(first, axis.domain.min)) return &axis;
   }
   return nullptr;
 }
@@ -82,7 +80,8 @@ std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoop
 }
 
 // Makes the init in separate spatial loops.
-TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops, std::vector<Expr> conditions) {
+TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops,
+                       const std::vector<Expr>& conditions) {
   Tree& tree = *block->tree;
   std::vector<TreeNode*> loops;
   VarMap vars, axes;
@@ -92,9 +91,8 @@ TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_lo
     loops.push_back(tree.new_loop(old.var->name + "_init", substitute(old.extent, vars), kind));
     vars.emplace(old.var.get(), loops.back()->var());
   }
-  for (Expr& condition : conditions) condition = substitute(condition, vars);
   Block init{.name = tree.fresh_block_name(block->name() + "_init"),
-             .predicate = conjunction(conditions),
+             .predicate = conjunction(substitute(conditions, vars)),
              .writes = block->block->writes,
              .body = no_op()};
   for (const IterVar& axis : block->axes()) {
@@ -102,7 +100,7 @@ TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_lo
   }
   init.body = substitute(*block->block->init, axes);
   for (BufferRegion& write : init.writes) {
-    for (Range& range : write.ranges) range = {substitute(range.min, axes), substitute(range.extent, axes)};
+    for (Range& range : write.ranges) range = substitute(range, axes);
   }
   TreeNode* node = tree.import(make(std::move(init)))[0];
   node->partial = block->partial;
@@ -128,8 +126,7 @@ BlockRV DecomposeReduction::apply(Step& step) const {
   block->tree->insert(loop->parent, loop->position(), nest);
   block->block->init.reset();
   block->block->name = block->tree->fresh_block_name(block->name() + "_update");
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
   return step.block_result(blocks_below(nest)[0]);
 }
 

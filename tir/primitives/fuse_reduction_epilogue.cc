@@ -48,16 +48,15 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
 
 // Nothing else uses what the sum makes, nor are the epilogue's operands made or its results read in between.
 void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, const Buffer& buffer) {
-  const std::string &sum_name = sum->name(), &name = epilogue->name();
   TreeNode* scope = scope_of(sum);
   std::vector<TreeNode*> users = readers(scope, buffer);
   std::erase(users, sum);
   if (users.size() != 1 || is_output(sum))
-    step.refuse({sum}, "'{}' is used by others than block '{}', too", buffer, name);
+    step.refuse({sum}, "'{}' is used by others than block '{}', too", buffer, epilogue);
   for (const BufferRegion& other : epilogue->block->reads) {
     for (TreeNode* writer : writers(scope, other.buffer)) {
       if (writer != sum && !precedes(writer, sum))
-        step.refuse({writer, sum}, "block '{}' writes '{}' after block '{}'", writer, other.buffer, sum_name);
+        step.refuse({writer, sum}, "block '{}' writes '{}' after block '{}'", writer, other.buffer, sum);
     }
   }
   const Buffer& to = single_store(epilogue)->buffer;
@@ -73,8 +72,7 @@ void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, cons
 void FuseReductionEpilogue::apply(Step& step) const {
   TreeNode* sum = step.block(this->reduction_block);
   TreeNode* epilogue = step.block(this->epilogue_block);
-  const std::string &sum_name = sum->name(), &name = epilogue->name();
-  if (sum == epilogue) step.refuse({sum}, "block '{}' cannot be its own epilogue", sum_name);
+  if (sum == epilogue) step.refuse({sum}, "block '{}' cannot be its own epilogue", sum);
   step.require(not_movable(sum), sum);
   step.require(not_movable(epilogue), epilogue);
   if (scope_of(sum) != scope_of(epilogue)) step.refuse({sum, epilogue}, "the blocks are in different blocks");
@@ -83,16 +81,15 @@ void FuseReductionEpilogue::apply(Step& step) const {
   const BufferStore *update = single_store(sum), *store = single_store(epilogue);
   const BufferStore* init = sum->block->init->as<BufferStore>();
   std::optional<Addition> add = update ? match_addition(update->value, update->buffer) : std::nullopt;
-  if (!add || !init) step.refuse({sum}, "block '{}' is no sum", sum_name);
+  if (!add || !init) step.refuse({sum}, "block '{}' is no sum", sum);
   const Buffer buffer = update->buffer;
   std::optional<Addition> more = store ? match_addition(store->value, buffer) : std::nullopt;
   if (!more || mentions(more->other, buffer) || mentions(add->other, buffer))
-    step.refuse({epilogue}, "block '{}' does not add something to '{}'", name, buffer);
+    step.refuse({epilogue}, "block '{}' does not add something to '{}'", epilogue, buffer);
   VarMap axes = match_epilogue_axes(step, sum, epilogue, *update, more->element);
   require_nothing_between(step, sum, epilogue, buffer);
 
-  std::vector<Expr> at;
-  for (const Expr& index : store->indices) at.push_back(substitute(index, axes));
+  std::vector<Expr> at = substitute(store->indices, axes);
   Expr begin = substitute(more->other, axes);
   if (!is_zero(init->value)) begin = init->value + begin;
   const Buffer to = store->buffer;

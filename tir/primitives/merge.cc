@@ -13,24 +13,22 @@ namespace {
 // Why an iteration of the merged nests would meet what the other has not made, or has made too much of. `vars`: the
 // second nest's variables as the first's.
 Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
-  const std::string &one = a->name(), &two = b->name();
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
-      return message("block '{}' writes '{}', which '{}' accesses", two, write.buffer, one);
+      return message("block '{}' writes '{}', which '{}' accesses", b, write.buffer, a);
   }
   for (const BufferRegion& read : b->block->reads) {
     if (!write_of(a, read.buffer)) continue;
     if (a->partial || a->carried || b->carried)
-      return message("block '{}' may not have made all of '{}' in an iteration", one, read.buffer);
+      return message("block '{}' may not have made all of '{}' in an iteration", a, read.buffer);
     if (Refusal refusal = not_complete_or_reduction(a)) return refusal;
     if (auto driven = find_unfinished(a, first))
       return message("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
-                     driven->loop, driven->axis->var, one);
+                     driven->loop, driven->axis->var, a);
     std::vector<Range> needed = region_at(b, read, second);
-    for (Range& range : needed) range = {substitute(range.min, vars), substitute(range.extent, vars)};
+    for (Range& range : needed) range = substitute(range, vars);
     if (!writes_all({a}, read.buffer, first, needed))
-      return message("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", two, one,
-                     read.buffer);
+      return message("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", b, a, read.buffer);
   }
   return std::nullopt;
 }
@@ -71,16 +69,6 @@ void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first)
   }
 }
 
-std::vector<LoopNest> find_nests_below(Step& step, const std::vector<TreeNode*>& loops, const TreeNode* above) {
-  std::vector<LoopNest> nests;
-  for (TreeNode* loop : loops) {
-    LoopNest nest = nest_down_to(step, loop, above, loops[0]);
-    require_same_loops(step, nest, nests.empty() ? nest : nests[0]);
-    nests.push_back(nest);
-  }
-  return nests;
-}
-
 // A nest moves up to the first, past what stands between.
 void require_independent_between(Step& step, const std::vector<LoopNest>& nests, TreeNode* top) {
   const std::vector<TreeNode*>& children = top->parent->children;
@@ -118,7 +106,11 @@ LoopRV Merge::apply(Step& step) const {
   std::ranges::sort(loops, [](const TreeNode* a, const TreeNode* b) { return precedes(a, b); });
   TreeNode* above = common_ancestor(loops);
   step.require(has_other_statements(above->is_block() ? above : scope_of(above)), above);
-  std::vector<LoopNest> nests = find_nests_below(step, loops, above);
+  std::vector<LoopNest> nests;
+  for (TreeNode* loop : loops) {
+    nests.push_back(nest_down_to(step, loop, above, loops[0]));
+    require_same_loops(step, nests.back(), nests[0]);
+  }
   for (size_t second = 1; second < nests.size(); ++second) {
     require_independent_between(step, nests, nests[second][0]);
     for (size_t first = 0; first < second; ++first) require_mergeable(step, nests[first], nests[second]);

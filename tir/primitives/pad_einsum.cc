@@ -181,21 +181,19 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
 // Elements beyond the operands are 0, and so are the products and what they add.
 void PadEinsum::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  const std::string& name = block->name();
   step.require(not_movable(block), block);
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
   std::optional<Einsum> einsum = match_einsum(block);
-  if (!einsum) step.refuse({block}, "block '{}' is no sum of products from 0", name);
+  if (!einsum) step.refuse({block}, "block '{}' is no sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);
   TreeNode* shared = top_of_own_loops(block)->parent;
-  if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", name);
+  if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", block);
   require_copyable_operands(step, *einsum);
   std::vector<Expr> extents = padded_extents(step, *einsum, padding);
   pad_buffers(*einsum, extents);
   extend_loops(block, extents);
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
 }
 
 }  // namespace relaxc

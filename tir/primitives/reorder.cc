@@ -8,8 +8,6 @@ using namespace scheduling;
 
 namespace {
 
-const std::string& loop_name(const TreeNode* loop) { return loop->name(); }
-
 // The loops from the outermost to the innermost of these, between which nothing else stands.
 std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loops) {
   TreeNode *outer = loops[0], *inner = loops[0];
@@ -19,20 +17,18 @@ std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loop
     } else if (is_ancestor(inner, loop)) {
       inner = loop;
     } else if (!(is_ancestor(outer, loop) && is_ancestor(loop, inner))) {
-      step.refuse({outer, loop}, "loops '{}' and '{}' are not in one chain", loop_name(outer), loop_name(loop));
+      step.refuse({outer, loop}, "loops '{}' and '{}' are not in one chain", outer, loop);
     }
   }
   std::vector<TreeNode*> chain;
   for (TreeNode* at = inner;; at = at->parent) {
-    if (!at->is_loop())
-      step.refuse({outer, inner, at}, "loops '{}' and '{}' are in different blocks", loop_name(outer),
-                  loop_name(inner));
+    if (!at->is_loop()) step.refuse({outer, inner, at}, "loops '{}' and '{}' are in different blocks", outer, inner);
     chain.insert(chain.begin(), at);
     if (at == outer) break;
   }
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->children.size() != 1)
-      step.refuse({chain[i]}, "loop '{}' holds more than the next loop of the chain", loop_name(chain[i]));
+      step.refuse({chain[i]}, "loop '{}' holds more than the next loop of the chain", chain[i]);
   }
   return chain;
 }
@@ -53,8 +49,7 @@ void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order)
     for (size_t later = i + 1; later < order.size(); ++later) {
       const For& loop = *order[i]->loop;
       if (mentions(loop.extent, order[later]->var()) || mentions(loop.min, order[later]->var()))
-        step.refuse({order[i], order[later]}, "the range of loop '{}' depends on loop '{}'", loop.var,
-                    loop_name(order[later]));
+        step.refuse({order[i], order[later]}, "the range of loop '{}' depends on loop '{}'", loop.var, order[later]);
     }
   }
 }
@@ -77,7 +72,7 @@ void Reorder::apply(Step& step) const {
   std::vector<TreeNode*> loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   for (TreeNode* loop : loops) {
-    if (std::ranges::count(loops, loop) > 1) step.refuse({loop}, "loop '{}' is listed twice", loop_name(loop));
+    if (std::ranges::count(loops, loop) > 1) step.refuse({loop}, "loop '{}' is listed twice", loop);
   }
   std::vector<TreeNode*> chain = find_chain(step, loops);
   TreeNode* outer = chain.front();

@@ -70,7 +70,6 @@ class FactoredReduction {
   bool is_spatial(const TreeNode* at) const { return contains(spatial_loops_, at); }
 
   void find_shared_loops() {
-    const std::string &name = block_->name(), &loop_name = loop_->name();
     bool drives_reduce = false, reduces = false, is_outermost = false;
     for (TreeNode* at : loops_) {
       bool reduce = drives(at, block_->axes()).reduce;
@@ -79,17 +78,17 @@ class FactoredReduction {
       reduces = reduces || (reduce && !is_int(at->loop->extent, 1));
       if (!top_ && reduce) top_ = at;
       if (top_ && at->children.size() != 1)
-        step_.refuse({at, block_}, "loop '{}' holds more than block '{}'", at, name);
+        step_.refuse({at, block_}, "loop '{}' holds more than block '{}'", at, block_);
       if (mentions_any(at->loop->extent, loops_))
         step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
       if (!reduce) spatial_loops_.push_back(at);
     }
-    if (!drives_reduce) step_.refuse({loop_, block_}, "loop '{}' drives no reduce axis of block '{}'", loop_name, name);
+    if (!drives_reduce) step_.refuse({loop_, block_}, "loop '{}' drives no reduce axis of block '{}'", loop_, block_);
     if (!is_outermost && !combiner_.commutes)
       step_.refuse({loop_, block_},
                    "block '{}' keeps the first of equal elements: of its reduce loops only the outermost can be "
                    "factored, '{}' is not",
-                   name, loop_name);
+                   block_, loop_);
     top_ = top_of_own_loops(top_);
   }
 
@@ -147,8 +146,7 @@ class FactoredReduction {
       const Expr& extent = loop_->loop->extent;
       Expr dim = type.shape.empty() ? extent : cast_to(extent, dtype_of(type.shape[0]));
       buffers_.push_back(make_buffer(whole->name + "_rf", type.dtype, with_factor(type.shape, dim), type.scope));
-      std::vector<Expr> at;
-      for (const Expr& index : part.store->indices) at.push_back(substitute(index, positions_));
+      std::vector<Expr> at = substitute(part.store->indices, positions_);
       partial_elements_.push_back(cast<BufferLoad>(load(buffers_.back(), with_factor(at, *factor_))));
       whole_elements_.push_back(cast<BufferLoad>(load(whole, part.store->indices)));
     }
@@ -211,14 +209,13 @@ class FactoredReduction {
       if (axis.kind == IterKind::kSpatial)
         axes.push_back({axis.var, axis.domain, axis.kind, substitute(axis.value, renamed)});
     }
-    std::vector<Expr> values, conditions;
+    std::vector<Expr> values;
     for (size_t i = 0; i < buffers_.size(); ++i)
       values.push_back(load(buffers_[i], with_factor(whole_elements_[i]->indices, last)));
-    for (const Expr& condition : shared_conditions_) conditions.push_back(substitute(condition, renamed));
     content.iter_vars = axes;
     content.body = combiner_.body(whole_elements_, values);
     content.annotations = {};
-    content.predicate = conjunction(conditions);
+    content.predicate = conjunction(substitute(shared_conditions_, renamed));
     block_->affine.reset();
     refresh_regions(block_);
     return tree_.wrap(block_, again);

@@ -28,9 +28,8 @@ class SlideFinder {
   // `shared`: the loops around the block and its consumers, outermost first.
   SlideFinder(TreeNode* block, const BufferRegion& write, const std::vector<TreeNode*>& shared)
       : block_(block), write_(write), shared_(shared), facts_(block->tree->facts) {
-    for (TreeNode* loop : loops_above(block)) {
-      if (!contains(shared, loop)) inner_.push_back(loop);
-    }
+    inner_ = loops_above(block);
+    std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
   }
 
   // By loops, outermost first. Empty: `why` says what is in the way of the last candidate.
@@ -118,12 +117,11 @@ class SlideFinder {
 // written otherwise than one iteration after the other.
 std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& buffer,
                                     const std::vector<TreeNode*>& users) {
-  const std::string& name = block->name();
   std::vector<TreeNode*> involved = users;
   involved.push_back(block);
   TreeNode* inner = common_ancestor(involved);
   if (!inner->is_loop())
-    step.refuse({block}, "block '{}' and the readers of '{}' share no loop (compute_at makes one)", name, buffer);
+    step.refuse({block}, "block '{}' and the readers of '{}' share no loop (compute_at makes one)", block, buffer);
   for (TreeNode* user : users) {
     if (!precedes(block, user)) step.refuse({user, block}, "block '{}' reads '{}' before", user, buffer);
   }
@@ -142,7 +140,6 @@ std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& b
 // The blocks that read the buffer, which is memory of the scope that can be accessed otherwise.
 std::vector<TreeNode*> readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
-  if (!write_of(block, buffer)) step.refuse({block}, "block '{}' does not write '{}'", block, buffer);
   if (allocating_block(*block->tree, buffer) != scope)
     step.refuse({block}, "'{}' is not memory of the scope: it is seen outside", buffer);
   step.require(other_uses(scope, buffer), block);
@@ -201,7 +198,7 @@ void RollingBuffer::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
-  const Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
+  const Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
   std::vector<TreeNode*> users = readers_of_ring(step, block, buffer);
   std::vector<TreeNode*> shared = shared_loops(step, block, buffer, users);
   std::vector<Slide> slides = find_slides(step, block, buffer, shared, users);

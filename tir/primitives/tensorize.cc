@@ -110,13 +110,10 @@ void Tensorize::apply(Step& step) const {
     content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
     body = root->body;
   }
-  std::vector<TreeNode*> children = block->children;
-  for (TreeNode* child : children) block->tree->detach(child);
+  for (TreeNode* child : std::vector(block->children)) block->tree->detach(child);
   content.body = body;
-  content.reads.clear();
-  content.writes.clear();
-  for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
-  for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
+  content.reads = {found->match.reads.begin(), found->match.reads.end()};
+  content.writes = {found->match.writes.begin(), found->match.writes.end()};
   refresh_regions_above(block);
 }
 

@@ -12,14 +12,9 @@ using namespace scheduling;
 
 namespace {
 
-Refusal not_transformable(const TreeNode* block, const IndexMap& index_map) {
-  const Block& content = *block->block;
-  if (block->in_order)
-    return message("the result of block '{}' depends on the order of its reduce loops", content.name);
-  if (!block->is_leaf_block()) return message("block '{}' holds blocks", content.name);
-  if (index_map.rank() != content.iter_vars.size())
-    return message("the map takes {} axes, block '{}' has {}", index_map.rank(), content.name,
-                   content.iter_vars.size());
+Refusal not_transformable(const TreeNode* block) {
+  if (block->in_order) return message("the result of block '{}' depends on the order of its reduce loops", block);
+  if (!block->is_leaf_block()) return message("block '{}' holds blocks", block);
   return std::nullopt;
 }
 
@@ -71,16 +66,13 @@ void TransformBlockLayout::apply(Step& step) const {
   Block& content = *block->block;
   step.require(not_movable(block), block);
   step.require(not_reorderable(block), block);
-  step.require(not_transformable(block, index_map), block);
+  step.require(not_transformable(block), block);
+  step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
   MappedBox box = map_axes(step, block, index_map);
-  std::vector<Expr> vars;
   VarMap origins;
-  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
-    vars.push_back(content.iter_vars[a].var);
-    origins.emplace(vars[a].get(), box.origins[a]);
-  }
-  std::vector<Expr> images = index_map(vars);
+  for (size_t a = 0; a < box.origins.size(); ++a) origins.emplace(content.iter_vars[a].var.get(), box.origins[a]);
+  std::vector<Expr> images = index_map(axis_vars(block));
   std::vector<IterVar> axes;
   std::vector<TreeNode*> loops;
   for (size_t d = 0; d < images.size(); ++d) {
