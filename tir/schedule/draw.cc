@@ -56,16 +56,15 @@ class Drawer {
   };
 
   static std::string type_text(const Type& type) {
-    if (const BufferType* buffer = type.as<BufferType>()) {
-      std::vector<std::string> dims;
-      for (const Expr& dim : buffer->shape) {
-        auto number = as_int(dim);
-        dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
-      }
-      std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
-      return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
+    const BufferType* buffer = type.as<BufferType>();
+    if (!buffer) return print_type(type);
+    std::vector<std::string> dims;
+    for (const Expr& dim : buffer->shape) {
+      auto number = as_int(dim);
+      dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
     }
-    return print_type(type);
+    std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
+    return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
   }
 
   void allocations(const Block& block, const std::string& indent) {
@@ -131,8 +130,7 @@ class Drawer {
     for (const TreeNode* block : blocks) {
       for (const auto* regions : {&block->block->reads, &block->block->writes}) {
         for (const BufferRegion& region : *regions) {
-          bool known = contains(buffers, region.buffer);
-          if (!known) buffers.push_back(region.buffer);
+          if (!contains(buffers, region.buffer)) buffers.push_back(region.buffer);
         }
       }
     }
@@ -147,9 +145,8 @@ class Drawer {
       for (size_t d = 0; d < region.size(); ++d) {
         const Expr& dim = buffer_type(buffer).shape[d];
         if (read && write) region[d] = hull(region[d], (*write)[d], dim, loop->tree->facts);
-        Expr extent = loop->tree->facts.can_prove(region[d].extent >= cast_to(dim, dtype_of(region[d].extent)))
-                          ? dim
-                          : region[d].extent;
+        const Expr& own = region[d].extent;
+        Expr extent = loop->tree->facts.can_prove(own >= cast_to(dim, dtype_of(own))) ? dim : own;
         int64_t most = constant_above(extent, loop->tree->facts);
         bool bounded = most < (int64_t{1} << 40);
         known = known && bounded;

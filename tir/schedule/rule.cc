@@ -5,6 +5,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/nests.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc {
@@ -12,9 +13,7 @@ namespace relaxc {
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
-    auto reduces = [](const Block& b) {
-      return std::ranges::any_of(b.iter_vars, [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
-    };
+    auto reduces = [](const Block& b) { return !axes_of(b, IterKind::kReduce).empty(); };
     if (block->name == "root") return true;
     if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
     return false;
@@ -30,20 +29,21 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   return make_prim_func(std::move(copy), program.span());
 }
 
+namespace {
+std::string operator_of(const Block& block) { return block.annotations.get_string(annotations::kOp.name, ""); }
+}  // namespace
+
 std::vector<std::string> operators_of(const PrimFuncRef& function) {
   std::vector<std::string> result;
-  walk(function->body, [&](const Block& block) {
-    std::string op = block.annotations.get_string(annotations::kOp.name, "");
-    if (!op.empty()) result.push_back(op);
-  });
+  walk(function->body, [&](const Block& block) { result.push_back(operator_of(block)); });
+  std::erase(result, "");
   return result;
 }
 
 std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_view op) {
   std::optional<Ref<Block>> result;
   walk(function->body, [&](const Ref<Block>& block) {
-    if (!result && block->annotations.get_string(annotations::kOp.name, "") == op) result = block;
-    return true;
+    if (!result && operator_of(*block) == op) result = block;
   });
   return result;
 }

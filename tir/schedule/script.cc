@@ -75,11 +75,9 @@ class Interpreter {
         run(truth(*line.value) ? line.body : line.otherwise);
         return;
       case LineKind::kAssert:
-        if (!truth(*line.value)) {
-          fail_to_fit(span(line), "{}",
-                      line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
-        }
-        return;
+        if (truth(*line.value)) return;
+        fail_to_fit(span(line), "{}",
+                    line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
       case LineKind::kPass:
       case LineKind::kImport:
         return;
@@ -341,16 +339,13 @@ class Interpreter {
     }
     AttrValue body = value(*at.children.back(), {});
     names_ = std::move(outer);
-    AttrList one{body};
-    const AttrList* items = body.as<AttrList>();
-    const AttrList& all = items ? *items : one;
+    const AttrList all = body.as<AttrList>() ? *body.as<AttrList>() : AttrList{body};
     // Among (begin, end) pairs a position stands for one element.
     bool pairs = std::ranges::any_of(all, [](const AttrValue& item) { return item.as<AttrList>(); });
     for (const AttrValue& item : all) {
       if (const std::string* text = item.as<std::string>())
         fail(span(at), "axis separators ('{}') are not supported", *text);
-      AttrList ends{item};
-      if (const AttrList* pair = item.as<AttrList>()) ends = *pair;
+      const AttrList ends = item.as<AttrList>() ? *item.as<AttrList>() : AttrList{item};
       for (const AttrValue& end : ends) result.results.push_back(scalar(*at.children.back(), end));
       if (pairs && ends.size() == 1) result.results.push_back(result.results.back() + 1);
     }
@@ -376,8 +371,9 @@ class Interpreter {
                        callee.children[0]->text == schedule_name_;
     if (!on_schedule) return function(at, callee, positional);
     if (callee.text == "work_on") {
-      if (positional.empty() || !positional[0].as<std::string>()) fail(span(at), "work_on takes a function's name");
-      at_line(at, [&] { schedule_.work_on(*positional[0].as<std::string>()); });
+      const std::string* name = positional.empty() ? nullptr : positional[0].as<std::string>();
+      if (!name) fail(span(at), "work_on takes a function's name");
+      at_line(at, [&] { schedule_.work_on(*name); });
       return {};
     }
     if (callee.text == "get") {
@@ -390,12 +386,9 @@ class Interpreter {
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
     std::vector<VarRef> results;
     at_line(at, [&] {
-      if (!maps.empty()) {
-        for (const auto& [position, map] : maps)
-          arguments[position] = Expr(IndexMap().map);  // as long as the rank is not known
-        size_t rank = schedule_.map_rank(*primitive, arguments);
-        for (const auto& [position, map] : maps) arguments[position] = lambda(*map, rank);
-      }
+      for (const auto& [position, map] : maps) arguments[position] = Expr(IndexMap().map);  // until the rank is known
+      size_t rank = maps.empty() ? 0 : schedule_.map_rank(*primitive, arguments);
+      for (const auto& [position, map] : maps) arguments[position] = lambda(*map, rank);
       schedule_.name_results(targets);
       results = schedule_.apply(*primitive, arguments, decision);
     });
@@ -410,16 +403,13 @@ class Interpreter {
   AttrList arguments_of(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional,
                         StarredMaps& maps, AttrValue& decision) {
     std::vector<std::optional<AttrValue>> given(primitive.params.size());
-    size_t next = 0;
+    auto next = positional.begin();
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!primitive.params[i].kind.is_variadic) {
-        if (next < positional.size()) given[i] = positional[next++];
-        continue;
-      }
-      given[i] = AttrList(positional.begin() + static_cast<long>(next), positional.end());
-      next = positional.size();
+      bool takes_rest = primitive.params[i].kind.is_variadic;
+      if (!takes_rest && next == positional.end()) continue;
+      given[i] = takes_rest ? AttrList(std::exchange(next, positional.end()), positional.end()) : AttrValue(*next++);
     }
-    if (next < positional.size())
+    if (next != positional.end())
       fail(span(at), "{} takes {} arguments, got {}", primitive.name, given.size(), positional.size());
     for (const Syntax::Keyword& keyword : at.keywords) {
       if (keyword.name == "decision" && primitive.samples()) {
@@ -468,13 +458,11 @@ class Interpreter {
     if (name == "len" && arguments.size() == 1 && arguments[0].as<AttrList>())
       return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
     if (name == "range" && !arguments.empty() && arguments.size() <= 2) {
+      const int64_t *first = arguments[0].as<int64_t>(), *last = arguments.back().as<int64_t>();
+      if (!first || !last) fail(span(at), "range takes whole numbers");
+      if (*last > 1'000'000) fail(span(at), "the range is too long");
       AttrList list;
-      const int64_t* first = arguments[0].as<int64_t>();
-      const int64_t* second = arguments.size() == 2 ? arguments[1].as<int64_t>() : nullptr;
-      if (!first || (arguments.size() == 2 && !second)) fail(span(at), "range takes whole numbers");
-      int64_t end = second ? *second : *first;
-      if (end > 1'000'000) fail(span(at), "the range is too long");
-      for (int64_t i = second ? *first : 0; i < end; ++i) list.push_back(i);
+      for (int64_t i = arguments.size() == 2 ? *first : 0; i < *last; ++i) list.push_back(i);
       return list;
     }
     if (callee.kind == SyntaxKind::kAttribute) {

@@ -81,9 +81,9 @@ std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Or
     if (fits) name = text::unquote(call.children[1]->text, error);
     std::vector<PrimFuncRef> programs;
     for (size_t i = 2; fits && i < 4; ++i) {
-      auto it = module.functions.find(std::string(call.children[i]->text));
-      if (call.children[i]->kind == SyntaxKind::kName && it != module.functions.end() && it->second.is<PrimFunc>())
-        programs.push_back(cast<PrimFunc>(it->second));
+      const Expr* found = module.find(call.children[i]->text);
+      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
+        programs.push_back(cast<PrimFunc>(*found));
     }
     if (programs.size() != 2 || !error.empty()) {
       diagnostics.error(

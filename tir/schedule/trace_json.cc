@@ -32,21 +32,12 @@ std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      result += c;
-    }
+    result += static_cast<unsigned char>(c) < 0x20 ? fmt::format("\\u{:04x}", static_cast<int>(c)) : std::string(1, c);
   }
   return result + "\"";
 }
 
 std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
-  auto list_of = [&](const AttrList& list) {
-    std::vector<std::string> items;
-    for (const AttrValue& item : list) items.push_back(json_of(item, names, among_inputs));
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  };
   if (value.is_none()) return "null";
   if (const bool* flag = value.as<bool>()) return *flag ? "true" : "false";
   if (const int64_t* number = value.as<int64_t>()) return std::to_string(*number);
@@ -57,15 +48,18 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
     return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
   if (const std::string* text = value.as<std::string>()) return quoted(among_inputs ? quoted(*text) : *text);
-  if (const AttrList* list = value.as<AttrList>()) return list_of(*list);
+  if (const AttrList* list = value.as<AttrList>()) {
+    std::vector<std::string> items;
+    for (const AttrValue& item : *list) items.push_back(json_of(item, names, among_inputs));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
   if (const Attrs* entries = value.as<Attrs>()) {
     std::vector<std::string> items;
     for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
-  if (const Expr* e = value.as<Expr>()) {
-    if (auto number = as_int(*e)) return std::to_string(*number);
-  }
+  const Expr* e = value.as<Expr>();
+  if (auto number = e ? as_int(*e) : std::nullopt) return std::to_string(*number);
   return quoted(value_text(value, names));
 }
 
@@ -167,15 +161,13 @@ AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const 
       continue;
     }
     bool is_missing = param.kind.is_input ? next_input >= inputs.size() : next_attr >= attrs.size();
-    // Parameters that later versions have added keep their defaults.
-    bool keeps_default = is_missing && !param.kind.is_input && param.otherwise;
-    if (is_missing && !keeps_default) fail({}, "{}: argument '{}' is missing", primitive.name, param.name);
-    if (keeps_default) {
-      arguments.push_back(*param.otherwise);
-    } else if (param.kind.is_input) {
-      arguments.push_back(input_of(inputs[next_input++], variables));
+    if (!is_missing) {
+      arguments.push_back(param.kind.is_input ? input_of(inputs[next_input++], variables)
+                                              : attr_of(attrs[next_attr++]));
+    } else if (!param.kind.is_input && param.otherwise) {
+      arguments.push_back(*param.otherwise);  // of a parameter that a later version has added
     } else {
-      arguments.push_back(attr_of(attrs[next_attr++]));
+      fail({}, "{}: argument '{}' is missing", primitive.name, param.name);
     }
   }
   if (next_input < inputs.size())
