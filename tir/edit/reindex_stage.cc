@@ -137,8 +137,7 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
 
   TreeNode* scope = scope_of(block);
   TreeNode* nest = compute_nest(*block->tree, name, extents, [&](const std::vector<Expr>& position) {
-    VarMap here;
-    for (size_t a = 0; a < axes.size(); ++a) here.emplace(axes[a].var.get(), position[a]);
+    VarMap here = axes_as(axes, position);
     std::vector<Expr> at = substitute(place, here), in_cache = substitute(mapped, here);
     return reads ? store(cache, load(buffer, at), in_cache) : store(buffer, load(cache, in_cache), at);
   });

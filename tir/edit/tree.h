@@ -169,6 +169,8 @@ std::vector<Expr> axis_vars(const TreeNode* block);
 std::vector<Expr> axis_values(const TreeNode* block);
 // Returns the block's axes in terms of the loops around it.
 VarMap values_of_axes(const TreeNode* block);
+// Returns the axes in terms of these values, one for each.
+VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values);
 inline Expr end_of(const Range& range) { return range.min + range.extent; }
 Range substitute(const Range& range, const VarMap& map);
 std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map);

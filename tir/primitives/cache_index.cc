@@ -67,9 +67,7 @@ TreeNode* nest_of_index(Tree& tree, CachedIndex& index, const std::string& name,
   for (const IterVar& axis : index.axes) extents.push_back(axis.domain.extent);
   index.buffer = make_buffer(name, dtype_of(index.value), extents, storage_scope);
   return compute_nest(tree, name, extents, [&](const std::vector<Expr>& position) {
-    VarMap here;
-    for (size_t a = 0; a < position.size(); ++a) here.emplace(index.axes[a].var.get(), position[a]);
-    return store(*index.buffer, substitute(index.value, here), position);
+    return store(*index.buffer, substitute(index.value, axes_as(index.axes, position)), position);
   });
 }
 

@@ -86,9 +86,8 @@ std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& p
     Expr up = floor_div(extent + (padding[a] - 1), padding[a]) * padding[a];
     bool divides = facts.can_prove_equal(up, extent);
     extents.push_back(divides ? extent : facts.simplify(up));
-    auto is_index = [&](const std::vector<Expr>& indices) { return contains(indices, axis.var); };
-    bool is_seen = is_index(einsum.indices) ||
-                   std::ranges::any_of(einsum.factors, [&](const auto& f) { return is_index(f.indices); });
+    auto sees = [&](const auto& access) { return contains(access.indices, axis.var); };
+    bool is_seen = sees(einsum) || std::ranges::any_of(einsum.factors, sees);
     if (!divides && !is_seen)
       step.refuse({einsum.block}, "axis '{}' is no index: more of its iterations would add products again", axis.var);
   }
@@ -148,8 +147,7 @@ std::vector<TreeNode*> loops_that_are_axes(const TreeNode* block) {
   std::vector<TreeNode*> all = loops_above(block), result;
   for (const IterVar& axis : axes) {
     for (TreeNode* loop : all) {
-      bool is_taken = contains(result, loop);
-      if (!is_taken && same_node(axis.value, loop->var())) result.push_back(loop);
+      if (!contains(result, loop) && same_node(axis.value, loop->var())) result.push_back(loop);
     }
   }
   bool are_all = result.size() == axes.size() && all.size() == axes.size();

@@ -7,31 +7,14 @@
 namespace relaxc::scheduling {
 
 std::string_view to_string(ResultKind kind) {
-  switch (kind) {
-    case ResultKind::kNone:
-      return "nothing";
-    case ResultKind::kBlock:
-      return "a block";
-    case ResultKind::kLoop:
-      return "a loop";
-    case ResultKind::kNumber:
-      return "a number";
-    case ResultKind::kBlocks:
-      return "blocks";
-    case ResultKind::kLoops:
-      return "loops";
-    case ResultKind::kNumbers:
-      return "numbers";
-  }
-  return {};
+  constexpr std::string_view kNames[] = {"nothing", "a block", "a loop", "a number", "blocks", "loops", "numbers"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 const Primitive* find_primitive(std::string_view name) {
   if (name == "get_sblock") name = "get_block";
-  for (const Primitive& row : primitives()) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  auto row = std::ranges::find(primitives(), name, &Primitive::name);
+  return row == primitives().end() ? nullptr : &*row;
 }
 
 namespace {

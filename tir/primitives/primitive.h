@@ -68,8 +68,7 @@ enum class ResultKind : uint8_t { kNone, kBlock, kLoop, kNumber, kBlocks, kLoops
 std::string_view to_string(ResultKind kind);
 
 // A row of the table, derived from the struct.
-struct Primitive {
-  std::string_view name, doc;
+struct Primitive : PrimitiveInfo {
   ResultKind result;
   std::vector<Param> params;
   // The struct from one value for each param; throws a CompileError that names the argument of the wrong kind.

@@ -117,9 +117,7 @@ class SlideFinder {
 // written otherwise than one iteration after the other.
 std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& buffer,
                                     const std::vector<TreeNode*>& users) {
-  std::vector<TreeNode*> involved = users;
-  involved.push_back(block);
-  TreeNode* inner = common_ancestor(involved);
+  TreeNode* inner = common_ancestor({block, common_ancestor(users)});
   if (!inner->is_loop())
     step.refuse({block}, "block '{}' and the readers of '{}' share no loop (compute_at makes one)", block, buffer);
   for (TreeNode* user : users) {

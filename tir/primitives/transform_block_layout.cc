@@ -70,8 +70,7 @@ void TransformBlockLayout::apply(Step& step) const {
   step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
   MappedBox box = map_axes(step, block, index_map);
-  VarMap origins;
-  for (size_t a = 0; a < box.origins.size(); ++a) origins.emplace(content.iter_vars[a].var.get(), box.origins[a]);
+  VarMap origins = axes_as(content.iter_vars, box.origins);
   std::vector<Expr> images = index_map(axis_vars(block));
   std::vector<IterVar> axes;
   std::vector<TreeNode*> loops;

@@ -14,15 +14,12 @@ namespace {
 
 // A symbolic dim that callers are asked for by no param once this one has the new shape.
 std::optional<std::string> lost_dim(const Tree& tree, const Buffer& param, const std::vector<Expr>& shape) {
-  auto stands_bare = [](const std::vector<Expr>& dims, const Expr& var) { return contains(dims, var); };
   for (const Expr& dim : buffer_type(param).shape) {
-    if (!dim.is<Var>() || stands_bare(shape, dim)) continue;
-    bool found = false;
-    for (const VarRef& other : tree.params()) {
-      if (same_node(other, param)) continue;
+    if (!dim.is<Var>() || contains(shape, dim)) continue;
+    bool found = std::ranges::any_of(tree.params(), [&](const VarRef& other) {
       const BufferType* type = other.type().as<BufferType>();
-      found = found || same_node(other, dim) || (type && stands_bare(type->shape, dim));
-    }
+      return !same_node(other, param) && (same_node(other, dim) || (type && contains(type->shape, dim)));
+    });
     if (!found) return dim.as<Var>()->name;
   }
   return std::nullopt;
@@ -73,13 +70,12 @@ std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& 
 void require_transformable(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
   const Tree& tree = *block->tree;
   const BufferType& type = buffer_type(buffer);
-  const std::string& name = buffer->name;
   if (!allocating_block(tree, buffer) && !tree.is_param(buffer))
-    step.refuse({block}, "'{}' is neither a param nor allocated by a block", name);
+    step.refuse({block}, "'{}' is neither a param nor allocated by a block", buffer);
   if (!type.strides.empty() || type.elem_offset || type.data)
-    step.refuse({block}, "'{}' is strided or a view, its layout is given", name);
+    step.refuse({block}, "'{}' is strided or a view, its layout is given", buffer);
   if (index_map.rank() != type.shape.size())
-    step.refuse({block}, "the map takes {} positions, '{}' has {} dims", index_map.rank(), name, type.shape.size());
+    step.refuse({block}, "the map takes {} positions, '{}' has {} dims", index_map.rank(), buffer, type.shape.size());
   step.require(other_uses(tree.root(), buffer), block);
 }
 
@@ -102,19 +98,15 @@ PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value,
   };
 }
 
-// The only block that writes the buffer, if it can write the padding, too; null: there is none.
-TreeNode* maker_of_all(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> makers;
-  for (TreeNode* block : tree.blocks()) {
-    if (block->is_leaf_block() && write_of(block, buffer)) makers.push_back(block);
-  }
-  return makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape) ? makers[0] : nullptr;
+std::vector<TreeNode*> leaf_writers(const Tree& tree, const Buffer& buffer) {
+  std::vector<TreeNode*> blocks = tree.blocks();
+  std::erase_if(blocks, [&](const TreeNode* block) { return !block->is_leaf_block() || !write_of(block, buffer); });
+  return blocks;
 }
 
 // The block runs over the new positions, those of the padding included.
 void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, const PadValue& pad) {
-  VarMap origins;
-  for (size_t d = 0; d < box.origins.size(); ++d) origins.emplace(maker->axes()[d].var.get(), box.origins[d]);
+  VarMap origins = axes_as(maker->axes(), box.origins);
   std::vector<Expr> at(box.vars.begin(), box.vars.end());
   Expr value = substitute(single_store(maker)->value, origins);
   std::vector<TreeNode*> loops;
@@ -131,9 +123,8 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
 // The first child of the place that may use the buffer.
 size_t position_of_first_use(const TreeNode* place, const Buffer& buffer) {
   auto uses = [&](const TreeNode* node) {
-    std::vector<TreeNode*> below = blocks_below(node);
     return node->kind == TreeKind::kLeaf ||
-           std::ranges::any_of(below, [&](const TreeNode* b) { return read_of(b, buffer) || write_of(b, buffer); });
+           std::ranges::any_of(blocks_below(node), [&](const TreeNode* b) { return accesses(b, buffer); });
   };
   auto first = std::ranges::find_if(place->children, uses);
   return static_cast<size_t>(first - place->children.begin());
@@ -153,8 +144,8 @@ TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const
 
 void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexMap& index_map) {
   auto moved = [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> result;
-    for (const Expr& index : index_map(indices)) result.push_back(tree.facts.simplify(index));
+    std::vector<Expr> result = index_map(indices);
+    for (Expr& index : result) index = tree.facts.simplify(index);
     return result;
   };
   rewrite_accesses(tree.root(), from,
@@ -163,18 +154,12 @@ void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexM
   replace_definition(tree, from, to);
 }
 
-bool is_written(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> blocks = tree.blocks();
-  return std::ranges::any_of(blocks, [&](const TreeNode* b) { return b->is_leaf_block() && write_of(b, buffer); });
-}
-
 }  // namespace
 
 void TransformLayout::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   const Buffer buffer = step.buffer(block, this->buffer, AccessKind::kRead);
-  const std::string& name = buffer->name;
   require_transformable(step, block, buffer, index_map);
   if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
 
@@ -183,18 +168,21 @@ void TransformLayout::apply(Step& step) const {
   type.axis_separators.clear();
   std::optional<MappedBox> box = map_box(tree, index_map, type.shape, &why);
   if (!box && !assume_injective_transform)
-    step.refuse({block}, "the map is not known to be one to one on '{}': {}", name, why);
+    step.refuse({block}, "the map is not known to be one to one on '{}': {}", buffer, why);
   type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, index_map);
   TreeNode* home = allocating_block(tree, buffer);
   if (std::optional<std::string> dim = home ? std::nullopt : lost_dim(tree, buffer, type.shape))
-    step.refuse({block}, "param '{}' would no longer say what '{}' is", name, *dim);
+    step.refuse({block}, "param '{}' would no longer say what '{}' is", buffer, *dim);
   bool padded = box && !box->conditions.empty();
   if (padded && !home && pad_value.is_none())
-    step.refuse({block}, "param '{}' would get padding, which callers see; say by pad_value what it holds", name);
+    step.refuse({block}, "param '{}' would get padding, which callers see; say by pad_value what it holds", buffer);
   PadValue pad;
   if (padded && !pad_value.is_none()) pad = find_pad_value(step, block, pad_value, type.dtype, type.shape.size());
-  TreeNode* maker = pad ? maker_of_all(tree, buffer) : nullptr;
-  bool fill_before = pad && !maker && is_written(tree, buffer);
+  // The only block that writes the buffer may write the padding, too.
+  std::vector<TreeNode*> makers = pad ? leaf_writers(tree, buffer) : std::vector<TreeNode*>();
+  bool makes_all = makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape);
+  TreeNode* maker = makes_all ? makers[0] : nullptr;
+  bool fill_before = !maker && !makers.empty();
   // A separate nest for the padding stands before all uses of the buffer.
   TreeNode* place = home ? home : tree.root();
   size_t position = position_of_first_use(place, buffer);

@@ -529,6 +529,7 @@ AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   auto origin = make_origin(text, "<value>");
   const Syntax* at = text::parse_expression({origin, *origin->text}, tree, diagnostics);
   diagnostics.throw_if_errors();
+  if (!at) fail({}, "expected a value, found an empty text");
   Schedule none{IRModule()};
   return Interpreter(none, origin, "", std::move(names)).evaluate(*at);
 }
