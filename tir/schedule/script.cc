@@ -10,7 +10,7 @@
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "tir/scalable.h"
-#include "tir/schedule/script_intrins.h"
+#include "tir/schedule/script_body.h"
 
 namespace relaxc {
 
@@ -19,14 +19,6 @@ using text::LineKind;
 using text::Lines;
 using text::Syntax;
 using text::SyntaxKind;
-
-struct ScheduleDefinition::Body {
-  std::shared_ptr<const Origin> origin;
-  std::shared_ptr<const TensorIntrins> intrins;  // of the file
-  Lines lines;
-  std::string schedule_name;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees;  // own the lines
-};
 
 namespace {
 
@@ -493,150 +485,30 @@ class Interpreter {
   int64_t steps_ = 0;
 };
 
-std::shared_ptr<const Origin> make_origin(std::string_view text, const std::string& filename) {
-  auto content = std::make_shared<const std::string>(text);
-  return std::make_shared<const Origin>(Origin{filename, "", "", content});
-}
-
-// The lines of a file of schedules, without those of a module that they stand beside, which is for its own reader.
-struct ScriptFile {
-  std::shared_ptr<const Origin> origin;
-  Lines lines;
-  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {};
-};
-
-ScriptFile read_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  ScriptFile file{make_origin(text, filename), {}};
-  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
-  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
-    if (!reader.in_class()) file.lines.insert(file.lines.end(), lines.begin(), lines.end());
-  }
-  return file;
-}
-
 }  // namespace
 
-void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
-  Diagnostics diagnostics;
-  std::vector<ScheduleDefinition> definitions = parse_schedules(text, filename, diagnostics);
-  diagnostics.throw_if_errors();
-  for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
+std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string& filename) {
+  return std::make_shared<const Origin>(Origin{filename, "", "", std::make_shared<const std::string>(text)});
+}
+
+AttrValue evaluate(const Syntax& at, const std::shared_ptr<const Origin>& origin, ScheduleNames names) {
+  Schedule none{IRModule()};
+  return Interpreter(none, origin, "", std::move(names)).evaluate(at);
 }
 
 AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   Diagnostics diagnostics;
   text::SyntaxTree tree;
-  auto origin = make_origin(text, "<value>");
+  auto origin = origin_of(text, "<value>");
   const Syntax* at = text::parse_expression({origin, *origin->text}, tree, diagnostics);
   diagnostics.throw_if_errors();
   if (!at) fail({}, "expected a value, found an empty text");
-  Schedule none{IRModule()};
-  return Interpreter(none, origin, "", std::move(names)).evaluate(*at);
+  return evaluate(*at, origin, std::move(names));
 }
 
 void ScheduleDefinition::apply(Schedule& schedule) const {
   schedule.add_intrins(*body_->intrins);
   Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
-}
-
-namespace {
-
-bool is_use(const Line& line) {
-  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
-  const Syntax& callee = *line.value->children[0];
-  return callee.kind == SyntaxKind::kAttribute && callee.text == "use";
-}
-
-ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
-  const Syntax& call = *line.value;
-  ScheduleDefinition result;
-  result.span = span;
-  Schedule none{IRModule()};
-  Interpreter values(none, origin, "");
-  auto text_of = [&](const Syntax& at) {
-    AttrValue value = values.evaluate(at);
-    if (!value.as<std::string>()) fail(span, "S.use: expected a name in quotes, found {}", to_string(value));
-    return *value.as<std::string>();
-  };
-  if (call.children.size() != 2)
-    fail(span, "S.use takes the name of a rule and then decisions: S.use(\"contraction\", op=\"matmul\", rows=6)");
-  result.name = result.uses = text_of(*call.children[1]);
-  for (const Syntax::Keyword& keyword : call.keywords) {
-    std::string* name = keyword.name == "op"         ? &result.op
-                        : keyword.name == "function" ? &result.function
-                        : keyword.name == "at"       ? &result.at
-                                                     : nullptr;
-    if (name) {
-      *name = text_of(*keyword.value);
-    } else if (keyword.name == "decisions") {  // whose names Python does not take as keywords: {"C.rows": 6}
-      AttrValue more = values.evaluate(*keyword.value);
-      if (!more.as<Attrs>()) fail(span, "S.use: decisions is a dictionary, found {}", to_string(more));
-      for (const auto& [decision, value] : *more.as<Attrs>()) result.given.set(decision, value);
-    } else {
-      result.given.set(std::string(keyword.name), values.evaluate(*keyword.value));
-    }
-  }
-  if (result.op.starts_with("relax.")) result.op.erase(0, 6);
-  return result;
-}
-
-}  // namespace
-
-std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
-                                                Diagnostics& diagnostics) {
-  ScriptFile file = read_file(text, filename, diagnostics);
-  auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
-  std::vector<ScheduleDefinition> result;
-  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
-  auto define = [&](ScheduleDefinition& definition, const Lines& lines, std::string schedule_name) {
-    // The file's trees own the lines.
-    definition.body_ = std::make_shared<ScheduleDefinition::Body>(
-        ScheduleDefinition::Body{file.origin, intrins, lines, std::move(schedule_name), file.trees});
-  };
-  Lines loose;
-  for (const Line* line : file.lines) {
-    if (line->kind == LineKind::kImport || declares_intrin(*line) || is_of_module(*line)) continue;
-    if (is_use(*line)) {
-      result.push_back(read_use(*line, file.origin, place(*line)));
-      continue;
-    }
-    if (line->kind != LineKind::kFunction) {
-      loose.push_back(line);
-      continue;
-    }
-    ScheduleDefinition definition;
-    definition.name = std::string(line->text);
-    definition.span = place(*line);
-    definition.function = definition.name;
-    if (!line->decorators.empty()) definition.function.clear();
-    for (const Syntax* decorator : line->decorators) {
-      bool is_call = decorator->kind == SyntaxKind::kCall && decorator->children[0]->kind == SyntaxKind::kAttribute &&
-                     decorator->children.size() == 2 && decorator->children[1]->kind == SyntaxKind::kString;
-      std::string_view what = is_call ? decorator->children[0]->text : std::string_view();
-      if (what != "schedule" && what != "rule") {
-        diagnostics.error(place(*decorator), "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
-        continue;
-      }
-      std::string error, name = text::unquote(decorator->children[1]->text, error);
-      std::string& of = what == "schedule" ? definition.function : definition.op;
-      if (!of.empty())
-        diagnostics.error(place(*decorator), "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
-      of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
-    }
-    if (line->params.empty()) {
-      diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
-      continue;
-    }
-    define(definition, line->body, std::string(line->params[0].name));
-    result.push_back(std::move(definition));
-  }
-  if (!loose.empty()) {
-    ScheduleDefinition definition;
-    definition.span = place(*loose[0]);
-    define(definition, loose, "sch");
-    result.push_back(std::move(definition));
-  }
-  return result;
 }
 
 }  // namespace relaxc
