@@ -2,6 +2,7 @@
 #include "tir/schedule/script_body.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ir/text/names.h"
 #include "ir/text/parser.h"
