@@ -9,26 +9,18 @@ namespace relaxc::scheduling {
 
 namespace {
 
-size_t count_regions(const std::vector<BufferRegion>& regions, const Buffer& buffer) {
-  return static_cast<size_t>(
-      std::count_if(regions.begin(), regions.end(), [&](const auto& r) { return same_node(r.buffer, buffer); }));
-}
-
-bool is_plain(const std::vector<Expr>& indices, const std::optional<Expr>& predicate) {
-  return !predicate && is_element(indices);
-}
-
 bool uses_otherwise(const Stmt& stmt, const Buffer& buffer) {
   size_t mentioned = 0, plain = 0;
+  auto count = [&](const auto& access) {
+    plain += same_node(access.buffer, buffer) && !access.predicate && is_element(access.indices);
+  };
   walk(
       stmt, [&](const Ref<Var>& var) { mentioned += same_node(var, buffer); },
-      [&](const BufferLoad& load) {
-        plain += same_node(load.buffer, buffer) && is_plain(load.indices, load.predicate);
-      },
-      [&](const BufferStore& store) {
-        plain += same_node(store.buffer, buffer) && is_plain(store.indices, store.predicate);
-      },
-      [&](const Block& block) { plain += count_regions(block.reads, buffer) + count_regions(block.writes, buffer); });
+      [&](const BufferLoad& load) { count(load); }, [&](const BufferStore& store) { count(store); },
+      [&](const Block& block) {
+        for (const BufferRegion& read : block.reads) plain += same_node(read.buffer, buffer);
+        for (const BufferRegion& write : block.writes) plain += same_node(write.buffer, buffer);
+      });
   return mentioned != plain;
 }
 
@@ -48,18 +40,15 @@ std::vector<Ref<T>> collect(const TreeNode* block, const Buffer& buffer) {
 }  // namespace
 
 Refusal other_uses(const TreeNode* below, const Buffer& buffer) {
-  bool other = below->kind == TreeKind::kLeaf && uses_otherwise(*below->leaf, buffer);
+  if (below->kind == TreeKind::kLeaf && uses_otherwise(*below->leaf, buffer))
+    return message("a statement uses '{}' in another way than loading and storing elements", buffer);
   if (below->is_block()) {
     const Block& block = *below->block;
-    if (below->is_leaf_block()) other = uses_otherwise(block.body, buffer);
-    if (block.init) other = other || uses_otherwise(*block.init, buffer);
-    bool accesses = read_of(below, buffer) || write_of(below, buffer);
-    other = other || (accesses && !block.match_buffers.empty());
-    if (other)
-      return fmt::format("block '{}' uses '{}' in another way than loading and storing elements", block.name,
-                         buffer->name);
+    bool other = (below->is_leaf_block() && uses_otherwise(block.body, buffer)) ||
+                 (block.init && uses_otherwise(*block.init, buffer)) ||
+                 (accesses(below, buffer) && !block.match_buffers.empty());
+    if (other) return message("block '{}' uses '{}' in another way than loading and storing elements", below, buffer);
   }
-  if (other) return fmt::format("a statement uses '{}' in another way than loading and storing elements", buffer->name);
   for (const TreeNode* child : below->children) {
     if (Refusal refusal = other_uses(child, buffer)) return refusal;
   }
@@ -86,9 +75,9 @@ void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite
         [&](const Ref<Block>& block) -> std::optional<Stmt> {
           if (!find_region(block->reads, buffer) && !find_region(block->writes, buffer)) return std::nullopt;
           Block copy = *block;
-          Accesses accesses = find_accesses(copy.body, copy.init);
-          copy.reads = std::move(accesses.reads);
-          copy.writes = std::move(accesses.writes);
+          Accesses found = find_accesses(copy.body, copy.init);
+          copy.reads = std::move(found.reads);
+          copy.writes = std::move(found.writes);
           return make(std::move(copy), block.span());
         });
   };
@@ -99,7 +88,7 @@ void rewrite_accesses(TreeNode* below, const Buffer& buffer, const AccessRewrite
     Block& block = *node->block;
     if (node->is_leaf_block()) block.body = in_stmt(block.body);
     if (block.init) block.init = in_stmt(*block.init);
-    if (read_of(node, buffer) || write_of(node, buffer)) refresh_regions(node);
+    if (accesses(node, buffer)) refresh_regions(node);
   };
   visit(visit, below);
   refresh_regions_above(below);
@@ -122,9 +111,7 @@ Buffer cache_of(const Buffer& buffer, const std::string& storage_scope) {
 void replace_definition(Tree& tree, const Buffer& from, const Buffer& to) {
   TreeNode* home = allocating_block(tree, from);
   if (!home) return tree.replace_param(from, to);
-  for (Buffer& own : home->block->alloc_buffers) {
-    if (same_node(own, from)) own = to;
-  }
+  std::ranges::replace_if(home->block->alloc_buffers, [&](const Buffer& own) { return same_node(own, from); }, to);
 }
 
 }  // namespace relaxc::scheduling

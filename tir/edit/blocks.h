@@ -11,6 +11,10 @@ inline const BufferRegion* read_of(const TreeNode* block, const Buffer& buffer) 
 inline const BufferRegion* write_of(const TreeNode* block, const Buffer& buffer) {
   return find_region(block->block->writes, buffer);
 }
+// Returns whether the block reads or writes the buffer.
+inline bool accesses(const TreeNode* block, const Buffer& buffer) {
+  return read_of(block, buffer) || write_of(block, buffer);
+}
 
 // Return the blocks of the scope (those inside of other blocks do not count) in program order.
 std::vector<TreeNode*> writers(const TreeNode* scope, const Buffer& buffer);
@@ -53,8 +57,9 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within = nullptr);
 Refusal not_complete_or_reduction(const TreeNode* block);
 // The loop may run in any order, or in parallel: it binds spatial axes only and its iterations do not share results.
 Refusal not_parallel(const TreeNode* loop);
-// The loops of these blocks may be reordered: the axes are spatial or reduce, their values are one to one with
-// iterations, and there is no loop-carried dependence. Loops outside of `outermost` may repeat elements.
+// The block's loops must be free to change places: its axes are spatial or reduce, their values are one to one with the
+// iterations, and there is no loop-carried dependence. With `outermost`, one of these loops, only it and the loops
+// inside of it change places, and the loops outside of it may come to the same elements again.
 Refusal not_reorderable(TreeNode* block, const TreeNode* outermost = nullptr);
 // The loop starts at 0, is not bound to threads and has no annotations, so that others can take its place.
 Refusal not_replaceable(const TreeNode* loop);
@@ -64,10 +69,12 @@ Refusal has_other_statements(const TreeNode* scope);
 // Returns a block's only statement, out[indices] = value, or null when it has another form, handles vectors, or has
 // windows.
 const BufferStore* single_store(const TreeNode* block);
-// Recomputes the reads and writes of the block from its body, and those of the blocks around it.
+// Recomputes the reads and writes of the block from its body.
 void refresh_regions(TreeNode* block);
 // Recomputes the regions of the blocks around the node, after their content has changed.
 void refresh_regions_above(TreeNode* node);
+// Recomputes the block's regions first, then those of the blocks around it.
+void refresh_regions_around(TreeNode* block);
 // Redirects every load and store of the buffer in the subtree, and its regions, to another buffer of the same rank.
 void replace_buffer(TreeNode* below, const Buffer& from, const Buffer& to);
 

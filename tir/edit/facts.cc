@@ -15,12 +15,12 @@ namespace {
 // loops change while the domains stay.
 void widen_domains(TreeNode* block) {
   std::vector<TreeNode*> loops = loops_above(block);
-  for (IterVar& axis : block->block->iter_vars) {
+  for (IterVar& axis : block->axes()) {
     Range& domain = axis.domain;
     if (!mentions_any(domain.min, loops) && !mentions_any(domain.extent, loops)) continue;
     const Analyzer& facts = block->tree->facts;
     auto first = bounds_over(domain.min, running(loops), facts);
-    auto end = bounds_over(domain.min + domain.extent, running(loops), facts);
+    auto end = bounds_over(end_of(domain), running(loops), facts);
     if (first && end) domain = {first->min, facts.simplify(end->max - first->min)};
   }
 }
@@ -34,14 +34,11 @@ bool is_partial(const TreeNode* block) {
     if (mentions_any(at->loop->min, loops) || mentions_any(at->loop->extent, loops)) return true;
   }
   RunningVars vars = running(loops);
-  for (const IterVar& axis : block->block->iter_vars) {
+  return !std::ranges::all_of(block->axes(), [&](const IterVar& axis) {
     auto bounds = bounds_over(axis.value, vars, facts);
-    const Range& domain = axis.domain;
-    bool whole = bounds && facts.can_prove_equal(bounds->min, domain.min) &&
-                 facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), domain.min + domain.extent);
-    if (!whole) return true;
-  }
-  return false;
+    return bounds && facts.can_prove_equal(bounds->min, axis.domain.min) &&
+           facts.can_prove_equal(bounds->max + int_imm(1, dtype_of(bounds->max)), end_of(axis.domain));
+  });
 }
 
 // A block that reads what a block behind it in the same loop made carries values over iterations, and so does one that
@@ -69,17 +66,17 @@ bool shares_elements(const TreeNode* block) {
   Tree& tree = *block->tree;
   std::vector<TreeNode*> axes;
   VarMap loops_of_axes;
-  for (const IterVar& axis : block->block->iter_vars) {
+  for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kReduce || is_int(axis.domain.extent, 1)) continue;
     axes.push_back(tree.new_loop(axis.var->name, axis.domain.extent));
-    loops_of_axes.emplace(axis.var.get(), axis.domain.min + axes.back()->loop->var);
+    loops_of_axes.emplace(axis.var.get(), axis.domain.min + axes.back()->var());
   }
   for (const BufferRegion& write : block->block->writes) {
     std::vector<TreeNode*> loops = axes;
     std::vector<Expr> elements;
     // Dims without axes are the same for all iterations: the others keep them apart, or nothing does.
     auto has_axes = [&](const Range& range) {
-      return std::any_of(block->block->iter_vars.begin(), block->block->iter_vars.end(), [&](const IterVar& axis) {
+      return std::ranges::any_of(block->axes(), [&](const IterVar& axis) {
         return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
       });
     };
@@ -88,7 +85,7 @@ bool shares_elements(const TreeNode* block) {
       elements.push_back(substitute(range.min, loops_of_axes));
       if (is_int(range.extent, 1)) continue;
       loops.push_back(tree.new_loop("element", range.extent));
-      elements.back() = elements.back() + cast_to(loops.back()->loop->var, dtype_of(elements.back()));
+      elements.back() = elements.back() + cast_to(loops.back()->var(), dtype_of(elements.back()));
     }
     std::optional<IterMap> map = find_iter_map(elements, loops, tree.facts);
     if (!map || !is_injective(*map, {}, tree.facts)) return true;

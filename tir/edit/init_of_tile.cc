@@ -14,15 +14,15 @@ class InitOfTile {
              const VarMap& positions)
       : tree_(*block->tree), block_(block), tile_axes_(tile_axes), positions_(positions) {
     for (TreeNode* loop : inside) {
-      bool reduces = std::any_of(tile_axes.begin(), tile_axes.end(), [&](const IterVar& axis) {
-        return axis.kind == IterKind::kReduce && mentions(axis.value, loop->loop->var);
+      bool reduces = std::ranges::any_of(tile_axes, [&](const IterVar& axis) {
+        return axis.kind == IterKind::kReduce && mentions(axis.value, loop->var());
       });
       (reduces ? reduce_loops_ : spatial_loops_).push_back(loop);
     }
   }
 
   Stmt make_nest(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
-    Block init{.name = tree_.fresh_block_name(block_->block->name + "_init"),
+    Block init{.name = tree_.fresh_block_name(block_->name() + "_init"),
                .body = substitute(*block_->block->init, positions_)};
     repeat_loops();
     add_axes(init);
@@ -46,13 +46,13 @@ class InitOfTile {
     for (TreeNode* loop : spatial_loops_) {
       bool is_driver = false, is_used = false;
       for (const IterVar& axis : tile_axes_) {
-        bool drives_axis = mentions(axis.value, loop->loop->var);
+        bool drives_axis = mentions(axis.value, loop->var());
         is_driver = is_driver || drives_axis;
         is_used = is_used || (drives_axis && !mentions_any(axis.value, reduce_loops_));
       }
       if (is_driver && !is_used) left_out_.push_back(loop);
       if (!is_used) continue;
-      vars_.emplace(loop->loop->var.get(), add_loop(loop->loop->var, substitute(loop->loop->extent, vars_)));
+      vars_.emplace(loop->var().get(), add_loop(loop->var(), substitute(loop->loop->extent, vars_)));
     }
   }
 
@@ -62,7 +62,7 @@ class InitOfTile {
       if (axis.kind != IterKind::kSpatial) continue;
       bool by_itself = mentions_any(axis.value, reduce_loops_);
       IterVar again = fresh_axis(axis, vars_, axes);
-      for (const IterVar& whole : block_->block->iter_vars) {
+      for (const IterVar& whole : block_->axes()) {
         // The only tile: how far fused loops reach, by a quotient of what may be 0, does not matter.
         if (by_itself && same_node(positions_.at(whole.var.get()), axis.var)) again.domain = whole.domain;
       }
@@ -75,7 +75,7 @@ class InitOfTile {
 
   std::vector<Expr> kept_conditions(const std::vector<Expr>& conditions, const std::vector<VarRef>& outer_reduce_axes) {
     VarMap known = vars_;
-    for (TreeNode* loop : spatial_loops_) known.try_emplace(loop->loop->var.get(), loop->loop->min);
+    for (TreeNode* loop : spatial_loops_) known.try_emplace(loop->var().get(), loop->loop->min);
     std::vector<Expr> kept;
     for (const Expr& condition : conditions) {
       bool reduces = mentions_any(condition, left_out_);
@@ -85,10 +85,10 @@ class InitOfTile {
     }
     if (kept.size() == conditions.size()) return kept;
     // A condition on fused loops, which has no place here, bounded the elements, too.
-    for (const IterVar& axis : block_->block->iter_vars) {
+    for (const IterVar& axis : block_->axes()) {
       if (axis.kind != IterKind::kSpatial) continue;
       Expr at = substitute(positions_.at(axis.var.get()), placed_);
-      Expr in_domain = tree_.facts.simplify(at < axis.domain.min + axis.domain.extent);
+      Expr in_domain = tree_.facts.simplify(at < end_of(axis.domain));
       if (!tree_.facts.can_prove(in_domain)) kept.push_back(in_domain);
     }
     return kept;

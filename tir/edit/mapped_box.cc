@@ -17,8 +17,7 @@ std::vector<Expr> find_origins(const IterMap& map, const std::vector<VarRef>& va
     auto take = [&](const std::vector<IterDigit>& digits, const Expr& from) {
       for (size_t i = 0; i < digits.size(); ++i) {
         const IterDigit& digit = digits[i];
-        bool again =
-            std::any_of(seen.begin(), seen.end(), [&](const Expr& e) { return structural_equal(e, digit.lower); });
+        bool again = std::ranges::any_of(seen, [&](const Expr& e) { return structural_equal(e, digit.lower); });
         if (digit.source != s || again || is_int(digit.extent, 1)) continue;
         seen.push_back(digit.lower);
         Expr value = floor_div(cast_to(from, dtype), digit.scale);
@@ -42,14 +41,14 @@ std::optional<MappedBox> map_box(Tree& tree, const IndexMap& map, const std::vec
   std::vector<Expr> positions;
   for (const Expr& extent : shape) {
     loops.push_back(tree.new_loop("i", extent));
-    positions.push_back(loops.back()->loop->var);
+    positions.push_back(loops.back()->var());
   }
   std::optional<IterMap> found = find_iter_map(map(positions), loops, tree.facts, why);
   if (!found || !is_injective(*found, {}, tree.facts, why)) return std::nullopt;
   MappedBox box;
   for (const IterSum& sum : found->sums) {
     if (!is_int(tree.facts.simplify(sum.base), 0)) {
-      if (why) *why = fmt::format("result {} of the map does not start at 0", box.extents.size());
+      if (why) *why = message("result {} of the map does not start at 0", box.extents.size());
       return std::nullopt;
     }
     box.extents.push_back(sum.extent);

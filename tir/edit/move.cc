@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/undefined.h"
+#include "tir/edit/accesses.h"
 #include "tir/edit/reduction_order.h"
 
 namespace relaxc::scheduling {
@@ -42,16 +43,15 @@ Range defined(const Range& range, const Analyzer& facts) {
 AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, const std::vector<Range>& needed,
                       bool* exact) {
   const Analyzer& facts = block->tree->facts;
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   AxisRanges result(axes.size());
   for (size_t d = 0; d < region.size(); ++d) {
-    bool uses_axis = false;
-    for (const IterVar& axis : axes) uses_axis = uses_axis || mentions(region[d].min, axis.var);
-    if (!uses_axis) continue;
+    auto moves = [&](const Expr& e) {
+      return std::ranges::any_of(axes, [&](const IterVar& axis) { return mentions(e, axis.var); });
+    };
+    if (!moves(region[d].min)) continue;
     std::optional<Linear> linear = as_linear(region[d].min, axes, facts);
-    // A tile that is cut at the buffer's end has no one size.
-    bool one_size = std::none_of(axes.begin(), axes.end(),
-                                 [&](const IterVar& axis) { return mentions(region[d].extent, axis.var); });
+    bool one_size = !moves(region[d].extent);  // a tile that is cut at the buffer's end has not
     if (!linear || !one_size || result[linear->axis]) {
       if (exact) *exact = false;
       continue;
@@ -71,56 +71,51 @@ AxisRanges solve_axes(const TreeNode* block, const std::vector<Range>& region, c
   return result;
 }
 
+namespace {
+
+// Returns the range with a constant extent when its own moves with the loops from `loop` outwards and is bounded; the
+// axis is then restricted to the range by conditions.
+Range with_known_extent(Range range, const VarRef& axis, const TreeNode* loop, std::vector<Expr>& conditions) {
+  const Analyzer& facts = loop->tree->facts;
+  bool moves = false;
+  for (; loop && loop->is_loop(); loop = loop->parent) moves = moves || mentions(range.extent, loop->var());
+  int64_t most = as_int(range.extent) || !moves ? INT64_MAX : constant_above(range.extent, facts);
+  if (most >= (int64_t{1} << 31)) return range;
+  Expr end = facts.simplify(end_of(range));
+  const Binary* either = end.as<Binary>();
+  bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
+  if (two) conditions.push_back(axis < either->a);
+  conditions.push_back(axis < (two ? either->b : end));
+  return {range.min, int_imm(most, dtype_of(range.extent))};
+}
+
+}  // namespace
+
 void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, const AxisRanges& ranges,
                 bool preserve_unit_loops) {
   tree.remove(block);
-  Block& content = *block->block;
-  content.predicate.reset();
+  block->block->predicate.reset();
   block->affine.reset();
   std::vector<TreeNode*> loops;
   std::vector<Expr> conditions;
-  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
-    IterVar& axis = content.iter_vars[a];
-    Range range = axis.domain;
-    bool is_whole = !ranges[a].has_value();
-    if (ranges[a]) {
-      // What reaches over the domain on both sides is the domain.
-      Expr extent = ranges[a]->extent;
-      if (!tree.facts.can_prove(extent >= axis.domain.extent)) {
-        range = *ranges[a];
-        if (!as_int(range.extent)) {
-          // A constant above, where there is one, makes a loop of known extent.
-          int64_t most = constant_above(range.extent, tree.facts);
-          bool depends = false;
-          for (TreeNode* at = loop; at && at->is_loop(); at = at->parent)
-            depends = depends || mentions(range.extent, at->loop->var);
-          if (depends && most < (int64_t{1} << 31)) {
-            Expr end = tree.facts.simplify(range.min + range.extent);
-            range.extent = int_imm(most, dtype_of(range.extent));
-            const Binary* either = end.as<Binary>();
-            bool two = either && either->op == BinaryOp::kMin;  // of which the new extent may imply one
-            if (two) conditions.push_back(axis.var < either->a);
-            conditions.push_back(axis.var < (two ? either->b : end));
-          }
-        }
-      } else {
-        is_whole = true;
-      }
-    }
+  for (size_t a = 0; a < ranges.size(); ++a) {
+    IterVar& axis = block->axes()[a];
+    // A range that reaches over the domain on both sides stands for the domain.
+    bool is_whole = !ranges[a] || tree.facts.can_prove(ranges[a]->extent >= axis.domain.extent);
+    Range range = is_whole ? axis.domain : with_known_extent(*ranges[a], axis.var, loop, conditions);
     range = defined(range, tree.facts);
     if (is_int(range.extent, 1) && !preserve_unit_loops) {
       axis.value = range.min;
     } else {
       loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), cast_to(range.extent, dtype_of(axis.var))));
-      axis.value = tree.facts.simplify(range.min + loops.back()->loop->var);
+      axis.value = tree.facts.simplify(range.min + loops.back()->var());
     }
     if (is_whole) continue;
     conditions.push_back(axis.var >= axis.domain.min);
-    conditions.push_back(axis.var < axis.domain.min + axis.domain.extent);
+    conditions.push_back(axis.var < end_of(axis.domain));
   }
   // Proofs are about the axes' values, not the axes, of which the domain is known.
-  VarMap values;
-  for (const IterVar& axis : content.iter_vars) values.emplace(axis.var.get(), axis.value);
+  VarMap values = values_of_axes(block);
   tree.insert(loop, position, block);
   Analyzer facts = tree.facts;
   for (const Expr& condition : conditions) {
@@ -146,8 +141,8 @@ bool is_part(const Tree& tree, const Buffer& buffer, const std::vector<Range>& r
   for (size_t d = 0; d < region.size(); ++d) whole = whole && covers(region[d], whole_buffer(buffer)[d], tree.facts);
   auto look = [&](auto& self, const TreeNode* node) -> void {
     for (const Range& range : region) {
-      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->loop->var);
-      for (const IterVar& axis : node->is_block() ? node->block->iter_vars : std::vector<IterVar>())
+      if (node->is_loop()) moves_with_loops = moves_with_loops || mentions(range.min, node->var());
+      for (const IterVar& axis : node->is_block() ? node->axes() : std::vector<IterVar>())
         moves_with_axes = moves_with_axes || mentions(range.min, axis.var);
     }
     for (const TreeNode* child : node->children) self(self, child);
@@ -172,7 +167,7 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
     Expr min = cast_to(range.min, dtype), extent = cast_to(range.extent, dtype);
     loops.push_back(tree.new_loop(fmt::format("ax{}", d), extent));
     VarRef axis = make_var(fmt::format("v{}", d), prim_type(dtype));
-    Expr value = tree.facts.simplify(min + loops.back()->loop->var);
+    Expr value = tree.facts.simplify(min + loops.back()->var());
     axes.push_back({axis, {int_imm(0, dtype), dim}, IterKind::kSpatial, value});
     position.push_back(axis);
     conditions.push_back(value >= int_imm(0, dtype));
@@ -192,6 +187,18 @@ TreeNode* insert_copy(TreeNode* parent, size_t place, const std::string& name, c
   block->partial = is_part(tree, from, region);
   tree.insert(parent, place, tree.wrap(block, loops));
   return block;
+}
+
+TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
+                       const std::string& storage_scope, const std::vector<Range>& region,
+                       const std::vector<TreeNode*>& users) {
+  Buffer cache = cache_of(buffer, storage_scope);
+  bool reads = kind == AccessKind::kRead;
+  TreeNode* copy = insert_copy(parent, position, cache->name, reads ? buffer : cache, reads ? cache : buffer, region);
+  scope_of(copy)->block->alloc_buffers.push_back(cache);
+  for (TreeNode* user : users) replace_buffer(user, buffer, cache);
+  refresh_regions_above(copy);
+  return copy;
 }
 
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
@@ -218,7 +225,7 @@ TreeNode* compute_nest(Tree& tree, const std::string& name, const std::vector<Ex
 IterVar add_loop_with_axis(Tree& tree, std::vector<TreeNode*>& loops, const VarRef& axis, const Expr& extent,
                            IterKind kind) {
   loops.push_back(tree.new_loop(fmt::format("ax{}", loops.size()), extent));
-  return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->loop->var};
+  return {axis, {int_imm(0, dtype_of(axis)), extent}, kind, loops.back()->var()};
 }
 
 TreeNode* top_of_own_loops(TreeNode* node) {
@@ -246,16 +253,12 @@ IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes) {
 Refusal not_movable(const TreeNode* block) {
   if (!block->parent) return "the root block cannot be moved";
   if (block->partial)
-    return fmt::format("block '{}' runs under a condition of its own, or not over all of its axes' domains",
-                       block->block->name);
-  if (block->uses_outer_vars)
-    return fmt::format("block '{}' uses variables of loops around it directly", block->block->name);
-  if (block->carried)
-    return fmt::format("block '{}' takes what an earlier iteration made, or makes it", block->block->name);
+    return message("block '{}' runs under a condition of its own, or not over all of its axes' domains", block);
+  if (block->uses_outer_vars) return message("block '{}' uses variables of loops around it directly", block);
+  if (block->carried) return message("block '{}' takes what an earlier iteration made, or makes it", block);
   if (block->in_order && !comes_in_order(block))
-    return fmt::format(
-        "the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
-        block->block->name);
+    return message("the result of block '{}' depends on the order of its reduce loops, which is not that of its axes",
+                   block);
   return has_other_statements(scope_of(block));
 }
 
@@ -263,18 +266,16 @@ Refusal inputs_change(const TreeNode* block) {
   for (const BufferRegion& read : block->block->reads) {
     for (const TreeNode* writer : writers(scope_of(block), read.buffer)) {
       if (writer != block && !precedes(writer, block))
-        return fmt::format("block '{}' writes '{}' after block '{}' has read it", writer->block->name,
-                           read.buffer->name, block->block->name);
+        return message("block '{}' writes '{}' after block '{}' has read it", writer, read.buffer, block);
     }
   }
   return std::nullopt;
 }
 
 Refusal not_a_destination(const TreeNode* loop, const TreeNode* block) {
-  const std::string &name = block->block->name, &loop_name = loop->loop->var->name;
   if (scope_of(block) != scope_of(loop))
-    return fmt::format("block '{}' and loop '{}' are in different blocks", name, loop_name);
-  if (is_ancestor(loop, block)) return fmt::format("block '{}' is in loop '{}' already", name, loop_name);
+    return message("block '{}' and loop '{}' are in different blocks", block, loop);
+  if (is_ancestor(loop, block)) return message("block '{}' is in loop '{}' already", block, loop);
   return std::nullopt;
 }
 

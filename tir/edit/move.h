@@ -20,6 +20,11 @@ void move_block(Tree& tree, TreeNode* block, TreeNode* loop, size_t position, co
 // `position` of `parent`.
 TreeNode* insert_copy(TreeNode* parent, size_t position, const std::string& name, const Buffer& from, const Buffer& to,
                       const std::vector<Range>& region);
+// Inserts a block that copies the region of the buffer to a new one (kRead), or back from the new one to the buffer
+// (kWrite). The users access the new buffer instead.
+TreeNode* insert_cache(TreeNode* parent, size_t position, const Buffer& buffer, AccessKind kind,
+                       const std::string& storage_scope, const std::vector<Range>& region,
+                       const std::vector<TreeNode*>& users);
 std::vector<Range> whole_buffer(const Buffer& buffer);
 // Makes a block that does not hold other blocks, and finds its regions.
 TreeNode* leaf_block(Tree& tree, const std::string& name, std::vector<IterVar> axes, const Stmt& body,
@@ -37,6 +42,17 @@ TreeNode* top_of_own_loops(TreeNode* node);
 void replace_own_loops(TreeNode* block, const std::vector<TreeNode*>& loops);
 // Returns the axis with a new variable, its value over other loops; `axes` gets the variable.
 IterVar fresh_axis(const IterVar& axis, const VarMap& loops, VarMap& axes);
+
+// Returns the loop to move a block to. Returns null for a sampled location that needs no move: the root stands for the
+// block's present place, the block itself for its inlining, which is done here.
+template <class Inline>
+TreeNode* destination(Step& step, const BlockRV& block, const LoopRV& loop) {
+  TreeNode *moved = step.block(block), *sampled = step.node(loop.var);
+  if (sampled == moved->tree->root()) return nullptr;
+  if (sampled != moved || same_node(loop.var, block.var)) return step.loop(loop);
+  step.apply(Inline{block});
+  return nullptr;
+}
 
 // These are the conditions that several moves check.
 Refusal not_movable(const TreeNode* block);  // partial domains, statements beside blocks

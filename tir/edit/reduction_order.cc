@@ -19,21 +19,21 @@ class Body {
 
   bool any_order(const Stmt& s) {
     if (const Seq* list = s.as<Seq>()) {
-      return std::all_of(list->stmts.begin(), list->stmts.end(), [&](const Stmt& each) { return any_order(each); });
+      return std::ranges::all_of(list->stmts, [&](const Stmt& each) { return any_order(each); });
     }
     if (const For* loop = s.as<For>()) return !uses(loop->min) && !uses(loop->extent) && any_order(loop->body);
     if (const IfThenElse* branch = s.as<IfThenElse>())
       return !uses(branch->condition) && !branch->else_body && any_order(branch->then_body);
     const BufferStore* store = s.as<BufferStore>();
     if (!store || store->predicate || !stored_.insert(store->buffer.get()).second) return false;
-    if (std::any_of(store->indices.begin(), store->indices.end(), [&](const Expr& e) { return uses(e); })) return false;
+    if (std::ranges::any_of(store->indices, [&](const Expr& e) { return uses(e); })) return false;
     op_.reset();
     return combines(store->value, *store);
   }
 
  private:
   bool uses(const Expr& e) const {
-    return std::any_of(written_.begin(), written_.end(), [&](const Buffer& buffer) { return mentions(e, buffer); });
+    return std::ranges::any_of(written_, [&](const Buffer& buffer) { return mentions(e, buffer); });
   }
   // op(what was there, something else), one operator all the way down and on all ways: (c + a) + b, but neither
   // max(c + a, b) nor c + a for some iterations and max(c, a) for others.
@@ -73,23 +73,19 @@ class Body {
 }  // namespace
 
 bool needs_order(const Block& block) {
-  bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                             [](const IterVar& axis) { return axis.kind != IterKind::kSpatial; });
+  bool reduces =
+      std::ranges::any_of(block.iter_vars, [](const IterVar& axis) { return axis.kind != IterKind::kSpatial; });
   if (!reduces || Body(block).any_order(block.body)) return false;
   std::optional<Combiner> combiner = find_combiner(block);
   return !combiner || !combiner->commutes || !combiner->regroups;
 }
 
-bool comes_in_order(const TreeNode* block) {
-  std::vector<Expr> values;
-  for (const IterVar& axis : block->block->iter_vars) values.push_back(axis.value);
-  return comes_in_order(block, values, loops_above(block));
-}
+bool comes_in_order(const TreeNode* block) { return comes_in_order(block, axis_values(block), loops_above(block)); }
 
 bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values, const std::vector<TreeNode*>& loops) {
   std::vector<Expr> values;
   for (size_t a = 0; a < axis_values.size(); ++a) {
-    if (block->block->iter_vars[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
+    if (block->axes()[a].kind != IterKind::kSpatial) values.push_back(axis_values[a]);
   }
   auto map = find_iter_map(values, loops, block->tree->facts);
   if (!map) return false;
@@ -100,8 +96,8 @@ bool comes_in_order(const TreeNode* block, const std::vector<Expr>& axis_values,
     }
   }
   // Loops are the first sources; a sum of them with a place of its own tells nothing about their order.
-  return std::all_of(order.begin(), order.end(), [&](size_t source) { return source < loops.size(); }) &&
-         std::is_sorted(order.begin(), order.end());
+  return std::ranges::all_of(order, [&](size_t source) { return source < loops.size(); }) &&
+         std::ranges::is_sorted(order);
 }
 
 }  // namespace relaxc::scheduling

@@ -4,27 +4,30 @@ namespace relaxc::scheduling {
 
 RunningVars running(const std::vector<TreeNode*>& loops) {
   RunningVars result;
-  for (const TreeNode* loop : loops) result.emplace(loop->loop->var.get(), Range{loop->loop->min, loop->loop->extent});
+  for (const TreeNode* loop : loops) result.emplace(loop->var().get(), loop->range());
   return result;
 }
 
+void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buffer& buffer, const Analyzer& facts) {
+  for (size_t d = 0; d < region.size(); ++d) region[d] = hull(region[d], more[d], buffer_type(buffer).shape[d], facts);
+}
+
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below) {
-  VarMap axes;
-  for (const IterVar& axis : block->block->iter_vars) axes.emplace(axis.var.get(), axis.value);
+  VarMap axes = values_of_axes(block);
   RunningVars vars;
   for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-    vars.emplace(at->loop->var.get(), Range{at->loop->min, at->loop->extent});
+    vars.emplace(at->var().get(), at->range());
   const Analyzer& facts = block->tree->facts;
   std::vector<Range> result;
   for (size_t d = 0; d < region.ranges.size(); ++d) {
     const Expr& dim = buffer_type(region.buffer).shape[d];
-    Range range{substitute(region.ranges[d].min, axes), substitute(region.ranges[d].extent, axes)};
+    Range range = substitute(region.ranges[d], axes);
     result.push_back(range_over(range, dim, vars, facts));
     // Under a predicate the loops go further than the axes' domains; where the block runs, a single element is inside.
     if (!block->block->predicate || is_int(result.back().extent, 1)) continue;
     result.back() = below_conditions(result.back(), range, conjuncts(block->block->predicate), vars, facts);
     RunningVars domains = vars;  // which a block may name beside its axes
-    for (const IterVar& axis : block->block->iter_vars) domains.emplace(axis.var.get(), axis.domain);
+    for (const IterVar& axis : block->axes()) domains.emplace(axis.var.get(), axis.domain);
     Range most = range_over(region.ranges[d], dim, domains, facts);
     if (!covers(most, result.back(), facts)) result.back() = intersection(most, result.back(), facts);
   }
@@ -38,12 +41,8 @@ std::optional<std::vector<Range>> region_at(const std::vector<TreeNode*>& blocks
     for (const BufferRegion& region : kind == AccessKind::kRead ? block->block->reads : block->block->writes) {
       if (!same_node(region.buffer, buffer)) continue;
       std::vector<Range> ranges = region_at(block, region, below);
-      if (!result) {
-        result = std::move(ranges);
-        continue;
-      }
-      for (size_t d = 0; d < ranges.size(); ++d)
-        (*result)[d] = hull((*result)[d], ranges[d], buffer_type(buffer).shape[d], block->tree->facts);
+      if (result) widen(*result, ranges, buffer, block->tree->facts);
+      if (!result) result = std::move(ranges);
     }
   }
   return result;

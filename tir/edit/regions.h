@@ -7,6 +7,8 @@ namespace relaxc::scheduling {
 
 RunningVars running(const std::vector<TreeNode*>& loops);
 
+// Widens the region of the buffer to one that covers `more`, too.
+void widen(std::vector<Range>& region, const std::vector<Range>& more, const Buffer& buffer, const Analyzer& facts);
 // Returns the region of the block's access (in terms of its axes) over the iterations of the loops below `below`
 // (exclusive), in terms of `below` and the loops above. A null `below` means all loops of the scope.
 std::vector<Range> region_at(const TreeNode* block, const BufferRegion& region, const TreeNode* below);

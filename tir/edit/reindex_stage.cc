@@ -10,71 +10,59 @@ namespace relaxc::scheduling {
 
 namespace {
 
-bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
-}
-
-// Finds the single place where the block accesses the buffer; refuses by returning why.
-std::variant<std::vector<Expr>, std::string> only_place(const TreeNode* block, const Buffer& buffer) {
+// Returns the single place where the block accesses the buffer.
+std::vector<Expr> only_place(Step& step, TreeNode* block, const Buffer& buffer) {
   std::vector<std::vector<Expr>> places;
   for (const auto& load : loads_of(block, buffer)) places.push_back(load->indices);
   for (const auto& store : stores_of(block, buffer)) places.push_back(store->indices);
   for (const auto& place : places) {
-    if (!same_indices(place, places[0]))
-      return fmt::format("block '{}' accesses '{}' at more than one place", block->block->name, buffer->name);
+    if (!std::ranges::equal(place, places[0], [](const Expr& a, const Expr& b) { return structural_equal(a, b); }))
+      step.refuse({block}, "block '{}' accesses '{}' at more than one place", block, buffer);
   }
   std::vector<VarRef> outer = free_vars(block->block->body);
-  std::string why;
   for (const Expr& index : places[0]) {
     walk(
         index,
         [&](const Ref<Var>& var) {
-          bool known = std::any_of(outer.begin(), outer.end(), [&](const VarRef& v) { return same_node(v, var); });
-          if (!known) why = fmt::format("the place in '{}' depends on '{}', which is no axis", buffer->name, var->name);
+          if (!contains(outer, var))
+            step.refuse({block}, "the place in '{}' depends on '{}', which is no axis", buffer, var);
         },
         [&](const BufferLoad& load) {
-          why = fmt::format("the place in '{}' depends on what '{}' holds", buffer->name, load.buffer->name);
+          step.refuse({block}, "the place in '{}' depends on what '{}' holds", buffer, load.buffer);
         },
-        [&](const Let&) { why = fmt::format("the place in '{}' has bindings of its own", buffer->name); });
+        [&](const Let&) { step.refuse({block}, "the place in '{}' has bindings of its own", buffer); });
   }
-  if (!why.empty()) return why;
   return places[0];
 }
 
 void require_one_place(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind) {
-  const std::string& name = block->block->name;
   bool reads = kind == AccessKind::kRead;
-  if (!scope_of(block)) step.refuse({block}, "the root block has no place outside");
-  if (!block->is_leaf_block()) step.refuse({block}, fmt::format("block '{}' holds blocks", name));
+  step.scope(block);
+  if (!block->is_leaf_block()) step.refuse({block}, "block '{}' holds blocks", block);
   step.require(not_movable(block), block);
   if (!reads) step.require(not_complete_or_reduction(block), block);
-  if (reads && write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' writes '{}', which it reads", name, buffer->name));
+  if (reads && write_of(block, buffer)) step.refuse({block}, "block '{}' writes '{}', which it reads", block, buffer);
   if (!reads && !block->block->init && !loads_of(block, buffer).empty())
-    step.refuse({block}, fmt::format("block '{}' takes what '{}' held before", name, buffer->name));
+    step.refuse({block}, "block '{}' takes what '{}' held before", block, buffer);
   step.require(other_uses(block, buffer), block);
 }
 
 // The axes that the place, or the place in the copy, depends on.
 std::vector<IterVar> axes_of_copy(Step& step, TreeNode* block, const Buffer& buffer, AccessKind kind,
                                   const std::vector<Expr>& place, const std::vector<Expr>& mapped) {
-  bool in_init = false;
-  if (block->block->init)
-    walk(*block->block->init, [&](const BufferLoad& load) { in_init = in_init || same_node(load.buffer, buffer); });
+  bool in_init = block->block->init && mentions(*block->block->init, buffer);
   std::vector<IterVar> used;
-  for (const IterVar& axis : block->block->iter_vars) {
+  for (const IterVar& axis : block->axes()) {
     auto uses = [&](const Expr& e) { return mentions(e, axis.var); };
-    bool in_map = std::any_of(mapped.begin(), mapped.end(), uses);
-    bool in_place = std::any_of(place.begin(), place.end(), uses);
+    bool in_map = std::ranges::any_of(mapped, uses);
+    bool in_place = std::ranges::any_of(place, uses);
     if (!in_map && !in_place) continue;
-    if (!is_int(axis.domain.min, 0)) step.refuse({block}, fmt::format("axis '{}' does not start at 0", axis.var->name));
+    if (!is_int(axis.domain.min, 0)) step.refuse({block}, "axis '{}' does not start at 0", axis.var);
     if (kind == AccessKind::kWrite && axis.kind != IterKind::kSpatial)
-      step.refuse({block}, fmt::format("axis '{}' is not spatial", axis.var->name));
+      step.refuse({block}, "axis '{}' is not spatial", axis.var);
     if (in_init && axis.kind == IterKind::kReduce)
-      step.refuse({block}, fmt::format("the init reads '{}', so that its place in the copy cannot depend on the reduce "
-                                       "axis '{}'",
-                                       buffer->name, axis.var->name));
+      step.refuse({block}, "the init reads '{}', so that its place in the copy cannot depend on the reduce axis '{}'",
+                  buffer, axis.var);
     used.push_back(axis);
   }
   return used;
@@ -86,16 +74,15 @@ std::vector<Expr> shape_of_copy(Step& step, TreeNode* block, const std::vector<I
   const Analyzer& facts = block->tree->facts;
   VarMap to_loops;
   std::vector<TreeNode*> loops;
-  std::vector<Expr> values, shape;
+  std::vector<Expr> shape;
   for (const IterVar& axis : axes) {
     loops.push_back(block->tree->new_loop(axis.var->name, axis.domain.extent));
-    to_loops.emplace(axis.var.get(), loops.back()->loop->var);
+    to_loops.emplace(axis.var.get(), loops.back()->var());
   }
-  for (const Expr& e : mapped) values.push_back(substitute(e, to_loops));
   std::string why;
-  std::optional<IterMap> found = find_iter_map(values, loops, facts, &why);
+  std::optional<IterMap> found = find_iter_map(substitute(mapped, to_loops), loops, facts, &why);
   if (!found || !is_injective(*found, {}, facts, &why))
-    step.refuse({block}, fmt::format("the map is not known to be one to one: {}", why));
+    step.refuse({block}, "the map is not known to be one to one: {}", why);
   for (const IterSum& sum : found->sums) {
     if (!is_int(facts.simplify(sum.base), 0)) step.refuse({block}, "the map's results do not start at 0");
     shape.push_back(sum.extent);
@@ -110,8 +97,7 @@ void require_in_range(Step& step, TreeNode* block, const Buffer& buffer, const s
     DType dtype = dtype_of(place[d]);
     Expr dim = cast_to(buffer_type(buffer).shape[d], dtype);
     if (!facts.can_prove(place[d] >= int_imm(0, dtype)) || !facts.can_prove(place[d] < dim))
-      step.refuse({block}, fmt::format("index {} of '{}' is not known to be in its range for all values of the axes", d,
-                                       buffer->name));
+      step.refuse({block}, "index {} of '{}' is not known to be in its range for all values of the axes", d, buffer);
   }
 }
 
@@ -126,8 +112,7 @@ void require_place_between(Step& step, TreeNode* block, const Buffer& buffer, Ac
       TreeNode* child = child_towards(scope, other);
       bool in_time = reads ? child->position() < own->position() : child != own;
       if (!in_time)
-        step.refuse({other, block}, fmt::format("no place is between '{}' and '{}', which share '{}'",
-                                                other->block->name, block->block->name, buffer->name));
+        step.refuse({other, block}, "no place is between '{}' and '{}', which share '{}'", other, block, buffer);
     }
   }
 }
@@ -138,17 +123,9 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
                         const std::string& storage_scope, const IndexMap* map) {
   bool reads = kind == AccessKind::kRead;
   require_one_place(step, block, buffer, kind);
-  auto found = only_place(block, buffer);
-  if (const std::string* why = std::get_if<std::string>(&found)) step.refuse({block}, *why);
-  const std::vector<Expr>& place = std::get<std::vector<Expr>>(found);
-
-  const std::vector<IterVar>& all = block->block->iter_vars;
-  std::vector<Expr> vars, mapped, extents;
-  for (const IterVar& axis : all) vars.push_back(axis.var);
-  if (map && map->rank() != all.size())
-    step.refuse({block},
-                fmt::format("the map takes {} axes, block '{}' has {}", map->rank(), block->block->name, all.size()));
-  if (map) mapped = (*map)(vars);
+  const std::vector<Expr> place = only_place(step, block, buffer);
+  if (map) step.require_rank(*map, block);
+  std::vector<Expr> mapped = map ? (*map)(axis_vars(block)) : std::vector<Expr>(), extents;
   std::vector<IterVar> axes = axes_of_copy(step, block, buffer, kind, place, mapped);
   for (const IterVar& axis : axes) {
     if (!map) mapped.push_back(axis.var);
@@ -160,11 +137,8 @@ TreeNode* reindex_stage(Step& step, TreeNode* block, const Buffer& buffer, Acces
 
   TreeNode* scope = scope_of(block);
   TreeNode* nest = compute_nest(*block->tree, name, extents, [&](const std::vector<Expr>& position) {
-    VarMap here;
-    for (size_t a = 0; a < axes.size(); ++a) here.emplace(axes[a].var.get(), position[a]);
-    std::vector<Expr> at, in_cache;
-    for (const Expr& e : place) at.push_back(substitute(e, here));
-    for (const Expr& e : mapped) in_cache.push_back(substitute(e, here));
+    VarMap here = axes_as(axes, position);
+    std::vector<Expr> at = substitute(place, here), in_cache = substitute(mapped, here);
     return reads ? store(cache, load(buffer, at), in_cache) : store(buffer, load(cache, in_cache), at);
   });
   block->tree->insert(scope, child_towards(scope, block)->position() + (reads ? 0 : 1), nest);

@@ -52,7 +52,7 @@ Expr Step::number(const Expr& e) const {
       return;
     }
     // Dims of the program are numbers, too.
-    bool is_dim = !tree_ || std::any_of(tree_->params().begin(), tree_->params().end(), [&](const VarRef& param) {
+    bool is_dim = !tree_ || std::ranges::any_of(tree_->params(), [&](const VarRef& param) {
       return same_node(param, var) || mentions(param.type(), var);
     });
     if (!is_dim) fail(e.span(), "{}: '{}' is no number of this schedule", name_, var->name);
@@ -71,8 +71,8 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
     bool reads = kind == AccessKind::kRead;
     const std::vector<BufferRegion>& regions = reads ? block->block->reads : block->block->writes;
     if (position < 0 || position >= static_cast<int64_t>(regions.size()))
-      refuse({block}, fmt::format("block '{}' {} {} buffers, there is no number {}", block->block->name,
-                                  reads ? "reads" : "writes", regions.size(), position));
+      refuse({block}, "block '{}' {} {} buffers, there is no number {}", block, reads ? "reads" : "writes",
+             regions.size(), position);
     return regions[static_cast<size_t>(position)].buffer;
   };
   const AttrValue& value = which.value;
@@ -84,7 +84,7 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
         if (region.buffer->name == *name) return region.buffer;
       }
     }
-    refuse({block}, fmt::format("block '{}' does not access a buffer '{}'", block->block->name, *name));
+    refuse({block}, "block '{}' does not access a buffer '{}'", block, *name);
   }
   if (const AttrList* pair = value.as<AttrList>(); pair && pair->size() == 2) {
     const std::string* kind = (*pair)[0].as<std::string>();
@@ -92,8 +92,42 @@ Buffer Step::buffer(TreeNode* block, const BufferArg& which, AccessKind otherwis
     if (kind && position && (*kind == "read" || *kind == "write"))
       return among(*kind == "read" ? AccessKind::kRead : AccessKind::kWrite, *position);
   }
-  refuse({block}, fmt::format("{} names no buffer; expected a position, a name, or (\"read\" or \"write\", position)",
-                              to_string(value)));
+  refuse({block}, "{} names no buffer; expected a position, a name, or (\"read\" or \"write\", position)",
+         to_string(value));
+}
+
+Buffer Step::accessed(TreeNode* block, const BufferArg& which, AccessKind kind) {
+  Buffer result = buffer(block, which, kind);
+  bool reads = kind == AccessKind::kRead;
+  if (!(reads ? read_of(block, result) : write_of(block, result)))
+    refuse({block}, "block '{}' does not {} '{}'", block, reads ? "read" : "write", result);
+  return result;
+}
+
+TreeNode* Step::scope(TreeNode* block) {
+  TreeNode* result = scope_of(block);
+  if (!result) refuse({block}, "the root block has no place outside");
+  require(has_other_statements(result), result);
+  return result;
+}
+
+void Step::require_rank(const IndexMap& map, TreeNode* block) {
+  if (map.rank() != block->axes().size())
+    refuse({block}, "the map takes {} axes, block '{}' has {}", map.rank(), block, block->axes().size());
+}
+
+void Step::require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer) {
+  for (TreeNode* other : blocks_below(below)) {
+    if (other != block && accesses(other, buffer))
+      refuse({other, block}, "block '{}', in the same loops, uses '{}', too", other, buffer);
+  }
+}
+
+void Step::set_kind(const LoopRV& loop, ForKind kind, std::string thread) {
+  TreeNode* node = this->loop(loop);
+  if (kind != ForKind::kUnrolled) require(not_parallel(node), node);
+  node->loop->kind = kind;
+  node->loop->thread = std::move(thread);
 }
 
 void Step::refuse(const std::vector<TreeNode*>& at, const std::string& condition) {
@@ -114,8 +148,8 @@ Diagnostic DoesNotFit::diagnostic(bool with_program) const {
       for (const TreeNode* marked : at) {
         const For* loop = node.as<For>();
         const Block* block = node.as<Block>();
-        if (loop && marked->is_loop() && same_node(loop->var, marked->loop->var)) options.marked.push_back(loop);
-        if (block && marked->is_block() && block->name == marked->block->name) options.marked.push_back(block);
+        if (loop && marked->is_loop() && same_node(loop->var, marked->var())) options.marked.push_back(loop);
+        if (block && marked->is_block() && block->name == marked->name()) options.marked.push_back(block);
       }
       return true;
     });

@@ -78,12 +78,12 @@ class Step {
   // Runs a step inside of this one, which no trace records. If it refuses, this step refuses.
   template <class P>
   ResultOf<P> apply(const P& part) {
-    Step inner(workspace_, P::kName, true);
+    Step inner(workspace_, P::kInfo.name, true);
     return part.apply(inner);
   }
   template <class P>
   Outcome<ResultOf<P>> try_apply(const P& part) {
-    return Step(workspace_, P::kName, true).run([&](Step& inner) { return part.apply(inner); });
+    return Step(workspace_, P::kInfo.name, true).run([&](Step& inner) { return part.apply(inner); });
   }
 
   // Return the nodes that variables stand for; they refuse a node that is gone or of another kind.
@@ -100,14 +100,29 @@ class Step {
   int64_t constant(const Expr& e);
   // Returns the buffer among the block's accesses; `otherwise` says whether a bare position counts reads or writes.
   Buffer buffer(TreeNode* block, const BufferArg& which, AccessKind otherwise);
+  // Returns that buffer, which the block must read (or write).
+  Buffer accessed(TreeNode* block, const BufferArg& which, AccessKind kind);
+  // Returns the block around a block, in which statements can be moved. Refuses the root block.
+  TreeNode* scope(TreeNode* block);
   Workspace& workspace() { return workspace_; }
   // Returns the decision that a sampling step has to take, or none.
   const AttrValue& decision() const { return decision_; }
   // Records the decision that the step took.
   void decide(AttrValue decision) { decision_ = std::move(decision); }
 
-  // Ends the step with the message "split: <condition>" and the program with the places marked.
+  // Ends the step with the message "split: <condition>" (in which nodes and variables stand for their names) and the
+  // program with the places marked.
   [[noreturn]] void refuse(const std::vector<TreeNode*>& at, const std::string& condition);
+  template <class... Args>
+  [[noreturn]] void refuse(const std::vector<TreeNode*>& at, MessageFormat<Args...> condition, const Args&... args) {
+    refuse(at, message(condition, args...));
+  }
+  // Refuses a map that does not take as many positions as the block has axes.
+  void require_rank(const IndexMap& map, TreeNode* block);
+  // Refuses when other blocks in the subtree access the buffer.
+  void require_alone(TreeNode* below, TreeNode* block, const Buffer& buffer);
+  // Gives the loop another kind, and refuses where its iterations cannot run in any order as that kind asks.
+  void set_kind(const LoopRV& loop, ForKind kind, std::string thread = {});
   void require(const Refusal& refusal, TreeNode* at) { require(refusal, std::vector{at}); }
   void require(const Refusal& refusal, const std::vector<TreeNode*>& at) {
     if (refusal) refuse(at, *refusal);

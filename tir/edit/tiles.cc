@@ -28,22 +28,25 @@ Ints random_inner_tile(int64_t n, int64_t max_innermost, std::mt19937_64& random
   return result;
 }
 
-Refusal decided_tile(const AttrValue& decision, int64_t n, bool known, Ints& tile) {
-  bool fits = from_attr(decision, tile) && static_cast<int64_t>(tile.size()) == n;
-  // When the extent is not known, the outermost factor is 0.
-  for (size_t i = 0; fits && i < tile.size(); ++i) fits = tile[i] > (i == 0 && !known ? -1 : 0);
-  if (fits) return std::nullopt;
-  return fmt::format("decision {} is no list of {} positive factors", to_string(decision), n);
+std::optional<int64_t> known_extent(const TreeNode* loop) {
+  auto extent = as_int(loop->loop->extent);
+  return extent && *extent > 0 ? extent : std::nullopt;
 }
 
-Ints fit_tile(const Ints& decided, int64_t number) {
-  Ints result(decided.size(), 1);
-  for (size_t i = decided.size(); i-- > 1;) {
-    result[i] = decided[i] > 0 ? std::gcd(decided[i], number) : 1;
-    number /= result[i];
-  }
-  result[0] = number;
-  return result;
+Ints decided_tile(Step& step, TreeNode* loop, int64_t n) {
+  Ints tile;
+  bool fits = from_attr(step.decision(), tile) && static_cast<int64_t>(tile.size()) == n;
+  for (size_t i = 0; fits && i < tile.size(); ++i) fits = tile[i] > (i == 0 && !known_extent(loop) ? -1 : 0);
+  if (!fits) step.refuse({loop}, "decision {} is no list of {} positive factors", to_string(step.decision()), n);
+  return tile;
+}
+
+Ints fit_tile(Ints tile, const TreeNode* loop) {
+  auto extent = known_extent(loop);
+  int64_t left = extent.value_or(0);
+  for (size_t i = tile.size(); extent && i-- > 1; left /= tile[i]) tile[i] = tile[i] > 0 ? std::gcd(tile[i], left) : 1;
+  tile[0] = left;
+  return tile;
 }
 
 }  // namespace relaxc::scheduling

@@ -17,15 +17,18 @@ bool holds_blocks(const Stmt& stmt) {
 }  // namespace
 
 size_t TreeNode::position() const {
-  auto it = std::find(parent->children.begin(), parent->children.end(), this);
+  auto it = std::ranges::find(parent->children, this);
   return static_cast<size_t>(it - parent->children.begin());
 }
 
 // ---- From and to statements
 
 TreeNode* Tree::new_node(TreeKind kind, const Span& span) {
-  nodes_.push_back(std::make_unique<TreeNode>(TreeNode{.tree = this, .kind = kind, .span = span}));
-  return nodes_.back().get();
+  TreeNode* node = nodes_.emplace_back(std::make_unique<TreeNode>()).get();
+  node->tree = this;
+  node->kind = kind;
+  node->span = span;
+  return node;
 }
 
 TreeNode* Tree::new_loop(For loop, const Span& span) {
@@ -86,7 +89,7 @@ bool find_outer_vars(TreeNode* root) {
   std::unordered_set<const NodeHeader*> loop_vars;
   bool found = false;
   auto visit = [&](auto& self, TreeNode* node) -> void {
-    if (node->is_loop()) loop_vars.insert(node->loop->var.get());
+    if (node->is_loop()) loop_vars.insert(node->var().get());
     if (node->is_block()) {
       node->uses_outer_vars = false;
       auto look = [&](const NodeRef& inside) {
@@ -109,9 +112,9 @@ bool find_outer_vars(TreeNode* root) {
 void name_axes(TreeNode* node) {
   if (node->is_block()) {
     VarMap axes;
-    for (const IterVar& axis : node->block->iter_vars) {
+    for (const IterVar& axis : node->axes()) {
       for (const TreeNode* loop : loops_above(node)) {
-        if (same_node(axis.value, loop->loop->var) && dtype_of(axis.value) == dtype_of(axis.var))
+        if (same_node(axis.value, loop->var()) && dtype_of(axis.value) == dtype_of(axis.var))
           axes.emplace(axis.value.get(), axis.var);
       }
     }
@@ -128,14 +131,9 @@ Tree::Tree(const PrimFuncRef& function)
   for (const VarRef& param : params_) facts.assume_dims(param.type());
   const Block* block = function->body.as<Block>();
   bool has_root = block && block->iter_vars.empty() && !block->init && !block->predicate;
-  if (has_root) {
-    root_ = new_block(*block, function->body.span());
-    root_->block->body = no_op();
-    import_body(root_, block->body);
-  } else {
-    root_ = new_block(*root_block({}, no_op()).as<Block>());
-    import_body(root_, function->body);
-  }
+  root_ = has_root ? new_block(*block, function->body.span()) : new_block(*root_block({}, no_op()).as<Block>());
+  root_->block->body = no_op();
+  import_body(root_, has_root ? block->body : function->body);
   if (find_outer_vars(root_)) {
     name_axes(root_);
     find_outer_vars(root_);
@@ -144,7 +142,6 @@ Tree::Tree(const PrimFuncRef& function)
 
 Stmt Tree::stmt(const std::vector<TreeNode*>& nodes) const {
   std::vector<Stmt> stmts;
-  stmts.reserve(nodes.size());
   for (const TreeNode* node : nodes) stmts.push_back(stmt(*node));
   return seq(std::move(stmts));
 }
@@ -165,21 +162,17 @@ PrimFuncRef Tree::function() const {
   return make_prim_func({.params = params_, .body = stmt(*root_), .attrs = attrs, .result = result_}, span_);
 }
 
-bool Tree::is_param(const Buffer& buffer) const {
-  return std::any_of(params_.begin(), params_.end(), [&](const VarRef& param) { return same_node(param, buffer); });
-}
+bool Tree::is_param(const Buffer& buffer) const { return contains(params_, buffer); }
 
 void Tree::replace_param(const Buffer& from, const Buffer& to) {
-  for (VarRef& param : params_) {
-    if (same_node(param, from)) param = to;
-  }
+  std::ranges::replace_if(params_, [&](const VarRef& param) { return same_node(param, from); }, to);
   facts.assume_dims(to.type());
 }
 
 DType Tree::index_dtype() const {
   const TreeNode* at = root_;
   while (!at->children.empty() && !at->is_loop()) at = at->children.front();
-  return at->is_loop() ? dtype_of(at->loop->var) : kInt64;
+  return at->is_loop() ? dtype_of(at->var()) : kInt64;
 }
 
 // ---- Edits
@@ -200,8 +193,7 @@ void Tree::detach(TreeNode* node) {
 void Tree::remove(TreeNode* node) {
   TreeNode* parent = node->parent;
   detach(node);
-  while (parent && parent != root_ && parent->children.empty() &&
-         (parent->is_loop() || parent->block->iter_vars.empty())) {
+  while (parent && parent != root_ && parent->children.empty() && (parent->is_loop() || parent->axes().empty())) {
     TreeNode* empty = parent;
     parent = parent->parent;
     detach(empty);
@@ -243,24 +235,30 @@ std::vector<TreeNode*> Tree::blocks() const {
 }
 
 TreeNode* Tree::find_block(std::string_view name) const {
-  if (name == root_->block->name) return root_;
+  if (name == root_->name()) return root_;
   TreeNode* found = nullptr;
   for (TreeNode* block : blocks()) {
-    if (block->block->name != name) continue;
+    if (block->name() != name) continue;
     if (found) return nullptr;
     found = block;
   }
   return found;
 }
 
+namespace {
+
+std::string fresh_name(const std::string& wish, const std::unordered_set<std::string_view>& taken) {
+  std::string name = wish;
+  for (int i = 1; taken.contains(name); ++i) name = fmt::format("{}_{}", wish, i);
+  return name;
+}
+
+}  // namespace
+
 std::string Tree::fresh_block_name(const std::string& wish) const {
   std::unordered_set<std::string_view> taken;
-  for (const TreeNode* block : blocks()) taken.insert(block->block->name);
-  if (!taken.contains(wish)) return wish;
-  for (int i = 1;; ++i) {
-    std::string name = fmt::format("{}_{}", wish, i);
-    if (!taken.contains(name)) return name;
-  }
+  for (const TreeNode* block : blocks()) taken.insert(block->name());
+  return fresh_name(wish, taken);
 }
 
 TreeNode* scope_of(const TreeNode* node) {
@@ -276,6 +274,12 @@ std::vector<TreeNode*> loops_above(const TreeNode* node) {
   return result;
 }
 
+std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node) {
+  std::vector<TreeNode*> loops = loops_above(node);
+  if (outermost) loops.erase(loops.begin(), std::ranges::find(loops, outermost));
+  return loops;
+}
+
 std::vector<TreeNode*> blocks_below(const TreeNode* node) {
   std::vector<TreeNode*> result;
   auto visit = [&](auto& self, TreeNode* at) -> void {
@@ -286,6 +290,15 @@ std::vector<TreeNode*> blocks_below(const TreeNode* node) {
     for (TreeNode* child : at->children) self(self, child);
   };
   visit(visit, const_cast<TreeNode*>(node));
+  return result;
+}
+
+std::vector<TreeNode*> blocks_inside(const TreeNode* node) {
+  std::vector<TreeNode*> result;
+  for (const TreeNode* child : node->children) {
+    std::vector<TreeNode*> below = blocks_below(child);
+    result.insert(result.end(), below.begin(), below.end());
+  }
   return result;
 }
 
@@ -324,12 +337,38 @@ bool is_alive(const TreeNode* node) {
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops) {
   bool found = false;
   walk(node, [&](const Ref<Var>& at) {
-    for (const TreeNode* loop : loops) found = found || same_node(at, loop->loop->var);
+    for (const TreeNode* loop : loops) found = found || same_node(at, loop->var());
   });
   return found;
 }
 
 // ---- Variables and predicates
+
+std::vector<Expr> axis_vars(const TreeNode* block) {
+  std::vector<Expr> result;
+  for (const IterVar& axis : block->axes()) result.push_back(axis.var);
+  return result;
+}
+std::vector<Expr> axis_values(const TreeNode* block) {
+  std::vector<Expr> result;
+  for (const IterVar& axis : block->axes()) result.push_back(axis.value);
+  return result;
+}
+VarMap values_of_axes(const TreeNode* block) { return axes_as(block->axes(), axis_values(block)); }
+VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values) {
+  VarMap result;
+  for (size_t a = 0; a < axes.size(); ++a) result.emplace(axes[a].var.get(), values[a]);
+  return result;
+}
+
+Range substitute(const Range& range, const VarMap& map) {
+  return {relaxc::substitute(range.min, map), relaxc::substitute(range.extent, map)};
+}
+std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map) {
+  std::vector<Expr> result;
+  for (const Expr& e : list) result.push_back(relaxc::substitute(e, map));
+  return result;
+}
 
 void substitute_content(Block& block, const VarMap& map) {
   Block content = block;
@@ -352,7 +391,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
     if (!same_node(min, node->loop->min) || !same_node(extent, node->loop->extent)) {
       node->loop->min = min;
       node->loop->extent = extent;
-      node->tree->facts.bind(node->loop->var, min, extent);
+      node->tree->facts.bind(node->var(), min, extent);
     }
   } else {
     Block& block = *node->block;
@@ -377,8 +416,7 @@ void substitute_below(TreeNode* node, const VarMap& map) {
 
 void move_body(TreeNode* from, TreeNode* to, const VarMap& map) {
   Tree& tree = *from->tree;
-  const std::vector<TreeNode*> body = from->children;
-  for (TreeNode* child : body) {
+  for (TreeNode* child : std::vector(from->children)) {
     tree.detach(child);
     substitute_below(child, map);
     tree.append(to, child);
@@ -388,9 +426,7 @@ void move_body(TreeNode* from, TreeNode* to, const VarMap& map) {
 void restrict_block(TreeNode* block, const Expr& condition) {
   if (block->tree->facts.can_prove(condition)) return;
   std::vector<Expr> all = conjuncts(block->block->predicate);
-  for (const Expr& known : all) {
-    if (structural_equal(known, condition)) return;
-  }
+  if (std::ranges::any_of(all, [&](const Expr& known) { return structural_equal(known, condition); })) return;
   all.push_back(condition);
   block->block->predicate = conjunction(all);
 }
@@ -400,26 +436,15 @@ TreeNode* copy_subtree(Tree& tree, const TreeNode* node) {
   PrimFuncRef copy = with_fresh_variables(make_prim_func({.params = {}, .body = tree.stmt(*node), .attrs = {}}));
   std::vector<TreeNode*> nodes = tree.import(copy->body);
   RELAXC_CHECK(nodes.size() == 1, "a copy of one node is one node");
-  std::vector<const TreeNode*> from{node}, to{nodes[0]};
-  for (size_t i = 0; i < from.size(); ++i) {
-    const_cast<TreeNode*>(to[i])->uses_outer_vars = from[i]->uses_outer_vars;
-    const_cast<TreeNode*>(to[i])->carried = from[i]->carried;
-    const_cast<TreeNode*>(to[i])->meets_itself = from[i]->meets_itself;
-    const_cast<TreeNode*>(to[i])->in_order = from[i]->in_order;
-    const_cast<TreeNode*>(to[i])->partial = from[i]->partial;
-    for (size_t c = 0; c < from[i]->children.size(); ++c) {
-      from.push_back(from[i]->children[c]);
-      to.push_back(to[i]->children[c]);
-    }
-  }
-  std::unordered_set<std::string> taken;
-  for (const TreeNode* block : tree.blocks()) taken.insert(block->block->name);
-  for (const TreeNode* at : to) {
-    if (!at->is_block()) continue;
-    Block& block = *const_cast<TreeNode*>(at)->block;
-    std::string base = block.name;
-    for (int i = 1; !taken.insert(block.name).second; ++i) block.name = fmt::format("{}_{}", base, i);
-  }
+  std::unordered_set<std::string_view> taken;
+  for (const TreeNode* block : tree.blocks()) taken.insert(block->name());
+  auto adopt = [&](auto& self, const TreeNode* from, TreeNode* to) -> void {
+    static_cast<BlockFacts&>(*to) = *from;
+    if (to->is_block()) to->block->name = fresh_name(to->name(), taken);
+    if (to->is_block()) taken.insert(to->name());
+    for (size_t c = 0; c < to->children.size(); ++c) self(self, from->children[c], to->children[c]);
+  };
+  adopt(adopt, node, nodes[0]);
   return nodes[0];
 }
 

@@ -1,6 +1,7 @@
 // A tensor program as a tree of loops and blocks that schedule primitives edit in place. Loops and blocks keep their
 // identity while they move, so that what is known about them (handles, facts) stays valid without searching.
 #pragma once
+#include <algorithm>
 #include <memory>
 
 #include "ir/arith.h"
@@ -14,16 +15,8 @@ class Tree;
 // kLeaf: any other statement; primitives do not look into it.
 enum class TreeKind : uint8_t { kLoop, kBlock, kLeaf };
 
-struct TreeNode {
-  Tree* tree;
-  TreeKind kind;
-  Span span = {};
-  TreeNode* parent = nullptr;            // null: the root, or no longer part of the program
-  std::vector<TreeNode*> children = {};  // of loops, and of blocks that hold blocks
-  std::optional<For> loop = {};          // the body is `children`
-  std::optional<Block> block = {};       // the body is `children`, if there are any
-  std::optional<Stmt> leaf = {};
-  // These are facts about blocks; code that moves or edits blocks keeps them true.
+// Facts about a block; code that moves or edits blocks keeps them true.
+struct BlockFacts {
   bool uses_outer_vars = false;  // the body mentions variables of loops around the block
   bool carried = false;          // takes what an earlier iteration of a shared loop made: its loops keep their order
   bool meets_itself = false;     // and so do iterations of loops that hold nothing but the block
@@ -31,6 +24,17 @@ struct TreeNode {
   // Set when the loops are not known to bring the axes through all of their domains (because of a condition in the
   // user's program): the block's loops cannot be made anew from the domains.
   bool partial = false;
+};
+
+struct TreeNode : BlockFacts {
+  Tree* tree = nullptr;
+  TreeKind kind = TreeKind::kLeaf;
+  Span span = {};
+  TreeNode* parent = nullptr;            // null: the root, or no longer part of the program
+  std::vector<TreeNode*> children = {};  // of loops, and of blocks that hold blocks
+  std::optional<For> loop = {};          // the body is `children`
+  std::optional<Block> block = {};       // the body is `children`, if there are any
+  std::optional<Stmt> leaf = {};
   // Tells whether the axes' values are one to one with the iterations of the loops up to the scope (see iter_map.h);
   // absent when that has not been computed since a loop above changed.
   std::optional<bool> affine = {};
@@ -40,6 +44,13 @@ struct TreeNode {
   // Returns whether this is a block whose body is a statement.
   bool is_leaf_block() const { return is_block() && children.empty(); }
   size_t position() const;  // among the parent's children
+
+  // Returns the name of the block, or of the loop's variable.
+  const std::string& name() const { return is_loop() ? loop->var->name : block->name; }
+  const VarRef& var() const { return loop->var; }
+  Range range() const { return {loop->min, loop->extent}; }
+  std::vector<IterVar>& axes() { return block->iter_vars; }
+  const std::vector<IterVar>& axes() const { return block->iter_vars; }
 };
 
 class Tree {
@@ -104,14 +115,47 @@ class Tree {
   Span span_;
 };
 
+// ---- Messages
+
+template <class T>
+decltype(auto) in_message(const T& part) {
+  if constexpr (std::is_convertible_v<T, const TreeNode*>) {
+    return part->name();
+  } else if constexpr (std::is_convertible_v<T, VarRef>) {
+    return (part->name);
+  } else {
+    return (part);
+  }
+}
+template <class... Args>
+using MessageFormat = std::type_identity_t<fmt::format_string<decltype(in_message(std::declval<const Args&>()))...>>;
+// Formats a message in which nodes and variables stand for their names.
+template <class... Args>
+std::string message(MessageFormat<Args...> text, const Args&... args) {
+  return fmt::vformat(text, fmt::make_format_args(in_message(args)...));
+}
+
 // ---- Looking around
+
+inline bool contains(const std::vector<TreeNode*>& nodes, const TreeNode* node) {
+  return std::ranges::find(nodes, node) != nodes.end();
+}
+template <class Handle>
+  requires std::is_convertible_v<Handle, NodeRef>
+bool contains(const std::vector<Handle>& list, const NodeRef& node) {
+  return std::ranges::any_of(list, [&](const Handle& each) { return same_node(each, node); });
+}
 
 // Returns the block that the node stands in.
 TreeNode* scope_of(const TreeNode* node);
 // Returns the loops around the node up to its scope, outermost first, without the node itself.
 std::vector<TreeNode*> loops_above(const TreeNode* node);
+// Returns those of the loops that are `outermost` or inside of it; all of them when it is null.
+std::vector<TreeNode*> loops_from(const TreeNode* outermost, const TreeNode* node);
 // Returns the blocks in the subtree, including the node itself but not those inside of other blocks, in program order.
 std::vector<TreeNode*> blocks_below(const TreeNode* node);
+// Returns those that stand inside of the loop or block.
+std::vector<TreeNode*> blocks_inside(const TreeNode* node);
 bool is_ancestor(const TreeNode* above, const TreeNode* below);  // or the same
 TreeNode* common_ancestor(const std::vector<TreeNode*>& nodes);
 // Returns the child of `above` that contains `below`.
@@ -121,6 +165,15 @@ bool is_alive(const TreeNode* node);
 // Returns whether the variable of one of the loops occurs.
 bool mentions_any(const NodeRef& node, const std::vector<TreeNode*>& loops);
 
+std::vector<Expr> axis_vars(const TreeNode* block);
+std::vector<Expr> axis_values(const TreeNode* block);
+// Returns the block's axes in terms of the loops around it.
+VarMap values_of_axes(const TreeNode* block);
+// Returns the axes in terms of these values, one for each.
+VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values);
+inline Expr end_of(const Range& range) { return range.min + range.extent; }
+Range substitute(const Range& range, const VarMap& map);
+std::vector<Expr> substitute(const std::vector<Expr>& list, const VarMap& map);
 // Replaces variables in all of the block but its axes and its condition.
 void substitute_content(Block& block, const VarMap& map);
 // Replaces variables in loops and blocks of the subtree (in bodies of blocks where they occur there).

@@ -13,7 +13,7 @@ Workspace::Workspace(IRModule module, uint64_t seed) : module_(std::move(module)
     if (function.is<PrimFunc>()) programs.push_back(name);
   }
   if (programs.size() == 1) working_on_ = programs[0];
-  if (programs.size() > 1 && std::count(programs.begin(), programs.end(), "main")) working_on_ = "main";
+  if (programs.size() > 1 && std::ranges::count(programs, "main")) working_on_ = "main";
 }
 
 const std::string& Workspace::resolve(const std::string& function) const {
@@ -35,8 +35,8 @@ Tree& Workspace::tree(const std::string& function) const {
   const std::string& name = resolve(function);
   auto it = trees_.find(name);
   if (it == trees_.end()) {
-    bool has_programs = std::any_of(module_.functions.begin(), module_.functions.end(),
-                                    [](const auto& entry) { return entry.second.template is<PrimFunc>(); });
+    bool has_programs =
+        std::ranges::any_of(module_.functions, [](const auto& entry) { return entry.second.template is<PrimFunc>(); });
     if (name.empty() && !has_programs) fail({}, "the module has no tensor program to schedule");
     if (name.empty()) fail({}, "the module has several tensor programs; say which one with work_on or func_name");
     auto made = std::make_unique<Tree>(program(name));
@@ -61,7 +61,7 @@ IRModule Workspace::module() const {
 }
 
 std::string Workspace::next_name(const char* letter, bool is_result) {
-  if (!is_result || result_names_.empty()) return fmt::format("{}{}", letter, num_results_++);
+  if (!is_result || result_names_.empty()) return message("{}{}", letter, num_results_++);
   std::string name = result_names_.front();
   result_names_.erase(result_names_.begin());
   return name;

@@ -13,11 +13,7 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  bool found = false;
-  walk(e, [&](const Ref<Var>& var) {
-    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
-  });
-  return found;
+  return std::ranges::any_of(counters, [&](const Counter& counter) { return mentions(e, counter.var); });
 }
 
 // Whether the digits that values have of a source run through all combinations.
@@ -30,8 +26,8 @@ bool run_freely(const IterSource& source, std::vector<const IterDigit*> digits, 
     Expr steps = floor_div(source.extent + digit.lower - one, digit.lower);
     return facts.can_prove_equal(digit.extent, steps) || facts.can_prove(source.extent >= end(&digit));
   }
-  std::sort(digits.begin(), digits.end(),
-            [&](const IterDigit* a, const IterDigit* b) { return a != b && facts.can_prove(a->lower < b->lower); });
+  std::ranges::sort(
+      digits, [&](const IterDigit* a, const IterDigit* b) { return a != b && facts.can_prove(a->lower < b->lower); });
   for (size_t i = 0; i + 1 < digits.size(); ++i) {
     if (!facts.can_prove(end(digits[i]) <= digits[i + 1]->lower)) return false;
   }
@@ -49,12 +45,11 @@ Range cut(const Range& range, const Expr& end, const Analyzer& facts) {
 // Whether counters that move the place, and its extents, depend on no counter.
 bool ranges_stand_still(const Box& at, const std::vector<Counter>& counters) {
   for (const Counter& counter : counters) {
-    bool used = std::any_of(at.begin(), at.end(), [&](const Range& range) { return mentions(range.min, counter.var); });
+    bool used = std::ranges::any_of(at, [&](const Range& range) { return mentions(range.min, counter.var); });
     if (used && (mentions_counter(counter.range.min, counters) || mentions_counter(counter.range.extent, counters)))
       return false;
   }
-  return std::none_of(at.begin(), at.end(),
-                      [&](const Range& range) { return mentions_counter(range.extent, counters); });
+  return std::ranges::none_of(at, [&](const Range& range) { return mentions_counter(range.extent, counters); });
 }
 
 // Returns the box when each position is a separate counter or is loop-invariant.
@@ -66,8 +61,7 @@ std::optional<Box> filled_by_counters(const Box& at, const std::vector<Counter>&
       result.push_back(range);
       continue;
     }
-    auto counter = std::find_if(counters.begin(), counters.end(),
-                                [&](const Counter& each) { return same_node(range.min, each.var); });
+    auto counter = std::ranges::find_if(counters, [&](const Counter& each) { return same_node(range.min, each.var); });
     if (counter == counters.end() || !seen.insert(counter->var.get()).second) return std::nullopt;
     DType dtype = dtype_of(counter->var);
     Expr count = cast_to(counter->range.extent, dtype) + cast_to(range.extent, dtype) - int_imm(1, dtype);
@@ -166,10 +160,10 @@ std::optional<Box> filled(const Box& at, const std::vector<Counter>& counters, c
 // outside of the domains, or from some place on; any other makes the result unknown.
 std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>& loops, const Box& place) {
   const Analyzer& facts = block->tree->facts;
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   Box points;
   for (const IterVar& axis : axes) {
-    bool matters = !block->is_leaf_block() || std::any_of(place.begin(), place.end(), [&](const Range& range) {
+    bool matters = !block->is_leaf_block() || std::ranges::any_of(place, [&](const Range& range) {
       return mentions(range.min, axis.var) || mentions(range.extent, axis.var);
     });
     points.push_back(matters ? Range{axis.value, int_imm(1, dtype_of(axis.var))} : axis.domain);
@@ -181,19 +175,18 @@ std::optional<Box> axis_values(const TreeNode* block, const std::vector<Counter>
     Analyzer inside = facts;  // of the domains
     for (const IterVar& axis : axes) {
       inside.assume(axis.value >= axis.domain.min);
-      inside.assume(axis.value < axis.domain.min + axis.domain.extent);
+      inside.assume(axis.value < end_of(axis.domain));
     }
-    for (const Expr& condition : conditions) {
-      if (!inside.can_prove(condition)) return std::nullopt;
-    }
+    auto holds = [&](const Expr& condition) { return inside.can_prove(condition); };
+    if (!std::ranges::all_of(conditions, holds)) return std::nullopt;
   }
   for (size_t a = 0; a < axes.size(); ++a) {
     const Range& domain = axes[a].domain;
     Range& own = (*box)[a];
-    own = cut(own, domain.min + domain.extent, facts);
+    own = cut(own, end_of(domain), facts);
     if (facts.can_prove(own.min >= domain.min)) continue;
     Expr first = facts.can_prove(own.min <= domain.min) ? domain.min : max(own.min, domain.min);
-    own = {first, facts.simplify(own.min + own.extent - first)};
+    own = {first, facts.simplify(end_of(own) - first)};
   }
   return box;
 }
@@ -225,21 +218,19 @@ class Writes {
   bool add(const TreeNode* block, const TreeNode* below) {
     std::vector<Counter> loops;
     for (const TreeNode* at = block->parent; at && at != below && at->is_loop(); at = at->parent)
-      loops.push_back({at->loop->var, {at->loop->min, at->loop->extent}});
+      loops.push_back({at->var(), at->range()});
     const BufferRegion* declared = write_of(block, buffer_);
     if (!declared) return true;
     std::optional<Box> values = axis_values(block, loops, declared->ranges);
     if (!values) return false;
     std::vector<Counter> axes;
-    for (size_t a = 0; a < values->size(); ++a) axes.push_back({block->block->iter_vars[a].var, (*values)[a]});
+    for (size_t a = 0; a < values->size(); ++a) axes.push_back({block->axes()[a].var, (*values)[a]});
     // Calls are known by what is declared.
     if (!block->block->match_buffers.empty()) return add(declared->ranges, axes);
     if (block->is_leaf_block()) return add_stores(block->block->body, axes);
     Writes inner(buffer_, facts_);
-    for (const TreeNode* child : block->children) {
-      for (const TreeNode* each : blocks_below(child)) {
-        if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
-      }
+    for (const TreeNode* each : blocks_inside(block)) {
+      if (write_of(each, buffer_) && !inner.add(each, nullptr)) return false;
     }
     return inner.box_ && add(*inner.box_, axes);
   }
@@ -256,8 +247,7 @@ class Writes {
   bool add_stores(const Stmt& s, std::vector<Counter> counters) {
     if (!mentions(s, buffer_)) return true;
     if (const Seq* list = s.as<Seq>())
-      return std::all_of(list->stmts.begin(), list->stmts.end(),
-                         [&](const Stmt& each) { return add_stores(each, counters); });
+      return std::ranges::all_of(list->stmts, [&](const Stmt& each) { return add_stores(each, counters); });
     if (const For* loop = s.as<For>(); loop && !loop->step) {
       counters.push_back({loop->var, {loop->min, loop->extent}});
       return add_stores(loop->body, counters);

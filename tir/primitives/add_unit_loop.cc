@@ -7,9 +7,7 @@ using namespace scheduling;
 LoopRV AddUnitLoop::apply(Step& step) const {
   TreeNode* node = step.place(block_or_loop);
   if (!node->parent) step.refuse({node}, "nothing can stand around the root block");
-  DType dtype = node->is_loop()                  ? dtype_of(node->loop->var)
-                : node->block->iter_vars.empty() ? kInt64
-                                                 : dtype_of(node->block->iter_vars[0].var);
+  DType dtype = node->is_loop() ? dtype_of(node->var()) : node->axes().empty() ? kInt64 : dtype_of(node->axes()[0].var);
   TreeNode* loop = node->tree->new_loop("u", int_imm(1, dtype));
   node->tree->wrap(node, {loop});
   return step.loop_result(loop);

@@ -10,27 +10,20 @@ using namespace scheduling;
 
 namespace {
 
-// A block in the loop reads the buffer (or writes it, where that counts).
-bool is_used(const TreeNode* loop, const std::string& buffer, bool writes_count) {
-  auto is_named = [&](const BufferRegion& region) { return region.buffer->name == buffer; };
-  std::vector<TreeNode*> blocks = blocks_below(loop);
-  return std::any_of(blocks.begin(), blocks.end(), [&](const TreeNode* block) {
-    const std::vector<BufferRegion>&reads = block->block->reads, &writes = block->block->writes;
-    return std::any_of(reads.begin(), reads.end(), is_named) ||
-           (writes_count && std::any_of(writes.begin(), writes.end(), is_named));
-  });
-}
-
-// A buffer that is fetched ahead is used in the loop; lowering would leave out a name that is not.
+// A buffer that is fetched ahead must be used in the loop; lowering would leave out a name that is not.
 Refusal not_used(const TreeNode* loop, const Annotation& row, const AttrValue& value) {
   bool is_own = row == annotations::kPrefetchOwn;
-  bool is_prefetch = is_own || row == annotations::kPrefetch || row == annotations::kPrefetchAhead;
-  if (!is_prefetch) return std::nullopt;
+  if (!is_own && !(row == annotations::kPrefetch) && !(row == annotations::kPrefetchAhead)) return std::nullopt;
   for (const AttrValue& item : *value.as<AttrList>()) {
     const std::string* buffer = item.as<std::string>();
-    if (buffer && !is_used(loop, *buffer, is_own))
-      return fmt::format("{}: loop '{}' {} no buffer {}", row.name, loop->loop->var->name,
-                         is_own ? "reads or writes" : "reads", to_string(item));
+    auto is_named = [&](const BufferRegion& region) { return region.buffer->name == *buffer; };
+    auto uses = [&](const TreeNode* block) {
+      return std::ranges::any_of(block->block->reads, is_named) ||
+             (is_own && std::ranges::any_of(block->block->writes, is_named));
+    };
+    if (buffer && std::ranges::none_of(blocks_below(loop), uses))
+      return message("{}: loop '{}' {} no buffer {}", row.name, loop, is_own ? "reads or writes" : "reads",
+                     to_string(item));
   }
   return std::nullopt;
 }
@@ -48,7 +41,7 @@ void require_row(Step& step, TreeNode* node, const std::string& name, const Attr
   bool is_there = row->place == AnnotatedPlace::kAny ||
                   row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
   if (!is_there || !row->takes(value))
-    step.refuse({node}, fmt::format("{} takes {} and {}", row->name, to_string(row->place), to_string(row->value)));
+    step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));
   step.require(not_used(node, *row, value), node);
   if (!(*row == annotations::kDoubleBufferScope)) return;
   int64_t position = *value.as<int64_t>();

@@ -12,38 +12,30 @@ using namespace scheduling;
 void AnnotateBufferAccess::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   if (buf_type != "read" && buf_type != "write")
-    step.refuse({block}, fmt::format("buf_type is '{}', expected 'read' or 'write'", buf_type));
+    step.refuse({block}, "buf_type is '{}', expected 'read' or 'write'", buf_type);
   bool is_read = buf_type == "read";
   Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), is_read ? AccessKind::kRead : AccessKind::kWrite);
-  const std::vector<IterVar>& axes = block->block->iter_vars;
-  if (gen_new_ranges.rank() != axes.size())
-    step.refuse({block}, fmt::format("the map takes {} axes, block '{}' has {}", gen_new_ranges.rank(),
-                                     block->block->name, axes.size()));
+  step.require_rank(gen_new_ranges, block);
   size_t rank = buffer_type(buffer).shape.size(), results = gen_new_ranges.map->results.size();
   if (results != rank && results != 2 * rank)
-    step.refuse({block}, fmt::format("the map gives {} numbers, '{}' has {} dims", results, buffer->name, rank));
-  std::vector<Expr> vars;
-  for (const IterVar& axis : axes) vars.push_back(axis.var);
-  std::vector<Expr> ends = gen_new_ranges(vars);
+    step.refuse({block}, "the map gives {} numbers, '{}' has {} dims", results, buffer, rank);
+  std::vector<Expr> ends = gen_new_ranges(axis_vars(block));
   std::vector<Range> ranges;
   for (size_t d = 0; d < rank; ++d) {
-    if (results == rank) {
-      ranges.push_back({ends[d], int_imm(1, dtype_of(ends[d]))});
-      continue;
-    }
-    const Expr &begin = ends[2 * d], &end = ends[2 * d + 1];
-    ranges.push_back({begin, block->tree->facts.simplify(end - begin)});
+    bool is_position = results == rank;
+    const Expr &begin = is_position ? ends[d] : ends[2 * d], one = int_imm(1, dtype_of(begin));
+    ranges.push_back({begin, is_position ? one : block->tree->facts.simplify(ends[2 * d + 1] - begin)});
   }
   auto& regions = is_read ? block->block->reads : block->block->writes;
   regions[static_cast<size_t>(buffer_index)].ranges = ranges;
   const char* key = (is_read ? annotations::kExplicitReadRegion : annotations::kExplicitWriteRegion).name;
   AttrList marked;
   if (const AttrValue* before = block->block->annotations.find(key)) marked = *before->as<AttrList>();
-  if (std::find(marked.begin(), marked.end(), AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
+  if (std::ranges::find(marked, AttrValue(buffer_index)) == marked.end()) marked.push_back(buffer_index);
   block->block->annotations.set(key, marked);
   refresh_regions_above(block);
 }
 
-size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
+size_t AnnotateBufferAccess::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

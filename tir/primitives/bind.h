@@ -8,13 +8,12 @@ struct BindThread {
   LoopRV loop;
   ThreadAxis thread_axis;
 
-  static constexpr std::string_view kName = "bind";
-  static constexpr std::string_view kDoc = "makes the iterations threads of the axis";
+  static constexpr PrimitiveInfo kInfo{"bind", "makes the iterations threads of the axis"};
   static constexpr auto fields() {
-    return std::tuple(required("loop", &BindThread::loop, "binds spatial axes only"),
-                      required("thread_axis", &BindThread::thread_axis, "\"blockIdx.x\", \"threadIdx.y\""));
+    return std::tuple(required<&BindThread::loop>("binds spatial axes only"),
+                      required<&BindThread::thread_axis>("\"blockIdx.x\", \"threadIdx.y\""));
   }
-  void apply(scheduling::Step& step) const;
+  void apply(scheduling::Step& step) const { step.set_kind(loop, ForKind::kThreadBinding, thread_axis); }
 };
 
 }  // namespace relaxc

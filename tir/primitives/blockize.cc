@@ -25,8 +25,7 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
   TreeNode* above = common_ancestor(blocks);
   TreeNode* scope = above->is_block() ? above : scope_of(above);
   for (TreeNode* block : blocks) {
-    if (!block->parent || scope_of(block) != scope)
-      step.refuse(blocks, fmt::format("block '{}' is not beside the others", block->block->name));
+    if (!block->parent || scope_of(block) != scope) step.refuse(blocks, "block '{}' is not beside the others", block);
   }
   step.require(has_other_statements(scope), scope);
   size_t first = above->children.size(), last = 0;
@@ -38,8 +37,7 @@ Neighbours find_neighbours(Step& step, const std::vector<TreeNode*>& blocks) {
   std::vector<TreeNode*> children(begin + static_cast<long>(first), begin + static_cast<long>(last) + 1);
   for (TreeNode* child : children) {
     for (TreeNode* other : blocks_below(child)) {
-      if (std::find(blocks.begin(), blocks.end(), other) == blocks.end())
-        step.refuse({other}, fmt::format("block '{}' stands between them, but is not listed", other->block->name));
+      if (!contains(blocks, other)) step.refuse({other}, "block '{}' stands between them, but is not listed", other);
     }
   }
   return {above, first, children};
@@ -51,32 +49,30 @@ TreeNode* blockize_together(Step& step, const std::vector<TreeNode*>& blocks) {
   Tree& tree = *above->tree;
   std::vector<TreeNode*> loops = loops_above(inside[0]);
   std::vector<std::string> names;
-  for (const TreeNode* block : blocks) names.push_back(block->block->name);
+  for (const TreeNode* block : blocks) names.push_back(block->name());
   Block outer{.name = tree.fresh_block_name(fmt::format("{}_o", fmt::join(names, "_"))), .body = no_op()};
   VarMap axes;
   for (TreeNode* loop : loops) {
-    VarRef var = make_var("v" + loop->loop->var->name, loop->loop->var.type());
+    VarRef var = make_var("v" + loop->name(), loop->var().type());
     IterKind kind = not_parallel(loop) ? IterKind::kOpaque : IterKind::kSpatial;
-    outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->loop->var});
+    outer.iter_vars.push_back({var, {loop->loop->min, loop->loop->extent}, kind, loop->var()});
     if (mentions_any(loop->loop->extent, loops))
-      step.refuse({loop}, fmt::format("the extent of loop '{}' depends on another loop", loop->loop->var->name));
-    axes.emplace(loop->loop->var.get(), var);
+      step.refuse({loop}, "the extent of loop '{}' depends on another loop", loop);
+    axes.emplace(loop->var().get(), var);
   }
   TreeNode* block = tree.new_block(std::move(outer));
   for (TreeNode* child : inside) {
     tree.detach(child);
     for (TreeNode* inner : blocks_below(child)) {
       // Inside of the new block an axis has a fixed value where a loop outside drives it.
-      for (const IterVar& axis : inner->block->iter_vars)
-        inner->partial = inner->partial || mentions_any(axis.value, loops);
+      for (const IterVar& axis : inner->axes()) inner->partial = inner->partial || mentions_any(axis.value, loops);
       if (inner->block->predicate && mentions_any(*inner->block->predicate, loops)) inner->partial = true;
     }
     substitute_below(child, axes);
     tree.append(block, child);
   }
   tree.insert(above, first, block);
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
   return block;
 }
 
@@ -99,7 +95,7 @@ class BlockOfTiles {
         tree_(*top->tree),
         top_(top),
         inner_(inner),
-        axes_(inner->block->iter_vars),
+        axes_(inner->axes()),
         preserve_unit_iters_(preserve_unit_iters) {
     find_loops();
     divide_axes();
@@ -108,7 +104,7 @@ class BlockOfTiles {
 
   // The block of the tiles, around `top`.
   TreeNode* apply() {
-    Block outer{.name = tree_.fresh_block_name(inner_->block->name + "_o"),
+    Block outer{.name = tree_.fresh_block_name(inner_->name() + "_o"),
                 .predicate = conjunction(outer_conditions_),
                 .body = no_op()};
     add_axes(outer);
@@ -122,35 +118,30 @@ class BlockOfTiles {
     }
     if (!inner_->children.empty()) step_.refuse({inner_}, "the block holds blocks already");
     TreeNode* block = tree_.new_block(std::move(outer));
-    block->partial = inner_->partial;
-    block->carried = inner_->carried;
-    block->meets_itself = inner_->meets_itself;
-    block->in_order = inner_->in_order;
+    static_cast<BlockFacts&>(*block) = *inner_;
+    block->uses_outer_vars = false;
     reduce_to_tile();
     tree_.replace(top_, block);
     tree_.append(block, top_);
     refresh_regions(inner_);
-    refresh_regions(block);
-    refresh_regions_above(block);
+    refresh_regions_around(block);
     return block;
   }
 
  private:
   void find_loops() {
-    for (TreeNode* at = inner_; at != top_; at = at->parent) inside_.insert(inside_.begin(), at->parent);
+    if (top_ != inner_) inside_ = loops_from(top_, inner_);
     for (TreeNode* at : inside_) {
       if (mentions_any(at->loop->min, inside_) || mentions_any(at->loop->extent, inside_))
-        step_.refuse({at}, fmt::format("the extent of loop '{}' depends on another loop", at->loop->var->name));
+        step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
     }
   }
 
   void divide_axes() {
     std::vector<TreeNode*> loops = loops_above(inner_);
-    std::vector<Expr> values;
-    for (const IterVar& axis : axes_) values.push_back(axis.value);
     std::string why;
-    std::optional<IterMap> map = find_iter_map(values, loops, tree_.facts, &why);
-    if (!map) step_.refuse({inner_}, fmt::format("in block '{}' {}", inner_->block->name, why));
+    std::optional<IterMap> map = find_iter_map(axis_values(inner_), loops, tree_.facts, &why);
+    if (!map) step_.refuse({inner_}, "in block '{}' {}", inner_, why);
     if (inner_->block->init && !has_affine_bindings(inner_, inside_, &why)) step_.refuse({inner_}, why);
     for (size_t a = 0; a < axes_.size(); ++a) tiles_.push_back(divide(axes_[a], map->sums[a], loops));
   }
@@ -163,7 +154,7 @@ class BlockOfTiles {
     if (!mentions_any(digit.value, inside_)) return false;
     std::vector<TreeNode*> outside(loops.begin(), loops.begin() + static_cast<long>(first_inside));
     if (mentions_any(digit.value, outside))
-      step_.refuse({inner_, top_}, fmt::format("axis '{}' mixes loops in- and outside", axis.var->name));
+      step_.refuse({inner_, top_}, "axis '{}' mixes loops in- and outside", axis.var);
     return true;
   }
 
@@ -177,23 +168,22 @@ class BlockOfTiles {
     Expr outer_value = tree_.facts.simplify(sum_of(high, sum.base));
     Expr quotient = is_int(outer_value, 0) ? zero : tree_.facts.simplify(floor_div(outer_value, extent));
     if (!tree_.facts.can_prove_equal(quotient * extent, outer_value))
-      step_.refuse({inner_, top_},
-                   fmt::format("axis '{}' does not divide into tiles of {}", axis.var->name, print_expr(extent)));
+      step_.refuse({inner_, top_}, "axis '{}' does not divide into tiles of {}", axis.var, print_expr(extent));
     // Positions are counted in tiles, which must not be empty; dims are taken as not 0.
     Analyzer facts = tree_.facts;
     for (const VarRef& var : free_vars(extent))
       facts.assume(static_cast<const Expr&>(var) >= int_imm(1, dtype_of(var)));
     if (!facts.can_prove(extent >= one) && !facts.can_prove_equal(extent, axis.domain.extent))
-      step_.refuse({inner_, top_}, fmt::format("tiles of axis '{}' may be empty", axis.var->name));
+      step_.refuse({inner_, top_}, "tiles of axis '{}' may be empty", axis.var);
     return {quotient, sum_of(low, zero), extent};
   }
 
   bool depends_on_outside(const Expr& condition) const {
     bool result = false;
     for (const TreeNode* at = top_->parent; at; at = at->parent) {
-      if (at->is_loop()) result = result || mentions(condition, at->loop->var);
+      if (at->is_loop()) result = result || mentions(condition, at->var());
       if (!at->is_block()) continue;
-      for (const IterVar& axis : at->block->iter_vars) result = result || mentions(condition, axis.var);
+      for (const IterVar& axis : at->axes()) result = result || mentions(condition, axis.var);
     }
     return result;
   }
@@ -212,7 +202,7 @@ class BlockOfTiles {
     // Behind a loop partition a tile may stand where it never begins.
     for (size_t a = 0; a < axes_.size(); ++a) {
       const Range& domain = axes_[a].domain;
-      Expr begins = tiles_[a].outer * tiles_[a].extent < domain.min + domain.extent;
+      Expr begins = tiles_[a].outer * tiles_[a].extent < end_of(domain);
       if (as_int(tiles_[a].outer).value_or(0) > 0 && !tree_.facts.can_prove(begins))
         outer_conditions_.push_back(tree_.facts.simplify(begins));
     }
@@ -222,13 +212,13 @@ class BlockOfTiles {
     const Binary* compare = condition.as<Binary>();
     auto bounds = [&](const IterVar& axis) {
       return compare && compare->op == BinaryOp::kLT &&
-             tree_.facts.can_prove_equal(axis.domain.min + axis.domain.extent - axis.value, compare->b - compare->a);
+             tree_.facts.can_prove_equal(end_of(axis.domain) - axis.value, compare->b - compare->a);
     };
-    auto axis = std::find_if(axes_.begin(), axes_.end(), bounds);
+    auto axis = std::ranges::find_if(axes_, bounds);
     if (axis == axes_.end())
       step_.refuse({inner_, top_}, "a condition of the block ties loops in- and outside together");
     auto a = static_cast<size_t>(axis - axes_.begin());
-    Expr end = axis->domain.min + axis->domain.extent, one = int_imm(1, dtype_of(end));
+    Expr end = end_of(axis->domain), one = int_imm(1, dtype_of(end));
     inner_conditions_.push_back(outer_vars_[a] * tiles_[a].extent + tiles_[a].inner < end);
     // Tiles that begin behind the end do not run, but the first one of an empty sum is its init.
     bool sums = inner_->block->init && axis->kind == IterKind::kReduce && !tree_.facts.can_prove(end >= one);
@@ -239,7 +229,7 @@ class BlockOfTiles {
   Expr number_of_tiles(size_t a) const {
     const IterVar& axis = axes_[a];
     const Divided& tile = tiles_[a];
-    Expr one = int_imm(1, dtype_of(axis.var)), end = axis.domain.min + axis.domain.extent;
+    Expr one = int_imm(1, dtype_of(axis.var)), end = end_of(axis.domain);
     if (tree_.facts.can_prove_equal(tile.extent, end) || is_int(tile.outer, 0)) return one;
     // A quotient by a dim would be undefined where the dim is 0; the loops' ends say the same.
     auto bounds =
@@ -312,7 +302,7 @@ BlockRV Blockize::apply(Step& step) const {
     return step.block_result(blockize_together(step, step.blocks(*list)));
   TreeNode* top = node_of(step, target);
   std::vector<TreeNode*> below = blocks_below(top);
-  if (below.size() != 1) step.refuse({top}, fmt::format("the subtree holds {} blocks, expected one", below.size()));
+  if (below.size() != 1) step.refuse({top}, "the subtree holds {} blocks, expected one", below.size());
   TreeNode* inner = below[0];
   if (!inner->parent) step.refuse({top}, "nothing can stand around the root block");
   if (top->is_loop()) step.require(has_other_statements(top), top);

@@ -24,12 +24,16 @@ bool is_computable(const Expr& e, const std::vector<VarRef>& outer, const Analyz
   if (!e.is<Binary>() || dtype_of(e).lanes != 1) return false;
   bool plain = true;
   walk_nodes(e, [&](const NodeRef& node) {
-    plain = plain && (node.is<Binary>() || node.is<IntImm>() || node.is<Var>());
-    if (node.is<Var>())
-      plain = plain && std::any_of(outer.begin(), outer.end(), [&](const VarRef& v) { return same_node(v, node); });
+    plain = plain && (node.is<Binary>() || node.is<IntImm>() || (node.is<Var>() && contains(outer, node)));
     return plain;
   });
   return plain && !may_be_undefined(e, facts);
+}
+
+// Returns the entry of the value, or the end.
+template <class List>
+auto find_index(List& list, const Expr& value) {
+  return std::ranges::find_if(list, [&](const CachedIndex& index) { return structural_equal(index.value, value); });
 }
 
 std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses) {
@@ -37,14 +41,13 @@ std::vector<CachedIndex> find_indices(const TreeNode* block, int64_t least_uses)
   const std::vector<VarRef> outer = free_vars(block->block->body);
   auto consider = [&](const Expr& e) {
     if (!is_computable(e, outer, block->tree->facts)) return;
-    auto is_it = [&](const CachedIndex& index) { return structural_equal(index.value, e); };
-    auto known = std::find_if(found.begin(), found.end(), is_it);
+    auto known = find_index(found, e);
     if (known != found.end()) {
       ++known->uses;
       return;
     }
     CachedIndex index{e, 1, {}};
-    for (const IterVar& axis : block->block->iter_vars) {
+    for (const IterVar& axis : block->axes()) {
       if (!mentions(e, axis.var)) continue;
       if (!is_int(axis.domain.min, 0)) return;
       index.axes.push_back(axis);
@@ -64,9 +67,7 @@ TreeNode* nest_of_index(Tree& tree, CachedIndex& index, const std::string& name,
   for (const IterVar& axis : index.axes) extents.push_back(axis.domain.extent);
   index.buffer = make_buffer(name, dtype_of(index.value), extents, storage_scope);
   return compute_nest(tree, name, extents, [&](const std::vector<Expr>& position) {
-    VarMap here;
-    for (size_t a = 0; a < position.size(); ++a) here.emplace(index.axes[a].var.get(), position[a]);
-    return store(*index.buffer, substitute(index.value, here), position);
+    return store(*index.buffer, substitute(index.value, axes_as(index.axes, position)), position);
   });
 }
 
@@ -75,8 +76,7 @@ Stmt with_cached_indices(const Stmt& body, const std::vector<CachedIndex>& cache
     BufferLoad copy = *load;
     bool changed = false;
     for (Expr& at : copy.indices) {
-      auto is_it = [&](const CachedIndex& index) { return structural_equal(at, index.value); };
-      auto index = std::find_if(cached.begin(), cached.end(), is_it);
+      auto index = find_index(cached, at);
       if (index == cached.end()) continue;
       std::vector<Expr> vars;
       for (const IterVar& axis : index->axes) vars.push_back(axis.var);
@@ -104,8 +104,7 @@ Blocks CacheIndex::apply(Step& step) const {
     made.push_back(blocks_below(nest)[0]);
   }
   block->block->body = with_cached_indices(block->block->body, found);
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
   return step.block_results(made);
 }
 

@@ -8,13 +8,13 @@ struct CacheIndex {
   StorageScope storage_scope;
   int64_t cse_thresh = 0;
 
-  static constexpr std::string_view kName = "cache_index";
-  static constexpr std::string_view kDoc =
-      "computes index expressions of loads that occur often into buffers beforehand. Gives the computing blocks";
+  static constexpr PrimitiveInfo kInfo{
+      "cache_index",
+      "computes index expressions of loads that occur often into buffers beforehand. Gives the computing blocks"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &CacheIndex::block, "holds the loads"),
-                      required("storage_scope", &CacheIndex::storage_scope, "of the buffers"),
-                      defaulted("cse_thresh", &CacheIndex::cse_thresh, "how often an expression must occur"));
+    return std::tuple(required<&CacheIndex::block>("holds the loads"),
+                      required<&CacheIndex::storage_scope>("of the buffers"),
+                      defaulted<&CacheIndex::cse_thresh>("how often an expression must occur"));
   }
   Blocks apply(scheduling::Step& step) const;
 };

@@ -8,14 +8,13 @@ struct CacheInplace {
   BufferArg read_buffer_index;
   StorageScope storage_scope;
 
-  static constexpr std::string_view kName = "cache_inplace";
-  static constexpr std::string_view kDoc =
-      "lets a block that updates a buffer work on a copy, which is brought back after it. Gives both copying blocks";
+  static constexpr PrimitiveInfo kInfo{
+      "cache_inplace",
+      "lets a block that updates a buffer work on a copy, which is brought back after it. Gives both copying blocks"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("block", &CacheInplace::block, "reads and writes the buffer"),
-        required("read_buffer_index", &CacheInplace::read_buffer_index, "the buffer; a position counts the reads"),
-        required("storage_scope", &CacheInplace::storage_scope, "of the copy: \"global\", \"local\", \"shared\""));
+    return std::tuple(required<&CacheInplace::block>("reads and writes the buffer"),
+                      required<&CacheInplace::read_buffer_index>("the buffer; a position counts the reads"),
+                      required<&CacheInplace::storage_scope>("of the copy: \"global\", \"local\", \"shared\""));
   }
   Blocks apply(scheduling::Step& step) const;
 };

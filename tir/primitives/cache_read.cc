@@ -1,8 +1,8 @@
 #include "tir/primitives/cache_read.h"
 
 #include <algorithm>
+#include <ranges>
 
-#include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
 
 namespace relaxc {
@@ -11,48 +11,36 @@ using namespace scheduling;
 
 BlockRV CacheRead::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  TreeNode* scope = scope_of(block);
-  if (!scope) step.refuse({block}, "the root block has no place outside");
-  step.require(has_other_statements(scope), scope);
+  TreeNode* scope = step.scope(block);
   Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
-  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks);
+  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks), producers = writers(scope, buffer);
   if (consumers.empty()) consumers = readers(scope, buffer);
-  if (consumers.empty()) step.refuse({block}, fmt::format("no block reads '{}'", buffer->name));
-  std::vector<TreeNode*> involved = consumers;
+  if (consumers.empty()) step.refuse({block}, "no block reads '{}'", buffer);
   for (TreeNode* consumer : consumers) {
     if (!read_of(consumer, buffer) || scope_of(consumer) != scope)
-      step.refuse({consumer},
-                  fmt::format("block '{}' does not read '{}' in the same scope", consumer->block->name, buffer->name));
-    for (TreeNode* writer : writers(scope, buffer)) {
+      step.refuse({consumer}, "block '{}' does not read '{}' in the same scope", consumer, buffer);
+    for (TreeNode* writer : producers) {
       if (writer == consumer || !precedes(writer, consumer))
-        step.refuse({writer, consumer}, fmt::format("block '{}' writes '{}', which '{}' reads before or at once",
-                                                    writer->block->name, buffer->name, consumer->block->name));
-      involved.push_back(writer);
+        step.refuse({writer, consumer}, "block '{}' writes '{}', which '{}' reads before or at once", writer, buffer,
+                    consumer);
     }
   }
   // Before the first consumer, as far out as the producers allow.
-  TreeNode* place = involved.size() > consumers.size() ? common_ancestor(involved) : scope;
-  TreeNode* before = nullptr;
-  for (TreeNode* consumer : consumers) {
-    TreeNode* child = child_towards(place, consumer);
-    if (!before || child->position() < before->position()) before = child;
+  std::vector<TreeNode*> involved = consumers;
+  involved.insert(involved.end(), producers.begin(), producers.end());
+  TreeNode* place = producers.empty() ? scope : common_ancestor(involved);
+  auto position_in_place = [&](TreeNode* user) { return child_towards(place, user)->position(); };
+  size_t before = std::ranges::min(consumers | std::views::transform(position_in_place));
+  for (TreeNode* writer : producers) {
+    if (position_in_place(writer) >= before)
+      step.refuse({writer, place->children[before]},
+                  "no place is behind '{}', which writes '{}', and before all of its readers; name the readers meant "
+                  "in consumer_blocks",
+                  writer, buffer);
   }
-  for (TreeNode* writer : involved) {
-    bool writes = write_of(writer, buffer) != nullptr;
-    if (writes && child_towards(place, writer)->position() >= before->position())
-      step.refuse({writer, before},
-                  fmt::format("no place is behind '{}', which writes '{}', and before all of its readers; name "
-                              "the readers meant in consumer_blocks",
-                              writer->block->name, buffer->name));
-  }
-  Buffer cache = cache_of(buffer, storage_scope);
   std::vector<Range> region =
       place->is_loop() ? *region_at(consumers, buffer, AccessKind::kRead, place) : whole_buffer(buffer);
-  TreeNode* copy = insert_copy(place, before->position(), cache->name, buffer, cache, region);
-  scope->block->alloc_buffers.push_back(cache);
-  for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
-  refresh_regions_above(copy);
-  return step.block_result(copy);
+  return step.block_result(insert_cache(place, before, buffer, AccessKind::kRead, storage_scope, region, consumers));
 }
 
 }  // namespace relaxc

@@ -9,17 +9,15 @@ struct CacheRead {
   StorageScope storage_scope = "global";
   Blocks consumer_blocks = {};
 
-  static constexpr std::string_view kName = "cache_read";
-  static constexpr std::string_view kDoc =
-      "copies a buffer that the block reads; the block, or the consumers named, read the copy instead. Gives the "
-      "copying block";
+  static constexpr PrimitiveInfo kInfo{"cache_read",
+                                       "copies a buffer that the block reads; the block, or the consumers named, read "
+                                       "the copy instead. Gives the copying block"};
   static constexpr auto fields() {
     return std::tuple(
-        required("block", &CacheRead::block, "reads the buffer"),
-        required("read_buffer_index", &CacheRead::read_buffer_index, "the buffer; a position counts the reads"),
-        defaulted("storage_scope", &CacheRead::storage_scope, "of the copy"),
-        defaulted("consumer_blocks", &CacheRead::consumer_blocks,
-                  "those that read the copy; none: all that read the buffer"));
+        required<&CacheRead::block>("reads the buffer"),
+        required<&CacheRead::read_buffer_index>("the buffer; a position counts the reads"),
+        defaulted<&CacheRead::storage_scope>("of the copy"),
+        defaulted<&CacheRead::consumer_blocks>("those that read the copy; none: all that read the buffer"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

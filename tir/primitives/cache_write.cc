@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tir/edit/accesses.h"
 #include "tir/edit/move.h"
 #include "tir/edit/written.h"
 
@@ -13,57 +12,44 @@ using namespace scheduling;
 BlockRV CacheWrite::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
-  TreeNode* scope = scope_of(block);
-  if (!scope) step.refuse({block}, "the root block has no place outside");
-  step.require(has_other_statements(scope), scope);
+  TreeNode* scope = step.scope(block);
   step.require(not_complete_or_reduction(block), block);
-  if (block->partial) step.refuse({block}, fmt::format("block '{}' may leave elements unwritten", block->block->name));
+  if (block->partial) step.refuse({block}, "block '{}' may leave elements unwritten", block);
   Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
-  std::vector<TreeNode*> readers_of_buffer = readers(scope, buffer);
-  std::erase(readers_of_buffer, block);
-  for (TreeNode* reader : readers_of_buffer) {
+  std::vector<TreeNode*> all_readers = readers(scope, buffer), users = step.blocks(consumer_blocks);
+  std::erase(all_readers, block);
+  for (TreeNode* reader : all_readers) {
     if (precedes(reader, block))
-      step.refuse({reader, block}, fmt::format("block '{}' reads '{}' before '{}' writes it", reader->block->name,
-                                               buffer->name, block->block->name));
+      step.refuse({reader, block}, "block '{}' reads '{}' before '{}' writes it", reader, buffer, block);
   }
-  std::vector<TreeNode*> consumers = step.blocks(consumer_blocks);
-  for (TreeNode* consumer : consumers) {
-    if (std::find(readers_of_buffer.begin(), readers_of_buffer.end(), consumer) == readers_of_buffer.end())
-      step.refuse({consumer},
-                  fmt::format("block '{}' does not read '{}' in the same scope", consumer->block->name, buffer->name));
+  for (TreeNode* user : users) {
+    if (!contains(all_readers, user))
+      step.refuse({user}, "block '{}' does not read '{}' in the same scope", user, buffer);
   }
-  std::vector<TreeNode*> involved{block};
-  involved.insert(involved.end(), readers_of_buffer.begin(), readers_of_buffer.end());
-  TreeNode* place = involved.size() > 1 ? common_ancestor(involved) : scope;
+  std::vector<TreeNode*> involved = all_readers;
+  involved.push_back(block);
+  TreeNode* place = all_readers.empty() ? scope : common_ancestor(involved);
   // Copied once per iteration, a result must be final in it.
   if (auto driven = find_unfinished(block, place))
-    step.refuse({block, place}, fmt::format("loop '{}', which readers of '{}' share, drives the reduce axis '{}'",
-                                            driven->loop->loop->var->name, buffer->name, driven->axis->var->name));
-  for (TreeNode* reader : readers_of_buffer) {
-    bool takes_cache = std::find(consumers.begin(), consumers.end(), reader) != consumers.end();
-    if (!takes_cache && child_towards(place, reader)->position() <= child_towards(place, block)->position())
+    step.refuse({block, place}, "loop '{}', which readers of '{}' share, drives the reduce axis '{}'", driven->loop,
+                buffer, driven->axis->var);
+  size_t behind = child_towards(place, block)->position() + 1;
+  for (TreeNode* reader : all_readers) {
+    if (!contains(users, reader) && child_towards(place, reader)->position() < behind)
       step.refuse({reader, block},
-                  fmt::format("no place is behind '{}' and before all readers of '{}'; name those that "
-                              "shall read the cache in consumer_blocks",
-                              block->block->name, buffer->name));
+                  "no place is behind '{}' and before all readers of '{}'; name those that shall read the cache in "
+                  "consumer_blocks",
+                  block, buffer);
   }
   std::vector<Range> region = *region_at({block}, buffer, AccessKind::kWrite, place);
   // Copying back must not touch what the block leaves alone and others made.
-  std::vector<TreeNode*> blocks = tree.blocks();
-  bool is_only_writer = allocating_block(tree, buffer) && std::none_of(blocks.begin(), blocks.end(), [&](TreeNode* b) {
-                          return b != block && b->is_leaf_block() && write_of(b, buffer);
+  bool is_only_writer = allocating_block(tree, buffer) && std::ranges::none_of(tree.blocks(), [&](TreeNode* other) {
+                          return other != block && other->is_leaf_block() && write_of(other, buffer);
                         });
   if (!is_only_writer && !writes_all({block}, buffer, place, region))
-    step.refuse({block},
-                fmt::format("block '{}' is not known to write all of a box of '{}'", block->block->name, buffer->name));
-  Buffer cache = cache_of(buffer, storage_scope);
-  size_t behind = child_towards(place, block)->position() + 1;
-  TreeNode* copy = insert_copy(place, behind, cache->name, cache, buffer, region);
-  scope->block->alloc_buffers.push_back(cache);
-  replace_buffer(block, buffer, cache);
-  for (TreeNode* consumer : consumers) replace_buffer(consumer, buffer, cache);
-  refresh_regions_above(copy);
-  return step.block_result(copy);
+    step.refuse({block}, "block '{}' is not known to write all of a box of '{}'", block, buffer);
+  users.push_back(block);
+  return step.block_result(insert_cache(place, behind, buffer, AccessKind::kWrite, storage_scope, region, users));
 }
 
 }  // namespace relaxc

@@ -9,15 +9,13 @@ struct CacheWrite {
   StorageScope storage_scope = "global";
   Blocks consumer_blocks = {};
 
-  static constexpr std::string_view kName = "cache_write";
-  static constexpr std::string_view kDoc =
-      "lets the block write a buffer of its own, which is copied afterwards. Gives the copying block";
+  static constexpr PrimitiveInfo kInfo{
+      "cache_write", "lets the block write a buffer of its own, which is copied afterwards. Gives the copying block"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("block", &CacheWrite::block, "writes the buffer"),
-        required("write_buffer_index", &CacheWrite::write_buffer_index, "the buffer; a position counts the writes"),
-        defaulted("storage_scope", &CacheWrite::storage_scope, "of the buffer of its own"),
-        defaulted("consumer_blocks", &CacheWrite::consumer_blocks, "those that read the buffer of its own"));
+    return std::tuple(required<&CacheWrite::block>("writes the buffer"),
+                      required<&CacheWrite::write_buffer_index>("the buffer; a position counts the writes"),
+                      defaulted<&CacheWrite::storage_scope>("of the buffer of its own"),
+                      defaulted<&CacheWrite::consumer_blocks>("those that read the buffer of its own"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

@@ -25,47 +25,44 @@ inline std::optional<int64_t> integer_in(const AttrValue& value) {
   return e ? as_int(*e) : std::nullopt;
 }
 
-template <>
-struct Codec<BlockRV> {
-  static constexpr ArgumentKind kKind{.name = "a block", .is_input = true, .takes_block_names = true};
-  static AttrValue encode(const BlockRV& block) { return Expr(block.var); }
-  static BlockRV decode(const AttrValue& value) { return {variable_in(value, kKind.name)}; }
+template <class RV>
+struct VariableCodec {
+  static AttrValue encode(const RV& rv) { return Expr(rv.var); }
+  static RV decode(const AttrValue& value) { return {variable_in(value, Codec<RV>::kKind.name)}; }
 };
 template <>
-struct Codec<LoopRV> {
+struct Codec<BlockRV> : VariableCodec<BlockRV> {
+  static constexpr ArgumentKind kKind{.name = "a block", .is_input = true, .takes_block_names = true};
+};
+template <>
+struct Codec<LoopRV> : VariableCodec<LoopRV> {
   static constexpr ArgumentKind kKind{.name = "a loop", .is_input = true};
-  static AttrValue encode(const LoopRV& loop) { return Expr(loop.var); }
-  static LoopRV decode(const AttrValue& value) { return {variable_in(value, kKind.name)}; }
 };
 template <>
 struct Codec<Place> {
   static constexpr ArgumentKind kKind{.name = "a block or a loop", .is_input = true, .takes_block_names = true};
   static AttrValue encode(const Place& place) {
-    return std::visit([](const auto& rv) -> AttrValue { return Expr(rv.var); }, place);
+    return std::visit([]<class T>(const T& rv) { return Codec<T>::encode(rv); }, place);
   }
   // Step::place() looks at which of the two it is.
   static Place decode(const AttrValue& value) { return BlockRV{variable_in(value, kKind.name)}; }
 };
 
-template <class T>
-AttrValue encode_list(const std::vector<T>& items) {
-  AttrList list;
-  for (const T& item : items) list.push_back(Codec<T>::encode(item));
-  return list;
-}
-template <class T>
-std::vector<T> decode_list(const AttrValue& value) {
-  std::vector<T> result;
-  if (value.is_none()) return result;
-  const AttrList* list = value.as<AttrList>();
-  if (!list) throw WrongKind{"a list"};
-  for (const AttrValue& item : *list) result.push_back(Codec<T>::decode(item));
-  return result;
-}
-template <class T>
+template <class T, class List = std::vector<T>>
 struct ListCodec {
-  static AttrValue encode(const std::vector<T>& items) { return encode_list(items); }
-  static std::vector<T> decode(const AttrValue& value) { return decode_list<T>(value); }
+  static AttrValue encode(const std::vector<T>& items) {
+    AttrList list;
+    for (const T& item : items) list.push_back(Codec<T>::encode(item));
+    return list;
+  }
+  static List decode(const AttrValue& value) {
+    std::vector<T> result;
+    if (value.is_none()) return result;
+    const AttrList* list = value.as<AttrList>();
+    if (!list) throw WrongKind{"a list"};
+    for (const AttrValue& item : *list) result.push_back(Codec<T>::decode(item));
+    return result;
+  }
 };
 template <>
 struct Codec<Blocks> : ListCodec<BlockRV> {
@@ -73,22 +70,18 @@ struct Codec<Blocks> : ListCodec<BlockRV> {
       .name = "a list of blocks", .is_input = true, .is_list = true, .takes_block_names = true};
 };
 template <>
-struct Codec<Variadic> {
+struct Codec<Variadic> : ListCodec<LoopRV, Variadic> {
   static constexpr ArgumentKind kKind{.name = "loops", .is_input = true, .is_list = true, .is_variadic = true};
-  static AttrValue encode(const Variadic& loops) { return encode_list<LoopRV>(loops); }
-  static Variadic decode(const AttrValue& value) { return decode_list<LoopRV>(value); }
 };
 template <>
 struct Codec<Subtree> {
   static constexpr ArgumentKind kKind{
       .name = "a block, a loop or a list of blocks", .is_input = true, .takes_block_names = true};
   static AttrValue encode(const Subtree& target) {
-    if (const Blocks* blocks = std::get_if<Blocks>(&target)) return encode_list(*blocks);
-    if (const LoopRV* loop = std::get_if<LoopRV>(&target)) return Expr(loop->var);
-    return Expr(std::get<BlockRV>(target).var);
+    return std::visit([]<class T>(const T& any) { return Codec<T>::encode(any); }, target);
   }
   static Subtree decode(const AttrValue& value) {
-    if (value.as<AttrList>()) return decode_list<BlockRV>(value);
+    if (value.as<AttrList>()) return Codec<Blocks>::decode(value);
     return Codec<BlockRV>::decode(value);
   }
 };

@@ -14,26 +14,24 @@ namespace {
 // Among the loop's children, before all of the consumers.
 size_t position_before(Step& step, TreeNode* block, TreeNode* loop, const std::vector<TreeNode*>& consumers,
                        int64_t index) {
-  if (consumers.empty()) step.refuse({block}, fmt::format("block '{}' has no consumers", block->block->name));
+  if (consumers.empty()) step.refuse({block}, "block '{}' has no consumers", block);
   size_t first = loop->children.size();
   for (TreeNode* consumer : consumers) {
-    const std::string& name = consumer->block->name;
     if (!is_ancestor(loop, consumer))
-      step.refuse({consumer, loop}, fmt::format("consumer '{}' is not in loop '{}'", name, loop->loop->var->name));
-    if (consumer->carried)
-      step.refuse({consumer}, fmt::format("consumer '{}' takes what an earlier iteration made", name));
+      step.refuse({consumer, loop}, "consumer '{}' is not in loop '{}'", consumer, loop);
+    if (consumer->carried) step.refuse({consumer}, "consumer '{}' takes what an earlier iteration made", consumer);
     first = std::min(first, child_towards(loop, consumer)->position());
   }
-  if (index < -2) step.refuse({loop}, fmt::format("position {}; -1 is the last possible, -2 the first", index));
+  if (index < -2) step.refuse({loop}, "position {}; -1 is the last possible, -2 the first", index);
   if (index < 0) return index == -2 ? 0 : first;
   if (static_cast<size_t>(index) > first)
-    step.refuse({loop}, fmt::format("position {} is behind a consumer, which is at {}", index, first));
+    step.refuse({loop}, "position {} is behind a consumer, which is at {}", index, first);
   return static_cast<size_t>(index);
 }
 
 // Returns the ranges that the consumers need in an iteration of the loop.
 AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std::vector<TreeNode*>& consumers) {
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   const Analyzer& facts = block->tree->facts;
   AxisRanges ranges(axes.size());
   for (const BufferRegion& write : block->block->writes) {
@@ -68,21 +66,13 @@ AxisRanges ranges_needed(const TreeNode* block, const TreeNode* loop, const std:
 
 void ComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  // A sampled location may be nowhere else, or in the other block's statement.
-  TreeNode* sampled = step.node(this->loop.var);
-  if (sampled == block->tree->root()) return;
-  if (sampled == block && !same_node(this->loop.var, this->block.var)) {
-    step.apply(ComputeInline{this->block});
-    return;
-  }
-  TreeNode* loop = step.loop(this->loop);
+  TreeNode* loop = destination<ComputeInline>(step, this->block, this->loop);
+  if (!loop) return;
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(inputs_change(block), block);
   step.require(not_a_destination(loop, block), {block, loop});
-  if (is_output(block))
-    step.refuse({block},
-                fmt::format("block '{}' writes an output, which is needed outside of the loop", block->block->name));
+  if (is_output(block)) step.refuse({block}, "block '{}' writes an output, which is needed outside of the loop", block);
   std::vector<TreeNode*> consumers = consumers_of(block);
   size_t position = position_before(step, block, loop, consumers, index);
   move_block(*block->tree, block, loop, position, ranges_needed(block, loop, consumers), preserve_unit_loops);

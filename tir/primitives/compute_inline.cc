@@ -13,7 +13,7 @@ namespace {
 // none.
 using StoreDims = std::vector<std::optional<size_t>>;
 StoreDims dims_of_store(Step& step, TreeNode* block, const BufferStore& store) {
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   StoreDims dims(axes.size());
   for (size_t d = 0; d < store.indices.size(); ++d) {
     const IterVar* axis = axis_named(block, store.indices[d]);
@@ -21,11 +21,11 @@ StoreDims dims_of_store(Step& step, TreeNode* block, const BufferStore& store) {
     bool is_own_axis = dim && !*dim;
     if (is_own_axis) *dim = d;
     if (!is_own_axis && !is_int(buffer_type(store.buffer).shape[d], 1))
-      step.refuse({block}, fmt::format("index {} of the store is not an axis of its own", d));
+      step.refuse({block}, "index {} of the store is not an axis of its own", d);
   }
   for (size_t a = 0; a < dims.size(); ++a) {
     if (!dims[a] && !is_int(axes[a].domain.extent, 1))
-      step.refuse({block}, fmt::format("axis '{}' is not an index of the store", axes[a].var->name));
+      step.refuse({block}, "axis '{}' is not an index of the store", axes[a].var);
   }
   return dims;
 }
@@ -47,16 +47,15 @@ bool only_loads_elements(const TreeNode* user, const Buffer& buffer) {
 }
 
 std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer& buffer) {
-  std::vector<TreeNode*> users;
-  for (TreeNode* user : block->tree->blocks()) {
-    if (user == block || !user->is_leaf_block()) continue;
-    if (!read_of(user, buffer) && !mentions(user->block->body, buffer)) continue;
-    users.push_back(user);
+  std::vector<TreeNode*> users = block->tree->blocks();
+  std::erase_if(users, [&](TreeNode* user) {
+    return user == block || !user->is_leaf_block() || !(read_of(user, buffer) || mentions(user->block->body, buffer));
+  });
+  for (TreeNode* user : users) {
     if (!only_loads_elements(user, buffer))
-      step.refuse({user, block}, fmt::format("block '{}' uses '{}' in another way than loading elements",
-                                             user->block->name, buffer->name));
+      step.refuse({user, block}, "block '{}' uses '{}' in another way than loading elements", user, buffer);
   }
-  if (users.empty()) step.refuse({block}, fmt::format("nothing reads what block '{}' writes", block->block->name));
+  if (users.empty()) step.refuse({block}, "nothing reads what block '{}' writes", block);
   return users;
 }
 
@@ -64,14 +63,12 @@ std::vector<TreeNode*> users_of_result(Step& step, TreeNode* block, const Buffer
 
 void ComputeInline::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
   step.require(inputs_change(block), block);
   const BufferStore* store = single_store(block);
-  if (!store || block->block->init)
-    step.refuse({block}, fmt::format("block '{}' is not a single store of an element", name));
-  if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", name));
+  if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", block);
+  if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);
   StoreDims dims = dims_of_store(step, block, *store);
   const Buffer buffer = store->buffer;
   std::vector<TreeNode*> users = users_of_result(step, block, buffer);
@@ -80,7 +77,7 @@ void ComputeInline::apply(Step& step) const {
       if (!same_node(load->buffer, buffer)) return std::nullopt;
       VarMap axes;
       for (size_t a = 0; a < dims.size(); ++a) {
-        const IterVar& axis = block->block->iter_vars[a];
+        const IterVar& axis = block->axes()[a];
         Expr at = dims[a] ? load->indices[*dims[a]] : axis.domain.min;
         axes.emplace(axis.var.get(), cast_to(at, dtype_of(axis.var)));
       }
@@ -90,8 +87,7 @@ void ComputeInline::apply(Step& step) const {
   for (TreeNode* user : users) {
     user->block->body = inlined(user->block->body);
     if (user->block->init) user->block->init = inlined(*user->block->init);
-    refresh_regions(user);
-    refresh_regions_above(user);
+    refresh_regions_around(user);
   }
   block->tree->remove_with_buffer(block, buffer);
 }

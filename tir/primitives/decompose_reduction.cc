@@ -19,30 +19,25 @@ struct InitLoops {
 };
 
 InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& loop_name = loop->loop->var->name;
   std::vector<TreeNode*> above = loops_above(block);
-  auto at = std::find(above.begin(), above.end(), loop);
-  if (at == above.end())
-    step.refuse({block, loop}, fmt::format("loop '{}' is not around block '{}'", loop_name, block->block->name));
+  auto at = std::ranges::find(above, loop);
+  if (at == above.end()) step.refuse({block, loop}, "loop '{}' is not around block '{}'", loop, block);
   InitLoops result{{above.begin(), at}, {at, above.end()}, {}, {}};
   // Elements that others take over in later iterations (rolling_buffer) would get no init there.
   for (TreeNode* other : block->carried ? blocks_below(loop) : std::vector<TreeNode*>()) {
     if (other != block)
-      step.refuse({block, other, loop},
-                  fmt::format("block '{}' takes what an iteration of loop '{}' made", other->block->name, loop_name));
+      step.refuse({block, other, loop}, "block '{}' takes what an iteration of loop '{}' made", other, loop);
   }
   // Iterations that repeat an update would need the init each time.
   std::string why;
   if (!has_affine_bindings(block, result.inside, &why)) step.refuse({block}, why);
   for (TreeNode* outer : result.outside) {
-    if (drives(outer, block->block->iter_vars).reduce)
-      step.refuse({block, outer},
-                  fmt::format("loop '{}', outside of '{}', drives a reduce axis", outer->loop->var->name, loop_name));
+    if (drives(outer, block->axes()).reduce)
+      step.refuse({block, outer}, "loop '{}', outside of '{}', drives a reduce axis", outer, loop);
   }
   for (TreeNode* inner : result.inside) {
-    Drives driven = drives(inner, block->block->iter_vars);
-    if (driven.spatial && driven.reduce)
-      step.refuse({block, inner}, fmt::format("loop '{}' drives spatial and reduce axes", inner->loop->var->name));
+    Drives driven = drives(inner, block->axes());
+    if (driven.spatial && driven.reduce) step.refuse({block, inner}, "loop '{}' drives spatial and reduce axes", inner);
     (driven.spatial ? result.spatial : result.left_out).push_back(inner);
   }
   return result;
@@ -51,11 +46,10 @@ InitLoops find_init_loops(Step& step, TreeNode* block, TreeNode* loop) {
 // A reduce axis that is not known to begin with its first value when the loops do.
 const IterVar* axis_begun_before(const TreeNode* block, const std::vector<TreeNode*>& loops) {
   VarMap begins;
-  for (const TreeNode* loop : loops) begins.emplace(loop->loop->var.get(), loop->loop->min);
-  for (const IterVar& axis : block->block->iter_vars) {
-    bool is_first = axis.kind == IterKind::kSpatial ||
-                    block->tree->facts.can_prove_equal(substitute(axis.value, begins), axis.domain.min);
-    if (!is_first) return &axis;
+  for (const TreeNode* loop : loops) begins.emplace(loop->var().get(), loop->loop->min);
+  for (const IterVar& axis : block->axes()) {
+    Expr first = substitute(axis.value, begins);
+    if (axis.kind != IterKind::kSpatial && !block->tree->facts.can_prove_equal(first, axis.domain.min)) return &axis;
   }
   return nullptr;
 }
@@ -63,11 +57,10 @@ const IterVar* axis_begun_before(const TreeNode* block, const std::vector<TreeNo
 // A block around it that several iterations enter would init each time.
 void require_entered_once(Step& step, TreeNode* block) {
   for (TreeNode* scope = scope_of(block); scope; scope = scope_of(scope)) {
-    for (const IterVar& outer : scope->block->iter_vars) {
-      for (const IterVar& axis : block->block->iter_vars) {
+    for (const IterVar& outer : scope->axes()) {
+      for (const IterVar& axis : block->axes()) {
         if (axis.kind != IterKind::kSpatial && mentions(axis.value, outer.var))
-          step.refuse({block, scope},
-                      fmt::format("axis '{}' of the block around it drives a reduce axis", outer.var->name));
+          step.refuse({block, scope}, "axis '{}' of the block around it drives a reduce axis", outer.var);
       }
     }
   }
@@ -87,7 +80,8 @@ std::vector<Expr> conditions_of_init(Step& step, TreeNode* block, const InitLoop
 }
 
 // Makes the init in separate spatial loops.
-TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops, std::vector<Expr> conditions) {
+TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_loops,
+                       const std::vector<Expr>& conditions) {
   Tree& tree = *block->tree;
   std::vector<TreeNode*> loops;
   VarMap vars, axes;
@@ -95,19 +89,18 @@ TreeNode* nest_of_init(TreeNode* block, const std::vector<TreeNode*>& spatial_lo
     const For& old = *at->loop;
     ForKind kind = binds_thread(old.kind) ? ForKind::kSerial : old.kind;
     loops.push_back(tree.new_loop(old.var->name + "_init", substitute(old.extent, vars), kind));
-    vars.emplace(old.var.get(), loops.back()->loop->var);
+    vars.emplace(old.var.get(), loops.back()->var());
   }
-  for (Expr& condition : conditions) condition = substitute(condition, vars);
-  Block init{.name = tree.fresh_block_name(block->block->name + "_init"),
-             .predicate = conjunction(conditions),
+  Block init{.name = tree.fresh_block_name(block->name() + "_init"),
+             .predicate = conjunction(substitute(conditions, vars)),
              .writes = block->block->writes,
              .body = no_op()};
-  for (const IterVar& axis : block->block->iter_vars) {
+  for (const IterVar& axis : block->axes()) {
     if (axis.kind == IterKind::kSpatial) init.iter_vars.push_back(fresh_axis(axis, vars, axes));
   }
   init.body = substitute(*block->block->init, axes);
   for (BufferRegion& write : init.writes) {
-    for (Range& range : write.ranges) range = {substitute(range.min, axes), substitute(range.extent, axes)};
+    for (Range& range : write.ranges) range = substitute(range, axes);
   }
   TreeNode* node = tree.import(make(std::move(init)))[0];
   node->partial = block->partial;
@@ -125,16 +118,15 @@ BlockRV DecomposeReduction::apply(Step& step) const {
   // Among the parts of a partitioned reduce loop only the first one has the init.
   const IterVar* begun = not_reduction(block) ? axis_begun_before(block, loops.left_out) : nullptr;
   if (begun)
-    step.refuse({block, loop}, fmt::format("loop '{}' is not known to begin with the first iteration of axis '{}', "
-                                           "which has the init",
-                                           loop->loop->var->name, begun->var->name));
+    step.refuse({block, loop},
+                "loop '{}' is not known to begin with the first iteration of axis '{}', which has the init", loop,
+                begun->var);
   require_entered_once(step, block);
   TreeNode* nest = nest_of_init(block, loops.spatial, conditions_of_init(step, block, loops));
   block->tree->insert(loop->parent, loop->position(), nest);
   block->block->init.reset();
-  block->block->name = block->tree->fresh_block_name(block->block->name + "_update");
-  refresh_regions(block);
-  refresh_regions_above(block);
+  block->block->name = block->tree->fresh_block_name(block->name() + "_update");
+  refresh_regions_around(block);
   return step.block_result(blocks_below(nest)[0]);
 }
 

@@ -7,11 +7,10 @@ struct DecomposeReduction {
   BlockRV block;
   LoopRV loop;
 
-  static constexpr std::string_view kName = "decompose_reduction";
-  static constexpr std::string_view kDoc = "makes the init a block of its own before the loop";
+  static constexpr PrimitiveInfo kInfo{"decompose_reduction", "makes the init a block of its own before the loop"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &DecomposeReduction::block, "the reduction"),
-                      required("loop", &DecomposeReduction::loop, "around the reduction"));
+    return std::tuple(required<&DecomposeReduction::block>("the reduction"),
+                      required<&DecomposeReduction::loop>("around the reduction"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

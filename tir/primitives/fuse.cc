@@ -10,12 +10,12 @@ namespace {
 void require_runs(Step& step, TreeNode* loop) {
   if (!is_int(loop->loop->extent, 0)) return;
   for (TreeNode* block : blocks_below(loop)) {
-    for (const IterVar& axis : block->block->iter_vars) {
-      if (axis.kind == IterKind::kReduce && mentions(axis.value, loop->loop->var))
+    for (const IterVar& axis : block->axes()) {
+      if (axis.kind == IterKind::kReduce && mentions(axis.value, loop->var()))
         step.refuse({loop, block},
-                    fmt::format("loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, "
-                                "it would hide of which elements",
-                                loop->loop->var->name, block->block->name));
+                    "loop '{}' never runs, so that block '{}' is its init alone: fused with other loops, it would hide "
+                    "of which elements",
+                    loop, block);
     }
   }
 }
@@ -26,17 +26,14 @@ void require_fusable(Step& step, const std::vector<TreeNode*>& loops) {
     const For& loop = *loops[i]->loop;
     step.require(not_replaceable(loops[i]), loops[i]);
     if (loop.kind != first.kind)
-      step.refuse({loops[i]},
-                  fmt::format("loops '{}' and '{}' are of different kinds", first.var->name, loop.var->name));
+      step.refuse({loops[i]}, "loops '{}' and '{}' are of different kinds", first.var, loop.var);
     if (loops.size() > 1) require_runs(step, loops[i]);
     if (i == 0) continue;
     if (loops[i]->parent != loops[i - 1] || loops[i - 1]->children.size() != 1)
-      step.refuse({loops[i - 1], loops[i]}, fmt::format("loop '{}' is not the only statement in loop '{}'",
-                                                        loop.var->name, loops[i - 1]->loop->var->name));
+      step.refuse({loops[i - 1], loops[i]}, "loop '{}' is not the only statement in loop '{}'", loop.var, loops[i - 1]);
     for (size_t o = 0; o < i; ++o) {
-      if (mentions(loop.extent, loops[o]->loop->var))
-        step.refuse({loops[o], loops[i]}, fmt::format("the extent of loop '{}' depends on loop '{}'", loop.var->name,
-                                                      loops[o]->loop->var->name));
+      if (mentions(loop.extent, loops[o]->var()))
+        step.refuse({loops[o], loops[i]}, "the extent of loop '{}' depends on loop '{}'", loop.var, loops[o]);
     }
   }
 }
@@ -45,9 +42,9 @@ void require_fusable(Step& step, const std::vector<TreeNode*>& loops) {
 TreeNode* fused_loop(const std::vector<TreeNode*>& loops) {
   Tree& tree = *loops[0]->tree;
   std::string name;
-  Expr total = int_imm(1, dtype_of(loops[0]->loop->var));
+  Expr total = int_imm(1, dtype_of(loops[0]->var()));
   for (const TreeNode* loop : loops) {
-    name += (name.empty() ? "" : "_") + loop->loop->var->name;
+    name += (name.empty() ? "" : "_") + loop->name();
     if (name.size() > 40) name = "fused";
     total = total * cast_to(loop->loop->extent, dtype_of(total));
   }

@@ -37,37 +37,31 @@ VarMap match_epilogue_axes(Step& step, TreeNode* sum, TreeNode* epilogue, const 
     const IterVar *a = axis_named(sum, update.indices[d]), *b = axis_named(epilogue, read.indices[d]);
     bool alike = a && b && !axes.contains(b->var.get()) && facts.can_prove_equal(a->domain.min, b->domain.min) &&
                  facts.can_prove_equal(a->domain.extent, b->domain.extent);
-    if (!alike)
-      step.refuse({epilogue, sum},
-                  fmt::format("dim {} of '{}' is not the same axis of both blocks", d, update.buffer->name));
+    if (!alike) step.refuse({epilogue, sum}, "dim {} of '{}' is not the same axis of both blocks", d, update.buffer);
     axes.emplace(b->var.get(), a->var);
   }
-  for (const IterVar& axis : epilogue->block->iter_vars) {
-    if (!axes.contains(axis.var.get()))
-      step.refuse({epilogue}, fmt::format("axis '{}' is no axis of block '{}'", axis.var->name, sum->block->name));
+  for (const IterVar& axis : epilogue->axes()) {
+    if (!axes.contains(axis.var.get())) step.refuse({epilogue}, "axis '{}' is no axis of block '{}'", axis.var, sum);
   }
   return axes;
 }
 
 // Nothing else uses what the sum makes, nor are the epilogue's operands made or its results read in between.
 void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, const Buffer& buffer) {
-  const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
   TreeNode* scope = scope_of(sum);
   std::vector<TreeNode*> users = readers(scope, buffer);
   std::erase(users, sum);
   if (users.size() != 1 || is_output(sum))
-    step.refuse({sum}, fmt::format("'{}' is used by others than block '{}', too", buffer->name, name));
+    step.refuse({sum}, "'{}' is used by others than block '{}', too", buffer, epilogue);
   for (const BufferRegion& other : epilogue->block->reads) {
     for (TreeNode* writer : writers(scope, other.buffer)) {
       if (writer != sum && !precedes(writer, sum))
-        step.refuse({writer, sum}, fmt::format("block '{}' writes '{}' after block '{}'", writer->block->name,
-                                               other.buffer->name, sum_name));
+        step.refuse({writer, sum}, "block '{}' writes '{}' after block '{}'", writer, other.buffer, sum);
     }
   }
   const Buffer& to = single_store(epilogue)->buffer;
   for (TreeNode* reader : readers(scope, to)) {
-    if (!precedes(epilogue, reader))
-      step.refuse({reader, epilogue}, fmt::format("block '{}' reads '{}' before", reader->block->name, to->name));
+    if (!precedes(epilogue, reader)) step.refuse({reader, epilogue}, "block '{}' reads '{}' before", reader, to);
   }
 }
 
@@ -78,8 +72,7 @@ void require_nothing_between(Step& step, TreeNode* sum, TreeNode* epilogue, cons
 void FuseReductionEpilogue::apply(Step& step) const {
   TreeNode* sum = step.block(this->reduction_block);
   TreeNode* epilogue = step.block(this->epilogue_block);
-  const std::string &sum_name = sum->block->name, &name = epilogue->block->name;
-  if (sum == epilogue) step.refuse({sum}, fmt::format("block '{}' cannot be its own epilogue", sum_name));
+  if (sum == epilogue) step.refuse({sum}, "block '{}' cannot be its own epilogue", sum);
   step.require(not_movable(sum), sum);
   step.require(not_movable(epilogue), epilogue);
   if (scope_of(sum) != scope_of(epilogue)) step.refuse({sum, epilogue}, "the blocks are in different blocks");
@@ -88,16 +81,15 @@ void FuseReductionEpilogue::apply(Step& step) const {
   const BufferStore *update = single_store(sum), *store = single_store(epilogue);
   const BufferStore* init = sum->block->init->as<BufferStore>();
   std::optional<Addition> add = update ? match_addition(update->value, update->buffer) : std::nullopt;
-  if (!add || !init) step.refuse({sum}, fmt::format("block '{}' is no sum", sum_name));
+  if (!add || !init) step.refuse({sum}, "block '{}' is no sum", sum);
   const Buffer buffer = update->buffer;
   std::optional<Addition> more = store ? match_addition(store->value, buffer) : std::nullopt;
   if (!more || mentions(more->other, buffer) || mentions(add->other, buffer))
-    step.refuse({epilogue}, fmt::format("block '{}' does not add something to '{}'", name, buffer->name));
+    step.refuse({epilogue}, "block '{}' does not add something to '{}'", epilogue, buffer);
   VarMap axes = match_epilogue_axes(step, sum, epilogue, *update, more->element);
   require_nothing_between(step, sum, epilogue, buffer);
 
-  std::vector<Expr> at;
-  for (const Expr& index : store->indices) at.push_back(substitute(index, axes));
+  std::vector<Expr> at = substitute(store->indices, axes);
   Expr begin = substitute(more->other, axes);
   if (!is_zero(init->value)) begin = init->value + begin;
   const Buffer to = store->buffer;

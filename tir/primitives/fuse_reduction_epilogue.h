@@ -7,11 +7,11 @@ struct FuseReductionEpilogue {
   BlockRV reduction_block;
   BlockRV epilogue_block;
 
-  static constexpr std::string_view kName = "fuse_reduction_epilogue";
-  static constexpr std::string_view kDoc = "makes a summand that is added to each result of a sum the sum's init";
+  static constexpr PrimitiveInfo kInfo{"fuse_reduction_epilogue",
+                                       "makes a summand that is added to each result of a sum the sum's init"};
   static constexpr auto fields() {
-    return std::tuple(required("reduction_block", &FuseReductionEpilogue::reduction_block, "the sum"),
-                      required("epilogue_block", &FuseReductionEpilogue::epilogue_block, "adds the summand"));
+    return std::tuple(required<&FuseReductionEpilogue::reduction_block>("the sum"),
+                      required<&FuseReductionEpilogue::epilogue_block>("adds the summand"));
   }
   void apply(scheduling::Step& step) const;
 };

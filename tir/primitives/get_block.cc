@@ -17,14 +17,14 @@ BlockRV GetBlock::apply(Step& step) const {
   std::vector<TreeNode*> of_that_name, of_that_op;
   std::string names = "root";
   for (TreeNode* block : tree.blocks()) {
-    names += ", " + block->block->name;
-    if (block->block->name == name) of_that_name.push_back(block);
+    names += ", " + block->name();
+    if (block->name() == name) of_that_name.push_back(block);
     if (block->block->annotations.get_string(annotations::kOp.name, "") == name) of_that_op.push_back(block);
   }
   std::vector<TreeNode*>& found = of_that_name.empty() ? of_that_op : of_that_name;
   if (found.size() == 1) return step.block_result(found[0]);
-  if (found.empty()) step.refuse({}, fmt::format("there is no block '{}'; there are: {}", name, names));
-  step.refuse(found, fmt::format("{} blocks have the name '{}'", found.size(), name));
+  if (found.empty()) step.refuse({}, "there is no block '{}'; there are: {}", name, names);
+  step.refuse(found, "{} blocks have the name '{}'", found.size(), name);
 }
 
 }  // namespace relaxc

@@ -7,12 +7,11 @@ struct GetBlock {
   std::string name;
   std::optional<std::string> func_name = {};
 
-  static constexpr std::string_view kName = "get_block";
-  static constexpr std::string_view kDoc =
-      "finds the block of that name, or of that operator, in the program worked on or named";
+  static constexpr PrimitiveInfo kInfo{
+      "get_block", "finds the block of that name, or of that operator, in the program worked on or named"};
   static constexpr auto fields() {
-    return std::tuple(required("name", &GetBlock::name, "the block's name, or an operator such as nn.conv2d"),
-                      defaulted("func_name", &GetBlock::func_name, "the tensor program; None: the one worked on"));
+    return std::tuple(required<&GetBlock::name>("the block's name, or an operator such as nn.conv2d"),
+                      defaulted<&GetBlock::func_name>("the tensor program; None: the one worked on"));
   }
   BlockRV apply(scheduling::Step& step) const;
   // In a module of several programs a trace says which one.

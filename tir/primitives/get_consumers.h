@@ -6,10 +6,10 @@ namespace relaxc {
 struct GetConsumers {
   BlockRV block;
 
-  static constexpr std::string_view kName = "get_consumers";
-  static constexpr std::string_view kDoc = "gives the blocks of the scope that read buffers which the block writes";
-  static constexpr auto fields() { return std::tuple(required("block", &GetConsumers::block, "the writer")); }
-  Blocks apply(scheduling::Step& step) const;
+  static constexpr PrimitiveInfo kInfo{"get_consumers",
+                                       "gives the blocks of the scope that read buffers which the block writes"};
+  static constexpr auto fields() { return std::tuple(required<&GetConsumers::block>("the writer")); }
+  Blocks apply(scheduling::Step& step) const { return step.block_results(consumers_of(step.block(block))); }
 };
 
 }  // namespace relaxc

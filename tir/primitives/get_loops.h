@@ -6,10 +6,9 @@ namespace relaxc {
 struct GetLoops {
   BlockRV block;
 
-  static constexpr std::string_view kName = "get_loops";
-  static constexpr std::string_view kDoc = "gives the loops around a block up to its scope, outermost first";
-  static constexpr auto fields() { return std::tuple(required("block", &GetLoops::block, "the block inside")); }
-  Loops apply(scheduling::Step& step) const;
+  static constexpr PrimitiveInfo kInfo{"get_loops", "gives the loops around a block up to its scope, outermost first"};
+  static constexpr auto fields() { return std::tuple(required<&GetLoops::block>("the block inside")); }
+  Loops apply(scheduling::Step& step) const { return step.loop_results(loops_above(step.block(block))); }
 };
 
 }  // namespace relaxc

@@ -5,13 +5,9 @@ namespace relaxc {
 using namespace scheduling;
 
 Blocks GetOutputBlocks::apply(Step& step) const {
-  std::vector<TreeNode*> result;
-  for (TreeNode* child : step.block(scope_block)->children) {
-    for (TreeNode* block : blocks_below(child)) {
-      if (is_output(block)) result.push_back(block);
-    }
-  }
-  return step.block_results(result);
+  std::vector<TreeNode*> blocks = blocks_inside(step.block(scope_block));
+  std::erase_if(blocks, [](const TreeNode* block) { return !is_output(block); });
+  return step.block_results(blocks);
 }
 
 }  // namespace relaxc

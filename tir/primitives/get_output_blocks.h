@@ -6,12 +6,10 @@ namespace relaxc {
 struct GetOutputBlocks {
   BlockRV scope_block;
 
-  static constexpr std::string_view kName = "get_output_blocks";
-  static constexpr std::string_view kDoc =
-      "gives the blocks of a scope that write buffers which are seen outside of it";
+  static constexpr PrimitiveInfo kInfo{"get_output_blocks",
+                                       "gives the blocks of a scope that write buffers which are seen outside of it"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("scope_block", &GetOutputBlocks::scope_block, "the block that is the scope, such as \"root\""));
+    return std::tuple(required<&GetOutputBlocks::scope_block>("the block that is the scope, such as \"root\""));
   }
   Blocks apply(scheduling::Step& step) const;
 };

@@ -6,10 +6,10 @@ namespace relaxc {
 struct GetProducers {
   BlockRV block;
 
-  static constexpr std::string_view kName = "get_producers";
-  static constexpr std::string_view kDoc = "gives the blocks of the scope that write buffers which the block reads";
-  static constexpr auto fields() { return std::tuple(required("block", &GetProducers::block, "the reader")); }
-  Blocks apply(scheduling::Step& step) const;
+  static constexpr PrimitiveInfo kInfo{"get_producers",
+                                       "gives the blocks of the scope that write buffers which the block reads"};
+  static constexpr auto fields() { return std::tuple(required<&GetProducers::block>("the reader")); }
+  Blocks apply(scheduling::Step& step) const { return step.block_results(producers_of(step.block(block))); }
 };
 
 }  // namespace relaxc

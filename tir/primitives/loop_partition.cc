@@ -8,20 +8,20 @@ namespace {
 
 // Each part would begin reductions anew.
 void require_no_init_in_parts(Step& step, TreeNode* loop) {
-  const VarRef& var = loop->loop->var;
+  const VarRef& var = loop->var();
   for (TreeNode* block : blocks_below(loop)) {
     if (!block->block->init) continue;
     bool has_elements = false;
-    for (const IterVar& axis : block->block->iter_vars) {
+    for (const IterVar& axis : block->axes()) {
       if (axis.kind == IterKind::kReduce && mentions(axis.value, var))
-        step.refuse({loop, block}, fmt::format("the loop drives reduce axis '{}' of block '{}', whose init belongs to "
-                                               "the first iteration; decompose the reduction before",
-                                               axis.var->name, block->block->name));
+        step.refuse({loop, block},
+                    "the loop drives reduce axis '{}' of block '{}', whose init belongs to the first iteration; "
+                    "decompose the reduction before",
+                    axis.var, block);
       has_elements = has_elements || mentions(axis.value, var);
     }
     if (!has_elements)
-      step.refuse({loop, block}, fmt::format("each part would set the same elements of block '{}' to its init anew",
-                                             block->block->name));
+      step.refuse({loop, block}, "each part would set the same elements of block '{}' to its init anew", block);
   }
 }
 
@@ -43,16 +43,16 @@ std::vector<Expr> sizes_of_parts(Step& step, TreeNode* node, const Factors& fact
     if (!factors[i].value) open = i;
     Expr size = factors[i].value ? cast_to(step.number(*factors[i].value), dtype) : zero;
     if (auto known = as_int(size); known && factors[i].value && *known < 1)
-      step.refuse({node}, fmt::format("factor {} is not positive", *known));
+      step.refuse({node}, "factor {} is not positive", *known);
     sizes.push_back(size);
     sum = sum + size;
   }
   Expr left_over = facts.simplify(old.extent - sum);
   auto known = as_int(left_over);
   if (known && *known < 0)
-    step.refuse({node}, fmt::format("the parts take {} iterations more than loop '{}' has", -*known, old.var->name));
+    step.refuse({node}, "the parts take {} iterations more than loop '{}' has", -*known, old.var);
   if (known && *known == 0 && open)
-    step.refuse({node}, fmt::format("the parts leave nothing of loop '{}' for the one left open", old.var->name));
+    step.refuse({node}, "the parts leave nothing of loop '{}' for the one left open", old.var);
   Expr rest = not_negative(left_over, facts);
   if (open) sizes[*open] = rest;
   if (!open && !is_int(rest, 0)) sizes.push_back(rest);
@@ -87,20 +87,20 @@ Loops LoopPartition::apply(Step& step) const {
   std::vector<Range> parts = find_parts(old, sizes_of_parts(step, node, factors), tree.facts);
   std::vector<TreeNode*> loops;
   std::vector<std::string> names;
-  for (TreeNode* block : blocks_below(node)) names.push_back(block->block->name);
+  for (TreeNode* block : blocks_below(node)) names.push_back(block->name());
   for (size_t i = 0; i < parts.size(); ++i) {
     const auto& [from, count] = parts[i];
     TreeNode* part = i + 1 == parts.size() ? node : copy_subtree(tree, node);
     TreeNode* loop = tree.new_loop(fmt::format("{}{}", old.var->name, i), count, old.kind);
     loops.push_back(loop);
     bool is_unit = !preserve_unit_iters && is_int(count, 1);
-    Expr position = is_unit ? from : tree.facts.simplify(from + loop->loop->var);
-    move_body(part, loop, {{part->loop->var.get(), position}});
+    Expr position = is_unit ? from : tree.facts.simplify(from + loop->var());
+    move_body(part, loop, {{part->var().get(), position}});
     for (TreeNode* block : blocks_below(loop)) block->partial = true;
     // Names are made for what stands in the program.
     tree.insert(node->parent, node->position(), loop);
     for (size_t b = 0; TreeNode * block : blocks_below(loop))
-      block->block->name = tree.fresh_block_name(fmt::format("{}_{}", names[b++], loop->loop->var->name));
+      block->block->name = tree.fresh_block_name(fmt::format("{}_{}", names[b++], loop->name()));
   }
   tree.detach(node);
   refresh_regions_above(loops[0]);

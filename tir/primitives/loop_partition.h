@@ -8,14 +8,13 @@ struct LoopPartition {
   Factors factors;
   bool preserve_unit_iters = true;
 
-  static constexpr std::string_view kName = "loop_partition";
-  static constexpr std::string_view kDoc =
-      "makes a loop several loops, one after the other, of so many iterations each";
+  static constexpr PrimitiveInfo kInfo{"loop_partition",
+                                       "makes a loop several loops, one after the other, of so many iterations each"};
   static constexpr auto fields() {
-    return std::tuple(required("loop", &LoopPartition::loop, "the loop that goes"),
-                      required("factors", &LoopPartition::factors, "the numbers of iterations; one may be None"),
-                      defaulted("preserve_unit_iters", &LoopPartition::preserve_unit_iters,
-                                "loops of one iteration keep their variables in the indices"));
+    return std::tuple(
+        required<&LoopPartition::loop>("the loop that goes"),
+        required<&LoopPartition::factors>("the numbers of iterations; one may be None"),
+        defaulted<&LoopPartition::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
   }
   Loops apply(scheduling::Step& step) const;
 };

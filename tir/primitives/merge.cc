@@ -13,24 +13,22 @@ namespace {
 // Why an iteration of the merged nests would meet what the other has not made, or has made too much of. `vars`: the
 // second nest's variables as the first's.
 Refusal not_mergeable(TreeNode* first, TreeNode* a, const TreeNode* second, TreeNode* b, const VarMap& vars) {
-  const std::string &one = a->block->name, &two = b->block->name;
   for (const BufferRegion& write : b->block->writes) {
     if (read_of(a, write.buffer) || write_of(a, write.buffer))
-      return fmt::format("block '{}' writes '{}', which '{}' accesses", two, write.buffer->name, one);
+      return message("block '{}' writes '{}', which '{}' accesses", b, write.buffer, a);
   }
   for (const BufferRegion& read : b->block->reads) {
     if (!write_of(a, read.buffer)) continue;
     if (a->partial || a->carried || b->carried)
-      return fmt::format("block '{}' may not have made all of '{}' in an iteration", one, read.buffer->name);
+      return message("block '{}' may not have made all of '{}' in an iteration", a, read.buffer);
     if (Refusal refusal = not_complete_or_reduction(a)) return refusal;
     if (auto driven = find_unfinished(a, first))
-      return fmt::format("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
-                         driven->loop->loop->var->name, driven->axis->var->name, one);
+      return message("loop '{}' drives axis '{}' of block '{}', whose results are not final in an iteration",
+                     driven->loop, driven->axis->var, a);
     std::vector<Range> needed = region_at(b, read, second);
-    for (Range& range : needed) range = {substitute(range.min, vars), substitute(range.extent, vars)};
+    for (Range& range : needed) range = substitute(range, vars);
     if (!writes_all({a}, read.buffer, first, needed))
-      return fmt::format("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", two, one,
-                         read.buffer->name);
+      return message("block '{}' is not known to read only what '{}' makes of '{}' in an iteration", b, a, read.buffer);
   }
   return std::nullopt;
 }
@@ -40,7 +38,7 @@ using LoopNest = std::vector<TreeNode*>;  // outermost first
 // The second nest's variables as the first's.
 VarMap vars_of_nest(const LoopNest& second, const LoopNest& first) {
   VarMap vars;
-  for (size_t i = 0; i < first.size(); ++i) vars.emplace(second[i]->loop->var.get(), first[i]->loop->var);
+  for (size_t i = 0; i < first.size(); ++i) vars.emplace(second[i]->var().get(), first[i]->var());
   return vars;
 }
 
@@ -59,40 +57,28 @@ void require_same_loops(Step& step, const LoopNest& nest, const LoopNest& first)
   for (size_t i = 0; i < nest.size(); ++i) {
     const For& content = *nest[i]->loop;
     if (i + 1 < nest.size() && nest[i]->children.size() != 1)
-      step.refuse({nest[i]}, fmt::format("loop '{}' holds more than the next loop", content.var->name));
+      step.refuse({nest[i]}, "loop '{}' holds more than the next loop", content.var);
     if (not_replaceable(nest[i]))
-      step.refuse({nest[i]},
-                  fmt::format("loop '{}' is bound to threads, annotated, or does not start at 0", content.var->name));
+      step.refuse({nest[i]}, "loop '{}' is bound to threads, annotated, or does not start at 0", content.var);
     bool alike = nest.size() == first.size() && content.kind == first[i]->loop->kind &&
-                 dtype_of(content.var) == dtype_of(first[i]->loop->var) &&
+                 dtype_of(content.var) == dtype_of(first[i]->var()) &&
                  facts.can_prove_equal(content.extent, first[i]->loop->extent);
     if (!alike)
-      step.refuse({first[0], nest[0]}, fmt::format("the nests down to '{}' and '{}' are not of the same loops",
-                                                   first.back()->loop->var->name, nest.back()->loop->var->name));
+      step.refuse({first[0], nest[0]}, "the nests down to '{}' and '{}' are not of the same loops", first.back(),
+                  nest.back());
   }
-}
-
-std::vector<LoopNest> find_nests_below(Step& step, const std::vector<TreeNode*>& loops, const TreeNode* above) {
-  std::vector<LoopNest> nests;
-  for (TreeNode* loop : loops) {
-    LoopNest nest = nest_down_to(step, loop, above, loops[0]);
-    require_same_loops(step, nest, nests.empty() ? nest : nests[0]);
-    nests.push_back(nest);
-  }
-  return nests;
 }
 
 // A nest moves up to the first, past what stands between.
 void require_independent_between(Step& step, const std::vector<LoopNest>& nests, TreeNode* top) {
   const std::vector<TreeNode*>& children = top->parent->children;
   for (size_t p = nests[0][0]->position() + 1; p < top->position(); ++p) {
-    bool is_merged = std::any_of(nests.begin(), nests.end(), [&](const LoopNest& n) { return n[0] == children[p]; });
+    bool is_merged = std::ranges::any_of(nests, [&](const LoopNest& n) { return n[0] == children[p]; });
     if (is_merged) continue;
     for (TreeNode* between : blocks_below(children[p])) {
       for (TreeNode* block : blocks_below(top)) {
         if (depend(between, block))
-          step.refuse({between, block}, fmt::format("block '{}', between the loops, and '{}' depend on each other",
-                                                    between->block->name, block->block->name));
+          step.refuse({between, block}, "block '{}', between the loops, and '{}' depend on each other", between, block);
       }
     }
   }
@@ -114,14 +100,17 @@ LoopRV Merge::apply(Step& step) const {
   for (size_t i = 0; i < loops.size(); ++i) {
     for (size_t other = 0; other < loops.size(); ++other) {
       if (i != other && is_ancestor(loops[i], loops[other]))
-        step.refuse({loops[i], loops[other]},
-                    fmt::format("loop '{}' is in loop '{}'", loops[other]->loop->var->name, loops[i]->loop->var->name));
+        step.refuse({loops[i], loops[other]}, "loop '{}' is in loop '{}'", loops[other], loops[i]);
     }
   }
-  std::sort(loops.begin(), loops.end(), [](const TreeNode* a, const TreeNode* b) { return precedes(a, b); });
+  std::ranges::sort(loops, [](const TreeNode* a, const TreeNode* b) { return precedes(a, b); });
   TreeNode* above = common_ancestor(loops);
   step.require(has_other_statements(above->is_block() ? above : scope_of(above)), above);
-  std::vector<LoopNest> nests = find_nests_below(step, loops, above);
+  std::vector<LoopNest> nests;
+  for (TreeNode* loop : loops) {
+    nests.push_back(nest_down_to(step, loop, above, loops[0]));
+    require_same_loops(step, nests.back(), nests[0]);
+  }
   for (size_t second = 1; second < nests.size(); ++second) {
     require_independent_between(step, nests, nests[second][0]);
     for (size_t first = 0; first < second; ++first) require_mergeable(step, nests[first], nests[second]);

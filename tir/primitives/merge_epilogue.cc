@@ -1,7 +1,5 @@
 #include "tir/primitives/merge_epilogue.h"
 
-#include <algorithm>
-
 #include "tir/primitives/compute_inline.h"
 
 namespace relaxc {
@@ -11,27 +9,24 @@ using namespace scheduling;
 Blocks MergeEpilogue::apply(Step& step) const {
   TreeNode* anchor = step.block(this->block);
   // These are the blocks that depend on the anchor, and their inputs from elsewhere.
-  std::vector<TreeNode*> behind = consumers_of(anchor);
+  std::vector<TreeNode*> behind = consumers_of(anchor), inlined;
   for (size_t i = 0; i < behind.size(); ++i) {
     for (TreeNode* next : consumers_of(behind[i])) {
-      if (std::find(behind.begin(), behind.end(), next) == behind.end()) behind.push_back(next);
+      if (!contains(behind, next)) behind.push_back(next);
     }
   }
-  std::vector<TreeNode*> side;
   for (TreeNode* block : behind) {
     for (TreeNode* producer : producers_of(block)) {
-      bool known = producer == anchor || std::find(behind.begin(), behind.end(), producer) != behind.end();
-      if (!known && !depend(producer, anchor)) side.push_back(producer);
+      if (producer != anchor && !contains(behind, producer) && !depend(producer, anchor)) inlined.push_back(producer);
     }
   }
-  side.insert(side.end(), behind.begin(), behind.end());
-  for (TreeNode* block : side) {
+  inlined.insert(inlined.end(), behind.begin(), behind.end());
+  for (TreeNode* block : inlined) {
     if (!is_alive(block) || is_output(block)) continue;
     // A reduction, or a block of another form, stays where it is.
     step.try_apply(ComputeInline{step.variable_of(block)});
   }
-  std::vector<TreeNode*> left = consumers_of(anchor);
-  return step.block_results(left);
+  return step.block_results(consumers_of(anchor));
 }
 
 }  // namespace relaxc

@@ -42,9 +42,9 @@ std::optional<Einsum> match_einsum(TreeNode* block) {
 
 Refusal not_paddings(const Block& block, const Ints& padding) {
   if (padding.size() != block.iter_vars.size())
-    return fmt::format("there are {} paddings for {} axes", padding.size(), block.iter_vars.size());
+    return message("there are {} paddings for {} axes", padding.size(), block.iter_vars.size());
   for (int64_t multiple : padding) {
-    if (multiple < 1) return fmt::format("padding {} is not positive", multiple);
+    if (multiple < 1) return message("padding {} is not positive", multiple);
   }
   return std::nullopt;
 }
@@ -54,7 +54,7 @@ Refusal not_over_whole_dims(const TreeNode* block, const Buffer& buffer, const s
     const IterVar* axis = axis_named(block, indices[d]);
     if (!axis || !is_int(axis->domain.min, 0) ||
         !block->tree->facts.can_prove_equal(axis->domain.extent, buffer_type(buffer).shape[d]))
-      return fmt::format("index {} of '{}' is not an axis over the whole dim", d, buffer->name);
+      return message("index {} of '{}' is not an axis over the whole dim", d, buffer);
   }
   return std::nullopt;
 }
@@ -68,12 +68,10 @@ void require_copyable_operands(Step& step, const Einsum& einsum) {
     const Buffer& buffer = einsum.factors[i].buffer;
     step.require(not_over_whole_dims(block, buffer, einsum.factors[i].indices), block);
     for (size_t before = 0; before < i; ++before) {
-      if (same_node(buffer, einsum.factors[before].buffer))
-        step.refuse({block}, fmt::format("'{}' is two factors", buffer->name));
+      if (same_node(buffer, einsum.factors[before].buffer)) step.refuse({block}, "'{}' is two factors", buffer);
     }
     for (TreeNode* writer : writers(scope_of(block), buffer)) {
-      if (!precedes(writer, top))
-        step.refuse({writer, block}, fmt::format("block '{}' writes '{}' after", writer->block->name, buffer->name));
+      if (!precedes(writer, top)) step.refuse({writer, block}, "block '{}' writes '{}' after", writer, buffer);
     }
   }
 }
@@ -83,19 +81,15 @@ std::vector<Expr> padded_extents(Step& step, const Einsum& einsum, const Ints& p
   std::vector<Expr> extents;
   const Analyzer& facts = einsum.block->tree->facts;
   for (size_t a = 0; a < padding.size(); ++a) {
-    const IterVar& axis = einsum.block->block->iter_vars[a];
+    const IterVar& axis = einsum.block->axes()[a];
     const Expr& extent = axis.domain.extent;
     Expr up = floor_div(extent + (padding[a] - 1), padding[a]) * padding[a];
     bool divides = facts.can_prove_equal(up, extent);
     extents.push_back(divides ? extent : facts.simplify(up));
-    auto is_index = [&](const std::vector<Expr>& indices) {
-      return std::any_of(indices.begin(), indices.end(), [&](const Expr& e) { return same_node(e, axis.var); });
-    };
-    bool is_seen = is_index(einsum.indices) || std::any_of(einsum.factors.begin(), einsum.factors.end(),
-                                                           [&](const auto& f) { return is_index(f.indices); });
+    auto sees = [&](const auto& access) { return contains(access.indices, axis.var); };
+    bool is_seen = sees(einsum) || std::ranges::any_of(einsum.factors, sees);
     if (!divides && !is_seen)
-      step.refuse({einsum.block}, fmt::format("axis '{}' is no index: more of its iterations would add products again",
-                                              axis.var->name));
+      step.refuse({einsum.block}, "axis '{}' is no index: more of its iterations would add products again", axis.var);
   }
   return extents;
 }
@@ -107,7 +101,7 @@ std::optional<Buffer> padded(const TreeNode* block, const Buffer& buffer, const 
   bool changes = false;
   for (const Expr& index : indices) {
     const IterVar* axis = axis_named(block, index);
-    shape.push_back(extents[static_cast<size_t>(axis - block->block->iter_vars.data())]);
+    shape.push_back(extents[static_cast<size_t>(axis - block->axes().data())]);
     changes = changes || !same_node(shape.back(), axis->domain.extent);
   }
   if (!changes) return std::nullopt;
@@ -149,12 +143,11 @@ void pad_buffers(const Einsum& einsum, const std::vector<Expr>& extents) {
 
 // The loops that are the axes, in the order of these; empty when other loops than these are around the block.
 std::vector<TreeNode*> loops_that_are_axes(const TreeNode* block) {
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   std::vector<TreeNode*> all = loops_above(block), result;
   for (const IterVar& axis : axes) {
     for (TreeNode* loop : all) {
-      bool is_taken = std::find(result.begin(), result.end(), loop) != result.end();
-      if (!is_taken && same_node(axis.value, loop->loop->var)) result.push_back(loop);
+      if (!contains(result, loop) && same_node(axis.value, loop->var())) result.push_back(loop);
     }
   }
   bool are_all = result.size() == axes.size() && all.size() == axes.size();
@@ -167,7 +160,7 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
   std::vector<TreeNode*> loops = loops_that_are_axes(block);
   bool stay = loops.size() == extents.size();
   for (size_t a = 0; a < extents.size(); ++a) {
-    IterVar& axis = block->block->iter_vars[a];
+    IterVar& axis = block->axes()[a];
     if (!stay) loops.push_back(tree.new_loop(fmt::format("ax{}", a), extents[a]));
     For& loop = *loops[a]->loop;
     loop.extent = extents[a];
@@ -186,21 +179,19 @@ void extend_loops(TreeNode* block, const std::vector<Expr>& extents) {
 // Elements beyond the operands are 0, and so are the products and what they add.
 void PadEinsum::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
   std::optional<Einsum> einsum = match_einsum(block);
-  if (!einsum) step.refuse({block}, fmt::format("block '{}' is no sum of products from 0", name));
+  if (!einsum) step.refuse({block}, "block '{}' is no sum of products from 0", block);
   step.require(not_paddings(*block->block, padding), block);
   TreeNode* shared = top_of_own_loops(block)->parent;
-  if (shared != scope_of(block)) step.refuse({block, shared}, fmt::format("block '{}' shares loops with others", name));
+  if (shared != scope_of(block)) step.refuse({block, shared}, "block '{}' shares loops with others", block);
   require_copyable_operands(step, *einsum);
   std::vector<Expr> extents = padded_extents(step, *einsum, padding);
   pad_buffers(*einsum, extents);
   extend_loops(block, extents);
-  refresh_regions(block);
-  refresh_regions_above(block);
+  refresh_regions_around(block);
 }
 
 }  // namespace relaxc

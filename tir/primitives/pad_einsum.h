@@ -7,12 +7,12 @@ struct PadEinsum {
   BlockRV block;
   Ints padding;
 
-  static constexpr std::string_view kName = "pad_einsum";
-  static constexpr std::string_view kDoc =
-      "pads the extents of the axes of an einsum to multiples; operands and result go through padded copies";
+  static constexpr PrimitiveInfo kInfo{
+      "pad_einsum",
+      "pads the extents of the axes of an einsum to multiples; operands and result go through padded copies"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &PadEinsum::block, "the einsum"),
-                      required("padding", &PadEinsum::padding, "a divisor for each axis"));
+    return std::tuple(required<&PadEinsum::block>("the einsum"),
+                      required<&PadEinsum::padding>("a divisor for each axis"));
   }
   void apply(scheduling::Step& step) const;
 };

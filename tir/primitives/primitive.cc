@@ -8,31 +8,14 @@
 namespace relaxc::scheduling {
 
 std::string_view to_string(ResultKind kind) {
-  switch (kind) {
-    case ResultKind::kNone:
-      return "nothing";
-    case ResultKind::kBlock:
-      return "a block";
-    case ResultKind::kLoop:
-      return "a loop";
-    case ResultKind::kNumber:
-      return "a number";
-    case ResultKind::kBlocks:
-      return "blocks";
-    case ResultKind::kLoops:
-      return "loops";
-    case ResultKind::kNumbers:
-      return "numbers";
-  }
-  return {};
+  constexpr std::string_view kNames[] = {"nothing", "a block", "a loop", "a number", "blocks", "loops", "numbers"};
+  return kNames[static_cast<size_t>(kind)];
 }
 
 const Primitive* find_primitive(std::string_view name) {
   if (name == "get_sblock") name = "get_block";
-  for (const Primitive& row : primitives()) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  auto row = std::ranges::find(primitives(), name, &Primitive::name);
+  return row == primitives().end() ? nullptr : &*row;
 }
 
 std::string unknown_primitive(std::string_view name) {
@@ -50,14 +33,14 @@ void check_word(const Primitive& primitive, const ArgumentKind& kind, const Attr
   if (!word || kind.words.empty()) return;
   std::string_view head(*word);
   if (kind.goes_on_after_dot) head = head.substr(0, head.find('.'));
-  if (std::find(kind.words.begin(), kind.words.end(), head) == kind.words.end())
+  if (std::ranges::find(kind.words, head) == kind.words.end())
     fail({}, "{}: there is no {} '{}'; there are: {}", primitive.name, kind.name, *word, fmt::join(kind.words, ", "));
 }
 
 void check_numbers(const AttrValue& argument, Step& step) {
   constexpr int64_t kLargestInMap = int64_t{1} << 40;
   auto check = [&](int64_t number, int64_t most) {
-    if (number > most || number < -most - 1) step.refuse({}, fmt::format("{} is too large a number", number));
+    if (number > most || number < -most - 1) step.refuse({}, "{} is too large a number", number);
   };
   if (const int64_t* number = argument.as<int64_t>()) check(*number, kLargestNumber);
   if (const AttrList* list = argument.as<AttrList>()) {
@@ -69,8 +52,7 @@ void check_numbers(const AttrValue& argument, Step& step) {
   walk(*e, [&](const Ref<Binary>& node) {
     if (node->op != BinaryOp::kFloorDiv && node->op != BinaryOp::kFloorMod) return;
     auto divisor = as_int(step.number(node->b));
-    if (divisor && *divisor < 1)
-      step.refuse({}, fmt::format("the map divides by {}, expected a positive number", *divisor));
+    if (divisor && *divisor < 1) step.refuse({}, "the map divides by {}, expected a positive number", *divisor);
   });
 }
 

@@ -5,9 +5,8 @@
 //   // The loops change places ...
 //   struct Reorder {
 //     Variadic loops;
-//     static constexpr std::string_view kName = "reorder";
-//     static constexpr std::string_view kDoc = "the loops, which stand in one chain, in this order";
-//     static constexpr auto fields() { return std::tuple(required("loops", &Reorder::loops, "...")); }
+//     static constexpr PrimitiveInfo kInfo{"reorder", "the loops, which stand in one chain, in this order"};
+//     static constexpr auto fields() { return std::tuple(required<&Reorder::loops>("...")); }
 //     void apply(scheduling::Step& step) const;
 //   };
 //
@@ -20,24 +19,28 @@
 
 namespace relaxc {
 
+// The name of a primitive, as text and JSON have it, and a line on what it does.
+struct PrimitiveInfo {
+  std::string_view name, doc;
+};
 // An entry of fields(). The kind of the argument follows from the member's type (codec.h), a default from its
 // initializer.
 template <class C, class M>
 struct Argument {
   using Class = C;
   using Member = M;
-  const char* name;
+  std::string_view name;
   M C::* member;
   const char* doc;
   bool is_required;
 };
-template <class C, class M>
-constexpr Argument<C, M> required(const char* name, M C::* member, const char* doc) {
-  return {name, member, doc, true};
+template <auto kMember>
+constexpr auto required(const char* doc) {
+  return Argument{member_name<kMember>(), kMember, doc, true};
 }
-template <class C, class M>
-constexpr Argument<C, M> defaulted(const char* name, M C::* member, const char* doc) {
-  return {name, member, doc, false};
+template <auto kMember>
+constexpr auto defaulted(const char* doc) {
+  return Argument{member_name<kMember>(), kMember, doc, false};
 }
 
 }  // namespace relaxc
@@ -65,8 +68,7 @@ enum class ResultKind : uint8_t { kNone, kBlock, kLoop, kNumber, kBlocks, kLoops
 std::string_view to_string(ResultKind kind);
 
 // A row of the table, derived from the struct.
-struct Primitive {
-  std::string_view name, doc;
+struct Primitive : PrimitiveInfo {
   ResultKind result;
   std::vector<Param> params;
   // The struct from one value for each param; throws a CompileError that names the argument of the wrong kind.
@@ -90,8 +92,8 @@ std::string unknown_primitive(std::string_view name);
 // The row of a struct.
 template <class P>
 const Primitive& primitive() {
-  static const Primitive* const kRow = find_primitive(P::kName);
-  RELAXC_CHECK(kRow, "expected a row for '{}' in tir/primitives/table.cc", P::kName);
+  static const Primitive* const kRow = find_primitive(P::kInfo.name);
+  RELAXC_CHECK(kRow, "expected a row for '{}' in tir/primitives/table.cc", P::kInfo.name);
   return *kRow;
 }
 // Throws for a word that its kind does not know, refuses numbers with which extents would overflow, and maps that

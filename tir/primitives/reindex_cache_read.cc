@@ -8,13 +8,11 @@ using namespace scheduling;
 
 BlockRV ReindexCacheRead::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  Buffer buffer = step.buffer(block, read_buffer_index, AccessKind::kRead);
-  if (!read_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' does not read '{}'", block->block->name, buffer->name));
+  Buffer buffer = step.accessed(block, read_buffer_index, AccessKind::kRead);
   return step.block_result(reindex_stage(step, block, buffer, AccessKind::kRead,
                                          fmt::format("{}_{}", buffer->name, storage_scope), storage_scope, &index_map));
 }
 
-size_t ReindexCacheRead::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
+size_t ReindexCacheRead::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

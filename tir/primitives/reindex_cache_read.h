@@ -9,15 +9,13 @@ struct ReindexCacheRead {
   StorageScope storage_scope;
   IndexMap index_map;
 
-  static constexpr std::string_view kName = "reindex_cache_read";
-  static constexpr std::string_view kDoc =
-      "copies a buffer that the block reads, laid out by the map. Gives the copying block";
+  static constexpr PrimitiveInfo kInfo{
+      "reindex_cache_read", "copies a buffer that the block reads, laid out by the map. Gives the copying block"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("block", &ReindexCacheRead::block, "reads the buffer at one place"),
-        required("read_buffer_index", &ReindexCacheRead::read_buffer_index, "the buffer; a position counts the reads"),
-        required("storage_scope", &ReindexCacheRead::storage_scope, "of the copy: \"global\", \"local\", \"shared\""),
-        required("index_map", &ReindexCacheRead::index_map, "from the block's axes to positions in the copy"));
+    return std::tuple(required<&ReindexCacheRead::block>("reads the buffer at one place"),
+                      required<&ReindexCacheRead::read_buffer_index>("the buffer; a position counts the reads"),
+                      required<&ReindexCacheRead::storage_scope>("of the copy: \"global\", \"local\", \"shared\""),
+                      required<&ReindexCacheRead::index_map>("from the block's axes to positions in the copy"));
   }
   BlockRV apply(scheduling::Step& step) const;
   size_t map_rank(scheduling::Step& step) const;

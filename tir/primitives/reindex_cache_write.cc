@@ -8,13 +8,11 @@ using namespace scheduling;
 
 BlockRV ReindexCacheWrite::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
-  if (!write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
+  Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
   return step.block_result(reindex_stage(step, block, buffer, AccessKind::kWrite,
                                          fmt::format("{}_{}", buffer->name, storage_scope), storage_scope, &index_map));
 }
 
-size_t ReindexCacheWrite::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
+size_t ReindexCacheWrite::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

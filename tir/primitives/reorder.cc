@@ -8,8 +8,6 @@ using namespace scheduling;
 
 namespace {
 
-const std::string& loop_name(const TreeNode* loop) { return loop->loop->var->name; }
-
 // The loops from the outermost to the innermost of these, between which nothing else stands.
 std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loops) {
   TreeNode *outer = loops[0], *inner = loops[0];
@@ -19,21 +17,18 @@ std::vector<TreeNode*> find_chain(Step& step, const std::vector<TreeNode*>& loop
     } else if (is_ancestor(inner, loop)) {
       inner = loop;
     } else if (!(is_ancestor(outer, loop) && is_ancestor(loop, inner))) {
-      step.refuse({outer, loop},
-                  fmt::format("loops '{}' and '{}' are not in one chain", loop_name(outer), loop_name(loop)));
+      step.refuse({outer, loop}, "loops '{}' and '{}' are not in one chain", outer, loop);
     }
   }
   std::vector<TreeNode*> chain;
   for (TreeNode* at = inner;; at = at->parent) {
-    if (!at->is_loop())
-      step.refuse({outer, inner, at},
-                  fmt::format("loops '{}' and '{}' are in different blocks", loop_name(outer), loop_name(inner)));
+    if (!at->is_loop()) step.refuse({outer, inner, at}, "loops '{}' and '{}' are in different blocks", outer, inner);
     chain.insert(chain.begin(), at);
     if (at == outer) break;
   }
   for (size_t i = 0; i + 1 < chain.size(); ++i) {
     if (chain[i]->children.size() != 1)
-      step.refuse({chain[i]}, fmt::format("loop '{}' holds more than the next loop of the chain", loop_name(chain[i])));
+      step.refuse({chain[i]}, "loop '{}' holds more than the next loop of the chain", chain[i]);
   }
   return chain;
 }
@@ -43,7 +38,7 @@ std::vector<TreeNode*> new_order(const std::vector<TreeNode*>& chain, const std:
   std::vector<TreeNode*> order;
   auto next = listed.begin();
   for (TreeNode* at : chain) {
-    bool is_listed = std::find(listed.begin(), listed.end(), at) != listed.end();
+    bool is_listed = contains(listed, at);
     order.push_back(is_listed ? *next++ : at);
   }
   return order;
@@ -53,9 +48,8 @@ void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order)
   for (size_t i = 0; i < order.size(); ++i) {
     for (size_t later = i + 1; later < order.size(); ++later) {
       const For& loop = *order[i]->loop;
-      if (mentions(loop.extent, order[later]->loop->var) || mentions(loop.min, order[later]->loop->var))
-        step.refuse({order[i], order[later]}, fmt::format("the range of loop '{}' depends on loop '{}'", loop.var->name,
-                                                          loop_name(order[later])));
+      if (mentions(loop.extent, order[later]->var()) || mentions(loop.min, order[later]->var()))
+        step.refuse({order[i], order[later]}, "the range of loop '{}' depends on loop '{}'", loop.var, order[later]);
     }
   }
 }
@@ -64,12 +58,12 @@ void require_independent_ranges(Step& step, const std::vector<TreeNode*>& order)
 Refusal reduces_otherwise(const TreeNode* block, std::vector<TreeNode*> before, std::vector<TreeNode*> after) {
   if (!block->in_order) return std::nullopt;
   for (auto* loops : {&before, &after})
-    std::erase_if(*loops, [&](const TreeNode* loop) { return !drives(loop, block->block->iter_vars).reduce; });
+    std::erase_if(*loops, [&](const TreeNode* loop) { return !drives(loop, block->axes()).reduce; });
   if (before == after) return std::nullopt;
-  return fmt::format(
-      "the result of block '{}' depends on the order of its reduce loops (of equal elements the first "
-      "counts, or the like)",
-      block->block->name);
+  return message(
+      "the result of block '{}' depends on the order of its reduce loops (of equal elements the first counts, or the "
+      "like)",
+      block);
 }
 
 }  // namespace
@@ -78,8 +72,7 @@ void Reorder::apply(Step& step) const {
   std::vector<TreeNode*> loops = step.loops(this->loops);
   if (loops.empty()) step.refuse({}, "there are no loops");
   for (TreeNode* loop : loops) {
-    if (std::count(loops.begin(), loops.end(), loop) > 1)
-      step.refuse({loop}, fmt::format("loop '{}' is listed twice", loop_name(loop)));
+    if (std::ranges::count(loops, loop) > 1) step.refuse({loop}, "loop '{}' is listed twice", loop);
   }
   std::vector<TreeNode*> chain = find_chain(step, loops);
   TreeNode* outer = chain.front();

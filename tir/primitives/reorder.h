@@ -6,11 +6,10 @@ namespace relaxc {
 struct Reorder {
   Variadic loops;
 
-  static constexpr std::string_view kName = "reorder";
-  static constexpr std::string_view kDoc = "puts the loops, which stand in one chain, in this order";
+  static constexpr PrimitiveInfo kInfo{"reorder", "puts the loops, which stand in one chain, in this order"};
   static constexpr auto fields() {
-    return std::tuple(required("loops", &Reorder::loops,
-                               "outermost first; loops of the chain that are not listed stay where they are"));
+    return std::tuple(
+        required<&Reorder::loops>("outermost first; loops of the chain that are not listed stay where they are"));
   }
   void apply(scheduling::Step& step) const;
 };

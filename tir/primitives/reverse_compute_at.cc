@@ -18,23 +18,13 @@ namespace {
 std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buffer& buffer, const TreeNode* loop,
                                                const std::vector<TreeNode*>& makers) {
   const BufferRegion& read = *read_of(block, buffer);
-  bool exact = true;
+  bool exact = std::ranges::all_of(read.ranges, [](const Range& range) { return is_int(range.extent, 1); });
   auto made = written_at(makers, buffer, loop);
-  if (!made)
-    return fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop->loop->var->name,
-                       buffer->name);
+  if (!made) return message("what an iteration of loop '{}' makes of '{}' is not known to be a box", loop, buffer);
   AxisRanges ranges = solve_axes(block, read.ranges, *made, &exact);
-  if (!exact)
-    return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
-                       buffer->name);
-  for (const Range& range : read.ranges) {
-    if (!is_int(range.extent, 1))
-      return fmt::format("block '{}' reads '{}' at more than one place for each element", block->block->name,
-                         buffer->name);
-  }
+  if (!exact) return message("block '{}' reads '{}' at more than one place for each element", block, buffer);
   if (!writes_all(makers, buffer, nullptr, region_at(block, read, nullptr)))
-    return fmt::format("block '{}' is not known to read only what its producers write of '{}'", block->block->name,
-                       buffer->name);
+    return message("block '{}' is not known to read only what its producers write of '{}'", block, buffer);
   return ranges;
 }
 
@@ -42,74 +32,64 @@ std::variant<AxisRanges, std::string> axes_for(const TreeNode* block, const Buff
 // ranges in each iteration of the nest, the loops from the first one that moves a reduce axis on must give other values
 // each time, one after the other, and none may move spatial axes, too.
 Refusal not_summable(const TreeNode* block, const AxisRanges& ranges, const std::vector<TreeNode*>& nest) {
-  const std::string& name = block->block->name;
-  std::vector<IterVar> axes = block->block->iter_vars;
+  std::vector<IterVar> axes = block->axes();
   std::vector<Expr> values;
   std::vector<TreeNode*> loops;
   for (size_t a = 0; a < ranges.size(); ++a) {
     const Range& range = ranges[a].value_or(axes[a].domain);
     loops.push_back(block->tree->new_loop(axes[a].var->name, range.extent));
-    axes[a].value = range.min + loops.back()->loop->var;
+    axes[a].value = range.min + loops.back()->var();
     values.push_back(axes[a].value);
   }
   std::vector<TreeNode*> in_order = nest;
   in_order.insert(in_order.end(), loops.begin(), loops.end());
   bool reduces = false;
   for (TreeNode* loop : nest) {
-    const std::string& loop_name = loop->loop->var->name;
     ForKind kind = loop->loop->kind;
     Drives driven = drives(loop, axes);
     if (is_int(loop->loop->extent, 0))
-      return fmt::format("loop '{}' never runs, and the init of block '{}' would not, either", loop_name, name);
+      return message("loop '{}' never runs, and the init of block '{}' would not, either", loop, block);
     if (driven.spatial && driven.reduce)
-      return fmt::format("loop '{}' would drive spatial and reduce axes of block '{}'", loop_name, name);
+      return message("loop '{}' would drive spatial and reduce axes of block '{}'", loop, block);
     if (driven.reduce && kind != ForKind::kSerial && kind != ForKind::kUnrolled)
-      return fmt::format("loop '{}', which is not serial, would drive a reduce axis of block '{}'", loop_name, name);
+      return message("loop '{}', which is not serial, would drive a reduce axis of block '{}'", loop, block);
     reduces = reduces || driven.reduce;
     if (reduces) loops.push_back(loop);
   }
   if (block->in_order && !comes_in_order(block, values, in_order))
-    return fmt::format("the result of block '{}' depends on the order of its reduce loops, which would change", name);
+    return message("the result of block '{}' depends on the order of its reduce loops, which would change", block);
   std::string why;
   std::optional<IterMap> map = find_iter_map(values, loops, block->tree->facts, &why);
   if (map && is_injective(*map, {}, block->tree->facts, &why)) return std::nullopt;
-  return fmt::format("reduction '{}' would take values again: {}", name, why);
+  return message("reduction '{}' would take values again: {}", block, why);
 }
 
 // Producers of the block in the loop; results of each are final, and complete, in an iteration. In program order.
 std::vector<TreeNode*> producers_inside(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& loop_name = loop->loop->var->name;
   std::vector<TreeNode*> inside;
   for (TreeNode* producer : producers_of(block)) {
-    const std::string& name = producer->block->name;
     if (!is_ancestor(loop, producer)) {
       if (!precedes(producer, loop))
-        step.refuse({producer, loop}, fmt::format("producer '{}' comes after loop '{}'", name, loop_name));
+        step.refuse({producer, loop}, "producer '{}' comes after loop '{}'", producer, loop);
       continue;
     }
     // Values that are missing from its axes are not computed there, and would not be consumed.
     if (producer->partial)
-      step.refuse({producer, loop}, fmt::format("producer '{}' does not run over all of its axes' domains", name));
-    if (producer->carried)
-      step.refuse({producer}, fmt::format("producer '{}' takes what an earlier iteration made", name));
+      step.refuse({producer, loop}, "producer '{}' does not run over all of its axes' domains", producer);
+    if (producer->carried) step.refuse({producer}, "producer '{}' takes what an earlier iteration made", producer);
     if (auto driven = find_unfinished(producer, loop))
       step.refuse({producer, loop},
-                  fmt::format("loop '{}' or one around it drives axis '{}' of producer '{}', whose results are not "
-                              "final there",
-                              loop_name, driven->axis->var->name, name));
+                  "loop '{}' or one around it drives axis '{}' of producer '{}', whose results are not final there",
+                  loop, driven->axis->var, producer);
     inside.push_back(producer);
   }
-  if (inside.empty())
-    step.refuse({block, loop}, fmt::format("no producer of block '{}' is in loop '{}'", block->block->name, loop_name));
+  if (inside.empty()) step.refuse({block, loop}, "no producer of block '{}' is in loop '{}'", block, loop);
   return inside;
 }
 
-std::vector<TreeNode*> makers_of(const std::vector<TreeNode*>& blocks, const Buffer& buffer) {
-  std::vector<TreeNode*> result;
-  for (TreeNode* block : blocks) {
-    if (write_of(block, buffer)) result.push_back(block);
-  }
-  return result;
+std::vector<TreeNode*> makers_of(std::vector<TreeNode*> blocks, const Buffer& buffer) {
+  std::erase_if(blocks, [&](const TreeNode* block) { return !write_of(block, buffer); });
+  return blocks;
 }
 
 // With these ranges of its axes the block reads, of buffers other than `solved`, no more than an iteration of the loop
@@ -118,7 +98,7 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
                        const std::vector<TreeNode*>& producers) {
   RunningVars vars;
   for (size_t a = 0; a < ranges.size(); ++a) {
-    const IterVar& axis = block->block->iter_vars[a];
+    const IterVar& axis = block->axes()[a];
     vars.emplace(axis.var.get(), ranges[a].value_or(axis.domain));
   }
   for (const BufferRegion& other : block->block->reads) {
@@ -128,8 +108,8 @@ Refusal reads_too_much(const TreeNode* block, const Buffer& solved, const AxisRa
     for (size_t d = 0; d < other.ranges.size(); ++d)
       needed.push_back(range_over(other.ranges[d], buffer_type(other.buffer).shape[d], vars, block->tree->facts));
     if (!writes_all(makers, other.buffer, loop, needed))
-      return fmt::format("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads",
-                         loop->loop->var->name, other.buffer->name, block->block->name);
+      return message("an iteration of loop '{}' is not known to have made all of '{}' that block '{}' reads", loop,
+                     other.buffer, block);
   }
   return std::nullopt;
 }
@@ -160,19 +140,16 @@ size_t position_behind(Step& step, TreeNode* loop, const std::vector<TreeNode*>&
   if (index < 0) return index == -2 ? last : loop->children.size();
   auto position = static_cast<size_t>(index);
   if (position < last || position > loop->children.size())
-    step.refuse({loop}, fmt::format("position {} is not between the last producer, {}, and the end", index, last));
+    step.refuse({loop}, "position {} is not between the last producer, {}, and the end", index, last);
   return position;
 }
 
 void require_behind(Step& step, TreeNode* block, TreeNode* loop) {
-  const std::string& name = block->block->name;
-  if (precedes(block, loop))
-    step.refuse({block, loop}, fmt::format("block '{}' comes before loop '{}'", name, loop->loop->var->name));
+  if (precedes(block, loop)) step.refuse({block, loop}, "block '{}' comes before loop '{}'", block, loop);
   for (const BufferRegion& write : block->block->writes) {
     for (TreeNode* reader : readers(scope_of(block), write.buffer)) {
       if (precedes(reader, block))
-        step.refuse({reader, block}, fmt::format("block '{}' reads '{}' before '{}' writes it", reader->block->name,
-                                                 write.buffer->name, name));
+        step.refuse({reader, block}, "block '{}' reads '{}' before '{}' writes it", reader, write.buffer, block);
     }
   }
 }
@@ -181,14 +158,8 @@ void require_behind(Step& step, TreeNode* block, TreeNode* loop) {
 
 void ReverseComputeAt::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  // A sampled location may be nowhere else, or in the other block's statement.
-  TreeNode* sampled = step.node(this->loop.var);
-  if (sampled == block->tree->root()) return;
-  if (sampled == block && !same_node(this->loop.var, this->block.var)) {
-    step.apply(ReverseComputeInline{this->block});
-    return;
-  }
-  TreeNode* loop = step.loop(this->loop);
+  TreeNode* loop = destination<ReverseComputeInline>(step, this->block, this->loop);
+  if (!loop) return;
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
   step.require(not_a_destination(loop, block), {block, loop});

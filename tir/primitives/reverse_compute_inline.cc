@@ -21,7 +21,7 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
     fits = fits && !load.predicate;
     place = load.indices;
   });
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   std::vector<Expr> extents;
   for (const IterVar& axis : axes) {
     fits = fits && is_int(axis.domain.min, 0);
@@ -32,9 +32,7 @@ std::optional<MappedBox> read_place(const TreeNode* block, const Expr& value, co
     VarMap at;
     for (size_t a = 0; a < axes.size(); ++a)
       at.emplace(axes[a].var.get(), cast_to(positions[a], dtype_of(axes[a].var)));
-    Exprs result;
-    for (const Expr& index : *place) result.push_back(substitute(index, at));
-    return result;
+    return substitute(*place, at);
   });
   return map_box(*block->tree, map, extents, nullptr);
 }
@@ -56,7 +54,7 @@ TreeNode* inlinable_producer(const TreeNode* block) {
 // else, or there are several.
 using AxisDims = std::vector<std::optional<size_t>>;
 std::optional<AxisDims> dims_of_axes(const TreeNode* block, const Expr& value, const Buffer& buffer) {
-  const std::vector<IterVar>& axes = block->block->iter_vars;
+  const std::vector<IterVar>& axes = block->axes();
   AxisDims dims(axes.size());
   bool plain = true;
   walk(value, [&](const BufferLoad& load) {
@@ -87,8 +85,7 @@ InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, co
   const Analyzer& facts = block->tree->facts;
   const std::vector<Expr>& made_at = single_store(producer)->indices;
   InverseAxes result;
-  VarMap values, coordinates;
-  for (const IterVar& axis : producer->block->iter_vars) values.emplace(axis.var.get(), axis.value);
+  VarMap values = values_of_axes(producer), coordinates;
   auto require = [&](const Expr& condition) {
     if (!facts.can_prove(condition)) result.conditions.push_back(facts.simplify(substitute(condition, values)));
   };
@@ -98,15 +95,15 @@ InverseAxes axes_in_producer(const TreeNode* block, const TreeNode* producer, co
     require(at < box->extents[d]);
   }
   for (const Expr& condition : box ? box->conditions : std::vector<Expr>()) require(substitute(condition, coordinates));
-  for (size_t a = 0; a < block->block->iter_vars.size(); ++a) {
-    const IterVar& axis = block->block->iter_vars[a];
+  for (size_t a = 0; a < block->axes().size(); ++a) {
+    const IterVar& axis = block->axes()[a];
     Expr at = axis.domain.min;
     if (box) at = substitute(box->origins[a], coordinates);
     if (!box && (*dims)[a]) at = made_at[*(*dims)[a]];
     at = facts.simplify(cast_to(at, dtype_of(axis.var)));
     result.axes.emplace(axis.var.get(), at);
     require(at >= axis.domain.min);
-    require(at < axis.domain.min + axis.domain.extent);
+    require(at < end_of(axis.domain));
   }
   return result;
 }
@@ -118,9 +115,7 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
   Expr value = rewrite(substitute(store.value, axes), [&](const Ref<BufferLoad>& load) -> std::optional<Expr> {
     return same_node(load->buffer, inner.buffer) ? std::optional(inner.value) : std::nullopt;
   });
-  std::vector<Expr> indices;
-  for (const Expr& index : store.indices) indices.push_back(substitute(index, axes));
-  producer->block->body = relaxc::store(store.buffer, value, indices);
+  producer->block->body = relaxc::store(store.buffer, value, substitute(store.indices, axes));
   refresh_regions(producer);
 }
 
@@ -128,33 +123,27 @@ void store_inlined(TreeNode* producer, const BufferStore& store, const VarMap& a
 
 void ReverseComputeInline::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  const std::string& name = block->block->name;
   step.require(not_movable(block), block);
   step.require(not_complete(block), block);
   const BufferStore* store = single_store(block);
-  if (!store || block->block->init)
-    step.refuse({block}, fmt::format("block '{}' is not a single store of an element", name));
+  if (!store || block->block->init) step.refuse({block}, "block '{}' is not a single store of an element", block);
   TreeNode* producer = inlinable_producer(block);
   if (!producer)
-    step.refuse({block},
-                fmt::format("block '{}' has no producer that is a single store, complete, and read by it alone", name));
-  const std::string& producer_name = producer->block->name;
+    step.refuse({block}, "block '{}' has no producer that is a single store, complete, and read by it alone", block);
   for (TreeNode* other : producers_of(block)) {
     if (other != producer && !precedes(other, producer))
-      step.refuse({other, block}, fmt::format("block '{}' also reads what '{}' makes after '{}'", name,
-                                              other->block->name, producer_name));
+      step.refuse({other, block}, "block '{}' also reads what '{}' makes after '{}'", block, other, producer);
   }
   const Buffer buffer = single_store(producer)->buffer;
   std::optional<AxisDims> dims = dims_of_axes(block, store->value, buffer);
   std::optional<MappedBox> box;
   if (!dims) box = read_place(block, store->value, buffer);
   if (!dims && !box)
-    step.refuse({block}, fmt::format("block '{}' reads '{}' in another way than at one place, a one to one function "
-                                     "of its axes",
-                                     name, buffer->name));
+    step.refuse({block}, "block '{}' reads '{}' in another way than at one place, a one to one function of its axes",
+                block, buffer);
   if (!writes_all({producer}, buffer, nullptr, region_at(block, *read_of(block, buffer), nullptr)))
-    step.refuse({block, producer}, fmt::format("block '{}' is not known to read only what '{}' writes of '{}'", name,
-                                               producer_name, buffer->name));
+    step.refuse({block, producer}, "block '{}' is not known to read only what '{}' writes of '{}'", block, producer,
+                buffer);
   InverseAxes inverse = axes_in_producer(block, producer, dims, box);
   store_inlined(producer, *store, inverse.axes);
   for (const Expr& condition : inverse.conditions) restrict_block(producer, condition);

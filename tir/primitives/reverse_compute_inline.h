@@ -6,9 +6,8 @@ namespace relaxc {
 struct ReverseComputeInline {
   BlockRV block;
 
-  static constexpr std::string_view kName = "reverse_compute_inline";
-  static constexpr std::string_view kDoc = "puts an elementwise consumer into its only producer";
-  static constexpr auto fields() { return std::tuple(required("block", &ReverseComputeInline::block, "the consumer")); }
+  static constexpr PrimitiveInfo kInfo{"reverse_compute_inline", "puts an elementwise consumer into its only producer"};
+  static constexpr auto fields() { return std::tuple(required<&ReverseComputeInline::block>("the consumer")); }
   void apply(scheduling::Step& step) const;
 };
 

@@ -17,20 +17,22 @@ Combiner regrouping_combiner(Step& step, TreeNode* block) {
   const Block& content = *block->block;
   std::optional<Combiner> combiner = find_combiner(content);
   if (!combiner)
-    step.refuse({block}, fmt::format("block '{}' is neither a sum, product, max or min of values for each buffer that "
-                                     "it writes, nor chooses between such values by comparing them",
-                                     content.name));
+    step.refuse({block},
+                "block '{}' is neither a sum, product, max or min of values for each buffer that it writes, nor "
+                "chooses between such values by comparing them",
+                content.name);
   if (!combiner->regroups)
-    step.refuse({block}, fmt::format("what block '{}' chooses depends on how its iterations are grouped (of equal "
-                                     "elements the last counts, or the like)",
-                                     content.name));
+    step.refuse({block},
+                "what block '{}' chooses depends on how its iterations are grouped (of equal elements the last counts, "
+                "or the like)",
+                content.name);
   size_t rank = combiner->parts.front().store->indices.size();
   for (const Combiner::Part& part : combiner->parts) {
     if (!is_element(part.store->indices))
-      step.refuse({block}, fmt::format("block '{}' reduces vectors of '{}'; write their lanes as a loop", content.name,
-                                       part.store->buffer->name));
+      step.refuse({block}, "block '{}' reduces vectors of '{}'; write their lanes as a loop", content.name,
+                  part.store->buffer);
     if (part.store->indices.size() != rank)
-      step.refuse({block}, fmt::format("the buffers that block '{}' writes differ in rank", content.name));
+      step.refuse({block}, "the buffers that block '{}' writes differ in rank", content.name);
   }
   return *combiner;
 }
@@ -65,52 +67,49 @@ class FactoredReduction {
   }
 
  private:
-  bool is_spatial(const TreeNode* at) const {
-    return std::find(spatial_loops_.begin(), spatial_loops_.end(), at) != spatial_loops_.end();
-  }
+  bool is_spatial(const TreeNode* at) const { return contains(spatial_loops_, at); }
 
   void find_shared_loops() {
-    const std::string &name = block_->block->name, &loop_name = loop_->loop->var->name;
     bool drives_reduce = false, reduces = false, is_outermost = false;
     for (TreeNode* at : loops_) {
-      bool reduce = drives(at, block_->block->iter_vars).reduce;
+      bool reduce = drives(at, block_->axes()).reduce;
       if (at == loop_) drives_reduce = reduce;
       if (at == loop_) is_outermost = !reduces;
       reduces = reduces || (reduce && !is_int(at->loop->extent, 1));
       if (!top_ && reduce) top_ = at;
       if (top_ && at->children.size() != 1)
-        step_.refuse({at, block_}, fmt::format("loop '{}' holds more than block '{}'", at->loop->var->name, name));
+        step_.refuse({at, block_}, "loop '{}' holds more than block '{}'", at, block_);
       if (mentions_any(at->loop->extent, loops_))
-        step_.refuse({at}, fmt::format("the extent of loop '{}' depends on another loop", at->loop->var->name));
+        step_.refuse({at}, "the extent of loop '{}' depends on another loop", at);
       if (!reduce) spatial_loops_.push_back(at);
     }
-    if (!drives_reduce)
-      step_.refuse({loop_, block_}, fmt::format("loop '{}' drives no reduce axis of block '{}'", loop_name, name));
+    if (!drives_reduce) step_.refuse({loop_, block_}, "loop '{}' drives no reduce axis of block '{}'", loop_, block_);
     if (!is_outermost && !combiner_.commutes)
-      step_.refuse({loop_, block_}, fmt::format("block '{}' keeps the first of equal elements: of its reduce loops "
-                                                "only the outermost can be factored, '{}' is not",
-                                                name, loop_name));
+      step_.refuse({loop_, block_},
+                   "block '{}' keeps the first of equal elements: of its reduce loops only the outermost can be "
+                   "factored, '{}' is not",
+                   block_, loop_);
     top_ = top_of_own_loops(top_);
   }
 
   // Loops that drive the same reduce axes become separate axes, this one a spatial axis.
   void find_axes() {
-    DType dtype = dtype_of(loop_->loop->var);
-    factor_ = make_var("v" + loop_->loop->var->name, prim_type(dtype));
-    axes_.push_back({*factor_, {int_imm(0, dtype), loop_->loop->extent}, IterKind::kSpatial, loop_->loop->var});
-    loop_axes_.emplace(loop_->loop->var.get(), *factor_);
+    DType dtype = dtype_of(loop_->var());
+    factor_ = make_var("v" + loop_->name(), prim_type(dtype));
+    axes_.push_back({*factor_, {int_imm(0, dtype), loop_->loop->extent}, IterKind::kSpatial, loop_->var()});
+    loop_axes_.emplace(loop_->var().get(), *factor_);
     std::vector<IterVar> reduce_axes;
-    for (const IterVar& axis : block_->block->iter_vars) {
-      if (!mentions(axis.value, loop_->loop->var)) {
+    for (const IterVar& axis : block_->axes()) {
+      if (!mentions(axis.value, loop_->var())) {
         IterVar again = fresh_axis(axis, {}, positions_);
         (axis.kind == IterKind::kSpatial ? axes_ : reduce_axes).push_back(again);
         continue;
       }
       for (TreeNode* at : loops_) {
-        if (!mentions(axis.value, at->loop->var) || loop_axes_.contains(at->loop->var.get())) continue;
-        VarRef own = make_var("v" + at->loop->var->name, at->loop->var.type());
-        loop_axes_.emplace(at->loop->var.get(), own);
-        reduce_axes.push_back({own, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->loop->var});
+        if (!mentions(axis.value, at->var()) || loop_axes_.contains(at->var().get())) continue;
+        VarRef own = make_var("v" + at->name(), at->var().type());
+        loop_axes_.emplace(at->var().get(), own);
+        reduce_axes.push_back({own, {at->loop->min, at->loop->extent}, IterKind::kReduce, at->var()});
       }
       positions_.emplace(axis.var.get(), substitute(axis.value, loop_axes_));
     }
@@ -121,15 +120,14 @@ class FactoredReduction {
   // It can be said in the axes when all of its loops are axes.
   void divide_conditions() {
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
-      if (mentions(condition, loop_->loop->var)) {
+      if (mentions(condition, loop_->var())) {
         guards_.push_back(substitute(condition, loop_axes_));
         if (mentions_any(guards_.back(), loops_))
           step_.refuse({block_}, "a condition of the block ties the loop to loops that drive other axes");
         continue;
       }
-      bool reduces = std::any_of(loops_.begin(), loops_.end(), [&](const TreeNode* at) {
-        return !is_spatial(at) && mentions(condition, at->loop->var);
-      });
+      bool reduces = std::ranges::any_of(
+          loops_, [&](const TreeNode* at) { return !is_spatial(at) && mentions(condition, at->var()); });
       conditions_.push_back(condition);
       if (!reduces) shared_conditions_.push_back(condition);
       leaves_out_ = leaves_out_ || reduces;
@@ -148,8 +146,7 @@ class FactoredReduction {
       const Expr& extent = loop_->loop->extent;
       Expr dim = type.shape.empty() ? extent : cast_to(extent, dtype_of(type.shape[0]));
       buffers_.push_back(make_buffer(whole->name + "_rf", type.dtype, with_factor(type.shape, dim), type.scope));
-      std::vector<Expr> at;
-      for (const Expr& index : part.store->indices) at.push_back(substitute(index, positions_));
+      std::vector<Expr> at = substitute(part.store->indices, positions_);
       partial_elements_.push_back(cast<BufferLoad>(load(buffers_.back(), with_factor(at, *factor_))));
       whole_elements_.push_back(cast<BufferLoad>(load(whole, part.store->indices)));
     }
@@ -188,13 +185,13 @@ class FactoredReduction {
   // Copies of the spatial loops that are not shared, and of the factor's.
   std::vector<TreeNode*> loops_again(VarMap& renamed) {
     std::vector<TreeNode*> result;
-    for (auto it = std::find(loops_.begin(), loops_.end(), top_); it != loops_.end(); ++it) {
+    for (auto it = std::ranges::find(loops_, top_); it != loops_.end(); ++it) {
       if (!is_spatial(*it) && *it != loop_) continue;
       const For& old = *(*it)->loop;
       result.push_back(tree_.new_loop(old.var->name, old.extent, *it == loop_ ? ForKind::kSerial : old.kind));
       result.back()->loop->thread = old.thread;
       result.back()->loop->annotations = old.annotations;
-      renamed.emplace(old.var.get(), result.back()->loop->var);
+      renamed.emplace(old.var.get(), result.back()->var());
     }
     return result;
   }
@@ -207,19 +204,18 @@ class FactoredReduction {
     Range domain = axes_.front().domain;
     VarRef last = make_var((*factor_)->name, factor_->type());
     tree_.facts.bind(last, domain.min, domain.extent);
-    std::vector<IterVar> axes{{last, domain, IterKind::kReduce, renamed.at(loop_->loop->var.get())}};
+    std::vector<IterVar> axes{{last, domain, IterKind::kReduce, renamed.at(loop_->var().get())}};
     for (const IterVar& axis : content.iter_vars) {
       if (axis.kind == IterKind::kSpatial)
         axes.push_back({axis.var, axis.domain, axis.kind, substitute(axis.value, renamed)});
     }
-    std::vector<Expr> values, conditions;
+    std::vector<Expr> values;
     for (size_t i = 0; i < buffers_.size(); ++i)
       values.push_back(load(buffers_[i], with_factor(whole_elements_[i]->indices, last)));
-    for (const Expr& condition : shared_conditions_) conditions.push_back(substitute(condition, renamed));
     content.iter_vars = axes;
     content.body = combiner_.body(whole_elements_, values);
     content.annotations = {};
-    content.predicate = conjunction(conditions);
+    content.predicate = conjunction(substitute(shared_conditions_, renamed));
     block_->affine.reset();
     refresh_regions(block_);
     return tree_.wrap(block_, again);
@@ -249,8 +245,7 @@ class FactoredReduction {
 BlockRV Rfactor::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   std::vector<TreeNode*> below = blocks_below(loop);
-  if (below.size() != 1)
-    step.refuse({loop}, fmt::format("loop '{}' holds {} blocks, expected one", loop->loop->var->name, below.size()));
+  if (below.size() != 1) step.refuse({loop}, "loop '{}' holds {} blocks, expected one", loop, below.size());
   TreeNode* block = below[0];
   step.require(not_reduction(block), block);
   step.require(not_reorderable(block), block);
@@ -258,7 +253,7 @@ BlockRV Rfactor::apply(Step& step) const {
   Combiner combiner = regrouping_combiner(step, block);
   auto rank = static_cast<int64_t>(combiner.parts.front().store->indices.size());
   if (factor_axis < -rank - 1 || factor_axis > rank)
-    step.refuse({block}, fmt::format("factor_axis {} is not in [{}, {}]", factor_axis, -rank - 1, rank));
+    step.refuse({block}, "factor_axis {} is not in [{}, {}]", factor_axis, -rank - 1, rank);
   int64_t axis = factor_axis < 0 ? factor_axis + rank + 1 : factor_axis;
   return step.block_result(FactoredReduction(step, loop, block, combiner, axis).apply());
 }

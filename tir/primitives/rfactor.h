@@ -7,15 +7,14 @@ struct Rfactor {
   LoopRV loop;
   int64_t factor_axis;
 
-  static constexpr std::string_view kName = "rfactor";
-  static constexpr std::string_view kDoc =
+  static constexpr PrimitiveInfo kInfo{
+      "rfactor",
       "makes a reduction two stages: the iterations of the loop reduce side by side, a second block reduces their "
       "results. Sums, products, max and min, of several buffers, too, and choices by comparing (argmax); one that "
-      "keeps the first of equal elements only for the outermost reduce loop";
+      "keeps the first of equal elements only for the outermost reduce loop"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("loop", &Rfactor::loop, "drives a reduce axis"),
-        required("factor_axis", &Rfactor::factor_axis, "the dim of the intermediate buffer that the loop gets"));
+    return std::tuple(required<&Rfactor::loop>("drives a reduce axis"),
+                      required<&Rfactor::factor_axis>("the dim of the intermediate buffer that the loop gets"));
   }
   BlockRV apply(scheduling::Step& step) const;
 };

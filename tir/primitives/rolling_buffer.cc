@@ -28,9 +28,8 @@ class SlideFinder {
   // `shared`: the loops around the block and its consumers, outermost first.
   SlideFinder(TreeNode* block, const BufferRegion& write, const std::vector<TreeNode*>& shared)
       : block_(block), write_(write), shared_(shared), facts_(block->tree->facts) {
-    for (TreeNode* loop : loops_above(block)) {
-      if (std::find(shared.begin(), shared.end(), loop) == shared.end()) inner_.push_back(loop);
-    }
+    inner_ = loops_above(block);
+    std::erase_if(inner_, [&](const TreeNode* loop) { return contains(shared, loop); });
   }
 
   // By loops, outermost first. Empty: `why` says what is in the way of the last candidate.
@@ -49,62 +48,60 @@ class SlideFinder {
 
  private:
   std::optional<Slide> along(TreeNode* loop, size_t dim, std::string& why) const {
-    const std::vector<IterVar>& axes = block_->block->iter_vars;
-    auto axis = std::find_if(axes.begin(), axes.end(),
-                             [&](const IterVar& a) { return same_node(a.var, write_.ranges[dim].min); });
-    const std::string &name = loop->loop->var->name, &buffer = write_.buffer->name;
-    if (axis == axes.end() || !mentions(axis->value, loop->loop->var)) return std::nullopt;
+    const std::vector<IterVar>& axes = block_->axes();
+    auto axis = std::ranges::find_if(axes, [&](const IterVar& a) { return same_node(a.var, write_.ranges[dim].min); });
+    const std::string &name = loop->name(), &buffer = write_.buffer->name;
+    if (axis == axes.end() || !mentions(axis->value, loop->var())) return std::nullopt;
     auto no = [&](std::string text) {
       why = std::move(text);
       return std::nullopt;
     };
     if (loop->loop->kind != ForKind::kSerial && loop->loop->kind != ForKind::kUnrolled)
-      return no(fmt::format("the iterations of loop '{}' do not come one after the other", name));
+      return no(message("the iterations of loop '{}' do not come one after the other", name));
     // [begin, begin + extent) while the block's own loops run, whether that is in the axis' domain or not.
     auto window = bounds_over(axis->value, running(inner_), facts_);
     if (!window)
-      return no(fmt::format("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
+      return no(message("the rows of '{}' that an iteration of loop '{}' makes are not known", buffer, name));
     Expr extent = facts_.simplify(window->max - window->min + int_imm(1, dtype_of(window->min)));
-    auto step = coefficient(window->min, loop->loop->var, facts_);
+    auto step = coefficient(window->min, loop->var(), facts_);
     bool slides = step && *step > 0 && !mentions_any(extent, shared_);
-    Expr begin_less = step ? facts_.simplify(window->min - loop->loop->var * *step) : window->min;
-    slides = slides && !mentions(begin_less, loop->loop->var);
-    if (!slides)
-      return no(fmt::format("what is made of dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
+    Expr begin_less = step ? facts_.simplify(window->min - loop->var() * *step) : window->min;
+    slides = slides && !mentions(begin_less, loop->var());
+    if (!slides) return no(message("what is made of dim {} of '{}' does not slide along loop '{}'", dim, buffer, name));
     if (!facts_.can_prove(extent > int_imm(*step, dtype_of(extent))))
-      return no(fmt::format("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
-                            buffer, *step, print_expr(extent)));
+      return no(message("what iterations of loop '{}' make of '{}' does not overlap: steps of {}, {} rows", name,
+                        buffer, *step, print_expr(extent)));
     // Until it comes back to the same rows, nothing else may move.
-    auto inside = std::find(shared_.begin(), shared_.end(), loop) + 1;
+    auto inside = std::ranges::find(shared_, loop) + 1;
     std::vector<TreeNode*> within(inside, shared_.end());
     if (mentions_any(begin_less, within))
-      return no(fmt::format("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
+      return no(message("loops inside of loop '{}' also move in dim {} of '{}'", name, dim, buffer));
     for (const IterVar& other : axes) {
-      if (&other != &*axis && mentions(other.value, loop->loop->var))
-        return no(fmt::format("loop '{}' drives axis '{}', too", name, other.var->name));
+      if (&other != &*axis && mentions(other.value, loop->var()))
+        return no(message("loop '{}' drives axis '{}', too", name, other.var));
     }
     within.insert(within.end(), inner_.begin(), inner_.end());
     for (const TreeNode* other : within) {
-      if (mentions(other->loop->extent, loop->loop->var) || mentions(other->loop->min, loop->loop->var))
-        return no(fmt::format("the range of loop '{}' depends on loop '{}'", other->loop->var->name, name));
+      if (mentions(other->loop->extent, loop->var()) || mentions(other->loop->min, loop->var()))
+        return no(message("the range of loop '{}' depends on loop '{}'", other, name));
     }
     // Conditions must leave out the same rows in each iteration.
     for (const Expr& condition : conjuncts(block_->block->predicate)) {
-      bool cuts_window = std::any_of(inner_.begin(), inner_.end(), [&](const TreeNode* inner) {
-        return mentions(condition, inner->loop->var) && mentions(axis->value, inner->loop->var);
+      bool cuts_window = std::ranges::any_of(inner_, [&](const TreeNode* inner) {
+        return mentions(condition, inner->var()) && mentions(axis->value, inner->var());
       });
-      if (cuts_window && !mentions(condition, loop->loop->var))
-        return no(fmt::format("a condition leaves out rows that loops inside of '{}' seem to make", name));
-      if (!mentions(condition, loop->loop->var)) continue;
+      if (cuts_window && !mentions(condition, loop->var()))
+        return no(message("a condition leaves out rows that loops inside of '{}' seem to make", name));
+      if (!mentions(condition, loop->var())) continue;
       auto gap = slack(condition);
-      auto factor = gap ? coefficient(*gap, loop->loop->var, facts_) : std::nullopt;
+      auto factor = gap ? coefficient(*gap, loop->var(), facts_) : std::nullopt;
       bool about_row = factor && *factor % *step == 0;
       if (about_row) {
         Expr rest = facts_.simplify(*gap - axis->value * (*factor / *step));
-        about_row = !mentions(rest, loop->loop->var) && !mentions_any(rest, inner_);
+        about_row = !mentions(rest, loop->var()) && !mentions_any(rest, inner_);
       }
       if (!about_row)
-        return no(fmt::format("a condition of the block says more about loop '{}' than which rows there are", name));
+        return no(message("a condition of the block says more about loop '{}' than which rows there are", name));
     }
     return Slide{loop, dim, static_cast<size_t>(axis - axes.begin()), window->min, extent, *step};
   }
@@ -120,40 +117,33 @@ class SlideFinder {
 // written otherwise than one iteration after the other.
 std::vector<TreeNode*> shared_loops(Step& step, TreeNode* block, const Buffer& buffer,
                                     const std::vector<TreeNode*>& users) {
-  const std::string& name = block->block->name;
-  std::vector<TreeNode*> involved = users;
-  involved.push_back(block);
-  TreeNode* inner = common_ancestor(involved);
+  TreeNode* inner = common_ancestor({block, common_ancestor(users)});
   if (!inner->is_loop())
-    step.refuse({block}, fmt::format("block '{}' and the readers of '{}' share no loop (compute_at makes one)", name,
-                                     buffer->name));
+    step.refuse({block}, "block '{}' and the readers of '{}' share no loop (compute_at makes one)", block, buffer);
   for (TreeNode* user : users) {
-    if (!precedes(block, user))
-      step.refuse({user, block}, fmt::format("block '{}' reads '{}' before", user->block->name, buffer->name));
+    if (!precedes(block, user)) step.refuse({user, block}, "block '{}' reads '{}' before", user, buffer);
   }
   std::vector<TreeNode*> shared = loops_above(inner);
   shared.push_back(inner);
   for (TreeNode* loop : shared) {
     if (loop->loop->kind == ForKind::kVectorized)
-      step.refuse({loop, block}, fmt::format("the lanes of loop '{}' run at once, in one ring", loop->loop->var->name));
+      step.refuse({loop, block}, "the lanes of loop '{}' run at once, in one ring", loop);
   }
   if (auto driven = find_unfinished(block, inner))
-    step.refuse({block}, fmt::format("axis '{}' moves with a loop that readers of '{}' share: results are not final",
-                                     driven->axis->var->name, buffer->name));
+    step.refuse({block}, "axis '{}' moves with a loop that readers of '{}' share: results are not final",
+                driven->axis->var, buffer);
   return shared;
 }
 
 // The blocks that read the buffer, which is memory of the scope that can be accessed otherwise.
 std::vector<TreeNode*> readers_of_ring(Step& step, TreeNode* block, const Buffer& buffer) {
   TreeNode* scope = scope_of(block);
-  if (!write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
   if (allocating_block(*block->tree, buffer) != scope)
-    step.refuse({block}, fmt::format("'{}' is not memory of the scope: it is seen outside", buffer->name));
+    step.refuse({block}, "'{}' is not memory of the scope: it is seen outside", buffer);
   step.require(other_uses(scope, buffer), block);
   std::vector<TreeNode*> users = readers(scope, buffer);
   std::erase(users, block);
-  if (users.empty()) step.refuse({block}, fmt::format("nothing reads '{}'", buffer->name));
+  if (users.empty()) step.refuse({block}, "nothing reads '{}'", buffer);
   return users;
 }
 
@@ -161,17 +151,15 @@ std::vector<TreeNode*> readers_of_ring(Step& step, TreeNode* block, const Buffer
 std::vector<Slide> find_slides(Step& step, TreeNode* block, const Buffer& buffer, const std::vector<TreeNode*>& shared,
                                const std::vector<TreeNode*>& users) {
   TreeNode* inner = shared.back();
-  std::string why = fmt::format("no index of '{}' is an axis that moves with a shared loop", buffer->name);
+  std::string why = message("no index of '{}' is an axis that moves with a shared loop", buffer);
   std::vector<Slide> slides = SlideFinder(block, *write_of(block, buffer), shared).find(why);
   if (slides.empty()) step.refuse({block, inner}, why);
   if (!written_at({block}, buffer, inner))
-    step.refuse({block, inner}, fmt::format("what an iteration of loop '{}' makes of '{}' is not known to be a box",
-                                            inner->loop->var->name, buffer->name));
+    step.refuse({block, inner}, "what an iteration of loop '{}' makes of '{}' is not known to be a box", inner, buffer);
   auto read = region_at(users, buffer, AccessKind::kRead, inner);
   Range window{slides[0].begin, slides[0].extent};
   if (!covers(window, (*read)[slides[0].dim], block->tree->facts))
-    step.refuse({block, inner},
-                fmt::format("an iteration is not known to read only the rows of '{}' that it makes", buffer->name));
+    step.refuse({block, inner}, "an iteration is not known to read only the rows of '{}' that it makes", buffer);
   return slides;
 }
 
@@ -194,7 +182,7 @@ void fold_buffer(TreeNode* block, const Buffer& buffer, const Slide& ring) {
 // The block makes all rows of the window in the loop's first iteration, and later those that are new.
 void make_new_rows_only(TreeNode* block, const Slide& slide) {
   const For& loop = *slide.loop->loop;
-  const Expr& row = block->block->iter_vars[slide.axis].value;
+  const Expr& row = block->axes()[slide.axis].value;
   Expr overlap = slide.extent - int_imm(slide.step, dtype_of(slide.extent));
   Expr is_new = block->tree->facts.simplify(row - slide.begin >= cast_to(overlap, dtype_of(row)));
   restrict_block(block, equal(loop.var, loop.min) || is_new);
@@ -208,7 +196,7 @@ void RollingBuffer::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   step.require(not_movable(block), block);
   step.require(not_complete_or_reduction(block), block);
-  const Buffer buffer = step.buffer(block, write_buffer_index, AccessKind::kWrite);
+  const Buffer buffer = step.accessed(block, write_buffer_index, AccessKind::kWrite);
   std::vector<TreeNode*> users = readers_of_ring(step, block, buffer);
   std::vector<TreeNode*> shared = shared_loops(step, block, buffer, users);
   std::vector<Slide> slides = find_slides(step, block, buffer, shared, users);

@@ -7,14 +7,12 @@ struct RollingBuffer {
   BlockRV block;
   BufferArg write_buffer_index;
 
-  static constexpr std::string_view kName = "rolling_buffer";
-  static constexpr std::string_view kDoc =
-      "keeps the rows that a block makes for its readers' loop, in windows that overlap, in a ring: only new rows are "
-      "made";
+  static constexpr PrimitiveInfo kInfo{"rolling_buffer",
+                                       "keeps the rows that a block makes for its readers' loop, in windows that "
+                                       "overlap, in a ring: only new rows are made"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("block", &RollingBuffer::block, "the producer, at the loop of its readers"),
-        required("write_buffer_index", &RollingBuffer::write_buffer_index, "the buffer; a position counts the writes"));
+    return std::tuple(required<&RollingBuffer::block>("the producer, at the loop of its readers"),
+                      required<&RollingBuffer::write_buffer_index>("the buffer; a position counts the writes"));
   }
   void apply(scheduling::Step& step) const;
 };

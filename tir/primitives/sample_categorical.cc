@@ -9,7 +9,7 @@ using namespace scheduling;
 // The decision is the number's position.
 Expr SampleCategorical::apply(Step& step) const {
   if (candidates.empty() || candidates.size() != probs.size())
-    step.refuse({}, fmt::format("there are {} candidates and {} probabilities", candidates.size(), probs.size()));
+    step.refuse({}, "there are {} candidates and {} probabilities", candidates.size(), probs.size());
   double total = 0;
   bool positive = true;
   for (double p : probs) {
@@ -17,12 +17,11 @@ Expr SampleCategorical::apply(Step& step) const {
     positive = positive && p >= 0;
   }
   if (!positive || std::abs(total - 1) > 1e-4)
-    step.refuse({}, fmt::format("the probabilities are not from 0 on, or their sum, {}, is not 1", total));
+    step.refuse({}, "the probabilities are not from 0 on, or their sum, {}, is not 1", total);
   int64_t chosen = 0;
   if (!step.decision().is_none()) {
     if (!from_attr(step.decision(), chosen) || chosen < 0 || chosen >= static_cast<int64_t>(candidates.size()))
-      step.refuse({}, fmt::format("decision {} is no position among {} candidates", to_string(step.decision()),
-                                  candidates.size()));
+      step.refuse({}, "decision {} is no position among {} candidates", to_string(step.decision()), candidates.size());
   } else {
     // Not the library's distribution, whose numbers differ between libraries.
     double at = static_cast<double>(step.workspace().random()() >> 11) * 0x1p-53 * total;

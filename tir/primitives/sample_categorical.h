@@ -7,11 +7,10 @@ struct SampleCategorical {
   Ints candidates;
   Doubles probs;
 
-  static constexpr std::string_view kName = "sample_categorical";
-  static constexpr std::string_view kDoc = "chooses one of the numbers";
+  static constexpr PrimitiveInfo kInfo{"sample_categorical", "chooses one of the numbers"};
   static constexpr auto fields() {
-    return std::tuple(required("candidates", &SampleCategorical::candidates, "the numbers"),
-                      required("probs", &SampleCategorical::probs, "their probabilities, whose sum is 1"));
+    return std::tuple(required<&SampleCategorical::candidates>("the numbers"),
+                      required<&SampleCategorical::probs>("their probabilities, whose sum is 1"));
   }
   Expr apply(scheduling::Step& step) const;
 };

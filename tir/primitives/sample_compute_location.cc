@@ -31,14 +31,14 @@ std::vector<TreeNode*> places(TreeNode* block) {
 // -2: it is inlined, for which the block itself stands.
 LoopRV SampleComputeLocation::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  if (is_output(block)) step.refuse({block}, fmt::format("block '{}' writes an output", block->block->name));
+  if (is_output(block)) step.refuse({block}, "block '{}' writes an output", block);
   std::vector<TreeNode*> loops = places(block);
   auto count = static_cast<int64_t>(loops.size());
   int64_t chosen = -1;
   if (step.decision().is_none()) {
     chosen = static_cast<int64_t>(step.workspace().random()() % (loops.size() + 1)) - 1;
   } else if (!from_attr(step.decision(), chosen) || chosen < -2 || chosen >= count) {
-    step.refuse({block}, fmt::format("decision {} is no place among {} loops", to_string(step.decision()), count));
+    step.refuse({block}, "decision {} is no place among {} loops", to_string(step.decision()), count);
   }
   step.decide(chosen);
   if (chosen == -2) return step.loop_result(block);

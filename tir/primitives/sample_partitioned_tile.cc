@@ -1,5 +1,7 @@
 #include "tir/primitives/sample_partitioned_tile.h"
 
+#include <numeric>
+
 #include "tir/edit/tiles.h"
 
 namespace relaxc {
@@ -13,34 +15,24 @@ constexpr int64_t kFewIterations = 16;  // at most in the innermost factor where
 Exprs SamplePartitionedTile::apply(Step& step) const {
   TreeNode* loop = step.loop(this->loop);
   if (n < 1 || n > kMostFactors || partition_pos < 0 || partition_pos > n || innerpart_factor < 1)
-    step.refuse({loop},
-                fmt::format("position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor));
-  auto extent = as_int(loop->loop->extent);
-  bool known = extent && *extent > 0, is_split = partition_pos > 0 && partition_pos < n;
-  if (known && is_split && *extent % innerpart_factor != 0)
-    step.refuse({loop}, fmt::format("the extent of loop '{}', {}, is no multiple of the inner part's factor {}",
-                                    loop->loop->var->name, *extent, innerpart_factor));
+    step.refuse({loop}, "position {} among {} factors, {} for the inner part", partition_pos, n, innerpart_factor);
+  auto extent = known_extent(loop);
+  bool is_split = partition_pos > 0 && partition_pos < n;
+  if (extent && is_split && *extent % innerpart_factor != 0)
+    step.refuse({loop}, "the extent of loop '{}', {}, is no multiple of the inner part's factor {}", loop, *extent,
+                innerpart_factor);
+  std::mt19937_64& random = step.workspace().random();
   Ints tile;
   if (!step.decision().is_none()) {
-    step.require(decided_tile(step.decision(), n, known, tile), loop);
-    if (known) {
-      tile = fit_tile(tile, *extent);
-    } else {
-      tile[0] = 0;
-    }
-    int64_t inner = 1;
-    for (int64_t i = partition_pos; i < n; ++i) inner *= tile[static_cast<size_t>(i)];
+    tile = fit_tile(decided_tile(step, loop, n), loop);
+    int64_t inner = std::accumulate(tile.begin() + partition_pos, tile.end(), int64_t{1}, std::multiplies());
     if (is_split && inner % innerpart_factor != 0)
-      step.refuse({loop}, fmt::format("the factors decided make an inner part of {}, no multiple of {}", inner,
-                                      innerpart_factor));
-  } else if (is_split) {
-    tile = known ? random_tile(*extent / innerpart_factor, partition_pos, *extent, step.workspace().random())
-                 : random_inner_tile(partition_pos, kFewIterations, step.workspace().random());
-    Ints inner = random_tile(innerpart_factor, n - partition_pos, innerpart_factor, step.workspace().random());
-    tile.insert(tile.end(), inner.begin(), inner.end());
+      step.refuse({loop}, "the factors decided make an inner part of {}, no multiple of {}", inner, innerpart_factor);
   } else {
-    tile = known ? random_tile(*extent, n, *extent, step.workspace().random())
-                 : random_inner_tile(n, kFewIterations, step.workspace().random());
+    int64_t outer = is_split ? partition_pos : n, number = extent.value_or(0) / (is_split ? innerpart_factor : 1);
+    tile = extent ? random_tile(number, outer, *extent, random) : random_inner_tile(outer, kFewIterations, random);
+    Ints inner = is_split ? random_tile(innerpart_factor, n - outer, innerpart_factor, random) : Ints();
+    tile.insert(tile.end(), inner.begin(), inner.end());
   }
   step.decide(tile);
   return step.number_results(tile);

@@ -8,11 +8,9 @@ using namespace scheduling;
 
 void SetScope::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
-  Buffer buffer = step.buffer(block, buffer_index, AccessKind::kWrite);
-  if (!write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
+  Buffer buffer = step.accessed(block, buffer_index, AccessKind::kWrite);
   if (!allocating_block(*block->tree, buffer))
-    step.refuse({block}, fmt::format("'{}' is not allocated in the program, its memory is given", buffer->name));
+    step.refuse({block}, "'{}' is not allocated in the program, its memory is given", buffer);
   BufferType type = buffer_type(buffer);
   type.scope = storage_scope;
   Buffer to = with_buffer_type(buffer, type);

@@ -8,12 +8,11 @@ struct SetScope {
   BufferArg buffer_index;
   StorageScope storage_scope;
 
-  static constexpr std::string_view kName = "set_scope";
-  static constexpr std::string_view kDoc = "gives the memory of a buffer that the block writes another scope";
+  static constexpr PrimitiveInfo kInfo{"set_scope", "gives the memory of a buffer that the block writes another scope"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &SetScope::block, "writes the buffer"),
-                      required("buffer_index", &SetScope::buffer_index, "the buffer; a position counts the writes"),
-                      required("storage_scope", &SetScope::storage_scope, "the new one"));
+    return std::tuple(required<&SetScope::block>("writes the buffer"),
+                      required<&SetScope::buffer_index>("the buffer; a position counts the writes"),
+                      required<&SetScope::storage_scope>("the new one"));
   }
   void apply(scheduling::Step& step) const;
 };

@@ -22,7 +22,7 @@ bool is_left_open(const Step& step, const Factor& factor) {
 }
 
 SplitExtents given_extents(Step& step, TreeNode* node, const Factors& factors) {
-  DType dtype = dtype_of(node->loop->var);
+  DType dtype = dtype_of(node->var());
   SplitExtents result{{}, int_imm(1, dtype), {}};
   if (factors.empty()) step.refuse({node}, "there are no factors");
   for (size_t i = 0; i < factors.size(); ++i) {
@@ -34,14 +34,13 @@ SplitExtents given_extents(Step& step, TreeNode* node, const Factors& factors) {
     }
     Expr given = step.number(*factors[i].value);
     if (!dtype_of(given).is_integral() || dtype_of(given).lanes != 1)
-      step.refuse({node}, fmt::format("factor {} is no whole number", print_expr(given)));
+      step.refuse({node}, "factor {} is no whole number", print_expr(given));
     Expr factor = index_in_dtype(given, dtype);
-    if (auto known = as_int(factor); known && *known < 1)
-      step.refuse({node}, fmt::format("factor {} is not positive", *known));
+    if (auto known = as_int(factor); known && *known < 1) step.refuse({node}, "factor {} is not positive", *known);
     result.extents.push_back(factor);
     result.product = result.product * factor;
     if (auto known = as_int(result.product); known && *known > kLargestNumber)
-      step.refuse({node}, fmt::format("the factors' product, {}, is too large", *known));
+      step.refuse({node}, "the factors' product, {}, is too large", *known);
   }
   return result;
 }
@@ -62,8 +61,7 @@ SplitExtents split_extents(Step& step, TreeNode* node, const Factors& factors) {
   if (is_int(old.extent, 0)) extents[open.value_or(0)] = int_imm(0, dtype_of(old.var));
   // Too few iterations would drop some.
   if (!open && !facts.can_prove(product >= old.extent))
-    step.refuse({node},
-                fmt::format("the factors' product is not known to reach the extent of loop '{}'", old.var->name));
+    step.refuse({node}, "the factors' product is not known to reach the extent of loop '{}'", old.var);
   return result;
 }
 
@@ -103,16 +101,16 @@ Loops Split::apply(Step& step) const {
     loops.push_back(loop);
     position = position * extents[i];
     // The loop stays, as the results are one for each factor; positions do without its variable.
-    if (preserve_unit_iters || !is_int(extents[i], 1)) position = position + loop->loop->var;
+    if (preserve_unit_iters || !is_int(extents[i], 1)) position = position + loop->var();
   }
   position = tree.facts.simplify(position);
   Expr inside = position < old.extent;
   bool is_exact = tree.facts.can_prove(inside);
   if (!is_exact && disable_predication && !may_divide(product, old.extent))
-    step.refuse({node}, fmt::format("predication is disabled, and the extent of loop '{}' is not known to be a "
-                                    "multiple of the factors (with it, tails are loops of their own: "
-                                    "docs/schedules.md)",
-                                    old.var->name));
+    step.refuse({node},
+                "predication is disabled, and the extent of loop '{}' is not known to be a multiple of the factors "
+                "(with it, tails are loops of their own: docs/schedules.md)",
+                old.var);
   move_body(node, loops.back(), {{old.var.get(), position}});
   if (!is_exact && !disable_predication) guard_below(loops.back(), inside);
   tree.replace(node, loops.front());

@@ -9,16 +9,15 @@ struct Split {
   bool preserve_unit_iters = true;
   bool disable_predication = false;
 
-  static constexpr std::string_view kName = "split";
-  static constexpr std::string_view kDoc =
-      "makes a loop a nest whose extents are the factors. Any extent will do: a tail is a predicate";
+  static constexpr PrimitiveInfo kInfo{
+      "split", "makes a loop a nest whose extents are the factors. Any extent will do: a tail is a predicate"};
   static constexpr auto fields() {
-    return std::tuple(required("loop", &Split::loop, "the loop that goes"),
-                      required("factors", &Split::factors, "the extents, outermost first; one may be None"),
-                      defaulted("preserve_unit_iters", &Split::preserve_unit_iters,
-                                "loops of one iteration keep their variables in the indices"),
-                      defaulted("disable_predication", &Split::disable_predication,
-                                "the factors must divide the extent; that vscale divides is taken on trust"));
+    return std::tuple(
+        required<&Split::loop>("the loop that goes"),
+        required<&Split::factors>("the extents, outermost first; one may be None"),
+        defaulted<&Split::preserve_unit_iters>("loops of one iteration keep their variables in the indices"),
+        defaulted<&Split::disable_predication>(
+            "the factors must divide the extent; that vscale divides is taken on trust"));
   }
   Loops apply(scheduling::Step& step) const;
 };

@@ -11,11 +11,11 @@ void StorageAlign::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Buffer buffer = step.buffer(block, static_cast<int>(buffer_index), AccessKind::kWrite);
   if (!allocating_block(*block->tree, buffer))
-    step.refuse({block}, fmt::format("'{}' is not allocated in the program, its memory is given", buffer->name));
+    step.refuse({block}, "'{}' is not allocated in the program, its memory is given", buffer);
   auto rank = static_cast<int64_t>(buffer_type(buffer).shape.size());
-  if (axis < -rank || axis >= rank) step.refuse({block}, fmt::format("'{}' has no dim {}", buffer->name, axis));
+  if (axis < -rank || axis >= rank) step.refuse({block}, "'{}' has no dim {}", buffer, axis);
   int64_t dim = axis < 0 ? axis + rank : axis;
-  if (factor <= 0) step.refuse({block}, fmt::format("factor {} is not positive", factor));
+  if (factor <= 0) step.refuse({block}, "factor {} is not positive", factor);
   AttrList all;
   if (const AttrValue* before = block->block->annotations.find(annotations::kBufferDimAlign.name)) {
     for (const AttrValue& item : *before->as<AttrList>()) {

@@ -10,15 +10,14 @@ struct StorageAlign {
   int64_t factor;
   int64_t offset;
 
-  static constexpr std::string_view kName = "storage_align";
-  static constexpr std::string_view kDoc =
-      "makes the stride of a dim of a buffer that the block writes equal to the offset modulo the factor";
+  static constexpr PrimitiveInfo kInfo{
+      "storage_align",
+      "makes the stride of a dim of a buffer that the block writes equal to the offset modulo the factor"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &StorageAlign::block, "writes the buffer"),
-                      required("buffer_index", &StorageAlign::buffer_index, "the position among its writes"),
-                      required("axis", &StorageAlign::axis, "the dim; negative ones count from the last"),
-                      required("factor", &StorageAlign::factor, "in elements"),
-                      required("offset", &StorageAlign::offset, "in elements"));
+    return std::tuple(required<&StorageAlign::block>("writes the buffer"),
+                      required<&StorageAlign::buffer_index>("the position among its writes"),
+                      required<&StorageAlign::axis>("the dim; negative ones count from the last"),
+                      required<&StorageAlign::factor>("in elements"), required<&StorageAlign::offset>("in elements"));
   }
   void apply(scheduling::Step& step) const;
 };

@@ -12,8 +12,8 @@ constexpr size_t kNumArguments = std::tuple_size_v<decltype(P::fields())>;
 
 template <class P>
 std::shared_ptr<const void> decode_step(const AttrList& values) {
-  RELAXC_CHECK(values.size() == kNumArguments<P>, "expected {} values for '{}', got {}", kNumArguments<P>, P::kName,
-               values.size());
+  RELAXC_CHECK(values.size() == kNumArguments<P>, "expected {} values for '{}', got {}", kNumArguments<P>,
+               P::kInfo.name, values.size());
   auto step = std::make_shared<P>();
   [[maybe_unused]] size_t i = 0;
   for_each_field<P>([&](const auto& f) {
@@ -23,8 +23,8 @@ std::shared_ptr<const void> decode_step(const AttrList& values) {
       *step.*f.member = Codec<Member>::decode(value);
     } catch (const WrongKind& wrong) {
       const Expr* e = value.as<Expr>();
-      fail(e ? e->span() : Span(), "{}: argument '{}' is {}, expected {}", P::kName, f.name, relaxc::to_string(value),
-           wrong.expected);
+      fail(e ? e->span() : Span(), "{}: argument '{}' is {}, expected {}", P::kInfo.name, f.name,
+           relaxc::to_string(value), wrong.expected);
     }
   });
   return step;
@@ -67,25 +67,19 @@ std::vector<VarRef> apply_step(const void* step, Step& context) {
 }
 
 template <class R>
-constexpr ResultKind kResultKind = ResultKind::kNone;
-template <>
-constexpr ResultKind kResultKind<BlockRV> = ResultKind::kBlock;
-template <>
-constexpr ResultKind kResultKind<LoopRV> = ResultKind::kLoop;
-template <>
-constexpr ResultKind kResultKind<Expr> = ResultKind::kNumber;
-template <>
-constexpr ResultKind kResultKind<Blocks> = ResultKind::kBlocks;
-template <>
-constexpr ResultKind kResultKind<Loops> = ResultKind::kLoops;
-template <>
-constexpr ResultKind kResultKind<Exprs> = ResultKind::kNumbers;
+constexpr ResultKind result_kind() {
+  if (std::is_same_v<R, BlockRV>) return ResultKind::kBlock;
+  if (std::is_same_v<R, LoopRV>) return ResultKind::kLoop;
+  if (std::is_same_v<R, Expr>) return ResultKind::kNumber;
+  if (std::is_same_v<R, Blocks>) return ResultKind::kBlocks;
+  if (std::is_same_v<R, Loops>) return ResultKind::kLoops;
+  return std::is_same_v<R, Exprs> ? ResultKind::kNumbers : ResultKind::kNone;
+}
 
 template <class P>
 Primitive row() {
   static_assert(lists_all_members<P>(), "an argument is missing in fields()");
-  Primitive result{P::kName,        P::kDoc,         kResultKind<ResultOf<P>>, {},
-                   &decode_step<P>, &encode_step<P>, &apply_step<P>,           nullptr};
+  Primitive result{P::kInfo, result_kind<ResultOf<P>>(), {}, &decode_step<P>, &encode_step<P>, &apply_step<P>, nullptr};
   [[maybe_unused]] const P defaults{};
   for_each_field<P>([&](const auto& f) {
     using Member = typename std::remove_cvref_t<decltype(f)>::Member;

@@ -61,7 +61,7 @@ std::optional<Found> find_layout(const TreeNode& block, const TensorIntrin& intr
 }
 
 std::string misfit_text(const std::string& intrin, const std::string& why) {
-  return fmt::format("the program does not match intrinsic '{}': {}", intrin, why);
+  return message("the program does not match intrinsic '{}': {}", intrin, why);
 }
 
 // A loop becomes a block first on a copy of the program, so that a failure leaves it as it was.
@@ -70,9 +70,9 @@ void require_match_of_loop(Step& step, const Tensorize& given, TreeNode* loop, c
   std::vector<TreeNode*> path{trial.tree().root()};
   for (size_t i = 0; i < path.size(); ++i) {
     TreeNode* at = path[i];
-    if (at->is_loop() && same_node(at->loop->var, loop->loop->var)) {
+    if (at->is_loop() && same_node(at->var(), loop->var())) {
       Blockize blockize{LoopRV{trial.name_node(at)}, given.preserve_unit_iters};
-      auto made = Step(trial, Blockize::kName, true).run([&](Step& inside) { return blockize.apply(inside); });
+      auto made = Step(trial, Blockize::kInfo.name, true).run([&](Step& inside) { return blockize.apply(inside); });
       if (!made) throw DoesNotFit{made.refusal().step, made.refusal().condition, {loop}};  // places here, not there
       std::string why;
       if (!find_layout(*trial.node(made->var), intrin, &why))
@@ -110,13 +110,10 @@ void Tensorize::apply(Step& step) const {
     content.alloc_buffers.insert(content.alloc_buffers.end(), root->alloc_buffers.begin(), root->alloc_buffers.end());
     body = root->body;
   }
-  std::vector<TreeNode*> children = block->children;
-  for (TreeNode* child : children) block->tree->detach(child);
+  for (TreeNode* child : std::vector(block->children)) block->tree->detach(child);
   content.body = body;
-  content.reads.clear();
-  content.writes.clear();
-  for (const BufferRegion& region : found->match.reads) content.reads.push_back(region);
-  for (const BufferRegion& region : found->match.writes) content.writes.push_back(region);
+  content.reads = {found->match.reads.begin(), found->match.reads.end()};
+  content.writes = {found->match.writes.begin(), found->match.writes.end()};
   refresh_regions_above(block);
 }
 

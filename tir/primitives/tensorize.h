@@ -8,13 +8,13 @@ struct Tensorize {
   std::string tensor_intrin;
   bool preserve_unit_iters = true;
 
-  static constexpr std::string_view kName = "tensorize";
-  static constexpr std::string_view kDoc = "replaces the subtree by the instruction whose description it matches";
+  static constexpr PrimitiveInfo kInfo{"tensorize",
+                                       "replaces the subtree by the instruction whose description it matches"};
   static constexpr auto fields() {
-    return std::tuple(required("block_or_loop", &Tensorize::block_or_loop, "the subtree"),
-                      required("tensor_intrin", &Tensorize::tensor_intrin, "the name of the intrinsic"),
-                      defaulted("preserve_unit_iters", &Tensorize::preserve_unit_iters,
-                                "loops of one iteration keep their variables in the indices"));
+    return std::tuple(
+        required<&Tensorize::block_or_loop>("the subtree"),
+        required<&Tensorize::tensor_intrin>("the name of the intrinsic"),
+        defaulted<&Tensorize::preserve_unit_iters>("loops of one iteration keep their variables in the indices"));
   }
   void apply(scheduling::Step& step) const;
 };

@@ -12,14 +12,9 @@ using namespace scheduling;
 
 namespace {
 
-Refusal not_transformable(const TreeNode* block, const IndexMap& index_map) {
-  const Block& content = *block->block;
-  if (block->in_order)
-    return fmt::format("the result of block '{}' depends on the order of its reduce loops", content.name);
-  if (!block->is_leaf_block()) return fmt::format("block '{}' holds blocks", content.name);
-  if (index_map.rank() != content.iter_vars.size())
-    return fmt::format("the map takes {} axes, block '{}' has {}", index_map.rank(), content.name,
-                       content.iter_vars.size());
+Refusal not_transformable(const TreeNode* block) {
+  if (block->in_order) return message("the result of block '{}' depends on the order of its reduce loops", block);
+  if (!block->is_leaf_block()) return message("block '{}' holds blocks", block);
   return std::nullopt;
 }
 
@@ -28,39 +23,37 @@ void require_own_plain_loops(Step& step, TreeNode* block) {
   TreeNode* top = top_of_own_loops(block);
   for (TreeNode* loop : loops_above(block)) {
     const For& content = *loop->loop;
-    if (!is_ancestor(top, loop))
-      step.refuse({loop, block},
-                  fmt::format("loop '{}' holds more than block '{}'", content.var->name, block->block->name));
+    if (!is_ancestor(top, loop)) step.refuse({loop, block}, "loop '{}' holds more than block '{}'", content.var, block);
     if (content.kind != ForKind::kSerial || !content.annotations.empty())
-      step.refuse({loop}, fmt::format("loop '{}' is not serial or annotated; it is made anew", content.var->name));
+      step.refuse({loop}, "loop '{}' is not serial or annotated; it is made anew", content.var);
   }
 }
 
 // The axes' box under a map that reaches all of its results, each once.
 MappedBox map_axes(Step& step, TreeNode* block, const IndexMap& index_map) {
   std::vector<Expr> extents;
-  for (const IterVar& axis : block->block->iter_vars) {
-    if (!is_int(axis.domain.min, 0)) step.refuse({block}, fmt::format("axis '{}' does not start at 0", axis.var->name));
+  for (const IterVar& axis : block->axes()) {
+    if (!is_int(axis.domain.min, 0)) step.refuse({block}, "axis '{}' does not start at 0", axis.var);
     extents.push_back(axis.domain.extent);
   }
   std::string why;
   std::optional<MappedBox> box = map_box(*block->tree, index_map, extents, &why);
   if (box && !box->conditions.empty()) {
-    why = fmt::format("it reaches only results with {}; choose numbers that divide the axes' extents",
-                      print_expr(box->conditions[0]));
+    why = message("it reaches only results with {}; choose numbers that divide the axes' extents",
+                  print_expr(box->conditions[0]));
     box.reset();
   }
-  if (!box) step.refuse({block}, fmt::format("the map is not known to be one to one and onto: {}", why));
+  if (!box) step.refuse({block}, "the map is not known to be one to one and onto: {}", why);
   return *box;
 }
 
 // The kind of the axes that the map's result depends on; spatial when there are none.
 IterKind kind_of_image(Step& step, TreeNode* block, const Expr& image, size_t position) {
   std::optional<IterKind> kind;
-  for (const IterVar& axis : block->block->iter_vars) {
+  for (const IterVar& axis : block->axes()) {
     if (!mentions(image, axis.var)) continue;
     if (kind.value_or(axis.kind) != axis.kind)
-      step.refuse({block}, fmt::format("result {} of the map mixes spatial and reduce axes", position));
+      step.refuse({block}, "result {} of the map mixes spatial and reduce axes", position);
     kind = axis.kind;
   }
   return kind.value_or(IterKind::kSpatial);
@@ -73,16 +66,12 @@ void TransformBlockLayout::apply(Step& step) const {
   Block& content = *block->block;
   step.require(not_movable(block), block);
   step.require(not_reorderable(block), block);
-  step.require(not_transformable(block, index_map), block);
+  step.require(not_transformable(block), block);
+  step.require_rank(index_map, block);
   require_own_plain_loops(step, block);
   MappedBox box = map_axes(step, block, index_map);
-  std::vector<Expr> vars;
-  VarMap origins;
-  for (size_t a = 0; a < content.iter_vars.size(); ++a) {
-    vars.push_back(content.iter_vars[a].var);
-    origins.emplace(vars[a].get(), box.origins[a]);
-  }
-  std::vector<Expr> images = index_map(vars);
+  VarMap origins = axes_as(content.iter_vars, box.origins);
+  std::vector<Expr> images = index_map(axis_vars(block));
   std::vector<IterVar> axes;
   std::vector<TreeNode*> loops;
   for (size_t d = 0; d < images.size(); ++d) {
@@ -98,6 +87,6 @@ void TransformBlockLayout::apply(Step& step) const {
   refresh_regions_above(block);
 }
 
-size_t TransformBlockLayout::map_rank(Step& step) const { return step.block(block)->block->iter_vars.size(); }
+size_t TransformBlockLayout::map_rank(Step& step) const { return step.block(block)->axes().size(); }
 
 }  // namespace relaxc

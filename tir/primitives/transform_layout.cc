@@ -14,17 +14,12 @@ namespace {
 
 // A symbolic dim that callers are asked for by no param once this one has the new shape.
 std::optional<std::string> lost_dim(const Tree& tree, const Buffer& param, const std::vector<Expr>& shape) {
-  auto stands_bare = [](const std::vector<Expr>& dims, const Expr& var) {
-    return std::any_of(dims.begin(), dims.end(), [&](const Expr& dim) { return same_node(dim, var); });
-  };
   for (const Expr& dim : buffer_type(param).shape) {
-    if (!dim.is<Var>() || stands_bare(shape, dim)) continue;
-    bool found = false;
-    for (const VarRef& other : tree.params()) {
-      if (same_node(other, param)) continue;
+    if (!dim.is<Var>() || contains(shape, dim)) continue;
+    bool found = std::ranges::any_of(tree.params(), [&](const VarRef& other) {
       const BufferType* type = other.type().as<BufferType>();
-      found = found || same_node(other, dim) || (type && stands_bare(type->shape, dim));
-    }
+      return !same_node(other, param) && (same_node(other, dim) || (type && contains(type->shape, dim)));
+    });
     if (!found) return dim.as<Var>()->name;
   }
   return std::nullopt;
@@ -35,14 +30,14 @@ std::optional<std::string> lost_dim(const Tree& tree, const Buffer& param, const
 bool fills_whole(TreeNode* block, const std::vector<Expr>& shape) {
   const BufferStore* store = single_store(block);
   if (!store || block->block->init || block->partial || block->block->predicate || not_complete(block)) return false;
-  if (block->block->iter_vars.size() != shape.size() || block->uses_outer_vars) return false;
+  if (block->axes().size() != shape.size() || block->uses_outer_vars) return false;
   for (size_t d = 0; d < shape.size(); ++d) {
-    const IterVar& axis = block->block->iter_vars[d];
+    const IterVar& axis = block->axes()[d];
     if (!same_node(store->indices[d], axis.var) || !is_int(axis.domain.min, 0)) return false;
     if (!block->tree->facts.can_prove_equal(axis.domain.extent, shape[d])) return false;
   }
   std::vector<TreeNode*> loops = loops_above(block);
-  bool plain = std::all_of(loops.begin(), loops.end(), [](const TreeNode* loop) {
+  bool plain = std::ranges::all_of(loops, [](const TreeNode* loop) {
     return loop->loop->kind == ForKind::kSerial && loop->loop->annotations.empty();
   });
   return plain && top_of_own_loops(block)->parent->is_block();
@@ -62,12 +57,12 @@ std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& 
   }
   for (const Expr& e : index_map(positions)) {
     auto bounds = bounds_over(e, vars, facts);
-    if (!bounds) step.refuse({block}, fmt::format("the map's result {} has no known bounds", shape.size()));
+    if (!bounds) step.refuse({block}, "the map's result {} has no known bounds", shape.size());
     shape.push_back(facts.simplify(bounds->max + int_imm(1, dtype_of(e))));
     after = after * cast_to(shape.back(), kInt64);
   }
   if (!facts.can_prove_equal(before, after))
-    step.refuse({block}, fmt::format("the map leaves gaps in '{}', and its inverse is not known", buffer->name));
+    step.refuse({block}, "the map leaves gaps in '{}', and its inverse is not known", buffer);
   return shape;
 }
 
@@ -75,14 +70,12 @@ std::vector<Expr> shape_without_gaps(Step& step, TreeNode* block, const Buffer& 
 void require_transformable(Step& step, TreeNode* block, const Buffer& buffer, const IndexMap& index_map) {
   const Tree& tree = *block->tree;
   const BufferType& type = buffer_type(buffer);
-  const std::string& name = buffer->name;
   if (!allocating_block(tree, buffer) && !tree.is_param(buffer))
-    step.refuse({block}, fmt::format("'{}' is neither a param nor allocated by a block", name));
+    step.refuse({block}, "'{}' is neither a param nor allocated by a block", buffer);
   if (!type.strides.empty() || type.elem_offset || type.data)
-    step.refuse({block}, fmt::format("'{}' is strided or a view, its layout is given", name));
+    step.refuse({block}, "'{}' is strided or a view, its layout is given", buffer);
   if (index_map.rank() != type.shape.size())
-    step.refuse({block},
-                fmt::format("the map takes {} positions, '{}' has {} dims", index_map.rank(), name, type.shape.size()));
+    step.refuse({block}, "the map takes {} positions, '{}' has {} dims", index_map.rank(), buffer, type.shape.size());
   step.require(other_uses(tree.root(), buffer), block);
 }
 
@@ -94,8 +87,7 @@ PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value,
   if (lambda && (lambda->params.size() != new_rank || lambda->results.size() != 1))
     step.refuse({block}, "pad_value does not take the new positions to one value");
   double number = 0;
-  if (!given && !from_attr(pad_value, number))
-    step.refuse({block}, fmt::format("pad_value {} is no number", to_string(pad_value)));
+  if (!given && !from_attr(pad_value, number)) step.refuse({block}, "pad_value {} is no number", to_string(pad_value));
   Expr constant = given ? *given : scalar_imm(number, dtype);
   if (!lambda) return [=](const std::vector<Expr>&) { return cast_to(constant, dtype); };
   return [=](const std::vector<Expr>& at) {
@@ -106,26 +98,22 @@ PadValue find_pad_value(Step& step, TreeNode* block, const AttrValue& pad_value,
   };
 }
 
-// The only block that writes the buffer, if it can write the padding, too; null: there is none.
-TreeNode* maker_of_all(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> makers;
-  for (TreeNode* block : tree.blocks()) {
-    if (block->is_leaf_block() && write_of(block, buffer)) makers.push_back(block);
-  }
-  return makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape) ? makers[0] : nullptr;
+std::vector<TreeNode*> leaf_writers(const Tree& tree, const Buffer& buffer) {
+  std::vector<TreeNode*> blocks = tree.blocks();
+  std::erase_if(blocks, [&](const TreeNode* block) { return !block->is_leaf_block() || !write_of(block, buffer); });
+  return blocks;
 }
 
 // The block runs over the new positions, those of the padding included.
 void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, const PadValue& pad) {
-  VarMap origins;
-  for (size_t d = 0; d < box.origins.size(); ++d) origins.emplace(maker->block->iter_vars[d].var.get(), box.origins[d]);
+  VarMap origins = axes_as(maker->axes(), box.origins);
   std::vector<Expr> at(box.vars.begin(), box.vars.end());
   Expr value = substitute(single_store(maker)->value, origins);
   std::vector<TreeNode*> loops;
   std::vector<IterVar> axes;
   for (size_t d = 0; d < at.size(); ++d)
     axes.push_back(add_loop_with_axis(*maker->tree, loops, box.vars[d], box.extents[d]));
-  maker->block->iter_vars = axes;
+  maker->axes() = axes;
   maker->block->body = store(to, if_then_else(*conjunction(box.conditions), value, pad(at)), at);
   maker->affine.reset();
   replace_own_loops(maker, loops);
@@ -135,12 +123,10 @@ void fill_with_padding(TreeNode* maker, const Buffer& to, const MappedBox& box, 
 // The first child of the place that may use the buffer.
 size_t position_of_first_use(const TreeNode* place, const Buffer& buffer) {
   auto uses = [&](const TreeNode* node) {
-    std::vector<TreeNode*> below = blocks_below(node);
-    return node->kind == TreeKind::kLeaf || std::any_of(below.begin(), below.end(), [&](const TreeNode* b) {
-             return read_of(b, buffer) || write_of(b, buffer);
-           });
+    return node->kind == TreeKind::kLeaf ||
+           std::ranges::any_of(blocks_below(node), [&](const TreeNode* b) { return accesses(b, buffer); });
   };
-  auto first = std::find_if(place->children.begin(), place->children.end(), uses);
+  auto first = std::ranges::find_if(place->children, uses);
   return static_cast<size_t>(first - place->children.begin());
 }
 
@@ -150,7 +136,7 @@ TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const
                                 [&](const std::vector<Expr>& at) { return store(to, pad(at), at); });
   TreeNode* filler = blocks_below(nest)[0];
   VarMap values;
-  for (size_t d = 0; d < box.vars.size(); ++d) values.emplace(box.vars[d].get(), filler->block->iter_vars[d].value);
+  for (size_t d = 0; d < box.vars.size(); ++d) values.emplace(box.vars[d].get(), filler->axes()[d].value);
   filler->block->predicate = not_(substitute(*conjunction(box.conditions), values));
   filler->partial = true;
   return nest;
@@ -158,8 +144,8 @@ TreeNode* padding_nest(Tree& tree, const Buffer& to, const MappedBox& box, const
 
 void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexMap& index_map) {
   auto moved = [&](const std::vector<Expr>& indices) {
-    std::vector<Expr> result;
-    for (const Expr& index : index_map(indices)) result.push_back(tree.facts.simplify(index));
+    std::vector<Expr> result = index_map(indices);
+    for (Expr& index : result) index = tree.facts.simplify(index);
     return result;
   };
   rewrite_accesses(tree.root(), from,
@@ -168,19 +154,12 @@ void map_accesses(Tree& tree, const Buffer& from, const Buffer& to, const IndexM
   replace_definition(tree, from, to);
 }
 
-bool is_written(const Tree& tree, const Buffer& buffer) {
-  std::vector<TreeNode*> blocks = tree.blocks();
-  return std::any_of(blocks.begin(), blocks.end(),
-                     [&](const TreeNode* b) { return b->is_leaf_block() && write_of(b, buffer); });
-}
-
 }  // namespace
 
 void TransformLayout::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   const Buffer buffer = step.buffer(block, this->buffer, AccessKind::kRead);
-  const std::string& name = buffer->name;
   require_transformable(step, block, buffer, index_map);
   if (const Expr* pad = pad_value.as<Expr>(); pad && !pad->is<Lambda>()) step.number(*pad);
 
@@ -189,19 +168,21 @@ void TransformLayout::apply(Step& step) const {
   type.axis_separators.clear();
   std::optional<MappedBox> box = map_box(tree, index_map, type.shape, &why);
   if (!box && !assume_injective_transform)
-    step.refuse({block}, fmt::format("the map is not known to be one to one on '{}': {}", name, why));
+    step.refuse({block}, "the map is not known to be one to one on '{}': {}", buffer, why);
   type.shape = box ? box->extents : shape_without_gaps(step, block, buffer, index_map);
   TreeNode* home = allocating_block(tree, buffer);
   if (std::optional<std::string> dim = home ? std::nullopt : lost_dim(tree, buffer, type.shape))
-    step.refuse({block}, fmt::format("param '{}' would no longer say what '{}' is", name, *dim));
+    step.refuse({block}, "param '{}' would no longer say what '{}' is", buffer, *dim);
   bool padded = box && !box->conditions.empty();
   if (padded && !home && pad_value.is_none())
-    step.refuse({block},
-                fmt::format("param '{}' would get padding, which callers see; say by pad_value what it holds", name));
+    step.refuse({block}, "param '{}' would get padding, which callers see; say by pad_value what it holds", buffer);
   PadValue pad;
   if (padded && !pad_value.is_none()) pad = find_pad_value(step, block, pad_value, type.dtype, type.shape.size());
-  TreeNode* maker = pad ? maker_of_all(tree, buffer) : nullptr;
-  bool fill_before = pad && !maker && is_written(tree, buffer);
+  // The only block that writes the buffer may write the padding, too.
+  std::vector<TreeNode*> makers = pad ? leaf_writers(tree, buffer) : std::vector<TreeNode*>();
+  bool makes_all = makers.size() == 1 && fills_whole(makers[0], buffer_type(buffer).shape);
+  TreeNode* maker = makes_all ? makers[0] : nullptr;
+  bool fill_before = !maker && !makers.empty();
   // A separate nest for the padding stands before all uses of the buffer.
   TreeNode* place = home ? home : tree.root();
   size_t position = position_of_first_use(place, buffer);

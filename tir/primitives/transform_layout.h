@@ -10,19 +10,17 @@ struct TransformLayout {
   AttrValue pad_value = {};
   bool assume_injective_transform = false;
 
-  static constexpr std::string_view kName = "transform_layout";
-  static constexpr std::string_view kDoc =
-      "lays a buffer out anew: every access goes through the map. The type of a param changes with it, so callers must "
-      "pass the new layout";
+  static constexpr PrimitiveInfo kInfo{"transform_layout",
+                                       "lays a buffer out anew: every access goes through the map. The type of a param "
+                                       "changes with it, so callers must pass the new layout"};
   static constexpr auto fields() {
-    return std::tuple(required("block", &TransformLayout::block, "accesses the buffer"),
-                      required("buffer", &TransformLayout::buffer, "the buffer; a position counts the reads"),
-                      required("index_map", &TransformLayout::index_map,
-                               "from positions in the old layout to positions in the new one"),
-                      defaulted("pad_value", &TransformLayout::pad_value,
-                                "what padding holds: a number, or a lambda from new positions; None: anything"),
-                      defaulted("assume_injective_transform", &TransformLayout::assume_injective_transform,
-                                "takes it on trust that the map is one to one"));
+    return std::tuple(
+        required<&TransformLayout::block>("accesses the buffer"),
+        required<&TransformLayout::buffer>("the buffer; a position counts the reads"),
+        required<&TransformLayout::index_map>("from positions in the old layout to positions in the new one"),
+        defaulted<&TransformLayout::pad_value>(
+            "what padding holds: a number, or a lambda from new positions; None: anything"),
+        defaulted<&TransformLayout::assume_injective_transform>("takes it on trust that the map is one to one"));
   }
   void apply(scheduling::Step& step) const;
   size_t map_rank(scheduling::Step& step) const;

@@ -6,10 +6,9 @@ namespace relaxc {
 struct Unroll {
   LoopRV loop;
 
-  static constexpr std::string_view kName = "unroll";
-  static constexpr std::string_view kDoc = "writes the body out for each iteration";
-  static constexpr auto fields() { return std::tuple(required("loop", &Unroll::loop, "of constant extent")); }
-  void apply(scheduling::Step& step) const;
+  static constexpr PrimitiveInfo kInfo{"unroll", "writes the body out for each iteration"};
+  static constexpr auto fields() { return std::tuple(required<&Unroll::loop>("of constant extent")); }
+  void apply(scheduling::Step& step) const { step.set_kind(loop, ForKind::kUnrolled); }
 };
 
 }  // namespace relaxc

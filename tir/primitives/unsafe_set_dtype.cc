@@ -11,12 +11,10 @@ void UnsafeSetDtype::apply(Step& step) const {
   TreeNode* block = step.block(this->block);
   Tree& tree = *block->tree;
   if (dtype.lanes != 1 || dtype.is_handle())
-    step.refuse({block}, fmt::format("a buffer's elements are numbers, not {}", to_string(dtype)));
-  Buffer buffer = step.buffer(block, buffer_index, AccessKind::kWrite);
-  if (!write_of(block, buffer))
-    step.refuse({block}, fmt::format("block '{}' does not write '{}'", block->block->name, buffer->name));
+    step.refuse({block}, "a buffer's elements are numbers, not {}", to_string(dtype));
+  Buffer buffer = step.accessed(block, buffer_index, AccessKind::kWrite);
   if (!allocating_block(tree, buffer))
-    step.refuse({block}, fmt::format("'{}' is not allocated in the program, its dtype is given", buffer->name));
+    step.refuse({block}, "'{}' is not allocated in the program, its dtype is given", buffer);
   step.require(other_uses(tree.root(), buffer), block);
   BufferType type = buffer_type(buffer);
   DType old = type.dtype;

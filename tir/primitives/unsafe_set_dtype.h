@@ -8,14 +8,13 @@ struct UnsafeSetDtype {
   BufferArg buffer_index;
   DType dtype;
 
-  static constexpr std::string_view kName = "unsafe_set_dtype";
-  static constexpr std::string_view kDoc =
-      "keeps the values of a buffer that the block writes in another dtype, converted at each access";
+  static constexpr PrimitiveInfo kInfo{
+      "unsafe_set_dtype",
+      "keeps the values of a buffer that the block writes in another dtype, converted at each access"};
   static constexpr auto fields() {
-    return std::tuple(
-        required("block", &UnsafeSetDtype::block, "writes the buffer"),
-        required("buffer_index", &UnsafeSetDtype::buffer_index, "the buffer; a position counts the writes"),
-        required("dtype", &UnsafeSetDtype::dtype, "of the elements"));
+    return std::tuple(required<&UnsafeSetDtype::block>("writes the buffer"),
+                      required<&UnsafeSetDtype::buffer_index>("the buffer; a position counts the writes"),
+                      required<&UnsafeSetDtype::dtype>("of the elements"));
   }
   void apply(scheduling::Step& step) const;
 };

@@ -16,25 +16,21 @@ std::string joined(const AttrList& values) {
   return text;
 }
 
-bool is_candidate(const AttrValue& value, const AttrList& candidates) {
-  return std::find(candidates.begin(), candidates.end(), value) != candidates.end();
-}
-
 }  // namespace
 
 const AttrValue& Decisions::decide(const std::string& name, AttrList candidates, AttrValue formula) {
   std::string full = prefix_ + name;
-  auto taken = std::find_if(all_.begin(), all_.end(), [&](const Decision& d) { return d.name == full; });
+  auto taken = std::ranges::find(all_, full, &Decision::name);
   if (taken != all_.end()) return taken->value;
   const AttrValue* given = given_.find(full);
   if (given) {
-    const AttrList* list = formula.as<AttrList>() ? given->as<AttrList>() : nullptr;
-    bool fits =
-        list ? std::all_of(list->begin(), list->end(), [&](const auto& v) { return is_candidate(v, candidates); })
-             : is_candidate(*given, candidates);
-    if (!fits)
+    bool is_list = formula.as<AttrList>() && given->as<AttrList>();
+    const AttrList items = is_list ? *given->as<AttrList>() : AttrList{*given};
+    for (const AttrValue& item : items) {
+      if (std::ranges::find(candidates, item) != candidates.end()) continue;
       fail(place_, "'{}' of '{}' cannot be {}; candidates{}: {} (the formula chooses {})", full, subject_,
            to_string(*given), formula.as<AttrList>() ? " of its items" : "", joined(candidates), to_string(formula));
+    }
   }
   AttrValue value = given ? *given : formula;
   all_.push_back({std::move(full), std::move(candidates), std::move(formula), std::move(value)});
@@ -62,13 +58,11 @@ std::vector<int64_t> Decisions::list(const std::string& name, const std::vector<
 }
 
 void Decisions::check_all_asked() const {
+  std::vector<std::string> names;
+  for (const Decision& decision : all_) names.push_back(decision.name);
   for (const auto& [name, value] : given_) {
-    auto asked =
-        std::find_if(all_.begin(), all_.end(), [&, &name = name](const Decision& d) { return d.name == name; });
-    if (asked != all_.end()) continue;
-    std::vector<std::string> names;
-    for (const Decision& decision : all_) names.push_back(decision.name);
-    fail(place_, "'{}' has no decision '{}'; it has: {}", subject_, name, fmt::join(names, ", "));
+    if (std::ranges::find(names, name) == names.end())
+      fail(place_, "'{}' has no decision '{}'; it has: {}", subject_, name, fmt::join(names, ", "));
   }
 }
 
@@ -79,10 +73,8 @@ std::vector<int64_t> numbers_between(int64_t first, int64_t last) {
 }
 
 std::vector<int64_t> divisors_between(int64_t first, int64_t last, int64_t extent) {
-  std::vector<int64_t> result;
-  for (int64_t number = first; number <= last; ++number) {
-    if (number > 0 && extent % number == 0) result.push_back(number);
-  }
+  std::vector<int64_t> result = numbers_between(std::max<int64_t>(first, 1), last);
+  std::erase_if(result, [&](int64_t number) { return extent % number != 0; });
   return result;
 }
 

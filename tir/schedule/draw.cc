@@ -21,7 +21,7 @@ std::string bytes_text(int64_t bytes) {
 
 // Display columns of text in UTF-8.
 size_t width(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return static_cast<size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 class Drawer {
@@ -56,16 +56,15 @@ class Drawer {
   };
 
   static std::string type_text(const Type& type) {
-    if (const BufferType* buffer = type.as<BufferType>()) {
-      std::vector<std::string> dims;
-      for (const Expr& dim : buffer->shape) {
-        auto number = as_int(dim);
-        dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
-      }
-      std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
-      return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
+    const BufferType* buffer = type.as<BufferType>();
+    if (!buffer) return print_type(type);
+    std::vector<std::string> dims;
+    for (const Expr& dim : buffer->shape) {
+      auto number = as_int(dim);
+      dims.push_back(number ? fmt::format("{}", *number) : print_expr(dim));
     }
-    return print_type(type);
+    std::string scope = buffer->scope == "global" ? "" : " " + buffer->scope;
+    return fmt::format("{}[{}]{}", to_string(buffer->dtype), fmt::join(dims, ", "), scope);
   }
 
   void allocations(const Block& block, const std::string& indent) {
@@ -101,13 +100,13 @@ class Drawer {
     }
     if (node->is_block()) {
       std::vector<std::string> axes;
-      for (const IterVar& axis : node->block->iter_vars) {
+      for (const IterVar& axis : node->axes()) {
         char letter = info(axis.kind).letter ? info(axis.kind).letter : 'O';
         axes.push_back(fmt::format("{}:{}", letter, axis.var->name));
       }
       std::string condition =
           node->block->predicate ? fmt::format("  where {}", print_expr(*node->block->predicate)) : "";
-      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->block->name, fmt::join(axes, " "), condition), ""});
+      lines_.push_back({fmt::format("{}block {}  {}{}", head, node->name(), fmt::join(axes, " "), condition), ""});
       allocations(*node->block, inner);
       return children(node->children, inner);
     }
@@ -131,9 +130,7 @@ class Drawer {
     for (const TreeNode* block : blocks) {
       for (const auto* regions : {&block->block->reads, &block->block->writes}) {
         for (const BufferRegion& region : *regions) {
-          bool known =
-              std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& b) { return same_node(b, region.buffer); });
-          if (!known) buffers.push_back(region.buffer);
+          if (!contains(buffers, region.buffer)) buffers.push_back(region.buffer);
         }
       }
     }
@@ -148,9 +145,8 @@ class Drawer {
       for (size_t d = 0; d < region.size(); ++d) {
         const Expr& dim = buffer_type(buffer).shape[d];
         if (read && write) region[d] = hull(region[d], (*write)[d], dim, loop->tree->facts);
-        Expr extent = loop->tree->facts.can_prove(region[d].extent >= cast_to(dim, dtype_of(region[d].extent)))
-                          ? dim
-                          : region[d].extent;
+        const Expr& own = region[d].extent;
+        Expr extent = loop->tree->facts.can_prove(own >= cast_to(dim, dtype_of(own))) ? dim : own;
         int64_t most = constant_above(extent, loop->tree->facts);
         bool bounded = most < (int64_t{1} << 40);
         known = known && bounded;

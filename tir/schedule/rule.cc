@@ -5,6 +5,7 @@
 #include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "tir/analysis/annotations.h"
+#include "tir/analysis/nests.h"
 #include "tir/schedule/script.h"
 
 namespace relaxc {
@@ -12,10 +13,7 @@ namespace relaxc {
 PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   std::optional<Ref<Block>> anchor;
   walk(program->body, [&](const Ref<Block>& block) {
-    auto reduces = [](const Block& b) {
-      return std::any_of(b.iter_vars.begin(), b.iter_vars.end(),
-                         [](const IterVar& axis) { return axis.kind == IterKind::kReduce; });
-    };
+    auto reduces = [](const Block& b) { return !axes_of(b, IterKind::kReduce).empty(); };
     if (block->name == "root") return true;
     if (!anchor || reduces(*block) || !reduces(**anchor)) anchor = block;
     return false;
@@ -31,20 +29,21 @@ PrimFuncRef with_op_name(const PrimFuncRef& program, const std::string& op) {
   return make_prim_func(std::move(copy), program.span());
 }
 
+namespace {
+std::string operator_of(const Block& block) { return block.annotations.get_string(annotations::kOp.name, ""); }
+}  // namespace
+
 std::vector<std::string> operators_of(const PrimFuncRef& function) {
   std::vector<std::string> result;
-  walk(function->body, [&](const Block& block) {
-    std::string op = block.annotations.get_string(annotations::kOp.name, "");
-    if (!op.empty()) result.push_back(op);
-  });
+  walk(function->body, [&](const Block& block) { result.push_back(operator_of(block)); });
+  std::erase(result, "");
   return result;
 }
 
 std::optional<Ref<Block>> find_anchor(const PrimFuncRef& function, std::string_view op) {
   std::optional<Ref<Block>> result;
   walk(function->body, [&](const Ref<Block>& block) {
-    if (!result && block->annotations.get_string(annotations::kOp.name, "") == op) result = block;
-    return true;
+    if (!result && operator_of(*block) == op) result = block;
   });
   return result;
 }
@@ -82,11 +81,11 @@ std::vector<ScheduleRule> read_schedule_rules(std::string_view text, const std::
     }
     if (definition.function.empty() && definition.op.empty()) {
       diagnostics.error(definition.span,
-                        "a file of schedules holds definitions: def name(sch): ..., each under "
-                        "@S.rule(\"operator\") or @S.schedule(\"function\")");
+                        "a file of schedules holds definitions: def name(sch): ..., each under @S.rule(\"operator\") "
+                        "or @S.schedule(\"function\")");
       continue;
     }
-    auto earlier = std::find_if(result.begin(), result.end(), [&](const ScheduleRule& rule) {
+    auto earlier = std::ranges::find_if(result, [&](const ScheduleRule& rule) {
       return !definition.function.empty() && rule.uses.empty() && rule.function == definition.function;
     });
     if (earlier != result.end()) {

@@ -78,15 +78,10 @@ std::optional<Diagnostic> Schedule::try_steps(const std::function<void()>& steps
 }
 
 void Schedule::find_named_blocks(const ArgumentKind& kind, AttrValue& argument) {
-  if (const std::string* name = argument.as<std::string>()) {
-    argument = Expr(apply(GetBlock{*name}).var);
-    if (kind.is_list) argument = AttrList{argument};
-    return;
-  }
+  if (const std::string* name = argument.as<std::string>()) argument = Expr(apply(GetBlock{*name}).var);
   if (kind.is_list && argument.as<Expr>()) argument = AttrList{argument};
-  const AttrList* list = argument.as<AttrList>();
-  if (!list) return;
-  AttrList items = *list;
+  if (!argument.as<AttrList>()) return;
+  AttrList items = *argument.as<AttrList>();
   for (AttrValue& item : items) {
     if (const std::string* name = item.as<std::string>()) item = Expr(apply(GetBlock{*name}).var);
   }

@@ -4,12 +4,13 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "ir/text/parser.h"
 #include "ir/text/syntax.h"
 #include "support/checked_math.h"
 #include "tir/scalable.h"
-#include "tir/schedule/script_intrins.h"
+#include "tir/schedule/script_body.h"
 
 namespace relaxc {
 
@@ -18,14 +19,6 @@ using text::LineKind;
 using text::Lines;
 using text::Syntax;
 using text::SyntaxKind;
-
-struct ScheduleDefinition::Body {
-  std::shared_ptr<const Origin> origin;
-  std::shared_ptr<const TensorIntrins> intrins;          // of the file
-  std::vector<std::unique_ptr<text::SyntaxTree>> trees;  // own the lines
-  Lines lines;
-  std::string schedule_name = "sch";
-};
 
 namespace {
 
@@ -74,11 +67,9 @@ class Interpreter {
         run(truth(*line.value) ? line.body : line.otherwise);
         return;
       case LineKind::kAssert:
-        if (!truth(*line.value)) {
-          fail_to_fit(span(line), "{}",
-                      line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
-        }
-        return;
+        if (truth(*line.value)) return;
+        fail_to_fit(span(line), "{}",
+                    line.extra ? to_string(value(*line.extra, {})) : std::string("the assertion does not hold"));
       case LineKind::kPass:
       case LineKind::kImport:
         return;
@@ -97,13 +88,13 @@ class Interpreter {
   }
 
   static bool is_list(const Syntax& at) { return at.kind == SyntaxKind::kTuple || at.kind == SyntaxKind::kList; }
+  // Returns the names that the results of an assigned call get, up to a target that is not a name.
   static std::vector<std::string> names_of(const Syntax& target) {
     if (target.kind == SyntaxKind::kName) return {std::string(target.text)};
     std::vector<std::string> result;
-    if (!is_list(target)) return result;
-    for (const Syntax* item : target.children) {
-      if (item->kind != SyntaxKind::kName) return result;
-      result.emplace_back(item->text);
+    for (size_t i = 0; is_list(target) && i < target.children.size(); ++i) {
+      if (target.children[i]->kind != SyntaxKind::kName) break;
+      result.emplace_back(target.children[i]->text);
     }
     return result;
   }
@@ -118,24 +109,20 @@ class Interpreter {
     if (!is_list(target)) fail(span(target), "expected names on the left of '='");
     if (!list) fail(span(target), "expected {} values, got {}", target.children.size(), to_string(value));
     size_t names = target.children.size();
-    auto starred = std::find_if(target.children.begin(), target.children.end(),
-                                [](const Syntax* item) { return item->kind == SyntaxKind::kStarred; });
-    bool has_star = starred != target.children.end();
-    if (has_star ? list->size() + 1 < names : list->size() != names)
+    auto stars = std::ranges::count(target.children, SyntaxKind::kStarred, &Syntax::kind);
+    if (stars == 1 ? list->size() + 1 < names : list->size() != names)
       fail_to_fit(span(target), "expected {} values, {} {}", names,
                   from && from->kind == SyntaxKind::kCall ? fmt::format("{} gives", from->children[0]->text) : "got",
                   list->size());
-    size_t star = has_star ? static_cast<size_t>(starred - target.children.begin()) : names;
-    size_t taken = 0;
-    for (size_t i = 0; i < names; ++i) {
-      if (i != star) {
-        assign(*target.children[i], (*list)[taken++]);
+    auto item = list->begin();
+    for (const Syntax* name : target.children) {
+      if (name->kind != SyntaxKind::kStarred) {
+        assign(*name, *item++);
         continue;
       }
-      size_t count = list->size() + 1 - names;
-      AttrList rest(list->begin() + static_cast<long>(taken), list->begin() + static_cast<long>(taken + count));
-      taken += count;
-      assign(*target.children[i]->children[0], rest);
+      auto end = item + static_cast<long>(list->size() + 1 - names);
+      assign(*name->children[0], AttrList(item, end));
+      item = end;
     }
   }
 
@@ -149,9 +136,9 @@ class Interpreter {
       }
       case SyntaxKind::kInt: {
         int64_t number = 0;
-        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
-        if (error != std::errc() || end != at.text.data() + at.text.size())
-          fail(span(at), "'{}' is not a number", at.text);
+        const char* last = at.text.data() + at.text.size();
+        auto [end, error] = std::from_chars(at.text.data(), last, number);
+        if (error != std::errc() || end != last) fail(span(at), "'{}' is not a number", at.text);
         return number;
       }
       case SyntaxKind::kFloat:
@@ -243,38 +230,46 @@ class Interpreter {
     fail(span(at), "expected a number, got {}", to_string(any));
   }
 
-  static bool is_number(const AttrValue& any) { return any.as<int64_t>() || any.as<double>(); }
-  static double as_double(const AttrValue& number) {
-    const int64_t* whole = number.as<int64_t>();
-    return whole ? static_cast<double>(*whole) : *number.as<double>();
+  // An operator on two numbers that are known; `on_floats` when one of them is a float, or the operator is /.
+  struct Operation {
+    std::string_view symbol;
+    BinaryOp op;
+    AttrValue (*on_floats)(double, double);
+    std::optional<int64_t> (*checked)(int64_t, int64_t) = nullptr;  // of operators whose results may overflow
+  };
+  static const Operation* find_operation(std::string_view symbol) {
+    using D = double;
+    static constexpr Operation kRows[] = {
+        {"+", BinaryOp::kAdd, [](D a, D b) -> AttrValue { return a + b; }, checked_add},
+        {"-", BinaryOp::kSub, [](D a, D b) -> AttrValue { return a - b; }, checked_sub},
+        {"*", BinaryOp::kMul, [](D a, D b) -> AttrValue { return a * b; }, checked_mul},
+        {"/", BinaryOp::kDiv, [](D a, D b) -> AttrValue { return a / b; }},
+        {"//", BinaryOp::kFloorDiv, [](D a, D b) -> AttrValue { return std::floor(a / b); }},
+        {"%", BinaryOp::kFloorMod, [](D a, D b) -> AttrValue { return a - std::floor(a / b) * b; }},
+        {"<", BinaryOp::kLT, [](D a, D b) -> AttrValue { return a < b; }},
+        {"<=", BinaryOp::kLE, [](D a, D b) -> AttrValue { return a <= b; }},
+        {">", BinaryOp::kGT, [](D a, D b) -> AttrValue { return a > b; }},
+        {">=", BinaryOp::kGE, [](D a, D b) -> AttrValue { return a >= b; }},
+        {"==", BinaryOp::kEQ, [](D a, D b) -> AttrValue { return a == b; }},
+        {"!=", BinaryOp::kNE, [](D a, D b) -> AttrValue { return a != b; }},
+    };
+    auto row = std::ranges::find(kRows, symbol, &Operation::symbol);
+    return row == std::end(kRows) ? nullptr : row;
   }
-  AttrValue with_floats(const Syntax& at, double a, double b) {
-    if (at.text == "+") return a + b;
-    if (at.text == "-") return a - b;
-    if (at.text == "*") return a * b;
-    if (at.text == "<") return a < b;
-    if (at.text == "<=") return a <= b;
-    if (at.text == ">") return a > b;
-    if (at.text == ">=") return a >= b;
-    if (at.text == "==") return a == b;
-    if (at.text == "!=") return a != b;
-    bool divides = at.text == "/" || at.text == "//" || at.text == "%";
-    if (!divides) fail(span(at), "'{}' is not known here", at.text);
-    if (b == 0) fail(span(at), "division by zero");
-    if (at.text == "/") return a / b;
-    double floor = std::floor(a / b);
-    return at.text == "//" ? floor : a - floor * b;
+
+  AttrValue unary(const Syntax& at) {
+    if (at.text == "not") return !truth(*at.children[0]);
+    // The smallest number, whose digits alone are too large.
+    if (at.text == "-" && at.children[0]->text == "9223372036854775808") return std::numeric_limits<int64_t>::min();
+    AttrValue operand = value(*at.children[0], {});
+    if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
+    if (const int64_t* number = operand.as<int64_t>(); number && at.text == "-") return -*number;
+    if (at.text == "+") return operand;
+    fail(span(at), "'{}' is not known here", at.text);
   }
 
   AttrValue arithmetic(const Syntax& at) {
-    if (at.kind == SyntaxKind::kUnary) {
-      if (at.text == "not") return !truth(*at.children[0]);
-      AttrValue operand = value(*at.children[0], {});
-      if (const double* number = operand.as<double>(); number && at.text == "-") return -*number;
-      if (const int64_t* number = operand.as<int64_t>(); number && at.text == "-") return -*number;
-      if (at.text == "+") return operand;
-      fail(span(at), "'{}' is not known here", at.text);
-    }
+    if (at.kind == SyntaxKind::kUnary) return unary(at);
     if (at.kind == SyntaxKind::kBool) {
       bool left = truth(*at.children[0]);
       return at.text == "and" ? left && truth(*at.children[1]) : left || truth(*at.children[1]);
@@ -285,36 +280,30 @@ class Interpreter {
       joined.insert(joined.end(), y.as<AttrList>()->begin(), y.as<AttrList>()->end());
       return joined;
     }
-    if ((x.as<double>() || y.as<double>() || at.text == "/") && is_number(x) && is_number(y))
-      return with_floats(at, as_double(x), as_double(y));
+    auto as_double = [](const AttrValue& number) -> std::optional<double> {
+      if (const int64_t* whole = number.as<int64_t>()) return static_cast<double>(*whole);
+      return number.as<double>() ? std::optional(*number.as<double>()) : std::nullopt;
+    };
+    const Operation* row = find_operation(at.text);
+    bool divides = at.text == "/" || at.text == "//" || at.text == "%";
+    auto p = as_double(x), q = as_double(y);
+    if (divides && p && q && *q == 0) fail(span(at), "division by zero");
+    if (row && p && q && (x.as<double>() || y.as<double>() || at.text == "/")) return row->on_floats(*p, *q);
     if (at.kind == SyntaxKind::kCompare && (at.text == "==" || at.text == "!=") && !(x.as<Expr>() || y.as<Expr>()))
       return (x == y) == (at.text == "==");
     Expr a = scalar(*at.children[0], x), b = scalar(*at.children[1], y);
-    struct Row {
-      std::string_view symbol;
-      BinaryOp op;
-    };
-    static constexpr Row kRows[] = {
-        {"+", BinaryOp::kAdd},      {"-", BinaryOp::kSub}, {"*", BinaryOp::kMul}, {"//", BinaryOp::kFloorDiv},
-        {"%", BinaryOp::kFloorMod}, {"<", BinaryOp::kLT},  {"<=", BinaryOp::kLE}, {">", BinaryOp::kGT},
-        {">=", BinaryOp::kGE},      {"==", BinaryOp::kEQ}, {"!=", BinaryOp::kNE},
-    };
-    for (const Row& row : kRows) {
-      if (row.symbol != at.text) continue;
-      if (dtype_of(a) != dtype_of(b)) as_int(a) ? a = cast_to(a, dtype_of(b)) : b = cast_to(b, dtype_of(a));
-      auto p = as_int(a), q = as_int(b);
-      if (p && q && (row.op == BinaryOp::kFloorDiv || row.op == BinaryOp::kFloorMod) && *q == 0)
-        fail(span(at), "division by zero");
-      auto checked = row.op == BinaryOp::kMul ? checked_mul : row.op == BinaryOp::kSub ? checked_sub : checked_add;
-      bool grows = row.op == BinaryOp::kMul || row.op == BinaryOp::kSub || row.op == BinaryOp::kAdd;
-      if (p && q && grows && !checked(*p, *q)) fail(span(at), "the result is too large a number");
-      Expr result = simplify(binary(row.op, a, b));
-      auto known = as_int(result);
-      if (!known) return result;
-      if (dtype_of(result).is_bool()) return *known != 0;
-      return *known;
-    }
-    fail(span(at), "'{}' is not known here", at.text);
+    if (!row || at.text == "/") fail(span(at), "'{}' is not known here", at.text);
+    if (dtype_of(a) != dtype_of(b)) as_int(a) ? a = cast_to(a, dtype_of(b)) : b = cast_to(b, dtype_of(a));
+    if (auto m = as_int(a), n = as_int(b); m && n && row->checked && !row->checked(*m, *n))
+      fail(span(at), "the result is too large a number");
+    return known_number(simplify(binary(row->op, a, b)));
+  }
+
+  // Returns a number or flag that is known, else the expression.
+  static AttrValue known_number(const Expr& e) {
+    auto number = as_int(e);
+    if (!number) return e;
+    return dtype_of(e).is_bool() ? AttrValue(*number != 0) : AttrValue(*number);
   }
 
   static bool takes_all(const Syntax& at) {
@@ -342,16 +331,13 @@ class Interpreter {
     }
     AttrValue body = value(*at.children.back(), {});
     names_ = std::move(outer);
-    AttrList one{body};
-    const AttrList* items = body.as<AttrList>();
-    const AttrList& all = items ? *items : one;
+    const AttrList all = body.as<AttrList>() ? *body.as<AttrList>() : AttrList{body};
     // Among (begin, end) pairs a position stands for one element.
-    bool pairs = std::any_of(all.begin(), all.end(), [](const AttrValue& item) { return item.as<AttrList>(); });
+    bool pairs = std::ranges::any_of(all, [](const AttrValue& item) { return item.as<AttrList>(); });
     for (const AttrValue& item : all) {
       if (const std::string* text = item.as<std::string>())
         fail(span(at), "axis separators ('{}') are not supported", *text);
-      AttrList ends{item};
-      if (const AttrList* pair = item.as<AttrList>()) ends = *pair;
+      const AttrList ends = item.as<AttrList>() ? *item.as<AttrList>() : AttrList{item};
       for (const AttrValue& end : ends) result.results.push_back(scalar(*at.children.back(), end));
       if (pairs && ends.size() == 1) result.results.push_back(result.results.back() + 1);
     }
@@ -377,8 +363,9 @@ class Interpreter {
                        callee.children[0]->text == schedule_name_;
     if (!on_schedule) return function(at, callee, positional);
     if (callee.text == "work_on") {
-      if (positional.empty() || !positional[0].as<std::string>()) fail(span(at), "work_on takes a function's name");
-      at_line(at, [&] { schedule_.work_on(*positional[0].as<std::string>()); });
+      const std::string* name = positional.empty() ? nullptr : positional[0].as<std::string>();
+      if (!name) fail(span(at), "work_on takes a function's name");
+      at_line(at, [&] { schedule_.work_on(*name); });
       return {};
     }
     if (callee.text == "get") {
@@ -391,12 +378,9 @@ class Interpreter {
     AttrList arguments = arguments_of(at, *primitive, positional, maps, decision);
     std::vector<VarRef> results;
     at_line(at, [&] {
-      if (!maps.empty()) {
-        for (const auto& [position, map] : maps)
-          arguments[position] = Expr(IndexMap().map);  // as long as the rank is not known
-        size_t rank = schedule_.map_rank(*primitive, arguments);
-        for (const auto& [position, map] : maps) arguments[position] = lambda(*map, rank);
-      }
+      for (const auto& [position, map] : maps) arguments[position] = Expr(IndexMap().map);  // until the rank is known
+      size_t rank = maps.empty() ? 0 : schedule_.map_rank(*primitive, arguments);
+      for (const auto& [position, map] : maps) arguments[position] = lambda(*map, rank);
       schedule_.name_results(targets);
       results = schedule_.apply(*primitive, arguments, decision);
     });
@@ -411,16 +395,13 @@ class Interpreter {
   AttrList arguments_of(const Syntax& at, const scheduling::Primitive& primitive, const AttrList& positional,
                         StarredMaps& maps, AttrValue& decision) {
     std::vector<std::optional<AttrValue>> given(primitive.params.size());
-    size_t next = 0;
+    auto next = positional.begin();
     for (size_t i = 0; i < given.size(); ++i) {
-      if (!primitive.params[i].kind.is_variadic) {
-        if (next < positional.size()) given[i] = positional[next++];
-        continue;
-      }
-      given[i] = AttrList(positional.begin() + static_cast<long>(next), positional.end());
-      next = positional.size();
+      bool takes_rest = primitive.params[i].kind.is_variadic;
+      if (!takes_rest && next == positional.end()) continue;
+      given[i] = takes_rest ? AttrList(std::exchange(next, positional.end()), positional.end()) : AttrValue(*next++);
     }
-    if (next < positional.size())
+    if (next != positional.end())
       fail(span(at), "{} takes {} arguments, got {}", primitive.name, given.size(), positional.size());
     for (const Syntax::Keyword& keyword : at.keywords) {
       if (keyword.name == "decision" && primitive.samples()) {
@@ -465,17 +446,15 @@ class Interpreter {
   }
 
   AttrValue function(const Syntax& at, const Syntax& callee, const AttrList& arguments) {
-    if (callee.kind == SyntaxKind::kName && callee.text == "len" && arguments.size() == 1 &&
-        arguments[0].as<AttrList>())
+    std::string_view name = callee.kind == SyntaxKind::kName ? callee.text : "";
+    if (name == "len" && arguments.size() == 1 && arguments[0].as<AttrList>())
       return static_cast<int64_t>(arguments[0].as<AttrList>()->size());
-    if (callee.kind == SyntaxKind::kName && callee.text == "range" && !arguments.empty() && arguments.size() <= 2) {
+    if (name == "range" && !arguments.empty() && arguments.size() <= 2) {
+      const int64_t *first = arguments[0].as<int64_t>(), *last = arguments.back().as<int64_t>();
+      if (!first || !last) fail(span(at), "range takes whole numbers");
+      if (*last > 1'000'000) fail(span(at), "the range is too long");
       AttrList list;
-      const int64_t* first = arguments[0].as<int64_t>();
-      const int64_t* second = arguments.size() == 2 ? arguments[1].as<int64_t>() : nullptr;
-      if (!first || (arguments.size() == 2 && !second)) fail(span(at), "range takes whole numbers");
-      int64_t end = second ? *second : *first;
-      if (end > 1'000'000) fail(span(at), "the range is too long");
-      for (int64_t i = second ? *first : 0; i < end; ++i) list.push_back(i);
+      for (int64_t i = arguments.size() == 2 ? *first : 0; i < *last; ++i) list.push_back(i);
       return list;
     }
     if (callee.kind == SyntaxKind::kAttribute) {
@@ -483,13 +462,14 @@ class Interpreter {
       // T.int64(0), T.Cast("int64", x): whole numbers that are known have no dtype here.
       bool casts = callee.text == "Cast" && arguments.size() == 2;
       DType dtype;
-      const AttrValue name = casts ? arguments[0] : AttrValue(std::string(callee.text));
-      if ((casts || arguments.size() == 1) && from_attr(name, dtype)) {
-        if (const bool* flag = arguments.back().as<bool>()) return *flag;
-        const double* real = arguments.back().as<double>();
-        Expr result = real ? scalar_imm(*real, dtype) : simplify(cast_to(scalar(at, arguments.back()), dtype));
-        if (auto known = as_int(scalar(at, arguments.back())); known && dtype.is_float())
-          result = scalar_imm(static_cast<double>(*known), dtype);
+      if ((casts || arguments.size() == 1) &&
+          from_attr(casts ? arguments[0] : AttrValue(std::string(callee.text)), dtype)) {
+        const AttrValue& argument = arguments.back();
+        if (argument.as<bool>()) return argument;
+        const double* real = argument.as<double>();
+        auto whole = real ? std::nullopt : as_int(scalar(at, argument));
+        if (whole && dtype.is_float()) return scalar_imm(static_cast<double>(*whole), dtype);
+        Expr result = real ? scalar_imm(*real, dtype) : simplify(cast_to(scalar(at, argument), dtype));
         if (auto known = as_int(result)) return *known;
         return result;
       }
@@ -505,153 +485,30 @@ class Interpreter {
   int64_t steps_ = 0;
 };
 
-std::shared_ptr<const Origin> make_origin(std::string_view text, const std::string& filename) {
-  auto content = std::make_shared<const std::string>(text);
-  return std::make_shared<const Origin>(Origin{filename, "", "", content});
-}
-
-template <class BodyType>
-std::shared_ptr<BodyType> read_lines(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
-  auto body = std::make_shared<BodyType>();
-  body->origin = make_origin(text, filename);
-  text::SyntaxReader reader({body->origin, *body->origin->text}, diagnostics);
-  for (;;) {
-    body->trees.push_back(std::make_unique<text::SyntaxTree>());
-    Lines lines;
-    if (!reader.next(*body->trees.back(), lines)) return body;
-    // A module that the schedules stand beside is for its own reader.
-    if (reader.in_class()) continue;
-    body->lines.insert(body->lines.end(), lines.begin(), lines.end());
-  }
-}
-
 }  // namespace
 
-void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
-  Diagnostics diagnostics;
-  std::vector<ScheduleDefinition> definitions = parse_schedules(text, filename, diagnostics);
-  diagnostics.throw_if_errors();
-  for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
+std::shared_ptr<const Origin> origin_of(std::string_view text, const std::string& filename) {
+  return std::make_shared<const Origin>(Origin{filename, "", "", std::make_shared<const std::string>(text)});
+}
+
+AttrValue evaluate(const Syntax& at, const std::shared_ptr<const Origin>& origin, ScheduleNames names) {
+  Schedule none{IRModule()};
+  return Interpreter(none, origin, "", std::move(names)).evaluate(at);
 }
 
 AttrValue schedule_value(std::string_view text, ScheduleNames names) {
   Diagnostics diagnostics;
   text::SyntaxTree tree;
-  auto origin = make_origin(text, "<value>");
+  auto origin = origin_of(text, "<value>");
   const Syntax* at = text::parse_expression({origin, *origin->text}, tree, diagnostics);
   diagnostics.throw_if_errors();
-  Schedule none{IRModule()};
-  return Interpreter(none, origin, "", std::move(names)).evaluate(*at);
+  if (!at) fail({}, "expected a value, found an empty text");
+  return evaluate(*at, origin, std::move(names));
 }
 
 void ScheduleDefinition::apply(Schedule& schedule) const {
   schedule.add_intrins(*body_->intrins);
   Interpreter(schedule, body_->origin, body_->schedule_name).run(body_->lines);
-}
-
-namespace {
-
-bool is_use(const Line& line) {
-  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return false;
-  const Syntax& callee = *line.value->children[0];
-  return callee.kind == SyntaxKind::kAttribute && callee.text == "use";
-}
-
-ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
-  const Syntax& call = *line.value;
-  ScheduleDefinition result;
-  result.span = span;
-  Schedule none{IRModule()};
-  Interpreter values(none, origin, "");
-  auto text_of = [&](const Syntax& at) {
-    AttrValue value = values.evaluate(at);
-    if (!value.as<std::string>()) fail(span, "S.use: expected a name in quotes, found {}", to_string(value));
-    return *value.as<std::string>();
-  };
-  if (call.children.size() != 2)
-    fail(span, "S.use takes the name of a rule and then decisions: S.use(\"contraction\", op=\"matmul\", rows=6)");
-  result.name = result.uses = text_of(*call.children[1]);
-  for (const Syntax::Keyword& keyword : call.keywords) {
-    std::string* name = keyword.name == "op"         ? &result.op
-                        : keyword.name == "function" ? &result.function
-                        : keyword.name == "at"       ? &result.at
-                                                     : nullptr;
-    if (name) {
-      *name = text_of(*keyword.value);
-    } else if (keyword.name == "decisions") {  // whose names Python does not take as keywords: {"C.rows": 6}
-      AttrValue more = values.evaluate(*keyword.value);
-      if (!more.as<Attrs>()) fail(span, "S.use: decisions is a dictionary, found {}", to_string(more));
-      for (const auto& [decision, value] : *more.as<Attrs>()) result.given.set(decision, value);
-    } else {
-      result.given.set(std::string(keyword.name), values.evaluate(*keyword.value));
-    }
-  }
-  if (result.op.starts_with("relax.")) result.op.erase(0, 6);
-  return result;
-}
-
-}  // namespace
-
-std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
-                                                Diagnostics& diagnostics) {
-  auto file = read_lines<ScheduleDefinition::Body>(text, filename, diagnostics);
-  auto place = [&](const auto& at) { return Span{file->origin, at.line, at.column, at.length}; };
-  std::vector<ScheduleDefinition> result;
-  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file->origin, file->lines, filename, diagnostics);
-  Lines loose;
-  for (const Line* line : file->lines) {
-    if (line->kind == LineKind::kImport || declares_intrin(*line) || is_of_module(*line)) continue;
-    if (is_use(*line)) {
-      result.push_back(read_use(*line, file->origin, place(*line)));
-      continue;
-    }
-    if (line->kind != LineKind::kFunction) {
-      loose.push_back(line);
-      continue;
-    }
-    ScheduleDefinition definition;
-    definition.name = std::string(line->text);
-    definition.span = place(*line);
-    definition.function = definition.name;
-    if (!line->decorators.empty()) definition.function.clear();
-    for (const Syntax* decorator : line->decorators) {
-      bool is_call = decorator->kind == SyntaxKind::kCall && decorator->children[0]->kind == SyntaxKind::kAttribute &&
-                     decorator->children.size() == 2 && decorator->children[1]->kind == SyntaxKind::kString;
-      std::string_view what = is_call ? decorator->children[0]->text : std::string_view();
-      if (what != "schedule" && what != "rule") {
-        diagnostics.error(place(*decorator), "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
-        continue;
-      }
-      std::string error, name = text::unquote(decorator->children[1]->text, error);
-      std::string& of = what == "schedule" ? definition.function : definition.op;
-      if (!of.empty())
-        diagnostics.error(place(*decorator), "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
-      of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
-    }
-    if (line->params.empty()) {
-      diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
-      continue;
-    }
-    auto body = std::make_shared<ScheduleDefinition::Body>();
-    body->origin = file->origin;
-    body->intrins = intrins;
-    body->lines = line->body;
-    body->schedule_name = std::string(line->params[0].name);
-    // The file's trees own the lines.
-    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
-    result.push_back(std::move(definition));
-  }
-  if (!loose.empty()) {
-    ScheduleDefinition definition;
-    definition.span = place(*loose[0]);
-    auto body = std::make_shared<ScheduleDefinition::Body>();
-    body->origin = file->origin;
-    body->intrins = intrins;
-    body->lines = loose;
-    definition.body_ = std::shared_ptr<const ScheduleDefinition::Body>(body.get(), [body, file](const void*) {});
-    result.push_back(std::move(definition));
-  }
-  return result;
 }
 
 }  // namespace relaxc

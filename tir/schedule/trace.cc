@@ -1,5 +1,7 @@
 #include "tir/schedule/trace.h"
 
+#include <algorithm>
+
 #include "ir/text/printer.h"
 #include "ir/visit.h"
 #include "support/diagnostic.h"
@@ -52,48 +54,35 @@ std::string Trace::text() const {
   RVNames names;
   std::string out;
   for (const TraceStep& step : steps) {
+    const Primitive& primitive = *step.primitive;
     std::vector<std::string> arguments, results;
     bool by_name = false;
     for (size_t i = 0; i < step.arguments.size(); ++i) {
-      const Param& param = step.primitive->params[i];
+      const Param& param = primitive.params[i];
       if (param.kind.is_variadic) {
-        const AttrList* loops = step.arguments[i].as<AttrList>();
-        for (const AttrValue& loop : *loops) arguments.push_back(value_text(loop, names));
-        by_name = true;
+        for (const AttrValue& loop : *step.arguments[i].as<AttrList>()) arguments.push_back(value_text(loop, names));
+      } else if (param.otherwise != step.arguments[i]) {
+        arguments.push_back((by_name ? fmt::format("{}=", param.name) : "") + value_text(step.arguments[i], names));
         continue;
       }
-      if (param.otherwise && *param.otherwise == step.arguments[i]) {
-        by_name = true;
-        continue;
-      }
-      std::string value = value_text(step.arguments[i], names);
-      arguments.push_back(by_name ? fmt::format("{}={}", param.name, value) : value);
+      by_name = true;  // an argument that is left out, or any number of them, before the next
     }
     if (!step.decision.is_none()) arguments.push_back("decision=" + value_text(step.decision, names));
     for (const VarRef& result : step.results) results.push_back(names(result));
-    std::string target = results.empty() ? ""
-                                         : fmt::format("{}{} = ", fmt::join(results, ", "),
-                                                       step.primitive->gives_list() && results.size() == 1 ? "," : "");
-    out += fmt::format("{}sch.{}({})\n", target, step.primitive->name, fmt::join(arguments, ", "));
+    if (!results.empty())
+      out += fmt::format("{}{} = ", fmt::join(results, ", "), primitive.gives_list() && results.size() == 1 ? "," : "");
+    out += fmt::format("sch.{}({})\n", primitive.name, fmt::join(arguments, ", "));
   }
   return out;
 }
 
 void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc) const {
-  std::unordered_map<const NodeHeader*, Expr> now;
+  VarMap now;                                     // the variables of this trace in terms of the schedule's
   const std::vector<TraceStep> recorded = steps;  // the schedule's own trace grows
   for (const TraceStep& step : recorded) {
-    if (!with_postproc && step.primitive->name == EnterPostproc::kName) return;
+    if (!with_postproc && step.primitive->name == EnterPostproc::kInfo.name) return;
     AttrList arguments = step.arguments;
-    for (AttrValue& argument : arguments) {
-      argument.map_exprs([&](const Expr& e) {
-        VarMap map;
-        walk(e, [&](const Ref<Var>& var) {
-          if (auto it = now.find(var.get()); it != now.end()) map.emplace(var.get(), it->second);
-        });
-        return map.empty() ? e : substitute(e, map);
-      });
-    }
+    for (AttrValue& argument : arguments) argument.map_exprs([&](const Expr& e) { return substitute(e, now); });
     std::vector<std::string> names;
     for (const VarRef& result : step.results) names.push_back(result->name);
     schedule.name_results(names);
@@ -102,9 +91,8 @@ void Trace::replay(Schedule& schedule, const Decide& decide, bool with_postproc)
       results = schedule.apply(*step.primitive, arguments, decide ? decide(step) : step.decision);
     } catch (const CompileError& error) {
       std::vector<Diagnostic> diagnostics = error.diagnostics();
-      if (!diagnostics.empty())
-        diagnostics[0].notes.push_back(
-            fmt::format("step {} of {} of the trace", &step - recorded.data() + 1, recorded.size()));
+      diagnostics[0].notes.push_back(
+          fmt::format("step {} of {} of the trace", &step - recorded.data() + 1, recorded.size()));
       schedule.name_results({});
       throw CompileError(std::move(diagnostics));
     }
@@ -119,9 +107,8 @@ Trace Trace::simplified() const {
   Trace result;
   for (size_t i = steps.size(); i-- > 0;) {
     const TraceStep& step = steps[i];
-    bool wanted = !step.primitive->changes_nothing();
-    for (const VarRef& var : step.results) wanted = wanted || used.contains(var.get());
-    if (!wanted) continue;
+    auto is_used = [&](const VarRef& var) { return used.contains(var.get()); };
+    if (step.primitive->changes_nothing() && std::ranges::none_of(step.results, is_used)) continue;
     for (const AttrValue& argument : step.arguments) {
       argument.visit_exprs([&](const Expr& e) { walk(e, [&](const Ref<Var>& var) { used.insert(var.get()); }); });
     }

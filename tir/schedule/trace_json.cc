@@ -2,11 +2,9 @@
 // may be random variables, by name ("b0", "l3"), lists among them spread out; a string literal among inputs has quotes
 // of its own. Maps of positions and other expressions stand as text ("lambda i, j: (j, i)", "T.vscale() * 4").
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
-#include "ir/text/syntax.h"
 #include "support/diagnostic.h"
 #include "tir/schedule/script.h"
 #include "tir/schedule/trace_names.h"
@@ -34,21 +32,12 @@ std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      result += c;
-    }
+    result += static_cast<unsigned char>(c) < 0x20 ? fmt::format("\\u{:04x}", static_cast<int>(c)) : std::string(1, c);
   }
   return result + "\"";
 }
 
 std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
-  auto list_of = [&](const AttrList& list) {
-    std::vector<std::string> items;
-    for (const AttrValue& item : list) items.push_back(json_of(item, names, among_inputs));
-    return fmt::format("[{}]", fmt::join(items, ", "));
-  };
   if (value.is_none()) return "null";
   if (const bool* flag = value.as<bool>()) return *flag ? "true" : "false";
   if (const int64_t* number = value.as<int64_t>()) return std::to_string(*number);
@@ -59,15 +48,18 @@ std::string json_of(const AttrValue& value, RVNames& names, bool among_inputs) {
     return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
   }
   if (const std::string* text = value.as<std::string>()) return quoted(among_inputs ? quoted(*text) : *text);
-  if (const AttrList* list = value.as<AttrList>()) return list_of(*list);
+  if (const AttrList* list = value.as<AttrList>()) {
+    std::vector<std::string> items;
+    for (const AttrValue& item : *list) items.push_back(json_of(item, names, among_inputs));
+    return fmt::format("[{}]", fmt::join(items, ", "));
+  }
   if (const Attrs* entries = value.as<Attrs>()) {
     std::vector<std::string> items;
     for (const auto& [key, item] : *entries) items.push_back(quoted(key) + ": " + json_of(item, names, among_inputs));
     return fmt::format("{{{}}}", fmt::join(items, ", "));
   }
-  if (const Expr* e = value.as<Expr>()) {
-    if (auto number = as_int(*e)) return std::to_string(*number);
-  }
+  const Expr* e = value.as<Expr>();
+  if (auto number = e ? as_int(*e) : std::nullopt) return std::to_string(*number);
   return quoted(value_text(value, names));
 }
 
@@ -101,76 +93,15 @@ std::string Trace::json() const {
 
 namespace {
 
-class JsonReader {
- public:
-  explicit JsonReader(std::string_view json)
-      : text_(std::make_shared<const std::string>(json)),
-        origin_(std::make_shared<const Origin>(Origin{"<trace>", "", "", text_})) {}
-
-  AttrValue read() {
-    const text::Syntax* root = text::parse_expression({origin_, *text_}, tree_, diagnostics_);
-    diagnostics_.throw_if_errors();
-    if (!root) fail({}, "expected a trace as JSON");
-    return value(*root);
-  }
-
- private:
-  AttrValue value(const text::Syntax& at) {
-    using text::SyntaxKind;
-    Span span{origin_, at.line, at.column, at.length};
-    switch (at.kind) {
-      case SyntaxKind::kInt: {
-        int64_t number = 0;
-        auto [end, error] = std::from_chars(at.text.data(), at.text.data() + at.text.size(), number);
-        if (error != std::errc()) fail(span, "the number is too large");
-        return number;
-      }
-      case SyntaxKind::kFloat:
-        return std::strtod(std::string(at.text).c_str(), nullptr);
-      case SyntaxKind::kUnary: {
-        bool is_least = at.text == "-" && at.children[0]->text == "9223372036854775808";
-        if (is_least) return std::numeric_limits<int64_t>::min();
-        AttrValue number = value(*at.children[0]);
-        if (const int64_t* whole = number.as<int64_t>(); whole && at.text == "-") return -*whole;
-        if (const double* real = number.as<double>(); real && at.text == "-") return -*real;
-        break;
-      }
-      case SyntaxKind::kString: {
-        std::string error, text = text::unquote(at.text, error);
-        if (!error.empty()) fail(span, "{}", error);
-        return text;
-      }
-      case SyntaxKind::kName:
-        if (at.text == "null") return {};
-        if (at.text == "NaN") return std::numeric_limits<double>::quiet_NaN();
-        if (at.text == "Infinity") return std::numeric_limits<double>::infinity();
-        if (at.text == "true" || at.text == "false") return at.text == "true";
-        break;
-      case SyntaxKind::kList: {
-        AttrList list;
-        for (const text::Syntax* item : at.children) list.push_back(value(*item));
-        return list;
-      }
-      case SyntaxKind::kDict: {
-        Attrs entries;
-        for (size_t i = 0; i + 1 < at.children.size(); i += 2) {
-          AttrValue key = value(*at.children[i]);
-          if (!key.as<std::string>()) fail(span, "expected a string as key");
-          entries.set(*key.as<std::string>(), value(*at.children[i + 1]));
-        }
-        return entries;
-      }
-      default:
-        break;
-    }
-    fail(span, "this is no JSON");
-  }
-
-  std::shared_ptr<const std::string> text_;
-  std::shared_ptr<const Origin> origin_;
-  text::SyntaxTree tree_;
-  Diagnostics diagnostics_;
-};
+// JSON is Python with other names for constants.
+AttrValue read_json(std::string_view json) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return schedule_value(json, {{"null", {}},
+                               {"true", true},
+                               {"false", false},
+                               {"NaN", std::numeric_limits<double>::quiet_NaN()},
+                               {"Infinity", kInfinity}});
+}
 
 const AttrList& list_at(const AttrList& list, size_t i) {
   const AttrList* result = i < list.size() ? list[i].as<AttrList>() : nullptr;
@@ -192,7 +123,7 @@ AttrValue input_of(const AttrValue& value, const ScheduleNames& variables) {
   }
   const std::string* text = value.as<std::string>();
   if (!text) return value;
-  if (text->starts_with('"')) return JsonReader(*text).read();
+  if (text->starts_with('"')) return read_json(*text);
   auto it = variables.find(*text);
   if (it != variables.end()) return it->second;
   if (text->find('(') == std::string::npos && text->find(' ') == std::string::npos)
@@ -230,15 +161,13 @@ AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const 
       continue;
     }
     bool is_missing = param.kind.is_input ? next_input >= inputs.size() : next_attr >= attrs.size();
-    // Parameters that later versions have added keep their defaults.
-    bool keeps_default = is_missing && !param.kind.is_input && param.otherwise;
-    if (is_missing && !keeps_default) fail({}, "{}: argument '{}' is missing", primitive.name, param.name);
-    if (keeps_default) {
-      arguments.push_back(*param.otherwise);
-    } else if (param.kind.is_input) {
-      arguments.push_back(input_of(inputs[next_input++], variables));
+    if (!is_missing) {
+      arguments.push_back(param.kind.is_input ? input_of(inputs[next_input++], variables)
+                                              : attr_of(attrs[next_attr++]));
+    } else if (!param.kind.is_input && param.otherwise) {
+      arguments.push_back(*param.otherwise);  // of a parameter that a later version has added
     } else {
-      arguments.push_back(attr_of(attrs[next_attr++]));
+      fail({}, "{}: argument '{}' is missing", primitive.name, param.name);
     }
   }
   if (next_input < inputs.size())
@@ -249,7 +178,7 @@ AttrList arguments_of(const Primitive& primitive, const AttrList& inputs, const 
 }  // namespace
 
 Trace Trace::from_json(std::string_view json) {
-  AttrValue all = JsonReader(json).read();
+  AttrValue all = read_json(json);
   const AttrList empty;
   const AttrList& top = all.as<AttrList>() ? *all.as<AttrList>() : empty;
   Trace trace;

@@ -1,0 +1,236 @@
+// Files of schedules: the definitions, the tensor intrinsics and the uses of built-in rules that they hold.
+#include "tir/schedule/script_body.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/text/names.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
+
+namespace relaxc {
+
+using text::Line;
+using text::LineKind;
+using text::Lines;
+using text::Syntax;
+using text::SyntaxKind;
+
+namespace {
+
+bool has_decorator(const Line& line, std::string_view text) {
+  return std::ranges::any_of(line.decorators, [&](const Syntax* decorator) {
+    const Syntax* name = decorator->kind == SyntaxKind::kCall ? decorator->children[0] : decorator;
+    return name->kind == SyntaxKind::kAttribute && name->text == text;
+  });
+}
+bool is_prim_func(const Line& line) { return line.kind == LineKind::kFunction && has_decorator(line, "prim_func"); }
+// Returns "use" for S.use(...), "" for a line that is not a call of that form.
+std::string_view called(const Line& line) {
+  if (line.kind != LineKind::kExpression || line.value->kind != SyntaxKind::kCall) return {};
+  const Syntax& callee = *line.value->children[0];
+  return callee.kind == SyntaxKind::kAttribute ? callee.text : std::string_view();
+}
+// S.intrin("name", description, implementation), or TensorIntrin.register(...).
+bool is_intrin(const Line& line) { return called(line) == "intrin" || called(line) == "register"; }
+uint32_t first_line(const Line& line) {
+  uint32_t result = line.line;
+  for (const Syntax* decorator : line.decorators) result = std::min(result, decorator->line);
+  return result;
+}
+
+// The file's tensor programs and nothing else, at their lines.
+std::string only_programs(std::string_view text, const Lines& lines) {
+  std::vector<std::pair<uint32_t, uint32_t>> kept;  // [first, end)
+  for (size_t i = 0; i < lines.size(); ++i) {
+    uint32_t end = i + 1 < lines.size() ? first_line(*lines[i + 1]) : std::numeric_limits<uint32_t>::max();
+    if (is_prim_func(*lines[i])) kept.emplace_back(first_line(*lines[i]), end);
+  }
+  std::string result;
+  size_t at = 0, range = 0;
+  for (uint32_t number = 1; at < text.size(); ++number) {
+    size_t end = std::min(text.find('\n', at), text.size());
+    while (range < kept.size() && number >= kept[range].second) ++range;
+    if (range < kept.size() && number >= kept[range].first) result += text.substr(at, end - at);
+    result += '\n';
+    at = end + 1;
+  }
+  return result;
+}
+
+// A line of a module that schedules stand beside.
+bool is_of_module(const Line& line) {
+  return has_decorator(line, "ir_module") || (line.kind == LineKind::kFunction && has_decorator(line, "function"));
+}
+
+std::shared_ptr<const TensorIntrins> read_intrins(const std::shared_ptr<const Origin>& origin, const Lines& lines,
+                                                  const std::string& filename, Diagnostics& diagnostics) {
+  auto table = std::make_shared<TensorIntrins>();
+  if (std::ranges::none_of(lines, [](const Line* line) { return is_intrin(*line); })) return table;
+  OpTable no_operators({});
+  Diagnostics in_programs;
+  IRModule module = parse_module(only_programs(*origin->text, lines), filename, no_operators, in_programs);
+  for (const Diagnostic& diagnostic : in_programs.all()) diagnostics.add(diagnostic);
+  if (in_programs.has_errors()) return table;
+  for (const Line* line : lines) {
+    if (!is_intrin(*line)) continue;
+    const Syntax& call = *line->value;
+    Span span{origin, call.line, call.column, call.length};
+    std::string error, name;
+    bool fits = call.children.size() == 4 && call.children[1]->kind == SyntaxKind::kString;
+    if (fits) name = text::unquote(call.children[1]->text, error);
+    std::vector<PrimFuncRef> programs;
+    for (size_t i = 2; fits && i < 4; ++i) {
+      const Expr* found = module.find(call.children[i]->text);
+      if (call.children[i]->kind == SyntaxKind::kName && found && found->is<PrimFunc>())
+        programs.push_back(cast<PrimFunc>(*found));
+    }
+    if (programs.size() != 2 || !error.empty()) {
+      diagnostics.error(
+          span, "expected S.intrin(\"name\", description, implementation), the last two @T.prim_func of this file");
+      continue;
+    }
+    if (table->find(name) || builtin_tensor_intrins().find(name)) {
+      diagnostics.error(span, "intrinsic '{}' is {}; give this one another name", name,
+                        table->find(name) ? "declared above" : "built in");
+      continue;
+    }
+    try {
+      table->add({name, programs[0], programs[1]});
+    } catch (const CompileError& problem) {
+      for (const Diagnostic& diagnostic : problem.diagnostics()) diagnostics.add(diagnostic);
+    }
+  }
+  return table;
+}
+
+// The lines of a file of schedules, without those of a module that they stand beside, which is for its own reader.
+struct ScriptFile {
+  std::shared_ptr<const Origin> origin;
+  Lines lines;
+  std::vector<std::shared_ptr<text::SyntaxTree>> trees = {};
+};
+
+ScriptFile read_file(std::string_view text, const std::string& filename, Diagnostics& diagnostics) {
+  ScriptFile file{origin_of(text, filename), {}};
+  text::SyntaxReader reader({file.origin, *file.origin->text}, diagnostics);
+  for (Lines lines; reader.next(*file.trees.emplace_back(std::make_shared<text::SyntaxTree>()), lines); lines.clear()) {
+    if (!reader.in_class()) file.lines.insert(file.lines.end(), lines.begin(), lines.end());
+  }
+  return file;
+}
+
+ScheduleDefinition read_use(const Line& line, const std::shared_ptr<const Origin>& origin, const Span& span) {
+  const Syntax& call = *line.value;
+  ScheduleDefinition result;
+  result.span = span;
+  auto text_of = [&](const Syntax& at) {
+    AttrValue value = evaluate(at, origin);
+    if (!value.as<std::string>()) fail(span, "S.use: expected a name in quotes, found {}", to_string(value));
+    return *value.as<std::string>();
+  };
+  if (call.children.size() != 2)
+    fail(span, "S.use takes the name of a rule and then decisions: S.use(\"contraction\", op=\"matmul\", rows=6)");
+  result.name = result.uses = text_of(*call.children[1]);
+  for (const Syntax::Keyword& keyword : call.keywords) {
+    std::string* name = keyword.name == "op"         ? &result.op
+                        : keyword.name == "function" ? &result.function
+                        : keyword.name == "at"       ? &result.at
+                                                     : nullptr;
+    if (name) {
+      *name = text_of(*keyword.value);
+    } else if (keyword.name == "decisions") {  // whose names Python does not take as keywords: {"C.rows": 6}
+      AttrValue more = evaluate(*keyword.value, origin);
+      if (!more.as<Attrs>()) fail(span, "S.use: decisions is a dictionary, found {}", to_string(more));
+      for (const auto& [decision, value] : *more.as<Attrs>()) result.given.set(decision, value);
+    } else {
+      result.given.set(std::string(keyword.name), evaluate(*keyword.value, origin));
+    }
+  }
+  if (result.op.starts_with("relax.")) result.op.erase(0, 6);
+  return result;
+}
+
+// Reads @S.schedule("function") and @S.rule("operator").
+void read_decorator(const Syntax& decorator, const Span& span, ScheduleDefinition& definition,
+                    Diagnostics& diagnostics) {
+  bool is_call = decorator.kind == SyntaxKind::kCall && decorator.children[0]->kind == SyntaxKind::kAttribute &&
+                 decorator.children.size() == 2 && decorator.children[1]->kind == SyntaxKind::kString;
+  std::string_view what = is_call ? decorator.children[0]->text : std::string_view();
+  if (what != "schedule" && what != "rule") {
+    diagnostics.error(span, "expected @S.schedule(\"function\") or @S.rule(\"operator\")");
+    return;
+  }
+  std::string error, name = text::unquote(decorator.children[1]->text, error);
+  std::string& of = what == "schedule" ? definition.function : definition.op;
+  if (!of.empty()) diagnostics.error(span, "'{}' has @S.{}(\"{}\") already", definition.name, what, of);
+  of = what == "rule" && name.starts_with("relax.") ? name.substr(6) : name;
+}
+
+}  // namespace
+
+std::vector<ScheduleDefinition> parse_schedules(std::string_view text, const std::string& filename,
+                                                Diagnostics& diagnostics) {
+  ScriptFile file = read_file(text, filename, diagnostics);
+  auto place = [&](const auto& at) { return Span{file.origin, at.line, at.column, at.length}; };
+  std::vector<ScheduleDefinition> result;
+  std::shared_ptr<const TensorIntrins> intrins = read_intrins(file.origin, file.lines, filename, diagnostics);
+  auto add = [&](ScheduleDefinition definition, const Lines& lines, std::string_view schedule_name) {
+    // The file's trees own the lines.
+    definition.body_ = std::make_shared<ScheduleDefinition::Body>(
+        ScheduleDefinition::Body{file.origin, intrins, lines, std::string(schedule_name), file.trees});
+    result.push_back(std::move(definition));
+  };
+  Lines loose;
+  for (const Line* line : file.lines) {
+    if (line->kind == LineKind::kImport || is_prim_func(*line) || is_intrin(*line) || is_of_module(*line)) continue;
+    if (called(*line) == "use") {
+      result.push_back(read_use(*line, file.origin, place(*line)));
+    } else if (line->kind != LineKind::kFunction) {
+      loose.push_back(line);
+    } else {
+      ScheduleDefinition definition;
+      definition.name = std::string(line->text);
+      definition.span = place(*line);
+      if (line->decorators.empty()) definition.function = definition.name;
+      for (const Syntax* decorator : line->decorators)
+        read_decorator(*decorator, place(*decorator), definition, diagnostics);
+      if (line->params.empty()) {
+        diagnostics.error(place(*line), "'{}' has no parameter for the schedule", definition.name);
+        continue;
+      }
+      add(std::move(definition), line->body, line->params[0].name);
+    }
+  }
+  if (!loose.empty()) {
+    ScheduleDefinition definition;
+    definition.span = place(*loose[0]);
+    add(std::move(definition), loose, "sch");
+  }
+  return result;
+}
+
+void run_schedule_text(Schedule& schedule, std::string_view text, const std::string& filename) {
+  Diagnostics diagnostics;
+  std::vector<ScheduleDefinition> definitions = parse_schedules(text, filename, diagnostics);
+  diagnostics.throw_if_errors();
+  for (const ScheduleDefinition& definition : definitions) definition.apply(schedule);
+}
+
+std::string print_intrins(const TensorIntrins& intrins) {
+  std::string result;
+  text::NameTable names;
+  for (const std::string& name : intrins.names()) {
+    std::vector<std::string> programs;
+    auto print = [&](const PrimFuncRef& program, const char* role) {
+      std::string text = print_function(programs.emplace_back(names.reserve(name + role)), program);
+      result += text.substr(text.find("@T.")) + "\n";  // not the comments before it
+    };
+    print(intrins.find(name)->description, "_description");
+    print(intrins.find(name)->implementation, "_implementation");
+    result += fmt::format("S.intrin({}, {})\n", to_string(AttrValue(name)), fmt::join(programs, ", "));
+  }
+  return result;
+}
+
+}  // namespace relaxc
