@@ -7,9 +7,9 @@
 
 namespace relaxc {
 
-// Gives a buffer the strides that its schedule asks for: offset modulo factor, so that rows start at different banks or
-// cache lines. Windows that ask to begin at multiples of some elements or bytes keep the strides of the whole buffer,
-// so that they still do when memory shrinks.
+// Strides are `offset` modulo `factor`, so that rows start at different banks or cache lines. Windows that ask to begin
+// at multiples of some elements or bytes keep the strides of the whole buffer, so that they still do when memory
+// shrinks.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
   struct Wish {
     Buffer buffer;

@@ -195,14 +195,11 @@ class Partitioner {
     }
     const IfThenElse* branch = s.as<IfThenElse>();
     bool is_else = false;
-    Stmt result = cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
-      if (!is_stmt_kind(child.kind())) return child;
-      auto visit_child = [&] { return visit(cast_handle<Stmt>(child)); };
-      if (!branch) return visit_child();
+    return map_stmts(s, [&](const Stmt& inner) {
+      if (!branch) return visit(inner);
       Expr condition = std::exchange(is_else, true) ? !branch->condition : branch->condition;
-      return knowing([&] { facts_.assume(condition); }, visit_child);
-    }));
-    return result.is<Seq>() && !same_node(result, s) ? seq(result.as<Seq>()->stmts, s.span()) : result;
+      return knowing([&] { facts_.assume(condition); }, [&] { return visit(inner); });
+    });
   }
 
  private:
