@@ -7,17 +7,17 @@
 
 namespace relaxc {
 
-// Gives a buffer the strides that its schedule asks for: offset modulo factor, so that rows start at different banks or
-// cache lines. Windows that ask to begin at multiples of some elements or bytes keep the strides of the whole buffer,
-// so that they still do when memory shrinks.
+// Strides are `offset` modulo `factor`, so that rows start at different banks or cache lines. Windows that ask to begin
+// at multiples of some elements or bytes keep the strides of the whole buffer, so that they still do when memory
+// shrinks.
 PrimFuncRef align_storage(const PrimFuncRef& function) {
-  struct Wish {
+  struct Request {
     Buffer buffer;
     std::map<size_t, std::pair<int64_t, int64_t>> dims;  // factor, offset
   };
-  std::unordered_map<const NodeHeader*, Wish> wishes;
-  auto wish_for = [&](const Buffer& buffer) -> Wish& {
-    return wishes.try_emplace(buffer.get(), Wish{buffer, {}}).first->second;
+  std::unordered_map<const NodeHeader*, Request> requests;
+  auto request_for = [&](const Buffer& buffer) -> Request& {
+    return requests.try_emplace(buffer.get(), Request{buffer, {}}).first->second;
   };
   std::unordered_set<const NodeHeader*> allocated;
   walk(function, [&](const Block& block) {
@@ -26,7 +26,7 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
   walk(function, [&](const Block& block) {
     for (const MatchBuffer& window : block.match_buffers) {
       bool asks = asks_place(buffer_type(window.buffer)) && allocated.contains(window.source.buffer.get());
-      if (asks) wish_for(window.source.buffer);
+      if (asks) request_for(window.source.buffer);
     }
     const AttrValue* note = block.annotations.find(annotations::kBufferDimAlign.name);
     if (!note || !note->as<AttrList>()) return;
@@ -34,17 +34,17 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
       std::vector<int64_t> row;
       if (!from_attr(item, row) || row.size() != 4 || row[0] < 0 || row[2] <= 0) continue;
       size_t write = static_cast<size_t>(row[0]), axis = static_cast<size_t>(row[1]);
-      if (write < block.writes.size()) wish_for(block.writes[write].buffer).dims[axis] = {row[2], row[3]};
+      if (write < block.writes.size()) request_for(block.writes[write].buffer).dims[axis] = {row[2], row[3]};
     }
   });
   VarMap strided;
-  for (const VarRef& param : function->params) wishes.erase(param.get());
-  for (const auto& [key, wish] : wishes) {
-    BufferType type = buffer_type(wish.buffer);
+  for (const VarRef& param : function->params) requests.erase(param.get());
+  for (const auto& [key, request] : requests) {
+    BufferType type = buffer_type(request.buffer);
     if (!type.strides.empty() || type.shape.empty()) continue;
     Expr stride = int_imm(1, dtype_of(type.shape.back()));
     for (size_t d = type.shape.size(); d-- > 0;) {
-      if (auto it = wish.dims.find(d); it != wish.dims.end()) {
+      if (auto it = request.dims.find(d); it != request.dims.end()) {
         auto [factor, offset] = it->second;
         Expr missing = floor_mod(int_imm(offset, dtype_of(stride)) - stride, factor);
         stride = simplify(stride + floor_mod(missing + factor, factor));
@@ -52,7 +52,7 @@ PrimFuncRef align_storage(const PrimFuncRef& function) {
       type.strides.insert(type.strides.begin(), stride);
       stride = stride * type.shape[d];
     }
-    strided.emplace(key, make_var(wish.buffer->name, make(std::move(type)), wish.buffer.span()));
+    strided.emplace(key, make_var(request.buffer->name, make(std::move(type)), request.buffer.span()));
   }
   if (strided.empty()) return function;
   return cast<PrimFunc>(substitute(static_cast<const Expr&>(function), strided));

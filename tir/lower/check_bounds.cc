@@ -59,11 +59,7 @@ class BoundsChecker {
 
   Stmt stmt(const Stmt& s) {
     if (s.span()) place_ = s.span();
-    if (const Seq* node = s.as<Seq>()) {
-      std::vector<Stmt> stmts;
-      for (const Stmt& inner : node->stmts) stmts.push_back(stmt(inner));
-      return seq(std::move(stmts), s.span());
-    }
+    if (s.is<Seq>()) return map_stmts(s, [&](const Stmt& inner) { return stmt(inner); });
     if (const Block* node = s.as<Block>()) return block(s, *node);
     if (const While* node = s.as<While>()) return while_loop(s, *node);
     visit_children(s, [&](const NodeRef& child, Slot slot) {
@@ -86,13 +82,12 @@ class BoundsChecker {
     const For* loop = s.as<For>();
     const IfThenElse* branch = s.as<IfThenElse>();
     bool is_else = false;
-    return cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
-      if (!is_stmt_kind(child.kind())) return child;
+    return map_stmts(s, [&](const Stmt& body) {
       BoundsChecker inner(facts_, place_);
       if (loop) inner.facts_.bind(loop->var, loop->min, loop->extent);
       if (branch) inner.assume(std::exchange(is_else, true) ? !branch->condition : branch->condition);
-      return inner.stmt(cast_handle<Stmt>(child));
-    }));
+      return inner.stmt(body);
+    });
   }
 
   void assume(const Expr& condition) {

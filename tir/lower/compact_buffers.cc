@@ -469,9 +469,8 @@ class Compactor final : public Rewriter {
         start.indices.push_back(region.min);
       }
       start.buffer = make_var(buffer->name, make(std::move(shrunk)), buffer.span());
-      AllocBuffer alloc = *memory.alloc;
-      alloc.buffer = start.buffer;
-      allocs_[path[i].loop->var.get()].push_back(make(std::move(alloc), memory.alloc.span()));
+      Stmt alloc = make(AllocBuffer{start.buffer, memory.alloc->annotations}, memory.alloc.span());
+      allocs_[path[i].loop->var.get()].push_back(alloc);
       moves_.emplace(buffer.get(), std::move(start));
       // An iteration of a parallel loop in between must not touch the elements of another one.
       serialize_sharing_loops(memory, depth, i + 1);

@@ -1,7 +1,5 @@
-// A buffer that each iteration of a loop fills and then uses becomes two, which are used by turns: the part for the
-// next iteration is copied while the current one is used, so that its loads do not wait for the end of the arithmetic.
-// The producing block asks for it by {"double_buffer_scope": 0}, the position among its writes. TVM's
-// InjectDoubleBuffer is the model.
+// The part for the next iteration is copied while the current one is used, so that its loads do not wait for the end of
+// the arithmetic. TVM's InjectDoubleBuffer is the model.
 #include "tir/analysis/annotations.h"
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"

@@ -1,6 +1,5 @@
-// Loop-invariant conditions leave the loop (loop unswitching): `for i: x[i] = if_then_else(c and d(i), ...)` becomes a
-// branch on c around two loops, in each of which c is known. The conditions on the row of a padded image in a loop over
-// its columns are an example.
+// `for i: x[i] = if_then_else(c and d(i), ...)` becomes a branch on c around two loops, in each of which c is known.
+// The conditions on the row of a padded image in a loop over its columns are an example.
 #include <algorithm>
 
 #include "ir/undefined.h"

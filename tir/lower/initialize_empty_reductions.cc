@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tir/analysis/conditions.h"
 #include "tir/lower/lower.h"
 
@@ -23,9 +25,7 @@ class InitNest {
   std::vector<Stmt> find(const Stmt& stmt) {
     std::vector<Stmt> result;
     if (const Seq* node = stmt.as<Seq>()) {
-      for (const Stmt& inner : node->stmts) {
-        for (Stmt& init : find(inner)) result.push_back(std::move(init));
-      }
+      for (const Stmt& inner : node->stmts) std::ranges::move(find(inner), std::back_inserter(result));
     } else if (const AttrStmt* node = stmt.as<AttrStmt>()) {
       return find(node->body);
     } else if (const For* node = stmt.as<For>()) {

@@ -26,6 +26,7 @@ bool is_wide(const Expr& e) {
   return type && type->dtype.element() == kInt64 && type->dtype.lanes > 1 && !type->dtype.is_scalable();
 }
 bool divides(BinaryOp op) { return op == BinaryOp::kFloorDiv || op == BinaryOp::kFloorMod; }
+bool is_linear(BinaryOp op) { return op == BinaryOp::kAdd || op == BinaryOp::kSub || op == BinaryOp::kMul; }
 
 class Narrower final : public Rewriter {
  public:
@@ -36,21 +37,23 @@ class Narrower final : public Rewriter {
     Stmt result = Rewriter::stmt(s);
     const BufferStore* node = result.as<BufferStore>();
     if (!node) return result;
+    Expr index = address(node->indices.back());
+    std::optional<Expr> value = computes(node->value) ? narrow(node->value) : std::nullopt;
+    if (!value && same_node(index, node->indices.back())) return result;
     BufferStore copy = *node;
-    copy.indices.back() = address(copy.indices.back());
-    if (auto value = computes(copy.value) ? narrow(copy.value) : std::nullopt)
-      copy.value = cast_to(*value, dtype_of(copy.value));
-    bool same = same_node(copy.indices.back(), node->indices.back()) && same_node(copy.value, node->value);
-    return same ? result : static_cast<Stmt>(make(std::move(copy), s.span()));
+    copy.indices.back() = index;
+    if (value) copy.value = cast_to(*value, dtype_of(copy.value));
+    return make(std::move(copy), s.span());
   }
 
   Expr expr(const Expr& e) override {
     Expr result = Rewriter::expr(e);
     if (const BufferLoad* node = result.as<BufferLoad>(); node && !node->indices.empty()) {
+      Expr index = address(node->indices.back());
+      if (same_node(index, node->indices.back())) return result;
       BufferLoad copy = *node;
-      copy.indices.back() = address(copy.indices.back());
-      bool same = same_node(copy.indices.back(), node->indices.back());
-      return same ? result : static_cast<Expr>(make(std::move(copy), result.type(), e.span()));
+      copy.indices.back() = index;
+      return make(std::move(copy), result.type(), e.span());
     }
     if (const Cast* node = result.as<Cast>(); node && is_wide(node->value)) {
       auto value = narrow(node->value);
@@ -84,8 +87,8 @@ class Narrower final : public Rewriter {
       return stride ? std::optional(Lanes{node->base, *stride, node->lanes}) : std::nullopt;
     }
     const Binary* node = e.as<Binary>();
-    bool is_linear = node && (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub || node->op == BinaryOp::kMul);
-    auto a = is_linear ? as_lanes(node->a) : std::nullopt, b = is_linear ? as_lanes(node->b) : std::nullopt;
+    if (!node || !is_linear(node->op)) return std::nullopt;
+    auto a = as_lanes(node->a), b = as_lanes(node->b);
     if (!a || !b) return std::nullopt;
     Expr base = binary(node->op, a->base, b->base);
     if (node->op == BinaryOp::kAdd) return Lanes{base, a->stride + b->stride, a->lanes};
@@ -154,9 +157,7 @@ class Narrower final : public Rewriter {
       if (!fits(stride) || !fits(reach)) return std::nullopt;
       return ramp(cast_to(steps->base, kInt32), cast_to(steps->stride, kInt32), steps->lanes, e.span());
     }
-    bool known = node && (node->op == BinaryOp::kAdd || node->op == BinaryOp::kSub || node->op == BinaryOp::kMul ||
-                          (divides(node->op) && bounds(node->b).min >= 1));
-    if (!known) return std::nullopt;
+    if (!node || !(is_linear(node->op) || (divides(node->op) && bounds(node->b).min >= 1))) return std::nullopt;
     auto a = narrow(node->a), b = narrow(node->b);
     if (!a || !b) return std::nullopt;
     return divides(node->op) ? divide(*node, bounds(node->a), *a, *b) : binary(node->op, *a, *b, e.span());

@@ -26,7 +26,9 @@ constexpr int kMostSymbolicCuts = 4, kMostSymbolicEnds = 2;
 
 // lower.h describes these annotations of loops.
 using annotations::kExactTails, annotations::kKeepWhole;
-Attrs without_wishes(const For& loop) { return loop.annotations.without(kExactTails.name).without(kKeepWhole.name); }
+Attrs without_cut_annotations(const For& loop) {
+  return loop.annotations.without(kExactTails.name).without(kKeepWhole.name);
+}
 
 // A conjunct of a condition in a loop's body that holds from, or up to, some iteration on.
 struct Cut {
@@ -195,14 +197,11 @@ class Partitioner {
     }
     const IfThenElse* branch = s.as<IfThenElse>();
     bool is_else = false;
-    Stmt result = cast_handle<Stmt>(map_children(s, [&](const NodeRef& child, Slot) -> NodeRef {
-      if (!is_stmt_kind(child.kind())) return child;
-      auto visit_child = [&] { return visit(cast_handle<Stmt>(child)); };
-      if (!branch) return visit_child();
+    return map_stmts(s, [&](const Stmt& inner) {
+      if (!branch) return visit(inner);
       Expr condition = std::exchange(is_else, true) ? !branch->condition : branch->condition;
-      return knowing([&] { facts_.assume(condition); }, visit_child);
-    }));
-    return result.is<Seq>() && !same_node(result, s) ? seq(result.as<Seq>()->stmts, s.span()) : result;
+      return knowing([&] { facts_.assume(condition); }, [&] { return visit(inner); });
+    });
   }
 
  private:
@@ -227,7 +226,7 @@ class Partitioner {
     if (same_node(body, loop.body) && !loop.annotations.has(kExactTails.name) && !loop.annotations.has(kKeepWhole.name))
       return s;
     For copy = loop;
-    copy.annotations = without_wishes(loop);
+    copy.annotations = without_cut_annotations(loop);
     copy.body = body;
     return make(std::move(copy), s.span());
   }
@@ -245,7 +244,7 @@ class Partitioner {
     copy.min = range.first;
     copy.extent = facts_.simplify(range.end - range.first);
     // A single iteration needs no loop, so annotations of loops do not apply to it.
-    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_wishes(loop);
+    copy.annotations = as_int(copy.extent) == 1 ? Attrs() : without_cut_annotations(loop);
     copy.body = instantiate(body, {{loop.var.get(), copy.var}});
     return make(std::move(copy), s.span());
   }
@@ -477,7 +476,7 @@ class Partitioner {
     Expr end = facts_.simplify(loop.min + loop.extent);
     if (parallel) {
       For copy = loop;
-      copy.annotations = without_wishes(loop);
+      copy.annotations = without_cut_annotations(loop);
       copy.body = make(IfThenElse{loop.var < cuts[0].end, with(true, cuts, loop.body), tails}, s.span());
       return whole(simplify(make(std::move(copy), s.span()), facts_));
     }

@@ -229,11 +229,11 @@ class Prefetcher final : public Rewriter {
     return lines;
   }
 
-  void plan_ahead(const For& loop, const AttrList& wish, const Stmt& s) {
-    const int64_t* rows = wish.size() == 2 ? wish[1].as<int64_t>() : nullptr;
-    if (!rows || !wish[0].as<std::string>())
+  void plan_ahead(const For& loop, const AttrList& request, const Stmt& s) {
+    const int64_t* rows = request.size() == 2 ? request[1].as<int64_t>() : nullptr;
+    if (!rows || !request[0].as<std::string>())
       fail_unsupported(s.span(), "prefetch_ahead is a buffer's name and a number of rows");
-    auto lines = lines_of(loop, wish[0]);
+    auto lines = lines_of(loop, request[0]);
     for (size_t d = 0; lines && d < lines->start.size(); ++d) {
       if (coefficient(lines->start[d], loop.var, facts_).value_or(1) == 0) continue;
       lines->start[d] = lines->start[d] + *rows;

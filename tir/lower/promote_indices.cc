@@ -117,20 +117,18 @@ class Promoter final : public Rewriter {
     return wide(e.as<Cast>()->value);
   }
   void widen(Range& range) { range = {wide(range.min), wide(range.extent)}; }
+  void widen(BufferRegion& region) {
+    for (Range& range : region.ranges) widen(range);
+  }
 
   Block with_wide_bounds(Block block) {
     for (IterVar& axis : block.iter_vars) {
       widen(axis.domain);
       axis.value = wide(axis.value);
     }
-    std::vector<BufferRegion*> regions;
-    for (auto* declared : {&block.reads, &block.writes}) {
-      for (BufferRegion& region : *declared) regions.push_back(&region);
-    }
-    for (MatchBuffer& window : block.match_buffers) regions.push_back(&window.source);
-    for (BufferRegion* region : regions) {
-      for (Range& range : region->ranges) widen(range);
-    }
+    for (BufferRegion& region : block.reads) widen(region);
+    for (BufferRegion& region : block.writes) widen(region);
+    for (MatchBuffer& window : block.match_buffers) widen(window.source);
     return block;
   }
 

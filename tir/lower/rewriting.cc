@@ -15,6 +15,14 @@ bool holds_load(const NodeRef& node) {
 bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
 bool is_natural(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
 
+Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn) {
+  Stmt result = cast_handle<Stmt>(map_children(stmt, [&](const NodeRef& child, Slot) -> NodeRef {
+    if (!is_stmt_kind(child.kind())) return child;
+    return fn(cast_handle<Stmt>(child));
+  }));
+  return result.is<Seq>() && !same_node(result, stmt) ? seq(result.as<Seq>()->stmts, stmt.span()) : result;
+}
+
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by) {
   class Replacer final : public Rewriter {
    public:

@@ -11,6 +11,9 @@ bool holds_load(const NodeRef& node);
 bool is_positive(const Expr& e, const Analyzer& facts);
 bool is_natural(const Expr& e, const Analyzer& facts);
 
+// Returns the statement with fn's result in place of each statement directly in it; lists in lists become one.
+Stmt map_stmts(const Stmt& stmt, const std::function<Stmt(const Stmt&)>& fn);
+
 // Maps expressions, by identity, to those that take their places.
 using Replacements = std::unordered_map<const NodeHeader*, Expr>;
 Stmt replace_exprs(const Stmt& stmt, const Replacements& by);

@@ -98,9 +98,7 @@ class Sharer final : public Rewriter {
       BufferType type = buffer_type(memory.buffer);
       type.shape[0] = memory.size;
       Buffer all = make_var(memory.buffer->name, make(std::move(type)), memory.buffer.span());
-      AllocBuffer alloc = *lives[memory.tenants[0]].alloc;
-      alloc.buffer = all;
-      allocs.emplace(memory.buffer.get(), make(std::move(alloc)));
+      allocs.emplace(memory.buffer.get(), make(AllocBuffer{all, lives[memory.tenants[0]].alloc->annotations}));
       for (size_t tenant : memory.tenants) {
         renamed.emplace(lives[tenant].alloc->buffer.get(), all);
         allocs.try_emplace(lives[tenant].alloc->buffer.get());

@@ -28,22 +28,17 @@ class LaneRewriter {
   }
 
   Stmt stmt(const Stmt& s) {
-    if (const Seq* node = s.as<Seq>()) {
-      std::vector<Stmt> stmts;
-      for (const Stmt& inner : node->stmts) stmts.push_back(stmt(inner));
-      return seq(std::move(stmts), s.span());
-    }
+    if (s.is<Seq>()) return map_stmts(s, [&](const Stmt& inner) { return stmt(inner); });
     if (const BufferStore* node = s.as<BufferStore>()) return store_lanes(s, *node);
     if (const Bind* node = s.as<Bind>()) {
       Expr value = expr(node->value);
       return make(Bind{as_wide_as(value, node->var, s.span()), value}, s.span());
     }
     if (const For* node = s.as<For>()) {
-      Expr min = expr(node->min), extent = expr(node->extent);
-      if (dtype_of(min).lanes > 1 || dtype_of(extent).lanes > 1) throw NoVectorForm();
       For copy = *node;
-      copy.min = min;
-      copy.extent = extent;
+      copy.min = expr(node->min);
+      copy.extent = expr(node->extent);
+      if (dtype_of(copy.min).lanes > 1 || dtype_of(copy.extent).lanes > 1) throw NoVectorForm();
       copy.body = stmt(node->body);
       return make(std::move(copy), s.span());
     }
