@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
+#include "support/printable.h"
 
 namespace relaxc::onnx_import {
 
@@ -20,6 +21,13 @@ struct ModelContext {
   const Builder* main_builder = nullptr;                    // the one with a dataflow block
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
+  // Returns the place of something with a name in the model's file: "model.onnx: initializer 'w'".
+  Span place(std::string_view kind, const std::string& name) const {
+    return file_span(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
+  }
+  void add(const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
+  }
   // Reports a contradiction in the model and what the import does about it: as a warning, or as an error when the
   // import is strict.
   void warn(const Span& span, const std::string& message, std::string_view consequence) {
@@ -90,8 +98,9 @@ class GraphImporter {
 
  private:
   void add_node(const onnx::NodeProto& node, int64_t index);
-  bool call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
+  void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  void check_size(const Type& type, int i, const Span& span) const;
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
   void poison_outputs(const onnx::NodeProto& node);
 

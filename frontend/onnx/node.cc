@@ -228,7 +228,7 @@ int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
 // ---- Building -------------------------------------------------------------------------------------------------------
 
 Builder& Node::builder() { return graph_.builder(); }
-Expr Node::op(const char* name, std::vector<Expr> args, Attrs attrs) {
+Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
     for (Expr& element : known->elements) {
       if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");

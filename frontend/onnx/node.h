@@ -90,9 +90,9 @@ class Node {
   GraphImporter& graph() { return graph_; }
   // Returns the operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new
   // binding.
-  Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
+  Expr op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
-  Expr op(const char* name, std::vector<Expr> args, const T& attrs) {
+  Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
     return op(name, std::move(args), write_attrs(attrs));
   }
   // Gives the tensor a type that says more about it.
@@ -143,7 +143,6 @@ class Node {
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
   bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
-  const onnx::NodeProto& proto() const { return proto_; }
 
  private:
   Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
