@@ -33,19 +33,9 @@ Known cast_from_int(const Expr& e) {
   const Cast* cast = e.as<Cast>();
   return cast && dtype_of(cast->value) == kInt64 ? Known(cast->value) : std::nullopt;
 }
-// Returns the integer that a float equals exactly.
-Known exact_integer(const Expr& e) {
-  if (Known n = cast_from_int(e)) return n;
-  auto value = float_value(e);
-  bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
-  return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
-}
 // Returns the integer that a cast of the scalar to int64 gives.
 Known truncated(const Expr& e) {
-  DType from = dtype_of(e);
-  if (from.is_bool()) return as_int(e) ? int_imm(*as_int(e)) : select(e, int_imm(1), int_imm(0));
-  if (!from.is_float()) return e;
-  if (Known n = exact_integer(e)) return n;
+  if (Known n = integer_of(e)) return n;
   auto value = float_value(e);
   bool fits = value && std::abs(*value) < kMostExact;
   return fits ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
@@ -67,7 +57,7 @@ Known cast_scalar(const Expr& e, DType to) {
   if (to.is_bool() && from.is_bool()) return e;
   if (to.is_float() && float_value(e)) return float_imm(*float_value(e), to);
   if (to.is_bool() && float_value(e)) return bool_imm(*float_value(e) != 0);
-  Known n = to.is_int() || !from.is_float() ? truncated(e) : exact_integer(e);
+  Known n = to.is_int() ? truncated(e) : integer_of(e);
   if (!n || may_wrap(*n, to)) return std::nullopt;
   if (to.is_bool()) return not_equal(*n, int_imm(0));
   return to.is_float() ? float_of(*n, to) : *n;
@@ -82,7 +72,7 @@ Known float_binary(BinaryOp op, const Expr& a, const Expr& b) {
     if (op == kMul) return float_imm(*x * *y, dtype);
     return op == kDiv ? Known(float_imm(*x / *y, dtype)) : std::nullopt;
   }
-  Known m = exact_integer(a), n = exact_integer(b);
+  Known m = integer_of(a), n = integer_of(b);
   if (!m || !n) return std::nullopt;
   if (op == kAdd) return float_of(*m + *n, dtype);
   if (op == kSub) return float_of(*m - *n, dtype);
@@ -319,6 +309,15 @@ bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<Kno
 
 }  // namespace
 
+std::optional<Expr> integer_of(const Expr& element) {
+  DType dtype = dtype_of(element);
+  if (dtype.is_bool()) return as_int(element) ? int_imm(*as_int(element)) : select(element, int_imm(1), int_imm(0));
+  if (!dtype.is_float()) return element;
+  if (Known n = cast_from_int(element)) return n;
+  auto value = float_value(element);
+  bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
+  return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
+}
 Type KnownTensor::type() const { return tensor_type(int_imms(shape), dtype); }
 std::optional<Tensor> KnownTensor::as_tensor() const {
   Tensor tensor = Tensor::empty(shape, dtype);

@@ -10,8 +10,6 @@
 
 namespace relaxc {
 
-std::vector<OpRow> sort_ops();
-
 namespace {
 
 void check_index_dtype(const OpCall& op, size_t i) {
@@ -402,7 +400,7 @@ std::vector<OpRow> index_ops() {
   const auto injective = OpPattern::kInjective;
   const OpInput data{"data", "the tensor"}, indices{"indices", "integers"}, updates{"updates", "the new elements"};
   const std::vector<std::string_view> reductions = {"update", "none", "add", "mul", "max", "min", "mean"};
-  std::vector<OpRow> rows = {
+  return {
       {.name = "relax.take",
        .doc = "slices of an axis (of the flattened tensor without one) at the indices",
        .inputs = {{"x", "the tensor"}, indices},
@@ -531,8 +529,6 @@ std::vector<OpRow> index_ops() {
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
        .legalize = lower_nonzero},
   };
-  for (OpRow& row : sort_ops()) rows.push_back(std::move(row));
-  return rows;
 }
 
 }  // namespace relaxc

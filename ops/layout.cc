@@ -344,12 +344,10 @@ Type infer_partial_to_shape(const OpCall& op) {
 
 }  // namespace
 
-std::vector<OpRow> slice_ops();
-
 std::vector<OpRow> layout_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, data = {{"data", "the tensor"}};
   const auto injective = OpPattern::kInjective;
-  std::vector<OpRow> rows = {
+  return {
       {.name = "relax.permute_dims",
        .doc = "axes in another order; reversed when no axes are given",
        .inputs = x,
@@ -453,8 +451,6 @@ std::vector<OpRow> layout_ops() {
        .infer = infer_flip,
        .legalize = lower_flip},
   };
-  for (OpRow& row : slice_ops()) rows.push_back(std::move(row));
-  return rows;
 }
 
 }  // namespace relaxc

@@ -1,6 +1,5 @@
-// Matrix products and the determinant. einsum is in ops/einsum.cc.
+// Matrix products and the determinant.
 #include "ops/attributes.h"
-#include "ops/einsum.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -147,8 +146,7 @@ Type infer_linear(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> linear_algebra_ops() {
-  return {einsum(),
-          {.name = "relax.matmul",
+  return {{.name = "relax.matmul",
            .doc = "matrix product with numpy's rules for batches and vectors; integers accumulate in out_dtype",
            .inputs = {{"x1", "left operand"}, {"x2", "right operand"}},
            .attrs = op_attrs<MatmulAttrs>(),

@@ -92,9 +92,8 @@ struct PoolLayouts {
 };
 template <int N, class A>
 PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
-  std::string out = attrs.out_layout.value_or("");
   return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
-          Layout(op, out.empty() ? attrs.layout : out, data_layout_of(N), "out layout")};
+          result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
 }
 template <int N, class A>
 Type infer_partial_pool(const OpCall& op) {

@@ -6,8 +6,6 @@
 
 namespace relaxc {
 
-std::vector<OpRow> sort_ops();
-
 namespace {
 
 Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }

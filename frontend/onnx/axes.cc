@@ -91,9 +91,8 @@ std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const s
 }
 
 std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named) {
-  std::vector<Expr> result;
-  for (size_t d = 0; d < dims.size(); ++d)
-    result.push_back(dim(n, select(equal(named[d], int_imm(1)), int_imm(1), dims[d])));
+  std::vector<Expr> result = dims;
+  for (size_t d = 0; d < dims.size(); ++d) result[d] = dim(n, select(equal(named[d], int_imm(1)), int_imm(1), dims[d]));
   return result;
 }
 

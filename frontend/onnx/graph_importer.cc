@@ -355,8 +355,9 @@ static std::vector<onnx::AttributeProto> default_attributes(const onnx::Function
 }
 
 void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
-  const onnx::FunctionProto& function = *context_.functions.at(domain_of(node.domain()) + "." + node.op_type());
-  Nested nested(context_, span);
+  std::string key = domain_of(node.domain()) + "." + node.op_type();
+  const onnx::FunctionProto& function = *context_.functions.at(key);
+  Nested nested(context_, span, key);
   if (static_cast<int>(inputs.size()) > function.input_size())
     fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
   std::unordered_map<std::string, const onnx::AttributeProto*> given;

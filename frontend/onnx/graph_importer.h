@@ -11,14 +11,14 @@ struct ModelContext {
   std::shared_ptr<const ModelFile> file;
   const OpTable& ops;
   const ImportOptions& options;
-  Diagnostics diagnostics;
-  std::unordered_map<std::string, int64_t> opsets;
-  std::unordered_map<std::string, const onnx::FunctionProto*> functions;  // "domain.name"
-  std::unordered_map<std::string, VarRef> dims;                           // by dim_param
-  Analyzer analyzer;                                                      // facts about dims
+  Diagnostics diagnostics = {};
+  std::unordered_map<std::string, int64_t> opsets = {};
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
+  std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
+  Analyzer analyzer = {};                                                      // facts about dims
   int64_t node_count = 0;
-  int64_t depth = 0;
-  const Builder* main_builder = nullptr;                    // the one with a dataflow block
+  std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; a graph has no name
+  const Builder* main_builder = nullptr;  // the one with a dataflow block
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
   // Returns the place of something with a name in the model's file: "model.onnx: initializer 'w'".
@@ -37,15 +37,17 @@ struct ModelContext {
   }
 };
 
-// Counts one level of nesting, and throws beyond the limit.
+// Enters a function or graph. A function that leads back to itself, and a level beyond the limit, are errors.
 class Nested {
  public:
-  Nested(ModelContext& context, const Span& span) : context_(context) {
-    if (context.depth >= context.options.limits.depth)
+  Nested(ModelContext& context, const Span& span, const std::string& function = {}) : context_(context) {
+    if (!function.empty() && contains(context.nested, function))
+      fail(span, "function '{}' calls itself", printable(function));
+    if (static_cast<int64_t>(context.nested.size()) >= context.options.limits.depth)
       fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
-    ++context.depth;
+    context.nested.push_back(function);
   }
-  ~Nested() { --context_.depth; }
+  ~Nested() { context_.nested.pop_back(); }
   Nested(const Nested&) = delete;
   Nested& operator=(const Nested&) = delete;
 

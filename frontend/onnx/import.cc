@@ -1,6 +1,5 @@
 #include "frontend/onnx/import.h"
 
-#include <algorithm>
 #include <set>
 
 #include "frontend/onnx/declared.h"
@@ -14,34 +13,6 @@ namespace {
 
 Span place(const ModelContext& context) { return file_span(context.file->name()); }
 
-// Checks that function calls do not lead back to the function itself.
-void check_recursion(ModelContext& context) {
-  enum class State { kNew, kActive, kDone };
-  std::unordered_map<std::string, State> states;
-  std::function<void(const std::string&)> visit;
-  std::function<void(const google::protobuf::RepeatedPtrField<onnx::NodeProto>&)> visit_nodes =
-      [&](const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-        for (const auto& node : nodes) {
-          visit(domain_of(node.domain()) + "." + node.op_type());
-          for (const auto& attribute : node.attribute()) {
-            if (attribute.has_g()) visit_nodes(attribute.g().node());
-          }
-        }
-      };
-  visit = [&](const std::string& key) {
-    auto it = context.functions.find(key);
-    if (it == context.functions.end() || states[key] == State::kDone) return;
-    if (states[key] == State::kActive) fail(place(context), "function '{}' calls itself", printable(key));
-    states[key] = State::kActive;
-    visit_nodes(it->second->node());
-    states[key] = State::kDone;
-  };
-  std::vector<std::string> keys;
-  for (const auto& [key, function] : context.functions) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  for (const std::string& key : keys) visit(key);
-}
-
 void read_opsets(ModelContext& context) {
   const onnx::ModelProto& model = context.file->proto();
   for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
@@ -49,7 +20,6 @@ void read_opsets(ModelContext& context) {
   if (context.opsets.empty()) fail(place(context), "the model imports no opset");
   for (const auto& function : model.functions())
     context.functions[domain_of(function.domain()) + "." + function.name()] = &function;
-  check_recursion(context);
 }
 
 // Returns a graph input's type. Sequences, maps and strings are unsupported.
@@ -123,7 +93,7 @@ std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, c
 }  // namespace
 
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
-  ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, nullptr};
+  ModelContext context{.file = file, .ops = ops, .options = options};
   const onnx::ModelProto& model = file->proto();
   bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
   if (empty_message) fail(place(context), "not an ONNX model");

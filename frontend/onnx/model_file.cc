@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "frontend/onnx/wire.h"
 #include "support/checked_math.h"
@@ -119,12 +120,9 @@ std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const
   if (location.empty()) fail(span, "external data has no location");
   bool leaves = location.front() == '/' || location.find('\0') != std::string::npos;
   std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= location.size();) {
-    size_t end = std::min(location.find('/', begin), location.size());
-    std::string part = location.substr(begin, end - begin);
-    if (part == "..") leaves = true;
+  for (const std::filesystem::path& part : std::filesystem::path(location)) {
+    leaves = leaves || part == "..";
     if (!part.empty() && part != ".") parts.push_back(part);
-    begin = end + 1;
   }
   if (leaves || parts.empty()) fail(span, "external data path '{}' leaves the model's folder", location);
   Descriptor current{open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

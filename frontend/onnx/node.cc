@@ -13,27 +13,28 @@ using onnx::AttributeProto;
 
 namespace {
 
-std::string type_name(AttributeProto::AttributeType type) {
-  const std::pair<AttributeProto::AttributeType, const char*> names[] = {
-      {AttributeProto::FLOAT, "float"},   {AttributeProto::INT, "int"},        {AttributeProto::STRING, "string"},
-      {AttributeProto::TENSOR, "tensor"}, {AttributeProto::GRAPH, "graph"},    {AttributeProto::FLOATS, "floats"},
-      {AttributeProto::INTS, "ints"},     {AttributeProto::STRINGS, "strings"}};
-  for (const auto& [known, name] : names) {
-    if (known == type) return name;
-  }
-  return "another type";
+struct AttributeKind {
+  AttributeProto::AttributeType type;
+  const char* name;
+  bool (*is_set)(const AttributeProto&);
+};
+constexpr AttributeKind kAttributeKinds[] = {
+    {AttributeProto::FLOAT, "float", [](const AttributeProto& a) { return a.has_f(); }},
+    {AttributeProto::INT, "int", [](const AttributeProto& a) { return a.has_i(); }},
+    {AttributeProto::STRING, "string", [](const AttributeProto& a) { return a.has_s(); }},
+    {AttributeProto::TENSOR, "tensor", [](const AttributeProto& a) { return a.has_t(); }},
+    {AttributeProto::GRAPH, "graph", [](const AttributeProto& a) { return a.has_g(); }},
+    {AttributeProto::FLOATS, "floats", [](const AttributeProto& a) { return a.floats_size() > 0; }},
+    {AttributeProto::STRINGS, "strings", [](const AttributeProto& a) { return a.strings_size() > 0; }},
+    {AttributeProto::INTS, "ints", [](const AttributeProto&) { return true; }}};
+const char* type_name(AttributeProto::AttributeType type) {
+  auto kind = std::ranges::find(kAttributeKinds, type, &AttributeKind::type);
+  return kind == std::end(kAttributeKinds) ? "another type" : kind->name;
 }
 // Returns the attribute's type, which models before IR version 2 leave out.
 AttributeProto::AttributeType type_of_attribute(const AttributeProto& a) {
   if (a.type() != AttributeProto::UNDEFINED) return a.type();
-  return a.has_f()              ? AttributeProto::FLOAT
-         : a.has_i()            ? AttributeProto::INT
-         : a.has_s()            ? AttributeProto::STRING
-         : a.has_t()            ? AttributeProto::TENSOR
-         : a.has_g()            ? AttributeProto::GRAPH
-         : a.floats_size() > 0  ? AttributeProto::FLOATS
-         : a.strings_size() > 0 ? AttributeProto::STRINGS
-                                : AttributeProto::INTS;
+  return std::ranges::find_if(kAttributeKinds, [&](const AttributeKind& kind) { return kind.is_set(a); })->type;
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ class Recurrent {
     if (steps_ > kManySteps) {
       n.graph().context().diagnostics.warning(n.span(),
                                               "{} steps are unrolled: time and size of the compiled model grow with "
-                                              "their number; a shorter sequence, called "
-                                              "several times with the states carried on, compiles faster",
+                                              "their number; a shorter sequence, called several times with the states "
+                                              "carried on, compiles faster",
                                               steps_);
     }
     batch_ = n.shape_of(x_)[1];
@@ -52,23 +52,18 @@ class Recurrent {
   }
 
   Outputs convert() {
-    std::vector<std::vector<Expr>> states;  // per direction, per step in order of time
-    std::vector<Expr> last_hidden, last_cell;
+    std::vector<Expr> rows, last_hidden, last_cell;
+    std::vector<std::vector<Expr>> states(static_cast<size_t>(steps_));  // by time, of each direction
     for (int64_t d = 0; d < directions_; ++d) {
       bool reverse = direction_ == "reverse" || d == 1;
       run(d, reverse, states, last_hidden, last_cell);
     }
-    Outputs outputs;
-    std::vector<Expr> rows;
-    for (int64_t t = 0; t < steps_; ++t) {
-      std::vector<Expr> sides;
-      for (auto& list : states)
-        sides.push_back(n_.reshape(list[static_cast<size_t>(t)], {int_imm(1), int_imm(1), batch_, int_imm(hidden_)}));
+    for (std::vector<Expr>& sides : states) {
+      for (Expr& side : sides) side = n_.reshape(side, {int_imm(1), int_imm(1), batch_, int_imm(hidden_)});
       rows.push_back(join(n_, sides, 1));
     }
     Expr y = join(n_, rows, 0);  // [steps, directions, batch, hidden]
-    outputs.push_back(n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y));
-    outputs.push_back(n_.of(final_state(last_hidden)));
+    Outputs outputs = {n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y), n_.of(final_state(last_hidden))};
     if (kind_ == "LSTM") outputs.push_back(n_.of(final_state(last_cell)));
     return outputs;
   }
@@ -113,7 +108,6 @@ class Recurrent {
     if (kind_ == "LSTM" && n_.has(7)) peepholes = pick(n_.tensor(7), d);
     Expr hidden = initial(5, d);
     if (kind_ == "LSTM") cell = initial(6, d);
-    std::vector<std::optional<Expr>> outputs(static_cast<size_t>(steps_));
     for (int64_t i = 0; i < steps_; ++i) {
       int64_t t = reverse ? steps_ - 1 - i : i;
       Expr from_input = n_.op("matmul", {pick(x_, t), w});
@@ -136,12 +130,10 @@ class Recurrent {
         next = n_.op("where", {active, next, hidden});
         if (cell) next_cell = n_.op("where", {active, *next_cell, *cell});
       }
-      outputs[static_cast<size_t>(t)] = shown;
+      states[t].push_back(shown);
       hidden = next;
       cell = next_cell;
     }
-    std::vector<Expr>& list = states.emplace_back();
-    for (auto& output : outputs) list.push_back(*output);
     last_hidden.push_back(hidden);
     if (cell) last_cell.push_back(*cell);
   }
