@@ -298,7 +298,7 @@ Tensors shape_to_tensor(const ReferenceCall& c) {
 
 std::vector<int64_t> ReferenceCall::dims(size_t i) const {
   std::vector<int64_t> result;
-  for (const Expr& dim : call.args.at(i).as<ShapeExpr>()->values) result.push_back(as_int(dim).value());
+  for (const Expr& dim : call.args.at(i).as<ShapeExpr>()->values) result.push_back(as_int(simplify(dim)).value());
   return result;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <map>
 
+#include "ir/arith.h"
 #include "ir/op.h"
 #include "vm/tensor.h"
 
@@ -17,8 +18,8 @@ struct ReferenceCall {
   T attrs() const {
     return read_attrs<T>(call.attrs);
   }
-  int64_t number(size_t i) const { return as_int(call.args.at(i)).value(); }  // a scalar argument
-  std::vector<int64_t> dims(size_t i) const;                                  // a shape argument
+  int64_t number(size_t i) const { return as_int(simplify(call.args.at(i))).value(); }  // a scalar argument
+  std::vector<int64_t> dims(size_t i) const;                                            // a shape argument
 };
 using Reference = std::function<std::vector<Tensor>(const ReferenceCall&)>;
 
