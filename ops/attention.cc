@@ -33,7 +33,7 @@ Type infer_attention(const OpCall& op) {
   return tensor_type({query[0], query[1], query[2], value[3]}, op.dtype(0));
 }
 
-// Scale and zero point are scalars, or vectors along the axis.
+// Scale and zero point are scalars, or vectors along the axis. The attributes state the result's dtype.
 template <class A>
 Type infer_quantization(const OpCall& op) {
   A attrs = op.attrs<A>();
@@ -62,8 +62,7 @@ Type infer_pixel_shuffle(const OpCall& op) {
 Type infer_batch_flatten(const OpCall& op) {
   const std::vector<Expr>& shape = op.shape(0);
   if (shape.empty()) op.fail("expected at least one axis, got a scalar");
-  Expr rest = simplify(product({shape.begin() + 1, shape.end()}));
-  return tensor_type({shape[0], rest}, op.dtype(0));
+  return tensor_type({shape[0], simplify(product({shape.begin() + 1, shape.end()}))}, op.dtype(0));
 }
 
 }  // namespace
@@ -72,9 +71,7 @@ std::vector<OpRow> attention_ops() {
   using Arity = OpInput::Arity;
   const OpInput query{"query", "[batch, queries, heads, d]"}, key{"key", "[batch, keys, heads, d]"},
       value{"value", "[batch, keys, heads, e]"}, data{"data", "the tensor"};
-  OpAttr mask = string_attr("causal_mask", {});
-  mask.choices = {"TopLeft", "BottomRight"};
-  const std::vector<OpAttr> attrs = {float_attr("scale", {}), mask, int_attr("window_size", {})};
+  const std::vector<OpAttr> attrs = with_choices(op_attrs<AttentionAttrs>(), "causal_mask", {"TopLeft", "BottomRight"});
   const std::vector<OpInput> quantization = {
       data, {"scale", "scalar, or one per element of the axis"}, {"zero_point", "the same"}};
   return {
@@ -113,19 +110,13 @@ std::vector<OpRow> attention_ops() {
        .inputs = quantization,
        .attrs = op_attrs<QuantizeAttrs>(),
        .infer = infer_quantization<QuantizeAttrs>,
-       .infer_partial =
-           [](const OpCall& op) {
-             return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<QuantizeAttrs>().out_dtype);
-           }},
+       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<QuantizeAttrs>().out_dtype); }},
       {.name = "relax.dequantize",
        .doc = "(data - zero_point) * scale",
        .inputs = quantization,
        .attrs = op_attrs<DequantizeAttrs>(),
        .infer = infer_quantization<DequantizeAttrs>,
-       .infer_partial =
-           [](const OpCall& op) {
-             return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<DequantizeAttrs>().out_dtype);
-           }},
+       .infer_partial = [](const OpCall& op) { return infer_same_rank(op, 0, op.attrs<DequantizeAttrs>().out_dtype); }},
   };
 }
 

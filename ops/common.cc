@@ -4,20 +4,20 @@
 namespace relaxc {
 
 std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return broadcast_shapes(a, b,
+                          [&](const Expr& x, const Expr& y) { op.require_equal(x, y, "shapes do not broadcast"); });
+}
+std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector<Expr>& b,
+                                   const std::function<void(const Expr&, const Expr&)>& require_equal) {
   size_t rank = std::max(a.size(), b.size());
   std::vector<Expr> result;
   for (size_t d = 0; d < rank; ++d) {
     bool in_a = d + a.size() >= rank, in_b = d + b.size() >= rank;
     const Expr& x = in_a ? a[d + a.size() - rank] : b[d + b.size() - rank];
     const Expr& y = in_b ? b[d + b.size() - rank] : x;
-    if (is_int(x, 1)) {
-      result.push_back(y);
-    } else if (is_int(y, 1)) {
-      result.push_back(x);
-    } else {
-      op.require_equal(x, y, "shapes do not broadcast");
-      result.push_back(as_int(y) ? y : x);
-    }
+    bool stretches = is_int(x, 1) || is_int(y, 1);
+    if (!stretches) require_equal(x, y);
+    result.push_back(is_int(x, 1) || (as_int(y) && !stretches) ? y : x);
   }
   return result;
 }
@@ -40,7 +40,7 @@ std::vector<int64_t> normalize_axes(const OpCall& op, const std::vector<int64_t>
   std::vector<int64_t> result;
   for (int64_t axis : axes) {
     int64_t normalized = normalize_axis(op, axis, rank);
-    if (std::find(result.begin(), result.end(), normalized) != result.end()) op.fail("axis {} is given twice", axis);
+    if (contains(result, normalized)) op.fail("axis {} is given twice", axis);
     result.push_back(normalized);
   }
   return result;
@@ -50,19 +50,19 @@ std::vector<Expr> scalar_list(const OpCall& op, size_t i) {
   if (op.arg(i).type().is<ShapeType>()) return op.shape(i);
   const Tuple* tuple = op.arg(i).as<Tuple>();
   if (!tuple) op.fail("argument {} must be a shape or a tuple of scalars", i);
+  std::vector<Expr> result;
   for (const Expr& item : tuple->items) {
     const PrimType* type = item.type().as<PrimType>();
-    if (!type || !type->dtype.is_integral()) op.fail("argument {} holds what is no integer", i);
+    if (!type || !type->dtype.is_integral()) op.fail("argument {} holds an item that is not an integer", i);
+    result.push_back(cast_to(item, kInt64));
   }
-  std::vector<Expr> result;
-  for (const Expr& item : tuple->items) result.push_back(cast_to(item, kInt64));
   return result;
 }
 std::vector<Type> tensor_list(const OpCall& op, size_t i) {
   const TupleType* type = op.arg(i).type().as<TupleType>();
   if (!type || type->items.empty()) op.fail("expected a tuple of tensors");
   for (size_t k = 0; k < type->items.size(); ++k) {
-    if (!type->items[k].is<TensorType>()) op.fail("item {} of the tuple is no tensor", k);
+    if (!type->items[k].is<TensorType>()) op.fail("item {} of the tuple is not a tensor", k);
     if (!known_shape(type->items[k]) || !tensor_dtype(type->items[k]))
       op.fail("the shape or dtype of tensor {} is not known; give it with match_cast", k);
   }
@@ -81,7 +81,16 @@ void require_scalar(const OpCall& op, size_t i) {
 }
 Type infer_like_first(const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); }
 Type infer_unranked(std::optional<DType> dtype) { return tensor_type_of_rank(-1, dtype); }
+Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
+  return tensor_type_of_rank(known_rank(op.arg(i).type()), dtype);
+}
 Type infer_unknown(const OpCall&) { return object_type(); }
+PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
+                            const std::function<Expr(const std::vector<Buffer>&, Axes)>& value) {
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});
+}
 
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name) {
   auto found = std::find_if(attrs.begin(), attrs.end(), [&](const OpAttr& attr) { return attr.name == name; });
@@ -115,6 +124,27 @@ Expr size_sum(const OpCall& op, const Expr& a, const Expr& b) {
 Expr product(const std::vector<Expr>& dims) {
   Expr result = int_imm(1);
   for (const Expr& dim : dims) result = result * dim;
+  return result;
+}
+Expr has_elements(const std::vector<Expr>& dims) {
+  Expr result = bool_imm(true);
+  for (const Expr& dim : dims) {
+    if (as_int(dim).value_or(0) == 0) result = result && (int_imm(0) < dim);
+  }
+  return result;
+}
+std::vector<Expr> int_imms(const std::vector<int64_t>& values) {
+  std::vector<Expr> result;
+  for (int64_t value : values) result.push_back(int_imm(value));
+  return result;
+}
+std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values) {
+  std::vector<int64_t> result;
+  for (const Expr& value : values) {
+    auto known = as_int(value);
+    if (!known) return std::nullopt;
+    result.push_back(*known);
+  }
   return result;
 }
 

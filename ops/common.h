@@ -1,5 +1,7 @@
 // Helpers that the operator groups share: broadcasting, axis normalization, and building a program from a call.
 #pragma once
+#include <algorithm>
+
 #include "ir/arith.h"
 #include "ir/op.h"
 #include "tir/compute.h"
@@ -9,6 +11,8 @@ namespace relaxc {
 // Broadcasts two shapes by numpy's rule, with dims aligned to the right. A dim that is 1 only at run time does not
 // stretch: two dims, neither of which is the constant 1, are required to be equal.
 std::vector<Expr> broadcast_shapes(const OpCall& op, const std::vector<Expr>& a, const std::vector<Expr>& b);
+std::vector<Expr> broadcast_shapes(const std::vector<Expr>& a, const std::vector<Expr>& b,
+                                   const std::function<void(const Expr&, const Expr&)>& require_equal);
 // Returns the element of `buffer` that is read for the element `axes` of the broadcast result.
 Expr load_broadcast(const Buffer& buffer, Axes axes);
 
@@ -24,32 +28,30 @@ std::vector<Type> tensor_list(const OpCall& op, size_t i);
 void require_rank(const OpCall& op, size_t i, int64_t rank);
 void require_same_dtype(const OpCall& op, size_t i, size_t j);
 void require_scalar(const OpCall& op, size_t i);
+// A set of dtypes that operators take.
+struct Domain {
+  const char* text;  // in messages
+  bool (*accepts)(DType);
+  DType example;
+  void check(const OpCall& op, DType dtype) const {
+    if (!accepts(dtype)) op.fail("expected {}, got {}", text, to_string(dtype));
+  }
+};
+inline constexpr Domain kAnyDType{"any dtype", [](DType) { return true; }, kFloat32};
+inline constexpr Domain kNumbers{"a number", [](DType dtype) { return !dtype.is_bool(); }, kFloat32};
+inline constexpr Domain kFloats{"a float", [](DType dtype) { return dtype.is_float(); }, kFloat32};
+inline constexpr Domain kIntegers{"an integer", [](DType dtype) { return dtype.is_integral(); }, kInt32};
+inline constexpr Domain kFlags{"bool", [](DType dtype) { return dtype.is_bool(); }, kBool};
 // This is the `infer` of an operator whose result has the type of argument 0.
 Type infer_like_first(const OpCall& op);
-// These are the `infer_partial` of an operator whose result has a fixed dtype, and of one with several results.
+// These are the `infer_partial` of an operator whose result has a fixed dtype, of one whose result also has the rank of
+// argument i, and of one with several results.
 Type infer_unranked(std::optional<DType> dtype);
+Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype);
 Type infer_unknown(const OpCall& op);
-// These declare attributes by name, for rows without a struct.
-inline OpAttr int_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kInt}; }
-inline OpAttr float_attr(const char* name, AttrValue otherwise) {
-  return {name, std::move(otherwise), AttrKind::kFloat};
-}
-inline OpAttr bool_attr(const char* name, AttrValue otherwise) { return {name, std::move(otherwise), AttrKind::kBool}; }
-inline OpAttr string_attr(const char* name, AttrValue otherwise) {
-  return {name, std::move(otherwise), AttrKind::kString};
-}
-inline OpAttr dtype_attr(const char* name, AttrValue otherwise) {
-  return {name, std::move(otherwise), AttrKind::kDType};
-}
-// Declares a list. The default tells how many items it has.
-inline OpAttr ints_attr(const char* name, AttrValue otherwise, AttrKind kind = AttrKind::kInts) {
-  size_t items = otherwise.as<AttrList>() ? otherwise.as<AttrList>()->size() : 0;
-  return {name, std::move(otherwise), kind, items};
-}
-inline OpAttr floats_attr(const char* name, AttrValue otherwise) {
-  return ints_attr(name, std::move(otherwise), AttrKind::kFloats);
-}
-
+// Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
+PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
+                            const std::function<Expr(const std::vector<Buffer>& x, Axes i)>& value);
 // These complete one attribute of a row's list, found by its name: with_choices gives the values of a string, with_like
 // the attribute that None stands for.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);
@@ -64,6 +66,15 @@ Expr size_product(const OpCall& op, const Expr& a, const Expr& b);
 Expr size_sum(const OpCall& op, const Expr& a, const Expr& b);
 // Returns the product of the dims.
 Expr product(const std::vector<Expr>& dims);
+// Returns whether no dim is 0, which is true where all are constants other than 0.
+Expr has_elements(const std::vector<Expr>& dims);
+// Convert lists of constants. as_ints returns nullopt when an expression is not a constant.
+std::vector<Expr> int_imms(const std::vector<int64_t>& values);
+std::optional<std::vector<int64_t>> as_ints(const std::vector<Expr>& values);
+template <class T>
+bool contains(const std::vector<T>& list, const T& item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 // These convert `indices` in `shape` to the row-major position, and back.
 Expr flatten_index(const std::vector<Expr>& indices, const std::vector<Expr>& shape);
 std::vector<Expr> unflatten_index(Expr flat, const std::vector<Expr>& shape);

@@ -66,21 +66,20 @@ Conv check_common(const OpCall& op, const A& attrs, std::string_view kernel_layo
               .in = {x.begin() + 2, x.end()}};
 }
 
+template <int N, class A>
+Layout out_layout_of(const OpCall& op, const A& attrs) {
+  return result_layout(op, attrs.out_layout, attrs.data_layout, data_layout_of(N));
+}
 // Returns the call's type, which is the result in its layout.
 template <int N, class A>
-Type conv_type(const OpCall& op, const A& attrs, const Conv& conv) {
-  std::string layout = attrs.out_layout.value_or("");
-  Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
-  return tensor_type(out_layout.from_plain(op, conv.result()), conv.out_dtype);
+Type conv_type(const OpCall& op, const Conv& conv) {
+  return tensor_type(out_layout_of<N>(op, op.attrs<A>()).from_plain(op, conv.result()), conv.out_dtype);
 }
-
 // The result has the rank of its layout.
 template <int N, class A>
 Type infer_partial_conv(const OpCall& op) {
   A attrs = op.attrs<A>();
-  std::string layout = attrs.out_layout.value_or("");
-  Layout out_layout(op, layout.empty() ? attrs.data_layout : layout, data_layout_of(N), "out layout");
-  return tensor_type_of_rank(out_layout.rank(), attrs.out_dtype ? attrs.out_dtype : op.first_dtype());
+  return tensor_type_of_rank(out_layout_of<N>(op, attrs).rank(), attrs.out_dtype ? attrs.out_dtype : op.first_dtype());
 }
 
 void check_channels(const OpCall& op, const Expr& weight, const Expr& data) {
@@ -126,9 +125,8 @@ struct ConvLayouts {
 template <int N>
 ConvLayouts read_layouts(const OpCall& op, const ConvAttrs<N>& attrs) {
   std::string plain = kernel_layout_of(N), kernel = attrs.kernel_layout.empty() ? plain : attrs.kernel_layout;
-  std::string out = attrs.out_layout.value_or("");
   return {Layout(op, attrs.data_layout, data_layout_of(N), "data layout"), Layout(op, kernel, plain, "kernel layout"),
-          Layout(op, out.empty() ? attrs.data_layout : out, data_layout_of(N), "out layout"),
+          out_layout_of<N>(op, attrs),
           Layout(op, without_axis(kernel, 'O'), without_axis(plain, 'O'), "kernel layout")};
 }
 
@@ -151,13 +149,35 @@ Buffer contract(ComputeBuilder& b, const OpCall& op, const Conv& conv, const Con
     Expr first = conv.groups == 1 ? int_imm(0) : floor_div(i[1], conv.out_per_group) * conv.in_per_group;
     std::vector<Expr> indices = {i[0], first + r[0]};
     for (size_t d = 0; d < conv.spatial; ++d) indices.push_back(i[d + 2] * strides[d] + r[d + 1] * conv.dilation[d]);
-    return binary(BinaryOp::kMul, cast_to(load(source, layouts.data.from_plain_index(indices, facts)), dtype),
-                  cast_to(load(weight, layouts.weight.from_plain_index(weight_at(i[1], r), facts)), dtype));
+    return cast_to(load(source, layouts.data.from_plain_index(indices, facts)), dtype) *
+           cast_to(load(weight, layouts.weight.from_plain_index(weight_at(i[1], r), facts)), dtype);
   };
   Buffer out = b.reduce(name, dtype, result, reduced, zero(dtype), combine_sum, product_at);
   return as_dtype(b, out, conv.out_dtype, name + "_cast");
 }
 
+template <int N>
+PrimFuncRef lower_conv(const OpCall& op) {
+  Conv conv = check_conv<N>(op);
+  auto attrs = op.attrs<ConvAttrs<N>>();
+  ConvLayouts layouts = read_layouts<N>(op, attrs);
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  std::string name = fmt::format("conv{}d_", N);
+  for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
+  if (conv.padding.any()) {
+    std::vector<Expr> padded = {conv.batch, conv.in_channels};
+    for (size_t d = 0; d < N; ++d) padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
+    x[0] = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
+  }
+  auto weight_at = [](const Expr& channel, Axes r) {
+    std::vector<Expr> indices = r;
+    indices.insert(indices.begin(), channel);
+    return indices;
+  };
+  return b.finish({contract(b, op, conv, layouts, name, x[0], x[1], conv.strides, weight_at)});
+}
 template <int N>
 OpRow conv() {
   return {.name = fmt::format("relax.nn.conv{}d", N),
@@ -166,32 +186,9 @@ OpRow conv() {
           .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [O, C / groups, ...]"}},
           .attrs = with_like(op_attrs<ConvAttrs<N>>(), "out_layout", "data_layout"),
           .pattern = OpPattern::kAnchor,
-          .infer = [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvAttrs<N>>(), check_conv<N>(op)); },
+          .infer = [](const OpCall& op) { return conv_type<N, ConvAttrs<N>>(op, check_conv<N>(op)); },
           .infer_partial = infer_partial_conv<N, ConvAttrs<N>>,
-          .legalize =
-              [](const OpCall& op) {
-                Conv conv = check_conv<N>(op);
-                auto attrs = op.attrs<ConvAttrs<N>>();
-                ConvLayouts layouts = read_layouts<N>(op, attrs);
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                std::string name = fmt::format("conv{}d_", N);
-                for (char c : attrs.data_layout) name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-                if (is_int(conv.in_per_group, 0)) op.fail("the data has no channels");
-                Buffer source = x[0];
-                if (conv.padding.any()) {
-                  std::vector<Expr> padded = {conv.batch, conv.in_channels};
-                  for (size_t d = 0; d < N; ++d)
-                    padded.push_back(conv.in[d] + (conv.padding.before[d] + conv.padding.after[d]));
-                  source = pad_stage(b, op, x[0], layouts.data, conv.padding.before, padded, zero(op.dtype(0)));
-                }
-                auto weight_at = [](const Expr& channel, Axes r) {
-                  std::vector<Expr> indices = r;
-                  indices.insert(indices.begin(), channel);
-                  return indices;
-                };
-                return b.finish({contract(b, op, conv, layouts, name, source, x[1], conv.strides, weight_at)});
-              }};
+          .legalize = lower_conv<N>};
 }
 
 template <int N>
@@ -207,15 +204,12 @@ Conv check_transposed(const OpCall& op) {
   for (size_t d = 0; d < N; ++d) {
     // The extent is (in - 1) * stride + dilation * (kernel - 1) + 1 - padding + output_padding, its constants gathered.
     int64_t rest = 1 + extra[d] - conv.strides[d] - conv.padding.before[d] - conv.padding.after[d];
-    const Expr& kernel = conv.kernel[d];
-    auto known = as_int(kernel);
+    auto known = as_int(conv.kernel[d]);
     if (known && *known < 1) op.fail("the window has extent {}, expected at least 1", *known);
     Expr spread = conv.in[d] * conv.strides[d];
-    Expr out =
-        known ? spread + (rest + conv.dilation[d] * (*known - 1)) : spread + (kernel - 1) * conv.dilation[d] + rest;
-    auto known_out = as_int(out);
-    if (known_out && *known_out < 0) op.fail("the padding is larger than the result");
-    conv.out.push_back(out);
+    conv.out.push_back(known ? spread + (rest + conv.dilation[d] * (*known - 1))
+                             : spread + (conv.kernel[d] - 1) * conv.dilation[d] + rest);
+    if (as_int(conv.out[d]).value_or(0) < 0) op.fail("the padding is larger than the result");
   }
   return conv;
 }
@@ -245,42 +239,37 @@ Buffer spread_stage(ComputeBuilder& b, const Conv& conv, const Buffer& data) {
 }
 
 template <int N>
+PrimFuncRef lower_transposed(const OpCall& op) {
+  Conv conv = check_transposed<N>(op);
+  auto attrs = op.attrs<ConvTransposeAttrs<N>>();
+  require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
+  require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
+  require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
+  ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
+  constexpr const char* kNames[] = {"conv1d_transpose_ncw", "conv2d_transpose_nchw", "conv3d_transpose_ncdhw"};
+  if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  Buffer source = spread_stage(b, conv, x[0]);
+  auto weight_at = [&](const Expr& channel, Axes r) {
+    Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
+    std::vector<Expr> indices = {first + r[0], conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
+    for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
+    return indices;
+  };
+  return b.finish({contract(b, op, conv, layouts, kNames[N - 1], source, x[1], std::vector<int64_t>(N, 1), weight_at)});
+}
+template <int N>
 OpRow conv_transpose() {
-  return {
-      .name = fmt::format("relax.nn.conv{}d_transpose", N),
-      .doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
-                         transposed_kernel_layout_of(N)),
-      .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}},
-      .attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout"),
-      .pattern = OpPattern::kAnchor,
-      .infer =
-          [](const OpCall& op) { return conv_type<N>(op, op.attrs<ConvTransposeAttrs<N>>(), check_transposed<N>(op)); },
-      .infer_partial = infer_partial_conv<N, ConvTransposeAttrs<N>>,
-      .legalize =
-          [](const OpCall& op) {
-            Conv conv = check_transposed<N>(op);
-            auto attrs = op.attrs<ConvTransposeAttrs<N>>();
-            require_layout(op, attrs.data_layout, data_layout_of(N), "data layout");
-            require_layout(op, attrs.kernel_layout, transposed_kernel_layout_of(N), "kernel layout");
-            require_layout(op, attrs.out_layout.value_or(""), data_layout_of(N), "out layout");
-            ConvLayouts layouts{Layout(N + 2), Layout(N + 2), Layout(N + 2), Layout(N + 1)};
-            ComputeBuilder b;
-            std::vector<Buffer> x = b.inputs_of(op);
-            std::string name = N == 1   ? "conv1d_transpose_ncw"
-                               : N == 2 ? "conv2d_transpose_nchw"
-                                        : "conv3d_transpose_ncdhw";
-            if (is_int(conv.in_channels, 0)) op.fail("the data has no channels");
-            Buffer source = spread_stage(b, conv, x[0]);
-            std::vector<int64_t> unit(N, 1);
-            auto weight_at = [&](const Expr& channel, Axes r) {
-              Expr first = conv.groups == 1 ? int_imm(0) : floor_div(channel, conv.out_per_group) * conv.in_per_group;
-              std::vector<Expr> indices = {first + r[0],
-                                           conv.groups == 1 ? channel : floor_mod(channel, conv.out_per_group)};
-              for (size_t d = 0; d < N; ++d) indices.push_back(conv.kernel[d] - 1 - r[d + 1]);
-              return indices;
-            };
-            return b.finish({contract(b, op, conv, layouts, name, source, x[1], unit, weight_at)});
-          }};
+  return {.name = fmt::format("relax.nn.conv{}d_transpose", N),
+          .doc = fmt::format("transposed convolution (gradient of conv) of data {} with weight {}", data_layout_of(N),
+                             transposed_kernel_layout_of(N)),
+          .inputs = {{"data", "tensor [N, C, ...]"}, {"weight", "tensor [C, O / groups, ...]"}},
+          .attrs = with_like(op_attrs<ConvTransposeAttrs<N>>(), "out_layout", "data_layout"),
+          .pattern = OpPattern::kAnchor,
+          .infer = [](const OpCall& op) { return conv_type<N, ConvTransposeAttrs<N>>(op, check_transposed<N>(op)); },
+          .infer_partial = infer_partial_conv<N, ConvTransposeAttrs<N>>,
+          .legalize = lower_transposed<N>};
 }
 
 }  // namespace

@@ -11,61 +11,57 @@ namespace relaxc {
 
 namespace {
 
-PrimFuncRef filled(const char* name, const std::vector<Expr>& shape, DType dtype,
-                   const std::function<Expr(Axes)>& value) {
-  ComputeBuilder b;
-  return b.finish({b.compute(name, dtype, shape, value)});
-}
-
 Type infer_full(const OpCall& op) {
   if (op.rank(1) != 0) op.fail("the fill value has rank {}, expected 0", op.rank(1));
   return tensor_type(op.shape(0), op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(1)));
 }
 PrimFuncRef lower_full(const OpCall& op) {
-  DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(1));
-  ComputeBuilder b;
-  Buffer value = b.inputs_of(op)[0];
-  return b.finish({b.compute("T_full", dtype, op.shape(0), [&](Axes) { return cast_to(load(value, {}), dtype); })});
+  Type type = infer_full(op);
+  return compute_program(op, "T_full", type, [&](const std::vector<Buffer>& x, Axes) {
+    return cast_to(load(x[0], {}), *tensor_dtype(type));
+  });
 }
+// Makes the program of a call without tensor arguments.
+PrimFuncRef filled(const OpCall& op, const char* name, const Type& type, const std::function<Expr(Axes)>& value) {
+  return compute_program(op, name, type, [&](const std::vector<Buffer>&, Axes i) { return value(i); });
+}
+DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
+Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
 OpRow constant_fill(const char* name, const char* doc, double value) {
-  auto dtype_of_call = [](const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(kFloat32); };
   return {.name = name,
           .doc = doc,
           .inputs = {{"shape", "the dims"}},
-          .attrs = {dtype_attr("dtype", kFloat32)},
+          .attrs = op_attrs<FillAttrs>(),
           .pattern = OpPattern::kInjective,
-          .infer = [=](const OpCall& op) { return tensor_type(op.shape(0), dtype_of_call(op)); },
-          .legalize =
-              [=](const OpCall& op) {
-                DType dtype = dtype_of_call(op);
-                return filled("T_fill", op.shape(0), dtype, [&](Axes) { return scalar_imm(value, dtype); });
-              }};
+          .infer = infer_filled,
+          .legalize = [=](const OpCall& op) {
+            return filled(op, "T_fill", infer_filled(op), [&](Axes) { return scalar_imm(value, filled_dtype(op)); });
+          }};
 }
 
 // The result has the shape and dtype of x, unless the attribute gives another dtype.
 DType like_dtype(const OpCall& op) { return op.attrs<DTypeAttrs>().dtype.value_or(op.dtype(0)); }
 Type infer_partial_like(const OpCall& op) {
   std::optional<DType> stated = op.attrs<DTypeAttrs>().dtype;
-  return tensor_type_of_rank(known_rank(op.arg(0).type()), stated ? stated : op.first_dtype());
+  return infer_same_rank(op, 0, stated ? stated : op.first_dtype());
 }
-OpRow like(const char* name, std::string doc, std::vector<OpInput> more,
-           const std::function<Expr(const OpCall&, const std::vector<Buffer>&, Axes, DType)>& value) {
+Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
+using LikeValue = std::function<Expr(const OpCall&, const std::vector<Buffer>&, Axes, DType)>;
+OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const LikeValue& value) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
   return {.name = name,
-          .doc = std::move(doc),
+          .doc = doc,
           .inputs = std::move(inputs),
           .attrs = op_attrs<DTypeAttrs>(),
           .pattern = OpPattern::kInjective,
-          .infer = [](const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); },
+          .infer = infer_like,
           .infer_partial = infer_partial_like,
-          .legalize =
-              [=](const OpCall& op) {
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                return b.finish({b.compute("T_like", like_dtype(op), op.shape(0),
-                                           [&](Axes i) { return value(op, x, i, like_dtype(op)); })});
-              }};
+          .legalize = [=](const OpCall& op) {
+            return compute_program(op, "T_like", infer_like(op), [&](const std::vector<Buffer>& x, Axes i) {
+              return value(op, x, i, like_dtype(op));
+            });
+          }};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
   return like(name, doc, {}, [=](const OpCall&, const std::vector<Buffer>&, Axes, DType dtype) {
@@ -78,7 +74,7 @@ OpRow full_like() {
       [](const OpCall&, const std::vector<Buffer>& x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
-    return tensor_type(op.shape(0), like_dtype(op));
+    return infer_like(op);
   };
   return row;
 }
@@ -96,7 +92,7 @@ OpRow eye_like() {
   row.infer = [](const OpCall& op) {
     require_rank(op, 0, 2);
     if (op.size() > 1) require_scalar(op, 1);
-    return tensor_type(op.shape(0), like_dtype(op));
+    return infer_like(op);
   };
   row.complete = complete_diagonal;
   return row;
@@ -105,59 +101,55 @@ OpRow eye_like() {
 // The bounds are scalars; one alone is the end. A count of floats is computed from constants only.
 struct Range {
   Expr start, end, step;
+  bool has_integers() const {
+    return dtype_of(start).is_integral() && dtype_of(end).is_integral() && dtype_of(step).is_integral();
+  }
 };
 Range range_of(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   Expr none = int_imm(0), step = op.size() > 2 ? op.arg(2) : int_imm(1);
   return op.size() == 1 ? Range{none, op.arg(0), step} : Range{op.arg(0), op.arg(1), step};
 }
+std::optional<double> number_of(const Expr& e) {
+  if (const FloatImm* imm = e.as<FloatImm>()) return imm->value;
+  auto known = as_int(e);
+  return known ? std::optional(static_cast<double>(*known)) : std::nullopt;
+}
 Expr arange_count(const OpCall& op) {
-  auto [start_value, end_value, step_value] = range_of(op);
-  const Expr bounds[] = {start_value, end_value, step_value};
-  auto float_value = [&](size_t i) -> std::optional<double> {
-    if (const FloatImm* imm = bounds[i].as<FloatImm>()) return imm->value;
-    if (auto known = as_int(bounds[i])) return static_cast<double>(*known);
-    return std::nullopt;
-  };
-  bool integers = true;
-  for (const Expr& bound : bounds) integers = integers && dtype_of(bound).is_integral();
-  if (!integers) {
-    auto start = float_value(0), end = float_value(1), step = float_value(2);
+  Range range = range_of(op);
+  if (!range.has_integers()) {
+    auto start = number_of(range.start), end = number_of(range.end), step = number_of(range.step);
     if (!start || !end || !step) op.unsupported("float bounds must be constants");
     double count = *step == 0 ? -1 : std::ceil((*end - *start) / *step);
     if (*step == 0 || !(count < 1e15)) op.fail("step is {}", *step);
     return int_imm(std::max<int64_t>(0, static_cast<int64_t>(count)));
   }
-  if (is_int(step_value, 0)) op.fail("step is 0");
-  auto wide = [&](size_t i) { return cast_to(bounds[i], kInt64); };
-  auto first = as_int(start_value), last = as_int(end_value);
+  if (is_int(range.step, 0)) op.fail("step is 0");
+  auto first = as_int(range.start), last = as_int(range.end), step = as_int(range.step);
   if (first && last && !checked_sub(*last, *first))
     op.fail("{} to {} are more elements than can be counted", *first, *last);
-  auto step = as_int(step_value);
   if (first && last && step && (*step > 0 ? *first >= *last : *first <= *last)) return int_imm(0);
-  Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(wide(2) > int_imm(0), int_imm(1), int_imm(-1));
-  Expr count = floor_div(wide(1) - wide(0) - sign, wide(2)) + 1;  // a large step added before would overflow
+  Expr length = cast_to(range.end, kInt64) - cast_to(range.start, kInt64), stride = cast_to(range.step, kInt64);
+  Expr sign = step ? int_imm(*step > 0 ? 1 : -1) : select(stride > int_imm(0), int_imm(1), int_imm(-1));
+  Expr count = floor_div(length - sign, stride) + 1;  // a large step added before would overflow
   // Symbolic bounds are usually dims, but they may be negative.
   return simplify(max(simplify(count), int_imm(0)));
 }
+// Integers give the dtype of the start, and floats that of the last float.
 DType arange_dtype(const OpCall& op) {
   Range range = range_of(op);
-  DType natural = kFloat32;
+  DType natural = range.has_integers() ? dtype_of(range.start) : kFloat32;
   for (const Expr& bound : {range.start, range.end, range.step})
     natural = dtype_of(bound).is_integral() ? natural : dtype_of(bound);
-  bool integers =
-      dtype_of(range.start).is_integral() && dtype_of(range.end).is_integral() && dtype_of(range.step).is_integral();
-  return op.attrs<DTypeAttrs>().dtype.value_or(integers ? dtype_of(range.start) : natural);
+  return op.attrs<DTypeAttrs>().dtype.value_or(natural);
 }
 Type infer_arange(const OpCall& op) { return tensor_type({arange_count(op)}, arange_dtype(op)); }
 PrimFuncRef lower_arange(const OpCall& op) {
   Range range = range_of(op);
-  DType dtype = arange_dtype(op);
   DType wide = dtype_of(range.start).is_integral() && dtype_of(range.step).is_integral() ? kInt64 : kFloat64;
-  return filled("T_arange", {arange_count(op)}, dtype, [&](Axes i) {
-    Expr value = binary(BinaryOp::kAdd, cast_to(range.start, wide),
-                        binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide)));
-    return cast_to(value, dtype);
+  return filled(op, "T_arange", infer_arange(op), [&](Axes i) {
+    Expr offset = binary(BinaryOp::kMul, cast_to(i[0], wide), cast_to(range.step, wide));
+    return cast_to(binary(BinaryOp::kAdd, cast_to(range.start, wide), offset), arange_dtype(op));
   });
 }
 
@@ -188,25 +180,23 @@ Expr near_diagonal(const Expr& k) {
 Type infer_triangle(const OpCall& op) {
   if (op.rank(0) < 2) op.fail("expected at least two axes, got {}", op.rank(0));
   if (op.size() > 1) require_scalar(op, 1);
-  return tensor_type(op.shape(0), op.dtype(0));
+  return infer_like_first(op);
 }
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
+  auto lower = [=](const OpCall& op) {
+    Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
+    return compute_program(op, "T_trilu", infer_triangle(op), [&](const std::vector<Buffer>& x, Axes i) {
+      Expr row = i[i.size() - 2], column = i[i.size() - 1];
+      return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
+    });
+  };
   return {.name = name,
           .doc = doc,
           .inputs = {{"x", "the tensor"},
                      {"k", "int64 scalar: the diagonal, 0 is the main one", OpInput::Arity::kOptional}},
           .pattern = OpPattern::kInjective,
           .infer = infer_triangle,
-          .legalize =
-              [=](const OpCall& op) {
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
-                return b.finish({b.compute("T_trilu", op.dtype(0), op.shape(0), [&](Axes i) {
-                  Expr row = i[i.size() - 2], column = i[i.size() - 1];
-                  return select(binary(keep, column - row, k), at(x, i), zero(op.dtype(0)));
-                })});
-              },
+          .legalize = lower,
           .complete = complete_diagonal};
 }
 
@@ -218,20 +208,19 @@ Type infer_eye(const OpCall& op) {
     op.require_at_most(int_imm(0), cast_to(op.arg(i), kInt64), "a size is negative");
   }
   Expr rows = cast_to(op.arg(0), kInt64), columns = op.size() > 1 ? cast_to(op.arg(1), kInt64) : rows;
-  return tensor_type({rows, columns}, op.attrs<DTypeAttrs>().dtype.value_or(kFloat32));
+  return tensor_type({rows, columns}, filled_dtype(op));
 }
 PrimFuncRef lower_eye(const OpCall& op) {
-  DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(kFloat32);
-  Type type = infer_eye(op);
+  DType dtype = filled_dtype(op);
   Expr k = op.size() > 2 ? near_diagonal(op.arg(2)) : int_imm(0);
-  return filled("T_eye", *known_shape(type), dtype,
+  return filled(op, "T_eye", infer_eye(op),
                 [&](Axes i) { return select(equal(i[1] - i[0], k), one(dtype), zero(dtype)); });
 }
 
 Type infer_hamming_window(const OpCall& op) {
   for (size_t i = 0; i < op.size(); ++i) require_scalar(op, i);
   if (!dtype_of(op.arg(0)).is_integral()) op.fail("a size of {}", to_string(dtype_of(op.arg(0))));
-  return tensor_type({cast_to(op.arg(0), kInt64)}, op.attrs<DTypeAttrs>().dtype.value_or(kFloat32));
+  return tensor_type({cast_to(op.arg(0), kInt64)}, filled_dtype(op));
 }
 
 Type infer_shape_to_tensor(const OpCall& op) { return tensor_type({int_imm(op.rank(0))}, kInt64); }
@@ -250,8 +239,8 @@ Type infer_scalar_to_tensor(const OpCall& op) {
   return tensor_type({}, op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0))));
 }
 PrimFuncRef lower_scalar_to_tensor(const OpCall& op) {
-  DType dtype = op.attrs<DTypeAttrs>().dtype.value_or(dtype_of(op.arg(0)));
-  return filled("T_scalar", {}, dtype, [&](Axes) { return cast_to(op.arg(0), dtype); });
+  Type type = infer_scalar_to_tensor(op);
+  return filled(op, "T_scalar", type, [&](Axes) { return cast_to(op.arg(0), *tensor_dtype(type)); });
 }
 
 }  // namespace
@@ -283,7 +272,7 @@ std::vector<OpRow> create_ops() {
                   {"periodic", "bool scalar"},
                   {"alpha", "float scalar"},
                   {"beta", "float scalar"}},
-       .attrs = {dtype_attr("dtype", kFloat32)},
+       .attrs = op_attrs<FillAttrs>(),
        .infer = infer_hamming_window},
       {.name = "relax.arange",
        .doc = "start, start + step, ... before end",
@@ -302,7 +291,7 @@ std::vector<OpRow> create_ops() {
        .inputs = {{"n", "rows"},
                   {"m", "columns; as many as rows otherwise", OpInput::Arity::kOptional},
                   {"k", "int64 scalar; 0 otherwise", OpInput::Arity::kOptional}},
-       .attrs = {dtype_attr("dtype", kFloat32)},
+       .attrs = op_attrs<FillAttrs>(),
        .pattern = injective,
        .infer = infer_eye,
        .legalize = lower_eye,

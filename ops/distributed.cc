@@ -9,16 +9,16 @@ namespace relaxc {
 
 namespace {
 
-int64_t workers(const OpCall& op) {
-  int64_t count = op.call.attrs.get_int("num_workers", 0);
-  if (count < 1) op.fail("num_workers is {}, expected at least 1", count);
-  return count;
+int64_t checked_workers(const OpCall& op, std::optional<int64_t> count) {
+  if (count.value_or(0) < 1) op.fail("num_workers is {}, expected at least 1", count.value_or(0));
+  return *count;
 }
 // The result is each worker's part of an axis.
 Type infer_part(const OpCall& op) {
   if (op.arg(0).type().is<DTensorType>()) return object_type();
+  PartAttrs attrs = op.attrs<PartAttrs>();
   std::vector<Expr> shape = op.shape(0);
-  int64_t count = workers(op), axis = normalize_axis(op, op.call.attrs.get_int("axis", 0), op.rank(0));
+  int64_t count = checked_workers(op, attrs.num_workers), axis = normalize_axis(op, attrs.axis, op.rank(0));
   op.require_multiple(shape[axis], count, fmt::format("workers do not divide axis {}", axis));
   shape[axis] = simplify(floor_div(shape[axis], count));
   return tensor_type(std::move(shape), op.dtype(0));
@@ -26,7 +26,7 @@ Type infer_part(const OpCall& op) {
 Type infer_allgather(const OpCall& op) {
   std::vector<Expr> shape = op.shape(0);
   if (shape.empty()) op.fail("expected at least one axis, got a scalar");
-  shape[0] = simplify(shape[0] * workers(op));
+  shape[0] = simplify(shape[0] * checked_workers(op, op.attrs<AllGatherAttrs>().num_workers));
   return tensor_type(std::move(shape), op.dtype(0));
 }
 PlacementAttrs checked_placement(const OpCall& op) {
@@ -42,8 +42,7 @@ Type infer_annotate(const OpCall& op) {
 }
 Type infer_redistribute(const OpCall& op) {
   PlacementAttrs attrs = checked_placement(op);
-  const Type& type = op.arg(0).type();
-  const DTensorType* spread = type.as<DTensorType>();
+  const DTensorType* spread = op.arg(0).type().as<DTensorType>();
   if (!spread) op.fail("expected a distributed tensor");
   return make(DTensorType{spread->tensor, attrs.device_mesh, attrs.placement});
 }
@@ -56,20 +55,17 @@ Type infer_local_view(const OpCall& op) {
 
 std::vector<OpRow> distributed_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, input = {{"input", "the tensor"}};
-  const OpAttr num_workers = int_attr("num_workers", {}), axis = int_attr("axis", 0),
-               in_group = bool_attr("in_group", true);
   const std::vector<OpAttr> plan = op_attrs<PlacementAttrs>();
   return {
       {.name = "relax.ccl.allreduce",
        .doc = "the tensors of all workers combined, for each worker",
        .inputs = x,
-       .attrs =
-           with_choices({string_attr("op_type", "sum"), in_group}, "op_type", {"sum", "prod", "min", "max", "avg"}),
+       .attrs = with_choices(op_attrs<AllReduceAttrs>(), "op_type", {"sum", "prod", "min", "max", "avg"}),
        .infer = infer_like_first},
       {.name = "relax.ccl.allgather",
        .doc = "the tensors of all workers joined along axis 0, for each worker",
        .inputs = x,
-       .attrs = {num_workers, in_group},
+       .attrs = op_attrs<AllGatherAttrs>(),
        .infer = infer_allgather},
       {.name = "relax.ccl.broadcast_from_worker0",
        .doc = "worker 0's tensor, for each worker",
@@ -78,7 +74,7 @@ std::vector<OpRow> distributed_ops() {
       {.name = "relax.ccl.scatter_from_worker0",
        .doc = "each worker's part of worker 0's tensor",
        .inputs = x,
-       .attrs = {num_workers, axis},
+       .attrs = op_attrs<PartAttrs>(),
        .infer = infer_part},
       {.name = "relax.dist.annotate_sharding",
        .doc = "the tensor itself, with how it is to be spread over a mesh",
@@ -93,7 +89,7 @@ std::vector<OpRow> distributed_ops() {
       {.name = "relax.dist.redistribute_replica_to_shard",
        .doc = "each worker's part of a tensor that all have",
        .inputs = input,
-       .attrs = {num_workers, axis},
+       .attrs = op_attrs<PartAttrs>(),
        .infer = infer_part},
       {.name = "relax.dist.call_tir_local_view",
        .doc = "a tensor program on each worker's part",

@@ -1,10 +1,8 @@
 // Einstein summation: "ij,jk->ik", "...ii->...i", "i,i", ...
-#include "ops/einsum.h"
-
-#include <algorithm>
 #include <map>
 
 #include "ops/attributes.h"
+#include "ops/ops.h"
 #include "ops/window.h"
 
 namespace relaxc {
@@ -29,6 +27,9 @@ struct Equation {
   }
 };
 
+constexpr std::string_view kEllipsis = "...";
+bool has_ellipsis(const std::string& term) { return term.find(kEllipsis) != std::string::npos; }
+
 std::vector<Expr> operand_list(const OpCall& op) {
   if (const Tuple* tuple = op.arg(0).as<Tuple>()) return tuple->items;
   const TupleType* type = op.arg(0).type().as<TupleType>();
@@ -40,9 +41,8 @@ std::vector<Expr> operand_list(const OpCall& op) {
 
 // Returns the labels of one term. `rank` tells how many dims the ellipsis stands for.
 std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t rank) {
-  size_t dots = term.find("...");
-  size_t letters = term.size() - (dots == std::string::npos ? 0 : 3);
-  if (letters > rank || (dots == std::string::npos && letters != rank))
+  size_t dots = term.find(kEllipsis), letters = term.size() - (has_ellipsis(term) ? kEllipsis.size() : 0);
+  if (letters > rank || (!has_ellipsis(term) && letters != rank))
     op.fail("'{}' names {} dims of an operand of rank {}", term, letters, rank);
   std::vector<Label> labels;
   for (size_t k = 0; k < term.size(); ++k) {
@@ -58,36 +58,31 @@ std::vector<Label> parse_term(const OpCall& op, const std::string& term, size_t 
   return labels;
 }
 
-// Merges two dims of one label; a dim of 1 broadcasts.
-Expr merge_dims(const OpCall& op, const Expr& a, const Expr& b) { return broadcast_shapes(op, {a}, {b})[0]; }
-
 std::vector<Label> parse_result(const OpCall& op, const std::string& text, const Equation& equation, size_t ellipsis) {
-  bool has_ellipsis = text.find("...") != std::string::npos;
-  std::vector<Label> result =
-      parse_term(op, text, text.size() - (has_ellipsis ? 3 : 0) + (has_ellipsis ? ellipsis : 0));
-  if (!has_ellipsis && ellipsis > 0) op.fail("the result of the subscripts has no '...'");
-  for (size_t i = 0; i < result.size(); ++i) {
-    if (!equation.extents.contains(result[i])) op.fail("'{}' of the result is in no operand", result[i].letter);
-    if (std::find(result.begin(), result.begin() + static_cast<int64_t>(i), result[i]) !=
-        result.begin() + static_cast<int64_t>(i))
-      op.fail("'{}' is twice in the result", result[i].letter);
+  bool has_dots = has_ellipsis(text);
+  std::vector<Label> result = parse_term(op, text, has_dots ? text.size() - kEllipsis.size() + ellipsis : text.size());
+  if (!has_dots && ellipsis > 0) op.fail("the result of the subscripts has no '...'");
+  for (const Label& label : result) {
+    if (!equation.extents.contains(label)) op.fail("'{}' of the result is in no operand", label.letter);
+    if (std::count(result.begin(), result.end(), label) > 1) op.fail("'{}' is twice in the result", label.letter);
   }
   return result;
+}
+
+std::vector<std::string> split_terms(const std::string& text) {
+  std::vector<std::string> terms(1);
+  for (char c : text) {
+    if (c == ',') terms.emplace_back();
+    if (c != ',') terms.back() += c;
+  }
+  return terms;
 }
 
 Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
   std::string text = op.attrs<EinsumAttrs>().subscripts;
   std::erase(text, ' ');
   size_t arrow = text.find("->");
-  std::string left = text.substr(0, arrow);
-  std::vector<std::string> terms(1);
-  for (char c : left) {
-    if (c == ',') {
-      terms.emplace_back();
-    } else {
-      terms.back() += c;
-    }
-  }
+  std::vector<std::string> terms = split_terms(text.substr(0, arrow));
   if (terms.size() != operands.size()) op.fail("subscripts of {} operands, got {}", terms.size(), operands.size());
 
   Equation equation;
@@ -103,7 +98,7 @@ Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
       if (label.letter == 0) ellipsis = std::max(ellipsis, label.from_right + 1);
       if (uses[label]++ == 0) order.push_back(label);
       auto [it, is_new] = equation.extents.emplace(label, (*shape)[d]);
-      if (!is_new) it->second = merge_dims(op, it->second, (*shape)[d]);
+      if (!is_new) it->second = broadcast_shapes(op, {it->second}, {(*shape)[d]})[0];  // a dim of 1 broadcasts
     }
     equation.operands.push_back(std::move(labels));
   }
@@ -116,8 +111,7 @@ Equation parse(const OpCall& op, const std::vector<Expr>& operands) {
     }
   }
   for (const Label& label : order) {
-    if (std::find(equation.result.begin(), equation.result.end(), label) == equation.result.end())
-      equation.summed.push_back(label);
+    if (!contains(equation.result, label)) equation.summed.push_back(label);
   }
   return equation;
 }
@@ -163,8 +157,7 @@ PrimFuncRef lower(const OpCall& op) {
       while (last - first > step * kGroup) step *= kGroup;
       Expr result = step == 1 ? element(first) : product(first, first + step);
       for (size_t k = first + step; k < last; k += step) {
-        Expr factor = step == 1 ? element(k) : product(k, std::min(k + step, last));
-        result = binary(BinaryOp::kMul, result, factor);
+        result = result * (step == 1 ? element(k) : product(k, std::min(k + step, last)));
       }
       return result;
     };
@@ -185,19 +178,19 @@ PrimFuncRef lower(const OpCall& op) {
 
 }  // namespace
 
-OpRow einsum() {
-  return {.name = "relax.einsum",
-          .doc = "sum of products over the labels that the result leaves out: subscripts=\"bij,bjk->bik\"",
-          .inputs = {{"operands", "tuple of tensors"}},
-          .attrs = op_attrs<EinsumAttrs>(),
-          .pattern = OpPattern::kAnchor,
-          .infer =
-              [](const OpCall& op) {
-                std::vector<Expr> operands = operand_list(op);
-                Equation equation = parse(op, operands);
-                return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
-              },
-          .legalize = lower};
+std::vector<OpRow> einsum_ops() {
+  return {{.name = "relax.einsum",
+           .doc = "sum of products over the labels that the result leaves out: subscripts=\"bij,bjk->bik\"",
+           .inputs = {{"operands", "tuple of tensors"}},
+           .attrs = op_attrs<EinsumAttrs>(),
+           .pattern = OpPattern::kAnchor,
+           .infer =
+               [](const OpCall& op) {
+                 std::vector<Expr> operands = operand_list(op);
+                 Equation equation = parse(op, operands);
+                 return tensor_type(equation.dims(equation.result), operand_dtype(op, operands));
+               },
+           .legalize = lower}};
 }
 
 }  // namespace relaxc

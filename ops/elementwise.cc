@@ -7,160 +7,120 @@ namespace relaxc {
 
 namespace {
 
-// The set of dtypes that an operator takes.
-enum class Domain : uint8_t { kAny, kNumber, kFloat, kInteger, kBool };
-
-bool accepts(Domain domain, DType dtype) {
-  switch (domain) {
-    case Domain::kAny:
-      return true;
-    case Domain::kNumber:
-      return !dtype.is_bool();
-    case Domain::kFloat:
-      return dtype.is_float();
-    case Domain::kInteger:
-      return dtype.is_integral();
-    case Domain::kBool:
-      return dtype.is_bool();
-  }
-  return false;
-}
-const char* describe_domain(Domain domain) {
-  switch (domain) {
-    case Domain::kAny:
-      return "any dtype";
-    case Domain::kNumber:
-      return "a number";
-    case Domain::kFloat:
-      return "a float";
-    case Domain::kInteger:
-      return "an integer";
-    case Domain::kBool:
-      return "bool";
-  }
-  return "";
-}
-
 using ScalarFn = std::function<Expr(const std::vector<Expr>&)>;
 
 // Operands are tensors, or scalars that stand for tensors of rank 0.
 bool is_scalar(const OpCall& op, size_t i) { return op.arg(i).type().is<PrimType>(); }
-std::vector<Expr> operand_shape(const OpCall& op, size_t i) {
-  return is_scalar(op, i) ? std::vector<Expr>() : op.shape(i);
-}
 DType operand_dtype(const OpCall& op, size_t i) { return is_scalar(op, i) ? dtype_of(op.arg(i)) : op.dtype(i); }
 std::vector<Expr> broadcast_operands(const OpCall& op) {
-  std::vector<Expr> shape = operand_shape(op, 0);
-  for (size_t i = 1; i < op.size(); ++i) shape = broadcast_shapes(op, shape, operand_shape(op, i));
+  std::vector<Expr> shape;
+  for (size_t i = 0; i < op.size(); ++i) {
+    if (!is_scalar(op, i)) shape = broadcast_shapes(op, shape, op.shape(i));
+  }
   return shape;
+}
+// Returns the dtype of the result for operands of this dtype, the first `bools` of which are conditions.
+DType result_dtype(const ScalarFn& scalar, size_t operands, DType dtype, size_t bools) {
+  std::vector<Expr> probes;
+  for (size_t i = 0; i < operands; ++i) probes.push_back(make_var("x", prim_type(i < bools ? kBool : dtype)));
+  return dtype_of(scalar(probes));
 }
 
 // The rank is known where the ranks of all operands are. The dtype follows from that of any operand; that of a
 // comparison is always bool.
-Type infer_partly(const OpCall& op, Domain domain, const ScalarFn& scalar, size_t bools) {
+Type infer_partly(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
   int64_t rank = 0;
   std::optional<DType> dtype;
   bool has_shapes = true;
   for (size_t i = 0; i < op.size(); ++i) {
     const Type& type = op.arg(i).type();
-    has_shapes = has_shapes && (type.is<PrimType>() || known_shape(type));
-    int64_t own = type.is<PrimType>() ? 0 : known_rank(type);
-    rank = rank < 0 || own < 0 ? -1 : std::max(rank, own);
-    if (i >= bools && !dtype) dtype = type.is<PrimType>() ? dtype_of(op.arg(i)) : tensor_dtype(type);
+    has_shapes = has_shapes && (is_scalar(op, i) || known_shape(type));
+    int64_t other = is_scalar(op, i) ? 0 : known_rank(type);
+    rank = rank < 0 || other < 0 ? -1 : std::max(rank, other);
+    if (i >= bools && !dtype) dtype = is_scalar(op, i) ? dtype_of(op.arg(i)) : tensor_dtype(type);
   }
-  auto result_of = [&](DType operands) {
-    std::vector<Expr> probes;
-    for (size_t i = 0; i < op.size(); ++i) probes.push_back(make_var("x", prim_type(i < bools ? kBool : operands)));
-    return dtype_of(scalar(probes));
-  };
-  if (dtype && !accepts(domain, *dtype)) op.fail("expected {}, got {}", describe_domain(domain), to_string(*dtype));
-  if (dtype) return tensor_type_of_rank(rank, result_of(*dtype));
-  DType example = domain == Domain::kBool ? kBool : domain == Domain::kInteger ? kInt32 : kFloat32;
-  bool gives_bool = result_of(example).is_bool();
+  if (dtype) {
+    domain.check(op, *dtype);
+    return tensor_type_of_rank(rank, result_dtype(scalar, op.size(), *dtype, bools));
+  }
+  bool gives_bool = result_dtype(scalar, op.size(), domain.example, bools).is_bool();
   std::optional<DType> result = gives_bool ? std::optional(kBool) : std::nullopt;
   return has_shapes ? tensor_type(broadcast_operands(op), result) : tensor_type_of_rank(rank, result);
 }
+Type infer_wholly(const OpCall& op, const Domain& domain, const ScalarFn& scalar, size_t bools) {
+  bool scalars = true;
+  for (size_t i = 0; i < op.size(); ++i) {
+    DType dtype = operand_dtype(op, i), first = operand_dtype(op, bools);
+    scalars = scalars && is_scalar(op, i);
+    if (i < bools) {
+      if (!dtype.is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(dtype));
+      continue;
+    }
+    domain.check(op, dtype);
+    if (dtype != first) op.fail("arguments have different dtypes: {} and {}", to_string(first), to_string(dtype));
+  }
+  DType result = result_dtype(scalar, op.size(), operand_dtype(op, bools), bools);
+  return scalars ? prim_type(result) : tensor_type(broadcast_operands(op), result);
+}
+
+// Returns the name of the stage that computes an operator: "T_relu" for "relax.nn.relu".
+std::string stage_name(const std::string& op) { return "T_" + op.substr(op.rfind('.') + 1); }
 
 // Makes the row of an operator whose result element is `scalar` of the (broadcast) argument elements. The arguments
 // share one dtype, except for the conditions, which are the first `bools` arguments.
-OpRow elementwise(std::string name, std::string onnx, std::string doc, std::vector<OpInput> inputs, Domain domain,
-                  ScalarFn scalar, size_t bools = 0) {
-  auto result_dtype = [scalar](const OpCall& op) {
-    std::vector<Expr> probes;
-    for (size_t i = 0; i < op.size(); ++i) probes.push_back(make_var("x", prim_type(operand_dtype(op, i))));
-    return dtype_of(scalar(probes));
-  };
+OpRow elementwise(const std::string& name, const char* onnx, const char* doc, std::vector<OpInput> inputs,
+                  const Domain& domain, const ScalarFn& scalar, size_t bools = 0) {
   return {.name = "relax." + name,
-          .doc = std::move(doc),
-          .onnx = std::move(onnx),
+          .doc = doc,
+          .onnx = onnx,
           .inputs = inputs,
           .pattern = inputs.size() == 1 ? OpPattern::kElementwise : OpPattern::kBroadcast,
-          .infer = [=](const OpCall& op) -> Type {
-            bool scalars = true;
-            for (size_t i = 0; i < op.size(); ++i) {
-              DType dtype = operand_dtype(op, i);
-              scalars = scalars && is_scalar(op, i);
-              if (i < bools) {
-                if (!dtype.is_bool()) op.fail("expected bool for argument {}, got {}", i, to_string(dtype));
-              } else {
-                if (!accepts(domain, dtype)) op.fail("expected {}, got {}", describe_domain(domain), to_string(dtype));
-                if (dtype != operand_dtype(op, bools))
-                  op.fail("arguments have different dtypes: {} and {}", to_string(operand_dtype(op, bools)),
-                          to_string(dtype));
-              }
-            }
-            if (scalars) return prim_type(result_dtype(op));
-            return tensor_type(broadcast_operands(op), result_dtype(op));
-          },
+          .infer = [=](const OpCall& op) { return infer_wholly(op, domain, scalar, bools); },
           .infer_partial = [=](const OpCall& op) { return infer_partly(op, domain, scalar, bools); },
           .legalize =
               [=](const OpCall& op) {
-                ComputeBuilder b;
-                std::vector<Buffer> buffers = b.inputs_of(op);
-                if (buffers.empty()) op.unsupported("all operands are scalars");
-                Buffer out = b.compute(
-                    "T_" + name.substr(name.rfind('.') + 1), result_dtype(op), broadcast_operands(op), [&](Axes axes) {
-                      std::vector<Expr> values;
-                      size_t next = 0;
-                      for (size_t i = 0; i < op.size(); ++i)
-                        values.push_back(is_scalar(op, i) ? op.arg(i) : load_broadcast(buffers[next++], axes));
-                      return scalar(values);
-                    });
-                return b.finish({out});
+                Type result = infer_wholly(op, domain, scalar, bools);
+                if (result.is<PrimType>()) op.unsupported("all operands are scalars");
+                return compute_program(op, stage_name(name), result, [&](const std::vector<Buffer>& x, Axes axes) {
+                  std::vector<Expr> values;
+                  size_t next = 0;
+                  for (size_t i = 0; i < op.size(); ++i)
+                    values.push_back(is_scalar(op, i) ? op.arg(i) : load_broadcast(x[next++], axes));
+                  return scalar(values);
+                });
               }};
 }
 
-OpRow unary(std::string name, std::string onnx, std::string doc, Domain domain, std::function<Expr(const Expr&)> fn) {
+OpRow unary(const std::string& name, const char* onnx, const char* doc, const Domain& domain,
+            const std::function<Expr(const Expr&)>& fn) {
   const OpInput input{name.starts_with("nn.") ? "data" : "x", "the tensor"};
-  return elementwise(std::move(name), std::move(onnx), std::move(doc), {input}, domain,
-                     [fn](const std::vector<Expr>& x) { return fn(x[0]); });
+  return elementwise(name, onnx, doc, {input}, domain, [fn](const std::vector<Expr>& x) { return fn(x[0]); });
 }
-OpRow binary_op(std::string name, std::string onnx, std::string doc, Domain domain,
-                std::function<Expr(const Expr&, const Expr&)> fn) {
-  return elementwise(std::move(name), std::move(onnx), std::move(doc),
-                     {{"x1", "left operand"}, {"x2", "right operand"}}, domain,
+OpRow binary_op(const char* name, const char* onnx, const char* doc, const Domain& domain,
+                const std::function<Expr(const Expr&, const Expr&)>& fn) {
+  return elementwise(name, onnx, doc, {{"x1", "left operand"}, {"x2", "right operand"}}, domain,
                      [fn](const std::vector<Expr>& x) { return fn(x[0], x[1]); });
 }
-OpRow math(const char* intrinsic_name, std::string onnx, std::string doc, Domain domain = Domain::kFloat) {
-  std::string full = std::string("tir.") + intrinsic_name;
-  return unary(intrinsic_name, std::move(onnx), std::move(doc), domain,
-               [full](const Expr& x) { return intrinsic(full, {x}, dtype_of(x)); });
+OpRow arithmetic(const char* name, const char* onnx, const char* doc, const Domain& domain, BinaryOp op) {
+  return binary_op(name, onnx, doc, domain, [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
 }
-OpRow predicate(const char* intrinsic_name, std::string onnx, std::string doc) {
-  std::string full = std::string("tir.") + intrinsic_name;
-  return unary(intrinsic_name, std::move(onnx), std::move(doc), Domain::kNumber, [full](const Expr& x) -> Expr {
-    DType dtype = dtype_of(x);
-    if (!dtype.is_float()) return scalar_imm(full == "tir.isfinite", kBool.with_lanes(dtype.lanes));
-    return intrinsic(full, {x}, kBool.with_lanes(dtype.lanes));
+Expr like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
+Expr call1(const std::string& name, const Expr& x) { return intrinsic("tir." + name, {x}, dtype_of(x)); }
+
+OpRow math(const char* name, const char* onnx, const char* doc, const Domain& domain = kFloats) {
+  return unary(name, onnx, doc, domain, [=](const Expr& x) { return call1(name, x); });
+}
+OpRow predicate(const std::string& name, const char* onnx, const char* doc) {
+  return unary(name, onnx, doc, kNumbers, [=](const Expr& x) {
+    DType flag = kBool.with_lanes(dtype_of(x).lanes);
+    return dtype_of(x).is_float() ? intrinsic("tir." + name, {x}, flag) : scalar_imm(name == "isfinite", flag);
   });
 }
-OpRow arithmetic(const char* name, std::string onnx, std::string doc, Domain domain, BinaryOp op) {
-  return binary_op(name, std::move(onnx), std::move(doc), domain,
-                   [op](const Expr& a, const Expr& b) { return binary(op, a, b); });
+// Integers are rounded already.
+OpRow rounding(const char* name, const char* onnx, const char* intrinsic_name, const char* doc) {
+  return unary(name, onnx, doc, kNumbers,
+               [=](const Expr& x) { return dtype_of(x).is_float() ? call1(intrinsic_name, x) : x; });
 }
-
-Expr like(double value, const Expr& x) { return scalar_imm(value, dtype_of(x)); }
-Expr call1(const char* name, const Expr& x) { return intrinsic(name, {x}, dtype_of(x)); }
 
 // Repeated squaring for an integer power would need a loop, so pow of integers goes through float64, exact up to 2^53.
 Expr power(const Expr& a, const Expr& b) {
@@ -168,141 +128,111 @@ Expr power(const Expr& a, const Expr& b) {
   if (dtype.is_float()) return intrinsic("tir.pow", {a, b}, dtype);
   return cast_to(intrinsic("tir.pow", {cast_to(a, kFloat64), cast_to(b, kFloat64)}, kFloat64), dtype);
 }
-
-// Integers are rounded already.
-OpRow rounding(const char* name, std::string onnx, const char* intrinsic_name, std::string doc) {
-  return unary(name, std::move(onnx), std::move(doc), Domain::kNumber,
-               [=](const Expr& x) { return dtype_of(x).is_float() ? call1(intrinsic_name, x) : x; });
+Expr negative(const Expr& x) { return dtype_of(x).is_float() ? x * like(-1, x) : like(0, x) - x; }
+Expr sign(const Expr& x) {
+  Expr below = select(x < like(0, x), like(dtype_of(x).is_uint() ? 0 : -1, x), x);
+  return select(x > like(0, x), like(1, x), below);
 }
-
-OpRow astype() {
-  return {.name = "relax.astype",
-          .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
-          .inputs = {{"x", "the tensor"}},
-          .attrs = {dtype_attr("dtype", {})},
-          .pattern = OpPattern::kElementwise,
-          .infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); },
-          .infer_partial =
-              [](const OpCall& op) {
-                return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<CastAttrs>().dtype);
-              },
-          .legalize =
-              [](const OpCall& op) {
-                ComputeBuilder b;
-                DType dtype = op.attrs<CastAttrs>().dtype;
-                Buffer x = b.inputs_of(op)[0];
-                return b.finish(
-                    {b.compute("T_cast", dtype, op.shape(0), [&](Axes i) { return cast_to(at(x, i), dtype); })});
-              }};
+Expr positive_or(const Expr& x, const Expr& otherwise) { return select(x > like(0, x), x, otherwise); }
+Expr limited(const Expr& x, const Expr& low, const Expr& high) { return min(max(x, low), high); }
+Expr gelu(const Expr& x) { return x * like(0.5, x) * (like(1, x) + call1("erf", x * like(0.70710678118654752440, x))); }
+Expr gelu_tanh(const Expr& x) {
+  Expr inner = x + x * x * x * like(0.044715, x);
+  return x * like(0.5, x) * (like(1, x) + call1("tanh", inner * like(0.79788456080286535588, x)));
 }
-
-// Makes the row of an activation with one float attribute.
-template <class A>
-OpRow parametric(std::string name, std::string onnx, std::string doc, std::function<Expr(const Expr&, const A&)> fn) {
-  return {.name = "relax." + name,
-          .doc = std::move(doc),
-          .onnx = std::move(onnx),
-          .inputs = {{"data", "the tensor"}},
-          .attrs = op_attrs<A>(),
-          .pattern = OpPattern::kElementwise,
-          .infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.dtype(0)); },
-          .legalize =
-              [=](const OpCall& op) {
-                ComputeBuilder b;
-                A attrs = op.attrs<A>();
-                Buffer x = b.inputs_of(op)[0];
-                return b.finish({b.compute("T_" + name.substr(name.rfind('.') + 1), op.dtype(0), op.shape(0),
-                                           [&](Axes i) { return fn(at(x, i), attrs); })});
-              }};
-}
-
-Expr plus(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
-Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
-Expr limited(const Expr& x, const Expr& low, const Expr& high) {
-  return binary(BinaryOp::kMin, binary(BinaryOp::kMax, x, low), high);
+Expr selu(const Expr& x) {
+  Expr below = call1("exp", min(x, like(0, x))) + like(-1, x);
+  return like(1.05070098735548, x) * positive_or(x, like(1.67326324235438, x) * below);
 }
 // Returns log(1 + exp(x)), computed without overflow.
 Expr softplus(const Expr& x) {
-  Expr magnitude = call1("tir.exp", times(call1("tir.abs", x), like(-1, x)));
-  return plus(binary(BinaryOp::kMax, x, like(0, x)), call1("tir.log1p", magnitude));
+  return max(x, like(0, x)) + call1("log1p", call1("exp", call1("abs", x) * like(-1, x)));
+}
+Expr scaled_softplus(const Expr& x, const SoftplusAttrs& attrs) {
+  if (attrs.beta == 1) return softplus(x);
+  return softplus(x * like(attrs.beta, x)) * like(1 / attrs.beta, x);
+}
+Expr leaky_relu(const Expr& x, const LeakyReluAttrs& attrs) { return positive_or(x, x * like(attrs.alpha, x)); }
+Expr log_add_exp(const Expr& a, const Expr& b) {
+  return max(a, b) + call1("log1p", call1("exp", call1("abs", a - b) * like(-1, a)));
 }
 
-OpRow clip() {
-  return {.name = "relax.clip",
-          .doc = "x limited to [min, max]; NaN stays",
-          .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
+// Makes the row of an activation with attributes.
+template <class A>
+OpRow parametric(const std::string& name, const char* onnx, const char* doc, Expr (*fn)(const Expr&, const A&)) {
+  return {.name = "relax." + name,
+          .doc = doc,
+          .onnx = onnx,
+          .inputs = {{"data", "the tensor"}},
+          .attrs = op_attrs<A>(),
           .pattern = OpPattern::kElementwise,
-          .infer =
-              [](const OpCall& op) {
-                require_scalar(op, 1);
-                require_scalar(op, 2);
-                return infer_like_first(op);
-              },
-          .legalize =
-              [](const OpCall& op) {
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                return b.finish({b.compute("T_clip", op.dtype(0), op.shape(0), [&](Axes i) {
-                  return limited(at(x, i), cast_to(op.arg(1), op.dtype(0)), cast_to(op.arg(2), op.dtype(0)));
-                })});
-              }};
+          .infer = infer_like_first,
+          .legalize = [=](const OpCall& op) {
+            A attrs = op.attrs<A>();
+            return compute_program(op, stage_name(name), infer_like_first(op),
+                                   [&](const std::vector<Buffer>& x, Axes i) { return fn(at(x[0], i), attrs); });
+          }};
 }
 
-OpRow prelu() {
-  auto has_axis = [](const OpCall& op) { return op.rank(1) == 1 && op.rank(0) > 1; };
-  auto result_shape = [=](const OpCall& op) {
-    if (!has_axis(op)) return broadcast_shapes(op, op.shape(0), op.shape(1));
-    std::vector<Expr> alpha(op.shape(0).size(), int_imm(1));
-    alpha[normalize_axis(op, op.attrs<PReluAttrs>().axis, op.rank(0))] = op.shape(1)[0];
-    return broadcast_shapes(op, op.shape(0), alpha);
-  };
-  return {.name = "relax.nn.prelu",
-          .doc = "x above 0, alpha * x below",
-          .inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or what broadcasts"}},
-          .attrs = op_attrs<PReluAttrs>(),
-          .pattern = OpPattern::kBroadcast,
-          .infer =
-              [=](const OpCall& op) {
-                require_same_dtype(op, 0, 1);
-                if (!accepts(Domain::kNumber, op.dtype(0)))
-                  op.fail("expected a number, got {}", to_string(op.dtype(0)));
-                return tensor_type(result_shape(op), op.dtype(0));
-              },
-          .legalize =
-              [=](const OpCall& op) {
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                return b.finish({b.compute("T_prelu", op.dtype(0), result_shape(op), [&](Axes i) {
-                  std::vector<Expr> at_alpha = i;
-                  if (has_axis(op)) at_alpha = {i[normalize_axis(op, op.attrs<PReluAttrs>().axis, op.rank(0))]};
-                  Expr value = load_broadcast(x[0], i);
-                  Expr below = times(value, load_broadcast(x[1], at_alpha));
-                  return select(binary(BinaryOp::kGT, value, like(0, value)), value, below);
-                })});
-              }};
+Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); }
+Type infer_partial_cast(const OpCall& op) { return infer_same_rank(op, 0, op.attrs<CastAttrs>().dtype); }
+PrimFuncRef lower_cast(const OpCall& op) {
+  DType dtype = op.attrs<CastAttrs>().dtype;
+  return compute_program(op, "T_cast", infer_cast(op),
+                         [&](const std::vector<Buffer>& x, Axes i) { return cast_to(at(x[0], i), dtype); });
+}
+
+Type infer_clip(const OpCall& op) {
+  for (size_t i : {1, 2}) require_scalar(op, i);
+  return infer_like_first(op);
+}
+PrimFuncRef lower_clip(const OpCall& op) {
+  Expr low = cast_to(op.arg(1), op.dtype(0)), high = cast_to(op.arg(2), op.dtype(0));
+  return compute_program(op, "T_clip", infer_like_first(op),
+                         [&](const std::vector<Buffer>& x, Axes i) { return limited(at(x[0], i), low, high); });
+}
+
+// Returns the axis that an alpha of rank 1 varies along; other alphas broadcast.
+std::optional<int64_t> slope_axis(const OpCall& op) {
+  if (op.rank(1) != 1 || op.rank(0) < 2) return std::nullopt;
+  return normalize_axis(op, op.attrs<PReluAttrs>().axis, op.rank(0));
+}
+Type infer_prelu(const OpCall& op) {
+  require_same_dtype(op, 0, 1);
+  kNumbers.check(op, op.dtype(0));
+  std::vector<Expr> alpha = op.shape(1);
+  if (auto axis = slope_axis(op)) {
+    alpha.assign(op.shape(0).size(), int_imm(1));
+    alpha[*axis] = op.shape(1)[0];
+  }
+  return tensor_type(broadcast_shapes(op, op.shape(0), alpha), op.dtype(0));
+}
+PrimFuncRef lower_prelu(const OpCall& op) {
+  auto axis = slope_axis(op);
+  return compute_program(op, "T_prelu", infer_prelu(op), [&](const std::vector<Buffer>& x, Axes i) {
+    Expr value = load_broadcast(x[0], i);
+    return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
+  });
 }
 
 }  // namespace
 
 std::vector<OpRow> elementwise_ops() {
-  auto select_positive = [](const Expr& x, const Expr& otherwise) {
-    return select(binary(BinaryOp::kGT, x, like(0, x)), x, otherwise);
-  };
-  std::vector<OpRow> rows = {
-      math("abs", "Abs", "absolute value", Domain::kNumber),
+  return {
+      math("abs", "Abs", "absolute value", kNumbers),
       math("acos", "Acos", "arc cosine"),
       math("acosh", "Acosh", "inverse hyperbolic cosine"),
       math("asin", "Asin", "arc sine"),
       math("asinh", "Asinh", "inverse hyperbolic sine"),
       math("atan", "Atan", "arc tangent"),
       math("atanh", "Atanh", "inverse hyperbolic tangent"),
-      math("bitwise_not", "BitwiseNot", "complement of each bit", Domain::kInteger),
-      rounding("ceil", "Ceil", "tir.ceil", "least integer not below"),
+      math("bitwise_not", "BitwiseNot", "complement of each bit", kIntegers),
+      rounding("ceil", "Ceil", "ceil", "least integer not below"),
       math("cos", "Cos", "cosine"),
       math("cosh", "Cosh", "hyperbolic cosine"),
       math("erf", "Erf", "error function"),
       math("exp", "Exp", "e to the power x"),
-      rounding("floor", "Floor", "tir.floor", "greatest integer not above"),
+      rounding("floor", "Floor", "floor", "greatest integer not above"),
       math("log", "Log", "natural logarithm"),
       math("rsqrt", "", "1 / sqrt(x)"),
       math("sigmoid", "Sigmoid", "1 / (1 + exp(-x))"),
@@ -311,109 +241,86 @@ std::vector<OpRow> elementwise_ops() {
       math("sqrt", "Sqrt", "square root"),
       math("tan", "Tan", "tangent"),
       math("tanh", "Tanh", "hyperbolic tangent"),
-      rounding("trunc", "", "tir.trunc", "integer part"),
-      rounding("round", "Round", "tir.nearbyint", "nearest integer, ties to even"),
+      rounding("trunc", "", "trunc", "integer part"),
+      rounding("round", "Round", "nearbyint", "nearest integer, ties to even"),
       predicate("isfinite", "", "neither infinite nor NaN"),
       predicate("isinf", "", "infinite"),
       predicate("isnan", "IsNaN", "not a number"),
-      unary("negative", "Neg", "-x", Domain::kNumber,
-            [](const Expr& x) {
-              return dtype_of(x).is_float() ? binary(BinaryOp::kMul, x, like(-1, x))
-                                            : binary(BinaryOp::kSub, like(0, x), x);
-            }),
-      unary("square", "", "x * x", Domain::kNumber, [](const Expr& x) { return binary(BinaryOp::kMul, x, x); }),
-      unary("sign", "Sign", "-1, 0 or 1; NaN for NaN", Domain::kNumber,
-            [](const Expr& x) {
-              Expr below = select(binary(BinaryOp::kLT, x, like(0, x)), like(dtype_of(x).is_uint() ? 0 : -1, x), x);
-              return select(binary(BinaryOp::kGT, x, like(0, x)), like(1, x), below);
-            }),
-      unary("logical_not", "Not", "not x", Domain::kBool, [](const Expr& x) { return not_(x); }),
-      unary("nn.relu", "Relu", "max(x, 0)", Domain::kNumber,
-            [](const Expr& x) { return binary(BinaryOp::kMax, x, like(0, x)); }),
-      unary("nn.silu", "", "x * sigmoid(x)", Domain::kFloat,
-            [](const Expr& x) { return binary(BinaryOp::kMul, x, call1("tir.sigmoid", x)); }),
-      unary("nn.gelu", "", "x * (1 + erf(x / sqrt(2))) / 2", Domain::kFloat,
-            [](const Expr& x) {
-              Expr erf = call1("tir.erf", binary(BinaryOp::kMul, x, like(0.70710678118654752440, x)));
-              return binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, like(0.5, x)),
-                            binary(BinaryOp::kAdd, like(1, x), erf));
-            }),
-      unary("nn.gelu_tanh", "", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", Domain::kFloat,
-            [](const Expr& x) {
-              Expr cube = binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, x), x);
-              Expr inner = binary(BinaryOp::kAdd, x, binary(BinaryOp::kMul, cube, like(0.044715, x)));
-              Expr tanh = call1("tir.tanh", binary(BinaryOp::kMul, inner, like(0.79788456080286535588, x)));
-              return binary(BinaryOp::kMul, binary(BinaryOp::kMul, x, like(0.5, x)),
-                            binary(BinaryOp::kAdd, like(1, x), tanh));
-            }),
-      unary("nn.relu6", "", "x limited to [0, 6]", Domain::kNumber,
+      unary("negative", "Neg", "-x", kNumbers, negative),
+      unary("square", "", "x * x", kNumbers, [](const Expr& x) { return x * x; }),
+      unary("sign", "Sign", "-1, 0 or 1; NaN for NaN", kNumbers, sign),
+      unary("logical_not", "Not", "not x", kFlags, [](const Expr& x) { return not_(x); }),
+      unary("nn.relu", "Relu", "max(x, 0)", kNumbers, [](const Expr& x) { return max(x, like(0, x)); }),
+      unary("nn.silu", "", "x * sigmoid(x)", kFloats, [](const Expr& x) { return x * call1("sigmoid", x); }),
+      unary("nn.gelu", "", "x * (1 + erf(x / sqrt(2))) / 2", kFloats, gelu),
+      unary("nn.gelu_tanh", "", "GELU's tanh form: x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3))) / 2", kFloats,
+            gelu_tanh),
+      unary("nn.relu6", "", "x limited to [0, 6]", kNumbers,
             [](const Expr& x) { return limited(x, like(0, x), like(6, x)); }),
-      unary("nn.selu", "", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", Domain::kFloat,
-            [=](const Expr& x) {
-              Expr below = plus(call1("tir.exp", binary(BinaryOp::kMin, x, like(0, x))), like(-1, x));
-              return times(like(1.05070098735548, x), select_positive(x, times(like(1.67326324235438, x), below)));
-            }),
-      parametric<SoftplusAttrs>("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta",
-                                [](const Expr& x, const SoftplusAttrs& a) {
-                                  if (a.beta == 1) return softplus(x);
-                                  return times(softplus(times(x, like(a.beta, x))), like(1 / a.beta, x));
-                                }),
-      parametric<LeakyReluAttrs>("nn.leakyrelu", "", "x above 0, alpha * x below",
-                                 [=](const Expr& x, const LeakyReluAttrs& a) {
-                                   return select_positive(x, binary(BinaryOp::kMul, x, like(a.alpha, x)));
-                                 }),
-      arithmetic("add", "Add", "x1 + x2", Domain::kNumber, BinaryOp::kAdd),
-      arithmetic("subtract", "Sub", "x1 - x2", Domain::kNumber, BinaryOp::kSub),
-      arithmetic("multiply", "Mul", "x1 * x2", Domain::kNumber, BinaryOp::kMul),
-      arithmetic("divide", "Div", "x1 / x2; integers truncate toward zero", Domain::kNumber, BinaryOp::kDiv),
-      arithmetic("floor_divide", "", "floor(x1 / x2)", Domain::kNumber, BinaryOp::kFloorDiv),
-      arithmetic("floor_mod", "", "remainder with the sign of x2", Domain::kNumber, BinaryOp::kFloorMod),
-      arithmetic("mod", "", "remainder with the sign of x1", Domain::kNumber, BinaryOp::kTruncMod),
-      arithmetic("maximum", "", "the larger; NaN if either is", Domain::kAny, BinaryOp::kMax),
-      arithmetic("minimum", "", "the smaller; NaN if either is", Domain::kAny, BinaryOp::kMin),
-      arithmetic("equal", "Equal", "x1 == x2", Domain::kAny, BinaryOp::kEQ),
-      arithmetic("not_equal", "", "x1 != x2", Domain::kAny, BinaryOp::kNE),
-      arithmetic("less", "Less", "x1 < x2", Domain::kNumber, BinaryOp::kLT),
-      arithmetic("less_equal", "LessOrEqual", "x1 <= x2", Domain::kNumber, BinaryOp::kLE),
-      arithmetic("greater", "Greater", "x1 > x2", Domain::kNumber, BinaryOp::kGT),
-      arithmetic("greater_equal", "GreaterOrEqual", "x1 >= x2", Domain::kNumber, BinaryOp::kGE),
-      arithmetic("logical_and", "And", "x1 and x2", Domain::kBool, BinaryOp::kAnd),
-      arithmetic("logical_or", "Or", "x1 or x2", Domain::kBool, BinaryOp::kOr),
-      arithmetic("logical_xor", "Xor", "x1 != x2", Domain::kBool, BinaryOp::kNE),
-      arithmetic("bitwise_and", "BitwiseAnd", "bits set in both", Domain::kInteger, BinaryOp::kBitAnd),
-      arithmetic("bitwise_or", "BitwiseOr", "bits set in either", Domain::kInteger, BinaryOp::kBitOr),
-      arithmetic("bitwise_xor", "BitwiseXor", "bits set in one", Domain::kInteger, BinaryOp::kBitXor),
-      arithmetic("left_shift", "", "x1 << x2", Domain::kInteger, BinaryOp::kShiftLeft),
-      arithmetic("right_shift", "", "x1 >> x2", Domain::kInteger, BinaryOp::kShiftRight),
-      binary_op("power", "", "x1 to the power x2", Domain::kNumber, power),
-      binary_op("atan2", "", "angle of the point (x2, x1)", Domain::kFloat,
+      unary("nn.selu", "", "lambda * x above 0, lambda * alpha * (exp(x) - 1) below", kFloats, selu),
+      parametric("nn.softplus", "Softplus", "log(1 + exp(beta * x)) / beta", scaled_softplus),
+      parametric("nn.leakyrelu", "", "x above 0, alpha * x below", leaky_relu),
+      arithmetic("add", "Add", "x1 + x2", kNumbers, BinaryOp::kAdd),
+      arithmetic("subtract", "Sub", "x1 - x2", kNumbers, BinaryOp::kSub),
+      arithmetic("multiply", "Mul", "x1 * x2", kNumbers, BinaryOp::kMul),
+      arithmetic("divide", "Div", "x1 / x2; integers truncate toward zero", kNumbers, BinaryOp::kDiv),
+      arithmetic("floor_divide", "", "floor(x1 / x2)", kNumbers, BinaryOp::kFloorDiv),
+      arithmetic("floor_mod", "", "remainder with the sign of x2", kNumbers, BinaryOp::kFloorMod),
+      arithmetic("mod", "", "remainder with the sign of x1", kNumbers, BinaryOp::kTruncMod),
+      arithmetic("maximum", "", "the larger; NaN if either is", kAnyDType, BinaryOp::kMax),
+      arithmetic("minimum", "", "the smaller; NaN if either is", kAnyDType, BinaryOp::kMin),
+      arithmetic("equal", "Equal", "x1 == x2", kAnyDType, BinaryOp::kEQ),
+      arithmetic("not_equal", "", "x1 != x2", kAnyDType, BinaryOp::kNE),
+      arithmetic("less", "Less", "x1 < x2", kNumbers, BinaryOp::kLT),
+      arithmetic("less_equal", "LessOrEqual", "x1 <= x2", kNumbers, BinaryOp::kLE),
+      arithmetic("greater", "Greater", "x1 > x2", kNumbers, BinaryOp::kGT),
+      arithmetic("greater_equal", "GreaterOrEqual", "x1 >= x2", kNumbers, BinaryOp::kGE),
+      arithmetic("logical_and", "And", "x1 and x2", kFlags, BinaryOp::kAnd),
+      arithmetic("logical_or", "Or", "x1 or x2", kFlags, BinaryOp::kOr),
+      arithmetic("logical_xor", "Xor", "x1 != x2", kFlags, BinaryOp::kNE),
+      arithmetic("bitwise_and", "BitwiseAnd", "bits set in both", kIntegers, BinaryOp::kBitAnd),
+      arithmetic("bitwise_or", "BitwiseOr", "bits set in either", kIntegers, BinaryOp::kBitOr),
+      arithmetic("bitwise_xor", "BitwiseXor", "bits set in one", kIntegers, BinaryOp::kBitXor),
+      arithmetic("left_shift", "", "x1 << x2", kIntegers, BinaryOp::kShiftLeft),
+      arithmetic("right_shift", "", "x1 >> x2", kIntegers, BinaryOp::kShiftRight),
+      binary_op("power", "", "x1 to the power x2", kNumbers, power),
+      binary_op("atan2", "", "angle of the point (x2, x1)", kFloats,
                 [](const Expr& a, const Expr& b) { return intrinsic("tir.atan2", {a, b}, dtype_of(a)); }),
-      binary_op("log_add_exp", "", "log(exp(x1) + exp(x2)), without overflow", Domain::kFloat,
-                [](const Expr& a, const Expr& b) {
-                  Expr distance = call1("tir.abs", binary(BinaryOp::kSub, a, b));
-                  Expr rest = call1("tir.log1p", call1("tir.exp", times(distance, like(-1, a))));
-                  return plus(binary(BinaryOp::kMax, a, b), rest);
-                }),
+      binary_op("log_add_exp", "", "log(exp(x1) + exp(x2)), without overflow", kFloats, log_add_exp),
       elementwise("ewise_fma", "", "x1 * x2 + x3", {{"x1", "factor"}, {"x2", "factor"}, {"x3", "what is added"}},
-                  Domain::kNumber, [](const std::vector<Expr>& x) { return plus(times(x[0], x[1]), x[2]); }),
-      prelu(),
+                  kNumbers, [](const std::vector<Expr>& x) { return x[0] * x[1] + x[2]; }),
       elementwise(
           "where", "", "x1 where the condition holds, else x2",
-          {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, Domain::kAny,
+          {{"condition", "bool tensor"}, {"x1", "taken where true"}, {"x2", "taken where false"}}, kAnyDType,
           [](const std::vector<Expr>& x) { return select(x[0], x[1], x[2]); }, 1),
-      clip(),
-      astype(),
+      {.name = "relax.nn.prelu",
+       .doc = "x above 0, alpha * x below",
+       .inputs = {{"data", "the tensor"}, {"alpha", "a slope for each element of the axis, or what broadcasts"}},
+       .attrs = op_attrs<PReluAttrs>(),
+       .pattern = OpPattern::kBroadcast,
+       .infer = infer_prelu,
+       .legalize = lower_prelu},
+      {.name = "relax.clip",
+       .doc = "x limited to [min, max]; NaN stays",
+       .inputs = {{"x", "the tensor"}, {"min", "scalar"}, {"max", "scalar"}},
+       .pattern = OpPattern::kElementwise,
+       .infer = infer_clip,
+       .legalize = lower_clip},
+      {.name = "relax.astype",
+       .doc = "the elements converted to another dtype; floats truncate toward zero and saturate",
+       .inputs = {{"x", "the tensor"}},
+       .attrs = op_attrs<DTypeAttrs>(),
+       .pattern = OpPattern::kElementwise,
+       .infer = infer_cast,
+       .infer_partial = infer_partial_cast,
+       .legalize = lower_cast},
       {.name = "relax.wrap_param",
        .doc = "a parameter kept in another dtype, converted where it is used",
        .inputs = {{"data", "the tensor"}},
-       .attrs = {dtype_attr("dtype", kFloat32)},
-       .infer = [](const OpCall& op) { return tensor_type(op.shape(0), op.attrs<CastAttrs>().dtype); },
-       .infer_partial =
-           [](const OpCall& op) {
-             return tensor_type_of_rank(known_rank(op.arg(0).type()), op.attrs<CastAttrs>().dtype);
-           }},
+       .attrs = op_attrs<FillAttrs>(),
+       .infer = infer_cast,
+       .infer_partial = infer_partial_cast},
   };
-  return rows;
 }
 
 }  // namespace relaxc

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/visit.h"
+#include "ops/common.h"
 
 namespace relaxc {
 
@@ -15,17 +16,6 @@ constexpr double kMostExact = 9e15;  // doubles below it are exact as integers
 
 bool is_known_dtype(DType dtype) {
   return dtype == kInt64 || dtype == kInt32 || dtype == kBool || dtype == kFloat32 || dtype == kFloat64;
-}
-std::optional<std::vector<int64_t>> constant_dims(const Type& type) {
-  const std::vector<Expr>* dims = known_shape(type);
-  if (!dims) return std::nullopt;
-  std::vector<int64_t> shape;
-  for (const Expr& dim : *dims) {
-    auto known = as_int(dim);
-    if (!known) return std::nullopt;
-    shape.push_back(*known);
-  }
-  return shape;
 }
 bool is_small(const std::vector<int64_t>& shape) {
   auto count = element_count(shape);
@@ -43,19 +33,9 @@ Known cast_from_int(const Expr& e) {
   const Cast* cast = e.as<Cast>();
   return cast && dtype_of(cast->value) == kInt64 ? Known(cast->value) : std::nullopt;
 }
-// Returns the integer that a float equals exactly.
-Known exact_integer(const Expr& e) {
-  if (Known n = cast_from_int(e)) return n;
-  auto value = float_value(e);
-  bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
-  return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
-}
 // Returns the integer that a cast of the scalar to int64 gives.
 Known truncated(const Expr& e) {
-  DType from = dtype_of(e);
-  if (from.is_bool()) return as_int(e) ? int_imm(*as_int(e)) : select(e, int_imm(1), int_imm(0));
-  if (!from.is_float()) return e;
-  if (Known n = exact_integer(e)) return n;
+  if (Known n = integer_of(e)) return n;
   auto value = float_value(e);
   bool fits = value && std::abs(*value) < kMostExact;
   return fits ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
@@ -64,43 +44,39 @@ Expr float_of(const Expr& n, DType dtype) {
   auto known = as_int(n);
   return known ? float_imm(static_cast<double>(*known), dtype) : cast_to(n, dtype);
 }
+// Returns whether a value of the dtype may wrap. Values are int64 scalars, and dims are taken as small, so an int32
+// wraps where its value has a constant beyond int32.
+bool may_wrap(const Expr& value, DType dtype) {
+  bool is_beyond = false;
+  walk(value, [&](const IntImm& imm) { is_beyond = is_beyond || imm.value != static_cast<int32_t>(imm.value); });
+  return dtype == kInt32 && is_beyond;
+}
 Known cast_scalar(const Expr& e, DType to) {
   DType from = dtype_of(e);
   if (!is_known_dtype(to)) return std::nullopt;
   if (to.is_bool() && from.is_bool()) return e;
   if (to.is_float() && float_value(e)) return float_imm(*float_value(e), to);
-  Known n = to.is_int() ? truncated(e) : from.is_float() ? exact_integer(e) : truncated(e);
   if (to.is_bool() && float_value(e)) return bool_imm(*float_value(e) != 0);
-  if (!n) return std::nullopt;
-  auto value = as_int(*n);
-  if (to == kInt32 && value && *value != static_cast<int32_t>(*value)) return std::nullopt;
+  Known n = to.is_int() ? truncated(e) : integer_of(e);
+  if (!n || may_wrap(*n, to)) return std::nullopt;
   if (to.is_bool()) return not_equal(*n, int_imm(0));
   return to.is_float() ? float_of(*n, to) : *n;
 }
 
 Known float_binary(BinaryOp op, const Expr& a, const Expr& b) {
+  using enum BinaryOp;
   DType dtype = dtype_of(a);
-  auto x = float_value(a), y = float_value(b);
-  if (!x || !y) {
-    Known m = exact_integer(a), n = exact_integer(b);
-    if (!m || !n) return std::nullopt;
-    if (op == BinaryOp::kAdd) return float_of(*m + *n, dtype);
-    if (op == BinaryOp::kSub) return float_of(*m - *n, dtype);
-    if (op == BinaryOp::kMul) return float_of(*m * *n, dtype);
-    return std::nullopt;
+  if (auto x = float_value(a), y = float_value(b); x && y) {
+    if (op == kAdd) return float_imm(*x + *y, dtype);
+    if (op == kSub) return float_imm(*x - *y, dtype);
+    if (op == kMul) return float_imm(*x * *y, dtype);
+    return op == kDiv ? Known(float_imm(*x / *y, dtype)) : std::nullopt;
   }
-  switch (op) {
-    case BinaryOp::kAdd:
-      return float_imm(*x + *y, dtype);
-    case BinaryOp::kSub:
-      return float_imm(*x - *y, dtype);
-    case BinaryOp::kMul:
-      return float_imm(*x * *y, dtype);
-    case BinaryOp::kDiv:
-      return float_imm(*x / *y, dtype);
-    default:
-      return std::nullopt;
-  }
+  Known m = integer_of(a), n = integer_of(b);
+  if (!m || !n) return std::nullopt;
+  if (op == kAdd) return float_of(*m + *n, dtype);
+  if (op == kSub) return float_of(*m - *n, dtype);
+  return op == kMul ? Known(float_of(*m * *n, dtype)) : std::nullopt;
 }
 Known bool_binary(BinaryOp op, const Expr& a, const Expr& b) {
   bool differs = op == BinaryOp::kNE;
@@ -121,48 +97,30 @@ Known int_division(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& fa
   return divides ? Known(binary(op, a, b)) : std::nullopt;
 }
 Known int_binary(BinaryOp op, const Expr& a, const Expr& b, const Analyzer& facts) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kMin:
-      return min(a, b);
-    case BinaryOp::kMax:
-      return max(a, b);
-    case BinaryOp::kEQ:
-      return facts.can_prove_equal(a, b) ? bool_imm(true) : facts.simplify(equal(a, b));
-    case BinaryOp::kNE:
-      return facts.can_prove_equal(a, b) ? bool_imm(false) : facts.simplify(not_equal(a, b));
-    case BinaryOp::kLT:
-      return a < b;
-    case BinaryOp::kLE:
-      return a <= b;
-    case BinaryOp::kGT:
-      return a > b;
-    case BinaryOp::kGE:
-      return a >= b;
-    case BinaryOp::kDiv:
-    case BinaryOp::kTruncMod:
-    case BinaryOp::kFloorDiv:
-    case BinaryOp::kFloorMod:
-      return int_division(op, a, b, facts);
-    default:
-      return std::nullopt;
-  }
+  using enum BinaryOp;
+  if (op == kAdd) return a + b;
+  if (op == kSub) return a - b;
+  if (op == kMul) return a * b;
+  if (op == kMin) return min(a, b);
+  if (op == kMax) return max(a, b);
+  if (op == kEQ) return facts.can_prove_equal(a, b) ? bool_imm(true) : facts.simplify(equal(a, b));
+  if (op == kNE) return facts.can_prove_equal(a, b) ? bool_imm(false) : facts.simplify(not_equal(a, b));
+  if (op == kLT) return a < b;
+  if (op == kLE) return a <= b;
+  if (op == kGT) return a > b;
+  if (op == kGE) return a >= b;
+  bool divides = op == kDiv || op == kTruncMod || op == kFloorDiv || op == kFloorMod;
+  return divides ? int_division(op, a, b, facts) : std::nullopt;
 }
 
 // A whole number stays as it is; other numbers are rounded.
 Known rounded_scalar(const std::string& name, const Expr& x) {
   if (cast_from_int(x)) return x;
   auto value = float_value(x);
-  if (!value) return std::nullopt;
-  if (name == "tir.floor") return float_imm(std::floor(*value), dtype_of(x));
-  if (name == "tir.ceil") return float_imm(std::ceil(*value), dtype_of(x));
-  if (name == "tir.trunc") return float_imm(std::trunc(*value), dtype_of(x));
-  if (name == "tir.nearbyint") return float_imm(std::nearbyint(*value), dtype_of(x));
+  if (value && name == "tir.floor") return float_imm(std::floor(*value), dtype_of(x));
+  if (value && name == "tir.ceil") return float_imm(std::ceil(*value), dtype_of(x));
+  if (value && name == "tir.trunc") return float_imm(std::trunc(*value), dtype_of(x));
+  if (value && name == "tir.nearbyint") return float_imm(std::nearbyint(*value), dtype_of(x));
   return std::nullopt;
 }
 
@@ -176,7 +134,7 @@ class Evaluation {
     memories_[buffer.get()] = {tensor.shape, {tensor.elements.begin(), tensor.elements.end()}};
   }
   bool allocate(const Buffer& buffer) {
-    auto shape = constant_dims_of(buffer_type(buffer).shape);
+    auto shape = numbers(buffer_type(buffer).shape);
     if (!shape || !is_small(*shape)) return false;
     memories_[buffer.get()] = {*shape, std::vector<Known>(static_cast<size_t>(*element_count(*shape)))};
     return true;
@@ -245,11 +203,13 @@ class Evaluation {
   bool run_store(const BufferStore& node) {
     Known* element = node.predicate ? nullptr : find_element(node.buffer, node.indices);
     Known value = element ? scalar(node.value) : std::nullopt;
-    if (value) *element = dtype_of(*value).is_float() ? *value : facts_.simplify(*value);
-    return value.has_value();
+    if (value && !dtype_of(*value).is_float()) value = facts_.simplify(*value);
+    if (!value || may_wrap(*value, dtype_of(node.value))) return false;
+    *element = value;
+    return true;
   }
 
-  std::optional<std::vector<int64_t>> constant_dims_of(const std::vector<Expr>& dims) {
+  std::optional<std::vector<int64_t>> numbers(const std::vector<Expr>& dims) {
     std::vector<int64_t> result;
     for (const Expr& dim : dims) {
       auto known = number(dim);
@@ -261,7 +221,7 @@ class Evaluation {
   // Returns the element, or null where the position is not a number in range.
   Known* find_element(const Buffer& buffer, const std::vector<Expr>& indices) {
     auto memory = memories_.find(buffer.get());
-    auto position = memory == memories_.end() ? std::nullopt : constant_dims_of(indices);
+    auto position = memory == memories_.end() ? std::nullopt : numbers(indices);
     if (!position || position->size() != memory->second.shape.size()) return nullptr;
     int64_t flat = 0;
     for (size_t d = 0; d < position->size(); ++d) {
@@ -313,7 +273,9 @@ class Evaluation {
     Known a = scalar(node.a), b = a ? scalar(node.b) : std::nullopt;
     if (!b || dtype_of(*a) != dtype_of(*b)) return std::nullopt;
     if (dtype_of(*a).is_float()) return float_binary(node.op, *a, *b);
-    return dtype_of(*a).is_bool() ? bool_binary(node.op, *a, *b) : int_binary(node.op, *a, *b, facts_);
+    if (dtype_of(*a).is_bool()) return bool_binary(node.op, *a, *b);
+    Known result = int_binary(node.op, *a, *b, facts_);
+    return result && may_wrap(*result, dtype_of(node.a)) ? std::nullopt : result;
   }
   // Evaluates one side only where the condition is known, so that the other may be out of range.
   Known choose(const Expr& condition, const Expr& a, const Expr& b) {
@@ -347,11 +309,16 @@ bool has_valid_indices(const OpRow& row, const OpCall& op, const std::vector<Kno
 
 }  // namespace
 
-Type KnownTensor::type() const {
-  std::vector<Expr> dims;
-  for (int64_t dim : shape) dims.push_back(int_imm(dim));
-  return tensor_type(std::move(dims), dtype);
+std::optional<Expr> integer_of(const Expr& element) {
+  DType dtype = dtype_of(element);
+  if (dtype.is_bool()) return as_int(element) ? int_imm(*as_int(element)) : select(element, int_imm(1), int_imm(0));
+  if (!dtype.is_float()) return element;
+  if (Known n = cast_from_int(element)) return n;
+  auto value = float_value(element);
+  bool whole = value && std::abs(*value) < kMostExact && *value == std::trunc(*value);
+  return whole ? Known(int_imm(static_cast<int64_t>(*value))) : std::nullopt;
 }
+Type KnownTensor::type() const { return tensor_type(int_imms(shape), dtype); }
 std::optional<Tensor> KnownTensor::as_tensor() const {
   Tensor tensor = Tensor::empty(shape, dtype);
   for (size_t i = 0; i < elements.size(); ++i) {
@@ -370,11 +337,8 @@ std::optional<KnownTensor> known_tensor(const Tensor& tensor) {
   if (!is_known_dtype(dtype) || tensor.size() > KnownTensor::kMostElements) return std::nullopt;
   KnownTensor result{dtype, tensor.shape(), {}};
   for (int64_t i = 0; i < tensor.size(); ++i) {
-    if (dtype.is_float()) {
-      result.elements.push_back(float_imm(tensor.as_double(i), dtype));
-    } else {
-      result.elements.push_back(int_imm(tensor.as_int(i), dtype.is_bool() ? kBool : kInt64));
-    }
+    result.elements.push_back(dtype.is_float() ? float_imm(tensor.as_double(i), dtype)
+                                               : int_imm(tensor.as_int(i), dtype.is_bool() ? kBool : kInt64));
   }
   return result;
 }
@@ -388,7 +352,8 @@ std::optional<KnownTensor> evaluate(const OpRow& row, const Call& call, const st
   Call normal = normalize_call(row, call);
   OpCall op{normal, span};
   Type type = row.infer(op);
-  auto shape = type.is<TensorType>() ? constant_dims(type) : std::nullopt;
+  const std::vector<Expr>* dims = type.is<TensorType>() ? known_shape(type) : nullptr;
+  auto shape = dims ? as_ints(*dims) : std::nullopt;
   auto dtype = tensor_dtype(type);
   bool fits = shape && is_small(*shape) && dtype && is_known_dtype(*dtype);
   if (!fits || !has_valid_indices(row, op, tensors)) return std::nullopt;

@@ -22,6 +22,8 @@ struct KnownTensor {
   // Returns the tensor when all elements are numbers.
   std::optional<Tensor> as_tensor() const;
 };
+// Returns the int64 scalar that an element equals, or nullopt when it may have a fraction.
+std::optional<Expr> integer_of(const Expr& element);
 // Returns nullopt for a large tensor, and for another dtype.
 std::optional<KnownTensor> known_tensor(const Tensor& tensor);
 

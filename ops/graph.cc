@@ -10,25 +10,27 @@ namespace relaxc {
 
 namespace {
 
-// call_tir and the related calls give their outputs as type arguments.
-Type infer_from_type_args(const OpCall& op) {
-  if (op.call.type_args.empty()) op.fail("the output type is missing");
-  if (op.call.type_args.size() == 1) return op.call.type_args[0];
-  return tuple_type(op.call.type_args);
+// Calls give their outputs as type arguments. Some may leave them out.
+Type infer_from_type_args(const OpCall& op, const std::optional<Type>& without = std::nullopt) {
+  const std::vector<Type>& types = op.call.type_args;
+  if (types.empty() && !without) op.fail("the output type is missing");
+  return types.empty() ? *without : types.size() == 1 ? types[0] : tuple_type(types);
 }
+Type infer_stated(const OpCall& op) { return infer_from_type_args(op); }
+Type infer_stated_or_object(const OpCall& op) { return infer_from_type_args(op, object_type()); }
+Type infer_stated_or_nothing(const OpCall& op) { return infer_from_type_args(op, tuple_type({})); }
 Type infer_call_tir(const OpCall& op) {
   if (op.size() > 1 && !op.arg(1).type().is<TupleType>()) op.fail("the inputs must be a tuple");
   return infer_from_type_args(op);
 }
-Type infer_call_packed(const OpCall& op) {
-  return op.call.type_args.empty() ? object_type() : infer_from_type_args(op);
-}
 
+void require_tensor(const OpCall& op) {
+  if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
+}
 Type infer_shape_of(const OpCall& op) {
-  const Type& type = op.arg(0).type();
-  if (!type.is<TensorType>()) op.fail("expected a tensor");
-  if (const std::vector<Expr>* shape = known_shape(type)) return shape_type(*shape);
-  return shape_type_of_rank(known_rank(type));
+  require_tensor(op);
+  const std::vector<Expr>* shape = known_shape(op.arg(0).type());
+  return shape ? shape_type(*shape) : shape_type_of_rank(known_rank(op.arg(0).type()));
 }
 Type infer_tensor_to_shape(const OpCall& op) {
   if (op.dtype(0) != kInt64 || op.rank(0) != 1)
@@ -36,47 +38,35 @@ Type infer_tensor_to_shape(const OpCall& op) {
   return shape_type_of_rank(as_int(op.shape(0)[0]).value_or(-1));
 }
 
-// The result is the number of elements, as a tensor of rank 0.
 Type infer_size(const OpCall& op) {
-  if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
+  require_tensor(op);
   return tensor_type({}, kInt64);
 }
 
-void check_inplace(const OpCall& op, size_t outputs, size_t inputs) {
+void check_inplace(const OpCall& op, size_t inputs) {
+  const std::vector<Type>& types = op.call.type_args;
+  const TupleType* several = types.size() == 1 ? types[0].as<TupleType>() : nullptr;
+  size_t outputs = several ? several->items.size() : types.size();
   std::vector<int64_t> indices = op.attrs<InplaceAttrs>().inplace_indices;
   if (indices.size() != outputs) op.fail("inplace_indices has {} items for {} outputs", indices.size(), outputs);
-  bool any = false;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < -1 || indices[i] >= static_cast<int64_t>(inputs))
       op.fail("inplace_indices[{}] is {}, expected -1 to {}", i, indices[i], inputs - 1);
     if (indices[i] >= 0 && std::count(indices.begin(), indices.end(), indices[i]) > 1)
       op.fail("input {} becomes two outputs", indices[i]);
-    any = any || indices[i] >= 0;
   }
-  if (!any) op.fail("no input becomes an output");
-}
-size_t output_count(const OpCall& op) {
-  const std::vector<Type>& types = op.call.type_args;
-  const TupleType* several = types.size() == 1 ? types[0].as<TupleType>() : nullptr;
-  return several ? several->items.size() : types.size();
+  if (std::count(indices.begin(), indices.end(), -1) == static_cast<int64_t>(outputs))
+    op.fail("no input becomes an output");
 }
 Type infer_call_tir_inplace(const OpCall& op) {
   Type result = infer_call_tir(op);
-  check_inplace(op, output_count(op), op.arg(1).type().as<TupleType>()->items.size());
+  check_inplace(op, op.arg(1).type().as<TupleType>()->items.size());
   return result;
 }
 Type infer_call_inplace_packed(const OpCall& op) {
   Type result = infer_from_type_args(op);
-  check_inplace(op, output_count(op), op.size() - 1);
+  check_inplace(op, op.size() - 1);
   return result;
-}
-// Without type arguments the result is an object.
-Type infer_closure_call(const OpCall& op) {
-  return op.call.type_args.empty() ? object_type() : infer_from_type_args(op);
-}
-// Without type arguments the call returns nothing.
-Type infer_builtin_call(const OpCall& op) {
-  return op.call.type_args.empty() ? tuple_type({}) : infer_from_type_args(op);
 }
 
 DType dtype_argument(const OpCall& op, size_t i) {
@@ -103,22 +93,20 @@ Type infer_view(const OpCall& op) {
   if (is_given(1)) return tensor_of_shape(op, 1, dtype);
   return tensor_type(op.shape(0), dtype);
 }
-OpRow inspect(const char* name, std::string doc, DType result, bool takes_axis = false) {
+OpRow inspect(const char* name, const char* doc, DType result, bool takes_axis = false) {
   std::vector<OpInput> inputs = {{"tensor", "what is asked"}};
   if (takes_axis) inputs.push_back({"axis", "int64 scalar"});
+  auto infer = [=](const OpCall& op) {
+    require_tensor(op);
+    if (takes_axis) require_scalar(op, 1);
+    auto axis = takes_axis ? as_int(op.arg(1)) : std::nullopt;
+    if (axis && (*axis < 0 || *axis >= op.rank(0))) op.fail("axis {} of a tensor of rank {}", *axis, op.rank(0));
+    return prim_type(result);
+  };
   return {.name = fmt::format("relax.inspect.{}", name),
-          .doc = std::move(doc),
+          .doc = doc,
           .inputs = std::move(inputs),
-          .infer =
-              [=](const OpCall& op) {
-                if (!op.arg(0).type().is<TensorType>()) op.fail("expected a tensor");
-                if (!takes_axis) return prim_type(result);
-                require_scalar(op, 1);
-                auto axis = as_int(op.arg(1));
-                if (axis && (*axis < 0 || *axis >= op.rank(0)))
-                  op.fail("axis {} of a tensor of rank {}", *axis, op.rank(0));
-                return prim_type(result);
-              },
+          .infer = infer,
           .infer_partial = [=](const OpCall&) { return prim_type(result); }};
 }
 // A count of bytes is a scalar, or a shape of one item.
@@ -161,22 +149,66 @@ std::vector<OpRow> graph_ops() {
       device{"runtime_device_index", "0: the only one", Arity::kOptional},
       scope{"storage_scope", "\"global\"", Arity::kOptional}, storage{"storage", "the block"},
       tensor{"x", "the tensor"};
-  return {
+  // Their types do not depend on the operands.
+  std::vector<OpRow> rows = {
       {.name = "relax.call_tir",
        .doc = "a tensor program of this module; outputs are made by the caller",
        .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .infer = infer_call_tir,
-       .infer_partial = infer_call_tir},
+       .infer = infer_call_tir},
       {.name = "relax.call_dps_packed",
        .doc = "an external kernel with the C ABI; outputs are made by the caller",
        .inputs = {{"func", "the kernel"}, inputs, scalars},
-       .infer = infer_call_tir,
-       .infer_partial = infer_call_tir},
+       .infer = infer_call_tir},
       {.name = "relax.call_pure_packed",
        .doc = "an external function without side effects",
        .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       .infer = infer_call_packed,
-       .infer_partial = infer_call_packed},
+       .infer = infer_stated_or_object},
+      {.name = "relax.vm.call_tir_dyn",
+       .doc = "a tensor program, with its scalar arguments last as a shape",
+       .inputs = {{"func", "the program"}, inputs},
+       .pure = false,
+       .infer = infer_nothing},
+      {.name = "relax.call_tir_inplace",
+       .doc = "a tensor program that overwrites inputs",
+       .inputs = {{"gvar", "the program"}, inputs, scalars},
+       .attrs = op_attrs<InplaceAttrs>(),
+       .infer = infer_call_tir_inplace},
+      {.name = "relax.call_tir_with_grad",
+       .doc = "call_tir with the name of its gradient",
+       .inputs = {{"gvar", "the program"}, inputs, scalars},
+       .attrs = op_attrs<GradientAttrs>(),
+       .infer = infer_call_tir},
+      {.name = "relax.call_inplace_packed",
+       .doc = "an external function that overwrites arguments",
+       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
+       .attrs = op_attrs<InplaceAttrs>(),
+       .infer = infer_call_inplace_packed},
+      {.name = "relax.call_py_func",
+       .doc = "a Python function",
+       .inputs = {{"func_name", "its name"}, inputs},
+       .pure = false,
+       .infer = infer_stated},
+      {.name = "relax.call_builtin_with_ctx",
+       .doc = "a function of the virtual machine",
+       .inputs = {{"func", "the function"}, inputs},
+       .pure = false,
+       .infer = infer_stated_or_nothing},
+      {.name = "relax.make_closure",
+       .doc = "a function with the values that it captures",
+       .inputs = {{"func", "the function"}, inputs},
+       .infer = infer_object},
+      {.name = "relax.invoke_closure",
+       .doc = "a call of a closure",
+       .inputs = {{"closure", "the closure"}, inputs},
+       .pure = false,
+       .infer = infer_stated_or_object},
+      {.name = "relax.invoke_pure_closure",
+       .doc = "a call of a closure without side effects",
+       .inputs = {{"closure", "the closure"}, inputs},
+       .infer = infer_stated_or_object},
+  };
+  for (OpRow& row : rows) row.infer_partial = row.infer;
+  const std::vector<OpRow> others = {
       {.name = "relax.shape_of",
        .doc = "the dims of a tensor as a shape",
        .inputs = {{"expr", "the tensor"}},
@@ -246,12 +278,6 @@ std::vector<OpRow> graph_ops() {
        .inputs = {{"obj", "the object"}},
        .pure = false,
        .infer = infer_nothing},
-      {.name = "relax.vm.call_tir_dyn",
-       .doc = "a tensor program, with its scalar arguments last as a shape",
-       .inputs = {{"func", "the program"}, inputs},
-       .pure = false,
-       .infer = infer_nothing,
-       .infer_partial = infer_nothing},
       {.name = "relax.builtin.stop_lift_params",
        .doc = "the tensor itself; what uses it is not computed ahead",
        .inputs = {tensor},
@@ -269,54 +295,8 @@ std::vector<OpRow> graph_ops() {
       {.name = "relax.hint_on_device",
        .doc = "the tensor itself; where it is to be computed",
        .inputs = {{"data", "the tensor"}},
-       .attrs = {int_attr("device_type", 1), int_attr("index", 0), string_attr("memory_scope", "global")},
+       .attrs = op_attrs<DeviceHintAttrs>(),
        .infer = infer_like_first},
-      {.name = "relax.call_tir_inplace",
-       .doc = "a tensor program that overwrites inputs",
-       .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .attrs = op_attrs<InplaceAttrs>(),
-       .infer = infer_call_tir_inplace,
-       .infer_partial = infer_call_tir_inplace},
-      {.name = "relax.call_tir_with_grad",
-       .doc = "call_tir with the name of its gradient",
-       .inputs = {{"gvar", "the program"}, inputs, scalars},
-       .attrs = {string_attr("te_grad_name", ""), {"te_grad_kwargs", Attrs()}},
-       .infer = infer_call_tir,
-       .infer_partial = infer_call_tir},
-      {.name = "relax.call_inplace_packed",
-       .doc = "an external function that overwrites arguments",
-       .inputs = {{"func", "the function"}, {"args", "its arguments", Arity::kVariadic}},
-       .attrs = op_attrs<InplaceAttrs>(),
-       .infer = infer_call_inplace_packed,
-       .infer_partial = infer_call_inplace_packed},
-      {.name = "relax.call_py_func",
-       .doc = "a Python function",
-       .inputs = {{"func_name", "its name"}, inputs},
-       .pure = false,
-       .infer = infer_from_type_args,
-       .infer_partial = infer_from_type_args},
-      {.name = "relax.call_builtin_with_ctx",
-       .doc = "a function of the virtual machine",
-       .inputs = {{"func", "the function"}, inputs},
-       .pure = false,
-       .infer = infer_builtin_call,
-       .infer_partial = infer_builtin_call},
-      {.name = "relax.make_closure",
-       .doc = "a function with the values that it captures",
-       .inputs = {{"func", "the function"}, inputs},
-       .infer = infer_object,
-       .infer_partial = infer_object},
-      {.name = "relax.invoke_closure",
-       .doc = "a call of a closure",
-       .inputs = {{"closure", "the closure"}, inputs},
-       .pure = false,
-       .infer = infer_closure_call,
-       .infer_partial = infer_closure_call},
-      {.name = "relax.invoke_pure_closure",
-       .doc = "a call of a closure without side effects",
-       .inputs = {{"closure", "the closure"}, inputs},
-       .infer = infer_closure_call,
-       .infer_partial = infer_closure_call},
       inspect("tensor_dtype_code", "DLPack's code of the dtype", DType::uint(8)),
       inspect("tensor_dtype_bits", "bits of an element", DType::uint(8)),
       inspect("tensor_dtype_lanes", "lanes of an element", DType::uint(16)),
@@ -330,7 +310,7 @@ std::vector<OpRow> graph_ops() {
        .inputs = {{"values", "any", Arity::kVariadic}},
        .attrs = op_attrs<FormatAttrs>(),
        .pure = false,
-       .infer = [](const OpCall&) { return tuple_type({}); }},
+       .infer = infer_nothing},
       {.name = "relax.assert_op",
        .doc = "ends the run with an error when the condition is false",
        .inputs = {{"condition", "bool scalar or tensor of rank 0"},
@@ -340,6 +320,8 @@ std::vector<OpRow> graph_ops() {
        .infer = infer_assert,
        .infer_partial = infer_nothing},
   };
+  rows.insert(rows.end(), others.begin(), others.end());
+  return rows;
 }
 
 }  // namespace relaxc

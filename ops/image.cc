@@ -17,12 +17,10 @@ Expr as_real(const Expr& x) {
   if (auto known = as_int(x)) return real(static_cast<double>(*known));
   return cast_to(x, kFloat64);
 }
-Expr add(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
-Expr sub(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
-Expr mul(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
-Expr div(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
+Expr divided(const Expr& a, const Expr& b) { return binary(BinaryOp::kDiv, a, b); }
 Expr rounded(const char* how, const Expr& x) { return intrinsic(how, {x}, kFloat64); }
 Expr clamp_index(const Expr& index, const Expr& dim) { return max(min(index, dim - 1), int_imm(0)); }
+Expr is_inside(const Expr& index, const Expr& dim) { return index >= int_imm(0) && index < dim; }
 // Taps are clamped to elements, so the data must have one wherever there are results (`results` > 0).
 void require_elements(const OpCall& op, const Expr& dim, const Expr& results) {
   op.require_at_most(simplify(min(results, int_imm(1))), dim, "an axis to sample has no elements");
@@ -34,31 +32,30 @@ struct Tap {
   Expr weight;    // float64
 };
 
-// Keys' cubic convolution with parameter a, for the taps floor(x) - 1 ... floor(x) + 2.
+// Returns the weights of the taps floor(x) - 1 ... floor(x) + 2, where x is t above its floor: Keys' cubic convolution
+// ("Cubic convolution interpolation for digital image processing", 1981) with parameter a.
 std::vector<Expr> cubic_weights(const Expr& t, double a) {
   auto far = [&](const Expr& s) {  // |distance| in [1, 2]
-    return sub(mul(add(mul(sub(mul(real(a), s), real(5 * a)), s), real(8 * a)), s), real(4 * a));
+    return ((real(a) * s - real(5 * a)) * s + real(8 * a)) * s - real(4 * a);
   };
   auto near = [&](const Expr& s) {  // |distance| in [0, 1]
-    return add(mul(mul(sub(mul(real(a + 2), s), real(a + 3)), s), s), real(1));
+    return (real(a + 2) * s - real(a + 3)) * s * s + real(1);
   };
-  return {far(add(t, real(1))), near(t), near(sub(real(1), t)), far(sub(real(2), t))};
+  return {far(t + real(1)), near(t), near(real(1) - t), far(real(2) - t)};
 }
 std::vector<Tap> linear_taps(const Expr& x) {
-  Expr floor = rounded("tir.floor", x), t = sub(x, floor), first = cast_to(floor, kInt64);
-  return {{first, sub(real(1), t)}, {first + 1, t}};
+  Expr floor = rounded("tir.floor", x), t = x - floor, first = cast_to(floor, kInt64);
+  return {{first, real(1) - t}, {first + 1, t}};
 }
 std::vector<Tap> cubic_taps(const Expr& x, double a) {
   Expr floor = rounded("tir.floor", x), first = cast_to(floor, kInt64);
-  std::vector<Expr> weights = cubic_weights(sub(x, floor), a);
+  std::vector<Expr> weights = cubic_weights(x - floor, a);
   std::vector<Tap> taps;
   for (int64_t k = 0; k < 4; ++k) taps.push_back({first + (k - 1), weights[k]});
   return taps;
 }
 
-bool one_of(const std::string& value, std::initializer_list<const char*> choices) {
-  return std::any_of(choices.begin(), choices.end(), [&](const char* choice) { return value == choice; });
-}
+bool one_of(const std::string& value, const std::vector<std::string>& choices) { return contains(choices, value); }
 
 Type infer_resize(const OpCall& op) {
   ResizeAttrs attrs = op.attrs<ResizeAttrs>();
@@ -85,7 +82,7 @@ Type infer_resize(const OpCall& op) {
     op.unsupported("rounding_method '{}'", attrs.rounding_method);
   std::vector<int64_t> axes = normalize_axes(op, attrs.axes, static_cast<int64_t>(rank));
   for (size_t d = 0; d < rank; ++d) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end())
+    if (!contains(axes, static_cast<int64_t>(d)))
       op.require_equal(op.shape(0)[d], op.shape(1)[d], "an axis that is not resized changes its size");
     require_elements(op, op.shape(0)[d], op.shape(1)[d]);
   }
@@ -111,7 +108,7 @@ class Resize {
   Expr scale(int64_t axis) const {
     if (!attrs_.scales.empty()) return real(attrs_.scales[axis]);
     if (inputs_.size() > 1) return as_real(load(inputs_[1], {int_imm(axis)}));
-    return div(as_real(op_.shape(1)[axis]), as_real(op_.shape(0)[axis]));
+    return divided(as_real(op_.shape(1)[axis]), as_real(op_.shape(0)[axis]));
   }
   bool has_scales() const { return !attrs_.scales.empty() || inputs_.size() > 1; }
   Expr roi(int64_t index) const {
@@ -124,32 +121,26 @@ class Resize {
     const std::string& mode = attrs_.coordinate_transformation_mode;
     Expr x = as_real(i), from = as_real(op_.shape(0)[axis]), to = as_real(op_.shape(1)[axis]);
     // The reference implementation takes the length before rounding where scales are given.
-    Expr length = has_scales() ? mul(scale(axis), from) : to;
-    auto unless_single = [&](const Expr& value, const Expr& otherwise) {
-      return select(binary(BinaryOp::kEQ, length, real(1)), otherwise, value);
-    };
-    Expr half_pixel = sub(div(add(x, real(0.5)), scale(axis)), real(0.5));
+    Expr length = has_scales() ? scale(axis) * from : to;
+    Expr half_pixel = divided(x + real(0.5), scale(axis)) - real(0.5);
     if (mode == "half_pixel") return half_pixel;
     if (mode == "pytorch_half_pixel") return select(op_.shape(1)[axis] > int_imm(1), half_pixel, real(0));
-    if (mode == "half_pixel_symmetric") {
-      Expr adjustment = div(to, length);
-      return add(mul(div(from, real(2)), sub(real(1), adjustment)), half_pixel);
-    }
-    if (mode == "align_corners") return unless_single(div(mul(x, sub(from, real(1))), sub(length, real(1))), real(0));
-    if (mode == "asymmetric") return div(x, scale(axis));
-    if (mode == "tf_half_pixel_for_nn") return div(add(x, real(0.5)), scale(axis));
-    Expr start = roi(axis), end = roi(axis + op_.rank(0)), last = sub(from, real(1));
-    Expr inner = add(mul(start, last), div(mul(mul(x, sub(end, start)), last), sub(to, real(1))));
-    Expr middle = mul(mul(real(0.5), add(start, end)), last);
-    return select(op_.shape(1)[axis] > int_imm(1), inner, middle);
+    if (mode == "half_pixel_symmetric") return divided(from, real(2)) * (real(1) - divided(to, length)) + half_pixel;
+    if (mode == "align_corners")
+      return select(equal(length, real(1)), real(0), divided(x * (from - real(1)), length - real(1)));
+    if (mode == "asymmetric") return divided(x, scale(axis));
+    if (mode == "tf_half_pixel_for_nn") return divided(x + real(0.5), scale(axis));
+    Expr start = roi(axis), end = roi(axis + op_.rank(0)), last = from - real(1);
+    Expr inner = start * last + divided(x * (end - start) * last, to - real(1));
+    return select(op_.shape(1)[axis] > int_imm(1), inner, real(0.5) * (start + end) * last);
   }
 
   Expr extrapolated(const std::vector<int64_t>& axes, Axes i, const Expr& value) const {
     if (attrs_.coordinate_transformation_mode != "tf_crop_and_resize") return value;
     Expr inside = bool_imm(true);
     for (int64_t axis : axes) {
-      Expr x = coordinate(axis, i[axis]), last = sub(as_real(op_.shape(0)[axis]), real(1));
-      inside = inside && (binary(BinaryOp::kGE, x, real(0)) && binary(BinaryOp::kLE, x, last));
+      Expr x = coordinate(axis, i[axis]), last = as_real(op_.shape(0)[axis]) - real(1);
+      inside = inside && (x >= real(0) && x <= last);
     }
     return if_then_else(inside, value, scalar_imm(attrs_.extrapolation_value, op_.dtype(0)));
   }
@@ -175,8 +166,8 @@ class Resize {
       }
       Expr x = coordinate(axis, i[axis]);
       const std::string& how = attrs_.rounding_method;
-      Expr whole = how == "round_prefer_floor"  ? rounded("tir.ceil", sub(x, real(0.5)))
-                   : how == "round_prefer_ceil" ? rounded("tir.floor", add(x, real(0.5)))
+      Expr whole = how == "round_prefer_floor"  ? rounded("tir.ceil", x - real(0.5))
+                   : how == "round_prefer_ceil" ? rounded("tir.floor", x + real(0.5))
                    : how == "floor"             ? rounded("tir.floor", x)
                                                 : rounded("tir.ceil", x);
       source[axis] = clamp_index(cast_to(whole, kInt64), op_.shape(0)[axis]);
@@ -209,8 +200,8 @@ class Resize {
     std::optional<Expr> sum;
     for (const Tap& tap : taps[k]) {
       source[axes[k]] = clamp_index(tap.position, op_.shape(0)[axes[k]]);
-      Expr term = mul(tap.weight, products(axes, taps, k + 1, source, dtype));
-      sum = sum ? add(*sum, term) : term;
+      Expr term = tap.weight * products(axes, taps, k + 1, source, dtype);
+      sum = sum ? *sum + term : term;
     }
     return *sum;
   }
@@ -218,10 +209,10 @@ class Resize {
   static void normalize(std::vector<Tap>& taps, const Expr& dim) {
     Expr total = real(0);
     for (Tap& tap : taps) {
-      tap.weight = select(tap.position >= int_imm(0) && tap.position < dim, tap.weight, real(0));
-      total = add(total, tap.weight);
+      tap.weight = select(is_inside(tap.position, dim), tap.weight, real(0));
+      total = total + tap.weight;
     }
-    for (Tap& tap : taps) tap.weight = div(tap.weight, total);
+    for (Tap& tap : taps) tap.weight = divided(tap.weight, total);
   }
 
   const OpCall& op_;
@@ -243,73 +234,81 @@ Type infer_grid_sample(const OpCall& op) {
   require_layout(op, attrs.layout, "NCHW", "layout");
   return tensor_type({op.shape(0)[0], op.shape(0)[1], op.shape(1)[2], op.shape(1)[3]}, op.dtype(0));
 }
+// Samples along one axis, whose pixels have the coordinates that the grid's [-1, 1] stands for.
+class GridAxis {
+ public:
+  GridAxis(const GridSampleAttrs& attrs, const Expr& dim) : attrs_(attrs), dim_(dim) {}
+
+  std::vector<Tap> taps(const Expr& grid) const {
+    Expr x = coordinate(grid);
+    if (attrs_.method == "nearest") return {{cast_to(rounded("tir.nearbyint", x), kInt64), real(1)}};
+    return attrs_.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
+  }
+  Expr pixel(const Tap& tap) const {
+    if (attrs_.padding_mode != "reflection") return clamp_index(tap.position, dim_);
+    return clamp_index(cast_to(rounded("tir.nearbyint", reflected(as_real(tap.position))), kInt64), dim_);
+  }
+  // Returns whether the tap counts. Beyond the borders there are zeros, or a repetition of the pixels.
+  Expr counts(const Tap& tap) const {
+    return attrs_.padding_mode == "zeros" ? is_inside(tap.position, dim_) : bool_imm(true);
+  }
+
+ private:
+  Expr coordinate(const Expr& grid) const {
+    Expr shifted = as_real(grid) + real(1), length = as_real(dim_);
+    Expr x = attrs_.align_corners ? divided(shifted, real(2)) * (length - real(1))
+                                  : divided(shifted * length - real(1), real(2));
+    if (attrs_.method == "nearest") x = rounded("tir.nearbyint", x);
+    if (attrs_.padding_mode == "border") return max(min(x, length - real(1)), real(0));
+    return attrs_.padding_mode == "reflection" ? reflected(x) : x;
+  }
+  // Reflects x at the borders of the pixels (at their centers with align_corners).
+  Expr reflected(const Expr& x) const {
+    Expr low = real(attrs_.align_corners ? 0 : -0.5);
+    Expr range = attrs_.align_corners ? as_real(dim_) - real(1) : as_real(dim_);
+    Expr period = real(2) * range, offset = x - low;
+    Expr phase = offset - rounded("tir.floor", divided(offset, period)) * period;
+    return low + select(phase <= range, phase, period - phase);
+  }
+  const GridSampleAttrs& attrs_;
+  Expr dim_;
+};
 PrimFuncRef lower_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  Type type = infer_grid_sample(op);
-  DType dtype = op.dtype(0);
-  // Reflects x at the borders of the pixels (at their centers with align_corners).
-  auto reflect = [&](const Expr& x, const Expr& dim) {
-    Expr low = real(attrs.align_corners ? 0 : -0.5);
-    Expr range = attrs.align_corners ? sub(as_real(dim), real(1)) : as_real(dim);
-    Expr period = mul(real(2), range), offset = sub(x, low);
-    Expr phase = sub(offset, mul(rounded("tir.floor", div(offset, period)), period));
-    return add(low, select(binary(BinaryOp::kLE, phase, range), phase, sub(period, phase)));
-  };
-  auto coordinate = [&](const Expr& grid, const Expr& dim) {
-    Expr shifted = add(as_real(grid), real(1)), length = as_real(dim);
-    Expr x = attrs.align_corners ? mul(div(shifted, real(2)), sub(length, real(1)))
-                                 : div(sub(mul(shifted, length), real(1)), real(2));
-    if (attrs.method == "nearest") x = rounded("tir.nearbyint", x);
-    if (attrs.padding_mode == "border")
-      return binary(BinaryOp::kMax, binary(BinaryOp::kMin, x, sub(length, real(1))), real(0));
-    return attrs.padding_mode == "reflection" ? reflect(x, dim) : x;
-  };
-  auto taps_of = [&](const Expr& x) -> std::vector<Tap> {
-    if (attrs.method == "nearest") return {{cast_to(rounded("tir.nearbyint", x), kInt64), real(1)}};
-    return attrs.method == "bilinear" ? linear_taps(x) : cubic_taps(x, -0.75);
-  };
-  const Expr height = op.shape(0)[2], width = op.shape(0)[3];
-  auto pixel_index = [&](const Expr& position, const Expr& dim) {
-    if (attrs.padding_mode != "reflection") return clamp_index(position, dim);
-    return clamp_index(cast_to(rounded("tir.nearbyint", reflect(as_real(position), dim)), kInt64), dim);
-  };
-  return b.finish({b.compute("T_grid_sample", dtype, *known_shape(type), [&](Axes i) {
-    auto grid = [&](int64_t c) { return load(inputs[1], {i[0], int_imm(c), i[2], i[3]}); };
-    std::vector<Tap> columns = taps_of(coordinate(grid(0), width)), rows = taps_of(coordinate(grid(1), height));
+  GridAxis vertical(attrs, op.shape(0)[2]), horizontal(attrs, op.shape(0)[3]);
+  return compute_program(op, "T_grid_sample", infer_grid_sample(op), [&](const std::vector<Buffer>& x, Axes i) {
+    auto grid = [&](int64_t c) { return load(x[1], {i[0], int_imm(c), i[2], i[3]}); };
+    std::vector<Tap> columns = horizontal.taps(grid(0)), rows = vertical.taps(grid(1));
     std::optional<Expr> sum;
     for (const Tap& row : rows) {
       for (const Tap& column : columns) {
-        Expr value = cast_to(
-            load(inputs[0], {i[0], i[1], pixel_index(row.position, height), pixel_index(column.position, width)}),
-            kFloat64);
-        if (attrs.padding_mode == "zeros") {
-          Expr inside = row.position >= int_imm(0) && row.position < height && column.position >= int_imm(0) &&
-                        column.position < width;
-          value = select(inside, value, real(0));
-        }
-        Expr term = mul(mul(row.weight, column.weight), value);
-        sum = sum ? add(*sum, term) : term;
+        Expr value = cast_to(load(x[0], {i[0], i[1], vertical.pixel(row), horizontal.pixel(column)}), kFloat64);
+        Expr counts = vertical.counts(row) && horizontal.counts(column);
+        if (!is_int(counts, 1)) value = select(counts, value, real(0));
+        Expr term = row.weight * column.weight * value;
+        sum = sum ? *sum + term : term;
       }
     }
-    return cast_to(*sum, dtype);
-  })});
+    return cast_to(*sum, op.dtype(0));
+  });
 }
 
-// Makes the row of Relax's resize of two or three spatial dims. `size` has only these dims; data may have any layout.
-OpRow resize_images(size_t spatial) {
-  std::string plain = spatial == 2 ? "NCHW" : "NCDHW";
-  std::vector<OpAttr> attrs = {floats_attr("roi", AttrList(2 * spatial, AttrValue(0.0))),
-                               string_attr("layout", plain),
-                               string_attr("method", "linear"),
-                               string_attr("coordinate_transformation_mode", "half_pixel"),
-                               string_attr("rounding_method", "round"),
-                               float_attr("cubic_alpha", -0.75),
-                               int_attr("cubic_exclude", 0),
-                               float_attr("extrapolation_value", 0.0),
-                               dtype_attr("out_dtype", {})};
-  attrs = with_choices(std::move(attrs), "method", {"nearest_neighbor", "linear", "cubic"});
+// `size` has only the spatial dims. The data may have any layout.
+template <int N>
+Type infer_resize_images(const OpCall& op) {
+  auto attrs = op.attrs<ResizeImageAttrs<N>>();
+  Layout layout(op, attrs.layout, data_layout_of(N), "layout");
+  require_rank(op, 0, layout.rank());
+  std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
+  if (size.size() == 1) size.assign(N, size[0]);
+  if (size.size() != N) op.fail("{} sizes for {} spatial dims", size.size(), N);
+  std::copy(size.begin(), size.end(), shape.begin() + 2);
+  return tensor_type(layout.from_plain(op, shape), attrs.out_dtype.value_or(op.dtype(0)));
+}
+// Makes the row of Relax's resize of two or three spatial dims.
+template <int N>
+OpRow resize_images() {
+  auto attrs = with_choices(op_attrs<ResizeImageAttrs<N>>(), "method", {"nearest_neighbor", "linear", "cubic"});
   attrs = with_choices(std::move(attrs), "coordinate_transformation_mode",
                        {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn",
                         "tf_crop_and_resize"});
@@ -319,23 +318,12 @@ OpRow resize_images(size_t spatial) {
                      .doc = "the new spatial dims",
                      .arity = OpInput::Arity::kOne,
                      .form = OpInput::Form::kShape,
-                     .items = spatial};
-  return {.name = fmt::format("relax.image.resize{}d", spatial),
+                     .items = N};
+  return {.name = fmt::format("relax.image.resize{}d", N),
           .doc = "images resampled to a size",
           .inputs = {{"data", "the images"}, size},
           .attrs = std::move(attrs),
-          .infer =
-              [=](const OpCall& op) {
-                Layout layout(op, op.call.attrs.get_string("layout", plain), plain, "layout");
-                require_rank(op, 0, layout.rank());
-                std::vector<Expr> size = scalar_list(op, 1), shape = layout.to_plain(op.shape(0));
-                if (size.size() == 1) size.assign(spatial, size[0]);
-                if (size.size() != spatial) op.fail("{} sizes for {} spatial dims", size.size(), spatial);
-                std::copy(size.begin(), size.end(), shape.begin() + 2);
-                const AttrValue* dtype = op.call.attrs.find("out_dtype");
-                const DType* stated = dtype ? dtype->as<DType>() : nullptr;
-                return tensor_type(layout.from_plain(op, shape), stated ? *stated : op.dtype(0));
-              },
+          .infer = infer_resize_images<N>,
           .infer_partial = infer_unknown};
 }
 
@@ -363,12 +351,12 @@ std::vector<OpRow> image_ops() {
        .pattern = OpPattern::kInjective,
        .infer = infer_resize,
        .legalize = [](const OpCall& op) { return Resize(op).lower(); }},
-      resize_images(2),
-      resize_images(3),
+      resize_images<2>(),
+      resize_images<3>(),
       {.name = "relax.image.affine_grid",
        .doc = "the sampling grid of an affine map",
        .inputs = {{"data", "[N, 2, 3]"}, {"size", "h, w"}},
-       .attrs = {bool_attr("align_corners", true)},
+       .attrs = op_attrs<AffineGridAttrs>(),
        .infer = infer_affine_grid},
       {.name = "relax.image.grid_sample",
        .doc = "an image sampled at the coordinates of a grid",

@@ -2,13 +2,13 @@
 // tested before a gather or scatter runs, by check_indices, which passes/check_dims.cc inserts. Independently of that
 // test, the programs themselves clamp the out-of-range indices of a gather and assert for a scatter, so that no indices
 // make them touch memory outside of the tensor.
+#include <numeric>
+
 #include "ops/attributes.h"
 #include "ops/common.h"
 #include "ops/ops.h"
 
 namespace relaxc {
-
-std::vector<OpRow> sort_ops();
 
 namespace {
 
@@ -24,10 +24,7 @@ Expr clamped(const Expr& index, const Expr& dim) { return max(min(from_end(index
 
 // Returns the element, or 0 when an indexed axis is empty and the index cannot be clamped.
 Expr load_clamped(const Buffer& data, const std::vector<Expr>& position, const std::vector<Expr>& dims) {
-  Expr element = load(data, position), any = bool_imm(true);
-  for (const Expr& dim : dims) {
-    if (auto known = as_int(dim); !known || *known == 0) any = any && (int_imm(0) < dim);
-  }
+  Expr element = load(data, position), any = has_elements(dims);
   return is_int(any, 1) ? element : if_then_else(any, element, zero(dtype_of(element)));
 }
 
@@ -53,7 +50,7 @@ std::optional<IndexOperand> indexed_by_take(const OpCall& op) {
   return shape ? std::optional(IndexOperand{1, {simplify(product(*shape))}}) : std::nullopt;
 }
 
-// Returns whether the index is one scalar instead of a tensor.
+// The index is a tensor, or one scalar.
 bool takes_one(const OpCall& op) { return op.arg(1).type().is<PrimType>(); }
 Type infer_take(const OpCall& op) {
   if (!takes_one(op)) check_index_dtype(op, 1);
@@ -69,48 +66,47 @@ Type infer_take(const OpCall& op) {
 }
 PrimFuncRef lower_take(const OpCall& op) {
   TakeAttrs attrs = op.attrs<TakeAttrs>();
-  Type type = infer_take(op);
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
   int64_t index_rank = takes_one(op) ? 0 : op.rank(1);
-  if (attrs.mode != "fast" && attrs.mode != "clip" && attrs.mode != "wrap") op.unsupported("mode '{}'", attrs.mode);
+  if (attrs.mode == "nan") op.unsupported("mode '{}'", attrs.mode);
   auto in_range = [&](const Expr& index, const Expr& dim) {
     Expr position = cast_to(index, kInt64);
     if (attrs.mode == "wrap") return floor_mod(position, max(dim, int_imm(1)));
     return attrs.mode == "clip" ? max(min(position, dim - 1), int_imm(0)) : clamped(index, dim);
   };
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_take", op.dtype(0), *known_shape(type), [&](Axes i) {
-    std::vector<Expr> at_index(i.begin() + axis, i.begin() + axis + index_rank);
-    Expr index = takes_one(op) ? op.arg(1) : load(inputs[1], at_index);
-    const std::vector<Expr>& shape = op.shape(0);
-    if (!attrs.axis) return load_clamped(inputs[0], unflatten_index(in_range(index, product(shape)), shape), shape);
-    std::vector<Expr> source(i.begin(), i.begin() + axis);
+  const std::vector<Expr>& shape = op.shape(0);
+  return compute_program(op, "T_take", infer_take(op), [&](const std::vector<Buffer>& x, Axes i) {
+    auto begin = i.begin() + axis, end = begin + index_rank;
+    Expr index = takes_one(op) ? op.arg(1) : load(x[1], {begin, end});
+    if (!attrs.axis) return load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape);
+    std::vector<Expr> source(i.begin(), begin);
     source.push_back(in_range(index, shape[axis]));
-    source.insert(source.end(), i.begin() + axis + index_rank, i.end());
-    return load_clamped(inputs[0], source, {shape[axis]});
-  })});
+    source.insert(source.end(), end, i.end());
+    return load_clamped(x[0], source, {shape[axis]});
+  });
 }
 
-Type infer_gather_elements(const OpCall& op) {
-  check_index_dtype(op, 1);
-  if (op.rank(0) != op.rank(1)) op.fail("data of rank {} and indices of rank {}", op.rank(0), op.rank(1));
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
+// Checks that the indices exceed the data along no axis but this one.
+void check_within(const OpCall& op, int64_t axis) {
   for (int64_t d = 0; d < op.rank(0); ++d) {
     if (d != axis)
       op.require_at_most(op.shape(1)[d], op.shape(0)[d], fmt::format("indices exceed the data's axis {}", d));
   }
+}
+Type infer_gather_elements(const OpCall& op) {
+  check_index_dtype(op, 1);
+  if (op.rank(0) != op.rank(1)) op.fail("data of rank {} and indices of rank {}", op.rank(0), op.rank(1));
+  check_within(op, normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0)));
   return tensor_type(op.shape(1), op.dtype(0));
 }
 PrimFuncRef lower_gather_elements(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_gather_elements", op.dtype(0), op.shape(1), [&](Axes i) {
+  const Expr& dim = op.shape(0)[axis];
+  return compute_program(op, "T_gather_elements", infer_gather_elements(op), [&](const std::vector<Buffer>& x, Axes i) {
     std::vector<Expr> source = i;
-    source[axis] = clamped(load(inputs[1], i), op.shape(0)[axis]);
-    return load_clamped(inputs[0], source, {op.shape(0)[axis]});
-  })});
+    source[axis] = clamped(load(x[1], i), dim);
+    return load_clamped(x[0], source, {dim});
+  });
 }
 
 // The result is the indices. It is a value so that the operator that reads them cannot run before the check.
@@ -143,23 +139,37 @@ Type infer_gather_nd(const OpCall& op) {
   shape.insert(shape.end(), op.shape(0).begin() + batch + length, op.shape(0).end());
   return tensor_type(std::move(shape), op.dtype(0));
 }
+// Returns the position of element `i` of a result or of updates, whose leading axes are those of the index tuples: the
+// axes before `batch`, the tuple's items as `use` makes them, and the axes that are left.
+std::vector<Expr> at_tuple(const OpCall& op, Axes i, const Buffer& indices, int64_t batch,
+                           Expr (*use)(const Expr& index, const Expr& dim)) {
+  auto rest = i.begin() + (op.rank(1) - 1);
+  std::vector<Expr> position(i.begin(), i.begin() + batch), at_index(i.begin(), rest);
+  for (int64_t k = 0; k < tuple_length(op, batch); ++k) {
+    at_index.push_back(int_imm(k));
+    position.push_back(use(load(indices, at_index), op.shape(0)[batch + k]));
+    at_index.pop_back();
+  }
+  position.insert(position.end(), rest, i.end());
+  return position;
+}
 PrimFuncRef lower_gather_nd(const OpCall& op) {
   int64_t batch = op.attrs<GatherNdAttrs>().batch_dims;
-  int64_t length = tuple_length(op, batch), index_rank = op.rank(1);
-  Type type = infer_gather_nd(op);
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_gather_nd", op.dtype(0), *known_shape(type), [&](Axes i) {
-    std::vector<Expr> source(i.begin(), i.begin() + batch);
-    for (int64_t k = 0; k < length; ++k) {
-      std::vector<Expr> at_index(i.begin(), i.begin() + (index_rank - 1));
-      at_index.push_back(int_imm(k));
-      source.push_back(clamped(load(inputs[1], at_index), op.shape(0)[batch + k]));
-    }
-    source.insert(source.end(), i.begin() + (index_rank - 1), i.end());
-    std::vector<Expr> indexed(op.shape(0).begin() + batch, op.shape(0).begin() + batch + length);
-    return load_clamped(inputs[0], source, indexed);
-  })});
+  auto first = op.shape(0).begin() + batch;
+  std::vector<Expr> indexed(first, first + tuple_length(op, batch));
+  return compute_program(op, "T_gather_nd", infer_gather_nd(op), [&](const std::vector<Buffer>& x, Axes i) {
+    return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
+  });
+}
+
+std::vector<VarRef> loop_vars(int64_t count) {
+  std::vector<VarRef> vars;
+  for (int64_t d = 0; d < count; ++d) vars.push_back(make_dim(fmt::format("i{}", d)));
+  return vars;
+}
+Stmt loops_over(const std::vector<VarRef>& vars, const std::vector<Expr>& extents, Stmt body) {
+  for (size_t d = vars.size(); d-- > 0;) body = loop(vars[d], extents[d], body);
+  return body;
 }
 
 Expr reduced(const OpCall& op, const std::string& reduction, const Expr& old, const Expr& value) {
@@ -178,12 +188,8 @@ PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<
   ComputeBuilder b;
   std::vector<Buffer> inputs = b.inputs_of(op);
   Buffer out = b.compute("T_scatter", op.dtype(0), op.shape(0), [&](Axes i) { return at(inputs[0], i); });
-  std::vector<VarRef> vars;
-  std::vector<Expr> axes;
-  for (int64_t d = 0; d < op.rank(2); ++d) {
-    vars.push_back(make_dim(fmt::format("i{}", d)));
-    axes.push_back(vars.back());
-  }
+  std::vector<VarRef> vars = loop_vars(op.rank(2));
+  const std::vector<Expr> axes(vars.begin(), vars.end());
   std::vector<Stmt> body;
   std::vector<Expr> position = target(axes, inputs[1]);
   for (int64_t axis : indexed_axes) {
@@ -194,26 +200,25 @@ PrimFuncRef scatter(const OpCall& op, const std::string& reduction, std::vector<
     position[axis] = index;
   }
   body.push_back(store(out, reduced(op, reduction, load(out, position), at(inputs[2], axes)), position));
-  Stmt loops = seq(std::move(body));
-  for (size_t d = vars.size(); d-- > 0;) loops = loop(vars[d], op.shape(2)[d], loops);
-  b.extern_block("update", loops);
+  b.extern_block("update", loops_over(vars, op.shape(2), seq(std::move(body))));
   return b.finish({out});
 }
 
+void check_updates(const OpCall& op, const std::string& reduction) {
+  if (op.dtype(0) != op.dtype(2))
+    op.fail("data and updates have dtypes {} and {}", to_string(op.dtype(0)), to_string(op.dtype(2)));
+  reduced(op, reduction, zero(op.dtype(0)), zero(op.dtype(0)));
+}
 Type infer_scatter_elements(const OpCall& op) {
   check_index_dtype(op, 1);
   if (op.rank(0) != op.rank(1) || op.rank(1) != op.rank(2))
     op.fail("data, indices and updates have ranks {}, {} and {}", op.rank(0), op.rank(1), op.rank(2));
-  if (op.dtype(0) != op.dtype(2))
-    op.fail("data and updates have dtypes {} and {}", to_string(op.dtype(0)), to_string(op.dtype(2)));
-  int64_t axis = normalize_axis(op, op.attrs<ScatterElementsAttrs>().axis, op.rank(0));
-  for (int64_t d = 0; d < op.rank(0); ++d) {
+  ScatterElementsAttrs attrs = op.attrs<ScatterElementsAttrs>();
+  check_updates(op, attrs.reduction);
+  for (int64_t d = 0; d < op.rank(0); ++d)
     op.require_equal(op.shape(1)[d], op.shape(2)[d], "indices and updates differ");
-    if (d != axis)
-      op.require_at_most(op.shape(1)[d], op.shape(0)[d], fmt::format("indices exceed the data's axis {}", d));
-  }
-  reduced(op, op.attrs<ScatterElementsAttrs>().reduction, scalar_imm(0, op.dtype(0)), scalar_imm(0, op.dtype(0)));
-  return tensor_type(op.shape(0), op.dtype(0));
+  check_within(op, normalize_axis(op, attrs.axis, op.rank(0)));
+  return infer_like_first(op);
 }
 PrimFuncRef lower_scatter_elements(const OpCall& op) {
   ScatterElementsAttrs attrs = op.attrs<ScatterElementsAttrs>();
@@ -227,8 +232,7 @@ PrimFuncRef lower_scatter_elements(const OpCall& op) {
 
 Type infer_scatter_nd(const OpCall& op) {
   check_index_dtype(op, 1);
-  if (op.dtype(0) != op.dtype(2))
-    op.fail("data and updates have dtypes {} and {}", to_string(op.dtype(0)), to_string(op.dtype(2)));
+  check_updates(op, op.attrs<ScatterNdAttrs>().reduction);
   int64_t length = tuple_length(op, 0);
   std::vector<Expr> expected(op.shape(1).begin(), op.shape(1).end() - 1);
   expected.insert(expected.end(), op.shape(0).begin() + length, op.shape(0).end());
@@ -236,45 +240,32 @@ Type infer_scatter_nd(const OpCall& op) {
     op.fail("updates have rank {}, expected {}", op.rank(2), expected.size());
   for (size_t d = 0; d < expected.size(); ++d)
     op.require_equal(op.shape(2)[d], expected[d], fmt::format("dim {} of updates", d));
-  reduced(op, op.attrs<ScatterNdAttrs>().reduction, scalar_imm(0, op.dtype(0)), scalar_imm(0, op.dtype(0)));
-  return tensor_type(op.shape(0), op.dtype(0));
+  return infer_like_first(op);
 }
 PrimFuncRef lower_scatter_nd(const OpCall& op) {
-  int64_t length = tuple_length(op, 0), index_rank = op.rank(1);
-  std::vector<int64_t> indexed;
-  for (int64_t k = 0; k < length; ++k) indexed.push_back(k);
-  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, indexed, [&](Axes i, const Buffer& indices) {
-    std::vector<Expr> target;
-    for (int64_t k = 0; k < length; ++k) {
-      std::vector<Expr> at_index(i.begin(), i.begin() + (index_rank - 1));
-      at_index.push_back(int_imm(k));
-      target.push_back(from_end(load(indices, at_index), op.shape(0)[k]));
-    }
-    target.insert(target.end(), i.begin() + (index_rank - 1), i.end());
-    return target;
-  });
+  std::vector<int64_t> indexed(static_cast<size_t>(tuple_length(op, 0)));
+  std::iota(indexed.begin(), indexed.end(), 0);
+  return scatter(op, op.attrs<ScatterNdAttrs>().reduction, indexed,
+                 [&](Axes i, const Buffer& indices) { return at_tuple(op, i, indices, 0, from_end); });
 }
 
 // one_hot has scalars and the depth as an attribute; dyn.one_hot has tensors of rank 0 and the depth as an argument.
 bool is_dynamic_one_hot(const OpCall& op) { return op.size() > 3; }
 DType one_hot_dtype(const OpCall& op) {
-  if (!is_dynamic_one_hot(op)) {
-    require_scalar(op, 1);
-    require_scalar(op, 2);
-    if (dtype_of(op.arg(1)) != dtype_of(op.arg(2))) op.fail("on and off values must be scalars of one dtype");
-    return dtype_of(op.arg(1));
+  bool is_dynamic = is_dynamic_one_hot(op);
+  for (size_t i : {1, 2}) {
+    if (!is_dynamic) require_scalar(op, i);
   }
-  if (op.dtype(1) != op.dtype(2) || op.rank(1) != 0 || op.rank(2) != 0)
-    op.fail("on and off values must be scalars of one dtype");
-  require_scalar(op, 3);
-  return op.dtype(1);
+  DType on = is_dynamic ? op.dtype(1) : dtype_of(op.arg(1)), off = is_dynamic ? op.dtype(2) : dtype_of(op.arg(2));
+  bool has_rank = is_dynamic && (op.rank(1) != 0 || op.rank(2) != 0);
+  if (on != off || has_rank) op.fail("on and off values must be scalars of one dtype");
+  if (is_dynamic) require_scalar(op, 3);
+  return on;
 }
 Expr one_hot_depth(const OpCall& op) {
   return is_dynamic_one_hot(op) ? op.arg(3) : int_imm(op.attrs<OneHotAttrs>().depth);
 }
-int64_t one_hot_axis(const OpCall& op) {
-  return normalize_axis(op, op.attrs<DynamicOneHotAttrs>().axis, op.rank(0) + 1);
-}
+int64_t one_hot_axis(const OpCall& op) { return normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0) + 1); }
 Type infer_one_hot(const OpCall& op) {
   check_index_dtype(op, 0);
   DType dtype = one_hot_dtype(op);
@@ -286,41 +277,36 @@ Type infer_one_hot(const OpCall& op) {
 }
 PrimFuncRef lower_one_hot(const OpCall& op) {
   int64_t axis = one_hot_axis(op);
-  Type type = infer_one_hot(op);
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_one_hot", one_hot_dtype(op), *known_shape(type), [&](Axes i) {
+  return compute_program(op, "T_one_hot", infer_one_hot(op), [&](const std::vector<Buffer>& x, Axes i) {
     std::vector<Expr> at_index = i;
     at_index.erase(at_index.begin() + axis);
-    Expr index = from_end(load(inputs[0], at_index), one_hot_depth(op));
-    Expr on = is_dynamic_one_hot(op) ? load(inputs[1], {}) : op.arg(1);
-    Expr off = is_dynamic_one_hot(op) ? load(inputs[2], {}) : op.arg(2);
-    return select(equal(index, i[axis]), on, off);
-  })});
+    Expr index = from_end(load(x[0], at_index), one_hot_depth(op));
+    auto value = [&](size_t k) { return is_dynamic_one_hot(op) ? load(x[k], {}) : op.arg(k); };
+    return select(equal(index, i[axis]), value(1), value(2));
+  });
 }
 
-Type infer_reverse_sequence(const OpCall& op) {
+ReverseSequenceAttrs reverse_sequence_axes(const OpCall& op) {
   ReverseSequenceAttrs attrs = op.attrs<ReverseSequenceAttrs>();
+  return {normalize_axis(op, attrs.time_axis, op.rank(0)), normalize_axis(op, attrs.batch_axis, op.rank(0))};
+}
+Type infer_reverse_sequence(const OpCall& op) {
   check_index_dtype(op, 1);
-  int64_t time = normalize_axis(op, attrs.time_axis, op.rank(0));
-  int64_t batch = normalize_axis(op, attrs.batch_axis, op.rank(0));
+  auto [time, batch] = reverse_sequence_axes(op);
   if (time == batch) op.fail("time and batch axis are both {}", time);
   if (op.rank(1) != 1) op.fail("lengths have rank {}, expected 1", op.rank(1));
   op.require_equal(op.shape(1)[0], op.shape(0)[batch], "number of lengths and size of the batch axis");
-  return tensor_type(op.shape(0), op.dtype(0));
+  return infer_like_first(op);
 }
 PrimFuncRef lower_reverse_sequence(const OpCall& op) {
-  ReverseSequenceAttrs attrs = op.attrs<ReverseSequenceAttrs>();
-  int64_t time = normalize_axis(op, attrs.time_axis, op.rank(0));
-  int64_t batch = normalize_axis(op, attrs.batch_axis, op.rank(0));
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  return b.finish({b.compute("T_reverse_sequence", op.dtype(0), op.shape(0), [&](Axes i) {
-    Expr length = min(cast_to(load(inputs[1], {i[batch]}), kInt64), op.shape(0)[time]);
+  ReverseSequenceAttrs axes = reverse_sequence_axes(op);
+  return compute_program(op, "T_reverse_sequence", infer_like_first(op), [&](const std::vector<Buffer>& x, Axes i) {
+    Expr length = min(cast_to(load(x[1], {i[axes.batch_axis]}), kInt64), op.shape(0)[axes.time_axis]);
+    Expr time = i[axes.time_axis];
     std::vector<Expr> source = i;
-    source[time] = select(i[time] < length, length - 1 - i[time], i[time]);
-    return load(inputs[0], source);
-  })});
+    source[axes.time_axis] = select(time < length, length - 1 - time, time);
+    return load(x[0], source);
+  });
 }
 
 // This is numpy's indexing by several tensors: their broadcast shape replaces the axes that they index.
@@ -357,9 +343,8 @@ Type infer_slice_scatter(const OpCall& op) {
 
 // With a sorted order the number of results is only known at run time.
 Type infer_unique(const OpCall& op) {
-  auto flag = [&](size_t i, bool otherwise) {
-    if (i >= op.size()) return otherwise;
-    auto known = as_int(op.arg(i));
+  auto flag = [&](size_t i) {
+    auto known = i < op.size() ? as_int(op.arg(i)) : 0;
     if (!known) op.fail("argument {} must be a constant", i);
     return *known != 0;
   };
@@ -369,7 +354,7 @@ Type infer_unique(const OpCall& op) {
   if (axis) normalize_axis(op, *axis, op.rank(0));
   std::vector<Type> results = {tensor_type_of_rank(whole_slices ? op.rank(0) : 1, op.dtype(0))};
   for (size_t i = 2; i < 5; ++i) {
-    if (flag(i, false)) results.push_back(tensor_type_of_rank(1, kInt64));
+    if (flag(i)) results.push_back(tensor_type_of_rank(1, kInt64));
   }
   return results.size() == 1 ? results[0] : tuple_type(std::move(results));
 }
@@ -398,19 +383,14 @@ PrimFuncRef lower_nonzero(const OpCall& op) {
   Buffer out = b.buffer("T_nonzero", kInt64, {int_imm(op.rank(0)), op.arg(1)});
   Buffer count = b.buffer("count", kInt64, {int_imm(1)});
   Expr next = load(count, {int_imm(0)});
-  std::vector<VarRef> vars;
-  std::vector<Expr> axes;
-  for (int64_t d = 0; d < op.rank(0); ++d) {
-    vars.push_back(make_dim(fmt::format("i{}", d)));
-    axes.push_back(vars.back());
-  }
+  std::vector<VarRef> vars = loop_vars(op.rank(0));
+  const std::vector<Expr> axes(vars.begin(), vars.end());
   std::vector<Stmt> found;
   for (int64_t d = 0; d < op.rank(0); ++d) found.push_back(store(out, axes[d], {int_imm(d), next}));
   found.push_back(store(count, next + 1, {int_imm(0)}));
-  Expr nonzero = binary(BinaryOp::kNE, at(x, axes), scalar_imm(0, op.dtype(0)));
+  Expr nonzero = not_equal(at(x, axes), zero(op.dtype(0)));
   Stmt body = make(IfThenElse{next < op.arg(1) && nonzero, seq(std::move(found)), std::nullopt});
-  for (size_t d = vars.size(); d-- > 0;) body = loop(vars[d], op.shape(0)[d], body);
-  b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), body}));
+  b.extern_block("scan", seq({store(count, int_imm(0), {int_imm(0)}), loops_over(vars, op.shape(0), body)}));
   return b.finish({out});
 }
 
@@ -420,7 +400,7 @@ std::vector<OpRow> index_ops() {
   const auto injective = OpPattern::kInjective;
   const OpInput data{"data", "the tensor"}, indices{"indices", "integers"}, updates{"updates", "the new elements"};
   const std::vector<std::string_view> reductions = {"update", "none", "add", "mul", "max", "min", "mean"};
-  std::vector<OpRow> rows = {
+  return {
       {.name = "relax.take",
        .doc = "slices of an axis (of the flattened tensor without one) at the indices",
        .inputs = {{"x", "the tensor"}, indices},
@@ -482,7 +462,7 @@ std::vector<OpRow> index_ops() {
                   {"on_value", "tensor of rank 0"},
                   {"off_value", "tensor of rank 0"},
                   {"depth", "int64 scalar"}},
-       .attrs = op_attrs<DynamicOneHotAttrs>(),
+       .attrs = op_attrs<LastAxisAttrs>(),
        .pattern = injective,
        .infer = infer_one_hot,
        .infer_partial = [](const OpCall& op) { return infer_unranked(tensor_dtype(op.arg(1).type())); },
@@ -501,7 +481,7 @@ std::vector<OpRow> index_ops() {
       {.name = "relax.index_put",
        .doc = "data with values at the broadcast positions that the index tensors give",
        .inputs = {data, {"indices", "tuple of integer tensors"}, {"values", "what broadcasts to the positions"}},
-       .attrs = {bool_attr("accumulate", false)},
+       .attrs = op_attrs<IndexPutAttrs>(),
        .infer = infer_index_put},
       {.name = "relax.slice_scatter",
        .doc = "input with src in place of a slice of an axis",
@@ -549,8 +529,6 @@ std::vector<OpRow> index_ops() {
        .infer_partial = [](const OpCall&) { return tensor_type_of_rank(2, kInt64); },
        .legalize = lower_nonzero},
   };
-  for (OpRow& row : sort_ops()) rows.push_back(std::move(row));
-  return rows;
 }
 
 }  // namespace relaxc

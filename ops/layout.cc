@@ -2,7 +2,6 @@
 // arguments (symbolic), and everything else is attributes. Slices, splits and pads are in slice.cc.
 #include <algorithm>
 #include <functional>
-#include <numeric>
 
 #include "ops/attributes.h"
 #include "ops/common.h"
@@ -12,15 +11,11 @@ namespace relaxc {
 
 namespace {
 
-// Makes a program of one output: out[i] = x[source(i)].
-PrimFuncRef gather_elements_of(const OpCall& op, const char* name, const std::vector<Expr>& shape,
-                               const std::function<std::vector<Expr>(Axes)>& source) {
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  return b.finish({b.compute(name, op.dtype(0), shape, [&](Axes i) { return load(x, source(i)); })});
+// Makes the program of a call that only moves elements: out[i] = x[source(i)].
+PrimFuncRef moved(const OpCall& op, const char* name, const Type& result,
+                  const std::function<std::vector<Expr>(Axes)>& source) {
+  return compute_program(op, name, result, [&](const std::vector<Buffer>& x, Axes i) { return load(x[0], source(i)); });
 }
-
-const std::vector<Expr>& output_shape(const Type& type) { return *known_shape(type); }
 
 std::vector<int64_t> permutation(const OpCall& op) {
   int64_t rank = op.rank(0);
@@ -35,12 +30,15 @@ Type infer_permute_dims(const OpCall& op) {
   for (int64_t axis : permutation(op)) shape.push_back(op.shape(0)[axis]);
   return tensor_type(std::move(shape), op.dtype(0));
 }
-
-// Makes a program that gives the same elements in row-major order another shape.
-PrimFuncRef reshaped(const OpCall& op, const char* name, const std::vector<Expr>& shape) {
-  return gather_elements_of(op, name, shape,
-                            [&](Axes i) { return unflatten_index(flatten_index(i, shape), op.shape(0)); });
+PrimFuncRef lower_permute_dims(const OpCall& op) {
+  std::vector<int64_t> axes = permutation(op);
+  return moved(op, "T_transpose", infer_permute_dims(op), [&](Axes i) {
+    std::vector<Expr> source = i;
+    for (size_t d = 0; d < i.size(); ++d) source[axes[d]] = i[d];
+    return source;
+  });
 }
+
 // One dim may be -1. It gets the elements that the others leave.
 Type infer_reshape(const OpCall& op) {
   std::vector<Expr> shape = op.shape(1);
@@ -59,18 +57,25 @@ Type infer_reshape(const OpCall& op) {
   return tensor_type(shape, op.dtype(0));
 }
 Type infer_flatten(const OpCall& op) { return tensor_type({simplify(product(op.shape(0)))}, op.dtype(0)); }
+PrimFuncRef lower_flatten(const OpCall& op) {
+  return moved(op, "T_flatten", infer_flatten(op), [&](Axes i) { return unflatten_index(i[0], op.shape(0)); });
+}
 
-Type infer_squeeze(const OpCall& op) {
+// Returns which axes are dropped.
+std::vector<bool> squeezed_axes(const OpCall& op) {
   const std::vector<Expr>& shape = op.shape(0);
   auto wanted = op.attrs<AxisListAttrs>().axis;
   std::vector<bool> dropped(shape.size());
-  if (wanted) {
-    for (int64_t axis : normalize_axes(op, *wanted, op.rank(0))) {
-      op.require_equal(shape[axis], int_imm(1), fmt::format("size of the squeezed axis {}", axis));
-      dropped[axis] = true;
-    }
-  } else {
-    for (size_t d = 0; d < shape.size(); ++d) dropped[d] = is_int(shape[d], 1);
+  for (size_t d = 0; d < shape.size() && !wanted; ++d) dropped[d] = is_int(shape[d], 1);
+  if (!wanted) return dropped;
+  for (int64_t axis : normalize_axes(op, *wanted, op.rank(0))) dropped[axis] = true;
+  return dropped;
+}
+Type infer_squeeze(const OpCall& op) {
+  const std::vector<Expr>& shape = op.shape(0);
+  std::vector<bool> dropped = squeezed_axes(op);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    if (dropped[d]) op.require_equal(shape[d], int_imm(1), fmt::format("size of the squeezed axis {}", d));
   }
   std::vector<Expr> result;
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -79,18 +84,11 @@ Type infer_squeeze(const OpCall& op) {
   return tensor_type(std::move(result), op.dtype(0));
 }
 PrimFuncRef lower_squeeze(const OpCall& op) {
-  const std::vector<Expr>& shape = op.shape(0);
-  auto wanted = op.attrs<AxisListAttrs>().axis;
-  std::vector<int64_t> axes;
-  if (wanted) axes = normalize_axes(op, *wanted, op.rank(0));
-  return gather_elements_of(op, "T_squeeze", output_shape(infer_squeeze(op)), [&](Axes i) {
+  std::vector<bool> dropped = squeezed_axes(op);
+  return moved(op, "T_squeeze", infer_squeeze(op), [&](Axes i) {
     std::vector<Expr> source;
     size_t next = 0;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      bool gone =
-          wanted ? std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) != axes.end() : is_int(shape[d], 1);
-      source.push_back(gone ? int_imm(0) : i[next++]);
-    }
+    for (bool is_dropped : dropped) source.push_back(is_dropped ? int_imm(0) : i[next++]);
     return source;
   });
 }
@@ -106,16 +104,16 @@ Type infer_expand_dims(const OpCall& op) {
   std::vector<Expr> shape(op.shape(0).size() + axes.size(), int_imm(1));
   size_t next = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end()) shape[d] = op.shape(0)[next++];
+    if (!contains(axes, static_cast<int64_t>(d))) shape[d] = op.shape(0)[next++];
   }
   return tensor_type(std::move(shape), op.dtype(0));
 }
 PrimFuncRef lower_expand_dims(const OpCall& op) {
   std::vector<int64_t> axes = expanded_axes(op);
-  return gather_elements_of(op, "T_expand_dims", output_shape(infer_expand_dims(op)), [&](Axes i) {
+  return moved(op, "T_expand_dims", infer_expand_dims(op), [&](Axes i) {
     std::vector<Expr> source;
     for (size_t d = 0; d < i.size(); ++d) {
-      if (std::find(axes.begin(), axes.end(), static_cast<int64_t>(d)) == axes.end()) source.push_back(i[d]);
+      if (!contains(axes, static_cast<int64_t>(d))) source.push_back(i[d]);
     }
     return source;
   });
@@ -126,17 +124,23 @@ int64_t concat_axis(const OpCall& op, size_t rank) {
   if (!axis && rank != 1) op.fail("axis is None, so the tensors must have rank 1, got {}", rank);
   return normalize_axis(op, axis.value_or(0), static_cast<int64_t>(rank));
 }
+// Checks that tensors have one rank and dtype.
+void check_joined(const OpCall& op, const std::vector<Type>& items) {
+  size_t rank = known_shape(items[0])->size();
+  for (const Type& item : items) {
+    if (known_shape(item)->size() != rank) op.fail("tensors of rank {} and {}", rank, known_shape(item)->size());
+    DType first = *tensor_dtype(items[0]), other = *tensor_dtype(item);
+    if (first != other) op.fail("tensors have different dtypes: {} and {}", to_string(first), to_string(other));
+  }
+}
 Type infer_concat(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
   std::vector<Expr> shape = *known_shape(items[0]);
   int64_t axis = concat_axis(op, shape.size());
-  constexpr size_t kMostSummands = 1000;  // trees of expressions are walked by recursion
-  size_t summands = 0;
-  for (const Type& item : items) {
-    const std::vector<Expr>& other = *known_shape(item);
-    if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
-    summands += as_int(other[static_cast<size_t>(axis)]) ? 0 : 1;
-  }
+  check_joined(op, items);
+  constexpr ptrdiff_t kMostSummands = 1000;  // trees of expressions are walked by recursion
+  auto summands =
+      std::count_if(items.begin(), items.end(), [&](const Type& item) { return !as_int((*known_shape(item))[axis]); });
   if (summands > kMostSummands) {
     op.unsupported(
         "the joined dim is the sum of {} unknown ones, at most {} are supported; join the tensors in groups, "
@@ -145,16 +149,13 @@ Type infer_concat(const OpCall& op) {
   }
   for (size_t i = 1; i < items.size(); ++i) {
     const std::vector<Expr>& other = *known_shape(items[i]);
-    if (*tensor_dtype(items[i]) != *tensor_dtype(items[0]))
-      op.fail("tensors have different dtypes: {} and {}", to_string(*tensor_dtype(items[0])),
-              to_string(*tensor_dtype(items[i])));
     for (size_t d = 0; d < shape.size(); ++d) {
       if (static_cast<int64_t>(d) == axis) {
         shape[d] = shape[d] + other[d];
-      } else {
-        op.require_equal(shape[d], other[d], fmt::format("dim {} differs", d));
-        if (as_int(other[d])) shape[d] = other[d];
+        continue;
       }
+      op.require_equal(shape[d], other[d], fmt::format("dim {} differs", d));
+      if (as_int(other[d])) shape[d] = other[d];
     }
   }
   shape[axis] = simplify(shape[axis]);
@@ -180,31 +181,27 @@ Expr choose_by_halves(size_t first, size_t last, const std::function<Expr(size_t
 PrimFuncRef lower_concat(const OpCall& op) {
   ComputeBuilder b;
   std::vector<Buffer> inputs = inputs_of_tuple(b, op);
-  std::vector<Expr> shape = output_shape(infer_concat(op));
-  int64_t axis = concat_axis(op, shape.size());
+  Type type = infer_concat(op);
+  int64_t axis = concat_axis(op, known_shape(type)->size());
   std::vector<Expr> offsets = {int_imm(0)};
   for (const Buffer& input : inputs) offsets.push_back(simplify(offsets.back() + buffer_type(input).shape[axis]));
-  Buffer out = b.compute("T_concat", buffer_type(inputs[0]).dtype, shape, [&](Axes i) {
+  return b.finish({b.compute("T_concat", *tensor_dtype(type), *known_shape(type), [&](Axes i) {
     auto element = [&](size_t k) {
       std::vector<Expr> source = i;
       source[axis] = i[axis] - offsets[k];
       return load(inputs[k], source);
     };
     return choose_by_halves(0, inputs.size() - 1, element, [&](size_t k) { return i[axis] < offsets[k]; });
-  });
-  return b.finish({out});
+  })});
 }
 
 Type infer_stack(const OpCall& op) {
   std::vector<Type> items = tensor_list(op, 0);
+  check_joined(op, items);
   std::vector<Expr> shape = *known_shape(items[0]);
   for (const Type& item : items) {
-    const std::vector<Expr>& other = *known_shape(item);
-    if (other.size() != shape.size()) op.fail("tensors of rank {} and {}", shape.size(), other.size());
-    if (*tensor_dtype(item) != *tensor_dtype(items[0]))
-      op.fail("tensors have different dtypes: {} and {}", to_string(*tensor_dtype(items[0])),
-              to_string(*tensor_dtype(item)));
-    for (size_t d = 0; d < shape.size(); ++d) op.require_equal(shape[d], other[d], fmt::format("dim {} differs", d));
+    for (size_t d = 0; d < shape.size(); ++d)
+      op.require_equal(shape[d], (*known_shape(item))[d], fmt::format("dim {} differs", d));
   }
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()) + 1);
   shape.insert(shape.begin() + axis, int_imm(static_cast<int64_t>(items.size())));
@@ -213,9 +210,9 @@ Type infer_stack(const OpCall& op) {
 PrimFuncRef lower_stack(const OpCall& op) {
   ComputeBuilder b;
   std::vector<Buffer> inputs = inputs_of_tuple(b, op);
-  std::vector<Expr> shape = output_shape(infer_stack(op));
-  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, static_cast<int64_t>(shape.size()));
-  return b.finish({b.compute("T_stack", buffer_type(inputs[0]).dtype, shape, [&](Axes i) {
+  Type type = infer_stack(op);
+  int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, known_rank(type));
+  return b.finish({b.compute("T_stack", *tensor_dtype(type), *known_shape(type), [&](Axes i) {
     std::vector<Expr> source = i;
     source.erase(source.begin() + axis);
     return choose_by_halves(
@@ -224,9 +221,9 @@ PrimFuncRef lower_stack(const OpCall& op) {
   })});
 }
 
-// The result has the shape `shape`, from which the data may have been broadcast.
-Type collapsed(const OpCall& op, const std::vector<Expr>& shape) {
-  const std::vector<Expr>& from = op.shape(0);
+// The result has the shape of argument 1, from which the data may have been broadcast.
+Type infer_collapsed(const OpCall& op) {
+  const std::vector<Expr>&from = op.shape(0), &shape = op.shape(1);
   if (shape.size() > from.size()) op.fail("a tensor of rank {} to a shape of rank {}", from.size(), shape.size());
   for (size_t d = 0; d < shape.size(); ++d) {
     if (!is_int(shape[d], 1))
@@ -265,17 +262,12 @@ Type infer_broadcast_to(const OpCall& op) {
 PrimFuncRef lower_broadcast_to(const OpCall& op) {
   const std::vector<Expr>&from = op.shape(0), &to = op.shape(1);
   Analyzer analyzer;
-  return gather_elements_of(op, "T_broadcast_to", to, [&](Axes i) {
-    std::vector<Expr> source;
+  return moved(op, "T_broadcast_to", tensor_type(to, op.dtype(0)), [&](Axes i) {
+    std::vector<Expr> source(i.end() - op.rank(0), i.end());
     for (size_t d = 0; d < from.size(); ++d) {
-      size_t target = to.size() - from.size() + d;
-      if (is_int(from[d], 1)) {
-        source.push_back(int_imm(0));
-      } else if (as_int(from[d]) || analyzer.can_prove_equal(from[d], to[target])) {
-        source.push_back(i[target]);
-      } else {
-        source.push_back(select(equal(from[d], int_imm(1)), int_imm(0), i[target]));
-      }
+      bool stays = as_int(from[d]) || analyzer.can_prove_equal(from[d], to[to.size() - from.size() + d]);
+      if (!stays) source[d] = select(equal(from[d], int_imm(1)), int_imm(0), source[d]);
+      if (is_int(from[d], 1)) source[d] = int_imm(0);
     }
     return source;
   });
@@ -284,12 +276,7 @@ PrimFuncRef lower_broadcast_to(const OpCall& op) {
 // tile has the counts as an attribute, dyn.tile as a shape. The shorter one of shape and counts is extended by leading
 // 1s.
 std::vector<Expr> tile_repeats(const OpCall& op) {
-  std::vector<Expr> repeats;
-  if (op.size() > 1) {
-    repeats = op.shape(1);
-  } else {
-    for (int64_t count : op.attrs<TileAttrs>().repeats) repeats.push_back(int_imm(count));
-  }
+  std::vector<Expr> repeats = op.size() > 1 ? op.shape(1) : int_imms(op.attrs<TileAttrs>().repeats);
   size_t missing = op.shape(0).size() - std::min(op.shape(0).size(), repeats.size());
   repeats.insert(repeats.begin(), missing, int_imm(1));
   return repeats;
@@ -306,7 +293,7 @@ Type infer_tile(const OpCall& op) {
 PrimFuncRef lower_tile(const OpCall& op) {
   std::vector<Expr> repeats = tile_repeats(op);
   size_t added = repeats.size() - op.shape(0).size();
-  return gather_elements_of(op, "T_tile", output_shape(infer_tile(op)), [&](Axes i) {
+  return moved(op, "T_tile", infer_tile(op), [&](Axes i) {
     std::vector<Expr> source;
     for (size_t d = added; d < i.size(); ++d)
       source.push_back(is_int(repeats[d], 1) ? i[d] : floor_mod(i[d], op.shape(0)[d - added]));
@@ -327,7 +314,7 @@ Type infer_repeat(const OpCall& op) {
 PrimFuncRef lower_repeat(const OpCall& op) {
   RepeatAttrs attrs = op.attrs<RepeatAttrs>();
   int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
-  return gather_elements_of(op, "T_repeat", output_shape(infer_repeat(op)), [&](Axes i) {
+  return moved(op, "T_repeat", infer_repeat(op), [&](Axes i) {
     if (!attrs.axis) return unflatten_index(floor_div(i[0], attrs.repeats), op.shape(0));
     std::vector<Expr> source = i;
     source[axis] = floor_div(i[axis], attrs.repeats);
@@ -337,42 +324,30 @@ PrimFuncRef lower_repeat(const OpCall& op) {
 
 Type infer_flip(const OpCall& op) {
   normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  return tensor_type(op.shape(0), op.dtype(0));
+  return infer_like_first(op);
 }
 PrimFuncRef lower_flip(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
-  return gather_elements_of(op, "T_flip", op.shape(0), [&](Axes i) {
+  return moved(op, "T_flip", infer_like_first(op), [&](Axes i) {
     std::vector<Expr> source = i;
     source[axis] = op.shape(0)[axis] - 1 - i[axis];
     return source;
   });
 }
 
-PrimFuncRef lower_permute_dims(const OpCall& op) {
-  std::vector<int64_t> axes = permutation(op);
-  return gather_elements_of(op, "T_transpose", output_shape(infer_permute_dims(op)), [&](Axes i) {
-    std::vector<Expr> source(i.size(), int_imm(0));
-    for (size_t d = 0; d < i.size(); ++d) source[axes[d]] = i[d];
-    return source;
-  });
-}
-
-// The result has the dims of a shape argument, and the dtype of the first argument.
-Type infer_partial_to_shape(const OpCall& op, size_t shape) {
-  const std::vector<Expr>* dims = known_shape(op.arg(shape).type());
+// The result has the dims of argument 1, which is a shape, and the dtype of the first argument.
+Type infer_partial_to_shape(const OpCall& op) {
+  const std::vector<Expr>* dims = known_shape(op.arg(1).type());
   bool is_open = dims && std::any_of(dims->begin(), dims->end(), [](const Expr& dim) { return is_int(dim, -1); });
-  if (dims && !is_open) return tensor_type(*dims, op.first_dtype());
-  return tensor_type_of_rank(known_rank(op.arg(shape).type()), op.first_dtype());
+  return dims && !is_open ? tensor_type(*dims, op.first_dtype()) : infer_same_rank(op, 1, op.first_dtype());
 }
 
 }  // namespace
 
-std::vector<OpRow> slice_ops();
-
 std::vector<OpRow> layout_ops() {
   const std::vector<OpInput> x = {{"x", "the tensor"}}, data = {{"data", "the tensor"}};
   const auto injective = OpPattern::kInjective;
-  std::vector<OpRow> rows = {
+  return {
       {.name = "relax.permute_dims",
        .doc = "axes in another order; reversed when no axes are given",
        .inputs = x,
@@ -387,13 +362,13 @@ std::vector<OpRow> layout_ops() {
        .pattern = injective,
        .view = true,
        .infer = infer_reshape,
-       .infer_partial = [](const OpCall& op) { return infer_partial_to_shape(op, 1); }},
+       .infer_partial = infer_partial_to_shape},
       {.name = "relax.flatten",
        .doc = "all elements as one axis",
        .inputs = x,
        .pattern = injective,
        .infer = infer_flatten,
-       .legalize = [](const OpCall& op) { return reshaped(op, "T_flatten", output_shape(infer_flatten(op))); }},
+       .legalize = lower_flatten},
       {.name = "relax.squeeze",
        .doc = "without the given axes of size 1; without all of them by default",
        .inputs = x,
@@ -431,25 +406,22 @@ std::vector<OpRow> layout_ops() {
       {.name = "relax.collapse_sum_to",
        .doc = "sums that undo a broadcast from the shape",
        .inputs = {{"data", "the tensor"}, {"shape", "the result's dims"}},
-       .infer = [](const OpCall& op) { return collapsed(op, op.shape(1)); }},
+       .infer = infer_collapsed},
       {.name = "relax.collapse_sum_like",
        .doc = "sums that undo a broadcast from the target's shape",
        .inputs = {{"data", "the tensor"}, {"collapse_target", "tensor of the result's shape"}},
-       .infer = [](const OpCall& op) { return collapsed(op, op.shape(1)); }},
+       .infer = infer_collapsed},
       {.name = "relax.layout_transform",
        .doc = "the elements at the positions that an index map gives",
        .inputs = x,
-       .attrs = {{"index_map", {}},
-                 {"pad_value", {}},
-                 ints_attr("axis_separators", {}),
-                 ints_attr("input_axis_separators", {})},
+       .attrs = op_attrs<LayoutTransformAttrs>(),
        .infer = [](const OpCall& op) { return tensor_type_of_rank(-1, op.dtype(0)); }},
       {.name = "relax.broadcast_to",
        .doc = "sizes of 1 repeated to a shape",
        .inputs = {{"x", "the tensor"}, {"shape", "the result's dims"}},
        .pattern = OpPattern::kBroadcast,
        .infer = infer_broadcast_to,
-       .infer_partial = [](const OpCall& op) { return infer_partial_to_shape(op, 1); },
+       .infer_partial = infer_partial_to_shape,
        .legalize = lower_broadcast_to},
       {.name = "relax.tile",
        .doc = "the whole tensor repeated along each axis",
@@ -479,8 +451,6 @@ std::vector<OpRow> layout_ops() {
        .infer = infer_flip,
        .legalize = lower_flip},
   };
-  for (OpRow& row : slice_ops()) rows.push_back(std::move(row));
-  return rows;
 }
 
 }  // namespace relaxc

@@ -1,6 +1,5 @@
-// Matrix products and the determinant. einsum is in ops/einsum.cc.
+// Matrix products and the determinant.
 #include "ops/attributes.h"
-#include "ops/einsum.h"
 #include "ops/ops.h"
 #include "ops/window.h"
 
@@ -50,106 +49,77 @@ Type infer_partial_matmul(const OpCall& op) {
   std::optional<DType> stated = op.attrs<MatmulAttrs>().out_dtype;
   return infer_unranked(stated ? stated : op.first_dtype());
 }
-OpRow matmul() {
-  return {
-      .name = "relax.matmul",
-      .doc = "matrix product with numpy's rules for batches and vectors; integers accumulate in out_dtype",
-      .inputs = {{"x1", "left operand"}, {"x2", "right operand"}},
-      .attrs = op_attrs<MatmulAttrs>(),
-      .pattern = OpPattern::kAnchor,
-      .infer = [](const OpCall& op) { return tensor_type(matmul_shape(op).result(), matmul_dtype(op)); },
-      .infer_partial = infer_partial_matmul,
-      .legalize =
-          [](const OpCall& op) {
-            MatmulShape shape = matmul_shape(op);
-            DType out_dtype = matmul_dtype(op), dtype = accumulation_dtype(out_dtype);
-            ComputeBuilder b;
-            std::vector<Buffer> x = b.inputs_of(op);
-            if (is_int(shape.depth, 0)) {
-              return b.finish({b.compute("matmul", out_dtype, shape.result(), [&](Axes) { return zero(out_dtype); })});
-            }
-            // Batch axes broadcast; `inner` are the last one or two indices.
-            auto element = [&](const Buffer& operand, Axes i, std::vector<Expr> inner) {
-              const std::vector<Expr>& dims = buffer_type(operand).shape;
-              size_t batch = dims.size() - inner.size(), skipped = shape.batch.size() - batch;
-              std::vector<Expr> indices;
-              for (size_t d = 0; d < batch; ++d) indices.push_back(is_int(dims[d], 1) ? int_imm(0) : i[skipped + d]);
-              indices.insert(indices.end(), inner.begin(), inner.end());
-              return cast_to(load(operand, indices), dtype);
-            };
-            size_t row_at = shape.batch.size(), column_at = row_at + (shape.rows ? 1 : 0);
-            Buffer product =
-                b.reduce("matmul", dtype, shape.result(), {shape.depth}, zero(dtype), combine_sum, [&](Axes i, Axes r) {
-                  std::vector<Expr> left = {r[0]}, right = {r[0]};
-                  if (shape.rows) left.insert(left.begin(), i[row_at]);
-                  if (shape.columns) right.push_back(i[column_at]);
-                  return binary(BinaryOp::kMul, element(x[0], i, left), element(x[1], i, right));
-                });
-            return b.finish({as_dtype(b, product, out_dtype, "matmul_cast")});
-          }};
+PrimFuncRef lower_matmul(const OpCall& op) {
+  MatmulShape shape = matmul_shape(op);
+  DType out_dtype = matmul_dtype(op), dtype = accumulation_dtype(out_dtype);
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  if (is_int(shape.depth, 0))
+    return b.finish({b.compute("matmul", out_dtype, shape.result(), [&](Axes) { return zero(out_dtype); })});
+  // Batch axes broadcast; `inner` are the last one or two indices.
+  auto element = [&](const Buffer& operand, Axes i, const std::vector<Expr>& inner) {
+    const std::vector<Expr>& dims = buffer_type(operand).shape;
+    size_t batch = dims.size() - inner.size(), skipped = shape.batch.size() - batch;
+    std::vector<Expr> indices;
+    for (size_t d = 0; d < batch; ++d) indices.push_back(is_int(dims[d], 1) ? int_imm(0) : i[skipped + d]);
+    indices.insert(indices.end(), inner.begin(), inner.end());
+    return cast_to(load(operand, indices), dtype);
+  };
+  size_t row_at = shape.batch.size(), column_at = row_at + (shape.rows ? 1 : 0);
+  auto product_at = [&](Axes i, Axes r) {
+    std::vector<Expr> left = {r[0]}, right = {r[0]};
+    if (shape.rows) left.insert(left.begin(), i[row_at]);
+    if (shape.columns) right.push_back(i[column_at]);
+    return element(x[0], i, left) * element(x[1], i, right);
+  };
+  Buffer out = b.reduce("matmul", dtype, shape.result(), {shape.depth}, zero(dtype), combine_sum, product_at);
+  return b.finish({as_dtype(b, out, out_dtype, "matmul_cast")});
 }
 
+Type infer_det(const OpCall& op) {
+  std::vector<Expr> shape = op.shape(0);
+  if (shape.size() < 2) op.fail("expected at least rank 2, got {}", shape.size());
+  kFloats.check(op, op.dtype(0));
+  op.require_equal(shape[shape.size() - 2], shape.back(), "the matrices are not square");
+  return tensor_type({shape.begin(), shape.end() - 2}, op.dtype(0));
+}
 // The determinant is computed by Gaussian elimination with row pivoting on a copy, one matrix per iteration of the
 // batch.
-OpRow det() {
-  return {.name = "relax.linalg.det",
-          .doc = "determinant of the matrices in the last two dims",
-          .inputs = {{"x", "tensor [..., n, n]"}},
-          .infer =
-              [](const OpCall& op) {
-                std::vector<Expr> shape = op.shape(0);
-                if (shape.size() < 2) op.fail("expected at least rank 2, got {}", shape.size());
-                if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
-                op.require_equal(shape[shape.size() - 2], shape.back(), "the matrices are not square");
-                shape.resize(shape.size() - 2, int_imm(0));
-                return tensor_type(shape, op.dtype(0));
-              },
-          .legalize =
-              [](const OpCall& op) {
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                const std::vector<Expr>& shape = op.shape(0);
-                Expr n = shape.back();
-                std::vector<Expr> batch(shape.begin(), shape.end() - 2);
-                DType dtype = accumulation_dtype(op.dtype(0));
-                Buffer m = b.buffer("work", dtype, shape), out = b.buffer("T_det", dtype, batch);
-                Buffer pivot = b.buffer("pivot", kInt64, batch), kept = b.buffer("kept", dtype, batch);
-                b.block("T_det", batch, {}, [&](Axes i, Axes) {
-                  auto cell = [&](const Expr& r, const Expr& c) {
-                    std::vector<Expr> indices = i;
-                    indices.push_back(r);
-                    indices.push_back(c);
-                    return indices;
-                  };
-                  auto get = [&](const Expr& r, const Expr& c) { return load(m, cell(r, c)); };
-                  auto times = [](const Expr& p, const Expr& q) { return binary(BinaryOp::kMul, p, q); };
-                  auto magnitude = [&](const Expr& v) { return intrinsic("tir.abs", {v}, dtype); };
-                  VarRef r0 = make_dim("r"), c0 = make_dim("c"), k = make_dim("k"), p = make_dim("r"),
-                         s = make_dim("c");
-                  VarRef r1 = make_dim("r"), c1 = make_dim("c");
-                  Stmt copy = loop(r0, n, loop(c0, n, store(m, cast_to(load(x, cell(r0, c0)), dtype), cell(r0, c0))));
-                  Stmt search = loop(p, n - 1 - k,
-                                     make(IfThenElse{magnitude(get(p + k + 1, k)) > magnitude(get(at(pivot, i), k)),
-                                                     store(pivot, p + k + 1, i), std::nullopt}));
-                  Stmt swap = loop(s, n,
-                                   seq({store(kept, get(k, s), i), store(m, get(at(pivot, i), s), cell(k, s)),
-                                        store(m, at(kept, i), cell(at(pivot, i), s))}));
-                  Stmt negate = store(out, times(at(out, i), scalar_imm(-1, dtype)), i);
-                  Expr below = r1 + k + 1, right = c1 + k + 1;
-                  Expr factor = binary(BinaryOp::kDiv, get(below, k), get(k, k));
-                  Stmt eliminate =
-                      loop(r1, n - 1 - k,
-                           loop(c1, n - 1 - k,
-                                store(m, binary(BinaryOp::kSub, get(below, right), times(factor, get(k, right))),
-                                      cell(below, right))));
-                  Stmt step = seq({store(pivot, k, i), search,
-                                   make(IfThenElse{not_equal(at(pivot, i), k), seq({swap, negate}), std::nullopt}),
-                                   store(out, times(at(out, i), get(k, k)), i),
-                                   make(IfThenElse{not_equal(get(k, k), zero(dtype)), eliminate, std::nullopt})});
-                  return ComputeBuilder::Bodies{std::nullopt, seq({copy, store(out, one(dtype), i), loop(k, n, step)})};
-                });
-                return b.finish({as_dtype(b, out, op.dtype(0), "T_det_cast")});
-              }};
+PrimFuncRef lower_det(const OpCall& op) {
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  const std::vector<Expr>& shape = op.shape(0);
+  Expr n = shape.back();
+  std::vector<Expr> batch(shape.begin(), shape.end() - 2);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  Buffer m = b.buffer("work", dtype, shape), out = b.buffer("T_det", dtype, batch);
+  Buffer pivot = b.buffer("pivot", kInt64, batch), kept = b.buffer("kept", dtype, batch);
+  b.block("T_det", batch, {}, [&](Axes i, Axes) {
+    auto cell = [&](const Expr& r, const Expr& c) {
+      std::vector<Expr> indices = i;
+      indices.insert(indices.end(), {r, c});
+      return indices;
+    };
+    auto get = [&](const Expr& r, const Expr& c) { return load(m, cell(r, c)); };
+    auto magnitude = [&](const Expr& v) { return intrinsic("tir.abs", {v}, dtype); };
+    auto when = [](const Expr& condition, const Stmt& body) { return make(IfThenElse{condition, body, std::nullopt}); };
+    VarRef r0 = make_dim("r"), c0 = make_dim("c"), k = make_dim("k"), p = make_dim("r"), s = make_dim("c");
+    VarRef r1 = make_dim("r"), c1 = make_dim("c");
+    Stmt copy = loop(r0, n, loop(c0, n, store(m, cast_to(load(x, cell(r0, c0)), dtype), cell(r0, c0))));
+    Expr is_larger = magnitude(get(p + k + 1, k)) > magnitude(get(at(pivot, i), k));
+    Stmt search = loop(p, n - 1 - k, when(is_larger, store(pivot, p + k + 1, i)));
+    Stmt swap = loop(s, n,
+                     seq({store(kept, get(k, s), i), store(m, get(at(pivot, i), s), cell(k, s)),
+                          store(m, at(kept, i), cell(at(pivot, i), s))}));
+    Stmt negate = store(out, at(out, i) * scalar_imm(-1, dtype), i);
+    Expr below = r1 + k + 1, right = c1 + k + 1, factor = binary(BinaryOp::kDiv, get(below, k), get(k, k));
+    Stmt subtract = store(m, get(below, right) - factor * get(k, right), cell(below, right));
+    Stmt eliminate = loop(r1, n - 1 - k, loop(c1, n - 1 - k, subtract));
+    Stmt step = seq({store(pivot, k, i), search, when(not_equal(at(pivot, i), k), seq({swap, negate})),
+                     store(out, at(out, i) * get(k, k), i), when(not_equal(get(k, k), zero(dtype)), eliminate)});
+    return ComputeBuilder::Bodies{std::nullopt, seq({copy, store(out, one(dtype), i), loop(k, n, step)})};
+  });
+  return b.finish({as_dtype(b, out, op.dtype(0), "T_det_cast")});
 }
 
 Type infer_outer(const OpCall& op) {
@@ -158,10 +128,8 @@ Type infer_outer(const OpCall& op) {
   return tensor_type({op.shape(0)[0], op.shape(1)[0]}, op.dtype(0));
 }
 PrimFuncRef lower_outer(const OpCall& op) {
-  ComputeBuilder b;
-  std::vector<Buffer> x = b.inputs_of(op);
-  return b.finish({b.compute("T_outer", op.dtype(0), {op.shape(0)[0], op.shape(1)[0]},
-                             [&](Axes i) { return binary(BinaryOp::kMul, load(x[0], {i[0]}), load(x[1], {i[1]})); })});
+  return compute_program(op, "T_outer", infer_outer(op),
+                         [](const std::vector<Buffer>& x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); });
 }
 // The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {
@@ -178,9 +146,19 @@ Type infer_linear(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> linear_algebra_ops() {
-  return {matmul(),
-          einsum(),
-          det(),
+  return {{.name = "relax.matmul",
+           .doc = "matrix product with numpy's rules for batches and vectors; integers accumulate in out_dtype",
+           .inputs = {{"x1", "left operand"}, {"x2", "right operand"}},
+           .attrs = op_attrs<MatmulAttrs>(),
+           .pattern = OpPattern::kAnchor,
+           .infer = [](const OpCall& op) { return tensor_type(matmul_shape(op).result(), matmul_dtype(op)); },
+           .infer_partial = infer_partial_matmul,
+           .legalize = lower_matmul},
+          {.name = "relax.linalg.det",
+           .doc = "determinant of the matrices in the last two dims",
+           .inputs = {{"x", "tensor [..., n, n]"}},
+           .infer = infer_det,
+           .legalize = lower_det},
           {.name = "relax.outer",
            .doc = "the products of all pairs of elements of two vectors",
            .inputs = {{"x1", "vector"}, {"x2", "vector"}},

@@ -9,16 +9,10 @@ namespace relaxc {
 
 namespace {
 
-void require_float(const OpCall& op) {
-  if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
-}
-Expr times(const Expr& a, const Expr& b) { return binary(BinaryOp::kMul, a, b); }
-Expr plus(const Expr& a, const Expr& b) { return binary(BinaryOp::kAdd, a, b); }
-Expr minus(const Expr& a, const Expr& b) { return binary(BinaryOp::kSub, a, b); }
 // Returns 1 / sqrt(x + epsilon).
 Expr inverse_root(const Expr& x, double epsilon) {
   DType dtype = dtype_of(x);
-  Expr root = intrinsic("tir.sqrt", {plus(x, scalar_imm(epsilon, dtype))}, dtype);
+  Expr root = intrinsic("tir.sqrt", {x + scalar_imm(epsilon, dtype)}, dtype);
   return binary(BinaryOp::kDiv, one(dtype), root);
 }
 
@@ -65,27 +59,28 @@ struct Moments {
 Moments moments_of(ComputeBuilder& b, const Statistics& s, const Buffer& x, DType dtype) {
   Buffer mean = mean_of(b, s, "mean", dtype, [&](Axes, Axes element) { return cast_to(load(x, element), dtype); });
   Buffer variance = mean_of(b, s, "variance", dtype, [&](Axes i, Axes element) {
-    Expr distance = minus(cast_to(load(x, element), dtype), at(mean, i));
-    return times(distance, distance);
+    Expr distance = cast_to(load(x, element), dtype) - at(mean, i);
+    return distance * distance;
   });
   return {mean, variance};
 }
 
-// Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta. Parameters absent from `x` (1: gamma, 2: beta) are
-// left out; parameter_of gives their indices.
-PrimFuncRef normalize(const OpCall& op, ComputeBuilder& b, const std::vector<Buffer>& x, const Statistics& s,
-                      double epsilon, bool scale, bool center,
+// Computes (x - mean) / sqrt(variance + epsilon) * gamma + beta, with gamma as argument 1 and beta as argument 2.
+// parameter_of gives their indices.
+template <class A>
+PrimFuncRef normalize(const OpCall& op, const Statistics& s, const A& attrs,
                       const std::function<std::vector<Expr>(Axes)>& parameter_of) {
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   Moments moments = moments_of(b, s, x[0], dtype);
-  Buffer inverse =
-      b.compute("inverse_std", dtype, s.shape, [&](Axes i) { return inverse_root(at(moments.variance, i), epsilon); });
+  Buffer inverse = b.compute("inverse_std", dtype, s.shape,
+                             [&](Axes i) { return inverse_root(at(moments.variance, i), attrs.epsilon); });
   return b.finish({b.compute("T_normalized", op.dtype(0), op.shape(0), [&](Axes i) {
     std::vector<Expr> statistic = s.statistic_of(i);
-    Expr value = minus(cast_to(at(x[0], i), dtype), load(moments.mean, statistic));
-    value = times(value, load(inverse, statistic));
-    if (scale) value = times(value, cast_to(load(x[1], parameter_of(i)), dtype));
-    if (center) value = plus(value, cast_to(load(x[2], parameter_of(i)), dtype));
+    Expr value = (cast_to(at(x[0], i), dtype) - load(moments.mean, statistic)) * load(inverse, statistic);
+    if (attrs.scale) value = value * cast_to(load(x[1], parameter_of(i)), dtype);
+    if (attrs.center) value = value + cast_to(load(x[2], parameter_of(i)), dtype);
     return cast_to(value, op.dtype(0));
   })});
 }
@@ -103,6 +98,19 @@ std::vector<Expr> dims_at(const std::vector<Expr>& shape, const std::vector<int6
   return dims;
 }
 
+Type infer_batch_norm(const OpCall& op) {
+  kFloats.check(op, op.dtype(0));
+  int64_t axis = normalize_axis(op, op.attrs<BatchNormAttrs>().axis, op.rank(0));
+  const char* names[] = {"", "gamma", "beta", "moving_mean", "moving_var"};
+  for (size_t i = 1; i < 5; ++i) check_parameter(op, i, {op.shape(0)[axis]}, names[i]);
+  return tuple_type(
+      {infer_like_first(op), tensor_type(op.shape(3), op.dtype(3)), tensor_type(op.shape(4), op.dtype(4))});
+}
+Type infer_partial_batch_norm(const OpCall& op) {
+  std::vector<Type> results;
+  for (size_t i : {0, 3, 4}) results.push_back(infer_same_rank(op, i, tensor_dtype(op.arg(i).type())));
+  return tuple_type(std::move(results));
+}
 PrimFuncRef lower_batch_norm(const OpCall& op) {
   BatchNormAttrs attrs = op.attrs<BatchNormAttrs>();
   int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
@@ -110,123 +118,65 @@ PrimFuncRef lower_batch_norm(const OpCall& op) {
   std::vector<Buffer> x = b.inputs_of(op);
   DType dtype = accumulation_dtype(op.dtype(0));
   std::vector<Expr> channels = {op.shape(0)[axis]};
-  Buffer mean = x[3], variance = x[4];
+  Moments moments{x[3], x[4]};
   if (attrs.training) {
     std::vector<int64_t> others;
     for (int64_t d = 0; d < op.rank(0); ++d) {
       if (d != axis) others.push_back(d);
     }
-    Moments moments = moments_of(b, over_axes(op.shape(0), others), x[0], dtype);
-    mean = moments.mean;
-    variance = moments.variance;
+    moments = moments_of(b, over_axes(op.shape(0), others), x[0], dtype);
   }
   Buffer factor = b.compute("factor", dtype, channels, [&](Axes c) {
-    Expr inverse = inverse_root(cast_to(at(variance, c), dtype), attrs.epsilon);
-    return attrs.scale ? times(inverse, cast_to(at(x[1], c), dtype)) : inverse;
+    Expr inverse = inverse_root(cast_to(at(moments.variance, c), dtype), attrs.epsilon);
+    return attrs.scale ? inverse * cast_to(at(x[1], c), dtype) : inverse;
   });
   Buffer out = b.compute("T_batch_norm", op.dtype(0), op.shape(0), [&](Axes i) {
     std::vector<Expr> c = {i[axis]};
-    Expr value = times(minus(cast_to(at(x[0], i), dtype), cast_to(at(mean, c), dtype)), at(factor, c));
-    if (attrs.center) value = plus(value, cast_to(at(x[2], c), dtype));
+    Expr value = (cast_to(at(x[0], i), dtype) - cast_to(at(moments.mean, c), dtype)) * at(factor, c);
+    if (attrs.center) value = value + cast_to(at(x[2], c), dtype);
     return cast_to(value, op.dtype(0));
   });
-  auto next = [&](const std::string& name, size_t arg, const Buffer& current) {
+  auto next = [&](const char* name, size_t arg, const Buffer& current) {
     return b.compute(name, op.dtype(arg), channels, [&](Axes c) {
       if (!attrs.training) return at(x[arg], c);
-      Expr kept = times(cast_to(at(x[arg], c), dtype), scalar_imm(1 - attrs.momentum, dtype));
-      return cast_to(plus(kept, times(at(current, c), scalar_imm(attrs.momentum, dtype))), op.dtype(arg));
+      Expr kept = cast_to(at(x[arg], c), dtype) * scalar_imm(1 - attrs.momentum, dtype);
+      return cast_to(kept + at(current, c) * scalar_imm(attrs.momentum, dtype), op.dtype(arg));
     });
   };
-  Buffer next_mean = next("T_moving_mean", 3, mean), next_variance = next("T_moving_var", 4, variance);
+  Buffer next_mean = next("T_moving_mean", 3, moments.mean), next_variance = next("T_moving_var", 4, moments.variance);
   return b.finish({out, next_mean, next_variance});
 }
-OpRow batch_norm() {
-  return {.name = "relax.nn.batch_norm",
-          .doc =
-              "normalizes each channel with the moving statistics, or in training with the batch's own; also gives "
-              "the next moving ones, (1 - momentum) * moving + momentum * batch's",
-          .inputs = {{"data", "the tensor"},
-                     {"gamma", "scale of each channel"},
-                     {"beta", "offset of each channel"},
-                     {"moving_mean", "mean of each channel"},
-                     {"moving_var", "variance of each channel"}},
-          .attrs = op_attrs<BatchNormAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer = [](const OpCall& op) -> Type {
-            require_float(op);
-            int64_t axis = normalize_axis(op, op.attrs<BatchNormAttrs>().axis, op.rank(0));
-            const char* names[] = {"", "gamma", "beta", "moving_mean", "moving_var"};
-            for (size_t i = 1; i < 5; ++i) check_parameter(op, i, {op.shape(0)[axis]}, names[i]);
-            return tuple_type({tensor_type(op.shape(0), op.dtype(0)), tensor_type(op.shape(3), op.dtype(3)),
-                               tensor_type(op.shape(4), op.dtype(4))});
-          },
-          .infer_partial =
-              [](const OpCall& op) {
-                std::vector<Type> results;
-                for (size_t i : {0, 3, 4})
-                  results.push_back(tensor_type_of_rank(known_rank(op.arg(i).type()), tensor_dtype(op.arg(i).type())));
-                return tuple_type(std::move(results));
-              },
-          .legalize = lower_batch_norm};
-}
 
-OpRow layer_norm() {
-  return {.name = "relax.nn.layer_norm",
-          .doc = "normalizes over the axes; gamma and beta have their dims",
-          .inputs = {{"data", "the tensor"}, {"gamma", "scale"}, {"beta", "offset"}},
-          .attrs = op_attrs<LayerNormAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                require_float(op);
-                std::vector<int64_t> axes = normalize_axes(op, op.attrs<LayerNormAttrs>().axes, op.rank(0));
-                check_parameter(op, 1, dims_at(op.shape(0), axes), "gamma");
-                check_parameter(op, 2, dims_at(op.shape(0), axes), "beta");
-                return tensor_type(op.shape(0), op.dtype(0));
-              },
-          .legalize =
-              [](const OpCall& op) {
-                LayerNormAttrs attrs = op.attrs<LayerNormAttrs>();
-                std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                return normalize(op, b, x, over_axes(op.shape(0), axes), attrs.epsilon, attrs.scale, attrs.center,
-                                 [&](Axes i) { return dims_at(i, axes); });
-              }};
+// Checks a call whose parameters, called so, have the dims of the axes.
+template <class A>
+Type infer_over_axes(const OpCall& op, const std::vector<const char*>& parameters) {
+  kFloats.check(op, op.dtype(0));
+  std::vector<int64_t> axes = normalize_axes(op, op.attrs<A>().axes, op.rank(0));
+  for (size_t i = 0; i < parameters.size(); ++i) check_parameter(op, i + 1, dims_at(op.shape(0), axes), parameters[i]);
+  return infer_like_first(op);
 }
-
-OpRow rms_norm() {
-  return {.name = "relax.nn.rms_norm",
-          .doc = "x / sqrt(mean of x^2 over the axes + epsilon) * weight",
-          .inputs = {{"data", "the tensor"}, {"weight", "scale, with the dims of the axes"}},
-          .attrs = op_attrs<RmsNormAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                require_float(op);
-                std::vector<int64_t> axes = normalize_axes(op, op.attrs<RmsNormAttrs>().axes, op.rank(0));
-                check_parameter(op, 1, dims_at(op.shape(0), axes), "weight");
-                return tensor_type(op.shape(0), op.dtype(0));
-              },
-          .legalize =
-              [](const OpCall& op) {
-                RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
-                std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                DType dtype = accumulation_dtype(op.dtype(0));
-                Statistics s = over_axes(op.shape(0), axes);
-                Buffer square = mean_of(b, s, "mean_square", dtype, [&](Axes, Axes element) {
-                  Expr value = cast_to(load(x[0], element), dtype);
-                  return times(value, value);
-                });
-                Buffer inverse = b.compute("inverse_rms", dtype, s.shape,
-                                           [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
-                return b.finish({b.compute("T_rms_norm", op.dtype(0), op.shape(0), [&](Axes i) {
-                  Expr value = times(cast_to(at(x[0], i), dtype), load(inverse, s.statistic_of(i)));
-                  return cast_to(times(value, cast_to(load(x[1], dims_at(i, axes)), dtype)), op.dtype(0));
-                })});
-              }};
+PrimFuncRef lower_layer_norm(const OpCall& op) {
+  LayerNormAttrs attrs = op.attrs<LayerNormAttrs>();
+  std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
+  return normalize(op, over_axes(op.shape(0), axes), attrs, [&](Axes i) { return dims_at(i, axes); });
+}
+PrimFuncRef lower_rms_norm(const OpCall& op) {
+  RmsNormAttrs attrs = op.attrs<RmsNormAttrs>();
+  std::vector<int64_t> axes = normalize_axes(op, attrs.axes, op.rank(0));
+  ComputeBuilder b;
+  std::vector<Buffer> x = b.inputs_of(op);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  Statistics s = over_axes(op.shape(0), axes);
+  Buffer square = mean_of(b, s, "mean_square", dtype, [&](Axes, Axes element) {
+    Expr value = cast_to(load(x[0], element), dtype);
+    return value * value;
+  });
+  Buffer inverse =
+      b.compute("inverse_rms", dtype, s.shape, [&](Axes i) { return inverse_root(at(square, i), attrs.epsilon); });
+  return b.finish({b.compute("T_rms_norm", op.dtype(0), op.shape(0), [&](Axes i) {
+    Expr value = cast_to(at(x[0], i), dtype) * load(inverse, s.statistic_of(i));
+    return cast_to(value * cast_to(load(x[1], dims_at(i, axes)), dtype), op.dtype(0));
+  })});
 }
 
 // The channel axis and the spatial axes of a call, checked together with gamma and beta.
@@ -236,35 +186,21 @@ struct ChannelAxes {
 };
 template <class A>
 ChannelAxes channel_axes(const OpCall& op, const A& attrs) {
-  require_float(op);
+  kFloats.check(op, op.dtype(0));
   ChannelAxes result{normalize_axis(op, attrs.channel_axis, op.rank(0)), normalize_axes(op, attrs.axes, op.rank(0))};
-  if (std::find(result.axes.begin(), result.axes.end(), result.channel) != result.axes.end())
-    op.fail("axes contain the channel axis {}", result.channel);
+  if (contains(result.axes, result.channel)) op.fail("axes contain the channel axis {}", result.channel);
   check_parameter(op, 1, {op.shape(0)[result.channel]}, "gamma");
   check_parameter(op, 2, {op.shape(0)[result.channel]}, "beta");
   return result;
 }
-
-OpRow instance_norm() {
-  return {.name = "relax.nn.instance_norm",
-          .doc = "normalizes each channel of each sample over the spatial axes",
-          .inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}},
-          .attrs = op_attrs<InstanceNormAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                channel_axes(op, op.attrs<InstanceNormAttrs>());
-                return tensor_type(op.shape(0), op.dtype(0));
-              },
-          .legalize =
-              [](const OpCall& op) {
-                InstanceNormAttrs attrs = op.attrs<InstanceNormAttrs>();
-                ChannelAxes a = channel_axes(op, attrs);
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                return normalize(op, b, x, over_axes(op.shape(0), a.axes), attrs.epsilon, attrs.scale, attrs.center,
-                                 [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
-              }};
+Type infer_instance_norm(const OpCall& op) {
+  channel_axes(op, op.attrs<InstanceNormAttrs>());
+  return infer_like_first(op);
+}
+PrimFuncRef lower_instance_norm(const OpCall& op) {
+  InstanceNormAttrs attrs = op.attrs<InstanceNormAttrs>();
+  ChannelAxes a = channel_axes(op, attrs);
+  return normalize(op, over_axes(op.shape(0), a.axes), attrs, [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
 }
 
 // Takes the channels as num_groups x (channels / num_groups). A group's statistics run over its channels and the axes.
@@ -273,9 +209,8 @@ Statistics over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   Expr per_group = floor_div(split[a.channel], groups);
   split[a.channel] = int_imm(groups);
   split.insert(split.begin() + a.channel + 1, per_group);
-  auto shifted = [&](int64_t axis) { return axis > a.channel ? axis + 1 : axis; };
   std::vector<int64_t> axes = {a.channel + 1};
-  for (int64_t axis : a.axes) axes.push_back(shifted(axis));
+  for (int64_t axis : a.axes) axes.push_back(axis > a.channel ? axis + 1 : axis);
   Statistics s = over_axes(split, axes);
   Statistics result = s;
   result.element = [s, a, per_group](Axes i, Axes r) {
@@ -292,77 +227,107 @@ Statistics over_groups(const OpCall& op, const ChannelAxes& a, int64_t groups) {
   };
   return result;
 }
-OpRow group_norm() {
-  auto check = [](const OpCall& op, const GroupNormAttrs& attrs) {
-    ChannelAxes a = channel_axes(op, attrs);
-    if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
-    op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
-    return a;
-  };
-  return {.name = "relax.nn.group_norm",
-          .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
-          .inputs = {{"data", "the tensor"}, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}},
-          .attrs = op_attrs<GroupNormAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer =
-              [=](const OpCall& op) {
-                check(op, op.attrs<GroupNormAttrs>());
-                return tensor_type(op.shape(0), op.dtype(0));
-              },
-          .legalize =
-              [=](const OpCall& op) {
-                GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
-                ChannelAxes a = check(op, attrs);
-                ComputeBuilder b;
-                std::vector<Buffer> x = b.inputs_of(op);
-                return normalize(op, b, x, over_groups(op, a, attrs.num_groups), attrs.epsilon, attrs.scale,
-                                 attrs.center, [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
-              }};
+ChannelAxes group_axes(const OpCall& op, const GroupNormAttrs& attrs) {
+  ChannelAxes a = channel_axes(op, attrs);
+  if (attrs.num_groups < 1) op.fail("num_groups is {}, expected at least 1", attrs.num_groups);
+  op.require_multiple(op.shape(0)[a.channel], attrs.num_groups, "num_groups does not divide the channels");
+  return a;
+}
+Type infer_group_norm(const OpCall& op) {
+  group_axes(op, op.attrs<GroupNormAttrs>());
+  return infer_like_first(op);
+}
+PrimFuncRef lower_group_norm(const OpCall& op) {
+  GroupNormAttrs attrs = op.attrs<GroupNormAttrs>();
+  ChannelAxes a = group_axes(op, attrs);
+  return normalize(op, over_groups(op, a, attrs.num_groups), attrs,
+                   [&](Axes i) { return std::vector<Expr>{i[a.channel]}; });
 }
 
-OpRow lrn() {
-  return {.name = "relax.nn.lrn",
-          .doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta",
-          .inputs = {{"data", "the tensor"}},
-          .attrs = op_attrs<LrnAttrs>(),
-          .pattern = OpPattern::kReduction,
-          .infer =
-              [](const OpCall& op) {
-                require_float(op);
-                LrnAttrs attrs = op.attrs<LrnAttrs>();
-                normalize_axis(op, attrs.axis, op.rank(0));
-                if (attrs.size < 1) op.fail("size is {}, expected at least 1", attrs.size);
-                return tensor_type(op.shape(0), op.dtype(0));
-              },
-          .legalize =
-              [](const OpCall& op) {
-                LrnAttrs attrs = op.attrs<LrnAttrs>();
-                int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                DType dtype = accumulation_dtype(op.dtype(0));
-                const std::vector<Expr>& shape = op.shape(0);
-                Buffer sum = b.reduce("square_sum", dtype, shape, {int_imm(attrs.size)}, zero(dtype), combine_sum,
-                                      [&](Axes i, Axes r) {
-                                        std::vector<Expr> indices = i;
-                                        indices[axis] = i[axis] + r[0] - (attrs.size - 1) / 2;
-                                        Expr inside = indices[axis] >= int_imm(0) && indices[axis] < shape[axis];
-                                        Expr value = cast_to(load(x, indices), dtype);
-                                        return if_then_else(inside, times(value, value), zero(dtype));
-                                      });
-                return b.finish({b.compute("T_lrn", op.dtype(0), shape, [&](Axes i) {
-                  Expr scaled = times(at(sum, i), scalar_imm(attrs.alpha / static_cast<double>(attrs.size), dtype));
-                  Expr base = plus(scalar_imm(attrs.bias, dtype), scaled);
-                  Expr root = intrinsic("tir.pow", {base, scalar_imm(attrs.beta, dtype)}, dtype);
-                  return cast_to(binary(BinaryOp::kDiv, cast_to(at(x, i), dtype), root), op.dtype(0));
-                })});
-              }};
+Type infer_lrn(const OpCall& op) {
+  kFloats.check(op, op.dtype(0));
+  LrnAttrs attrs = op.attrs<LrnAttrs>();
+  normalize_axis(op, attrs.axis, op.rank(0));
+  if (attrs.size < 1) op.fail("size is {}, expected at least 1", attrs.size);
+  return infer_like_first(op);
+}
+PrimFuncRef lower_lrn(const OpCall& op) {
+  LrnAttrs attrs = op.attrs<LrnAttrs>();
+  int64_t axis = normalize_axis(op, attrs.axis, op.rank(0));
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  DType dtype = accumulation_dtype(op.dtype(0));
+  const std::vector<Expr>& shape = op.shape(0);
+  auto square = [&](Axes i, Axes r) {
+    std::vector<Expr> indices = i;
+    indices[axis] = i[axis] + r[0] - (attrs.size - 1) / 2;
+    Expr inside = indices[axis] >= int_imm(0) && indices[axis] < shape[axis], value = cast_to(load(x, indices), dtype);
+    return if_then_else(inside, value * value, zero(dtype));
+  };
+  Buffer sum = b.reduce("square_sum", dtype, shape, {int_imm(attrs.size)}, zero(dtype), combine_sum, square);
+  return b.finish({b.compute("T_lrn", op.dtype(0), shape, [&](Axes i) {
+    Expr scaled = at(sum, i) * scalar_imm(attrs.alpha / static_cast<double>(attrs.size), dtype);
+    Expr base = scalar_imm(attrs.bias, dtype) + scaled;
+    Expr root = intrinsic("tir.pow", {base, scalar_imm(attrs.beta, dtype)}, dtype);
+    return cast_to(binary(BinaryOp::kDiv, cast_to(at(x, i), dtype), root), op.dtype(0));
+  })});
 }
 
 }  // namespace
 
 std::vector<OpRow> normalization_ops() {
-  return {batch_norm(), layer_norm(), rms_norm(), instance_norm(), group_norm(), lrn()};
+  const auto reduction = OpPattern::kReduction;
+  const OpInput data{"data", "the tensor"};
+  const std::vector<OpInput> channels = {data, {"gamma", "scale of each channel"}, {"beta", "offset of each channel"}};
+  std::vector<OpInput> with_moments = channels;
+  with_moments.push_back({"moving_mean", "mean of each channel"});
+  with_moments.push_back({"moving_var", "variance of each channel"});
+  return {
+      {.name = "relax.nn.batch_norm",
+       .doc = "normalizes each channel with the moving statistics, or in training with the batch's own; also gives "
+              "the next moving ones, (1 - momentum) * moving + momentum * batch's",
+       .inputs = with_moments,
+       .attrs = op_attrs<BatchNormAttrs>(),
+       .pattern = reduction,
+       .infer = infer_batch_norm,
+       .infer_partial = infer_partial_batch_norm,
+       .legalize = lower_batch_norm},
+      {.name = "relax.nn.layer_norm",
+       .doc = "normalizes over the axes; gamma and beta have their dims",
+       .inputs = {data, {"gamma", "scale"}, {"beta", "offset"}},
+       .attrs = op_attrs<LayerNormAttrs>(),
+       .pattern = reduction,
+       .infer = [](const OpCall& op) { return infer_over_axes<LayerNormAttrs>(op, {"gamma", "beta"}); },
+       .legalize = lower_layer_norm},
+      {.name = "relax.nn.rms_norm",
+       .doc = "x / sqrt(mean of x^2 over the axes + epsilon) * weight",
+       .inputs = {data, {"weight", "scale, with the dims of the axes"}},
+       .attrs = op_attrs<RmsNormAttrs>(),
+       .pattern = reduction,
+       .infer = [](const OpCall& op) { return infer_over_axes<RmsNormAttrs>(op, {"weight"}); },
+       .legalize = lower_rms_norm},
+      {.name = "relax.nn.instance_norm",
+       .doc = "normalizes each channel of each sample over the spatial axes",
+       .inputs = channels,
+       .attrs = op_attrs<InstanceNormAttrs>(),
+       .pattern = reduction,
+       .infer = infer_instance_norm,
+       .legalize = lower_instance_norm},
+      {.name = "relax.nn.group_norm",
+       .doc = "normalizes each group of channels of each sample over its channels and the spatial axes",
+       .inputs = channels,
+       .attrs = op_attrs<GroupNormAttrs>(),
+       .pattern = reduction,
+       .infer = infer_group_norm,
+       .legalize = lower_group_norm},
+      {.name = "relax.nn.lrn",
+       .doc = "x / (bias + alpha / size * sum of x^2 over `size` neighbouring channels)^beta",
+       .inputs = {data},
+       .attrs = op_attrs<LrnAttrs>(),
+       .pattern = reduction,
+       .infer = infer_lrn,
+       .legalize = lower_lrn},
+  };
 }
 
 }  // namespace relaxc

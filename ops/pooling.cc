@@ -16,22 +16,16 @@ struct Pool {
   std::vector<int64_t> size, strides, dilation;
   Padding padding;
   bool ceil_mode;
-  std::vector<Expr> in, out;       // spatial dims
-  std::vector<Expr> result;        // [N, C, spatial...]
+  std::vector<Expr> in, result;    // [N, C, spatial...] of the data and of the result
   Layout data_layout, out_layout;  // where these dims are
-  std::vector<Expr> kernel() const {
-    std::vector<Expr> dims;
-    for (int64_t extent : size) dims.push_back(int_imm(extent));
-    return dims;
-  }
   // Returns the position in the padded data at which window `o` reads its k-th element of spatial dim d.
   Expr position(size_t d, const Expr& o, const Expr& k) const { return o * strides[d] + k * dilation[d]; }
   // Returns one past the last position that any window reads.
-  Expr reach(size_t d) const { return (out[d] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
+  Expr reach(size_t d) const { return (result[d + 2] - 1) * strides[d] + (dilation[d] * (size[d] - 1) + 1); }
   // Returns whether all windows lie inside the data.
   bool is_inside() const {
     for (size_t d = 0; ceil_mode && d < spatial; ++d) {
-      auto known = as_int(reach(d)), extent = as_int(in[d]);
+      auto known = as_int(reach(d)), extent = as_int(in[d + 2]);
       if (!known || !extent || *known > *extent) return false;
     }
     return !padding.any();
@@ -42,97 +36,83 @@ struct Pool {
 Expr ceil_count(const OpCall& op, const Expr& extent, int64_t before, int64_t after, int64_t size, int64_t stride,
                 int64_t dilation) {
   int64_t window = dilation * (size - 1) + 1;
-  if (auto known = as_int(extent); known && *known + before + after < window) {
-    if (stride <= window - (*known + before + after))
-      op.fail("the window of {} is larger than the padded input of {}", window, *known + before + after);
-  }
+  auto known = as_int(extent);
+  if (known && stride <= window - (*known + before + after))
+    op.fail("the window of {} is larger than the padded input of {}", window, *known + before + after);
   Expr windows = floor_div(extent + (before + after - window + 2 * stride - 1), stride);
   return min(windows, floor_div(extent + (before + stride - 1), stride));
 }
 
-// `shape` is that of the data, [N, C, spatial...].
+void require_number(const OpCall& op) {
+  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
+}
+// Checks a call whose data is [N, C, spatial...].
 template <class A>
-Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape) {
+Pool check_pool(const OpCall& op, const A& attrs, const std::vector<Expr>& shape, const Layout& data,
+                const Layout& out) {
   if (shape.size() < 3) op.fail("data has rank {}, expected at least 3", shape.size());
   size_t n = shape.size() - 2;
-  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
+  require_number(op);
   Pool pool{.spatial = n,
             .size = per_dim(op, attrs.pool_size, n, "pool_size", 1),
             .strides = per_dim(op, attrs.strides, n, "strides", 1),
             .dilation = per_dim(op, attrs.dilation, n, "dilation", 1),
             .padding = read_padding(op, attrs.padding, n),
             .ceil_mode = attrs.ceil_mode,
-            .in = {shape.begin() + 2, shape.end()},
-            .out = {},
+            .in = shape,
             .result = {shape[0], shape[1]},
-            .data_layout = Layout(n + 2),
-            .out_layout = Layout(n + 2)};
+            .data_layout = data,
+            .out_layout = out};
   for (size_t d = 0; d < n; ++d) {
     int64_t before = pool.padding.before[d], after = pool.padding.after[d];
-    pool.out.push_back(
-        pool.ceil_mode
-            ? ceil_count(op, pool.in[d], before, after, pool.size[d], pool.strides[d], pool.dilation[d])
-            : window_count(op, pool.in[d], before + after, int_imm(pool.size[d]), pool.strides[d], pool.dilation[d]));
+    int64_t size = pool.size[d], stride = pool.strides[d], dilation = pool.dilation[d];
+    pool.result.push_back(pool.ceil_mode
+                              ? ceil_count(op, shape[d + 2], before, after, size, stride, dilation)
+                              : window_count(op, shape[d + 2], before + after, int_imm(size), stride, dilation));
   }
-  pool.result.insert(pool.result.end(), pool.out.begin(), pool.out.end());
   return pool;
 }
 template <class A>
-Pool check_pool(const OpCall& op, const A& attrs) {
-  return check_pool(op, attrs, op.shape(0));
+Pool check_plain_pool(const OpCall& op) {
+  const Layout plain(op.shape(0).size());
+  return check_pool(op, op.attrs<A>(), op.shape(0), plain, plain);
 }
+
+// The layouts of the data and of the result.
+struct PoolLayouts {
+  Layout data, out;
+  std::vector<Expr> plain_shape(const OpCall& op) const {
+    if (op.rank(0) != data.rank()) op.fail("data has rank {}, expected {}", op.rank(0), data.rank());
+    return data.to_plain(op.shape(0));
+  }
+  // Returns the type of a result of these dims.
+  Type type_of(const OpCall& op, const std::vector<Expr>& result) const {
+    return tensor_type(out.from_plain(op, result), op.dtype(0));
+  }
+};
 template <int N, class A>
-Layout data_layout(const OpCall& op, const A& attrs) {
-  return Layout(op, attrs.layout, data_layout_of(N), "layout");
-}
-// Returns the data's dims as [N, C, spatial...].
-template <int N, class A>
-std::vector<Expr> plain_shape(const OpCall& op, const A& attrs) {
-  Layout layout = data_layout<N>(op, attrs);
-  if (op.rank(0) != layout.rank()) op.fail("data has rank {}, expected {}", op.rank(0), layout.rank());
-  return layout.to_plain(op.shape(0));
-}
-template <int N, class A>
-Layout out_layout(const OpCall& op, const A& attrs) {
-  std::string layout = attrs.out_layout.value_or("");
-  return Layout(op, layout.empty() ? attrs.layout : layout, data_layout_of(N), "out layout");
-}
-// Returns the call's type: a result of these dims in its layout.
-template <int N, class A>
-Type pool_type(const OpCall& op, const A& attrs, const std::vector<Expr>& result) {
-  return tensor_type(out_layout<N>(op, attrs).from_plain(op, result), op.dtype(0));
-}
-template <int N>
-Type infer_pool(const OpCall& op) {
-  auto attrs = op.attrs<PoolAttrs<N>>();
-  return pool_type<N>(op, attrs, check_pool(op, attrs, plain_shape<N>(op, attrs)).result);
+PoolLayouts layouts_of(const OpCall& op, const A& attrs) {
+  return {Layout(op, attrs.layout, data_layout_of(N), "layout"),
+          result_layout(op, attrs.out_layout, attrs.layout, data_layout_of(N))};
 }
 template <int N, class A>
 Type infer_partial_pool(const OpCall& op) {
-  return tensor_type_of_rank(out_layout<N>(op, op.attrs<A>()).rank(), op.first_dtype());
-}
-// Checks a call that is lowered, and adds its layouts.
-template <int N>
-Pool check_pool(const OpCall& op) {
-  auto attrs = op.attrs<PoolAttrs<N>>();
-  Pool pool = check_pool(op, attrs, plain_shape<N>(op, attrs));
-  pool.data_layout = data_layout<N>(op, attrs);
-  pool.out_layout = out_layout<N>(op, attrs);
-  return pool;
+  return tensor_type_of_rank(layouts_of<N>(op, op.attrs<A>()).out.rank(), op.first_dtype());
 }
 
-// Pads the data with `fill` wherever windows read outside of it, then folds each window. The result is in its layout.
-Buffer window_fold(ComputeBuilder& b, const OpCall& op, const Pool& pool, const Buffer& data, const std::string& name,
-                   DType dtype, const Expr& fill, const Expr& neutral, const ComputeBuilder::Combine& combine,
-                   const std::function<Expr(const Expr&)>& value) {
-  Buffer source = data;
+// Pads the data wherever windows read outside of it, then folds each window. The result is in its layout.
+Buffer window_fold(
+    ComputeBuilder& b, const OpCall& op, const Pool& pool, const char* name, DType dtype, Expr (*neutral)(DType),
+    const ComputeBuilder::Combine& combine,
+    const std::function<Expr(const Expr&)>& value = [](const Expr& element) { return element; }) {
+  Buffer source = b.inputs_of(op)[0];
   if (!pool.is_inside()) {
-    std::vector<Expr> padded = {pool.result[0], pool.result[1]};
+    std::vector<Expr> padded = {pool.in[0], pool.in[1]};
     for (size_t d = 0; d < pool.spatial; ++d) padded.push_back(pool.reach(d));
-    source = pad_stage(b, op, data, pool.data_layout, pool.padding.before, padded, fill);
+    source = pad_stage(b, op, source, pool.data_layout, pool.padding.before, padded, neutral(op.dtype(0)));
   }
   std::vector<Expr> result = pool.out_layout.from_plain(op, pool.result);
-  return b.reduce(name, dtype, result, pool.kernel(), neutral, combine, [&](Axes axes, Axes r) {
+  return b.reduce(name, dtype, result, int_imms(pool.size), neutral(dtype), combine, [&](Axes axes, Axes r) {
     std::vector<Expr> i = pool.out_layout.to_plain_index(axes), indices = {i[0], i[1]};
     for (size_t d = 0; d < pool.spatial; ++d) indices.push_back(pool.position(d, i[d + 2], r[d]));
     indices = pool.data_layout.from_plain_index(indices, facts_of_axes(axes, result));
@@ -140,23 +120,9 @@ Buffer window_fold(ComputeBuilder& b, const OpCall& op, const Pool& pool, const 
   });
 }
 
-template <int N>
-OpRow max_pool() {
-  return {.name = fmt::format("relax.nn.max_pool{}d", N),
-          .doc = "largest element of each window; padding never wins",
-          .inputs = {{"data", "tensor [N, C, ...]"}},
-          .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
-          .pattern = OpPattern::kAnchor,
-          .infer = infer_pool<N>,
-          .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
-          .legalize = [](const OpCall& op) {
-            Pool pool = check_pool<N>(op);
-            ComputeBuilder b;
-            Buffer x = b.inputs_of(op)[0];
-            Expr least = lowest(op.dtype(0));
-            return b.finish({window_fold(b, op, pool, x, "pool_max", op.dtype(0), least, least, combine_max,
-                                         [](const Expr& element) { return element; })});
-          }};
+PrimFuncRef lower_max_pool(const OpCall& op, const Pool& pool, bool) {
+  ComputeBuilder b;
+  return b.finish({window_fold(b, op, pool, "pool_max", op.dtype(0), lowest, combine_max)});
 }
 
 // Returns how many of a window's positions along dim d count: those in the data, or with `padded` those in the data and
@@ -164,201 +130,218 @@ OpRow max_pool() {
 Expr counted_positions(const Pool& pool, size_t d, const Expr& o, bool padded) {
   int64_t before = pool.padding.before[d], after = pool.padding.after[d];
   Expr start = o * pool.strides[d];
-  Expr end = pool.in[d] + (padded ? before + after : before);
+  Expr end = pool.in[d + 2] + (padded ? before + after : before);
   Expr first = padded ? int_imm(0) : max(ceil_div(int_imm(before) - start, pool.dilation[d]), int_imm(0));
   Expr last = min(ceil_div(end - start, pool.dilation[d]), int_imm(pool.size[d]));
   return max(last - first, int_imm(0));
 }
+PrimFuncRef lower_avg_pool(const OpCall& op, const Pool& pool, bool padded) {
+  ComputeBuilder b;
+  Buffer sum = window_fold(b, op, pool, "pool_sum", accumulation_dtype(op.dtype(0)), zero, combine_sum);
+  bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
+  return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
+    std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
+    Expr count = int_imm(1);
+    for (size_t d = 0; d < pool.spatial; ++d)
+      count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
+    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+  })});
+}
+
 template <int N>
-OpRow avg_pool() {
-  return {.name = fmt::format("relax.nn.avg_pool{}d", N),
-          .doc = "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never",
+OpRow window_pool(const char* name, const char* doc, PrimFuncRef (*lower)(const OpCall&, const Pool&, bool padded)) {
+  auto check = [](const OpCall& op, const PoolAttrs<N>& attrs, const PoolLayouts& layouts) {
+    return check_pool(op, attrs, layouts.plain_shape(op), layouts.data, layouts.out);
+  };
+  return {.name = fmt::format("relax.nn.{}_pool{}d", name, N),
+          .doc = doc,
           .inputs = {{"data", "tensor [N, C, ...]"}},
           .attrs = with_like(op_attrs<PoolAttrs<N>>(), "out_layout", "layout"),
           .pattern = OpPattern::kAnchor,
-          .infer = infer_pool<N>,
-          .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
-          .legalize = [](const OpCall& op) {
-            Pool pool = check_pool<N>(op);
-            bool padded = op.attrs<PoolAttrs<N>>().count_include_pad;
-            ComputeBuilder b;
-            Buffer x = b.inputs_of(op)[0];
-            DType dtype = accumulation_dtype(op.dtype(0));
-            Buffer sum = window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
-                                     [](const Expr& element) { return element; });
-            bool is_constant = pool.is_inside() || (padded && !pool.ceil_mode);
-            return b.finish({b.compute("pool_avg", op.dtype(0), buffer_type(sum).shape, [&](Axes axes) {
-              std::vector<Expr> i = pool.out_layout.to_plain_index(axes);
-              Expr count = int_imm(1);
-              for (size_t d = 0; d < N; ++d)
-                count = count * (is_constant ? int_imm(pool.size[d]) : counted_positions(pool, d, i[d + 2], padded));
-              return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
-            })});
-          }};
-}
-
-OpRow lp_pool() {
-  return {.name = "relax.nn.lp_pool",
-          .doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims",
-          .inputs = {{"data", "tensor [N, C, ...]"}},
-          .attrs = op_attrs<LpPoolAttrs>(),
-          .pattern = OpPattern::kAnchor,
           .infer =
-              [](const OpCall& op) {
-                LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
-                if (!op.dtype(0).is_float()) op.fail("expected a float, got {}", to_string(op.dtype(0)));
-                if (attrs.p < 1) op.fail("p is {}, expected at least 1", attrs.p);
-                return tensor_type(check_pool(op, attrs).result, op.dtype(0));
+              [=](const OpCall& op) {
+                auto attrs = op.attrs<PoolAttrs<N>>();
+                PoolLayouts layouts = layouts_of<N>(op, attrs);
+                return layouts.type_of(op, check(op, attrs, layouts).result);
               },
+          .infer_partial = infer_partial_pool<N, PoolAttrs<N>>,
           .legalize =
-              [](const OpCall& op) {
-                LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
-                Pool pool = check_pool(op, attrs);
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                DType dtype = accumulation_dtype(op.dtype(0));
-                auto power = [&](const Expr& base, double exponent) {
-                  return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
-                };
-                Buffer sum =
-                    window_fold(b, op, pool, x, "pool_sum", dtype, zero(op.dtype(0)), zero(dtype), combine_sum,
-                                [&](const Expr& element) {
-                                  if (attrs.p == 2) return binary(BinaryOp::kMul, element, element);
-                                  Expr magnitude = intrinsic("tir.abs", {element}, dtype);
-                                  return attrs.p == 1 ? magnitude : power(magnitude, static_cast<double>(attrs.p));
-                                });
-                return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
-                  Expr root = attrs.p == 1   ? at(sum, i)
-                              : attrs.p == 2 ? intrinsic("tir.sqrt", {at(sum, i)}, dtype)
-                                             : power(at(sum, i), 1.0 / static_cast<double>(attrs.p));
-                  return cast_to(root, op.dtype(0));
-                })});
+              [=](const OpCall& op) {
+                auto attrs = op.attrs<PoolAttrs<N>>();
+                return lower(op, check(op, attrs, layouts_of<N>(op, attrs)), attrs.count_include_pad);
               }};
 }
 
-OpRow max_pool_with_indices() {
-  return {
-      .name = "relax.nn.max_pool_with_indices",
-      .doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data",
-      .inputs = {{"data", "tensor [N, C, ...]"}},
-      .attrs = op_attrs<IndexedPoolAttrs>(),
-      .infer =
-          [](const OpCall& op) {
-            Pool pool = check_pool(op, op.attrs<IndexedPoolAttrs>());
-            return tuple_type({tensor_type(pool.result, op.dtype(0)), tensor_type(pool.result, kInt64)});
-          },
-      .infer_partial =
-          [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },
-      .legalize =
-          [](const OpCall& op) {
-            IndexedPoolAttrs attrs = op.attrs<IndexedPoolAttrs>();
-            Pool pool = check_pool(op, attrs);
-            ComputeBuilder b;
-            Buffer x = b.inputs_of(op)[0];
-            DType dtype = op.dtype(0);
-            Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
-            b.block("pool_max_with_indices", pool.result, pool.kernel(), [&](Axes i, Axes r) {
-              std::vector<Expr> where, indices = {i[0], i[1]};
-              Expr inside = bool_imm(true);
-              for (size_t d = 0; d < pool.spatial; ++d) {
-                where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
-                if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < pool.in[d];
-              }
-              indices.insert(indices.end(), where.begin(), where.end());
-              std::vector<Expr> dims = pool.in;
-              if (attrs.storage_order == 1) {
-                std::reverse(where.begin(), where.end());
-                std::reverse(dims.begin(), dims.end());
-              }
-              Expr position = (i[0] * op.shape(0)[1] + i[1]) * product(dims) + flatten_index(where, dims);
-              Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
-              VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
-              Expr wins = element > old || at(index, i) < int_imm(0);
-              if (dtype.is_float())
-                wins = wins || (binary(BinaryOp::kNE, element, element) && binary(BinaryOp::kEQ, old, old));
-              // `wins` reads both buffers, so it is bound before either is written.
-              Stmt body = seq({make(Bind{element, value}), make(Bind{replace, inside && wins}),
-                               store(index, select(replace, position, at(index, i)), i),
-                               store(best, select(replace, element, old), i)});
-              return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
-            });
-            return b.finish({best, index});
-          }};
+Type infer_lp_pool(const OpCall& op) {
+  LpPoolAttrs attrs = op.attrs<LpPoolAttrs>();
+  kFloats.check(op, op.dtype(0));
+  if (attrs.p < 1) op.fail("p is {}, expected at least 1", attrs.p);
+  return tensor_type(check_plain_pool<LpPoolAttrs>(op).result, op.dtype(0));
+}
+PrimFuncRef lower_lp_pool(const OpCall& op) {
+  int64_t p = op.attrs<LpPoolAttrs>().p;
+  Pool pool = check_plain_pool<LpPoolAttrs>(op);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  auto power = [&](const Expr& base, double exponent) {
+    return intrinsic("tir.pow", {base, scalar_imm(exponent, dtype)}, dtype);
+  };
+  ComputeBuilder b;
+  Buffer sum = window_fold(b, op, pool, "pool_sum", dtype, zero, combine_sum, [&](const Expr& element) {
+    if (p == 2) return element * element;
+    Expr magnitude = intrinsic("tir.abs", {element}, dtype);
+    return p == 1 ? magnitude : power(magnitude, static_cast<double>(p));
+  });
+  return b.finish({b.compute("pool_lp", op.dtype(0), pool.result, [&](Axes i) {
+    Expr root = at(sum, i);
+    if (p == 2) root = intrinsic("tir.sqrt", {root}, dtype);
+    if (p > 2) root = power(root, 1.0 / static_cast<double>(p));
+    return cast_to(root, op.dtype(0));
+  })});
 }
 
-template <int N>
-std::vector<Expr> adaptive_shape(const OpCall& op) {
-  auto attrs = op.attrs<AdaptiveAttrs<N>>();
-  if (op.dtype(0).is_bool()) op.fail("expected a number, got bool");
-  std::vector<Expr> shape = plain_shape<N>(op, attrs);
-  if (!attrs.output_size) return shape;
-  std::vector<int64_t> size = per_dim(op, *attrs.output_size, N, "output_size", 1);
-  for (size_t d = 0; d < N; ++d) shape[d + 2] = int_imm(size[d]);
-  return shape;
+Type infer_max_pool_with_indices(const OpCall& op) {
+  std::vector<Expr> result = check_plain_pool<IndexedPoolAttrs>(op).result;
+  return tuple_type({tensor_type(result, op.dtype(0)), tensor_type(result, kInt64)});
 }
-// Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
+PrimFuncRef lower_max_pool_with_indices(const OpCall& op) {
+  bool is_column_major = op.attrs<IndexedPoolAttrs>().storage_order == 1;
+  Pool pool = check_plain_pool<IndexedPoolAttrs>(op);
+  DType dtype = op.dtype(0);
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  Buffer best = b.buffer("pool_max", dtype, pool.result), index = b.buffer("pool_index", kInt64, pool.result);
+  b.block("pool_max_with_indices", pool.result, int_imms(pool.size), [&](Axes i, Axes r) {
+    std::vector<Expr> where, indices = {i[0], i[1]}, dims(pool.in.begin() + 2, pool.in.end());
+    Expr inside = bool_imm(true);
+    for (size_t d = 0; d < pool.spatial; ++d) {
+      where.push_back(pool.position(d, i[d + 2], r[d]) - pool.padding.before[d]);
+      if (!pool.is_inside()) inside = inside && where[d] >= int_imm(0) && where[d] < dims[d];
+    }
+    indices.insert(indices.end(), where.begin(), where.end());
+    if (is_column_major) {
+      std::reverse(where.begin(), where.end());
+      std::reverse(dims.begin(), dims.end());
+    }
+    Expr position = (i[0] * pool.in[1] + i[1]) * product(dims) + flatten_index(where, dims);
+    Expr value = if_then_else(inside, load(x, indices), lowest(dtype)), old = at(best, i);
+    VarRef replace = make_var("replace", prim_type(kBool)), element = make_var("element", prim_type(dtype));
+    Expr wins = element > old || at(index, i) < int_imm(0);
+    if (dtype.is_float()) wins = wins || (not_equal(element, element) && equal(old, old));
+    // `wins` reads both buffers, so it is bound before either is written.
+    Stmt body =
+        seq({make(Bind{element, value}), make(Bind{replace, inside && wins}),
+             store(index, select(replace, position, at(index, i)), i), store(best, select(replace, element, old), i)});
+    return ComputeBuilder::Bodies{seq({store(index, int_imm(-1), i), store(best, lowest(dtype), i)}), body};
+  });
+  return b.finish({best, index});
+}
+
+// A checked call of an adaptive pool. Window o of a dim covers [o * in / out, ceil((o + 1) * in / out)).
+struct AdaptivePool {
+  std::vector<Expr> in, out;  // [N, C, spatial...]
+  Expr start(size_t d, Axes i) const { return floor_div(i[d] * in[d], out[d]); }
+  Expr end(size_t d, Axes i) const { return floor_div((i[d] + 1) * in[d] + out[d] - 1, out[d]); }
+  // Returns the size that all windows of a dim share, which is then read without a guard.
+  std::optional<Expr> window(size_t d) const {
+    if (same_node(in[d], out[d])) return int_imm(1);
+    auto extent = as_int(in[d]), windows = as_int(out[d]);
+    bool is_even = is_int(out[d], 1) || (extent && windows && exact_div(*extent, *windows));
+    return is_even ? std::optional(floor_div(in[d], out[d])) : std::nullopt;
+  }
+};
+template <int N>
+AdaptivePool check_adaptive(const OpCall& op, const AdaptiveAttrs<N>& attrs, const PoolLayouts& layouts) {
+  require_number(op);
+  std::vector<Expr> in = layouts.plain_shape(op), out = in;
+  if (!attrs.output_size) return {in, out};
+  std::vector<int64_t> size = per_dim(op, *attrs.output_size, N, "output_size", 1);
+  for (size_t d = 0; d < N; ++d) out[d + 2] = int_imm(size[d]);
+  return {in, out};
+}
+PrimFuncRef lower_adaptive(const OpCall& op, const AdaptivePool& pool, const PoolLayouts& layouts) {
+  std::vector<Expr> result = layouts.out.from_plain(op, pool.out), extents;
+  for (size_t d = 2; d < pool.in.size(); ++d)
+    extents.push_back(pool.window(d).value_or(floor_div(pool.in[d], pool.out[d]) + 2));
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  DType dtype = accumulation_dtype(op.dtype(0));
+  auto element = [&](Axes axes, Axes r) {
+    std::vector<Expr> i = layouts.out.to_plain_index(axes), indices = {i[0], i[1]};
+    Expr inside = bool_imm(true);
+    for (size_t d = 2; d < pool.in.size(); ++d) {
+      bool is_even = pool.window(d).has_value();
+      indices.push_back((is_even ? i[d] * extents[d - 2] : pool.start(d, i)) + r[d - 2]);
+      if (!is_even) inside = inside && indices[d] < pool.end(d, i);
+    }
+    indices = layouts.data.from_plain_index(indices, facts_of_axes(axes, result));
+    return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
+  };
+  Buffer sum = b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, element);
+  return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
+    std::vector<Expr> i = layouts.out.to_plain_index(axes);
+    Expr count = int_imm(1);
+    for (size_t d = 2; d < pool.in.size(); ++d)
+      count = count * pool.window(d).value_or(pool.end(d, i) - pool.start(d, i));
+    return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
+  })});
+}
 template <int N>
 OpRow adaptive_avg_pool() {
   std::vector<OpAttr> attrs = with_like(op_attrs<AdaptiveAttrs<N>>(), "out_layout", "layout");
   attr_of(attrs, "output_size").items = N;
-  return {
-      .name = fmt::format("relax.nn.adaptive_avg_pool{}d", N),
-      .doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean",
-      .inputs = {{"data", "tensor [N, C, ...]"}},
-      .attrs = attrs,
-      .pattern = OpPattern::kAnchor,
-      .infer = [](const OpCall& op) { return pool_type<N>(op, op.attrs<AdaptiveAttrs<N>>(), adaptive_shape<N>(op)); },
-      .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
-      .legalize =
-          [](const OpCall& op) {
-            auto attrs = op.attrs<AdaptiveAttrs<N>>();
-            Layout from = data_layout<N>(op, attrs), to = out_layout<N>(op, attrs);
-            std::vector<Expr> shape = adaptive_shape<N>(op), result = to.from_plain(op, shape);
-            ComputeBuilder b;
-            Buffer x = b.inputs_of(op)[0];
-            DType dtype = accumulation_dtype(op.dtype(0));
-            std::vector<Expr> in = plain_shape<N>(op, attrs);
-            // A dim is read without a guard when all of its windows have the same size.
-            std::vector<bool> even(N);
-            std::vector<Expr> extents;
-            for (size_t d = 0; d < N; ++d) {
-              auto extent = as_int(in[d + 2]), windows = as_int(shape[d + 2]);
-              bool same = same_node(in[d + 2], shape[d + 2]);
-              even[d] = same || is_int(shape[d + 2], 1) || (extent && windows && exact_div(*extent, *windows));
-              Expr window = same ? int_imm(1) : floor_div(in[d + 2], shape[d + 2]);
-              extents.push_back(even[d] ? window : window + 2);
-            }
-            auto start = [&](size_t d, Axes i) { return floor_div(i[d + 2] * in[d + 2], shape[d + 2]); };
-            auto end = [&](size_t d, Axes i) {
-              return floor_div((i[d + 2] + 1) * in[d + 2] + shape[d + 2] - 1, shape[d + 2]);
-            };
-            Buffer sum =
-                b.reduce("adaptive_pool_sum", dtype, result, extents, zero(dtype), combine_sum, [&](Axes axes, Axes r) {
-                  std::vector<Expr> i = to.to_plain_index(axes), indices = {i[0], i[1]};
-                  Expr inside = bool_imm(true);
-                  for (size_t d = 0; d < N; ++d) {
-                    Expr position = (even[d] ? i[d + 2] * extents[d] : start(d, i)) + r[d];
-                    if (!even[d]) inside = inside && position < end(d, i);
-                    indices.push_back(position);
-                  }
-                  indices = from.from_plain_index(indices, facts_of_axes(axes, result));
-                  return if_then_else(inside, cast_to(load(x, indices), dtype), zero(dtype));
-                });
-            return b.finish({b.compute("adaptive_pool_avg", op.dtype(0), result, [&](Axes axes) {
-              std::vector<Expr> i = to.to_plain_index(axes);
-              Expr count = int_imm(1);
-              for (size_t d = 0; d < N; ++d) count = count * (even[d] ? extents[d] : end(d, i) - start(d, i));
-              return cast_to(divide_by_count(at(sum, axes), max(count, int_imm(1))), op.dtype(0));
-            })});
-          }};
+  return {.name = fmt::format("relax.nn.adaptive_avg_pool{}d", N),
+          .doc = "mean over windows that divide the data into output_size parts; 1 gives the global mean",
+          .inputs = {{"data", "tensor [N, C, ...]"}},
+          .attrs = attrs,
+          .pattern = OpPattern::kAnchor,
+          .infer =
+              [](const OpCall& op) {
+                auto attrs = op.attrs<AdaptiveAttrs<N>>();
+                PoolLayouts layouts = layouts_of<N>(op, attrs);
+                return layouts.type_of(op, check_adaptive<N>(op, attrs, layouts).out);
+              },
+          .infer_partial = infer_partial_pool<N, AdaptiveAttrs<N>>,
+          .legalize =
+              [](const OpCall& op) {
+                auto attrs = op.attrs<AdaptiveAttrs<N>>();
+                PoolLayouts layouts = layouts_of<N>(op, attrs);
+                return lower_adaptive(op, check_adaptive<N>(op, attrs, layouts), layouts);
+              }};
+}
+
+template <int N>
+void add_pools(std::vector<OpRow>& rows) {
+  rows.push_back(window_pool<N>("max", "largest element of each window; padding never wins", lower_max_pool));
+  rows.push_back(window_pool<N>(
+      "avg", "mean of each window; padding counts with count_include_pad, what lies beyond it (ceil_mode) never",
+      lower_avg_pool));
+  rows.push_back(adaptive_avg_pool<N>());
 }
 
 }  // namespace
 
 std::vector<OpRow> pooling_ops() {
-  return {max_pool<1>(),          max_pool<2>(), max_pool<3>(),          avg_pool<1>(),
-          avg_pool<2>(),          avg_pool<3>(), adaptive_avg_pool<1>(), adaptive_avg_pool<2>(),
-          adaptive_avg_pool<3>(), lp_pool(),     max_pool_with_indices()};
+  std::vector<OpRow> rows = {
+      {.name = "relax.nn.lp_pool",
+       .doc = "p-norm of each window, (sum |x|^p)^(1/p); any number of spatial dims",
+       .inputs = {{"data", "tensor [N, C, ...]"}},
+       .attrs = op_attrs<LpPoolAttrs>(),
+       .pattern = OpPattern::kAnchor,
+       .infer = infer_lp_pool,
+       .legalize = lower_lp_pool},
+      {.name = "relax.nn.max_pool_with_indices",
+       .doc = "max pool and, as ONNX's second output, each maximum's position (int64) in the flattened data",
+       .inputs = {{"data", "tensor [N, C, ...]"}},
+       .attrs = op_attrs<IndexedPoolAttrs>(),
+       .infer = infer_max_pool_with_indices,
+       .infer_partial =
+           [](const OpCall& op) { return tuple_type({infer_unranked(op.first_dtype()), infer_unranked(kInt64)}); },
+       .legalize = lower_max_pool_with_indices},
+  };
+  add_pools<1>(rows);
+  add_pools<2>(rows);
+  add_pools<3>(rows);
+  return rows;
 }
 
 }  // namespace relaxc

@@ -23,12 +23,8 @@ struct Reduction {
     if (to_shape) return all;
     size_t next_kept = 0, next_reduced = 0;
     for (bool gone : is_reduced) {
-      if (gone) {
-        all.push_back(r[next_reduced++]);
-        if (keepdims) ++next_kept;
-      } else {
-        all.push_back(i[next_kept++]);
-      }
+      all.push_back(gone ? r[next_reduced++] : i[next_kept]);
+      if (!gone || keepdims) ++next_kept;
     }
     return all;
   }
@@ -76,12 +72,15 @@ Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduc
   return b.reduce(name, dtype, plan.result, plan.reduced, neutral, combine,
                   [&](Axes i, Axes r) { return value(i, plan.indices(i, r)); });
 }
-
-enum class Domain : uint8_t { kAny, kNumber, kFloat };
-void check_domain(const OpCall& op, Domain domain) {
-  DType dtype = op.dtype(0);
-  if (domain == Domain::kNumber && dtype.is_bool()) op.fail("expected a number, got bool");
-  if (domain == Domain::kFloat && !dtype.is_float()) op.fail("expected a float, got {}", to_string(dtype));
+// Folds the elements of x.
+Buffer fold(ComputeBuilder& b, const std::string& name, DType dtype, const Reduction& plan, const Expr& neutral,
+            const ComputeBuilder::Combine& combine, const Buffer& x) {
+  return fold(b, name, dtype, plan, neutral, combine, [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
+}
+// Divides the sums by the number of elements of each.
+Buffer mean_of_sums(ComputeBuilder& b, const char* name, const Buffer& sum, const Reduction& plan) {
+  return b.compute(name, buffer_type(sum).dtype, plan.result,
+                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
 }
 
 // The rank is known where all axes are reduced, and else follows from the argument's.
@@ -94,35 +93,33 @@ Type infer_partial_reduction(const OpCall& op) {
   return tensor_type_of_rank(rank, op.first_dtype());
 }
 
-OpRow reduction(std::string name, std::string doc, Domain domain,
-                std::function<Buffer(ComputeBuilder&, const Buffer&, const Reduction&)> lower) {
+using LowerReduction = std::function<Buffer(ComputeBuilder&, const Buffer& x, const Reduction&)>;
+OpRow reduction(const std::string& name, const char* doc, const Domain& domain, const LowerReduction& lower) {
   return {.name = "relax." + name,
-          .doc = std::move(doc),
+          .doc = doc,
           .inputs = {{"x", "the tensor"}},
           .attrs = op_attrs<ReduceAttrs>(),
           .pattern = OpPattern::kReduction,
           .infer =
               [=](const OpCall& op) {
-                check_domain(op, domain);
+                domain.check(op, op.dtype(0));
                 return tensor_type(plan(op).result, op.dtype(0));
               },
           .infer_partial = infer_partial_reduction,
           .legalize =
               [=](const OpCall& op) {
                 ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                Buffer out = lower(b, x, plan(op));
+                Buffer out = lower(b, b.inputs_of(op)[0], plan(op));
                 return b.finish({as_dtype(b, out, op.dtype(0), "T_" + name)});
               }};
 }
 
 // Makes the row of a reduction by one fold. It folds 16-bit floats in float32.
-OpRow simple_reduction(const std::string& name, std::string doc, Domain domain, ComputeBuilder::Combine combine,
-                       Expr (*neutral)(DType)) {
-  return reduction(name, std::move(doc), domain, [=](ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
+OpRow simple_reduction(const std::string& name, const char* doc, const Domain& domain,
+                       const ComputeBuilder::Combine& combine, Expr (*neutral)(DType)) {
+  return reduction(name, doc, domain, [=](ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
     DType dtype = accumulation_dtype(buffer_type(x).dtype);
-    return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine,
-                [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
+    return fold(b, "T_" + name + "_red", dtype, plan, neutral(dtype), combine, x);
   });
 }
 
@@ -151,21 +148,17 @@ OpRow also_of_bool(OpRow row) {
 
 Buffer mean_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   DType dtype = accumulation_dtype(buffer_type(x).dtype);
-  Buffer sum = fold(b, "T_sum_red", dtype, plan, zero(dtype), combine_sum,
-                    [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
-  return b.compute("T_mean", dtype, plan.result,
-                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
+  return mean_of_sums(b, "T_mean", fold(b, "T_sum_red", dtype, plan, zero(dtype), combine_sum, x), plan);
 }
 // Computes the mean of the squared distances from the mean, in two passes.
 Buffer variance_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   Buffer mean = mean_stage(b, x, plan);
   DType dtype = buffer_type(mean).dtype;
   Buffer sum = fold(b, "T_square_red", dtype, plan, zero(dtype), combine_sum, [&](Axes i, Axes at_x) {
-    Expr distance = binary(BinaryOp::kSub, cast_to(load(x, at_x), dtype), at(mean, i));
-    return binary(BinaryOp::kMul, distance, distance);
+    Expr distance = cast_to(load(x, at_x), dtype) - at(mean, i);
+    return distance * distance;
   });
-  return b.compute("T_variance", dtype, plan.result,
-                   [&](Axes i) { return divide_by_count(at(sum, i), product(plan.reduced)); });
+  return mean_of_sums(b, "T_variance", sum, plan);
 }
 Buffer std_stage(ComputeBuilder& b, const Buffer& x, const Reduction& plan) {
   Buffer variance = variance_stage(b, x, plan);
@@ -183,167 +176,152 @@ Type infer_median(const OpCall& op) {
   return tuple_type({values, tensor_type(plan(op).result, kInt64)});
 }
 
-OpRow arg_reduction(std::string name, std::string doc, BinaryOp better, BinaryOp better_or_equal,
+Reduction plan_arg_reduction(const OpCall& op) {
+  ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
+  std::optional<std::vector<int64_t>> axes;
+  if (attrs.axis) axes = {*attrs.axis};
+  Reduction result = plan(op, axes, attrs.keepdims);
+  if (result.is_empty()) op.fail("the reduced axis is empty");
+  for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
+  return result;
+}
+OpRow arg_reduction(const std::string& name, const char* doc, BinaryOp better, BinaryOp better_or_equal,
                     Expr (*neutral)(DType)) {
-  auto plan_of = [](const OpCall& op, const ArgReduceAttrs& attrs) {
-    std::optional<std::vector<int64_t>> axes;
-    if (attrs.axis) axes = {*attrs.axis};
-    Reduction result = plan(op, axes, attrs.keepdims);
-    if (result.is_empty()) op.fail("the reduced axis is empty");
-    for (const Expr& dim : result.reduced) op.require_at_most(int_imm(1), dim, "the reduced axis is empty");
-    return result;
+  auto lower = [=](const OpCall& op) {
+    BinaryOp wins_by = op.attrs<ArgReduceAttrs>().select_last_index ? better_or_equal : better;
+    Reduction plan = plan_arg_reduction(op);
+    DType dtype = op.dtype(0);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0];
+    Buffer index = b.buffer("T_" + name, kInt64, plan.result), best = b.buffer("T_best", dtype, plan.result);
+    b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
+      Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
+      Expr value = load(x, plan.indices(i, r)), old = at(best, i);
+      Expr wins = binary(wins_by, value, old);
+      // A NaN beats all numbers, and the first one stays.
+      if (dtype.is_float()) wins = wins || (not_equal(value, value) && equal(old, old));
+      Stmt body = seq({store(index, select(wins, flatten_index(r, plan.reduced), at(index, i)), i),
+                       store(best, select(wins, value, old), i)});
+      return ComputeBuilder::Bodies{init, body};
+    });
+    return b.finish({index});
   };
   return {.name = "relax." + name,
-          .doc = std::move(doc),
+          .doc = doc,
           .inputs = {{"x", "the tensor"}},
           .attrs = with_own(op_attrs<ArgReduceAttrs>(), "select_last_index"),
           .pattern = OpPattern::kReduction,
-          .infer =
-              [=](const OpCall& op) {
-                return tensor_type(plan_of(op, op.attrs<ArgReduceAttrs>()).result, (op.dtype(0), kInt64));
-              },
+          .infer = [](const OpCall& op) { return tensor_type(plan_arg_reduction(op).result, (op.dtype(0), kInt64)); },
           .infer_partial = [](const OpCall&) { return infer_unranked(kInt64); },
-          .legalize =
-              [=](const OpCall& op) {
-                ArgReduceAttrs attrs = op.attrs<ArgReduceAttrs>();
-                Reduction plan = plan_of(op, attrs);
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                DType dtype = op.dtype(0);
-                Buffer index = b.buffer("T_" + name, kInt64, plan.result),
-                       best = b.buffer("T_best", dtype, plan.result);
-                b.block("T_" + name + "_red", plan.result, plan.reduced, [&](Axes i, Axes r) {
-                  Stmt init = seq({store(index, int_imm(0), i), store(best, neutral(dtype), i)});
-                  Expr value = load(x, plan.indices(i, r)), old = at(best, i);
-                  Expr wins = binary(attrs.select_last_index ? better_or_equal : better, value, old);
-                  if (dtype.is_float()) {  // a NaN beats all numbers, the first one stays
-                    wins = wins || (binary(BinaryOp::kNE, value, value) && binary(BinaryOp::kEQ, old, old));
-                  }
-                  Stmt body = seq({store(index, select(wins, flatten_index(r, plan.reduced), at(index, i)), i),
-                                   store(best, select(wins, value, old), i)});
-                  return ComputeBuilder::Bodies{init, body};
-                });
-                return b.finish({index});
-              }};
+          .legalize = lower};
 }
 
-OpRow scan(std::string name, std::string doc, ComputeBuilder::Combine combine, Expr (*neutral)(DType)) {
-  auto result_dtype = [](const OpCall& op) {
-    DType dtype = op.attrs<ScanAttrs>().dtype.value_or(op.dtype(0));
-    if (dtype.is_bool()) op.fail("expected a number, got bool");
-    return dtype;
+// A scan of the flattened tensor has no axis.
+Type infer_scan(const OpCall& op) {
+  ScanAttrs attrs = op.attrs<ScanAttrs>();
+  DType dtype = attrs.dtype.value_or(op.dtype(0));
+  if (dtype.is_bool()) op.fail("expected a number, got bool");
+  if (attrs.axis) normalize_axis(op, *attrs.axis, op.rank(0));
+  return tensor_type(attrs.axis ? op.shape(0) : std::vector<Expr>{product(op.shape(0))}, dtype);
+}
+OpRow scan(const std::string& name, const char* doc, const ComputeBuilder::Combine& combine, Expr (*neutral)(DType)) {
+  auto lower = [=](const OpCall& op) {
+    ScanAttrs attrs = op.attrs<ScanAttrs>();
+    Type type = infer_scan(op);
+    DType dtype = *tensor_dtype(type);
+    const std::vector<Expr>&shape = op.shape(0), &result = *known_shape(type);
+    int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
+    Expr extent = result[axis];
+    std::vector<Expr> others = result;
+    others.erase(others.begin() + axis);
+    ComputeBuilder b;
+    Buffer x = b.inputs_of(op)[0], out = b.buffer("T_" + name, dtype, result);
+    b.block("T_" + name, others, {}, [&](Axes i, Axes) {
+      VarRef k = make_dim("k");
+      auto at_position = [&](const Expr& position) {
+        std::vector<Expr> indices = i;
+        indices.insert(indices.begin() + axis, position);
+        return indices;
+      };
+      auto element = [&](const Expr& position) {
+        return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)), dtype);
+      };
+      Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
+      Expr first = attrs.exclusive ? neutral(dtype) : element(here);
+      Expr next = combine(load(out, at_position(before)), element(attrs.exclusive ? before : here));
+      Stmt body = store(out, if_then_else(equal(k, int_imm(0)), first, next), at_position(here));
+      return ComputeBuilder::Bodies{std::nullopt, loop(k, extent, body)};
+    });
+    return b.finish({out});
   };
   return {.name = "relax." + name,
-          .doc = std::move(doc),
+          .doc = doc,
           .inputs = {{"data", "the tensor"}},
           .attrs = with_own(op_attrs<ScanAttrs>(), "reverse"),
-          .infer =
-              [=](const OpCall& op) {
-                ScanAttrs attrs = op.attrs<ScanAttrs>();
-                if (!attrs.axis) return tensor_type({product(op.shape(0))}, result_dtype(op));
-                normalize_axis(op, *attrs.axis, op.rank(0));
-                return tensor_type(op.shape(0), result_dtype(op));
-              },
+          .infer = infer_scan,
           .infer_partial =
               [](const OpCall& op) {
-                return infer_unranked(op.attrs<ScanAttrs>().dtype ? op.attrs<ScanAttrs>().dtype : op.first_dtype());
+                std::optional<DType> stated = op.attrs<ScanAttrs>().dtype;
+                return infer_unranked(stated ? stated : op.first_dtype());
               },
-          .legalize =
-              [=](const OpCall& op) {
-                ScanAttrs attrs = op.attrs<ScanAttrs>();
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                const std::vector<Expr>& shape = op.shape(0);
-                DType dtype = result_dtype(op);
-                int64_t axis = attrs.axis ? normalize_axis(op, *attrs.axis, op.rank(0)) : 0;
-                Expr extent = attrs.axis ? shape[axis] : product(shape);
-                std::vector<Expr> others, result = attrs.axis ? shape : std::vector<Expr>{extent};
-                for (size_t d = 0; d < result.size(); ++d) {
-                  if (static_cast<int64_t>(d) != axis) others.push_back(result[d]);
-                }
-                Buffer out = b.buffer("T_" + name, dtype, result);
-                b.block("T_" + name, others, {}, [&](Axes i, Axes) {
-                  VarRef k = make_dim("k");
-                  auto at_position = [&](const Expr& position) {
-                    std::vector<Expr> indices = i;
-                    indices.insert(indices.begin() + axis, position);
-                    return indices;
-                  };
-                  auto element = [&](const Expr& position) {
-                    return cast_to(load(x, attrs.axis ? at_position(position) : unflatten_index(position, shape)),
-                                   dtype);
-                  };
-                  Expr here = attrs.reverse ? extent - 1 - k : Expr(k), before = attrs.reverse ? here + 1 : here - 1;
-                  Expr first = attrs.exclusive ? neutral(dtype) : element(here);
-                  Expr next = combine(load(out, at_position(before)), element(attrs.exclusive ? before : here));
-                  Stmt body = store(out, if_then_else(equal(k, int_imm(0)), first, next), at_position(here));
-                  return ComputeBuilder::Bodies{std::nullopt, loop(k, extent, body)};
-                });
-                return b.finish({out});
-              }};
+          .legalize = lower};
 }
 
 // softmax and log_softmax subtract the maximum first, so that exp does not overflow.
-OpRow softmax(std::string name, std::string doc, bool is_log) {
-  return {.name = "relax.nn." + name,
-          .doc = std::move(doc),
+PrimFuncRef lower_softmax(const OpCall& op, bool is_log) {
+  ComputeBuilder b;
+  Buffer x = b.inputs_of(op)[0];
+  int64_t axis = normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
+  Reduction rows = plan(op, std::vector<int64_t>{axis}, false);
+  const std::vector<Expr>& shape = op.shape(0);
+  DType dtype = accumulation_dtype(op.dtype(0));
+  auto row_value = [&](const Buffer& statistic, Axes i) {
+    std::vector<Expr> indices = i;
+    indices.erase(indices.begin() + axis);
+    return load(statistic, indices);
+  };
+  Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max, x);
+  auto shifted = [&](Axes i) { return cast_to(at(x, i), dtype) - row_value(maximum, i); };
+  auto power = [&](Axes i) { return intrinsic("tir.exp", {shifted(i)}, dtype); };
+  if (is_log) {
+    Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
+                      [&](Axes, Axes at_x) { return power(at_x); });
+    return b.finish({b.compute("T_log_softmax_norm", op.dtype(0), shape, [&](Axes i) {
+      return cast_to(shifted(i) - intrinsic("tir.log", {row_value(sum, i)}, dtype), op.dtype(0));
+    })});
+  }
+  Buffer powers = b.compute("T_softmax_exp", dtype, shape, power);
+  Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum, powers);
+  return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
+    return cast_to(binary(BinaryOp::kDiv, at(powers, i), row_value(sum, i)), op.dtype(0));
+  })});
+}
+OpRow softmax(const char* name, const char* doc, bool is_log) {
+  return {.name = name,
+          .doc = doc,
           .inputs = {{"data", "the tensor"}},
-          .attrs = op_attrs<SoftmaxAttrs>(),
+          .attrs = op_attrs<LastAxisAttrs>(),
           .pattern = OpPattern::kReduction,
           .infer =
               [](const OpCall& op) {
-                check_domain(op, Domain::kFloat);
-                normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
-                return tensor_type(op.shape(0), op.dtype(0));
+                kFloats.check(op, op.dtype(0));
+                normalize_axis(op, op.attrs<LastAxisAttrs>().axis, op.rank(0));
+                return infer_like_first(op);
               },
-          .legalize =
-              [=](const OpCall& op) {
-                ComputeBuilder b;
-                Buffer x = b.inputs_of(op)[0];
-                int64_t axis = normalize_axis(op, op.attrs<SoftmaxAttrs>().axis, op.rank(0));
-                Reduction rows = plan(op, std::vector<int64_t>{axis}, false);
-                const std::vector<Expr>& shape = op.shape(0);
-                DType dtype = accumulation_dtype(op.dtype(0));
-                auto row_of = [&](Axes i) {
-                  std::vector<Expr> indices = i;
-                  indices.erase(indices.begin() + axis);
-                  return indices;
-                };
-                Buffer maximum = fold(b, "T_softmax_maxelem", dtype, rows, lowest(dtype), combine_max,
-                                      [&](Axes, Axes at_x) { return cast_to(load(x, at_x), dtype); });
-                auto shifted = [&](Axes i) {
-                  return binary(BinaryOp::kSub, cast_to(at(x, i), dtype), load(maximum, row_of(i)));
-                };
-                auto exp = [&](const Expr& value) { return intrinsic("tir.exp", {value}, dtype); };
-                if (is_log) {
-                  Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
-                                    [&](Axes, Axes at_x) { return exp(shifted(at_x)); });
-                  return b.finish({b.compute("T_log_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-                    Expr log = intrinsic("tir.log", {load(sum, row_of(i))}, dtype);
-                    return cast_to(binary(BinaryOp::kSub, shifted(i), log), op.dtype(0));
-                  })});
-                }
-                Buffer powers = b.compute("T_softmax_exp", dtype, shape, [&](Axes i) { return exp(shifted(i)); });
-                Buffer sum = fold(b, "T_softmax_expsum", dtype, rows, zero(dtype), combine_sum,
-                                  [&](Axes, Axes at_x) { return load(powers, at_x); });
-                return b.finish({b.compute("T_softmax_norm", op.dtype(0), shape, [&](Axes i) {
-                  return cast_to(binary(BinaryOp::kDiv, at(powers, i), load(sum, row_of(i))), op.dtype(0));
-                })});
-              }};
+          .legalize = [=](const OpCall& op) { return lower_softmax(op, is_log); }};
 }
 
 }  // namespace
 
 std::vector<OpRow> reduction_ops() {
   std::vector<OpRow> rows = {
-      also_of_bool(simple_reduction("sum", "sum of the elements along the axes", Domain::kNumber, combine_sum, zero)),
-      also_of_bool(
-          simple_reduction("prod", "product of the elements along the axes", Domain::kNumber, combine_prod, one)),
-      simple_reduction("max", "largest element along the axes; NaN if any is", Domain::kAny, combine_max, lowest),
-      simple_reduction("min", "smallest element along the axes; NaN if any is", Domain::kAny, combine_min, highest),
-      reduction("mean", "sum / count along the axes; integers truncate", Domain::kNumber, mean_stage),
-      reduction("variance", "mean of squared distances from the mean (population)", Domain::kFloat, variance_stage),
-      reduction("std", "square root of the variance", Domain::kFloat, std_stage),
+      also_of_bool(simple_reduction("sum", "sum of the elements along the axes", kNumbers, combine_sum, zero)),
+      also_of_bool(simple_reduction("prod", "product of the elements along the axes", kNumbers, combine_prod, one)),
+      simple_reduction("max", "largest element along the axes; NaN if any is", kAnyDType, combine_max, lowest),
+      simple_reduction("min", "smallest element along the axes; NaN if any is", kAnyDType, combine_min, highest),
+      reduction("mean", "sum / count along the axes; integers truncate", kNumbers, mean_stage),
+      reduction("variance", "mean of squared distances from the mean (population)", kFloats, variance_stage),
+      reduction("std", "square root of the variance", kFloats, std_stage),
       arg_reduction("argmax", "position (int64) of the largest element; the first NaN if there is one", BinaryOp::kGT,
                     BinaryOp::kGE, lowest),
       arg_reduction("argmin", "position (int64) of the smallest element; the first NaN if there is one", BinaryOp::kLT,
@@ -356,8 +334,8 @@ std::vector<OpRow> reduction_ops() {
        .infer_partial = infer_unknown},
       scan("cumsum", "running sum along the axis", combine_sum, zero),
       scan("cumprod", "running product along the axis", combine_prod, one),
-      softmax("softmax", "exp(x) / sum of exp(x) along the axis", false),
-      softmax("log_softmax", "log of the softmax along the axis", true),
+      softmax("relax.nn.softmax", "exp(x) / sum of exp(x) along the axis", false),
+      softmax("relax.nn.log_softmax", "log of the softmax along the axis", true),
   };
   for (size_t i = 0; i < 5; ++i) rows.push_back(to_shape(rows[i]));  // sum, prod, max, min, mean
   return rows;

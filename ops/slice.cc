@@ -51,13 +51,9 @@ Expr clamped_bound(const Analyzer& analyzer, const Expr& bound, const Expr& dim,
   return analyzer.simplify(max(min(position, high), low));
 }
 std::vector<AxisSlice> plan_slice(const OpCall& op, const Analyzer& analyzer) {
-  std::vector<int64_t> axes;
-  for (const Expr& axis : scalar_list(op, 1)) {
-    auto known = as_int(axis);
-    if (!known) op.fail("an axis is no constant");
-    axes.push_back(*known);
-  }
-  axes = normalize_axes(op, axes, op.rank(0));
+  auto given = as_ints(scalar_list(op, 1));
+  if (!given) op.fail("an axis is not a constant");
+  std::vector<int64_t> axes = normalize_axes(op, *given, op.rank(0));
   std::vector<std::vector<Expr>> bounds;
   for (size_t i = 2; i < op.size(); ++i) bounds.push_back(scalar_list(op, i));
   if (bounds.size() < 3) bounds.push_back(std::vector<Expr>(axes.size(), int_imm(1)));
@@ -77,8 +73,9 @@ std::vector<AxisSlice> plan_slice(const OpCall& op, const Analyzer& analyzer) {
       // the end at least -1.
       Expr up = slice.stride > int_imm(0);
       Expr lowest = select(up, slice.begin, slice.end + 1), highest = select(up, slice.end, slice.begin + 1);
-      op.require_at_most(int_imm(0), simplify(lowest), fmt::format("the slice of axis {} is out of range", axes[i]));
-      op.require_at_most(simplify(highest), dim, fmt::format("the slice of axis {} is out of range", axes[i]));
+      std::string what = fmt::format("the slice of axis {} is out of range", axes[i]);
+      op.require_at_most(int_imm(0), simplify(lowest), what);
+      op.require_at_most(simplify(highest), dim, what);
     }
     slices.push_back(std::move(slice));
   }
@@ -96,14 +93,11 @@ PrimFuncRef lower_strided_slice(const OpCall& op) {
   Analyzer analyzer;
   analyzer.assume_dims(op.arg(0).type());
   std::vector<AxisSlice> slices = plan_slice(op, analyzer);
-  Type type = infer_strided_slice(op);
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  return b.finish({b.compute("T_strided_slice", op.dtype(0), *known_shape(type), [&](Axes i) {
+  return compute_program(op, "T_strided_slice", infer_strided_slice(op), [&](const std::vector<Buffer>& x, Axes i) {
     std::vector<Expr> source = i;
     for (const AxisSlice& slice : slices) source[slice.axis] = slice.begin + i[slice.axis] * slice.stride;
-    return load(x, source);
-  })});
+    return load(x[0], source);
+  });
 }
 
 struct SplitPlan {
@@ -111,28 +105,25 @@ struct SplitPlan {
   std::vector<Expr> offsets;  // one more than there are parts
 };
 SplitPlan plan_split(const OpCall& op) {
-  int64_t axis = normalize_axis(op, op.call.attrs.get_int("axis", 0), op.rank(0));
-  const Expr& dim = op.shape(0)[axis];
-  const AttrValue* attr = op.call.attrs.find("indices_or_sections");
-  if (!attr || attr->is_none()) op.fail("argument 'indices_or_sections' is missing");
-  SplitPlan plan{axis, {int_imm(0)}};
+  SplitAttrs attrs = op.attrs<SplitAttrs>();
+  SplitPlan plan{normalize_axis(op, attrs.axis, op.rank(0)), {int_imm(0)}};
+  const Expr& dim = op.shape(0)[plan.axis];
+  if (attrs.indices_or_sections.is_none()) op.fail("argument 'indices_or_sections' is missing");
   Analyzer analyzer;
   analyzer.assume_dims(op.arg(0).type());
-  if (const int64_t* sections = attr->as<int64_t>()) {
+  if (const int64_t* sections = attrs.indices_or_sections.as<int64_t>()) {
     if (*sections < 1) op.fail("{} sections, expected at least 1", *sections);
     // The parts have the rounded up size, except for the last ones, which are smaller.
     Expr part = analyzer.simplify(floor_div(dim + (*sections - 1), *sections));
-    for (int64_t i = 1; i <= *sections; ++i)
-      plan.offsets.push_back(i == *sections ? dim : analyzer.simplify(min(part * i, dim)));
-    return plan;
-  }
-  std::vector<int64_t> indices;
-  if (!from_attr(*attr, indices)) throw_bad_attr(op.span, "indices_or_sections", *attr);
-  int64_t last = 0;
-  for (int64_t index : indices) {
-    if (index < last) op.fail("split index {} is out of order", index);
-    last = index;
-    plan.offsets.push_back(analyzer.simplify(min(int_imm(index), dim)));
+    for (int64_t i = 1; i < *sections; ++i) plan.offsets.push_back(analyzer.simplify(min(part * i, dim)));
+  } else {
+    std::vector<int64_t> indices;
+    if (!from_attr(attrs.indices_or_sections, indices))
+      throw_bad_attr(op.span, "indices_or_sections", attrs.indices_or_sections);
+    auto late = std::is_sorted_until(indices.begin(), indices.end());
+    if (!indices.empty() && indices[0] < 0) late = indices.begin();
+    if (late != indices.end()) op.fail("split index {} is out of order", *late);
+    for (int64_t index : indices) plan.offsets.push_back(analyzer.simplify(min(int_imm(index), dim)));
   }
   plan.offsets.push_back(dim);
   return plan;
@@ -179,10 +170,7 @@ Type infer_dynamic_slice(const OpCall& op) {
 
 // Returns (before, after) of each axis in turn, from an attribute of pad or a shape of dyn.pad.
 std::vector<Expr> pad_width(const OpCall& op) {
-  if (op.size() > 1) return op.shape(1);
-  std::vector<Expr> width;
-  for (int64_t value : op.attrs<PadAttrs>().pad_width) width.push_back(int_imm(value));
-  return width;
+  return op.size() > 1 ? op.shape(1) : int_imms(op.attrs<PadAttrs>().pad_width);
 }
 Type infer_pad(const OpCall& op) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
@@ -212,27 +200,20 @@ Expr padded_source(const std::string& mode, const Expr& position, const Expr& di
 PrimFuncRef lower_pad(const OpCall& op) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
-  Type type = infer_pad(op);
-  ComputeBuilder b;
-  std::vector<Buffer> inputs = b.inputs_of(op);
-  Expr fill = inputs.size() > 1 ? load(inputs[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
-  return b.finish({b.compute("T_pad", op.dtype(0), *known_shape(type), [&](Axes i) {
+  bool is_constant = attrs.pad_mode == "constant";
+  return compute_program(op, "T_pad", infer_pad(op), [&](const std::vector<Buffer>& x, Axes i) {
     std::vector<Expr> source;
     Expr inside = bool_imm(true);
     for (size_t d = 0; d < shape.size(); ++d) {
       Expr position = i[d] - width[2 * d];
       bool padded = !is_int(width[2 * d], 0) || !is_int(width[2 * d + 1], 0);
-      if (padded && attrs.pad_mode == "constant") inside = inside && (int_imm(0) <= position) && (position < shape[d]);
-      source.push_back(padded && attrs.pad_mode != "constant" ? padded_source(attrs.pad_mode, position, shape[d])
-                                                              : position);
+      if (padded && is_constant) inside = inside && (int_imm(0) <= position) && (position < shape[d]);
+      source.push_back(padded && !is_constant ? padded_source(attrs.pad_mode, position, shape[d]) : position);
     }
-    if (attrs.pad_mode != "constant") {  // an empty axis has nothing to repeat
-      for (const Expr& dim : shape) {
-        if (auto known = as_int(dim); !known || *known == 0) inside = inside && (int_imm(0) < dim);
-      }
-    }
-    return if_then_else(inside, load(inputs[0], source), fill);
-  })});
+    if (!is_constant) inside = has_elements(shape);  // an empty axis has nothing to repeat
+    Expr fill = x.size() > 1 ? load(x[1], {}) : scalar_imm(attrs.pad_value, op.dtype(0));
+    return if_then_else(inside, load(x[0], source), fill);
+  });
 }
 
 }  // namespace
@@ -266,7 +247,7 @@ std::vector<OpRow> slice_ops() {
       {.name = "relax.split",
        .doc = "parts along an axis: a count of parts, equal but for the last ones, or the positions where parts begin",
        .inputs = {{"x", "the tensor"}},
-       .attrs = {{"indices_or_sections", {}}, {"axis", 0}},
+       .attrs = op_attrs<SplitAttrs>(),
        .infer = infer_split,
        .infer_partial = infer_unknown,
        .legalize = lower_split},

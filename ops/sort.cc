@@ -6,16 +6,14 @@
 
 namespace relaxc {
 
-std::vector<OpRow> sort_ops();
-
 namespace {
 
 Expr is_nan(const Expr& x) { return intrinsic("tir.isnan", {x}, kBool); }
 // Returns whether b must come before a, strictly.
 Expr precedes(const Expr& b, const Expr& a, bool descending) {
-  if (!dtype_of(a).is_float()) return binary(descending ? BinaryOp::kGT : BinaryOp::kLT, b, a);
-  if (descending) return binary(BinaryOp::kGT, b, a) || (is_nan(b) && !is_nan(a));
-  return binary(BinaryOp::kLT, b, a) || (!is_nan(b) && is_nan(a));
+  Expr result = descending ? b > a : b < a;
+  if (!dtype_of(a).is_float()) return result;
+  return result || (descending ? is_nan(b) && !is_nan(a) : !is_nan(b) && is_nan(a));
 }
 
 // Returns the positions along `axis` in sorted order, with the shape of x.
@@ -92,7 +90,7 @@ int64_t checked_axis(const OpCall& op, int64_t axis) {
 
 Type infer_sort(const OpCall& op) {
   checked_axis(op, op.attrs<SortAttrs>().axis);
-  return tensor_type(op.shape(0), op.dtype(0));
+  return infer_like_first(op);
 }
 PrimFuncRef lower_sort(const OpCall& op) {
   SortAttrs attrs = op.attrs<SortAttrs>();

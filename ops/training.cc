@@ -29,10 +29,6 @@ Type infer_loss(const OpCall& op, size_t first) {
   if (reduction != "mean" && reduction != "sum") op.fail("reduction '{}', expected none, sum or mean", reduction);
   return tensor_type({}, op.dtype(first));
 }
-Type infer_nll_loss_backward(const OpCall& op) {
-  infer_loss(op, 1);
-  return tensor_type(op.shape(1), op.dtype(1));
-}
 Type infer_cross_entropy(const OpCall& op) {
   require_rank(op, 1, op.rank(0));
   require_same_dtype(op, 0, 1);
@@ -51,18 +47,15 @@ Type infer_like_second(const OpCall& op) {
   op.shape(0);
   return tensor_type(op.shape(1), op.dtype(1));
 }
-Type infer_partial_like_second(const OpCall& op) {
-  return tensor_type_of_rank(known_rank(op.arg(1).type()), tensor_dtype(op.arg(1).type()));
-}
+Type infer_partial_like_second(const OpCall& op) { return infer_same_rank(op, 1, tensor_dtype(op.arg(1).type())); }
 Type infer_masked_fill(const OpCall& op) {
   if (!op.dtype(1).is_bool()) op.fail("the mask has {}, expected bool", to_string(op.dtype(1)));
   return tensor_type(broadcast_shapes(op, op.shape(0), op.shape(1)), op.dtype(0));
 }
 
 PrimFuncRef lower_identity(const OpCall& op) {
-  ComputeBuilder b;
-  Buffer x = b.inputs_of(op)[0];
-  return b.finish({b.compute("T_identity", op.dtype(0), op.shape(0), [&](Axes i) { return at(x, i); })});
+  return compute_program(op, "T_identity", infer_like_first(op),
+                         [](const std::vector<Buffer>& x, Axes i) { return at(x[0], i); });
 }
 OpRow mark(const char* name, const char* doc) {
   return {.name = name,
@@ -72,6 +65,16 @@ OpRow mark(const char* name, const char* doc) {
           .infer = infer_like_first,
           .legalize = lower_identity};
 }
+// Makes the row of the gradient of an operator with respect to its argument `of`, which is argument 1 here.
+OpRow gradient(const char* op, const char* of, std::vector<OpInput> inputs, std::vector<OpAttr> attrs,
+               Type (*infer)(const OpCall&) = infer_like_second) {
+  return {.name = fmt::format("relax.grad.{}_backward", op),
+          .doc = fmt::format("gradient of {} with respect to {}", op, of),
+          .inputs = std::move(inputs),
+          .attrs = std::move(attrs),
+          .infer = infer,
+          .infer_partial = infer_partial_like_second};
+}
 
 }  // namespace
 
@@ -79,7 +82,8 @@ std::vector<OpRow> training_ops() {
   const OpInput output_grad{"output_grad", "gradient of the result"}, predictions{"predictions", "[N, C, ...] or [C]"},
       targets{"targets", "a class for each row"}, weights{"weights", "[C]", OpInput::Arity::kOptional},
       data{"data", "the tensor"};
-  const std::vector<OpAttr> pool = with_like(op_attrs<PoolAttrs<2>>(), "out_layout", "layout");
+  const std::vector<OpAttr> pool = with_like(op_attrs<PoolAttrs<2>>(), "out_layout", "layout"),
+                            loss = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"});
   return {
       {.name = "relax.nn.cross_entropy_with_logits",
        .doc = "-sum(predictions * labels) / N",
@@ -88,7 +92,7 @@ std::vector<OpRow> training_ops() {
       {.name = "relax.nn.nll_loss",
        .doc = "-weights[target] * predictions[target] of each row, reduced",
        .inputs = {predictions, targets, weights},
-       .attrs = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
+       .attrs = loss,
        .infer = [](const OpCall& op) { return infer_loss(op, 0); }},
       {.name = "relax.nn.dropout",
        .doc = "the tensor with elements dropped at a rate and the rest scaled, and the mask",
@@ -99,35 +103,19 @@ std::vector<OpRow> training_ops() {
       {.name = "relax.masked_fill",
        .doc = "value where the mask holds, else x",
        .inputs = {{"x", "the tensor"}, {"mask", "bool tensor"}},
-       .attrs = {float_attr("value", 0.0)},
+       .attrs = op_attrs<MaskedFillAttrs>(),
        .infer = infer_masked_fill},
       mark("relax.grad.no_grad", "x, constant for differentiation"),
       mark("relax.grad.start_checkpoint", "x, where a stage begins whose values are computed again going backward"),
       mark("relax.grad.end_checkpoint", "x, where that stage ends"),
-      {.name = "relax.grad.nll_loss_backward",
-       .doc = "gradient of nll_loss with respect to the predictions",
-       .inputs = {output_grad, predictions, targets, weights},
-       .attrs = with_choices(op_attrs<LossAttrs>(), "reduction", {"none", "sum", "mean"}),
-       .infer = infer_nll_loss_backward,
-       .infer_partial = infer_partial_like_second},
-      {.name = "relax.grad.max_pool2d_backward",
-       .doc = "gradient of max_pool2d with respect to the data",
-       .inputs = {output_grad, data},
-       .attrs = pool,
-       .infer = infer_like_second,
-       .infer_partial = infer_partial_like_second},
-      {.name = "relax.grad.avg_pool2d_backward",
-       .doc = "gradient of avg_pool2d with respect to the data",
-       .inputs = {output_grad, data},
-       .attrs = pool,
-       .infer = infer_like_second,
-       .infer_partial = infer_partial_like_second},
-      {.name = "relax.grad.take_backward",
-       .doc = "gradient of take with respect to x",
-       .inputs = {output_grad, {"x", "the tensor"}, {"indices", "integers"}},
-       .attrs = {int_attr("axis", {})},
-       .infer = infer_like_second,
-       .infer_partial = infer_partial_like_second},
+      gradient("nll_loss", "the predictions", {output_grad, predictions, targets, weights}, loss,
+               [](const OpCall& op) {
+                 infer_loss(op, 1);
+                 return infer_like_second(op);
+               }),
+      gradient("max_pool2d", "the data", {output_grad, data}, pool),
+      gradient("avg_pool2d", "the data", {output_grad, data}, pool),
+      gradient("take", "x", {output_grad, {"x", "the tensor"}, {"indices", "integers"}}, op_attrs<OptionalAxisAttrs>()),
   };
 }
 

@@ -18,9 +18,8 @@ Type infer_all_class_nms(const OpCall& op) {
   op.require_equal(op.shape(0)[2], int_imm(4), "coordinates of a box");
   const Expr& batch = op.shape(1)[0];
   Expr candidates = simplify(op.shape(1)[1] * op.shape(1)[2]);
-  std::string format = op.call.attrs.get_string("output_format", "onnx");
+  std::string format = op.attrs<AllClassNmsAttrs>().output_format;
   if (format == "onnx") return tuple_type({tensor_type_of_rank(2, kInt64), tensor_type({int_imm(1)}, kInt64)});
-  if (format != "tensorflow") op.fail("output_format '{}', expected 'onnx' or 'tensorflow'", format);
   return tuple_type({tensor_type({batch, candidates, int_imm(2)}, kInt64), tensor_type({batch, candidates}, kFloat32),
                      tensor_type({batch}, kInt64)});
 }
@@ -41,10 +40,10 @@ Type infer_nms(const OpCall& op) {
   op.require_equal(shape[0], op.shape(2)[0], "batch sizes of data and indices");
   op.require_equal(shape[1], op.shape(2)[1], "numbers of boxes and indices");
   Type data = tensor_type(shape, op.dtype(0));
-  if (!op.call.attrs.get_bool("return_indices", true)) return data;
+  NmsAttrs attrs = op.attrs<NmsAttrs>();
+  if (!attrs.return_indices) return data;
   std::vector<Type> results = {tensor_type({shape[0], shape[1]}, kInt32), tensor_type({shape[0], int_imm(1)}, kInt32)};
-  const AttrValue* sigma = op.call.attrs.find("soft_nms_sigma");
-  if (sigma && sigma->as<double>() && *sigma->as<double>() > 0) results.insert(results.begin(), data);
+  if (attrs.soft_nms_sigma > 0) results.insert(results.begin(), data);
   return tuple_type(std::move(results));
 }
 
@@ -63,16 +62,16 @@ Type infer_multibox(const OpCall& op) {
 }
 
 // rois are [k, 5]: the image, then four coordinates.
+template <class A>
 Type infer_roi(const OpCall& op) {
-  Layout layout(op, op.call.attrs.get_string("layout", "NCHW"), "NCHW", "layout");
+  A attrs = op.attrs<A>();
+  Layout layout(op, attrs.layout, A().layout, "layout");
   require_rank(op, 0, layout.rank());
   require_rank(op, 1, 2);
   require_same_dtype(op, 0, 1);
   op.require_equal(op.shape(1)[1], int_imm(5), "columns of rois");
-  const AttrValue* attr = op.call.attrs.find("pooled_size");
-  std::vector<int64_t> size;
-  if (!attr || !from_attr(*attr, size)) op.fail("argument 'pooled_size' is missing");
-  size = per_dim(op, size, 2, "pooled_size", 1);
+  if (!attrs.pooled_size) op.fail("argument 'pooled_size' is missing");
+  std::vector<int64_t> size = per_dim(op, *attrs.pooled_size, 2, "pooled_size", 1);
   std::vector<Expr> shape = layout.to_plain(op.shape(0));
   return tensor_type(layout.from_plain(op, {op.shape(1)[0], shape[1], int_imm(size[0]), int_imm(size[1])}),
                      op.dtype(0));
@@ -81,8 +80,9 @@ Type infer_roi(const OpCall& op) {
 }  // namespace
 
 std::vector<OpRow> vision_ops() {
-  OpAttr pooled_size = ints_attr("pooled_size", {});
-  pooled_size.items = 2;
+  std::vector<OpAttr> align = with_choices(op_attrs<RoiAlignAttrs>(), "mode", {"avg", "max"}),
+                      pool = op_attrs<RoiPoolAttrs>();
+  for (auto* attrs : {&align, &pool}) attr_of(*attrs, "pooled_size").items = 2;
   const std::vector<OpInput> regions = {{"data", "images"}, {"rois", "[k, 5]: image and corners of each region"}};
   return {
       {.name = "relax.vision.all_class_non_max_suppression",
@@ -92,22 +92,19 @@ std::vector<OpRow> vision_ops() {
                   {"max_output_boxes_per_class", "scalar tensor"},
                   {"iou_threshold", "scalar tensor"},
                   {"score_threshold", "scalar tensor"}},
-       .attrs = with_choices({string_attr("output_format", "onnx")}, "output_format", {"onnx", "tensorflow"}),
+       .attrs = with_choices(op_attrs<AllClassNmsAttrs>(), "output_format", {"onnx", "tensorflow"}),
        .infer = infer_all_class_nms,
        .infer_partial = infer_unknown},
       {.name = "relax.vision.get_valid_counts",
        .doc = "boxes whose score is above a threshold, moved to the front",
        .inputs = {{"data", "[batch, boxes, 6]"}},
-       .attrs = {float_attr("score_threshold", 0.0), int_attr("id_index", 0), int_attr("score_index", 1)},
+       .attrs = op_attrs<ValidCountsAttrs>(),
        .infer = infer_valid_counts,
        .infer_partial = infer_unknown},
       {.name = "relax.vision.non_max_suppression",
        .doc = "the boxes that no better one covers",
        .inputs = {{"data", "[batch, boxes, 6]"}, {"valid_count", "[batch]"}, {"indices", "[batch, boxes]"}},
-       .attrs = {int_attr("max_output_size", -1), float_attr("iou_threshold", 0.5), bool_attr("force_suppress", false),
-                 int_attr("top_k", -1), int_attr("coord_start", 2), int_attr("score_index", 1), int_attr("id_index", 0),
-                 bool_attr("return_indices", true), bool_attr("invalid_to_bottom", false),
-                 float_attr("soft_nms_sigma", 0.0), float_attr("score_threshold", 0.0)},
+       .attrs = op_attrs<NmsAttrs>(),
        .infer = infer_nms,
        .infer_partial = infer_unknown},
       {.name = "relax.vision.multibox_transform_loc",
@@ -115,23 +112,19 @@ std::vector<OpRow> vision_ops() {
        .inputs = {{"cls_pred", "[batch, classes, anchors]"},
                   {"loc_pred", "[batch, 4 * anchors]"},
                   {"anchor", "[1, anchors, 4]"}},
-       .attrs = {bool_attr("clip", false), float_attr("threshold", 0.0),
-                 floats_attr("variances", AttrList(4, AttrValue(1.0))), bool_attr("keep_background", true),
-                 bool_attr("apply_softmax", true)},
+       .attrs = op_attrs<MultiboxAttrs>(),
        .infer = infer_multibox,
        .infer_partial = infer_unknown},
       {.name = "relax.vision.roi_align",
        .doc = "regions sampled to a fixed size by bilinear interpolation",
        .inputs = regions,
-       .attrs = with_choices({pooled_size, float_attr("spatial_scale", 1.0), int_attr("sample_ratio", -1),
-                              bool_attr("aligned", false), string_attr("layout", "NCHW"), string_attr("mode", "avg")},
-                             "mode", {"avg", "max"}),
-       .infer = infer_roi},
+       .attrs = align,
+       .infer = infer_roi<RoiAlignAttrs>},
       {.name = "relax.vision.roi_pool",
        .doc = "regions reduced to a fixed size by their maxima",
        .inputs = regions,
-       .attrs = {pooled_size, float_attr("spatial_scale", 1.0), string_attr("layout", "NCHW")},
-       .infer = infer_roi},
+       .attrs = pool,
+       .infer = infer_roi<RoiPoolAttrs>},
   };
 }
 

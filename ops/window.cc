@@ -71,6 +71,11 @@ Layout::Layout(const OpCall& op, const std::string& text, std::string_view plain
 Layout::Layout(size_t rank) : plain_rank_(rank) {
   for (size_t d = 0; d < rank; ++d) axes_.push_back({d, 0});
 }
+Layout result_layout(const OpCall& op, const std::optional<std::string>& out_layout, const std::string& data_layout,
+                     std::string_view plain) {
+  std::string layout = out_layout.value_or("");
+  return Layout(op, layout.empty() ? data_layout : layout, plain, "out layout");
+}
 int64_t Layout::block_of(size_t plain) const {
   int64_t block = 1;
   for (const Axis& axis : axes_) {

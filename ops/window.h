@@ -51,6 +51,9 @@ class Layout {
   std::vector<Axis> axes_;
   size_t plain_rank_;
 };
+// Returns the layout of the result of a window operator, which is that of the data where out_layout is absent.
+Layout result_layout(const OpCall& op, const std::optional<std::string>& out_layout, const std::string& data_layout,
+                     std::string_view plain);
 // Returns the facts that variables running over these extents have.
 Analyzer facts_of_axes(Axes axes, const std::vector<Expr>& extents);
 // Reports any other layout as unsupported, for operators that are lowered in one layout only.

@@ -16,9 +16,7 @@ namespace {
 
 // Returns the tensor of axes in operand `input`, with its range tested.
 Expr checked_axes(Node& n, size_t input, int64_t rank) {
-  Attrs attrs;
-  attrs.set("what", "axes");
-  return n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, attrs);
+  return n.op("check_indices", {n.tensor(input), shape_expr({int_imm(rank)})}, CheckIndicesAttrs{"axes"});
 }
 Expr dim(Node& n, const Expr& value) { return bounded(n, value, "dim", {0, std::numeric_limits<int64_t>::max()}); }
 
@@ -35,17 +33,13 @@ std::vector<int64_t> distinct_axes(const Node& n, const std::vector<int64_t>& ax
   std::vector<int64_t> result;
   for (int64_t axis : axes) {
     int64_t at = n.axis(axis, rank, "axes");
-    if (std::find(result.begin(), result.end(), at) != result.end()) n.fail("axes name {} twice", at);
+    if (contains(result, at)) n.fail("axes name {} twice", at);
     result.push_back(at);
   }
   return result;
 }
 std::vector<Expr> distinct_axes(Node& n, size_t input, int64_t rank) {
-  if (auto known = n.constant_ints(input)) {
-    std::vector<Expr> axes;
-    for (int64_t axis : distinct_axes(n, *known, rank)) axes.push_back(int_imm(axis));
-    return axes;
-  }
+  if (auto known = n.constant_ints(input)) return int_imms(distinct_axes(n, *known, rank));
   std::vector<Expr> axes = read_axes(n, input, rank);
   if (axes.size() > 1) require_distinct(n, named_axes(n, axes, rank), axes.size());
   return axes;
@@ -68,11 +62,10 @@ void require_distinct(Node& n, const std::vector<Expr>& named, size_t count) {
 
 std::vector<Expr> named_axes_of_any_number(Node& n, size_t input, int64_t rank, bool none_means_all) {
   Expr axes = n.cast(checked_axes(n, input, rank), kInt64), count = n.shape_of(axes).at(0);
-  Attrs integers;
-  integers.set("dtype", kInt64);
   Expr positive = n.op("where", {n.op("less", {axes, n.scalar(0, kInt64)}),
                                  n.add(axes, n.scalar(static_cast<double>(rank), kInt64)), axes});
-  Expr all = n.reshape(n.op("arange", {int_imm(0), int_imm(rank), int_imm(1)}, integers), {int_imm(1), int_imm(rank)});
+  Expr all = n.reshape(n.op("arange", {int_imm(0), int_imm(rank), int_imm(1)}, DTypeAttrs{kInt64}),
+                       {int_imm(1), int_imm(rank)});
   Expr hits = n.cast(n.op("equal", {n.reshape(positive, {count, int_imm(1)}), all}), kInt64);
   std::vector<Expr> named;
   for (const Expr& times : n.ints_of(n.of(n.reduce("sum", hits, {0}, false)))) {
@@ -98,9 +91,8 @@ std::vector<Expr> dims_not_named(Node& n, const std::vector<Expr>& dims, const s
 }
 
 std::vector<Expr> dims_with_ones(Node& n, const std::vector<Expr>& dims, const std::vector<Expr>& named) {
-  std::vector<Expr> result;
-  for (size_t d = 0; d < dims.size(); ++d)
-    result.push_back(dim(n, select(equal(named[d], int_imm(1)), int_imm(1), dims[d])));
+  std::vector<Expr> result = dims;
+  for (size_t d = 0; d < dims.size(); ++d) result[d] = dim(n, select(equal(named[d], int_imm(1)), int_imm(1), dims[d]));
   return result;
 }
 

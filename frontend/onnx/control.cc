@@ -83,14 +83,20 @@ Value stacked(Node& n, const std::vector<Value>& slices, int64_t axis) {
   std::vector<Expr> parts;
   for (const Value& slice : slices) {
     Expr x = n.tensor(slice);
-    std::vector<Expr> shape = n.shape_of(x);
-    axis = n.axis(axis, static_cast<int64_t>(shape.size()) + 1);
-    shape.insert(shape.begin() + axis, int_imm(1));
-    parts.push_back(n.reshape(x, shape));
+    axis = n.axis(axis, static_cast<int64_t>(n.shape_of(x).size()) + 1);
+    parts.push_back(n.with_new_axis(x, axis));
   }
   return n.of(join(n, parts, axis));
 }
 
+// Inlines one iteration. An error in it has been reported where it is.
+std::vector<Value> run_body(Node& n, const onnx::GraphProto& body, const std::vector<Value>& arguments) {
+  std::vector<Value> results = n.graph().inline_graph(body, arguments);
+  for (const Value& value : results) {
+    if (value->poisoned) throw CompileError({});
+  }
+  return results;
+}
 Outputs loop_node(Node& n) {
   const onnx::GraphProto& body = n.attr_graph("body");
   auto flag = [](const Value& value) -> std::optional<int64_t> {
@@ -118,10 +124,7 @@ Outputs loop_node(Node& n) {
     std::vector<Value> arguments = {n.of(KnownTensor{kInt64, {}, {int_imm(i)}}),
                                     n.of(KnownTensor{kBool, {}, {bool_imm(true)}})};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    std::vector<Value> results = n.graph().inline_graph(body, arguments);
-    for (const Value& value : results) {
-      if (value->poisoned) throw CompileError({});
-    }
+    std::vector<Value> results = run_body(n, body, arguments);
     go = flag(results[0]);
     for (size_t k = 0; k < carried; ++k) state[k] = results[k + 1];
     for (size_t k = 0; k < slices.size(); ++k) slices[k].push_back(results[carried + 1 + k]);
@@ -166,8 +169,8 @@ class Scan {
     for (int64_t b = 0; b < *batch; ++b) {
       std::vector<Value> states;
       std::vector<Expr> parts;
-      for (const Value& value : state_) states.push_back(n_.of(piece(n_.tensor(value), 0, b)));
-      for (const Expr& sequence : sequences_) parts.push_back(piece(sequence, 0, b));
+      for (const Value& value : state_) states.push_back(n_.of(n_.pick(n_.tensor(value), 0, b)));
+      for (const Expr& sequence : sequences_) parts.push_back(n_.pick(sequence, 0, b));
       std::vector<Value> one = run(states, parts);
       results.resize(one.size());
       for (size_t k = 0; k < one.size(); ++k) results[k].push_back(one[k]);
@@ -185,19 +188,12 @@ class Scan {
     if (values.size() != count) n_.fail("{} has {} numbers, expected {}", name, values.size(), count);
     return values;
   }
-  // Returns x[..., index, ...] without the axis.
-  Expr piece(const Expr& x, int64_t axis, int64_t index) {
-    Expr slice = n_.slice(x, axis, int_imm(index), int_imm(index + 1));
-    std::vector<Expr> shape = n_.shape_of(slice);
-    shape.erase(shape.begin() + axis);
-    return n_.reshape(slice, shape);
-  }
   int64_t length_of(const std::vector<Expr>& sequences) {
     std::optional<int64_t> length;
     for (size_t k = 0; k < scanned_; ++k) {
       std::vector<Expr> shape = n_.shape_of(sequences[k]);
       in_axes_[k] = n_.axis(in_axes_[k], static_cast<int64_t>(shape.size()));
-      auto size = as_int(shape[static_cast<size_t>(in_axes_[k])]);
+      auto size = as_int(shape[in_axes_[k]]);
       if (!size) n_.unsupported("a scan over a symbolic dim; make it constant with --dim");
       if (length && *length != *size) n_.fail("scan inputs of length {} and {}", *length, *size);
       length = size;
@@ -212,11 +208,8 @@ class Scan {
     for (int64_t i = 0; i < length; ++i) {
       std::vector<Value> arguments = state;
       for (size_t k = 0; k < scanned_; ++k)
-        arguments.push_back(n_.of(piece(sequences[k], in_axes_[k], in_reversed_[k] ? length - 1 - i : i)));
-      std::vector<Value> results = n_.graph().inline_graph(body_, arguments);
-      for (const Value& value : results) {
-        if (value->poisoned) throw CompileError({});
-      }
+        arguments.push_back(n_.of(n_.pick(sequences[k], in_axes_[k], in_reversed_[k] ? length - 1 - i : i)));
+      std::vector<Value> results = run_body(n_, body_, arguments);
       for (size_t k = 0; k < carried_; ++k) state[k] = results[k];
       for (size_t k = 0; k < scan_outputs_; ++k) {
         auto& list = slices[k];

@@ -9,8 +9,13 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-std::string per_rank(const char* prefix, size_t spatial, const char* suffix = "") {
-  return fmt::format("{}{}d{}", prefix, spatial, suffix);
+// Returns fn.operator()<N>() for N spatial dims, which are 1 to 3.
+template <class F>
+auto per_rank(Node& n, size_t spatial, F fn) {
+  if (spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", spatial);
+  return spatial == 1   ? fn.template operator()<1>()
+         : spatial == 2 ? fn.template operator()<2>()
+                        : fn.template operator()<3>();
 }
 
 // The window of a convolution or a pool. `kernel` has its extents, which are dims of the weight, or kernel_shape.
@@ -28,20 +33,11 @@ Ints spatial_ints(Node& n, const char* name, size_t count, int64_t otherwise) {
   if (values.size() != count) n.fail("{} has {} numbers, expected {}", name, values.size(), count);
   return values;
 }
-std::vector<Expr> as_exprs(const Ints& values) {
-  std::vector<Expr> result;
-  for (int64_t value : values) result.push_back(int_imm(value));
-  return result;
-}
-// Returns all values as integers when all are constants and at least `least`.
-std::optional<Ints> as_ints(const std::vector<Expr>& values, int64_t least) {
-  Ints result;
-  for (const Expr& value : values) {
-    auto known = as_int(value);
-    if (!known || *known < least) return std::nullopt;
-    result.push_back(*known);
-  }
-  return result;
+// Returns the pads where all are constants and none crops.
+std::optional<Ints> as_pads(const std::vector<Expr>& values) {
+  auto pads = as_ints(values);
+  bool crops = pads && std::any_of(pads->begin(), pads->end(), [](int64_t pad) { return pad < 0; });
+  return crops ? std::nullopt : pads;
 }
 size_t spatial_dims(Node& n) {
   int64_t rank = n.rank(0);
@@ -70,13 +66,13 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
     if (std::abs(static_cast<double>(pad)) > 1e9) n.fail("pads are [{}]", fmt::join(pads, ", "));
   }
   if (w.auto_pad == "VALID") pads.assign(2 * w.spatial, 0);
-  w.pads = as_exprs(pads);
+  w.pads = int_imms(pads);
   return w;
 }
 Window read_pool_window(Node& n) {
   auto kernel = n.attr_ints("kernel_shape");
   if (!kernel) n.fail("attribute 'kernel_shape' is missing");
-  return read_window(n, as_exprs(*kernel));
+  return read_window(n, int_imms(*kernel));
 }
 // Returns the number of outputs of a window with SAME_* pads along spatial dim d.
 Expr same_count(Node& n, const Window& w, size_t d) { return n.simplify(ceil_div(n.shape(0)[d + 2], w.strides[d])); }
@@ -111,7 +107,7 @@ Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Ex
 }
 // Makes pads that crop, or that are known at run time only, a step before the operator, which then has no pads.
 Expr padded(Node& n, const Expr& x, Window& w, const Expr& fill) {
-  if (as_ints(w.pads, 0)) return x;
+  if (as_pads(w.pads)) return x;
   Expr result = pad_spatial(n, x, w.pads, fill);
   w.pads.assign(2 * w.spatial, int_imm(0));
   return result;
@@ -145,7 +141,7 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   if (!kernel) return weight;
   bool learns = false;
   std::vector<Expr> given(dims.begin() + std::min<int64_t>(2, n.rank(0)), dims.end());
-  auto known = as_ints(given, INT64_MIN);
+  auto known = as_ints(given);
   if (kernel->size() != given.size() || (known && *known != *kernel))
     n.fail("kernel_shape is [{}], but the weight has [{}]", fmt::join(*kernel, ", "),
            known ? fmt::format("{}", fmt::join(*known, ", ")) : fmt::format("{} spatial dims", given.size()));
@@ -161,18 +157,19 @@ std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
   return {dims.begin() + std::min<int64_t>(2, static_cast<int64_t>(dims.size())), dims.end()};
 }
 
-Attrs conv_attrs(const Window& w, int64_t groups) {
-  Attrs attrs;
-  attrs.set("strides", w.strides);
-  attrs.set("padding", as_ints(w.pads, 0).value());
-  attrs.set("dilation", w.dilations);
-  attrs.set("groups", groups);
+// Returns the attributes of nn.convNd or of its transpose.
+template <class A>
+A conv_attrs(const Window& w, int64_t groups) {
+  A attrs;
+  attrs.strides = w.strides;
+  attrs.padding = as_pads(w.pads).value();
+  attrs.dilation = w.dilations;
+  attrs.groups = groups;
   return attrs;
 }
-int64_t read_groups(Node& n, const Window& w) {
+int64_t read_groups(Node& n) {
   int64_t groups = n.attr_int("group", 1);
   if (groups < 1) n.fail("group is {}, expected at least 1", groups);
-  if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
   return groups;
 }
 
@@ -181,10 +178,12 @@ int64_t read_groups(Node& n, const Window& w) {
 Expr convolve(Node& n, const Expr& x, const Expr& given_weight) {
   Expr weight = weight_tensor(n, given_weight);
   Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n, w);
+  int64_t groups = read_groups(n);
   resolve_same_pads(n, w);
   Expr source = padded(n, x, w, n.like(0, x));
-  Expr result = n.op(per_rank("nn.conv", w.spatial).c_str(), {source, weight}, conv_attrs(w, groups));
+  Expr result = per_rank(n, w.spatial, [&]<int N>() {
+    return n.op(fmt::format("nn.conv{}d", N), {source, weight}, conv_attrs<ConvAttrs<N>>(w, groups));
+  });
   return with_same_dims(n, result, w);
 }
 
@@ -214,7 +213,7 @@ void resolve_output_pads(Node& n, Window& w, const Ints& extra, std::optional<In
 Outputs conv_transpose(Node& n) {
   Expr x = n.tensor(0), weight = weight_tensor(n, n.tensor(1));
   Window w = read_window(n, kernel_of(n, weight));
-  int64_t groups = read_groups(n, w);
+  int64_t groups = read_groups(n);
   Ints extra = spatial_ints(n, "output_padding", w.spatial, 0);
   auto output_shape = n.attr_ints("output_shape");
   if (output_shape || w.is_same()) resolve_output_pads(n, w, extra, output_shape);
@@ -222,18 +221,20 @@ Outputs conv_transpose(Node& n) {
   std::vector<Expr> cuts(2 * w.spatial, int_imm(0));
   for (size_t d = 0; d < w.spatial; ++d) {
     Expr &begin = w.pads[d], &end = w.pads[w.spatial + d];
-    if (auto known = as_int(end); known && *known < 0 && as_ints({begin}, 0)) {
+    if (auto known = as_int(end); known && *known < 0 && as_pads({begin})) {
       extra[d] -= *known;
       end = int_imm(0);
     }
-    if (as_ints({begin, end}, 0)) continue;
+    if (as_pads({begin, end})) continue;
     cuts[d] = n.simplify(int_imm(0) - begin);
     cuts[w.spatial + d] = n.simplify(int_imm(0) - end);
     begin = end = int_imm(0);
   }
-  Attrs attrs = conv_attrs(w, groups);
-  attrs.set("output_padding", extra);
-  Expr result = n.op(per_rank("nn.conv", w.spatial, "_transpose").c_str(), {x, weight}, attrs);
+  Expr result = per_rank(n, w.spatial, [&]<int N>() {
+    auto attrs = conv_attrs<ConvTransposeAttrs<N>>(w, groups);
+    attrs.output_padding = extra;
+    return n.op(fmt::format("nn.conv{}d_transpose", N), {x, weight}, attrs);
+  });
   bool is_cut = std::any_of(cuts.begin(), cuts.end(), [](const Expr& cut) { return !is_int(cut, 0); });
   if (is_cut) result = pad_spatial(n, result, cuts, n.like(0, result));
   if (n.has(2)) result = with_bias(n, result, n.tensor(2));
@@ -242,13 +243,14 @@ Outputs conv_transpose(Node& n) {
 
 // ---- Pools ----------------------------------------------------------------------------------------------------------
 
-Attrs pool_attrs(Node& n, const Window& w) {
-  Attrs attrs;
-  attrs.set("pool_size", as_ints(w.kernel, 1).value());
-  attrs.set("strides", w.strides);
-  attrs.set("padding", as_ints(w.pads, 0).value());
-  attrs.set("dilation", w.dilations);
-  attrs.set("ceil_mode", n.attr_int("ceil_mode", 0) != 0);
+template <class A>
+A pool_attrs(Node& n, const Window& w) {
+  A attrs;
+  attrs.pool_size = as_ints(w.kernel).value();
+  attrs.strides = w.strides;
+  attrs.padding = as_pads(w.pads).value();
+  attrs.dilation = w.dilations;
+  attrs.ceil_mode = n.attr_int("ceil_mode", 0) != 0;
   return attrs;
 }
 Expr least_of(DType dtype) {
@@ -279,55 +281,53 @@ Expr without_pads(Node& n, const Expr& positions, const std::vector<Expr>& dims,
 Outputs max_pool(Node& n) {
   Window w = read_pool_window(n);
   resolve_same_pads(n, w);
-  int64_t order = n.attr_int("storage_order", 0);
   std::vector<Expr> pads = w.pads;
-  bool known_pads = as_ints(pads, 0).has_value();
   Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
-  Attrs attrs = pool_attrs(n, w);
   if (!n.wants(1)) {
-    if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-    return {n.of(with_same_dims(n, n.op(per_rank("nn.max_pool", w.spatial).c_str(), {x}, attrs), w))};
+    Expr result = per_rank(n, w.spatial, [&]<int N>() {
+      return n.op(fmt::format("nn.max_pool{}d", N), {x}, pool_attrs<PoolAttrs<N>>(n, w));
+    });
+    return {n.of(with_same_dims(n, result, w))};
   }
-  attrs.set("storage_order", order);
+  auto attrs = pool_attrs<IndexedPoolAttrs>(n, w);
+  attrs.storage_order = n.attr_int("storage_order", 0);
   Expr both = n.op("nn.max_pool_with_indices", {x}, attrs);
   Expr values = n.builder().emit(tuple_get(both, 0)), positions = n.builder().emit(tuple_get(both, 1));
-  if (!known_pads) positions = without_pads(n, positions, n.shape(0), n.shape_of(x), pads, order == 1);
+  if (!as_pads(pads)) positions = without_pads(n, positions, n.shape(0), n.shape_of(x), pads, attrs.storage_order == 1);
   return {n.of(with_same_dims(n, values, w)), n.of(with_same_dims(n, positions, w))};
 }
 Outputs average_pool(Node& n) {
   Window w = read_pool_window(n);
   resolve_same_pads(n, w);
-  if (w.spatial > 3) n.unsupported("{} spatial dims; there are 1 to 3", w.spatial);
-  bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_ints(w.pads, 0).has_value();
+  bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_pads(w.pads).has_value();
   Expr x = n.tensor(0);
-  DType dtype = n.dtype(0);
-  std::vector<Expr> image = {int_imm(1), int_imm(1)};
-  for (size_t d = 0; d < w.spatial; ++d) image.push_back(n.shape(0)[d + 2]);
+  std::vector<Expr> image = n.shape(0);
+  image[0] = image[1] = int_imm(1);
   Window unpadded = w;
   Expr source = padded(n, x, w, n.like(0, x));
-  Attrs attrs = pool_attrs(n, w);
-  attrs.set("count_include_pad", counts_pads || !known_pads);
   auto average = [&](const Expr& data) {
-    return with_same_dims(n, n.op(per_rank("nn.avg_pool", w.spatial).c_str(), {data}, attrs), w);
+    Expr result = per_rank(n, w.spatial, [&]<int N>() {
+      auto attrs = pool_attrs<PoolAttrs<N>>(n, w);
+      attrs.count_include_pad = counts_pads || !known_pads;
+      return n.op(fmt::format("nn.avg_pool{}d", N), {data}, attrs);
+    });
+    return with_same_dims(n, result, w);
   };
   if (known_pads || counts_pads) return {n.of(average(source))};
   // The average of ones is the share of each window that lies inside of the image.
-  Expr ones = n.op("full", {shape_expr(image), n.scalar(1, dtype)});
-  return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.scalar(0, dtype)))))};
+  Expr ones = n.op("full", {shape_expr(image), n.like(1, x)});
+  return {n.of(n.div(average(source), average(padded(n, ones, unpadded, n.like(0, x)))))};
 }
 Outputs lp_pool(Node& n) {
   Window w = read_pool_window(n);
   resolve_same_pads(n, w);
   Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
-  Attrs attrs = pool_attrs(n, w);
-  attrs.set("p", n.attr_int("p", 2));
+  auto attrs = pool_attrs<LpPoolAttrs>(n, w);
+  attrs.p = n.attr_int("p", attrs.p);
   return {n.of(with_same_dims(n, n.op("nn.lp_pool", {x}, attrs), w))};
 }
 Outputs global_pool(Node& n) {
-  Expr x = n.tensor(0);
-  Ints axes;
-  for (int64_t d = 2; d < n.rank(0); ++d) axes.push_back(d);
-  return {n.of(n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", x, axes, true))};
+  return {n.of(n.reduce(n.op_type() == "GlobalMaxPool" ? "max" : "mean", n.tensor(0), n.all_axes(2), true))};
 }
 
 }  // namespace

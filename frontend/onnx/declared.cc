@@ -1,5 +1,6 @@
 #include "frontend/onnx/declared.h"
 
+#include "ir/type_relation.h"
 #include "support/printable.h"
 
 namespace relaxc::onnx_import {
@@ -9,33 +10,53 @@ namespace {
 constexpr std::string_view kHolds = "the computed type holds";
 constexpr size_t kMostShown = 5;  // a model whose declarations are stale has hundreds
 
-// Describes how the shapes differ. Exporters write an empty shape where they do not know it.
-std::optional<std::string> shape_difference(const ModelContext& context, const onnx::TensorShapeProto& declared,
-                                            const std::vector<Expr>& shape) {
-  if (declared.dim_size() != static_cast<int>(shape.size())) {
-    if (declared.dim_size() == 0) return std::nullopt;
-    return fmt::format("declared with rank {}, but the graph computes rank {}", declared.dim_size(), shape.size());
+struct Difference {
+  bool in_dtype;
+  std::string text;
+};
+
+// Returns the declared type. Exporters write an empty shape where they do not know it, and a dim that is not a number
+// may have any size; so may all dims when the caller makes some of them constant.
+Type declared_type(const ModelContext& context, const onnx::TypeProto::Tensor& declared) {
+  std::optional<DType> dtype;
+  if (declared.elem_type() != 0) dtype = dtype_of_element_type(declared.elem_type(), Span());
+  if (declared.shape().dim_size() == 0) return tensor_type_of_rank(-1, dtype);
+  std::vector<Expr> dims;
+  for (const auto& dim : declared.shape().dim()) {
+    bool is_stated = dim.dim_value() > 0 && context.options.dims.empty();
+    dims.push_back(is_stated ? int_imm(dim.dim_value()) : Expr(make_dim("any")));
   }
-  for (int d = 0; context.options.dims.empty() && d < declared.dim_size(); ++d) {
-    const auto& dim = declared.dim(d);
-    auto known = as_int(shape[static_cast<size_t>(d)]);
-    if (dim.has_dim_value() && dim.dim_value() > 0 && known && *known != dim.dim_value())
-      return fmt::format("dim {} is declared as {}, but the graph computes {}", d, dim.dim_value(), *known);
+  return tensor_type(std::move(dims), dtype);
+}
+
+// Returns how the declared type contradicts the computed one.
+std::optional<Difference> difference_of(const ModelContext& context, const onnx::ValueInfoProto& info,
+                                        const Type& computed) {
+  if (!info.has_type() || !info.type().has_tensor_type()) return std::nullopt;
+  const auto& proto = info.type().tensor_type();
+  auto dtype = tensor_dtype(computed);
+  auto other_dtype = [&](const std::string& shown) {
+    return Difference{true, fmt::format("declared as {}, but the graph computes {}", shown, to_string(*dtype))};
+  };
+  std::optional<Type> declared;
+  try {
+    declared = declared_type(context, proto);
+  } catch (const CompileError&) {  // of strings, say
+    return dtype ? std::optional(other_dtype(fmt::format("element type {}", proto.elem_type()))) : std::nullopt;
+  }
+  if (fits(*declared, computed) != Verdict::kContradicted) return std::nullopt;
+  auto stated = tensor_dtype(*declared);
+  if (stated && dtype && *stated != *dtype) return other_dtype(to_string(*stated));
+  int64_t rank = known_rank(computed);
+  const std::vector<Expr>&dims = *known_shape(*declared), *shape = known_shape(computed);
+  if (known_rank(*declared) != rank || !shape)
+    return Difference{false, fmt::format("declared with rank {}, but the graph computes rank {}", dims.size(), rank)};
+  for (size_t d = 0; d < dims.size(); ++d) {
+    auto wanted = as_int(dims[d]), found = as_int((*shape)[d]);
+    if (wanted && found && *wanted != *found)
+      return Difference{false, fmt::format("dim {} is declared as {}, but the graph computes {}", d, *wanted, *found)};
   }
   return std::nullopt;
-}
-std::string shown_element_type(int type) {
-  try {
-    return to_string(dtype_of_element_type(type, Span()));
-  } catch (const CompileError&) {
-    return fmt::format("element type {}", type);
-  }
-}
-std::optional<std::string> dtype_difference(const onnx::TypeProto::Tensor& declared, const Type& type) {
-  auto dtype = tensor_dtype(type);
-  if (declared.elem_type() == 0 || !dtype || declared.elem_type() == element_type_of_dtype(*dtype)) return std::nullopt;
-  return fmt::format("declared as {}, but the graph computes {}", shown_element_type(declared.elem_type()),
-                     to_string(*dtype));
 }
 
 // Returns the type of a value that is a tensor or may become one.
@@ -48,12 +69,10 @@ std::optional<Type> type_of(const Value& value) {
 }  // namespace
 
 void check_output(ModelContext& context, const onnx::ValueInfoProto& output, const Type& type, const Span& span) {
-  if (!output.has_type() || !output.type().has_tensor_type()) return;
-  const auto& declared = output.type().tensor_type();
-  if (auto difference = dtype_difference(declared, type)) fail(span, "{}", *difference);
-  const std::vector<Expr>* shape = known_shape(type);
-  if (!declared.has_shape() || !shape) return;
-  if (auto difference = shape_difference(context, declared.shape(), *shape)) context.warn(span, *difference, kHolds);
+  auto difference = difference_of(context, output, type);
+  if (!difference) return;
+  if (difference->in_dtype) fail(span, "{}", difference->text);
+  context.warn(span, difference->text, kHolds);
 }
 
 void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
@@ -61,18 +80,13 @@ void check_values(GraphImporter& importer, const onnx::GraphProto& graph) {
   size_t differences = 0;
   for (const auto& info : graph.value_info()) {
     std::optional<Type> type = type_of(importer.find(info.name()));
-    if (!type || !info.has_type() || !info.type().has_tensor_type()) continue;
-    Span span{std::make_shared<const Origin>(
-        Origin{fmt::format("{}: value '{}'", context.file->name(), printable(info.name())), {}, {}, nullptr})};
-    const auto& declared = info.type().tensor_type();
-    auto difference = dtype_difference(declared, *type);
-    const std::vector<Expr>* shape = known_shape(*type);
-    if (!difference && declared.has_shape() && shape) difference = shape_difference(context, declared.shape(), *shape);
-    if (difference && ++differences <= kMostShown) context.warn(span, *difference, kHolds);
+    auto difference = type ? difference_of(context, info, *type) : std::nullopt;
+    if (difference && ++differences <= kMostShown)
+      context.warn(context.place("value", info.name()), difference->text, kHolds);
   }
-  if (differences <= kMostShown) return;
-  Span span{std::make_shared<const Origin>(Origin{context.file->name(), {}, {}, nullptr})};
-  context.warn(span, fmt::format("{} more values are declared with another type", differences - kMostShown), kHolds);
+  if (differences > kMostShown)
+    context.warn(file_span(context.file->name()),
+                 fmt::format("{} more values are declared with another type", differences - kMostShown), kHolds);
 }
 
 }  // namespace relaxc::onnx_import

@@ -3,8 +3,8 @@
 #include "frontend/onnx/declared.h"
 
 #include <algorithm>
-#include <cmath>
 #include <queue>
+#include <unordered_set>
 
 #include "support/checked_math.h"
 #include "support/guard.h"
@@ -28,9 +28,9 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
   }
   for (const auto& attribute : node.attribute()) {
     if (!attribute.has_g()) continue;
-    std::unordered_map<std::string, bool> inner;
-    for (const auto& input : attribute.g().input()) inner[input.name()] = true;
-    for (const auto& tensor : attribute.g().initializer()) inner[tensor.name()] = true;
+    std::unordered_set<std::string> inner;
+    for (const auto& input : attribute.g().input()) inner.insert(input.name());
+    for (const auto& tensor : attribute.g().initializer()) inner.insert(tensor.name());
     auto take = [&](const std::string& name) {
       if (!inner.contains(name)) names.push_back(name);
     };
@@ -38,7 +38,7 @@ void collect_inputs(const onnx::NodeProto& node, std::vector<std::string>& names
       std::vector<std::string> used;
       collect_inputs(child, used);
       for (const std::string& name : used) take(name);
-      for (const std::string& output : child.output()) inner[output] = true;
+      inner.insert(child.output().begin(), child.output().end());
     }
     for (const auto& output : attribute.g().output()) take(output.name());
   }
@@ -73,12 +73,10 @@ std::vector<Expr> dims_of(ModelContext& context, const onnx::TensorShapeProto& s
   std::vector<Expr> dims;
   for (int d = 0; d < shape.dim_size(); ++d) {
     const auto& dim = shape.dim(d);
-    if (dim.has_dim_value()) {
-      if (dim.dim_value() < -1) fail(span, "dim {} is {}, expected >= 0, or -1 for unknown", d, dim.dim_value());
-      if (dim.dim_value() >= 0) {
-        dims.push_back(int_imm(dim.dim_value()));
-        continue;
-      }
+    if (dim.dim_value() < -1) fail(span, "dim {} is {}, expected >= 0, or -1 for unknown", d, dim.dim_value());
+    if (dim.has_dim_value() && dim.dim_value() >= 0) {
+      dims.push_back(int_imm(dim.dim_value()));
+      continue;
     }
     std::string dim_name = dim.dim_param().empty() ? fmt::format("{}_d{}", name, d) : dim.dim_param();
     if (auto it = context.options.dims.find(dim_name); it != context.options.dims.end()) {
@@ -99,8 +97,7 @@ Value GraphImporter::find(const std::string& name) const {
   return nullptr;
 }
 Span GraphImporter::span_of(const onnx::NodeProto& node, int64_t index) const {
-  std::string op =
-      node.domain().empty() || node.domain() == "ai.onnx" ? node.op_type() : node.domain() + "." + node.op_type();
+  std::string domain = domain_of(node.domain()), op = domain.empty() ? node.op_type() : domain + "." + node.op_type();
   std::string name = node.name().empty() ? fmt::format("{}_{}", node.op_type(), index) : node.name();
   return {std::make_shared<const Origin>(
       Origin{context_.file->name(), printable(place + name), op.empty() ? "?" : printable(op), nullptr})};
@@ -116,22 +113,22 @@ void GraphImporter::require_equal(const Expr& a, const Expr& b, std::string_view
 }
 
 void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
-  std::unordered_map<std::string, bool> used;
   std::vector<std::string> names;
   for (const auto& node : graph.node()) collect_inputs(node, names);
   for (const auto& output : graph.output()) names.push_back(output.name());
-  for (std::string& name : names) used[std::move(name)] = true;
+  const std::unordered_set<std::string> used(names.begin(), names.end());
   for (const auto& sparse : graph.sparse_initializer()) {
-    std::string name =
-        fmt::format("{}: sparse initializer '{}'", context_.file->name(), printable(sparse.values().name()));
-    Span span{std::make_shared<const Origin>(Origin{std::move(name), {}, {}, nullptr})};
-    context_.diagnostics.add({Severity::kError, ErrorKind::kUnsupported, span, "only dense tensors can be read", {}});
-    define(sparse.values().name(), poisoned_value());
+    const std::string& name = sparse.values().name();
+    context_.diagnostics.add({Severity::kError,
+                              ErrorKind::kUnsupported,
+                              context_.place("sparse initializer", name),
+                              "only dense tensors can be read",
+                              {}});
+    define(name, poisoned_value());
   }
   for (const auto& tensor : graph.initializer()) {
     if (!used.contains(tensor.name())) continue;
-    Span span{std::make_shared<const Origin>(
-        Origin{fmt::format("{}: initializer '{}'", context_.file->name(), printable(tensor.name())), {}, {}, nullptr})};
+    Span span = context_.place("initializer", tensor.name());
     Value value = poisoned_value();
     try {
       Tensor data = ModelFile::tensor(context_.file, tensor, span);
@@ -140,7 +137,7 @@ void GraphImporter::add_initializers(const onnx::GraphProto& graph) {
       value->tensor = constant(std::move(data), span);
       value->home = &builder_;
     } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) context_.diagnostics.add(diagnostic);
+      context_.add(error);
     }
     if (!define(tensor.name(), value))
       context_.diagnostics.error(span, "value '{}' is already defined", printable(tensor.name()));
@@ -168,8 +165,8 @@ struct Dependencies {
       for (const std::string& name : names) {
         auto producer = producer_of.find(name);
         if (producer == producer_of.end() || is_outer(name, producer->second, i)) continue;
-        producers[static_cast<size_t>(i)].push_back(producer->second);
-        consumers[static_cast<size_t>(producer->second)].push_back(i);
+        producers[i].push_back(producer->second);
+        consumers[producer->second].push_back(i);
       }
     }
   }
@@ -187,8 +184,8 @@ struct Dependencies {
     while (!ready.empty()) {
       result.push_back(ready.top());
       ready.pop();
-      for (int consumer : consumers[static_cast<size_t>(result.back())]) {
-        if (--waiting[static_cast<size_t>(consumer)] == 0) ready.push(consumer);
+      for (int consumer : consumers[result.back()]) {
+        if (--waiting[consumer] == 0) ready.push(consumer);
       }
     }
     return result;
@@ -198,14 +195,14 @@ struct Dependencies {
   // unsorted producers until a node repeats.
   std::vector<int> find_cycle(const std::vector<int>& sorted) const {
     std::vector<bool> is_sorted(producers.size());
-    for (int i : sorted) is_sorted[static_cast<size_t>(i)] = true;
+    for (int i : sorted) is_sorted[i] = true;
     int at = 0;
-    while (is_sorted[static_cast<size_t>(at)]) ++at;
+    while (is_sorted[at]) ++at;
     std::vector<int> path;
-    while (std::find(path.begin(), path.end(), at) == path.end()) {
+    while (!contains(path, at)) {
       path.push_back(at);
-      const std::vector<int>& before = producers[static_cast<size_t>(at)];
-      at = *std::find_if(before.begin(), before.end(), [&](int i) { return !is_sorted[static_cast<size_t>(i)]; });
+      const std::vector<int>& before = producers[at];
+      at = *std::find_if(before.begin(), before.end(), [&](int i) { return !is_sorted[i]; });
     }
     path.erase(path.begin(), std::find(path.begin(), path.end(), at));
     std::reverse(path.begin(), path.end());
@@ -250,29 +247,30 @@ void GraphImporter::poison_outputs(const onnx::NodeProto& node) {
   }
 }
 
+// Checks that dims of output i that are constants make a tensor of a size within the limits.
+void GraphImporter::check_size(const Type& type, int i, const Span& span) const {
+  const std::vector<Expr>* shape = known_shape(type);
+  if (!shape) return;
+  std::vector<int64_t> known;
+  for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
+  int64_t bytes = tensor_dtype(type).value_or(kFloat32).bytes(), limit = context_.options.limits.tensor_bytes;
+  bool is_empty = contains(known, int64_t{0});
+  for (int64_t dim : known) {
+    auto next = checked_mul(bytes, std::max<int64_t>(dim, 1));
+    if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
+    if (!is_empty && (!next || *next > limit))
+      fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "), limit);
+    if (next) bytes = *next;
+  }
+}
+
 void GraphImporter::bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span) {
   for (int i = 0; i < node.output_size(); ++i) {
     if (node.output(i).empty()) continue;
     if (static_cast<size_t>(i) >= outputs.size() || !outputs[static_cast<size_t>(i)])
       fail_unsupported(span, "output {} is not supported", i);
     const Value& value = outputs[static_cast<size_t>(i)];
-    if (value->tensor) {
-      const std::vector<Expr>* shape = known_shape(value->tensor->type());
-      int64_t bytes = tensor_dtype(value->tensor->type()).value_or(kFloat32).bytes();
-      std::vector<int64_t> known;
-      if (shape) {
-        for (const Expr& dim : *shape) known.push_back(as_int(dim).value_or(1));
-      }
-      bool empty = std::find(known.begin(), known.end(), 0) != known.end();
-      for (int64_t dim : known) {
-        auto next = checked_mul(bytes, std::max<int64_t>(dim, 1));
-        if (dim < 0) fail(span, "output {} has a dim of {}", i, dim);
-        if (!empty && (!next || *next > context_.options.limits.tensor_bytes))
-          fail(span, "output {} of shape [{}] is too large, the limit is {} bytes", i, fmt::join(known, ", "),
-               context_.options.limits.tensor_bytes);
-        if (next) bytes = *next;
-      }
-    }
+    if (value->tensor) check_size(value->tensor->type(), i, span);
     if (!define(node.output(i), value)) fail(span, "value '{}' is already defined", printable(node.output(i)));
   }
 }
@@ -310,7 +308,7 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
     }
     while (!inputs.empty() && !inputs.back()) inputs.pop_back();
     if (poisoned) poison_outputs(node);
-    std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+    std::string domain = domain_of(node.domain());
     const auto& opsets = function_opsets ? *function_opsets : context_.opsets;
     auto opset = opsets.find(domain);
     int64_t version = opset == opsets.end() ? 0 : opset->second;
@@ -342,46 +340,51 @@ void GraphImporter::add_node(const onnx::NodeProto& node, int64_t index) {
   builder_.set_span(outer);
 }
 
-bool GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
-  std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
-  const onnx::FunctionProto& function = *context_.functions.at(domain + "." + node.op_type());
-  Nested nested(context_, span);
-  if (static_cast<int>(inputs.size()) > function.input_size())
-    fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
-  std::unordered_map<std::string, const onnx::AttributeProto*> given;
+// Returns the values of attributes that a call of the function leaves out. Field 11, which holds them, is newer than
+// our schema.
+static std::vector<onnx::AttributeProto> default_attributes(const onnx::FunctionProto& function) {
   std::vector<onnx::AttributeProto> defaults;
-  // Field 11, default attributes, is newer than our schema.
   const auto& unknown = function.unknown_fields();
-  defaults.reserve(static_cast<size_t>(unknown.field_count()));
   for (int i = 0; i < unknown.field_count(); ++i) {
     const auto& field = unknown.field(i);
     if (field.number() != 11 || field.type() != google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED) continue;
     onnx::AttributeProto attribute;
     if (attribute.ParseFromString(field.length_delimited())) defaults.push_back(std::move(attribute));
   }
+  return defaults;
+}
+
+void GraphImporter::call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span) {
+  std::string key = domain_of(node.domain()) + "." + node.op_type();
+  const onnx::FunctionProto& function = *context_.functions.at(key);
+  Nested nested(context_, span, key);
+  if (static_cast<int>(inputs.size()) > function.input_size())
+    fail(span, "{} inputs, expected {}", inputs.size(), function.input_size());
+  std::unordered_map<std::string, const onnx::AttributeProto*> given;
+  const std::vector<onnx::AttributeProto> defaults = default_attributes(function);
   for (const auto& attribute : defaults) given[attribute.name()] = &attribute;
   for (const auto& attribute : node.attribute()) given[attribute.name()] = &attribute;
 
   std::unordered_map<std::string, int64_t> opsets;
-  for (const auto& import : function.opset_import())
-    opsets[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
+  for (const auto& import : function.opset_import()) opsets[domain_of(import.domain())] = import.version();
   for (const auto& [name, version] : context_.opsets) opsets.emplace(name, version);
   GraphImporter body(context_, builder_, nullptr);
   body.function_opsets = &opsets;
   body.place = place + (node.name().empty() ? node.op_type() : node.name()) + "/";
-  for (int i = 0; i < function.input_size(); ++i) {
-    size_t k = static_cast<size_t>(i);
-    if (k < inputs.size() && inputs[k]) body.define(function.input(i), inputs[k]);
+  std::unordered_set<std::string> absent;  // optional inputs of the call, which are absent inside too
+  for (size_t i = 0; i < static_cast<size_t>(function.input_size()); ++i) {
+    const std::string& name = function.input(static_cast<int>(i));
+    if (i < inputs.size() && inputs[i]) {
+      body.define(name, inputs[i]);
+    } else {
+      absent.insert(name);
+    }
   }
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes = function.node();
   for (onnx::NodeProto& child : nodes) {
     resolve_references(*child.mutable_attribute(), given);
-    // Absent optional inputs of the call are absent inside.
     for (std::string& name : *child.mutable_input()) {
-      for (int i = 0; i < function.input_size(); ++i) {
-        size_t k = static_cast<size_t>(i);
-        if (function.input(i) == name && (k >= inputs.size() || !inputs[k])) name.clear();
-      }
+      if (absent.contains(name)) name.clear();
     }
   }
   body.add_nodes(nodes);
@@ -392,7 +395,6 @@ bool GraphImporter::call_function(const onnx::NodeProto& node, const std::vector
     outputs.push_back(value);
   }
   bind_outputs(node, outputs, span);
-  return true;
 }
 
 std::vector<Value> GraphImporter::outputs_of(const onnx::GraphProto& graph) {
@@ -410,10 +412,8 @@ std::vector<Value> GraphImporter::inline_graph(const onnx::GraphProto& graph, co
   GraphImporter body(context_, builder_, this);
   body.function_opsets = function_opsets;
   body.place = place + builder_.span().origin->node + "/";
-  for (int i = 0; i < graph.input_size(); ++i) {
-    if (static_cast<size_t>(i) < arguments.size())
-      body.define(graph.input(i).name(), arguments[static_cast<size_t>(i)]);
-  }
+  size_t given = std::min(arguments.size(), static_cast<size_t>(graph.input_size()));
+  for (size_t i = 0; i < given; ++i) body.define(graph.input(static_cast<int>(i)).name(), arguments[i]);
   body.add_initializers(graph);
   body.add_nodes(graph.node());
   check_values(body, graph);

@@ -2,6 +2,7 @@
 #pragma once
 #include "frontend/onnx/model_file.h"
 #include "frontend/onnx/node.h"
+#include "support/printable.h"
 
 namespace relaxc::onnx_import {
 
@@ -10,16 +11,23 @@ struct ModelContext {
   std::shared_ptr<const ModelFile> file;
   const OpTable& ops;
   const ImportOptions& options;
-  Diagnostics diagnostics;
-  std::unordered_map<std::string, int64_t> opsets;
-  std::unordered_map<std::string, const onnx::FunctionProto*> functions;  // "domain.name"
-  std::unordered_map<std::string, VarRef> dims;                           // by dim_param
-  Analyzer analyzer;                                                      // facts about dims
+  Diagnostics diagnostics = {};
+  std::unordered_map<std::string, int64_t> opsets = {};
+  std::unordered_map<std::string, const onnx::FunctionProto*> functions = {};  // "domain.name"
+  std::unordered_map<std::string, VarRef> dims = {};                           // by dim_param
+  Analyzer analyzer = {};                                                      // facts about dims
   int64_t node_count = 0;
-  int64_t depth = 0;
-  const Builder* main_builder = nullptr;                    // the one with a dataflow block
+  std::vector<std::string> nested = {};   // the functions and graphs that are being expanded; a graph has no name
+  const Builder* main_builder = nullptr;  // the one with a dataflow block
   std::unordered_map<const NodeHeader*, Value> known = {};  // by operand; the value keeps it alive
 
+  // Returns the place of something with a name in the model's file: "model.onnx: initializer 'w'".
+  Span place(std::string_view kind, const std::string& name) const {
+    return file_span(fmt::format("{}: {} '{}'", file->name(), kind, printable(name)));
+  }
+  void add(const CompileError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) diagnostics.add(diagnostic);
+  }
   // Reports a contradiction in the model and what the import does about it: as a warning, or as an error when the
   // import is strict.
   void warn(const Span& span, const std::string& message, std::string_view consequence) {
@@ -29,15 +37,17 @@ struct ModelContext {
   }
 };
 
-// Counts one level of nesting, and throws beyond the limit.
+// Enters a function or graph. A function that leads back to itself, and a level beyond the limit, are errors.
 class Nested {
  public:
-  Nested(ModelContext& context, const Span& span) : context_(context) {
-    if (context.depth >= context.options.limits.depth)
+  Nested(ModelContext& context, const Span& span, const std::string& function = {}) : context_(context) {
+    if (!function.empty() && contains(context.nested, function))
+      fail(span, "function '{}' calls itself", printable(function));
+    if (static_cast<int64_t>(context.nested.size()) >= context.options.limits.depth)
       fail(span, "functions and graphs are nested deeper than {}", context.options.limits.depth);
-    ++context.depth;
+    context.nested.push_back(function);
   }
-  ~Nested() { --context_.depth; }
+  ~Nested() { context_.nested.pop_back(); }
   Nested(const Nested&) = delete;
   Nested& operator=(const Nested&) = delete;
 
@@ -90,8 +100,9 @@ class GraphImporter {
 
  private:
   void add_node(const onnx::NodeProto& node, int64_t index);
-  bool call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
+  void call_function(const onnx::NodeProto& node, const std::vector<Value>& inputs, const Span& span);
   std::vector<int> order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+  void check_size(const Type& type, int i, const Span& span) const;
   void bind_outputs(const onnx::NodeProto& node, const Outputs& outputs, const Span& span);
   void poison_outputs(const onnx::NodeProto& node);
 

@@ -1,11 +1,9 @@
 #include "frontend/onnx/import.h"
 
-#include <algorithm>
 #include <set>
 
 #include "frontend/onnx/declared.h"
 #include "support/checked_math.h"
-#include "support/printable.h"
 
 namespace relaxc {
 
@@ -13,55 +11,21 @@ namespace onnx_import {
 
 namespace {
 
-Span place(const ModelContext& context, const std::string& what) {
-  std::string text = context.file->name();
-  if (!what.empty()) text += ": " + what;
-  return {std::make_shared<const Origin>(Origin{text, {}, {}, nullptr})};
-}
-
-// Checks that function calls do not lead back to the function itself.
-void check_recursion(ModelContext& context) {
-  enum class State { kNew, kActive, kDone };
-  std::unordered_map<std::string, State> states;
-  std::function<void(const std::string&)> visit;
-  std::function<void(const google::protobuf::RepeatedPtrField<onnx::NodeProto>&)> visit_nodes =
-      [&](const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-        for (const auto& node : nodes) {
-          visit((node.domain() == "ai.onnx" ? "" : node.domain()) + "." + node.op_type());
-          for (const auto& attribute : node.attribute()) {
-            if (attribute.has_g()) visit_nodes(attribute.g().node());
-          }
-        }
-      };
-  visit = [&](const std::string& key) {
-    auto it = context.functions.find(key);
-    if (it == context.functions.end() || states[key] == State::kDone) return;
-    if (states[key] == State::kActive) fail(place(context, {}), "function '{}' calls itself", printable(key));
-    states[key] = State::kActive;
-    visit_nodes(it->second->node());
-    states[key] = State::kDone;
-  };
-  std::vector<std::string> keys;
-  for (const auto& [key, function] : context.functions) keys.push_back(key);
-  std::sort(keys.begin(), keys.end());
-  for (const std::string& key : keys) visit(key);
-}
+Span place(const ModelContext& context) { return file_span(context.file->name()); }
 
 void read_opsets(ModelContext& context) {
   const onnx::ModelProto& model = context.file->proto();
-  for (const auto& import : model.opset_import())
-    context.opsets[import.domain() == "ai.onnx" ? "" : import.domain()] = import.version();
+  for (const auto& import : model.opset_import()) context.opsets[domain_of(import.domain())] = import.version();
   if (context.opsets.empty() && model.ir_version() < 3) context.opsets[""] = 1;
-  if (context.opsets.empty()) fail(place(context, {}), "the model imports no opset");
+  if (context.opsets.empty()) fail(place(context), "the model imports no opset");
   for (const auto& function : model.functions())
-    context.functions[(function.domain() == "ai.onnx" ? "" : function.domain()) + "." + function.name()] = &function;
-  check_recursion(context);
+    context.functions[domain_of(function.domain()) + "." + function.name()] = &function;
 }
 
 // Returns a graph input's type. Sequences, maps and strings are unsupported.
 Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const Span& span) {
   if (!input.has_type() || input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
-    fail(place(context, {}), "graph input '{}' has no type", printable(input.name()));
+    fail(place(context), "graph input '{}' has no type", printable(input.name()));
   if (!input.type().has_tensor_type()) fail_unsupported(span, "only tensors can be graph inputs");
   const auto& tensor = input.type().tensor_type();
   DType dtype = dtype_of_element_type(tensor.elem_type(), span);
@@ -77,22 +41,10 @@ Type input_type(ModelContext& context, const onnx::ValueInfoProto& input, const 
   return tensor_type(std::move(dims), dtype, span);
 }
 
-Attrs names_attr(const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {
-  Attrs attrs;
-  attrs.set("global_symbol", "main");
-  attrs.set("input_names", AttrList(inputs.begin(), inputs.end()));
-  attrs.set("output_names", AttrList(outputs.begin(), outputs.end()));
-  return attrs;
-}
-
-}  // namespace
-
-namespace {
-
 // The graph's inputs that have no initializer, as parameters.
 struct Parameters {
   std::vector<VarRef> vars;
-  std::vector<std::string> names;
+  AttrList names;
 };
 Parameters define_inputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
   std::set<std::string> initializers;
@@ -100,7 +52,7 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
   Parameters params;
   for (const auto& input : graph.input()) {
     if (initializers.contains(input.name())) continue;
-    Span span = place(context, fmt::format("graph input '{}'", printable(input.name())));
+    Span span = context.place("graph input", input.name());
     auto value = std::make_shared<ValueData>();
     try {
       VarRef param = make_var(input.name(), input_type(context, input, span), span);
@@ -109,9 +61,9 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
       value->tensor = param;
       value->home = &importer.builder();
       if (!importer.define(input.name(), value))
-        context.diagnostics.error(place(context, {}), "graph input '{}' is already defined", printable(input.name()));
+        context.diagnostics.error(place(context), "graph input '{}' is already defined", printable(input.name()));
     } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+      context.add(error);
       value->poisoned = true;
       importer.define(input.name(), value);
     }
@@ -122,17 +74,17 @@ Parameters define_inputs(ModelContext& context, GraphImporter& importer, const o
 std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, const onnx::GraphProto& graph) {
   std::vector<Expr> results;
   for (const auto& output : graph.output()) {
-    Span span = place(context, fmt::format("graph output '{}'", printable(output.name())));
+    Span span = context.place("graph output", output.name());
     Value value = importer.find(output.name());
     try {
-      if (!value) fail(place(context, {}), "graph output '{}' is not defined", printable(output.name()));
+      if (!value) fail(place(context), "graph output '{}' is not defined", printable(output.name()));
       if (value->poisoned) continue;
       if (value->is_sequence || value->is_none) fail_unsupported(span, "only tensors can be graph outputs");
       Expr result = importer.tensor_of(value, span);
       check_output(context, output, result.type(), span);
       results.push_back(result);
     } catch (const CompileError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) context.diagnostics.add(diagnostic);
+      context.add(error);
     }
   }
   return results;
@@ -141,17 +93,17 @@ std::vector<Expr> read_outputs(ModelContext& context, GraphImporter& importer, c
 }  // namespace
 
 IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops, const ImportOptions& options) {
-  ModelContext context{file, ops, options, {}, {}, {}, {}, {}, 0, 0, nullptr};
+  ModelContext context{.file = file, .ops = ops, .options = options};
   const onnx::ModelProto& model = file->proto();
   bool empty_message = model.ir_version() == 0 && !model.has_graph() && model.opset_import_size() == 0;
-  if (empty_message) fail(place(context, {}), "not an ONNX model");
-  if (!model.has_graph()) fail(place(context, {}), "the model has no graph");
+  if (empty_message) fail(place(context), "not an ONNX model");
+  if (!model.has_graph()) fail(place(context), "the model has no graph");
   read_opsets(context);
   const onnx::GraphProto& graph = model.graph();
-  if (graph.output_size() == 0) fail(place(context, {}), "the graph has no outputs");
+  if (graph.output_size() == 0) fail(place(context), "the graph has no outputs");
 
   Builder builder(ops);
-  builder.set_span(place(context, {}));
+  builder.set_span(place(context));
   context.main_builder = &builder;
   GraphImporter importer(context, builder, nullptr);
   Parameters params = define_inputs(context, importer, graph);
@@ -166,14 +118,15 @@ IRModule import_model(std::shared_ptr<const ModelFile> file, const OpTable& ops,
   }
   if (options.files) *options.files = file->files();
 
-  builder.set_span(place(context, {}));
+  builder.set_span(place(context));
   Expr body = builder.finish(results.size() == 1 ? results[0] : tuple(results));
   Type result = without_unbound_dims(body.type(), params.vars);
-  std::vector<std::string> output_names;
-  for (const auto& output : graph.output()) output_names.push_back(output.name());
-  Function function{std::move(params.vars), body, result, true, names_attr(params.names, output_names)};
+  AttrList outputs;
+  for (const auto& output : graph.output()) outputs.push_back(output.name());
+  Attrs attrs{{"global_symbol", "main"}, {"input_names", params.names}, {"output_names", outputs}};
+  Function function{std::move(params.vars), body, result, true, std::move(attrs)};
   IRModule module;
-  module.functions.emplace("main", make_function(std::move(function), place(context, {})));
+  module.functions.emplace("main", make_function(std::move(function), place(context)));
   return module;
 }
 

@@ -5,29 +5,25 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Outputs gather(Node& n) {
-  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, {{"axis", axis}}))};
-}
+int64_t axis_of(Node& n) { return n.axis(n.attr_int("axis", 0), n.rank(0)); }
+Outputs gather(Node& n) { return {n.of(n.op("take", {n.tensor(0), n.tensor(1)}, TakeAttrs{.axis = axis_of(n)}))}; }
 Outputs gather_elements(Node& n) {
-  int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, {{"axis", axis}}))};
+  return {n.of(n.op("gather_elements", {n.tensor(0), n.tensor(1)}, AxisAttrs{axis_of(n)}))};
 }
 Outputs gather_nd(Node& n) {
-  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, {{"batch_dims", n.attr_int("batch_dims", 0)}}))};
+  return {n.of(n.op("gather_nd", {n.tensor(0), n.tensor(1)}, GatherNdAttrs{n.attr_int("batch_dims", 0)}))};
 }
-Outputs scatter_along_axis(Node& n, const std::string& reduction) {
-  Attrs attrs;
-  attrs.set("axis", n.axis(n.attr_int("axis", 0), n.rank(0)));
-  attrs.set("reduction", reduction == "none" ? "update" : reduction);
+std::string reduction_of(Node& n) {
+  std::string reduction = n.attr_string("reduction", "none");
+  return reduction == "none" ? "update" : reduction;
+}
+Outputs scatter(Node& n) {
+  ScatterElementsAttrs attrs{.axis = axis_of(n)};
+  if (n.op_type() == "ScatterElements") attrs.reduction = reduction_of(n);
   return {n.of(n.op("scatter_elements", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
 }
-Outputs scatter(Node& n) { return scatter_along_axis(n, "none"); }
-Outputs scatter_elements(Node& n) { return scatter_along_axis(n, n.attr_string("reduction", "none")); }
 Outputs scatter_nd(Node& n) {
-  std::string reduction = n.attr_string("reduction", "none");
-  return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)},
-                    {{"reduction", reduction == "none" ? "update" : reduction}}))};
+  return {n.of(n.op("scatter_nd", {n.tensor(0), n.tensor(1), n.tensor(2)}, ScatterNdAttrs{reduction_of(n)}))};
 }
 
 Outputs one_hot(Node& n) {
@@ -38,31 +34,26 @@ Outputs one_hot(Node& n) {
   auto pick = [&](int64_t i) { return n.reshape(n.slice(values, 0, int_imm(i), int_imm(i + 1)), {}); };
   Expr depth = n.scalar_int(1), off = pick(0), on = pick(1);
   int64_t axis = n.axis(n.attr_int("axis", -1), n.rank(0) + 1);
-  return {n.of(n.op("dyn.one_hot", {indices, on, off, depth}, {{"axis", axis}}))};
+  return {n.of(n.op("dyn.one_hot", {indices, on, off, depth}, LastAxisAttrs{axis}))};
 }
 
 Outputs topk(Node& n) {
   Expr x = n.tensor(0);
-  Attrs attrs;
-  attrs.set("axis", n.axis(n.attr_int("axis", -1), n.rank(0)));
-  attrs.set("largest", n.attr_int("largest", 1) != 0);
+  DynamicTopKAttrs attrs{.axis = n.axis(n.attr_int("axis", -1), n.rank(0)), .largest = n.attr_int("largest", 1) != 0};
   Expr k = n.opset() < 10 ? int_imm(n.required_int("k")) : n.scalar_int(1);
-  Expr both = n.op("dyn.topk", {x, k}, attrs);
-  return {n.of(n.builder().emit(tuple_get(both, 0))), n.of(n.builder().emit(tuple_get(both, 1)))};
+  return n.items_of(n.op("dyn.topk", {x, k}, attrs), 2);
 }
 
 Outputs reverse_sequence(Node& n) {
   if (n.rank(1) != 1) n.fail("lengths have rank {}, expected 1", n.rank(1));
-  Attrs attrs;
   int64_t time = n.axis(n.attr_int("time_axis", 0), n.rank(0), "time_axis");
-  attrs.set("time_axis", time);
-  attrs.set("batch_axis", n.attr_int("batch_axis", 1));
+  ReverseSequenceAttrs attrs{.time_axis = time, .batch_axis = n.attr_int("batch_axis", 1)};
   // Lengths are between 0 and the size of the time axis.
   auto extreme = [&](const char* name) {
     return n.ints_of(n.of(n.reduce(name, n.cast(n.tensor(1), kInt64), {0}, false))).at(0);
   };
   Expr longest = extreme("max"), shortest = extreme("min");
-  n.require_equal(min(longest, n.shape(0)[static_cast<size_t>(time)]), longest, "longest sequence");
+  n.require_equal(min(longest, n.shape(0)[time]), longest, "longest sequence");
   n.require_equal(max(shortest, int_imm(0)), shortest, "shortest sequence");
   return {n.of(n.op("reverse_sequence", {n.tensor(0), n.tensor(1)}, attrs))};
 }
@@ -72,9 +63,7 @@ Outputs reverse_sequence(Node& n) {
 Expr positions(Node& n, const Expr& x) {
   Expr flags = n.dtype_of_tensor(x).is_bool() ? x : n.op("not_equal", {x, n.like(0, x)});
   Expr ones = n.cast(flags, kInt64);
-  Attrs all;
-  all.set("keepdims", false);
-  Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, all);
+  Expr sum = n.shape_of(x).empty() ? ones : n.op("sum", {ones}, ReduceAttrs());
   Expr count = n.ints_of(n.of(sum)).at(0);
   return n.op("dyn.nonzero", {flags, count});
 }
@@ -86,17 +75,13 @@ Outputs nonzero(Node& n) {
 Outputs compress(Node& n) {
   if (n.rank(1) != 1) n.fail("the condition has rank {}, expected 1", n.rank(1));
   Expr x = n.tensor(0), condition = n.tensor(1);
-  int64_t axis = 0;
-  if (n.has_attr("axis")) {
-    axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  } else {
-    Expr size = int_imm(1);
-    for (const Expr& dim : n.shape(0)) size = size * dim;
-    x = n.reshape(x, {n.simplify(size)});
+  int64_t axis = n.has_attr("axis") ? axis_of(n) : 0;
+  if (!n.has_attr("axis")) {
+    x = n.reshape(x, {n.simplify(product(n.shape(0)))});
   }
   Expr found = positions(n, condition);
   Expr indices = n.reshape(found, {n.shape_of(found)[1]});
-  return {n.of(n.op("take", {x, indices}, {{"axis", axis}}))};
+  return {n.of(n.op("take", {x, indices}, TakeAttrs{.axis = axis}))};
 }
 
 }  // namespace
@@ -107,7 +92,7 @@ std::vector<ConverterRow> index_converters() {
       {"GatherElements", 11, 2, 2, gather_elements, "axis"},
       {"GatherND", 11, 2, 2, gather_nd, "batch_dims"},
       {"Scatter", 9, 3, 3, scatter, "axis"},
-      {"ScatterElements", 11, 3, 3, scatter_elements, "axis reduction"},
+      {"ScatterElements", 11, 3, 3, scatter, "axis reduction"},
       {"ScatterND", 11, 3, 3, scatter_nd, "reduction"},
       {"OneHot", 9, 3, 3, one_hot, "axis"},
       {"TopK", 1, 1, 1, topk, "axis k largest sorted"},

@@ -21,7 +21,7 @@ Expr bound(Node& n, const Expr& scalar, const char* hint) {
 // Makes the axis's dim a number or a variable, so that the kernels of equal groups are equal.
 Expr with_named_dim(Node& n, const Expr& x, int64_t axis) {
   std::vector<Expr> shape = n.shape_of(x);
-  Expr& dim = shape[static_cast<size_t>(axis)];
+  Expr& dim = shape[axis];
   if (dim.is<IntImm>() || dim.is<Var>()) return x;
   dim = bound(n, dim, "joined");
   return n.match_cast(x, tensor_type(shape, n.dtype_of_tensor(x)));
@@ -44,7 +44,7 @@ Expr named_if_long(Node& n, const Expr& scalar, const char* hint) {
 
 Expr join(Node& n, const std::vector<Expr>& items, int64_t axis) {
   if (items.size() == 1) return items[0];
-  if (items.size() <= kMostParts) return n.op("concat", {tuple(items)}, Attrs{{"axis", axis}});
+  if (items.size() <= kMostParts) return n.op("concat", {tuple(items)}, ConcatAttrs{axis});
   std::vector<Expr> groups;
   for (size_t first = 0; first < items.size(); first += kGroup) {
     auto begin = items.begin() + static_cast<int64_t>(first);

@@ -1,7 +1,5 @@
 // Values whose contents are known while importing: evaluates operators on them, and turns them into tensors for
 // operators that are not evaluated.
-#include <cmath>
-
 #include <algorithm>
 
 #include "frontend/onnx/graph_importer.h"
@@ -10,19 +8,6 @@
 namespace relaxc::onnx_import {
 
 namespace {
-
-// Returns the integer that an element is, under its dtype, or nullopt when it may have a fraction.
-std::optional<Expr> integer_of(const Expr& element) {
-  DType dtype = dtype_of(element);
-  if (dtype.is_bool()) return select(element, int_imm(1), int_imm(0));
-  if (dtype.is_integral()) return element;
-  if (const Cast* cast = element.as<Cast>(); cast && dtype_of(cast->value).is_integral()) return cast->value;
-  if (const FloatImm* number = element.as<FloatImm>(); number && std::abs(number->value) < 0x1p53) {
-    auto whole = static_cast<int64_t>(number->value);
-    if (static_cast<double>(whole) == number->value) return int_imm(whole);
-  }
-  return std::nullopt;
-}
 
 // Integers become a shape, which is one tensor. Other elements become tensors of rank 0 that are joined.
 Expr list_of_scalars(Builder& builder, const KnownTensor& contents) {

@@ -16,19 +16,12 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
     ignored = n.op("equal", {classes, index});
     classes = n.op("where", {*ignored, n.scalar(0, kInt64), classes});
   }
-  Attrs axis;
-  axis.set("axis", std::vector<int64_t>{1});
+  const AxisListAttrs axis{std::vector<int64_t>{1}};
   Expr expanded = n.op("expand_dims", {classes}, axis);
-  Attrs gather;
-  gather.set("axis", 1);
-  Expr picked = n.op("squeeze", {n.op("gather_elements", {log_probabilities, expanded}, gather)}, axis);
+  Expr picked = n.op("squeeze", {n.op("gather_elements", {log_probabilities, expanded}, AxisAttrs{1})}, axis);
   Expr loss = n.op("negative", {picked});
   std::optional<Expr> factor;
-  if (weight) {
-    Attrs first;
-    first.set("axis", 0);
-    factor = n.op("take", {*weight, classes}, first);
-  }
+  if (weight) factor = n.op("take", {*weight, classes}, TakeAttrs{.axis = 0});
   if (ignored) {
     Expr one = factor ? *factor : n.scalar(1, dtype);
     factor = n.op("where", {*ignored, n.scalar(0, dtype), one});
@@ -43,18 +36,10 @@ Expr nll(Node& n, const Expr& log_probabilities, const Expr& target, const std::
   return n.div(n.reduce("sum", loss, all, false), n.reduce("sum", *factor, all, false));
 }
 
-Outputs negative_log_likelihood(Node& n) {
-  std::optional<Expr> weight;
-  if (n.has(2)) weight = n.tensor(2);
-  return {n.of(nll(n, n.tensor(0), n.tensor(1), weight))};
-}
+Outputs negative_log_likelihood(Node& n) { return {n.of(nll(n, n.tensor(0), n.tensor(1), n.optional_tensor(2)))}; }
 Outputs softmax_cross_entropy(Node& n) {
-  Attrs attrs;
-  attrs.set("axis", 1);
-  Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, attrs);
-  std::optional<Expr> weight;
-  if (n.has(2)) weight = n.tensor(2);
-  return {n.of(nll(n, log_probabilities, n.tensor(1), weight)), n.of(log_probabilities)};
+  Expr log_probabilities = n.op("nn.log_softmax", {n.tensor(0)}, LastAxisAttrs{1});
+  return {n.of(nll(n, log_probabilities, n.tensor(1), n.optional_tensor(2))), n.of(log_probabilities)};
 }
 
 }  // namespace

@@ -19,12 +19,8 @@ Expr where(Node& n, const Expr& c, const Expr& a, const Expr& b) {
 // Before opset 7 the second operand broadcasts only where an attribute says so, aligned at an axis.
 Expr aligned_operand(Node& n) {
   Expr b = n.tensor(1);
-  if (n.opset() >= 7) return b;
-  int64_t broadcast = n.attr_int("broadcast", 0);
-  bool has_axis = n.has_attr("axis");
-  int64_t rank = n.rank(0), axis = n.attr_int("axis", 0);
-  if (!broadcast || !has_axis) return b;
-  axis = n.axis(axis, rank);
+  if (n.opset() >= 7 || !n.attr_int("broadcast", 0) || !n.has_attr("axis")) return b;
+  int64_t rank = n.rank(0), axis = n.axis(n.attr_int("axis", 0), rank);
   std::vector<Expr> shape = n.shape_of(b);
   if (axis + static_cast<int64_t>(shape.size()) > rank)
     n.fail("axis is {}, too large for operands of rank {} and {}", axis, rank, shape.size());
@@ -80,14 +76,11 @@ Outputs cast_like(Node& n) { return {n.of(n.cast(n.tensor(0), n.dtype(1)))}; }
 
 Outputs clip(Node& n) {
   Expr x = n.tensor(0);
-  std::optional<Expr> low, high;
-  if (n.opset() < 11) {
-    if (n.has_attr("min")) low = n.like(n.attr_float("min", 0), x);
-    if (n.has_attr("max")) high = n.like(n.attr_float("max", 0), x);
-  } else {
-    if (n.has(1)) low = n.tensor(1);
-    if (n.has(2)) high = n.tensor(2);
-  }
+  auto limit = [&](const char* name, size_t input) -> std::optional<Expr> {
+    if (n.opset() >= 11) return n.optional_tensor(input);
+    return n.has_attr(name) ? std::optional(n.like(n.attr_float(name, 0), x)) : std::nullopt;
+  };
+  std::optional<Expr> low = limit("min", 1), high = limit("max", 2);
   auto value = [&](const std::optional<Expr>& bound) -> std::optional<double> {
     const Constant* constant = bound ? bound->as<Constant>() : nullptr;
     if (!constant || constant->data.size() != 1 || !constant->data.dtype().is_float()) return std::nullopt;
@@ -102,9 +95,7 @@ Outputs clip(Node& n) {
 }
 
 Outputs leaky_relu(Node& n) {
-  Attrs attrs;
-  attrs.set("alpha", n.attr_float("alpha", 0.01));
-  return {n.of(n.op("nn.leakyrelu", {n.tensor(0)}, attrs))};
+  return {n.of(n.op("nn.leakyrelu", {n.tensor(0)}, LeakyReluAttrs{n.attr_float("alpha", 0.01)}))};
 }
 Outputs prelu(Node& n) {
   Expr x = n.tensor(0), slope = n.tensor(1);

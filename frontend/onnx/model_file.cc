@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "frontend/onnx/wire.h"
 #include "support/checked_math.h"
@@ -21,8 +22,6 @@ namespace {
 
 // This marker in doc_string stands for raw_data left in the file: "\1relaxc:<index>".
 constexpr std::string_view kMarker = "\1relaxc:";
-
-Span file_span(const std::string& name) { return {std::make_shared<const Origin>(Origin{name, {}, {}, nullptr})}; }
 
 // Returns the bytes as elements of that shape. Misaligned ones are copied piece by piece, so that neither the bytes nor
 // the copy must be in memory as a whole.
@@ -49,11 +48,9 @@ struct Header {
   int64_t elements = 0, bytes = 0;
 };
 Header read_header(const onnx::TensorProto& proto, const Span& span) {
-  Header header;
-  header.dtype = dtype_of_element_type(proto.data_type(), span);
-  for (int d = 0; d < proto.dims_size(); ++d) {
-    if (proto.dims(d) < 0) fail(span, "dim {} is {}, expected >= 0", d, proto.dims(d));
-    header.shape.push_back(proto.dims(d));
+  Header header{{proto.dims().begin(), proto.dims().end()}, dtype_of_element_type(proto.data_type(), span)};
+  for (size_t d = 0; d < header.shape.size(); ++d) {
+    if (header.shape[d] < 0) fail(span, "dim {} is {}, expected >= 0", d, header.shape[d]);
   }
   auto count = element_count(header.shape);
   auto bytes = count ? checked_mul(*count, header.dtype.bytes()) : std::nullopt;
@@ -86,12 +83,9 @@ Tensor decode_typed(const onnx::TensorProto& proto, const Header& header, const 
   if (dtype == DType::uint(32)) return from_typed<uint32_t>(header, proto.uint64_data(), span);
   if (dtype.bytes() == 4) return from_typed<int32_t>(header, proto.int32_data(), span);
   if (dtype.bytes() == 2) return from_typed<uint16_t>(header, proto.int32_data(), span);
-  if (dtype.is_bool()) {
-    Tensor tensor = from_typed<uint8_t>(header, proto.int32_data(), span);
-    for (int64_t i = 0; i < tensor.size(); ++i) static_cast<uint8_t*>(tensor.raw())[i] = proto.int32_data(i) != 0;
-    return tensor;
-  }
-  return from_typed<uint8_t>(header, proto.int32_data(), span);
+  Tensor tensor = from_typed<uint8_t>(header, proto.int32_data(), span);
+  for (int64_t i = 0; dtype.is_bool() && i < tensor.size(); ++i) tensor.set_int(i, proto.int32_data(i) != 0);
+  return tensor;
 }
 // Rejects a bool byte other than 0 or 1, which would be undefined behaviour in generated code.
 void check_bools(const Tensor& tensor, const Span& span) {
@@ -126,12 +120,9 @@ std::shared_ptr<const vm::MappedFile> map_below(const std::string& folder, const
   if (location.empty()) fail(span, "external data has no location");
   bool leaves = location.front() == '/' || location.find('\0') != std::string::npos;
   std::vector<std::string> parts;
-  for (size_t begin = 0; begin <= location.size();) {
-    size_t end = std::min(location.find('/', begin), location.size());
-    std::string part = location.substr(begin, end - begin);
-    if (part == "..") leaves = true;
+  for (const std::filesystem::path& part : std::filesystem::path(location)) {
+    leaves = leaves || part == "..";
     if (!part.empty() && part != ".") parts.push_back(part);
-    begin = end + 1;
   }
   if (leaves || parts.empty()) fail(span, "external data path '{}' leaves the model's folder", location);
   Descriptor current{open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
@@ -169,76 +160,52 @@ ExternalData read_external_data(const onnx::TensorProto& proto, const Span& span
   return data;
 }
 
+// Returns the tensor of a proto, whose data are these bytes.
+Tensor shared_tensor(const onnx::TensorProto& proto, std::span<const std::byte> bytes,
+                     const std::shared_ptr<const void>& owner, const Span& span) {
+  Header header = read_header(proto, span);
+  check_size(static_cast<int64_t>(bytes.size()), header, span);
+  Tensor tensor = tensor_over(header.shape, header.dtype, bytes, owner);
+  check_bools(tensor, span);
+  return tensor;
+}
 Tensor external_tensor(const std::shared_ptr<const vm::MappedFile>& file, const ExternalData& data,
                        const onnx::TensorProto& proto, const Span& span) {
   Header header = read_header(proto, span);
   const auto& [location, offset, length] = data;
-  std::span<const std::byte> bytes = file->bytes();
-  int64_t size = static_cast<int64_t>(bytes.size());
+  int64_t size = static_cast<int64_t>(file->bytes().size());
   if (offset > size) fail(span, "external data offset {} is beyond the end of '{}' ({} bytes)", offset, location, size);
   if (length) check_size(*length, header, span);
   if (header.bytes > size - offset)
     fail(span, "external data '{}' has {} bytes, expected {}", location, size, offset + header.bytes);
-  Tensor tensor = tensor_over(header.shape, header.dtype,
-                              bytes.subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes)), file);
-  check_bools(tensor, span);
-  return tensor;
+  auto bytes = file->bytes().subspan(static_cast<size_t>(offset), static_cast<size_t>(header.bytes));
+  return shared_tensor(proto, bytes, file, span);
 }
 
 }  // namespace
 
+Span file_span(std::string name) { return {std::make_shared<const Origin>(Origin{std::move(name), {}, {}, nullptr})}; }
+
+// The supported element types of onnx.proto.
+static constexpr std::pair<int, DType> kElementTypes[] = {
+    {1, kFloat32},           {2, DType::uint(8)}, {3, DType::int_(8)},   {4, DType::uint(16)},
+    {5, DType::int_(16)},    {6, kInt32},         {7, kInt64},           {9, kBool},
+    {10, DType::float_(16)}, {11, kFloat64},      {12, DType::uint(32)}, {13, DType::uint(64)},
+    {16, DType::bfloat16()}};
+
 DType dtype_of_element_type(int element_type, const Span& span) {
-  switch (element_type) {
-    case 1:
-      return kFloat32;
-    case 2:
-      return DType::uint(8);
-    case 3:
-      return DType::int_(8);
-    case 4:
-      return DType::uint(16);
-    case 5:
-      return DType::int_(16);
-    case 6:
-      return kInt32;
-    case 7:
-      return kInt64;
-    case 9:
-      return kBool;
-    case 10:
-      return DType::float_(16);
-    case 11:
-      return kFloat64;
-    case 12:
-      return DType::uint(32);
-    case 13:
-      return DType::uint(64);
-    case 16:
-      return DType::bfloat16();
-    case 8:
-      fail_unsupported(span, "element type string");
-    case 14:
-    case 15:
-      fail_unsupported(span, "element type complex");
-    case 17:
-    case 18:
-    case 19:
-    case 20:
-    case 21:
-    case 22:
-    case 23:
-    case 24:
-    case 25:
-    case 26:
-      fail_unsupported(span, "element type {} (of 8 bits or less); there are 8-bit integers", element_type);
+  for (const auto& [type, dtype] : kElementTypes) {
+    if (type == element_type) return dtype;
   }
+  if (element_type == 8) fail_unsupported(span, "element type string");
+  if (element_type == 14 || element_type == 15) fail_unsupported(span, "element type complex");
+  if (element_type >= 17 && element_type <= 26)
+    fail_unsupported(span, "element type {} (of 8 bits or less); there are 8-bit integers", element_type);
   fail(span, "element type {} is unknown", element_type);
 }
-
-int element_type_of_dtype(DType dtype) {
-  for (int type = 1; type <= 16; ++type) {
-    if (type == 8 || type == 14 || type == 15) continue;
-    if (dtype_of_element_type(type, {}) == dtype) return type;
+int element_type_of_dtype(DType wanted) {
+  for (const auto& [type, dtype] : kElementTypes) {
+    if (dtype == wanted) return type;
   }
   return 0;
 }
@@ -272,12 +239,12 @@ std::shared_ptr<const ModelFile> ModelFile::open(const std::string& path, const 
   size_t slash = path.rfind('/');
   model->folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
   try {
-    auto mapped = vm::MappedFile::open(path);
-    model->bytes_owner_ = model->mapped_ = mapped;
-    model->parse(mapped->bytes());
+    model->mapped_ = vm::MappedFile::open(path);
   } catch (const RuntimeError& error) {
     fail(file_span(path), "{}", error.what());
   }
+  model->bytes_owner_ = model->mapped_;
+  model->parse(model->mapped_->bytes());
   return model;
 }
 
@@ -313,14 +280,7 @@ Tensor ModelFile::tensor(const std::shared_ptr<const ModelFile>& self, const onn
   }
   if (proto.doc_string().starts_with(kMarker)) {
     size_t index = static_cast<size_t>(parse_number(proto.doc_string().substr(kMarker.size()), "index", span));
-    if (index < self->raw_data_.size()) {
-      Header header = read_header(proto, span);
-      std::span<const std::byte> bytes = self->raw_data_[index];
-      check_size(static_cast<int64_t>(bytes.size()), header, span);
-      Tensor tensor = tensor_over(header.shape, header.dtype, bytes, self->bytes_owner_);
-      check_bools(tensor, span);
-      return tensor;
-    }
+    if (index < self->raw_data_.size()) return shared_tensor(proto, self->raw_data_[index], self->bytes_owner_, span);
   }
   return decode_tensor(proto, span);
 }

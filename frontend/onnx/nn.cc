@@ -11,19 +11,13 @@ using Ints = std::vector<int64_t>;
 
 Outputs batch_norm(Node& n) {
   Expr x = n.tensor(0);
-  Attrs attrs;
-  attrs.set("axis", 1);
-  attrs.set("epsilon", n.attr_float("epsilon", 1e-5));
-  double momentum = n.attr_float("momentum", 0.9);
   bool training = n.attr_int("training_mode", 0) != 0;
   if (n.opset() < 7 && n.attr_int("is_test", 0) == 0) training = n.wants(1) || n.wants(3);
   if (n.attr_int("spatial", 1) == 0) n.unsupported("attribute 'spatial' is 0");
-  attrs.set("training", training);
-  attrs.set("momentum", 1 - momentum);
-  Expr result = n.op("nn.batch_norm", {x, n.tensor(1), n.tensor(2), n.tensor(3), n.tensor(4)}, attrs);
-  Outputs outputs;
-  for (int64_t i = 0; i < (training ? 3 : 1); ++i) outputs.push_back(n.of(n.builder().emit(tuple_get(result, i))));
-  return outputs;
+  BatchNormAttrs attrs{
+      .epsilon = n.attr_float("epsilon", 1e-5), .momentum = 1 - n.attr_float("momentum", 0.9), .training = training};
+  return n.items_of(n.op("nn.batch_norm", {x, n.tensor(1), n.tensor(2), n.tensor(3), n.tensor(4)}, attrs),
+                    training ? 3 : 1);
 }
 
 // The shapes that the normalizations over the axes from `axis` on share.
@@ -32,12 +26,8 @@ struct Normalized {
   std::vector<Expr> dims;
 };
 Normalized read_normalized(Node& n) {
-  int64_t rank = n.rank(0);
-  Normalized result;
-  for (int64_t d = n.axis(n.attr_int("axis", -1), rank); d < rank; ++d) {
-    result.axes.push_back(d);
-    result.dims.push_back(n.shape(0)[static_cast<size_t>(d)]);
-  }
+  Normalized result{n.all_axes(n.axis(n.attr_int("axis", -1), n.rank(0))), {}};
+  for (int64_t d : result.axes) result.dims.push_back(n.shape(0)[d]);
   return result;
 }
 // Scale and bias are "unidirectionally broadcastable" to x. Returns input i over the normalized dims, or nullopt when
@@ -75,11 +65,7 @@ Expr broadcast_into(Node& n, const char* op, const Expr& x, size_t i) {
 Outputs layer_norm(Node& n) {
   Expr x = n.tensor(0);
   Normalized over = read_normalized(n);
-  const Ints& axes = over.axes;
-  double epsilon = n.attr_float("epsilon", 1e-5);
-  Attrs attrs;
-  attrs.set("axes", axes);
-  attrs.set("epsilon", epsilon);
+  LayerNormAttrs attrs{.axes = over.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
   auto scale = over_normalized(n, 1, over);
   auto bias = n.has(2) ? over_normalized(n, 2, over) : filled(n, 0, 1, over);
   Expr result = scale && bias ? n.op("nn.layer_norm", {x, *scale, *bias}, attrs)
@@ -90,32 +76,24 @@ Outputs layer_norm(Node& n) {
   }
   Outputs outputs = {n.of(result)};
   if (n.wants(1) || n.wants(2)) {
-    Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, axes, true);
-    Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), axes, true);
+    Expr wide = n.cast(x, kFloat32), mean = n.reduce("mean", wide, over.axes, true);
+    Expr variance = n.reduce("mean", n.op("square", {n.sub(wide, mean)}), over.axes, true);
     outputs.push_back(n.of(mean));
-    outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.like(epsilon, variance))})));
+    outputs.push_back(n.of(n.op("rsqrt", {n.add(variance, n.like(attrs.epsilon, variance))})));
   }
   return outputs;
 }
 Outputs rms_norm(Node& n) {
   Expr x = n.tensor(0);
   Normalized over = read_normalized(n);
-  Attrs attrs;
-  attrs.set("axes", over.axes);
-  attrs.set("epsilon", n.attr_float("epsilon", 1e-5));
+  RmsNormAttrs attrs{.axes = over.axes, .epsilon = n.attr_float("epsilon", 1e-5)};
   if (auto scale = over_normalized(n, 1, over)) return {n.of(n.op("nn.rms_norm", {x, *scale}, attrs))};
   Expr plain = n.op("nn.rms_norm", {x, filled(n, 1, 1, over)}, attrs);
   return {n.of(broadcast_into(n, "multiply", plain, 1))};
 }
 Outputs instance_norm(Node& n) {
-  Expr x = n.tensor(0);
-  Attrs attrs;
-  Ints axes;
-  for (int64_t d = 2; d < n.rank(0); ++d) axes.push_back(d);
-  attrs.set("channel_axis", 1);
-  attrs.set("axes", axes);
-  attrs.set("epsilon", n.attr_float("epsilon", 1e-5));
-  return {n.of(n.op("nn.instance_norm", {x, n.tensor(1), n.tensor(2)}, attrs))};
+  InstanceNormAttrs attrs{.axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
+  return {n.of(n.op("nn.instance_norm", {n.tensor(0), n.tensor(1), n.tensor(2)}, attrs))};
 }
 Outputs group_norm(Node& n) {
   Expr x = n.tensor(0), scale = n.tensor(1), bias = n.tensor(2);
@@ -131,33 +109,21 @@ Outputs group_norm(Node& n) {
     scale = widen(scale);
     bias = widen(bias);
   }
-  Attrs attrs;
-  Ints axes;
-  for (int64_t d = 2; d < n.rank(0); ++d) axes.push_back(d);
-  attrs.set("num_groups", groups);
-  attrs.set("channel_axis", 1);
-  attrs.set("axes", axes);
-  attrs.set("epsilon", n.attr_float("epsilon", 1e-5));
+  GroupNormAttrs attrs{.num_groups = groups, .axes = n.all_axes(2), .epsilon = n.attr_float("epsilon", 1e-5)};
   return {n.of(n.op("nn.group_norm", {x, scale, bias}, attrs))};
 }
 Outputs lrn(Node& n) {
-  Attrs attrs;
-  attrs.set("size", n.required_int("size"));
-  attrs.set("axis", 1);
-  attrs.set("alpha", n.attr_float("alpha", 1e-4));
-  attrs.set("beta", n.attr_float("beta", 0.75));
-  attrs.set("bias", n.attr_float("bias", 1));
+  LrnAttrs attrs{.size = n.required_int("size"),
+                 .alpha = n.attr_float("alpha", 1e-4),
+                 .beta = n.attr_float("beta", 0.75),
+                 .bias = n.attr_float("bias", 1)};
   return {n.of(n.op("nn.lrn", {n.tensor(0)}, attrs))};
 }
 Outputs mean_variance_norm(Node& n) {
   Expr x = n.tensor(0);
   // The default is all axes but the channels, for a rank of 4, as the specification writes them.
-  Ints axes = n.attr_ints("axes").value_or(Ints{});
-  if (!n.has_attr("axes")) {
-    for (int64_t d = 0; d < n.rank(0); ++d) {
-      if (d != 1) axes.push_back(d);
-    }
-  }
+  Ints axes = n.attr_ints("axes").value_or(n.all_axes());
+  if (!n.has_attr("axes")) std::erase(axes, 1);
   for (int64_t& axis : axes) axis = n.axis(axis, n.rank(0), "axes");
   Expr centered = n.sub(x, n.reduce("mean", x, axes, true));
   Expr deviation = n.op("sqrt", {n.reduce("mean", n.op("square", {centered}), axes, true)});
@@ -206,9 +172,7 @@ Outputs einsum(Node& n) {
   for (size_t i = 0; i < n.inputs(); ++i) operands.push_back(n.tensor(i));
   std::string equation = n.attr_string("equation", "");
   std::erase(equation, ' ');
-  Attrs attrs;
-  attrs.set("subscripts", equation);
-  return {n.of(n.op("einsum", {tuple(operands)}, attrs))};
+  return {n.of(n.op("einsum", {tuple(operands)}, EinsumAttrs{equation}))};
 }
 Outputs det(Node& n) { return {n.of(n.op("linalg.det", {n.tensor(0)}))}; }
 

@@ -13,27 +13,28 @@ using onnx::AttributeProto;
 
 namespace {
 
+struct AttributeKind {
+  AttributeProto::AttributeType type;
+  const char* name;
+  bool (*is_set)(const AttributeProto&);
+};
+constexpr AttributeKind kAttributeKinds[] = {
+    {AttributeProto::FLOAT, "float", [](const AttributeProto& a) { return a.has_f(); }},
+    {AttributeProto::INT, "int", [](const AttributeProto& a) { return a.has_i(); }},
+    {AttributeProto::STRING, "string", [](const AttributeProto& a) { return a.has_s(); }},
+    {AttributeProto::TENSOR, "tensor", [](const AttributeProto& a) { return a.has_t(); }},
+    {AttributeProto::GRAPH, "graph", [](const AttributeProto& a) { return a.has_g(); }},
+    {AttributeProto::FLOATS, "floats", [](const AttributeProto& a) { return a.floats_size() > 0; }},
+    {AttributeProto::STRINGS, "strings", [](const AttributeProto& a) { return a.strings_size() > 0; }},
+    {AttributeProto::INTS, "ints", [](const AttributeProto&) { return true; }}};
 const char* type_name(AttributeProto::AttributeType type) {
-  switch (type) {
-    case AttributeProto::FLOAT:
-      return "float";
-    case AttributeProto::INT:
-      return "int";
-    case AttributeProto::STRING:
-      return "string";
-    case AttributeProto::TENSOR:
-      return "tensor";
-    case AttributeProto::GRAPH:
-      return "graph";
-    case AttributeProto::FLOATS:
-      return "floats";
-    case AttributeProto::INTS:
-      return "ints";
-    case AttributeProto::STRINGS:
-      return "strings";
-    default:
-      return "another type";
-  }
+  auto kind = std::ranges::find(kAttributeKinds, type, &AttributeKind::type);
+  return kind == std::end(kAttributeKinds) ? "another type" : kind->name;
+}
+// Returns the attribute's type, which models before IR version 2 leave out.
+AttributeProto::AttributeType type_of_attribute(const AttributeProto& a) {
+  if (a.type() != AttributeProto::UNDEFINED) return a.type();
+  return std::ranges::find_if(kAttributeKinds, [&](const AttributeKind& kind) { return kind.is_set(a); })->type;
 }
 
 }  // namespace
@@ -85,15 +86,7 @@ static bool is_list_of_none(const Type& type) {
   return dims && dims->size() == 1 && is_int(dims->front(), 0) && dtype && dtype->is_integral();
 }
 std::optional<std::vector<int64_t>> Node::constant_ints(size_t i) const {
-  if (const KnownTensor* known = contents(i)) {
-    std::vector<int64_t> result;
-    for (const Expr& element : known->elements) {
-      auto number = as_int(element);
-      if (!number) return std::nullopt;
-      result.push_back(*number);
-    }
-    return result;
-  }
+  if (const KnownTensor* known = contents(i)) return as_ints(known->elements);
   const Value& x = value(i);
   const Constant* constant = x->tensor ? x->tensor->as<Constant>() : nullptr;
   if (x->tensor && !constant && is_list_of_none(x->tensor->type())) return std::vector<int64_t>{};
@@ -131,13 +124,8 @@ std::vector<Expr> Node::ints_of(const Value& x) {
   if (!constant && *length > kMostRead)
     unsupported("a shape-like input of {} elements, more than {}", *length, kMostRead);
   for (int64_t k = 0; k < *length; ++k) {
-    if (constant) {
-      result.push_back(int_imm(constant->data.as_int(k)));
-      continue;
-    }
-    Attrs attrs;
-    attrs.set("index", k);
-    result.push_back(builder().op("inspect.tensor_item", {expr}, attrs, "item"));
+    result.push_back(constant ? int_imm(constant->data.as_int(k))
+                              : builder().op("inspect.tensor_item", {expr}, write_attrs(TensorItemAttrs{k}), "item"));
   }
   if (x->home == &builder())
     x->contents = KnownTensor{dtype, dims.empty() ? std::vector<int64_t>() : std::vector<int64_t>{*length}, result};
@@ -176,28 +164,24 @@ bool ConverterRow::has_attribute(std::string_view name) const {
 bool Node::has_attr(const char* name) {
   RELAXC_CHECK(row_.has_attribute(name), "the row of {} since opset {} does not list attribute '{}'", row_.op_type,
                row_.since, name);
-  return std::any_of(proto_.attribute().begin(), proto_.attribute().end(),
-                     [&](const AttributeProto& a) { return a.name() == name; });
+  return find_attr(name) != nullptr;
+}
+const AttributeProto* Node::find_attr(std::string_view name) const {
+  auto found = std::find_if(proto_.attribute().begin(), proto_.attribute().end(),
+                            [&](const AttributeProto& a) { return a.name() == name; });
+  return found == proto_.attribute().end() ? nullptr : &*found;
 }
 const AttributeProto* Node::attr(const char* name, AttributeProto::AttributeType type) {
   if (!has_attr(name)) return nullptr;
-  for (const AttributeProto& a : proto_.attribute()) {
-    if (a.name() != name) continue;
-    AttributeProto::AttributeType have = a.type();
-    if (have == AttributeProto::UNDEFINED) {  // models before IR version 2 leave it out
-      have = a.has_f()              ? AttributeProto::FLOAT
-             : a.has_i()            ? AttributeProto::INT
-             : a.has_s()            ? AttributeProto::STRING
-             : a.has_t()            ? AttributeProto::TENSOR
-             : a.has_g()            ? AttributeProto::GRAPH
-             : a.floats_size() > 0  ? AttributeProto::FLOATS
-             : a.strings_size() > 0 ? AttributeProto::STRINGS
-                                    : AttributeProto::INTS;
-    }
-    if (have != type) fail("attribute '{}' has type {}, expected {}", name, type_name(have), type_name(type));
-    return &a;
-  }
-  return nullptr;
+  const AttributeProto* a = find_attr(name);
+  AttributeProto::AttributeType have = type_of_attribute(*a);
+  if (have != type) fail("attribute '{}' has type {}, expected {}", name, type_name(have), type_name(type));
+  return a;
+}
+const AttributeProto& Node::required(const char* name, AttributeProto::AttributeType type) {
+  const AttributeProto* a = attr(name, type);
+  if (!a) fail("attribute '{}' is missing", name);
+  return *a;
 }
 int64_t Node::attr_int(const char* name, int64_t otherwise) {
   const AttributeProto* a = attr(name, AttributeProto::INT);
@@ -212,9 +196,12 @@ std::string Node::attr_string(const char* name, std::string otherwise) {
   return a ? a->s() : otherwise;
 }
 std::optional<std::vector<int64_t>> Node::attr_ints(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::INTS);
-  if (!a) return std::nullopt;
-  return std::vector<int64_t>(a->ints().begin(), a->ints().end());
+  if (!attr(name, AttributeProto::INTS)) return std::nullopt;
+  return required_ints(name);
+}
+std::vector<int64_t> Node::required_ints(const char* name) {
+  const AttributeProto& a = required(name, AttributeProto::INTS);
+  return {a.ints().begin(), a.ints().end()};
 }
 std::vector<double> Node::attr_floats(const char* name) {
   const AttributeProto* a = attr(name, AttributeProto::FLOATS);
@@ -226,23 +213,14 @@ std::vector<std::string> Node::attr_strings(const char* name) {
 }
 std::optional<Tensor> Node::attr_tensor(const char* name) {
   const AttributeProto* a = attr(name, AttributeProto::TENSOR);
-  if (!a) return std::nullopt;
-  return ModelFile::tensor(graph_.context().file, a->t(), span_);
+  return a ? std::optional(ModelFile::tensor(graph_.context().file, a->t(), span_)) : std::nullopt;
 }
-const onnx::GraphProto& Node::attr_graph(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::GRAPH);
-  if (!a) fail("attribute '{}' is missing", name);
-  return a->g();
-}
+const onnx::GraphProto& Node::attr_graph(const char* name) { return required(name, AttributeProto::GRAPH).g(); }
 DType Node::attr_dtype(const char* name, DType otherwise) {
   const AttributeProto* a = attr(name, AttributeProto::INT);
   return a ? dtype_of_element_type(static_cast<int>(a->i()), span_) : otherwise;
 }
-int64_t Node::required_int(const char* name) {
-  const AttributeProto* a = attr(name, AttributeProto::INT);
-  if (!a) fail("attribute '{}' is missing", name);
-  return a->i();
-}
+int64_t Node::required_int(const char* name) { return required(name, AttributeProto::INT).i(); }
 int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
   if (value < -rank || value >= rank) fail("{} is {}, expected {} to {}", what, value, -rank, rank - 1);
   return value < 0 ? value + rank : value;
@@ -251,7 +229,7 @@ int64_t Node::axis(int64_t value, int64_t rank, const char* what) const {
 // ---- Building -------------------------------------------------------------------------------------------------------
 
 Builder& Node::builder() { return graph_.builder(); }
-Expr Node::op(const char* name, std::vector<Expr> args, Attrs attrs) {
+Expr Node::op(const std::string& name, std::vector<Expr> args, Attrs attrs) {
   if (auto known = graph_.evaluate_op(name, args, attrs, span_)) {
     for (Expr& element : known->elements) {
       if (dtype_of(element).is_int()) element = named_if_long(*this, element, "dim");
@@ -265,25 +243,27 @@ Expr Node::match_cast(const Expr& x, Type type, const char* hint) {
   return builder().match_cast(bound(x), std::move(type), hint);
 }
 Expr Node::bound(const Expr& x) { return graph_.bound(x, span_); }
+std::shared_ptr<ValueData> Node::new_value() const {
+  auto value = std::make_shared<ValueData>();
+  value->home = &graph_.builder();
+  return value;
+}
 Value Node::of(Expr expr) const {
   if (Value known = graph_.value_of(expr)) return known;
-  auto value = std::make_shared<ValueData>();
+  auto value = new_value();
   value->tensor = std::move(expr);
-  value->home = &graph_.builder();
   return value;
 }
 Value Node::of(KnownTensor contents) const {
-  auto value = std::make_shared<ValueData>();
+  auto value = new_value();
   for (Expr& element : contents.elements) element = simplify(element);
   value->contents = std::move(contents);
-  value->home = &graph_.builder();
   return value;
 }
 Value Node::sequence(std::vector<Value> items) const {
-  auto value = std::make_shared<ValueData>();
+  auto value = new_value();
   value->is_sequence = true;
   value->items = std::move(items);
-  value->home = &graph_.builder();
   return value;
 }
 Expr Node::scalar(double value, DType dtype) const {
@@ -307,16 +287,11 @@ void Node::require_equal(const Expr& a, const Expr& b, const char* what) {
 }
 void Node::require_at_most(const Expr& a, const Expr& b, const char* what) { require_equal(min(a, b), a, what); }
 std::vector<Expr> Node::broadcast(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  std::vector<Expr> result;
-  size_t rank = std::max(a.size(), b.size());
-  for (size_t d = 0; d < rank; ++d) {
-    bool in_a = d + a.size() >= rank, in_b = d + b.size() >= rank;
-    const Expr& x = in_a ? a[d + a.size() - rank] : b[d + b.size() - rank];
-    const Expr& y = in_b ? b[d + b.size() - rank] : x;
-    if (!is_int(x, 1) && !is_int(y, 1)) require_equal(x, y, "shapes do not broadcast");
-    result.push_back(is_int(x, 1) || as_int(y) ? (is_int(y, 1) ? x : y) : x);
-  }
-  return result;
+  return broadcast_shapes(a, b, [&](const Expr& x, const Expr& y) { require_equal(x, y, "shapes do not broadcast"); });
+}
+bool Node::same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](const Expr& x, const Expr& y) { return provably_equal(x, y); });
 }
 Expr Node::binary(const char* name, const Expr& a, const Expr& b) {
   DType x = dtype_of_tensor(a), y = dtype_of_tensor(b);
@@ -330,50 +305,54 @@ Expr Node::clip(const Expr& x, double low, double high) {
   return op("clip", {x, float_imm(low, dtype), float_imm(high, dtype)});
 }
 Expr Node::cast(const Expr& x, DType dtype) {
-  if (dtype_of_tensor(x) == dtype) return x;
-  Attrs attrs;
-  attrs.set("dtype", dtype);
-  return op("astype", {x}, attrs);
+  return dtype_of_tensor(x) == dtype ? x : op("astype", {x}, CastAttrs{dtype});
 }
 Expr Node::reshape(const Expr& x, const std::vector<Expr>& shape) {
   const std::vector<Expr>& from = shape_of(x);
-  Expr have = int_imm(1), want = int_imm(1);
-  for (const Expr& dim : from) have = have * dim;
-  for (const Expr& dim : shape) want = want * dim;
-  require_equal(have, want, "element counts before and after a reshape");
-  bool same = from.size() == shape.size();
-  for (size_t d = 0; same && d < shape.size(); ++d) same = provably_equal(from[d], shape[d]);
-  if (same) return x;
+  require_equal(product(from), product(shape), "element counts before and after a reshape");
+  if (same_dims(from, shape)) return x;
   // Relax's reshape copies a dim for a 0; a result without elements can do without the data.
-  auto is_zero = [](const Expr& dim) { return is_int(dim, 0); };
-  bool empty = std::any_of(shape.begin(), shape.end(), is_zero),
-       was_empty = std::any_of(from.begin(), from.end(), is_zero);
-  if (empty && !was_empty) return op("zeros", {shape_expr(shape)}, Attrs{{"dtype", dtype_of_tensor(x)}});
+  auto is_empty = [](const std::vector<Expr>& dims) {
+    return std::any_of(dims.begin(), dims.end(), [](const Expr& dim) { return is_int(dim, 0); });
+  };
+  if (is_empty(shape) && !is_empty(from)) return op("zeros", {shape_expr(shape)}, FillAttrs{dtype_of_tensor(x)});
   return op("reshape", {x, shape_expr(shape)});
 }
 Expr Node::transpose(const Expr& x, const std::vector<int64_t>& axes) {
-  Attrs attrs;
-  attrs.set("axes", axes);
-  return op("permute_dims", {x}, attrs);
+  return op("permute_dims", {x}, AxesAttrs{axes});
 }
 Expr Node::broadcast_to(const Expr& x, const std::vector<Expr>& shape) {
-  const std::vector<Expr>& from = shape_of(x);
-  bool same = from.size() == shape.size();
-  for (size_t d = 0; same && d < shape.size(); ++d) same = provably_equal(from[d], shape[d]);
-  return same ? x : op("broadcast_to", {x, shape_expr(shape)});
+  return same_dims(shape_of(x), shape) ? x : op("broadcast_to", {x, shape_expr(shape)});
 }
 Expr Node::slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end) {
-  Attrs attrs;
-  attrs.set("assume_inbound", true);
   return op("strided_slice",
-            {x, shape_expr({int_imm(axis)}), shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})}, attrs);
+            {x, shape_expr({int_imm(axis)}), shape_expr({begin}), shape_expr({end}), shape_expr({int_imm(1)})},
+            SliceAttrs{.assume_inbound = true});
+}
+Expr Node::pick(const Expr& x, int64_t axis, int64_t index) {
+  Expr slice = this->slice(x, axis, int_imm(index), int_imm(index + 1));
+  std::vector<Expr> shape = shape_of(slice);
+  shape.erase(shape.begin() + axis);
+  return reshape(slice, shape);
+}
+Expr Node::with_new_axis(const Expr& x, int64_t axis) {
+  std::vector<Expr> shape = shape_of(x);
+  shape.insert(shape.begin() + axis, int_imm(1));
+  return reshape(x, shape);
 }
 Expr Node::reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims) {
-  if (axes.empty()) return x;
-  Attrs attrs;
-  attrs.set("axis", axes);
-  attrs.set("keepdims", keepdims);
-  return op(name, {x}, attrs);
+  return axes.empty() ? x : op(name, {x}, ReduceAttrs{axes, keepdims});
 }
+Outputs Node::items_of(const Expr& tuple, int64_t count) {
+  Outputs outputs;
+  for (int64_t i = 0; i < count; ++i) outputs.push_back(of(builder().emit(tuple_get(tuple, i))));
+  return outputs;
+}
+std::vector<int64_t> Node::all_axes(int64_t first) const {
+  std::vector<int64_t> axes;
+  for (int64_t d = first; d < rank(0); ++d) axes.push_back(d);
+  return axes;
+}
+std::optional<Expr> Node::optional_tensor(size_t i) { return has(i) ? std::optional(tensor(i)) : std::nullopt; }
 
 }  // namespace relaxc::onnx_import

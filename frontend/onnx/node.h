@@ -7,6 +7,8 @@
 
 #include "frontend/onnx/value.h"
 #include "ir/arith.h"
+#include "ops/attributes.h"
+#include "ops/common.h"
 
 namespace relaxc::onnx_import {
 
@@ -39,6 +41,7 @@ class Node {
   // Returns the input as a tensor expression. A sequence is an error.
   Expr tensor(size_t i);
   Expr tensor(const Value& value);
+  std::optional<Expr> optional_tensor(size_t i);
   Type type(size_t i) const { return type_of(value(i)); }
   Type type_of(const Value& value) const;
   std::vector<Expr> shape(size_t i) const;
@@ -50,6 +53,8 @@ class Node {
     if (dims.size() > 1) fail("a list has rank {}, expected 0 or 1", dims.size());
     return dims.empty() ? int_imm(1) : dims[0];
   }
+  // Returns the axes of input 0 from `first` on.
+  std::vector<int64_t> all_axes(int64_t first = 0) const;
   Expr last_dim(size_t i) const { return dim(i, std::max<size_t>(shape(i).size(), 1) - 1); }
   DType dtype(size_t i) const;
   // Returns the elements that are known without running: symbolic or constant integers.
@@ -66,7 +71,6 @@ class Node {
 
   // ---- Attributes. A converter may read only those that its row lists.
   bool has_attr(const char* name);
-  const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
   int64_t attr_int(const char* name, int64_t otherwise);
   double attr_float(const char* name, double otherwise);
   std::string attr_string(const char* name, std::string otherwise);
@@ -77,6 +81,7 @@ class Node {
   const onnx::GraphProto& attr_graph(const char* name);
   DType attr_dtype(const char* name, DType otherwise);
   int64_t required_int(const char* name);
+  std::vector<int64_t> required_ints(const char* name);
   // Checks an axis; an error reads "axis is 7, expected -2 to 1".
   int64_t axis(int64_t value, int64_t rank, const char* what = "axis") const;
 
@@ -85,9 +90,9 @@ class Node {
   GraphImporter& graph() { return graph_; }
   // Returns the operator's result: evaluated where the contents of all tensors are known (ops/evaluate.h), else a new
   // binding.
-  Expr op(const char* name, std::vector<Expr> args, Attrs attrs = {});
+  Expr op(const std::string& name, std::vector<Expr> args, Attrs attrs = {});
   template <HasFields T>
-  Expr op(const char* name, std::vector<Expr> args, const T& attrs) {
+  Expr op(const std::string& name, std::vector<Expr> args, const T& attrs) {
     return op(name, std::move(args), write_attrs(attrs));
   }
   // Gives the tensor a type that says more about it.
@@ -102,6 +107,7 @@ class Node {
   Expr scalar(double value, DType dtype) const;  // a constant tensor of rank 0
   Expr simplify(const Expr& expr) const;
   bool provably_equal(const Expr& a, const Expr& b) const;
+  bool same_dims(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
   // Returns the least value that the int64 scalar can take, as far as it is known.
   int64_t least_value(const Expr& e) const;
   // Requires a == b when the model runs. It is an error now when they are constants that differ.
@@ -125,20 +131,30 @@ class Node {
   Expr broadcast_to(const Expr& x, const std::vector<Expr>& shape);
   // Returns x[begin:end] along an axis, with 0 <= begin <= end <= dim.
   Expr slice(const Expr& x, int64_t axis, const Expr& begin, const Expr& end);
+  // Returns x[..., index, ...] without that axis, and x with a new axis of size 1.
+  Expr pick(const Expr& x, int64_t axis, int64_t index);
+  Expr with_new_axis(const Expr& x, int64_t axis);
   Expr reduce(const char* name, const Expr& x, const std::vector<int64_t>& axes, bool keepdims);
+  // Returns the first items of an operator's several results.
+  Outputs items_of(const Expr& tuple, int64_t count);
   const std::vector<Expr>& shape_of(const Expr& x) const;
   DType dtype_of_tensor(const Expr& x) const;
 
   // ---- Outputs
   size_t outputs() const { return static_cast<size_t>(proto_.output_size()); }
   bool wants(size_t i) const { return i < outputs() && !proto_.output(static_cast<int>(i)).empty(); }
-  const onnx::NodeProto& proto() const { return proto_; }
 
  private:
   Expr dim_of(size_t i, size_t d, const std::vector<Expr>& dims) const {
     if (d >= dims.size()) fail("input {} has rank {}, expected at least {}", i, dims.size(), d + 1);
     return dims[d];
   }
+  const onnx::AttributeProto* find_attr(std::string_view name) const;
+  // Returns the attribute, whose type must be this one, or null when it is absent. required() fails then.
+  const onnx::AttributeProto* attr(const char* name, onnx::AttributeProto::AttributeType type);
+  const onnx::AttributeProto& required(const char* name, onnx::AttributeProto::AttributeType type);
+  std::shared_ptr<ValueData> new_value() const;
+
   GraphImporter& graph_;
   const onnx::NodeProto& proto_;
   const ConverterRow& row_;

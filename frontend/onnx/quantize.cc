@@ -15,6 +15,15 @@ Expr aligned(Node& n, const Expr& parameter, int64_t axis, int64_t rank) {
   wide[static_cast<size_t>(n.axis(axis, rank))] = shape[0];
   return n.reshape(parameter, wide);
 }
+std::optional<Expr> aligned(Node& n, const std::optional<Expr>& parameter, int64_t axis, int64_t rank) {
+  return parameter ? std::optional(aligned(n, *parameter, axis, rank)) : std::nullopt;
+}
+// Returns x - zero point as int32.
+Expr centered(Node& n, const Expr& x, const std::optional<Expr>& zero, int64_t axis) {
+  Expr wide = n.cast(x, kInt32);
+  int64_t rank = static_cast<int64_t>(n.shape_of(x).size());
+  return zero ? n.sub(wide, n.cast(aligned(n, *zero, axis, rank), kInt32)) : wide;
+}
 // Returns round(x / scale) + zero, saturated to the dtype.
 Expr quantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero, DType dtype) {
   Expr value = n.op("round", {n.div(x, n.cast(scale, n.dtype_of_tensor(x)))});
@@ -30,27 +39,18 @@ Outputs quantize_linear(Node& n) {
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
   DType dtype = n.has(2) ? n.dtype(2) : n.attr_dtype("output_dtype", DType::uint(8));
   if (n.dtype(0).is_integral()) x = n.cast(x, kFloat32);
-  std::optional<Expr> zero;
-  if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
-  return {n.of(quantized(n, x, aligned(n, n.tensor(1), axis, rank), zero, dtype))};
-}
-Expr dequantized(Node& n, const Expr& x, const Expr& scale, const std::optional<Expr>& zero) {
-  Expr wide = n.cast(x, kInt32);
-  if (zero) wide = n.sub(wide, n.cast(*zero, kInt32));
-  return n.mul(n.cast(wide, n.dtype_of_tensor(scale)), scale);
+  return {
+      n.of(quantized(n, x, aligned(n, n.tensor(1), axis, rank), aligned(n, n.optional_tensor(2), axis, rank), dtype))};
 }
 Outputs dequantize_linear(Node& n) {
-  Expr x = n.tensor(0);
   int64_t rank = n.rank(0), axis = n.attr_int("axis", 1);
   if (n.attr_int("block_size", 0) != 0) n.unsupported("attribute 'block_size'");
-  std::optional<Expr> zero;
-  if (n.has(2)) zero = aligned(n, n.tensor(2), axis, rank);
-  return {n.of(dequantized(n, x, aligned(n, n.tensor(1), axis, rank), zero))};
+  Expr scale = aligned(n, n.tensor(1), axis, rank), x = centered(n, n.tensor(0), n.optional_tensor(2), axis);
+  return {n.of(n.mul(n.cast(x, n.dtype_of_tensor(scale)), scale))};
 }
 Outputs dynamic_quantize_linear(Node& n) {
   Expr x = n.tensor(0);
-  std::vector<int64_t> all;
-  for (int64_t d = 0; d < n.rank(0); ++d) all.push_back(d);
+  const std::vector<int64_t> all = n.all_axes();
   Expr zero = n.scalar(0, kFloat32);
   Expr high = n.binary("maximum", n.reduce("max", x, all, false), zero);
   Expr low = n.binary("minimum", n.reduce("min", x, all, false), zero);
@@ -60,26 +60,22 @@ Outputs dynamic_quantize_linear(Node& n) {
   return {n.of(quantized(n, x, scale, zero_point, DType::uint(8))), n.of(scale), n.of(zero_point)};
 }
 
+// Quantizes by the scale and zero point in inputs 6 and 7.
+Value requantized(Node& n, const Expr& x) {
+  return n.of(quantized(n, x, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)));
+}
 Outputs qlinear_matmul(Node& n) {
-  int64_t a_rank = n.rank(0), b_rank = n.rank(3);
-  Expr a = n.sub(n.cast(n.tensor(0), kInt32), n.cast(aligned(n, n.tensor(2), -2, a_rank), kInt32));
-  Expr b = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), -1, b_rank), kInt32));
+  Expr a = centered(n, n.tensor(0), n.tensor(2), -2), b = centered(n, n.tensor(3), n.tensor(5), -1);
   Expr product = n.cast(n.op("matmul", {a, b}), kFloat32);
-  Expr scale = n.mul(n.cast(aligned(n, n.tensor(1), -2, a_rank), kFloat32),
-                     n.cast(aligned(n, n.tensor(4), -1, b_rank), kFloat32));
-  return {
-      n.of(quantized(n, n.mul(product, scale), n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
+  Expr scale = n.mul(n.cast(aligned(n, n.tensor(1), -2, n.rank(0)), kFloat32),
+                     n.cast(aligned(n, n.tensor(4), -1, n.rank(3)), kFloat32));
+  return {requantized(n, n.mul(product, scale))};
 }
 Outputs qlinear_conv(Node& n) {
-  int64_t rank = n.rank(0);
-  Expr x = n.sub(n.cast(n.tensor(0), kInt32), n.cast(aligned(n, n.tensor(2), 1, rank), kInt32));
-  Expr w = n.sub(n.cast(n.tensor(3), kInt32), n.cast(aligned(n, n.tensor(5), 0, n.rank(3)), kInt32));
-  Expr sum = convolve(n, x, w);
-  auto per_channel = [&](const Expr& v) { return aligned(n, v, 1, rank); };
-  if (n.has(8)) sum = n.add(sum, per_channel(n.tensor(8)));
-  Expr scale = n.mul(per_channel(n.tensor(1)), per_channel(n.tensor(4)));
-  Expr result = n.mul(n.cast(sum, kFloat32), scale);
-  return {n.of(quantized(n, result, n.reshape(n.tensor(6), {}), n.reshape(n.tensor(7), {}), n.dtype(7)))};
+  Expr sum = convolve(n, centered(n, n.tensor(0), n.tensor(2), 1), centered(n, n.tensor(3), n.tensor(5), 0));
+  auto per_channel = [&](size_t i) { return aligned(n, n.tensor(i), 1, n.rank(0)); };
+  if (n.has(8)) sum = n.add(sum, per_channel(8));
+  return {requantized(n, n.mul(n.cast(sum, kFloat32), n.mul(per_channel(1), per_channel(4))))};
 }
 
 }  // namespace

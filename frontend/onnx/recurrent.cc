@@ -28,8 +28,8 @@ class Recurrent {
     if (steps_ > kManySteps) {
       n.graph().context().diagnostics.warning(n.span(),
                                               "{} steps are unrolled: time and size of the compiled model grow with "
-                                              "their number; a shorter sequence, called "
-                                              "several times with the states carried on, compiles faster",
+                                              "their number; a shorter sequence, called several times with the states "
+                                              "carried on, compiles faster",
                                               steps_);
     }
     batch_ = n.shape_of(x_)[1];
@@ -41,13 +41,10 @@ class Recurrent {
     activations_ = n.attr_strings("activations");
     if (!n.attr_floats("activation_alpha").empty() || !n.attr_floats("activation_beta").empty())
       n.unsupported("attributes 'activation_alpha' and 'activation_beta'");
-    if (activations_.empty()) {
-      for (int64_t d = 0; d < directions_; ++d) {
-        if (kind_ == "RNN") activations_.insert(activations_.end(), {"Tanh"});
-        if (kind_ == "GRU") activations_.insert(activations_.end(), {"Sigmoid", "Tanh"});
-        if (kind_ == "LSTM") activations_.insert(activations_.end(), {"Sigmoid", "Tanh", "Tanh"});
-      }
-    }
+    const std::vector<std::string> defaults = {"Sigmoid", "Tanh", "Tanh"};
+    auto first = defaults.begin() + (kind_ == "RNN" ? 1 : 0), last = first + activations_per_direction();
+    for (int64_t d = 0; d < directions_ && n.attr_strings("activations").empty(); ++d)
+      activations_.insert(activations_.end(), first, last);
     clip_ = n.has_attr("clip") ? std::optional(n.attr_float("clip", 0)) : std::nullopt;
     if (kind_ == "GRU") linear_before_reset_ = n.attr_int("linear_before_reset", 0) != 0;
     if (kind_ == "LSTM" && n.attr_int("input_forget", 0)) n.unsupported("attribute 'input_forget'");
@@ -55,28 +52,24 @@ class Recurrent {
   }
 
   Outputs convert() {
-    std::vector<std::vector<Expr>> states;  // per direction, per step in order of time
-    std::vector<Expr> last_hidden, last_cell;
+    std::vector<Expr> rows, last_hidden, last_cell;
+    std::vector<std::vector<Expr>> states(static_cast<size_t>(steps_));  // by time, of each direction
     for (int64_t d = 0; d < directions_; ++d) {
       bool reverse = direction_ == "reverse" || d == 1;
       run(d, reverse, states, last_hidden, last_cell);
     }
-    Outputs outputs;
-    std::vector<Expr> rows;
-    for (int64_t t = 0; t < steps_; ++t) {
-      std::vector<Expr> sides;
-      for (auto& list : states)
-        sides.push_back(n_.reshape(list[static_cast<size_t>(t)], {int_imm(1), int_imm(1), batch_, int_imm(hidden_)}));
+    for (std::vector<Expr>& sides : states) {
+      for (Expr& side : sides) side = n_.reshape(side, {int_imm(1), int_imm(1), batch_, int_imm(hidden_)});
       rows.push_back(join(n_, sides, 1));
     }
     Expr y = join(n_, rows, 0);  // [steps, directions, batch, hidden]
-    outputs.push_back(n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y));
-    outputs.push_back(n_.of(final_state(last_hidden)));
+    Outputs outputs = {n_.of(batch_first_ ? n_.transpose(y, {2, 0, 1, 3}) : y), n_.of(final_state(last_hidden))};
     if (kind_ == "LSTM") outputs.push_back(n_.of(final_state(last_cell)));
     return outputs;
   }
 
  private:
+  int64_t activations_per_direction() const { return kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3; }
   Expr final_state(const std::vector<Expr>& sides) {
     std::vector<Expr> rows;
     for (const Expr& side : sides) rows.push_back(n_.reshape(side, {int_imm(1), batch_, int_imm(hidden_)}));
@@ -84,18 +77,12 @@ class Recurrent {
     return batch_first_ ? n_.transpose(all, {1, 0, 2}) : all;
   }
   // Returns element d of the leading axis, without that axis.
-  Expr pick(const Expr& x, int64_t d) {
-    Expr piece = n_.slice(x, 0, int_imm(d), int_imm(d + 1));
-    std::vector<Expr> shape = n_.shape_of(piece);
-    shape.erase(shape.begin());
-    return n_.reshape(piece, shape);
-  }
+  Expr pick(const Expr& x, int64_t d) { return n_.pick(x, 0, d); }
   Expr gate(const Expr& x, int64_t g, int64_t axis) {
     return n_.slice(x, axis, int_imm(g * hidden_), int_imm((g + 1) * hidden_));
   }
   Expr activate(int64_t d, int64_t which, Expr x) {
-    size_t per = kind_ == "RNN" ? 1 : kind_ == "GRU" ? 2 : 3;
-    const std::string& name = activations_.at(static_cast<size_t>(d) * per + static_cast<size_t>(which));
+    const std::string& name = activations_.at(static_cast<size_t>(d * activations_per_direction() + which));
     if (clip_) x = n_.clip(x, -*clip_, *clip_);
     if (name == "Tanh") return n_.op("tanh", {x});
     if (name == "Sigmoid") return n_.op("sigmoid", {x});
@@ -112,7 +99,7 @@ class Recurrent {
   void run(int64_t d, bool reverse, std::vector<std::vector<Expr>>& states, std::vector<Expr>& last_hidden,
            std::vector<Expr>& last_cell) {
     Expr w = n_.transpose(pick(n_.tensor(1), d), {1, 0}), r = n_.transpose(pick(n_.tensor(2), d), {1, 0});
-    std::optional<Expr> w_bias, r_bias, peepholes;
+    std::optional<Expr> w_bias, r_bias, peepholes, cell;
     if (n_.has(3)) {
       Expr bias = pick(n_.tensor(3), d);
       w_bias = n_.slice(bias, 0, int_imm(0), int_imm(gates_ * hidden_));
@@ -120,9 +107,7 @@ class Recurrent {
     }
     if (kind_ == "LSTM" && n_.has(7)) peepholes = pick(n_.tensor(7), d);
     Expr hidden = initial(5, d);
-    std::optional<Expr> cell;
     if (kind_ == "LSTM") cell = initial(6, d);
-    std::vector<std::optional<Expr>> outputs(static_cast<size_t>(steps_));
     for (int64_t i = 0; i < steps_; ++i) {
       int64_t t = reverse ? steps_ - 1 - i : i;
       Expr from_input = n_.op("matmul", {pick(x_, t), w});
@@ -145,12 +130,10 @@ class Recurrent {
         next = n_.op("where", {active, next, hidden});
         if (cell) next_cell = n_.op("where", {active, *next_cell, *cell});
       }
-      outputs[static_cast<size_t>(t)] = shown;
+      states[t].push_back(shown);
       hidden = next;
       cell = next_cell;
     }
-    std::vector<Expr>& list = states.emplace_back();
-    for (auto& output : outputs) list.push_back(*output);
     last_hidden.push_back(hidden);
     if (cell) last_cell.push_back(*cell);
   }

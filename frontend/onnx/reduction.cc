@@ -18,7 +18,7 @@ struct Reducer {
 
 Reducer over_constant_axes(Node& n, const std::vector<int64_t>& axes) {
   return {[&n, axes](const char* name, const Expr& x, bool keepdims) { return n.reduce(name, x, axes, keepdims); },
-          [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, {{"axis", axes}}); }};
+          [&n, axes](const Expr& kept) { return axes.empty() ? kept : n.op("squeeze", {kept}, AxisListAttrs{axes}); }};
 }
 // The operators dyn.sum and the like reduce to a shape, whose dims the run computes from the axes. `named` has 1 for
 // each reduced axis, and `left` is the number of the others.
@@ -87,12 +87,9 @@ Outputs reduce(Node& n) {
   } else if (!axes_input) {
     axes = n.attr_ints("axes");
   }
-  std::vector<int64_t> chosen;
-  if (axes && !axes->empty()) {
-    for (int64_t axis : *axes) chosen.push_back(n.axis(axis, rank, "axes"));
-  } else if (!noop) {
-    for (int64_t d = 0; d < rank; ++d) chosen.push_back(d);
-  }
+  std::vector<int64_t> chosen = axes.value_or(std::vector<int64_t>());
+  for (int64_t& axis : chosen) axis = n.axis(axis, rank, "axes");
+  if (chosen.empty() && !noop) chosen = n.all_axes();
   std::sort(chosen.begin(), chosen.end());
   chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
   if (chosen.empty() && n.op_type() == "ReduceLogSumExp") return {n.value(0)};
@@ -100,22 +97,22 @@ Outputs reduce(Node& n) {
 }
 
 Outputs arg_reduce(Node& n) {
-  Attrs attrs;
-  attrs.set("axis", n.axis(n.attr_int("axis", 0), n.rank(0)));
-  attrs.set("keepdims", n.attr_int("keepdims", 1) != 0);
-  if (n.attr_int("select_last_index", 0)) attrs.set("select_last_index", true);
+  ArgReduceAttrs attrs{.axis = n.axis(n.attr_int("axis", 0), n.rank(0)),
+                       .keepdims = n.attr_int("keepdims", 1) != 0,
+                       .select_last_index = n.attr_int("select_last_index", 0) != 0};
   return {n.of(n.op(n.op_type() == "ArgMax" ? "argmax" : "argmin", {n.tensor(0)}, attrs))};
 }
 
 Outputs cumsum(Node& n) {
   Expr x = n.tensor(0);
   int64_t rank = n.rank(0);
-  Attrs attrs;
-  attrs.set("exclusive", n.attr_int("exclusive", 0) != 0);
-  attrs.set("reverse", n.attr_int("reverse", 0) != 0);
+  ScanAttrs attrs{.exclusive = n.attr_int("exclusive", 0) != 0, .reverse = n.attr_int("reverse", 0) != 0};
   auto known = n.constant_ints(1);
   const char* name = n.op_type() == "CumSum" ? "cumsum" : "cumprod";
-  auto along = [&](int64_t d) { return n.op(name, {x}, attrs.with("axis", d)); };
+  auto along = [&](int64_t d) {
+    attrs.axis = d;
+    return n.op(name, {x}, attrs);
+  };
   if (known && known->size() == 1) return {n.of(along(n.axis(known->at(0), rank)))};
   std::vector<Expr> axes = read_axes(n, 1, rank);
   if (axes.size() != 1) n.fail("input 1 has {} elements, expected 1", axes.size());
@@ -144,23 +141,20 @@ Outputs softmax(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", flattens ? 1 : -1), std::max<int64_t>(rank, 1));
   bool reshaped = flattens && axis != rank - 1;
   if (reshaped) {
-    Expr rows = int_imm(1), columns = int_imm(1);
-    for (int64_t d = 0; d < rank; ++d) (d < axis ? rows : columns) = (d < axis ? rows : columns) * shape[d];
-    x = n.reshape(x, {n.simplify(rows), n.simplify(columns)});
+    auto middle = shape.begin() + axis;
+    x = n.reshape(x, {n.simplify(product({shape.begin(), middle})), n.simplify(product({middle, shape.end()}))});
     axis = 1;
   }
   Expr result = x;
   if (n.op_type() == "Hardmax") {
-    const Expr& depth = n.shape_of(x)[static_cast<size_t>(axis)];
+    const Expr& depth = n.shape_of(x)[axis];
     DType dtype = n.dtype(0);
-    Attrs attrs;
-    attrs.set("axis", axis);
     // An axis without elements does not have a largest one, so there is nothing to mark.
     if (is_int(depth, 0)) return {n.of(n.tensor(0))};
-    Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, attrs);
-    result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, attrs);
+    Expr best = n.op("argmax", {as_int(depth) ? x : with_one_more(n, x, axis)}, ArgReduceAttrs{.axis = axis});
+    result = n.op("dyn.one_hot", {best, n.scalar(1, dtype), n.scalar(0, dtype), depth}, LastAxisAttrs{axis});
   } else {
-    result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, {{"axis", axis}});
+    result = n.op(n.op_type() == "Softmax" ? "nn.softmax" : "nn.log_softmax", {x}, LastAxisAttrs{axis});
   }
   return {n.of(reshaped ? n.reshape(result, shape) : result)};
 }

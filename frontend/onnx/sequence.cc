@@ -55,41 +55,31 @@ Outputs split_to_sequence(Node& n) {
   Expr x = n.tensor(0);
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
   bool keepdims = n.attr_int("keepdims", 1) != 0;
-  auto dim = as_int(n.shape(0)[static_cast<size_t>(axis)]);
+  auto dim = as_int(n.shape(0)[axis]);
   if (n.has(1) && n.rank(1) > 1) n.fail("the split has rank {}, expected 0 or 1", n.rank(1));
   bool listed = n.has(1) && n.rank(1) == 1;
   if (!dim && !listed) n.unsupported("a split of a symbolic dim into a sequence; make it constant with --dim");
   std::vector<Expr> lengths;
   if (n.has(1)) {
     keepdims = true;
-    std::vector<Expr> given = n.ints(1);
-    if (!listed) {
-      auto part = as_int(given.at(0));
-      if (!part) n.unsupported("a split length that is known at run time only");
-      if (*part < 1) n.fail("the split length is {}", *part);
-      check_length(n, (*dim - 1) / *part + 1);
-      for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
-    } else {
-      lengths = given;
-    }
-  } else {
-    check_length(n, *dim);
-    lengths.assign(static_cast<size_t>(*dim), int_imm(1));
+    lengths = n.ints(1);
+  }
+  if (!listed) {
+    auto part = n.has(1) ? as_int(lengths.at(0)) : 1;
+    if (!part) n.unsupported("a split length that is known at run time only");
+    if (*part < 1) n.fail("the split length is {}", *part);
+    check_length(n, (*dim - 1) / *part + 1);
+    lengths.clear();
+    for (int64_t begin = 0; begin < *dim; begin += *part) lengths.push_back(int_imm(std::min(*part, *dim - begin)));
   }
   std::vector<Value> items;
   Expr begin = int_imm(0);
   for (const Expr& part : lengths) {
     Expr end = n.simplify(begin + part);
-    Expr piece = n.slice(x, axis, begin, end);
-    if (!keepdims) {
-      std::vector<Expr> shape = n.shape_of(piece);
-      shape.erase(shape.begin() + axis);
-      piece = n.reshape(piece, shape);
-    }
-    items.push_back(n.of(piece));
+    items.push_back(n.of(keepdims ? n.slice(x, axis, begin, end) : n.pick(x, axis, as_int(begin).value())));
     begin = end;
   }
-  n.require_equal(begin, n.shape(0)[static_cast<size_t>(axis)], "sum of the split lengths and size of the axis");
+  n.require_equal(begin, n.shape(0)[axis], "sum of the split lengths and size of the axis");
   return {n.sequence(std::move(items))};
 }
 Outputs concat_from_sequence(Node& n) {
@@ -101,12 +91,7 @@ Outputs concat_from_sequence(Node& n) {
   int64_t axis = n.axis(n.required_int("axis"), rank);
   for (const Value& item : items) {
     Expr x = n.tensor(item);
-    if (new_axis) {
-      std::vector<Expr> shape = n.shape_of(x);
-      shape.insert(shape.begin() + axis, int_imm(1));
-      x = n.reshape(x, shape);
-    }
-    tensors.push_back(x);
+    tensors.push_back(new_axis ? n.with_new_axis(x, axis) : x);
   }
   return {n.of(join(n, tensors, axis))};
 }

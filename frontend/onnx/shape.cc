@@ -1,7 +1,6 @@
 // Tensors from shapes and scalars, and resampling to shapes.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "frontend/onnx/graph_importer.h"
 #include "ops/attributes.h"
@@ -24,27 +23,22 @@ Outputs shape(Node& n) {
   int64_t start = position("start", 0), end = std::max(start, position("end", rank));
   return {n.of(KnownTensor{kInt64, {end - start}, {dims.begin() + start, dims.begin() + end}})};
 }
-Outputs size(Node& n) {
-  Expr size = int_imm(1);
-  for (const Expr& dim : n.shape(0)) size = size * dim;
-  return {n.of(KnownTensor{kInt64, {}, {size}})};
-}
+Outputs size(Node& n) { return {n.of(KnownTensor{kInt64, {}, {product(n.shape(0))}})}; }
 
+Tensor tensor_of(const std::vector<double>& values, std::vector<int64_t> shape) {
+  Tensor tensor = Tensor::empty(std::move(shape), kFloat32);
+  for (size_t i = 0; i < values.size(); ++i) tensor.set_double(static_cast<int64_t>(i), values[i]);
+  return tensor;
+}
+Tensor list_of(const std::vector<double>& values) { return tensor_of(values, {static_cast<int64_t>(values.size())}); }
 Outputs constant_node(Node& n) {
   std::optional<Tensor> data = n.attr_tensor("value");
   if (!data && n.has_attr("value_int")) data = Tensor::of<int64_t>({}, kInt64, {n.attr_int("value_int", 0)});
-  if (!data && n.has_attr("value_float")) {
-    data = Tensor::empty({}, kFloat32);
-    data->set_double(0, n.attr_float("value_float", 0));
-  }
+  if (!data && n.has_attr("value_float")) data = tensor_of({n.attr_float("value_float", 0)}, {});
+  if (!data && n.has_attr("value_floats")) data = list_of(n.attr_floats("value_floats"));
   if (!data && n.has_attr("value_ints")) {
-    auto values = n.attr_ints("value_ints").value_or(std::vector<int64_t>{});
+    std::vector<int64_t> values = n.required_ints("value_ints");
     data = Tensor::of<int64_t>({static_cast<int64_t>(values.size())}, kInt64, values);
-  }
-  if (!data && n.has_attr("value_floats")) {
-    std::vector<double> values = n.attr_floats("value_floats");
-    data = Tensor::empty({static_cast<int64_t>(values.size())}, kFloat32);
-    for (size_t i = 0; i < values.size(); ++i) data->set_double(static_cast<int64_t>(i), values[i]);
   }
   if (!data) n.unsupported("a constant that is neither a tensor nor numbers");
   Value value = n.of(constant(*data, n.span()));
@@ -65,16 +59,18 @@ Outputs constant_of_shape(Node& n) {
   return {n.of(n.op("full", {shape_expr(dims), fill}))};
 }
 
+// Returns 0, 1, ... count - 1.
+Expr positions_up_to(Node& n, const Expr& count) {
+  return n.op("arange", {int_imm(0), count, int_imm(1)}, DTypeAttrs{kInt64});
+}
 Outputs range(Node& n) {
   DType dtype = n.dtype(0);
   if (dtype != n.dtype(1) || dtype != n.dtype(2))
     n.fail("inputs have dtypes {}, {} and {}", to_string(dtype), to_string(n.dtype(1)), to_string(n.dtype(2)));
-  Attrs attrs;
-  attrs.set("dtype", dtype);
   if (dtype.is_integral()) {
     Expr start = n.scalar_int(0), end = n.scalar_int(1), step = n.scalar_int(2);
     n.require_equal(select(equal(step, int_imm(0)), int_imm(1), step), step, "a delta of 0");
-    return {n.of(n.op("arange", {start, end, step}, attrs))};
+    return {n.of(n.op("arange", {start, end, step}, DTypeAttrs{dtype}))};
   }
   for (size_t i = 0; i < 3; ++i) {
     for (const Expr& dim : n.shape(i)) n.require_equal(dim, int_imm(1), "elements of an input of Range and 1");
@@ -93,15 +89,11 @@ Outputs range(Node& n) {
     Expr steps = n.op("ceil", {n.div(n.sub(n.tensor(1), start), step)});
     count = n.ints_of(n.of(n.cast(n.binary("maximum", steps, n.like(0, steps)), kInt64))).at(0);
   }
-  Attrs wide;
-  wide.set("dtype", kInt64);
-  Expr positions = n.cast(n.op("arange", {int_imm(0), count, int_imm(1)}, wide), dtype);
-  return {n.of(n.add(start, n.mul(positions, step)))};
+  return {n.of(n.add(start, n.mul(n.cast(positions_up_to(n, count), dtype), step)))};
 }
 
 Outputs eye_like(Node& n) {
-  Attrs attrs;
-  attrs.set("dtype", n.attr_dtype("dtype", n.dtype(0)));
+  FillAttrs attrs{n.attr_dtype("dtype", n.dtype(0))};
   return {n.of(n.op("eye", {n.dim(0, 0), n.dim(0, 1), int_imm(n.attr_int("k", 0))}, attrs))};
 }
 
@@ -109,24 +101,15 @@ Outputs eye_like(Node& n) {
 Outputs window(Node& n) {
   DType dtype = n.attr_dtype("output_datatype", kFloat32);
   bool periodic = n.attr_int("periodic", 1) != 0;
-  Expr size = n.scalar_int(0);
-  Attrs attrs;
-  attrs.set("dtype", kInt64);
-  Expr i = n.cast(n.op("arange", {int_imm(0), size, int_imm(1)}, attrs), kFloat32);
+  Expr size = n.scalar_int(0), i = n.cast(positions_up_to(n, size), kFloat32);
   Expr length = n.op("scalar_to_tensor", {n.simplify(periodic ? size : max(size - 1, int_imm(1)))});
   Expr angle = n.div(n.mul(i, n.scalar(2 * 3.14159265358979323846, kFloat32)), n.cast(length, kFloat32));
-  double a0 = 0.5, a1 = 0.5, a2 = 0;
-  if (n.op_type() == "HammingWindow") {
-    a0 = 25.0 / 46;
-    a1 = 1 - a0;
-  } else if (n.op_type() == "BlackmanWindow") {
-    a0 = 0.42;
-    a2 = 0.08;
-  }
+  bool is_hamming = n.op_type() == "HammingWindow", is_blackman = n.op_type() == "BlackmanWindow";
+  double a0 = is_hamming ? 25.0 / 46 : is_blackman ? 0.42 : 0.5, a1 = is_hamming ? 1 - a0 : 0.5;
   Expr result = n.sub(n.scalar(a0, kFloat32), n.mul(n.op("cos", {angle}), n.scalar(a1, kFloat32)));
-  if (a2 != 0) {
+  if (is_blackman) {
     Expr twice = n.op("cos", {n.mul(angle, n.scalar(2, kFloat32))});
-    result = n.add(result, n.mul(twice, n.scalar(a2, kFloat32)));
+    result = n.add(result, n.mul(twice, n.scalar(0.08, kFloat32)));
   }
   return {n.of(n.cast(result, dtype))};
 }
@@ -160,9 +143,7 @@ Expr spread_scales(Node& n, const Expr& scales, const std::vector<size_t>& axes,
     int64_t at = static_cast<int64_t>(k);
     parts[axes[k]] = n.slice(scales, 0, int_imm(at), int_imm(at + 1));
   }
-  Attrs attrs;
-  attrs.set("axis", 0);
-  return n.op("concat", {tuple(parts)}, attrs);
+  return n.op("concat", {tuple(parts)}, ConcatAttrs{0});
 }
 
 // Computes output sizes floor(size * scale). The run computes them where scale or size are known at run time only.
@@ -225,18 +206,12 @@ Expr scales_from_attributes(Node& n) {
   std::vector<double> given = n.attr_floats("scales");
   if (given.empty() && rank == 4) given = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
   if (given.size() != rank) n.fail("{} scales for rank {}", given.size(), rank);
-  Tensor scales = Tensor::empty({static_cast<int64_t>(rank)}, kFloat32);
-  for (size_t d = 0; d < rank; ++d) scales.set_double(static_cast<int64_t>(d), given[d]);
-  return constant(scales);
+  return constant(list_of(given));
 }
 std::vector<size_t> resized_axes(Node& n) {
-  int64_t rank = n.rank(0);
-  std::vector<size_t> axes(static_cast<size_t>(rank));
-  std::iota(axes.begin(), axes.end(), 0);
-  auto given = n.attr_ints("axes");
-  if (given) axes.clear();
-  for (int64_t axis : given.value_or(std::vector<int64_t>()))
-    axes.push_back(static_cast<size_t>(n.axis(axis, rank, "axes")));
+  std::vector<size_t> axes;
+  for (int64_t axis : n.attr_ints("axes").value_or(n.all_axes()))
+    axes.push_back(static_cast<size_t>(n.axis(axis, n.rank(0), "axes")));
   return axes;
 }
 ResizePlan plan_resize(Node& n, bool upsample, const std::vector<size_t>& axes) {
@@ -261,9 +236,8 @@ std::vector<Expr> region_operands(Node& n, const ResizePlan& plan, bool all_axes
     return {};
   }
   if (!all_axes) n.unsupported("a roi together with axes");
-  Tensor ones = Tensor::empty({n.rank(0)}, kFloat32);
-  for (int64_t d = 0; d < n.rank(0); ++d) ones.set_double(d, 1);
-  return {plan.scale_tensor.value_or(constant(ones)), n.tensor(1)};
+  Expr ones = constant(list_of(std::vector<double>(n.shape(0).size(), 1)));
+  return {plan.scale_tensor.value_or(ones), n.tensor(1)};
 }
 
 Outputs resize(Node& n) {
@@ -299,20 +273,22 @@ Outputs resize(Node& n) {
 }
 
 Outputs grid_sample(Node& n) {
-  Attrs attrs;
   std::string mode = n.attr_string("mode", n.opset() < 20 ? "bilinear" : "linear");
-  attrs.set("method", mode == "linear" ? "bilinear" : mode == "cubic" ? "bicubic" : mode);
-  attrs.set("padding_mode", n.attr_string("padding_mode", "zeros"));
-  attrs.set("align_corners", n.attr_int("align_corners", 0) != 0);
+  GridSampleAttrs attrs{.method = mode == "linear"  ? "bilinear"
+                                  : mode == "cubic" ? "bicubic"
+                                                    : mode,
+                        .padding_mode = n.attr_string("padding_mode", "zeros"),
+                        .align_corners = n.attr_int("align_corners", 0) != 0};
   if (n.rank(0) != 4) n.unsupported("input of rank {}; there is rank 4", n.rank(0));
-  Expr x = n.tensor(0);
-  Expr grid = n.transpose(n.tensor(1), {0, 3, 1, 2});
-  return {n.of(n.op("image.grid_sample", {x, grid}, attrs))};
+  return {n.of(n.op("image.grid_sample", {n.tensor(0), n.transpose(n.tensor(1), {0, 3, 1, 2})}, attrs))};
 }
 
 }  // namespace
 
 std::vector<ConverterRow> shape_converters() {
+  constexpr const char* kResize =
+      "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
+      "keep_aspect_ratio_policy mode nearest_mode";
   return {
       {"Shape", 1, 1, 1, shape, "end start"},
       {"Size", 1, 1, 1, size},
@@ -328,12 +304,8 @@ std::vector<ConverterRow> shape_converters() {
        "nearest_mode scales width_scale"},
       {"Upsample", 9, 2, 2, resize,
        "antialias axes cubic_coeff_a exclude_outside extrapolation_value keep_aspect_ratio_policy mode nearest_mode"},
-      {"Resize", 10, 2, 2, resize,
-       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
-       "keep_aspect_ratio_policy mode nearest_mode"},
-      {"Resize", 11, 1, 4, resize,
-       "antialias axes coordinate_transformation_mode cubic_coeff_a exclude_outside extrapolation_value "
-       "keep_aspect_ratio_policy mode nearest_mode"},
+      {"Resize", 10, 2, 2, resize, kResize},
+      {"Resize", 11, 1, 4, resize, kResize},
       {"GridSample", 16, 2, 2, grid_sample, "align_corners mode padding_mode"},
   };
 }

@@ -9,113 +9,94 @@ namespace relaxc::onnx_import {
 
 namespace {
 
-Expr product(const std::vector<Expr>& dims, size_t begin, size_t end) {
-  Expr result = int_imm(1);
-  for (size_t d = begin; d < end; ++d) result = result * dims[d];
-  return result;
-}
-
 Outputs identity(Node& n) { return {n.value(0)}; }
 
 Outputs transpose(Node& n) {
-  int64_t rank = n.rank(0);
-  auto perm = n.attr_ints("perm");
-  if (!perm) {
-    perm.emplace(static_cast<size_t>(rank));
-    for (int64_t d = 0; d < rank; ++d) (*perm)[static_cast<size_t>(d)] = rank - 1 - d;
-  }
-  std::vector<int64_t> sorted = *perm;
-  std::sort(sorted.begin(), sorted.end());
-  for (int64_t d = 0; d < std::max<int64_t>(rank, static_cast<int64_t>(sorted.size())); ++d) {
-    if (static_cast<int64_t>(sorted.size()) != rank || sorted[static_cast<size_t>(d)] != d)
-      n.fail("perm is [{}], expected a permutation of 0 to {}", fmt::join(*perm, ", "), rank - 1);
-  }
-  return {n.of(n.transpose(n.tensor(0), *perm))};
+  const std::vector<int64_t> axes = n.all_axes();
+  auto perm = n.attr_ints("perm").value_or(std::vector<int64_t>(axes.rbegin(), axes.rend()));
+  if (!std::is_permutation(perm.begin(), perm.end(), axes.begin(), axes.end()))
+    n.fail("perm is [{}], expected a permutation of 0 to {}", fmt::join(perm, ", "), n.rank(0) - 1);
+  return {n.of(n.transpose(n.tensor(0), perm))};
 }
 
 // This is an error as in ONNX Runtime, because the -1 could have any size.
 constexpr const char* kNothingBesideOpen = "a dim of 0 beside one to infer";
-// Returns the dims that a Reshape's shape operand asks for: 0 copies a dim (unless allowzero), -1 takes the rest.
-std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted,
-                                  bool zero_copies) {
-  std::vector<Expr> result;
-  std::optional<size_t> inferred;
-  bool runtime = false;
+// The dims that a Reshape's shape operand asks for, before the open one is known.
+struct WantedDims {
+  std::vector<Expr> dims;
+  std::optional<size_t> open;  // the dim that is -1; 1 stands for it in `dims`
+  bool at_run_time = false;    // any element of the operand may be -1
+};
+// A 0 copies a dim of the input, unless allowzero is set.
+WantedDims read_wanted_dims(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& wanted, bool zero_copies) {
+  WantedDims result;
   for (size_t d = 0; d < wanted.size(); ++d) {
     Expr dim = n.simplify(wanted[d]);
     auto known = as_int(dim);
-    if (known) {
-      if (*known < -1) n.fail("shape[{}] is {}", d, *known);
-      if (*known == -1) {
-        if (inferred) n.fail("shape has two -1, at {} and {}", *inferred, d);
-        inferred = d;
-        dim = int_imm(1);
-      } else if (*known == 0 && zero_copies) {
-        if (d >= from.size()) n.fail("shape[{}] is 0, but the input has rank {}", d, from.size());
-        dim = from[d];
-      }
-    } else if (n.least_value(dim) < 0) {
-      runtime = true;
+    if (known && *known < -1) n.fail("shape[{}] is {}", d, *known);
+    if (known == 0 && zero_copies) {
+      if (d >= from.size()) n.fail("shape[{}] is 0, but the input has rank {}", d, from.size());
+      dim = from[d];
+    }
+    if (known == -1) {
+      if (result.open) n.fail("shape has two -1, at {} and {}", *result.open, d);
+      result.open = d;
+      dim = int_imm(1);
+    }
+    if (!known && n.least_value(dim) < 0) {
+      result.at_run_time = true;
       n.require_at_most(int_imm(-1), dim, "dims of the shape below -1");
       if (zero_copies && d < from.size()) dim = bounded(n, select(equal(dim, int_imm(0)), from[d], dim), "dim", {-1});
       if (zero_copies && d >= from.size())
         n.require_equal(select(equal(dim, int_imm(0)), int_imm(1), dim), dim, "a 0 behind the last dim of the input");
     }
-    result.push_back(dim);
-  }
-  Expr total = product(from, 0, from.size());
-  if (runtime) {
-    // The shape is read at run time. Any element may be the -1, and the product of the others is that of the elements
-    // other than -1.
-    Expr others = int_imm(1);
-    for (const Expr& dim : result)
-      others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
-    Expr opens = bool_imm(inferred.has_value());
-    for (const Expr& dim : result) opens = opens || equal(dim, int_imm(-1));
-    others = bounded(n, others, "others", {0});
-    n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
-    for (Expr& dim : result) {
-      if (!as_int(dim) && n.least_value(dim) < 0)
-        dim = bounded(n, select(equal(dim, int_imm(-1)), floor_div(total, max(others, int_imm(1))), dim), "dim", {0});
-    }
-    if (inferred) result[*inferred] = floor_div(total, max(others, int_imm(1)));
-    for (Expr& dim : result) dim = n.simplify(dim);
-    return result;
-  }
-  if (inferred) {
-    for (size_t d = 0; d < result.size(); ++d) {
-      if (d != *inferred) n.require_at_most(int_imm(1), result[d], kNothingBesideOpen);
-    }
-    // Dims that occur on both sides cancel.
-    std::vector<Expr> left = from;
-    Expr divisor = int_imm(1);
-    for (size_t d = 0; d < result.size(); ++d) {
-      if (d == *inferred) continue;
-      auto match = std::find_if(left.begin(), left.end(),
-                                [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, result[d]); });
-      if (match != left.end()) {
-        left.erase(match);
-      } else {
-        divisor = divisor * result[d];
-      }
-    }
-    Expr dividend = n.simplify(product(left, 0, left.size()));
-    divisor = n.simplify(divisor);
-    auto a = as_int(dividend), b = as_int(divisor);
-    if (a && b && *a % *b != 0) n.fail("{} elements do not divide by the shape's other dims, {}", *a, *b);
-    result[*inferred] = n.simplify(floor_div(dividend, divisor));
+    result.dims.push_back(dim);
   }
   return result;
 }
-Outputs reshape(Node& n) {
-  std::vector<Expr> wanted;
-  if (n.opset() < 5) {
-    auto shape = n.attr_ints("shape");
-    if (!shape) n.fail("attribute 'shape' is missing");
-    for (int64_t dim : *shape) wanted.push_back(int_imm(dim));
-  } else {
-    wanted = n.ints(1);
+// Resolves a shape that is read at run time. Any element may be the -1, and the product of the others is that of the
+// elements other than -1.
+std::vector<Expr> resolve_at_run_time(Node& n, const Expr& total, WantedDims wanted) {
+  Expr others = int_imm(1), opens = bool_imm(wanted.open.has_value());
+  for (const Expr& dim : wanted.dims) {
+    others = others * (as_int(dim) ? dim : select(equal(dim, int_imm(-1)), int_imm(1), dim));
+    opens = opens || equal(dim, int_imm(-1));
   }
+  others = bounded(n, others, "others", {0});
+  n.require_at_most(select(opens, int_imm(1), int_imm(0)), others, kNothingBesideOpen);
+  Expr rest = floor_div(total, max(others, int_imm(1)));
+  for (Expr& dim : wanted.dims) {
+    if (!as_int(dim) && n.least_value(dim) < 0)
+      dim = bounded(n, select(equal(dim, int_imm(-1)), rest, dim), "dim", {0});
+  }
+  if (wanted.open) wanted.dims[*wanted.open] = rest;
+  for (Expr& dim : wanted.dims) dim = n.simplify(dim);
+  return wanted.dims;
+}
+std::vector<Expr> resolve_reshape(Node& n, const std::vector<Expr>& from, const std::vector<Expr>& shape,
+                                  bool zero_copies) {
+  WantedDims wanted = read_wanted_dims(n, from, shape, zero_copies);
+  if (wanted.at_run_time) return resolve_at_run_time(n, product(from), wanted);
+  if (!wanted.open) return wanted.dims;
+  std::vector<Expr> left = from, others = wanted.dims;
+  others.erase(others.begin() + static_cast<int64_t>(*wanted.open));
+  for (const Expr& dim : others) n.require_at_most(int_imm(1), dim, kNothingBesideOpen);
+  // Dims that occur on both sides cancel.
+  std::erase_if(others, [&](const Expr& dim) {
+    auto match =
+        std::find_if(left.begin(), left.end(), [&](const Expr& x) { return !as_int(x) && n.provably_equal(x, dim); });
+    bool cancels = match != left.end();
+    if (cancels) left.erase(match);
+    return cancels;
+  });
+  Expr dividend = n.simplify(product(left)), divisor = n.simplify(product(others));
+  auto a = as_int(dividend), b = as_int(divisor);
+  if (a && b && *a % *b != 0) n.fail("{} elements do not divide by the shape's other dims, {}", *a, *b);
+  wanted.dims[*wanted.open] = n.simplify(floor_div(dividend, divisor));
+  return wanted.dims;
+}
+Outputs reshape(Node& n) {
+  std::vector<Expr> wanted = n.opset() < 5 ? int_imms(n.required_ints("shape")) : n.ints(1);
   bool zero_copies = n.attr_int("allowzero", 0) == 0;
   Expr x = n.tensor(0);
   return {n.of(n.reshape(x, resolve_reshape(n, n.shape_of(x), wanted, zero_copies)))};
@@ -124,15 +105,14 @@ Outputs flatten(Node& n) {
   std::vector<Expr> shape = n.shape(0);
   int64_t rank = static_cast<int64_t>(shape.size()), axis = n.attr_int("axis", 1);
   if (axis < -rank || axis > rank) n.fail("axis is {}, expected {} to {}", axis, -rank, rank);
-  size_t at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
-  return {
-      n.of(n.reshape(n.tensor(0), {n.simplify(product(shape, 0, at)), n.simplify(product(shape, at, shape.size()))}))};
+  auto middle = shape.begin() + (axis < 0 ? axis + rank : axis);
+  Expr rows = n.simplify(product({shape.begin(), middle})), columns = n.simplify(product({middle, shape.end()}));
+  return {n.of(n.reshape(n.tensor(0), {rows, columns}))};
 }
 
 // Returns constant axes, or nullopt when they are known at run time only.
 std::optional<std::vector<int64_t>> axes_of(Node& n) {
-  if (n.opset() < 13) return n.attr_ints("axes");
-  return n.constant_ints(1);
+  return n.opset() < 13 ? n.attr_ints("axes") : n.constant_ints(1);
 }
 // Each axis that is named must have size 1.
 Outputs squeeze_at_run_time(Node& n, const Expr& x) {
@@ -155,7 +135,7 @@ Outputs squeeze(Node& n) {
   std::vector<bool> gone(shape.size());
   // An empty list of axes means the same as an absent one, as in ONNX Runtime.
   if (axes && !axes->empty()) {
-    for (int64_t axis : *axes) gone[static_cast<size_t>(n.axis(axis, rank, "axes"))] = true;
+    for (int64_t axis : *axes) gone[n.axis(axis, rank, "axes")] = true;
   } else {
     for (size_t d = 0; d < shape.size(); ++d) {
       gone[d] = is_int(shape[d], 1);
@@ -166,11 +146,8 @@ Outputs squeeze(Node& n) {
     }
   }
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (!gone[d]) {
-      result.push_back(shape[d]);
-    } else {
-      n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
-    }
+    if (!gone[d]) result.push_back(shape[d]);
+    if (gone[d]) n.require_equal(shape[d], int_imm(1), "size of a squeezed axis");
   }
   return {n.of(n.reshape(x, result))};
 }
@@ -188,7 +165,7 @@ Outputs unsqueeze(Node& n) {
   }
   int64_t rank = n.rank(0) + static_cast<int64_t>(axes->size());
   std::vector<bool> added(static_cast<size_t>(rank));
-  for (int64_t axis : distinct_axes(n, *axes, rank)) added[static_cast<size_t>(axis)] = true;
+  for (int64_t axis : distinct_axes(n, *axes, rank)) added[axis] = true;
   std::vector<Expr> result;
   size_t next = 0;
   for (bool is_new : added) result.push_back(is_new ? int_imm(1) : shape[next++]);
@@ -213,16 +190,16 @@ Outputs concat(Node& n) {
 
 Outputs split(Node& n) {
   int64_t axis = n.axis(n.attr_int("axis", 0), n.rank(0));
-  Expr x = n.tensor(0), dim = n.shape(0)[static_cast<size_t>(axis)];
+  Expr x = n.tensor(0), dim = n.shape(0)[axis];
   std::vector<Expr> lengths;
   bool as_input = n.opset() == 1 || n.opset() >= 13;
   if (as_input && n.has(1)) {
     lengths = n.ints(1);
   } else if (auto given = as_input ? std::nullopt : n.attr_ints("split")) {
-    for (int64_t length : *given) lengths.push_back(int_imm(length));
+    lengths = int_imms(*given);
   } else {
-    int64_t count = n.opset() >= 18 ? n.attr_int("num_outputs", static_cast<int64_t>(n.outputs()))
-                                    : static_cast<int64_t>(n.outputs());
+    int64_t count = static_cast<int64_t>(n.outputs());
+    if (n.opset() >= 18) count = n.attr_int("num_outputs", count);
     if (count < 1) n.fail("num_outputs is {}", count);
     auto known = as_int(dim);
     if (n.opset() < 18 && known && *known % count != 0)
@@ -290,18 +267,17 @@ struct SliceBounds {
 };
 SliceBounds read_slice_bounds(Node& n) {
   SliceBounds bounds;
-  int64_t rank = n.rank(0);
   if (n.opset() < 10) {
     auto from = n.attr_ints("starts"), to = n.attr_ints("ends");
     bounds.axes = n.attr_ints("axes");
     if (!from || !to || from->size() != to->size()) n.fail("attributes 'starts' and 'ends' must have equal lengths");
-    for (int64_t v : *from) bounds.starts.push_back(int_imm(v));
-    for (int64_t v : *to) bounds.ends.push_back(int_imm(v));
+    bounds.starts = int_imms(*from);
+    bounds.ends = int_imms(*to);
   } else {
     bounds.starts = n.ints(1);
     bounds.ends = n.ints(2);
     if (n.has(3)) bounds.axes = n.constant_ints(3);
-    if (n.has(3) && !bounds.axes) bounds.runtime_axes = distinct_axes(n, 3, rank);
+    if (n.has(3) && !bounds.axes) bounds.runtime_axes = distinct_axes(n, 3, n.rank(0));
     if (n.has(4)) bounds.steps = n.ints(4);
   }
   size_t count = bounds.starts.size();
@@ -314,7 +290,7 @@ SliceBounds read_slice_bounds(Node& n) {
   }
   size_t axes = bounds.axes ? bounds.axes->size() : bounds.runtime_axes.size();
   if (axes != count) n.fail("{} axes and {} starts", axes, count);
-  if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, rank);
+  if (bounds.axes) bounds.axes = distinct_axes(n, *bounds.axes, n.rank(0));
   return bounds;
 }
 // Returns axis d of a slice whose axes are known at run time only: the bounds that name it, else the whole axis.
@@ -339,72 +315,60 @@ Outputs slice(Node& n) {
     begin.push_back(axis.begin);
     end.push_back(axis.end);
     stride.push_back(axis.stride);
-    whole = whole && is_int(axis.begin, 0) && is_int(axis.stride, 1) &&
-            n.provably_equal(axis.end, shape[static_cast<size_t>(d)]);
+    whole = whole && is_int(axis.begin, 0) && is_int(axis.stride, 1) && n.provably_equal(axis.end, shape[d]);
   };
   for (size_t k = 0; bounds.axes && k < bounds.axes->size(); ++k) {
     int64_t d = (*bounds.axes)[k];
-    add(d, slice_axis(n, shape[static_cast<size_t>(d)], bounds.starts[k], bounds.ends[k], bounds.steps[k]));
+    add(d, slice_axis(n, shape[d], bounds.starts[k], bounds.ends[k], bounds.steps[k]));
   }
-  for (int64_t d = 0; !bounds.axes && d < n.rank(0); ++d)
-    add(d, slice_named_axis(n, bounds, d, shape[static_cast<size_t>(d)]));
+  for (int64_t d = 0; !bounds.axes && d < n.rank(0); ++d) add(d, slice_named_axis(n, bounds, d, shape[d]));
   if (whole) return {n.value(0)};
   return {n.of(n.op("strided_slice", {x, shape_expr(axes), shape_expr(begin), shape_expr(end), shape_expr(stride)},
-                    {{"assume_inbound", true}}))};
+                    SliceAttrs{.assume_inbound = true}))};
 }
 
 Outputs pad(Node& n) {
-  Expr x = n.tensor(0);
-  size_t rank = n.shape(0).size();
-  std::vector<Expr> pads;
+  int64_t rank = n.rank(0);
+  std::vector<Expr> args = {n.tensor(0)}, pads, axes = int_imms(n.all_axes());
   std::optional<Expr> fill;
-  double value = 0;
-  std::vector<Expr> axes;
-  for (size_t d = 0; d < rank; ++d) axes.push_back(int_imm(static_cast<int64_t>(d)));
+  PadAttrs attrs{.pad_mode = n.attr_string("mode", "constant")};
   if (n.opset() < 11) {
     auto given = n.attr_ints(n.opset() < 2 ? "paddings" : "pads");
     if (!given) n.fail("attribute 'pads' is missing");
-    for (int64_t v : *given) pads.push_back(int_imm(v));
-    value = n.attr_float("value", 0);
+    pads = int_imms(*given);
+    attrs.pad_value = n.attr_float("value", 0);
   } else {
     pads = n.ints(1);
     if (n.has(2)) fill = n.reshape(n.tensor(2), {});
-    if (n.has(3)) axes = distinct_axes(n, 3, static_cast<int64_t>(rank));
+    if (n.has(3)) axes = distinct_axes(n, 3, rank);
   }
   if (pads.size() != 2 * axes.size()) n.fail("{} pads for {} axes", pads.size(), axes.size());
-  std::vector<Expr> width(2 * rank, int_imm(0));
+  std::vector<Expr> width(2 * n.shape(0).size(), int_imm(0));
   for (size_t i = 0; i < width.size(); ++i) {
     for (size_t k = 0; k < axes.size(); ++k) {
       Expr named = equal(axes[k], int_imm(static_cast<int64_t>(i / 2)));
       width[i] = n.simplify(select(named, pads[k + (i % 2) * axes.size()], width[i]));
     }
   }
-  Attrs attrs;
-  attrs.set("pad_mode", n.attr_string("mode", "constant"));
-  attrs.set("pad_value", value);
-  std::vector<Expr> args = {x, shape_expr(width)};
+  args.push_back(shape_expr(width));
   if (fill) args.push_back(*fill);
   return {n.of(n.op("dyn.pad", args, attrs))};
 }
 
 Outputs tile(Node& n) {
-  Expr x = n.tensor(0);
+  int64_t rank = n.rank(0);
   std::vector<Expr> repeats;
-  size_t rank = n.shape(0).size();
   if (n.opset() < 6) {
     auto known = n.constant_ints(2);
     if (as_int(n.length_of(n.shape(2))) != 1) n.fail("the axis is not one number");
-    std::vector<Expr> axes = known ? std::vector<Expr>{int_imm(n.axis(known->at(0), static_cast<int64_t>(rank)))}
-                                   : read_axes(n, 2, static_cast<int64_t>(rank));
-    for (size_t d = 0; d < rank; ++d) {
-      Expr is_tiled = equal(axes.at(0), int_imm(static_cast<int64_t>(d)));
-      repeats.push_back(n.simplify(select(is_tiled, n.scalar_int(1), int_imm(1))));
-    }
+    Expr axis = known ? int_imm(n.axis(known->at(0), rank)) : read_axes(n, 2, rank).at(0);
+    for (int64_t d = 0; d < rank; ++d)
+      repeats.push_back(n.simplify(select(equal(axis, int_imm(d)), n.scalar_int(1), int_imm(1))));
   } else {
     repeats = n.ints(1);
   }
-  if (repeats.size() != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
-  return {n.of(n.op("dyn.tile", {x, shape_expr(repeats)}))};
+  if (static_cast<int64_t>(repeats.size()) != rank) n.fail("{} repeats for a tensor of rank {}", repeats.size(), rank);
+  return {n.of(n.op("dyn.tile", {n.tensor(0), shape_expr(repeats)}))};
 }
 
 Outputs expand(Node& n) {
@@ -430,29 +394,30 @@ Outputs expand(Node& n) {
   return {n.of(n.broadcast_to(x, shape))};
 }
 
-Outputs depth_to_space(Node& n) {
-  Expr x = n.tensor(0);
-  std::vector<Expr> s = n.shape(0);
+// Returns the size of the blocks of an image whose dims are `s`.
+int64_t block_size(Node& n, const std::vector<Expr>& s) {
   int64_t block = n.required_int("blocksize");
   if (s.size() != 4) n.fail("input has rank {}, expected 4", s.size());
   if (block < 1) n.fail("blocksize is {}", block);
+  return block;
+}
+Outputs depth_to_space(Node& n) {
+  Expr x = n.tensor(0);
+  std::vector<Expr> s = n.shape(0);
+  int64_t block = block_size(n, s);
   std::string mode = n.attr_string("mode", "DCR");
   if (mode != "DCR" && mode != "CRD") n.fail("mode is '{}', expected DCR or CRD", mode);
   Expr b = int_imm(block), c = n.simplify(floor_div(s[1], block * block));
   n.require_equal(c * (block * block), s[1], "channels and blocks");
-  Expr split = mode == "DCR" ? n.reshape(x, {s[0], b, b, c, s[2], s[3]}) : n.reshape(x, {s[0], c, b, b, s[2], s[3]});
-  Expr moved = n.transpose(
-      split, mode == "DCR" ? std::vector<int64_t>{0, 3, 4, 1, 5, 2} : std::vector<int64_t>{0, 1, 4, 2, 5, 3});
+  Expr moved = mode == "DCR" ? n.transpose(n.reshape(x, {s[0], b, b, c, s[2], s[3]}), {0, 3, 4, 1, 5, 2})
+                             : n.transpose(n.reshape(x, {s[0], c, b, b, s[2], s[3]}), {0, 1, 4, 2, 5, 3});
   return {n.of(n.reshape(moved, {s[0], c, n.simplify(s[2] * block), n.simplify(s[3] * block)}))};
 }
 Outputs space_to_depth(Node& n) {
-  Expr x = n.tensor(0);
   std::vector<Expr> s = n.shape(0);
-  int64_t block = n.required_int("blocksize");
-  if (s.size() != 4) n.fail("input has rank {}, expected 4", s.size());
-  if (block < 1) n.fail("blocksize is {}", block);
+  int64_t block = block_size(n, s);
   Expr b = int_imm(block), h = n.simplify(floor_div(s[2], block)), w = n.simplify(floor_div(s[3], block));
-  Expr moved = n.transpose(n.reshape(x, {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4});
+  Expr moved = n.transpose(n.reshape(n.tensor(0), {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4});
   return {n.of(n.reshape(moved, {s[0], n.simplify(s[1] * (block * block)), h, w}))};
 }
 

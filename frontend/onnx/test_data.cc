@@ -7,11 +7,7 @@
 
 namespace relaxc {
 
-namespace {
-
-Span file_span(const std::string& path) { return {std::make_shared<const Origin>(Origin{path, {}, {}, nullptr})}; }
-
-}  // namespace
+using onnx_import::file_span;
 
 Tensor read_tensor_pb(const std::string& path) {
   Span span = file_span(path);

@@ -27,32 +27,22 @@ class Reader {
     auto key = varint();
     if (!key) return std::nullopt;
     WireField field{*key >> 3, static_cast<int>(*key & 7), {}, {}};
-    switch (field.wire_type) {
-      case 0:
-        if (!varint()) return std::nullopt;
-        break;
-      case 1:
-        if (!skip(8)) return std::nullopt;
-        break;
-      case 5:
-        if (!skip(4)) return std::nullopt;
-        break;
-      case 2: {
-        auto length = varint();
-        if (!length || *length > bytes_.size() - position_) return std::nullopt;
-        field.payload = bytes_.subspan(position_, *length);
-        position_ += *length;
-        break;
-      }
-      default:
-        return std::nullopt;
+    bool is_whole = field.wire_type == 0 && varint();
+    if (field.wire_type == 1) is_whole = skip(8);
+    if (field.wire_type == 5) is_whole = skip(4);
+    if (field.wire_type == 2) {
+      auto length = varint();
+      size_t begin = position_;
+      is_whole = length && skip(*length);
+      if (is_whole) field.payload = bytes_.subspan(begin, *length);
     }
+    if (!is_whole) return std::nullopt;
     field.whole = bytes_.subspan(start, position_ - start);
     return field;
   }
 
  private:
-  bool skip(size_t count) {
+  bool skip(uint64_t count) {
     if (bytes_.size() - position_ < count) return false;
     position_ += count;
     return true;

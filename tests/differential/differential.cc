@@ -6,6 +6,7 @@
 
 #include "ir/arith.h"
 #include "ir/text/printer.h"
+#include "tests/differential/references.h"
 #include "tests/narrow_dims.h"
 
 #include "tests/catch.h"  // last
@@ -208,6 +209,7 @@ class Runner {
         std::string at = context + "; " + print(sizes);
         std::vector<Tensor> inputs = graph.make_inputs(sizes, static_cast<uint32_t>(random_()));
         std::vector<Tensor> expected = interpret_module(legal, inputs, "legalize", {.check_regions = true});
+        check_reference(sizes, inputs, expected, at);
         compare_all(interpret_module(scheduled, inputs, "legalize", {.reverse_parallel_loops = true}), expected,
                     at + ": scheduled");
         compare_all(interpret_module(scheduled, inputs, "destination_passing,lower_kernels"), expected,
@@ -225,6 +227,15 @@ class Runner {
     } catch (const std::exception& error) {
       fail_case(fmt::format("{}: {}", context, error.what()));
     }
+  }
+  // Compares the interpreter's results with plain C++, for a case of one operator that has a reference.
+  void check_reference(const Sizes& sizes, const std::vector<Tensor>& inputs, const std::vector<Tensor>& got,
+                       const std::string& at) {
+    if (!test_.has_reference) return;
+    Graph known(sizes, 1);
+    auto wanted = run_reference(known.finish(test_.build(known)), inputs);
+    if (!wanted) return fail_case(at + ": no reference");
+    compare_all(got, *wanted, at + ": reference");
   }
   void compare_all(const std::vector<Tensor>& got, const std::vector<Tensor>& expected, const std::string& at) {
     if (got.size() != expected.size())

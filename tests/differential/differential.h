@@ -64,6 +64,7 @@ struct Case {
   double tolerance = -1;          // relative to 1 + |expected|; -1: exact for integers, a few ulp for floats
   int64_t most = 1 << 15;         // elements of all inputs together
   std::vector<Sizes> sizes = {};  // tried besides random ones
+  bool has_reference = false;     // the graph is one call of an operator that has a reference (references.h)
 };
 
 // Runs the case at all levels; failures are Catch2 failures. RELAXC_DIFFERENTIAL=N in the environment multiplies the

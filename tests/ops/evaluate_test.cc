@@ -56,6 +56,13 @@ TEST_CASE("elements that only the run can tell", "[ops]") {
   CHECK_FALSE(run("take", {shape, list({int_imm(2)})}, first));  // the operator's error
   CHECK_FALSE(run("take", {shape, list({kN})}, first));          // any of them
   CHECK_FALSE(run("divide", {shape, list({int_imm(0)})}));
+  KnownTensor most = list({int_imm(INT32_MAX)}, kInt32), one = list({int_imm(1)}, kInt32);
+  CHECK_FALSE(run("add", {most, one}));  // an int32 wraps
+  KnownTensor dims = list({kN}, kInt32), factor = list({int_imm(1 << 16)}, kInt32);
+  auto once = run("multiply", {dims, factor});
+  check(once, {1}, {kN * (1 << 16)});
+  CHECK_FALSE(run("multiply", {*once, factor}));
+  CHECK_FALSE(run("astype", {most}, write_attrs(CastAttrs{DType::int_(8)})));  // nor do narrow integers have values
   KnownTensor floats = list({float_imm(2), float_imm(3)}, kFloat32);
   CHECK_FALSE(run("sqrt", {floats}));  // libm and the kernels may differ in the last bit
   CHECK_FALSE(run("sum", {floats}));   // so may the order of the sum

@@ -8,7 +8,11 @@ using namespace relaxc::test;
 namespace {
 
 const OpTable& linear_algebra_table() {
-  static const OpTable kTable(linear_algebra_ops());
+  static const OpTable kTable = [] {
+    std::vector<OpRow> rows = linear_algebra_ops();
+    for (OpRow& row : einsum_ops()) rows.push_back(std::move(row));
+    return OpTable(std::move(rows));
+  }();
   return kTable;
 }
 
