@@ -129,15 +129,6 @@ bool AttrValue::map_exprs(const std::function<Expr(const Expr&)>& fn) {
 
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c == '\t' ? std::string("\\t") : std::string(1, c);
-  }
-  return printable(result, std::string::npos) + "\"";
-}
-
 std::string float_text(double value) {
   if (std::isnan(value)) return "float(\"nan\")";
   if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
