@@ -10,16 +10,6 @@ namespace relaxc::vm {
 
 namespace {
 
-// Quotes text on one line, so that a hostile name cannot pass for an instruction.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return printable(out, std::string::npos) + '"';
-}
-
 class Printer {
  public:
   Printer(const Executable& executable, const Function& function) : executable_(executable), function_(function) {}
@@ -125,14 +115,12 @@ std::string disassemble(const Executable& executable) {
   std::string text;
   for (const auto& [key, value] : executable.metadata)
     text += fmt::format("metadata {} = {}\n", printable(key), quoted(value));
-  for (const KernelInfo& kernel : executable.kernels) {
+  for (const KernelInfo& kernel : executable.kernels)
     text += fmt::format("kernel {} {}  # {} tensors, {} scalars{}\n", printable(kernel.symbol),
                         quoted(kernel.display_name), kernel.num_tensors, kernel.num_scalars,
                         kernel.source == KernelSource::kRegistry ? ", from the registry" : "");
-  }
-  for (size_t i = 0; i < executable.constants.size(); ++i) {
+  for (size_t i = 0; i < executable.constants.size(); ++i)
     text += fmt::format("constant c{} {}\n", i, describe(executable.constants[i]));
-  }
   for (const Function& function : executable.functions) text += "\n" + disassemble(executable, function);
   return text;
 }

@@ -80,10 +80,9 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 }
 
 Tensor Tensor::reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const {
-  if (auto count = element_count(*shape); count != size_) {
+  if (auto count = element_count(*shape); count != size_)
     throw_runtime_error("cannot view {} under shape [{}]: the number of elements differs", describe(*this),
                         fmt::join(*shape, ", "));
-  }
   return view(std::move(shape), dtype_, data_, owner_);
 }
 
@@ -183,18 +182,14 @@ void Tensor::set_int(int64_t i, int64_t value) const {
 
 namespace {
 
-struct DTypePair {
-  DTypeCode ours;
-  DLDataTypeCode theirs;
-};
-constexpr DTypePair kDTypePairs[] = {{DTypeCode::kInt, kDLInt},     {DTypeCode::kUInt, kDLUInt},
-                                     {DTypeCode::kFloat, kDLFloat}, {DTypeCode::kBFloat, kDLBfloat},
-                                     {DTypeCode::kBool, kDLBool},   {DTypeCode::kHandle, kDLOpaqueHandle}};
+constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {
+    {DTypeCode::kInt, kDLInt},       {DTypeCode::kUInt, kDLUInt}, {DTypeCode::kFloat, kDLFloat},
+    {DTypeCode::kBFloat, kDLBfloat}, {DTypeCode::kBool, kDLBool}, {DTypeCode::kHandle, kDLOpaqueHandle}};
 
 DType dtype_from_dlpack(DLDataType dl) {
-  for (const DTypePair& pair : kDTypePairs) {
-    if (pair.theirs != dl.code) continue;
-    DType dtype{pair.ours, dl.bits, dl.lanes};
+  for (auto [ours, theirs] : kDLCodes) {
+    if (theirs != dl.code) continue;
+    DType dtype{ours, dl.bits, dl.lanes};
     // DLPack packs elements narrower than a byte; a relaxc tensor uses one byte for each.
     if (dl.lanes == 1 && dl.bits >= 8 && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
@@ -208,10 +203,9 @@ void check_dense(const DLTensor& dl, const std::vector<int64_t>& shape) {
   for (size_t i = shape.size(); i-- > 0;) {
     // The stride of a dim of one element is never used; frameworks leave anything there.
     if (shape[i] == 1) continue;
-    if (dl.strides[i] != expected) {
+    if (dl.strides[i] != expected)
       throw_runtime_error("dlpack tensor is not dense: dim {} has stride {}, expected {}; make it contiguous first", i,
                           dl.strides[i], expected);
-    }
     expected *= shape[i];
   }
 }
@@ -231,10 +225,9 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
     if (m->deleter != nullptr) m->deleter(m);
   });
   const DLTensor& dl = managed->dl_tensor;
-  if (dl.device.device_type != kDLCPU) {
+  if (dl.device.device_type != kDLCPU)
     throw_runtime_error("dlpack tensor is on device type {}, expected {} (cpu)",
                         static_cast<int>(dl.device.device_type), static_cast<int>(kDLCPU));
-  }
   if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) throw_runtime_error("dlpack tensor has no valid shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
   DType dtype = dtype_from_dlpack(dl.dtype);
@@ -256,9 +249,8 @@ DLManagedTensor* Tensor::to_dlpack() const {
   managed.dl_tensor.data = data_;
   managed.dl_tensor.device = {kDLCPU, 0};
   managed.dl_tensor.ndim = ndim();
-  for (const DTypePair& pair : kDTypePairs) {
-    if (pair.ours == dtype_.code)
-      managed.dl_tensor.dtype = {static_cast<uint8_t>(pair.theirs), dtype_.bits, dtype_.lanes};
+  for (auto [ours, theirs] : kDLCodes) {
+    if (ours == dtype_.code) managed.dl_tensor.dtype = {static_cast<uint8_t>(theirs), dtype_.bits, dtype_.lanes};
   }
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = exported->strides.data();

@@ -164,14 +164,11 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
       AlignedBuffer memory = try_allocate_aligned(grown);
       if (!memory) return nullptr;
       try {
-        if (next == blocks_.size()) {
-          blocks_.push_back({std::move(memory), grown});
-        } else {
-          blocks_[next] = {std::move(memory), grown};
-        }
+        blocks_.resize(std::max(blocks_.size(), next + 1));
       } catch (const std::bad_alloc&) {
         return nullptr;
       }
+      blocks_[next] = {std::move(memory), grown};
     }
     current_ = next;
     used_ = 0;
