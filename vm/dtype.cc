@@ -168,6 +168,27 @@ uint8_t double_to_small_float(double value, DType dtype) {
   return static_cast<uint8_t>(sign | (((1 << (format.bits - 1)) - 1) & ~((1 << format.mantissa) - 1)));
 }
 
+uint16_t float_bits(double value, DType dtype) {
+  if (dtype.is_small_float()) return double_to_small_float(value, dtype);
+  // Rounding to the nearest float first could round twice. The float is rounded to odd instead, after which the second
+  // rounding decides alone.
+  float rounded = static_cast<float>(value);
+  bool is_exact = !std::isfinite(rounded) || static_cast<double>(rounded) == value;
+  if (!is_exact && std::bit_cast<uint32_t>(rounded) % 2 == 0)
+    rounded = std::nextafter(rounded, static_cast<double>(rounded) < value ? HUGE_VALF : -HUGE_VALF);
+  return dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(rounded) : float_to_half(rounded);
+}
+
+double float_from_bits(uint16_t bits, DType dtype) {
+  if (dtype.is_small_float()) return small_float_to_double(static_cast<uint8_t>(bits), dtype);
+  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(bits) : half_to_float(bits);
+}
+
+double round_float(double value, DType dtype) {
+  if (dtype.bits == 64) return value;
+  return dtype.bits == 32 ? static_cast<float>(value) : float_from_bits(float_bits(value, dtype), dtype);
+}
+
 float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t float_to_bfloat16(float value) {
