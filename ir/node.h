@@ -4,7 +4,7 @@
 //
 //   struct Cast {                       // the value converted to the node's type
 //     Expr value;
-//     static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
+//     RELAXC_FIELDS(Cast, value);
 //   };
 //   Expr e = make(Cast{x}, type, span); if (const Cast* cast = e.as<Cast>()) ... cast->value ...
 #pragma once
@@ -235,6 +235,18 @@ template <class C, class M>
 constexpr Field<C, M> hint(const char* name, M C::* member) {
   return {name, member, Role::kHint};
 }
+
+// RELAXC_FIELDS(Ramp, base, stride, lanes) is the fields() of a struct whose members all have Role::kField.
+#define RELAXC_FIELDS(T, ...) \
+  static constexpr auto fields() { return std::tuple(RELAXC_RESCAN(RELAXC_EACH_FIELD(T, __VA_ARGS__))); }
+// Each rescan replaces the next RELAXC_NEXT_FIELD.
+#define RELAXC_EACH_FIELD(T, member, ...) \
+  field(#member, &T::member) __VA_OPT__(, RELAXC_NEXT_FIELD RELAXC_NO_ARGUMENTS(T, __VA_ARGS__))
+#define RELAXC_NEXT_FIELD() RELAXC_EACH_FIELD
+#define RELAXC_NO_ARGUMENTS ()
+#define RELAXC_RESCAN(...) RELAXC_RESCAN4(RELAXC_RESCAN4(RELAXC_RESCAN4(__VA_ARGS__)))
+#define RELAXC_RESCAN4(...) RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(__VA_ARGS__))))
+#define RELAXC_RESCAN1(...) __VA_ARGS__
 
 template <class T>
 concept HasFields = requires { T::fields(); };
