@@ -145,7 +145,7 @@ class ArtifactReader {
   void check(ArtifactOptions options) {
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
     std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
-    if (footer_.magic != kMagic) damaged("the footer is missing: it is no artifact of relaxc, or it was cut off");
+    if (footer_.magic != kMagic) damaged("the footer is missing: it is not an artifact of relaxc, or it was cut off");
     if (footer_.format_version != kFormatVersion)
       damaged("format version is {}, this runtime reads {}", footer_.format_version, kFormatVersion);
     if (footer_.file_bytes != bytes_.size())

@@ -40,7 +40,7 @@ const SmallFloat& small_float(DType dtype) {
   for (const SmallFloat& row : kSmallFloats) {
     if (row.code == dtype.code) return row;
   }
-  RELAXC_CHECK(false, "{} is no float of 8 bits or less", to_string(dtype));
+  RELAXC_CHECK(false, "{} is not a float of 8 bits or less", to_string(dtype));
 }
 
 struct CodeName {

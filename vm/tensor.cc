@@ -53,7 +53,7 @@ Tensor::Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, v
   size_ = bytes / dtype_.bytes();
   if (reinterpret_cast<uintptr_t>(data_) % static_cast<uintptr_t>(element_alignment(dtype_)) != 0) {
     throw_runtime_error(
-        "memory of a tensor {} is at an address that is no multiple of {} bytes; copy it to aligned "
+        "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned "
         "memory first",
         describe(*this), element_alignment(dtype_));
   }
