@@ -63,7 +63,7 @@ std::string escaped(std::string_view text, std::string_view kept, size_t most) {
 }  // namespace
 
 std::string printable(std::string_view name, size_t most) { return escaped(name, {}, most); }
-std::string quoted(std::string_view text) {
+std::string python_string(std::string_view text) {
   std::string result = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') result += '\\';

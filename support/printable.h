@@ -16,6 +16,6 @@ std::string printable(std::string_view name, size_t most = kLongestPrintedName);
 std::string printable_lines(std::string_view text);
 
 // Returns the text on one line as a Python string in double quotes; it is not cut.
-std::string quoted(std::string_view text);
+std::string python_string(std::string_view text);
 
 }  // namespace relaxc
