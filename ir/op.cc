@@ -348,11 +348,8 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
   for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
-  VarSet own;
-  for (const Type& param : *type->params) {
-    walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
-  }
-  VarSet given;
+  VarSet own, given;
+  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
   for (const auto& [dim, value] : dims) {
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }
