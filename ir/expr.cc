@@ -112,9 +112,8 @@ Expr cast_to(Expr value, DType dtype, const Span& span) {
   DType from = dtype_of(value);
   RELAXC_CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
   if (from == dtype) return value;
-  if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool())) {
+  if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool()))
     return int_imm(dtype.is_bool() ? imm->value != 0 : imm->value, dtype, span);
-  }
   return make(Cast{std::move(value)}, prim_type(dtype), span);
 }
 Expr select(Expr condition, Expr a, Expr b, const Span& span) {
