@@ -146,9 +146,8 @@ Expr Simplifier::comparison(const Expr& e, const Binary& node) const {
   DType dtype = dtype_of(node.a);
   bool data = holds_data(a) || holds_data(b);
   Poly difference = recombine(a.plus(b, -1));
-  if (a.overflowed() || b.overflowed() || difference.overflowed() || data) {
+  if (a.overflowed() || b.overflowed() || difference.overflowed() || data)
     return reuse(e, fold(node.op, expr(node.a), expr(node.b)));
-  }
   if (auto known = decide(node.op, a, b)) return bool_imm(*known);
   // left < right with positive terms on the left, negative ones and the constant on the right, divided by their gcd.
   BinaryOp op = node.op;

@@ -52,9 +52,8 @@ Simplifier::Division Simplifier::division(const Poly& a, const Poly& b, DType dt
   if (a.overflowed() || b.overflowed()) return opaque(a, b, dtype);
   auto divisor = b.as_constant();
   if (divisor && *divisor == 0) return opaque(a, b, dtype);
-  if (auto value = a.as_constant(); value && divisor && !(*divisor == -1 && *value == INT64_MIN)) {
+  if (auto value = a.as_constant(); value && divisor && !(*divisor == -1 && *value == INT64_MIN))
     return {Poly::constant(floor_div(*value, *divisor)), Poly::constant(floor_mod(*value, *divisor))};
-  }
   if (divisor && *divisor == 1) return {a, Poly()};
   const Term* by = b.as_term();
   if (!by || holds_data(a) || (divisor && *divisor < 0)) return whole_sum(a, b, dtype);

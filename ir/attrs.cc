@@ -129,15 +129,6 @@ bool AttrValue::map_exprs(const std::function<Expr(const Expr&)>& fn) {
 
 namespace {
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c == '\t' ? std::string("\\t") : std::string(1, c);
-  }
-  return printable(result, std::string::npos) + "\"";
-}
-
 std::string float_text(double value) {
   if (std::isnan(value)) return "float(\"nan\")";
   if (std::isinf(value)) return value > 0 ? "float(\"inf\")" : "float(\"-inf\")";
@@ -160,7 +151,7 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
     std::string operator()(bool v) const { return v ? "True" : "False"; }
     std::string operator()(int64_t v) const { return std::to_string(v); }
     std::string operator()(double v) const { return float_text(v); }
-    std::string operator()(const std::string& v) const { return quoted(v); }
+    std::string operator()(const std::string& v) const { return python_string(v); }
     std::string operator()(DType v) const { return fmt::format("R.dtype(\"{}\")", to_string(v)); }
     std::string operator()(const AttrList& list) const {
       std::string text = "[";
@@ -179,7 +170,7 @@ std::string to_string(const AttrValue& value, const std::function<std::string(co
         return fmt::format("T.index_map({}, inverse_index_map={})", lambdas[0], lambdas[1]);
       std::string text = "{";
       for (const auto& [key, item] : attrs)
-        text += (text.size() > 1 ? ", " : "") + quoted(key) + ": " + to_string(item, print);
+        text += (text.size() > 1 ? ", " : "") + python_string(key) + ": " + to_string(item, print);
       return text + "}";
     }
   };

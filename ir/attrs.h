@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -109,23 +110,15 @@ bool from_attr(const AttrValue& value, DType& out);
 bool from_attr(const AttrValue& value, std::optional<DType>& out);
 template <class T>
 bool from_attr(const AttrValue& value, std::optional<T>& out) {
-  if (value.is_none()) {
-    out.reset();
-    return true;
-  }
-  return from_attr(value, out.emplace());
+  out.reset();
+  return value.is_none() || from_attr(value, out.emplace());
 }
 template <class T>
 bool from_attr(const AttrValue& value, std::vector<T>& out) {
   out.clear();
   const AttrList* list = value.as<AttrList>();
-  if (!list) {  // a scalar stands for a list of one, as in Relax's `axis=1`
-    T single{};
-    if (!from_attr(value, single)) return false;
-    out.push_back(single);
-    return true;
-  }
-  for (const AttrValue& item : *list) {
+  // A scalar stands for a list of one, as in Relax's `axis=1`.
+  for (const AttrValue& item : list ? std::span(*list) : std::span(&value, 1)) {
     T element{};
     if (!from_attr(item, element)) return false;
     out.push_back(element);

@@ -29,7 +29,6 @@ constexpr FieldWords kFieldWords[] = {
     {"else_body", "else", ""},
     {"else_branch", "else", ""},
     {"indices", "indices", "index"},
-    {"init", "init", ""},
     {"items", "items", "item"},
     {"iter_vars", "axes", "axis"},
     {"match_buffers", "windows", "window"},
@@ -38,7 +37,6 @@ constexpr FieldWords kFieldWords[] = {
     {"outputs", "outputs", "output"},
     {"params", "parameters", "parameter"},
     {"ranges", "ranges", "dim"},
-    {"reads", "reads", "reads"},
     {"result", "result type", ""},
     {"shape", "shape", "dim"},
     {"stmts", "", ""},
@@ -48,7 +46,6 @@ constexpr FieldWords kFieldWords[] = {
     {"value", "", ""},
     {"values", "dims", "dim"},
     {"var", "", ""},
-    {"writes", "writes", "writes"},
 };
 
 std::string shortened(std::string text) {
@@ -108,7 +105,7 @@ std::string field_word(const DifferenceStep& step, const NodeRef* owner, bool ha
     if (step.field == row.field) return std::string(has_item ? row.item : row.alone);
   }
   std::string word(step.field);
-  for (char& c : word) c = c == '_' ? ' ' : c;
+  std::ranges::replace(word, '_', ' ');
   return word;
 }
 

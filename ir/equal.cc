@@ -1,6 +1,6 @@
 // Structural equality, the hash, and the search for the first difference (difference.h puts it into words).
+#include <algorithm>
 #include <bit>
-#include <cstring>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -23,21 +23,16 @@ class EqualVisitor {
       // One side is a single statement and the other is several.
       bool lists = is_stmt_kind(a.kind()) && is_stmt_kind(b.kind()) && (a.is<Seq>() || b.is<Seq>());
       if (lists) lengths(statements(a), statements(b), role);
-      return differ([&] { return two(a, b); });
+      return same(false, a, b);
     }
     if (a.is<Var>()) return var(cast<Var>(a), cast<Var>(b), role);
-    if (a.is<OpRef>()) return a.as<OpRef>()->name == b.as<OpRef>()->name || differ([&] { return two(a, b); });
+    if (a.is<OpRef>()) return same(a.as<OpRef>()->name == b.as<OpRef>()->name, a, b);
     if (same_node(a, b) && left_.empty()) return true;
-    if (is_expr_kind(a.kind())) {
-      Expr x = cast_handle<Expr>(a), y = cast_handle<Expr>(b);
-      const PrimType* p = x.type().as<PrimType>();
-      const PrimType* q = y.type().as<PrimType>();
-      if ((p != nullptr) != (q != nullptr) || (p && p->dtype != q->dtype)) {
-        return differ([&] {
-          auto typed = [&](const Expr& e) { return fmt::format("{} of type {}", in_words_(e), in_words_(e.type())); };
-          return fmt::format("{} and {}", typed(x), typed(y));
-        });
-      }
+    if (scalar_dtype(a) != scalar_dtype(b)) {
+      auto typed = [&](const NodeRef& e) {
+        return fmt::format("{} of type {}", in_words_(e), in_words_(cast_handle<Expr>(e).type()));
+      };
+      return differ([&] { return fmt::format("{} and {}", typed(a), typed(b)); });
     }
     // Dims that a function's type introduces are local to it.
     size_t outer = a.is<FuncType>() ? introduced_.size() : SIZE_MAX;
@@ -45,10 +40,7 @@ class EqualVisitor {
       using T = std::remove_cvref_t<decltype(payload)>;
       return members(payload, *b.as<T>(), role == Role::kBindsDeep);
     });
-    for (; outer < introduced_.size(); introduced_.pop_back()) {
-      left_.erase(introduced_.back().first);
-      right_.erase(introduced_.back().second);
-    }
+    forget(outer);
     return equal;
   }
 
@@ -73,18 +65,19 @@ class EqualVisitor {
     return false;
   }
   template <class V>
-  std::string two(const V& a, const V& b) const {
-    if constexpr (std::is_same_v<V, Tensor>) {
-      return both(a, b);
+  bool same(bool equal, const V& a, const V& b) {
+    if (equal) return true;
+    if constexpr (std::is_same_v<V, Tensor> || std::is_same_v<V, VarRef>) {
+      return differ([&] { return both(a, b); });
     } else {
-      return fmt::format("{} and {}", one(a), one(b));
+      return differ([&] { return fmt::format("{} and {}", one(a), one(b)); });
     }
   }
   template <class V>
   std::string one(const V& value) const {
-    if constexpr (IsOptional<V>::value) {
+    if constexpr (is_optional<V>) {
       return value ? one(*value) : "nothing";
-    } else if constexpr (IsVector<V>::value) {
+    } else if constexpr (is_vector<V>) {
       std::vector<std::string> texts;
       for (const auto& item : value) texts.push_back(one(item));
       return fmt::format("[{}]", fmt::join(texts, ", "));
@@ -130,11 +123,10 @@ class EqualVisitor {
   bool member(const V& a, const V& b, Role role) {
     if constexpr (is_handle<V>) {
       return node(a, b, role);
-    } else if constexpr (IsVector<V>::value) {
+    } else if constexpr (is_vector<V>) {
       return a.size() == b.size() ? items(a, b, role) : lengths(a, b, role);
-    } else if constexpr (IsOptional<V>::value) {
-      if (a.has_value() != b.has_value()) return differ([&] { return two(a, b); });
-      return !a || member(*a, *b, role);
+    } else if constexpr (is_optional<V>) {
+      return same(a.has_value() == b.has_value(), a, b) && (!a || member(*a, *b, role));
     } else if constexpr (std::is_same_v<V, Binding>) {
       Entered entered(*this, {.kind = Step::Kind::kBinding, .left_binding = &a, .right_binding = &b});
       // A local function may call itself.
@@ -145,11 +137,11 @@ class EqualVisitor {
     } else if constexpr (std::is_same_v<V, Attrs>) {
       return attributes(AttrValue(a), AttrValue(b)) || differ([&] { return both(a, b, steps_.back().field); });
     } else if constexpr (std::is_same_v<V, Tensor>) {
-      return same_contents(a, b) || differ([&] { return two(a, b); });
+      return same(same_contents(a, b), a, b);
     } else if constexpr (std::is_same_v<V, double>) {
-      return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ([&] { return two(a, b); });
+      return same(std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b), a, b);
     } else {
-      return a == b || differ([&] { return two(a, b); });
+      return same(a == b, a, b);
     }
   }
 
@@ -164,10 +156,7 @@ class EqualVisitor {
       return value;
     };
     if (left.size() != right.size() || !(shape(a) == shape(b))) return false;
-    for (size_t i = 0; i < left.size(); ++i) {
-      if (!node(left[i], right[i], Role::kField)) return false;
-    }
-    return true;
+    return std::ranges::equal(left, right, [&](const Expr& x, const Expr& y) { return node(x, y, Role::kField); });
   }
 
   // Returns the variable of a parameter, an axis or a region.
@@ -228,6 +217,17 @@ class EqualVisitor {
     show(b, options_.difference->right);
     return false;
   }
+  // Forgets the pairs of variables after the first `count`.
+  void forget(size_t count) {
+    for (; introduced_.size() > count; introduced_.pop_back()) {
+      left_.erase(introduced_.back().first);
+      right_.erase(introduced_.back().second);
+    }
+  }
+  static std::optional<DType> scalar_dtype(const NodeRef& node) {
+    const PrimType* type = is_expr_kind(node.kind()) ? cast_handle<Expr>(node).type().as<PrimType>() : nullptr;
+    return type ? std::optional(type->dtype) : std::nullopt;
+  }
   // Compares without reporting a difference. The mapping of variables stays when `keep` says so and the two are equal.
   enum class Keep : uint8_t { kNo, kYes };
   template <class V>
@@ -237,21 +237,16 @@ class EqualVisitor {
     bool equal = member(a, b, role);
     --trials_;
     if (equal && keep == Keep::kYes) return true;
-    for (; introduced_.size() > before; introduced_.pop_back()) {
-      left_.erase(introduced_.back().first);
-      right_.erase(introduced_.back().second);
-    }
+    forget(before);
     return equal;
   }
 
   bool var(const VarRef& a, const VarRef& b, Role role) {
     auto left = left_.find(a.get());
     auto right = right_.find(b.get());
-    if (left != left_.end() || right != right_.end()) {
-      bool same = left != left_.end() && right != right_.end() && left->second == b.get() && right->second == a.get();
-      return same || differ([&] { return both(a, b); });
-    }
-    if (!is_binding(role) && !options_.map_free_vars) return same_node(a, b) || differ([&] { return both(a, b); });
+    if (left != left_.end() || right != right_.end())
+      return same(left != left_.end() && right != right_.end() && left->second == b.get(), a, b);
+    if (!is_binding(role) && !options_.map_free_vars) return same(same_node(a, b), a, b);
     left_.emplace(a.get(), b.get());
     right_.emplace(b.get(), a.get());
     introduced_.emplace_back(a.get(), b.get());
@@ -297,10 +292,10 @@ class HashVisitor {
   void member(const V& a, Role role) {
     if constexpr (is_handle<V>) {
       node(a, role);
-    } else if constexpr (IsVector<V>::value) {
+    } else if constexpr (is_vector<V>) {
       mix(a.size());
       for (const auto& item : a) member(item, role);
-    } else if constexpr (IsOptional<V>::value) {
+    } else if constexpr (is_optional<V>) {
       mix(a.has_value());
       if (a) member(*a, role);
     } else if constexpr (HasFields<V>) {

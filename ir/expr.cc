@@ -68,16 +68,7 @@ Expr int_imm(int64_t value, DType dtype, const Span& span) {
 }
 Expr float_imm(double value, DType dtype, const Span& span) {
   RELAXC_CHECK(dtype.lanes == 1 && dtype.is_float(), "float constant of {}", to_string(dtype));
-  if (dtype.is_small_float()) {
-    value = small_float_to_double(double_to_small_float(value, dtype), dtype);
-  } else if (dtype.code == DTypeCode::kBFloat) {
-    value = bfloat16_to_float(float_to_bfloat16(static_cast<float>(value)));
-  } else if (dtype.bits == 16) {
-    value = half_to_float(float_to_half(static_cast<float>(value)));
-  } else if (dtype.bits == 32) {
-    value = static_cast<float>(value);
-  }
-  return make(FloatImm{value}, prim_type(dtype), span);
+  return make(FloatImm{round_float(value, dtype)}, prim_type(dtype), span);
 }
 Expr bool_imm(bool value, const Span& span) { return int_imm(value, kBool, span); }
 Expr string_imm(std::string value, const Span& span) { return make(StringImm{std::move(value)}, object_type(), span); }
@@ -121,9 +112,8 @@ Expr cast_to(Expr value, DType dtype, const Span& span) {
   DType from = dtype_of(value);
   RELAXC_CHECK(from.lanes == dtype.lanes, "cast of {} to {}", to_string(from), to_string(dtype));
   if (from == dtype) return value;
-  if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool())) {
+  if (const IntImm* imm = value.as<IntImm>(); imm && (dtype.is_integral() || dtype.is_bool()))
     return int_imm(dtype.is_bool() ? imm->value != 0 : imm->value, dtype, span);
-  }
   return make(Cast{std::move(value)}, prim_type(dtype), span);
 }
 Expr select(Expr condition, Expr a, Expr b, const Span& span) {

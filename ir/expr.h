@@ -17,20 +17,20 @@ using Buffer = Ref<Var>;
 // An integer or bool constant of the node's (scalar) type; the value is sign- or zero-extended to 64 bits.
 struct IntImm {
   int64_t value;
-  static constexpr auto fields() { return std::tuple(field("value", &IntImm::value)); }
+  RELAXC_FIELDS(IntImm, value);
 };
 // A floating-point constant, rounded to the node's dtype. Equality compares bits.
 struct FloatImm {
   double value;
-  static constexpr auto fields() { return std::tuple(field("value", &FloatImm::value)); }
+  RELAXC_FIELDS(FloatImm, value);
 };
 struct StringImm {
   std::string value;
-  static constexpr auto fields() { return std::tuple(field("value", &StringImm::value)); }
+  RELAXC_FIELDS(StringImm, value);
 };
 struct DTypeImm {
   DType value;
-  static constexpr auto fields() { return std::tuple(field("value", &DTypeImm::value)); }
+  RELAXC_FIELDS(DTypeImm, value);
 };
 // A variable: identity is the node, the name is a hint. Its type says what it is: PrimType (scalar, symbolic dim),
 // TensorType (graph value), BufferType (buffer), FuncType, ... Defined exactly once in a module.
@@ -41,22 +41,22 @@ struct Var {
 // A function of the module, by name.
 struct GlobalVar {
   std::string name;
-  static constexpr auto fields() { return std::tuple(field("name", &GlobalVar::name)); }
+  RELAXC_FIELDS(GlobalVar, name);
 };
 // An operator or intrinsic: "relax.nn.conv2d", "relax.call_tir", "tir.exp".
 struct OpRef {
   std::string name;
-  static constexpr auto fields() { return std::tuple(field("name", &OpRef::name)); }
+  RELAXC_FIELDS(OpRef, name);
 };
 // A function found by name at load time.
 struct ExternFunc {
   std::string symbol;
-  static constexpr auto fields() { return std::tuple(field("symbol", &ExternFunc::symbol)); }
+  RELAXC_FIELDS(ExternFunc, symbol);
 };
 // A tensor known at compile time. Shares memory with the model file it came from.
 struct Constant {
   Tensor data;
-  static constexpr auto fields() { return std::tuple(field("data", &Constant::data)); }
+  RELAXC_FIELDS(Constant, data);
 };
 
 // ---- Scalars ------------------------------------------------------------------------------------------------------
@@ -114,45 +114,37 @@ BinaryOp mirrored(BinaryOp op);
 struct Binary {
   BinaryOp op;
   Expr a, b;
-  static constexpr auto fields() {
-    return std::tuple(field("op", &Binary::op), field("a", &Binary::a), field("b", &Binary::b));
-  }
+  RELAXC_FIELDS(Binary, op, a, b);
 };
 // Logical negation of a bool.
 struct Not {
   Expr value;
-  static constexpr auto fields() { return std::tuple(field("value", &Not::value)); }
+  RELAXC_FIELDS(Not, value);
 };
 // The value is converted to the node's type. Float to int truncates toward zero and saturates, and NaN gives 0.
 // Conversion to bool is `value != 0`. An int wraps when it becomes a narrower int.
 struct Cast {
   Expr value;
-  static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
+  RELAXC_FIELDS(Cast, value);
 };
 // condition ? a : b. Both sides may be evaluated, loads included; for a guarded load use the intrinsic
 // tir.if_then_else, which evaluates one side only.
 struct Select {
   Expr condition, a, b;
-  static constexpr auto fields() {
-    return std::tuple(field("condition", &Select::condition), field("a", &Select::a), field("b", &Select::b));
-  }
+  RELAXC_FIELDS(Select, condition, a, b);
 };
 // The vector (base, base + stride, ..., base + (lanes-1) * stride). Here and in Broadcast, negative lanes are scalable:
 // -4 means 4 * vscale.
 struct Ramp {
   Expr base, stride;
   int64_t lanes;
-  static constexpr auto fields() {
-    return std::tuple(field("base", &Ramp::base), field("stride", &Ramp::stride), field("lanes", &Ramp::lanes));
-  }
+  RELAXC_FIELDS(Ramp, base, stride, lanes);
 };
 // A scalar repeated in every lane.
 struct Broadcast {
   Expr value;
   int64_t lanes;
-  static constexpr auto fields() {
-    return std::tuple(field("value", &Broadcast::value), field("lanes", &Broadcast::lanes));
-  }
+  RELAXC_FIELDS(Broadcast, value, lanes);
 };
 // body with var bound to value.
 struct Let {
@@ -176,10 +168,7 @@ struct BufferLoad {
   Buffer buffer;
   std::vector<Expr> indices;
   std::optional<Expr> predicate;
-  static constexpr auto fields() {
-    return std::tuple(field("buffer", &BufferLoad::buffer), field("indices", &BufferLoad::indices),
-                      field("predicate", &BufferLoad::predicate));
-  }
+  RELAXC_FIELDS(BufferLoad, buffer, indices, predicate);
 };
 
 // ---- Graph --------------------------------------------------------------------------------------------------------
@@ -192,26 +181,21 @@ struct Call {
   std::vector<Expr> args;
   Attrs attrs;
   std::vector<Type> type_args;
-  static constexpr auto fields() {
-    return std::tuple(field("callee", &Call::callee), field("args", &Call::args), field("attrs", &Call::attrs),
-                      field("type_args", &Call::type_args));
-  }
+  RELAXC_FIELDS(Call, callee, args, attrs, type_args);
 };
 struct Tuple {
   std::vector<Expr> items;
-  static constexpr auto fields() { return std::tuple(field("items", &Tuple::items)); }
+  RELAXC_FIELDS(Tuple, items);
 };
 struct TupleGetItem {
   Expr tuple;
   int64_t index;
-  static constexpr auto fields() {
-    return std::tuple(field("tuple", &TupleGetItem::tuple), field("index", &TupleGetItem::index));
-  }
+  RELAXC_FIELDS(TupleGetItem, tuple, index);
 };
 // A shape value; the items are int64 scalars.
 struct ShapeExpr {
   std::vector<Expr> values;
-  static constexpr auto fields() { return std::tuple(field("values", &ShapeExpr::values)); }
+  RELAXC_FIELDS(ShapeExpr, values);
 };
 
 // Binds var = value, or var = match_cast(value, cast): the value's run-time type is checked against `cast`, and
@@ -229,26 +213,18 @@ struct BindingBlock {
   bool dataflow = false;
   std::vector<Binding> bindings;
   std::vector<VarRef> outputs;  // dataflow blocks only
-  static constexpr auto fields() {
-    return std::tuple(field("dataflow", &BindingBlock::dataflow), field("bindings", &BindingBlock::bindings),
-                      field("outputs", &BindingBlock::outputs));
-  }
+  RELAXC_FIELDS(BindingBlock, dataflow, bindings, outputs);
 };
 // A sequence is bindings, then a leaf value. Bodies of functions and branches are SeqExprs.
 struct SeqExpr {
   std::vector<BindingBlock> blocks;
   Expr body;
-  static constexpr auto fields() {
-    return std::tuple(field("blocks", &SeqExpr::blocks), field("body", &SeqExpr::body));
-  }
+  RELAXC_FIELDS(SeqExpr, blocks, body);
 };
 // The condition is a bool tensor of rank 0, or a bool scalar. Both branches are SeqExprs of a common type.
 struct If {
   Expr condition, then_branch, else_branch;
-  static constexpr auto fields() {
-    return std::tuple(field("condition", &If::condition), field("then_branch", &If::then_branch),
-                      field("else_branch", &If::else_branch));
-  }
+  RELAXC_FIELDS(If, condition, then_branch, else_branch);
 };
 
 // An operator that code recognizes; the constants are in ir/op_names.h.

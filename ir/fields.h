@@ -6,13 +6,13 @@
 namespace relaxc {
 
 template <class V>
-struct IsVector : std::false_type {};
+constexpr bool is_vector = false;
 template <class E>
-struct IsVector<std::vector<E>> : std::true_type {};
+constexpr bool is_vector<std::vector<E>> = true;
 template <class V>
-struct IsOptional : std::false_type {};
+constexpr bool is_optional = false;
 template <class E>
-struct IsOptional<std::optional<E>> : std::true_type {};
+constexpr bool is_optional<std::optional<E>> = true;
 template <class V>
 constexpr bool is_handle = std::derived_from<V, NodeRef>;
 template <class V>

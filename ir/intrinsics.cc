@@ -206,25 +206,12 @@ std::optional<DType> natural_dtype(const Builtin& row, std::span<const Expr> arg
     const PrimType* type = i < args.size() ? args[i].type().as<PrimType>() : nullptr;
     return type ? std::optional(type->dtype) : std::nullopt;
   };
-  switch (row.result) {
-    case B::kSame:
-      return of(0);
-    case B::kSecond:
-      return of(1);
-    case B::kBool:
-      return kBool;
-    case B::kInt32:
-      return kInt32;
-    case B::kUInt32:
-      return DType::uint(32);
-    case B::kHandle:
-      return DType::handle();
-    case B::kVoid:
-      return DType::void_();
-    case B::kStatedFirst:
-    case B::kStatedLast:
-      return std::nullopt;
-  }
+  if (row.result == B::kSame || row.result == B::kSecond) return of(row.result == B::kSame ? 0 : 1);
+  if (row.result == B::kBool) return kBool;
+  if (row.result == B::kInt32) return kInt32;
+  if (row.result == B::kUInt32) return DType::uint(32);
+  if (row.result == B::kHandle) return DType::handle();
+  if (row.result == B::kVoid) return DType::void_();
   return std::nullopt;
 }
 

@@ -4,7 +4,7 @@
 //
 //   struct Cast {                       // the value converted to the node's type
 //     Expr value;
-//     static constexpr auto fields() { return std::tuple(field("value", &Cast::value)); }
+//     RELAXC_FIELDS(Cast, value);
 //   };
 //   Expr e = make(Cast{x}, type, span); if (const Cast* cast = e.as<Cast>()) ... cast->value ...
 #pragma once
@@ -42,17 +42,14 @@ enum class NodeKind : uint8_t {
 };
 const char* kind_name(NodeKind kind);
 
-#define RELAXC_KIND(name) struct name;
-RELAXC_NODE_KINDS(RELAXC_KIND)
-#undef RELAXC_KIND
-
 template <class T>
-struct KindOf;
-#define RELAXC_KIND(name)                                \
-  template <>                                            \
-  struct KindOf<name> {                                  \
-    static constexpr NodeKind value = NodeKind::k##name; \
-  };
+constexpr NodeKind kind_of() = delete;
+#define RELAXC_KIND(name)              \
+  struct name;                         \
+  template <>                          \
+  constexpr NodeKind kind_of<name>() { \
+    return NodeKind::k##name;          \
+  }
 RELAXC_NODE_KINDS(RELAXC_KIND)
 #undef RELAXC_KIND
 
@@ -65,7 +62,7 @@ struct NodeHeader {
 // Deletes a node whose last handle is gone; dispatches on the kind.
 void destroy_node(const NodeHeader* node);
 
-// An unchecked node pointer on its way into a handle; only cast_handle() and wrap_box() make one.
+// An unchecked node pointer on its way into a handle; only cast_handle() and make() make one.
 struct RawNode {
   const NodeHeader* node;
 };
@@ -89,7 +86,7 @@ class NodeRef {
   const NodeHeader* get() const { return node_; }
   template <class T>
   bool is() const {
-    return node_->kind == KindOf<T>::value;
+    return node_->kind == kind_of<T>();
   }
   // Returns the payload when the node is a T, else null.
   template <class T>
@@ -104,28 +101,34 @@ class NodeRef {
 
 inline bool same_node(const NodeRef& a, const NodeRef& b) { return a.get() == b.get(); }
 
-// The three families.
+constexpr bool is_type_kind(NodeKind kind) { return kind <= NodeKind::kFuncType; }
+constexpr bool is_expr_kind(NodeKind kind) { return kind > NodeKind::kFuncType && kind <= NodeKind::kPrimFunc; }
+constexpr bool is_stmt_kind(NodeKind kind) { return kind > NodeKind::kPrimFunc; }
+
+// The three families. holds() and wanted() serve cast_handle(), here and in Ref.
 class Type : public NodeRef {
  public:
   using NodeRef::NodeRef;
+  static bool holds(NodeKind kind) { return is_type_kind(kind); }
+  static const char* wanted() { return "a type"; }
 };
 class Expr : public NodeRef {
  public:
   using NodeRef::NodeRef;
   const Type& type() const;  // every expression has one; ObjectType when nothing is known
+  static bool holds(NodeKind kind) { return is_expr_kind(kind); }
+  static const char* wanted() { return "an expression"; }
 };
 class Stmt : public NodeRef {
  public:
   using NodeRef::NodeRef;
+  static bool holds(NodeKind kind) { return is_stmt_kind(kind); }
+  static const char* wanted() { return "a statement"; }
 };
 
-constexpr bool is_type_kind(NodeKind kind) { return kind <= NodeKind::kFuncType; }
-constexpr bool is_expr_kind(NodeKind kind) { return kind > NodeKind::kFuncType && kind <= NodeKind::kPrimFunc; }
-constexpr bool is_stmt_kind(NodeKind kind) { return kind > NodeKind::kPrimFunc; }
-
 template <class T>
-using FamilyOf = std::conditional_t<is_type_kind(KindOf<T>::value), Type,
-                                    std::conditional_t<is_expr_kind(KindOf<T>::value), Expr, Stmt>>;
+using FamilyOf =
+    std::conditional_t<is_type_kind(kind_of<T>()), Type, std::conditional_t<is_expr_kind(kind_of<T>()), Expr, Stmt>>;
 
 struct ExprHeader : NodeHeader {
   explicit ExprHeader(Type t) : type(std::move(t)) {}
@@ -133,11 +136,12 @@ struct ExprHeader : NodeHeader {
 };
 
 template <class T>
-struct Box final : std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader> {
-  using Header = std::conditional_t<is_expr_kind(KindOf<T>::value), ExprHeader, NodeHeader>;
+struct Box final : std::conditional_t<is_expr_kind(kind_of<T>()), ExprHeader, NodeHeader> {
+  using Header = std::conditional_t<is_expr_kind(kind_of<T>()), ExprHeader, NodeHeader>;
   template <class... HeaderArgs>
-  explicit Box(T p, HeaderArgs&&... args) : Header(std::forward<HeaderArgs>(args)...), payload(std::move(p)) {
-    this->kind = KindOf<T>::value;
+  Box(const Span& s, T p, HeaderArgs&&... args) : Header(std::forward<HeaderArgs>(args)...), payload(std::move(p)) {
+    this->kind = kind_of<T>();
+    this->span = s;
   }
   T payload;
 };
@@ -155,6 +159,8 @@ class Ref : public FamilyOf<T> {
   using FamilyOf<T>::FamilyOf;
   const T* operator->() const { return &static_cast<const Box<T>*>(this->get())->payload; }
   const T& operator*() const { return *operator->(); }
+  static bool holds(NodeKind kind) { return kind == kind_of<T>(); }
+  static const char* wanted() { return kind_name(kind_of<T>()); }
 };
 
 template <class T>
@@ -169,26 +175,8 @@ struct RefTarget<Ref<T>> {
 // Downcasts a handle; a check fails when the node is of another kind or family.
 template <class To>
 To cast_handle(const NodeRef& node) {
-  using Target = typename RefTarget<To>::type;
-  if constexpr (!std::is_void_v<Target>) {
-    RELAXC_CHECK(node.is<Target>(), "expected {}, got {}", kind_name(KindOf<Target>::value), kind_name(node.kind()));
-  } else if constexpr (std::is_same_v<To, Type>) {
-    RELAXC_CHECK(is_type_kind(node.kind()), "expected a type, got {}", kind_name(node.kind()));
-  } else if constexpr (std::is_same_v<To, Expr>) {
-    RELAXC_CHECK(is_expr_kind(node.kind()), "expected an expression, got {}", kind_name(node.kind()));
-  } else if constexpr (std::is_same_v<To, Stmt>) {
-    RELAXC_CHECK(is_stmt_kind(node.kind()), "expected a statement, got {}", kind_name(node.kind()));
-  }
-  if constexpr (std::is_same_v<To, NodeRef>) {
-    return node;
-  } else {
-    return To(RawNode{node.get()});
-  }
-}
-// Takes the first reference of a new node.
-template <class T>
-Ref<T> wrap_box(const Box<T>* box) {
-  return Ref<T>(RawNode{box});
+  RELAXC_CHECK(To::holds(node.kind()), "expected {}, got {}", To::wanted(), kind_name(node.kind()));
+  return To(RawNode{node.get()});
 }
 // cast<Var>(expr): the handle, checked. try_cast<Var>(expr): nullopt when it is another kind.
 template <class T>
@@ -204,18 +192,14 @@ std::optional<Ref<T>> try_cast(const NodeRef& node) {
 // make(payload, type, span) for expressions, make(payload, span) for types and statements. These only box: the
 // constructors of expr.h, stmt.h and type.h check the operands and compute the type.
 template <class T>
-  requires(is_expr_kind(KindOf<T>::value))
+  requires(is_expr_kind(kind_of<T>()))
 Ref<T> make(T payload, Type type, const Span& span = {}) {
-  auto* box = new Box<T>(std::move(payload), std::move(type));
-  box->span = span;
-  return wrap_box<T>(box);
+  return Ref<T>(RawNode{new Box<T>(span, std::move(payload), std::move(type))});
 }
 template <class T>
-  requires(!is_expr_kind(KindOf<T>::value))
+  requires(!is_expr_kind(kind_of<T>()))
 Ref<T> make(T payload, const Span& span = {}) {
-  auto* box = new Box<T>(std::move(payload));
-  box->span = span;
-  return wrap_box<T>(box);
+  return Ref<T>(RawNode{new Box<T>(span, std::move(payload))});
 }
 
 // ---- Fields -------------------------------------------------------------------------------------------------------
@@ -251,6 +235,18 @@ template <class C, class M>
 constexpr Field<C, M> hint(const char* name, M C::* member) {
   return {name, member, Role::kHint};
 }
+
+// RELAXC_FIELDS(Ramp, base, stride, lanes) is the fields() of a struct whose members all have Role::kField.
+#define RELAXC_FIELDS(T, ...) \
+  static constexpr auto fields() { return std::tuple(RELAXC_RESCAN(RELAXC_EACH_FIELD(T, __VA_ARGS__))); }
+// Each rescan replaces the next RELAXC_NEXT_FIELD.
+#define RELAXC_EACH_FIELD(T, member, ...) \
+  field(#member, &T::member) __VA_OPT__(, RELAXC_NEXT_FIELD RELAXC_NO_ARGUMENTS(T, __VA_ARGS__))
+#define RELAXC_NEXT_FIELD() RELAXC_EACH_FIELD
+#define RELAXC_NO_ARGUMENTS ()
+#define RELAXC_RESCAN(...) RELAXC_RESCAN4(RELAXC_RESCAN4(RELAXC_RESCAN4(__VA_ARGS__)))
+#define RELAXC_RESCAN4(...) RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(RELAXC_RESCAN1(__VA_ARGS__))))
+#define RELAXC_RESCAN1(...) __VA_ARGS__
 
 template <class T>
 concept HasFields = requires { T::fields(); };

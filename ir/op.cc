@@ -32,13 +32,13 @@ const Type& OpCall::type(size_t i) const {
 const std::vector<Expr>& OpCall::shape(size_t i) const {
   if (const std::vector<Expr>* dims = known_shape(type(i))) return *dims;
   if (may_be_tensor(type(i)) || type(i).is<ShapeType>()) fail_unknown(*this, "shape", i);
-  fail("argument {} is no tensor", i);
+  fail("argument {} is not a tensor", i);
 }
 int64_t OpCall::rank(size_t i) const { return static_cast<int64_t>(shape(i).size()); }
 DType OpCall::dtype(size_t i) const {
   if (std::optional<DType> dtype = tensor_dtype(type(i))) return *dtype;
   if (may_be_tensor(type(i))) fail_unknown(*this, "dtype", i);
-  fail("argument {} is no tensor", i);
+  fail("argument {} is not a tensor", i);
 }
 
 std::optional<DType> OpCall::first_dtype() const {
@@ -348,11 +348,8 @@ Type infer_call_type(const Call& call, const Span& span, const OpTable& ops, std
   for (size_t i = 0; i < call.args.size(); ++i) bind_dims((*type->params)[i], call.args[i].type(), dims);
   Type result = substitute(type->result, dims);
   // A function of the module shares no dims with its caller; a closure may.
-  VarSet own;
-  for (const Type& param : *type->params) {
-    walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
-  }
-  VarSet given;
+  VarSet own, given;
+  for (const Type& param : *type->params) walk(param, [&](const Ref<Var>& var) { own.insert(var.get()); });
   for (const auto& [dim, value] : dims) {
     for (const VarRef& var : free_vars(value)) given.insert(var.get());
   }

@@ -6,7 +6,7 @@ namespace relaxc {
 
 struct Seq {
   std::vector<Stmt> stmts;
-  static constexpr auto fields() { return std::tuple(field("stmts", &Seq::stmts)); }
+  RELAXC_FIELDS(Seq, stmts);
 };
 
 // Stores buffer[indices] = value. As in BufferLoad, at most the last index is a vector, and masked lanes are not
@@ -16,10 +16,7 @@ struct BufferStore {
   Expr value;
   std::vector<Expr> indices;
   std::optional<Expr> predicate;
-  static constexpr auto fields() {
-    return std::tuple(field("buffer", &BufferStore::buffer), field("value", &BufferStore::value),
-                      field("indices", &BufferStore::indices), field("predicate", &BufferStore::predicate));
-  }
+  RELAXC_FIELDS(BufferStore, buffer, value, indices, predicate);
 };
 
 // parallel: iterations run in any order, on any thread. vectorized: the extent is a constant once lowered, and each
@@ -46,18 +43,13 @@ struct For {
 struct While {
   Expr condition;
   Stmt body;
-  static constexpr auto fields() {
-    return std::tuple(field("condition", &While::condition), field("body", &While::body));
-  }
+  RELAXC_FIELDS(While, condition, body);
 };
 struct IfThenElse {
   Expr condition;
   Stmt then_body;
   std::optional<Stmt> else_body;
-  static constexpr auto fields() {
-    return std::tuple(field("condition", &IfThenElse::condition), field("then_body", &IfThenElse::then_body),
-                      field("else_body", &IfThenElse::else_body));
-  }
+  RELAXC_FIELDS(IfThenElse, condition, then_body, else_body);
 };
 // Binds var = value for the rest of the enclosing Seq.
 struct Bind {
@@ -79,7 +71,7 @@ struct AllocBuffer {
 // break, continue and `return value` are calls of tir.break_loop, tir.continue_loop and tir.ret.
 struct Evaluate {
   Expr value;
-  static constexpr auto fields() { return std::tuple(field("value", &Evaluate::value)); }
+  RELAXC_FIELDS(Evaluate, value);
 };
 // When the condition is false the kernel returns an error with the message, its parts joined, in which each `{}` stands
 // for one of the values, integers that are evaluated only then. kind: what TVM raises; empty: RuntimeError.
@@ -89,10 +81,7 @@ struct Assert {
   std::string kind = {};
   std::vector<Expr> values = {};
   std::string text() const { return fmt::format("{}", fmt::join(message, "")); }
-  static constexpr auto fields() {
-    return std::tuple(field("condition", &Assert::condition), field("message", &Assert::message),
-                      field("kind", &Assert::kind), field("values", &Assert::values));
-  }
+  RELAXC_FIELDS(Assert, condition, message, kind, values);
 };
 // A named fact about `node` (0: about nothing in particular) in the body that passes agree on (T.attr).
 struct AttrStmt {
@@ -100,16 +89,13 @@ struct AttrStmt {
   std::string key;
   Expr value;
   Stmt body;
-  static constexpr auto fields() {
-    return std::tuple(field("node", &AttrStmt::node), field("key", &AttrStmt::key), field("value", &AttrStmt::value),
-                      field("body", &AttrStmt::body));
-  }
+  RELAXC_FIELDS(AttrStmt, node, key, value, body);
 };
 
 // [min, min + extent).
 struct Range {
   Expr min, extent;
-  static constexpr auto fields() { return std::tuple(field("min", &Range::min), field("extent", &Range::extent)); }
+  RELAXC_FIELDS(Range, min, extent);
 };
 // spatial: iterations are independent. reduce: they combine into the same elements. scan: they run in order.
 // opaque: nothing is promised.
@@ -128,9 +114,7 @@ struct IterVar {
 struct BufferRegion {
   Buffer buffer;
   std::vector<Range> ranges;
-  static constexpr auto fields() {
-    return std::tuple(field("buffer", &BufferRegion::buffer), field("ranges", &BufferRegion::ranges));
-  }
+  RELAXC_FIELDS(BufferRegion, buffer, ranges);
 };
 // A window of another buffer under a new name. `defines` are variables that occur bare in the window's shape, strides
 // or offset; they get their values from the source's memory layout.

@@ -11,9 +11,8 @@ Type prim_type(DType dtype) {
   static const std::vector<Type>& scalars = *[] {
     auto* types = new std::vector<Type>;  // never freed: other static objects may hold types
     types->reserve(kCodes * kWidths);
-    for (size_t i = 0; i < kCodes * kWidths; ++i) {
+    for (size_t i = 0; i < kCodes * kWidths; ++i)
       types->push_back(make(PrimType{{static_cast<DTypeCode>(i / kWidths), static_cast<uint8_t>(i % kWidths), 1}}));
-    }
     return types;
   }();
   bool shared = dtype.lanes == 1 && dtype.bits < kWidths && static_cast<size_t>(dtype.code) < kCodes;

@@ -19,19 +19,14 @@ struct PrimType {
   std::optional<DType> pointee = {};
   std::string scope = {};
   std::optional<Expr> value = {};  // of scalars of the graph: what they equal
-  static constexpr auto fields() {
-    return std::tuple(field("dtype", &PrimType::dtype), field("pointee", &PrimType::pointee),
-                      field("scope", &PrimType::scope), field("value", &PrimType::value));
-  }
+  RELAXC_FIELDS(PrimType, dtype, pointee, scope, value);
 };
 
 // The type of a shape value: its dims when known, else its rank (-1: unknown).
 struct ShapeType {
   std::optional<std::vector<Expr>> values;
   int64_t ndim = -1;  // equals values->size() when values are known
-  static constexpr auto fields() {
-    return std::tuple(field("values", &ShapeType::values), field("ndim", &ShapeType::ndim));
-  }
+  RELAXC_FIELDS(ShapeType, values, ndim);
 };
 
 // A tensor value of the graph. shape is a ShapeExpr, a Var of ShapeType, or absent.
@@ -40,10 +35,7 @@ struct TensorType {
   std::optional<DType> dtype;
   int64_t ndim = -1;    // -1: unknown; equals the shape's rank when that is known
   std::string vdevice;  // "llvm:0:global"; empty: the default device
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &TensorType::shape), field("dtype", &TensorType::dtype),
-                      field("ndim", &TensorType::ndim), field("vdevice", &TensorType::vdevice));
-  }
+  RELAXC_FIELDS(TensorType, shape, dtype, ndim, vdevice);
 };
 
 // The type of a tensor program's buffer variable: memory seen as a dense array, or strided when strides are given.
@@ -59,28 +51,20 @@ struct BufferType {
   std::optional<Expr> data = {};
   std::vector<int64_t> axis_separators = {};  // the dims before which flattening starts a new dim
   bool auto_broadcast = false;                // a stride is 0 where the extent is 1 (buffer_type="auto")
-  static constexpr auto fields() {
-    return std::tuple(field("dtype", &BufferType::dtype), field("shape", &BufferType::shape),
-                      field("strides", &BufferType::strides), field("elem_offset", &BufferType::elem_offset),
-                      field("scope", &BufferType::scope), field("data_alignment", &BufferType::data_alignment),
-                      field("offset_factor", &BufferType::offset_factor), field("data", &BufferType::data),
-                      field("axis_separators", &BufferType::axis_separators),
-                      field("auto_broadcast", &BufferType::auto_broadcast));
-  }
+  RELAXC_FIELDS(BufferType, dtype, shape, strides, elem_offset, scope, data_alignment, offset_factor, data,
+                axis_separators, auto_broadcast);
 };
 
 struct TupleType {
   std::vector<Type> items;
-  static constexpr auto fields() { return std::tuple(field("items", &TupleType::items)); }
+  RELAXC_FIELDS(TupleType, items);
 };
 
 // A grid of devices, numbered row by row.
 struct DeviceMesh {
   std::vector<int64_t> shape;
   std::vector<int64_t> devices;
-  static constexpr auto fields() {
-    return std::tuple(field("shape", &DeviceMesh::shape), field("devices", &DeviceMesh::devices));
-  }
+  RELAXC_FIELDS(DeviceMesh, shape, devices);
   friend bool operator==(const DeviceMesh&, const DeviceMesh&) = default;
 };
 
@@ -90,10 +74,7 @@ struct DTensorType {
   Type tensor;  // a TensorType
   DeviceMesh mesh;
   std::string placement;
-  static constexpr auto fields() {
-    return std::tuple(field("tensor", &DTensorType::tensor), field("mesh", &DTensorType::mesh),
-                      field("placement", &DTensorType::placement));
-  }
+  RELAXC_FIELDS(DTensorType, tensor, mesh, placement);
 };
 
 // A function: params absent means opaque. Symbolic dims of the params scope over the result.

@@ -14,11 +14,11 @@ template <class V>
 void visit_member(const V& value, Role role, const ChildFn& fn) {
   if constexpr (is_handle<V>) {
     fn(value, {role, is_exact<V>});
-  } else if constexpr (IsVector<V>::value) {
+  } else if constexpr (is_vector<V>) {
     for (const auto& item : value) visit_member(item, role, fn);
   } else if constexpr (std::is_same_v<V, Attrs>) {
     for (const auto& [key, item] : value) item.visit_exprs([&](const Expr& expr) { fn(expr, {role, false}); });
-  } else if constexpr (IsOptional<V>::value) {
+  } else if constexpr (is_optional<V>) {
     if (value) visit_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     for_each_field<V>([&](const auto& f) { visit_member(value.*f.member, f.role, fn); });
@@ -33,7 +33,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     if (same_node(mapped, value)) return false;
     value = cast_handle<V>(mapped);
     return true;
-  } else if constexpr (IsVector<V>::value) {
+  } else if constexpr (is_vector<V>) {
     bool changed = false;
     if constexpr (is_handle<typename V::value_type> || HasFields<typename V::value_type>) {
       for (auto& item : value) changed |= map_member(item, role, fn);
@@ -44,7 +44,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
     bool changed = all.map_exprs([&](const Expr& expr) { return cast_handle<Expr>(fn(expr, {role, false})); });
     value = *all.as<Attrs>();
     return changed;
-  } else if constexpr (IsOptional<V>::value) {
+  } else if constexpr (is_optional<V>) {
     return value && map_member(*value, role, fn);
   } else if constexpr (HasFields<V>) {
     bool changed = false;
@@ -57,7 +57,7 @@ bool map_member(V& value, Role role, const MapFn& fn) {
 
 template <class T>
 NodeRef rebuild(const NodeRef& node, T payload) {
-  if constexpr (is_expr_kind(KindOf<T>::value)) {
+  if constexpr (is_expr_kind(kind_of<T>())) {
     return make(std::move(payload), cast_handle<Expr>(node).type(), node.span());
   } else {
     return make(std::move(payload), node.span());
@@ -82,7 +82,7 @@ Expr with_type(const Expr& expr, const Type& type) {
   if (same_node(expr.type(), type)) return expr;
   return dispatch(expr, [&](const auto& payload) -> Expr {
     using T = std::remove_cvref_t<decltype(payload)>;
-    if constexpr (is_expr_kind(KindOf<T>::value)) {
+    if constexpr (is_expr_kind(kind_of<T>())) {
       return make(T(payload), type, expr.span());
     } else {
       RELAXC_CHECK(false, "not an expression");
@@ -116,7 +116,7 @@ NodeRef Rewriter::children(const NodeRef& node) {
     if (is_type_kind(child.kind())) return type(cast_handle<Type>(child));
     if (is_stmt_kind(child.kind())) return stmt(cast_handle<Stmt>(child));
     if (slot.exact && child.is<Var>()) return var(cast<Var>(child));
-    return visit_expr(cast_handle<Expr>(child));
+    return expr(cast_handle<Expr>(child));
   });
   if (const Seq* sequence = result.as<Seq>(); sequence && !same_node(result, node)) {
     // A rewrite that returns several statements, or none, is merged into the sequence around it.
@@ -124,13 +124,11 @@ NodeRef Rewriter::children(const NodeRef& node) {
   }
   if (!is_expr_kind(node.kind())) return result;
   // Dims in the type follow the rewritten variables; scalar types have none.
-  Expr expr = cast_handle<Expr>(result);
-  const PrimType* scalar = expr.type().as<PrimType>();
-  if ((scalar && !scalar->value) || expr.type().is<ObjectType>()) return result;
-  return with_type(expr, type(expr.type()));
+  const Type& old_type = cast_handle<Expr>(result).type();
+  const PrimType* scalar = old_type.as<PrimType>();
+  if ((scalar && !scalar->value) || old_type.is<ObjectType>()) return result;
+  return with_type(cast_handle<Expr>(result), type(old_type));
 }
-
-Expr Rewriter::visit_expr(const Expr& node) { return expr(node); }
 
 void Substitution::add(const VarRef& var, const Expr& value) {
   keys_.push_back(var);
@@ -161,18 +159,13 @@ class Refresher final : public Rewriter {
         if (!is_binding(slot.role) || !child.is<Var>()) return;
         bound_.insert(child.get());
         if (slot.role != Role::kBindsDeep) return;
-        walk_nodes(cast_handle<Expr>(child).type(), [&](const NodeRef& inner) {
-          if (inner.is<Var>()) bound_.insert(inner.get());
-          return true;
-        });
+        walk(cast_handle<Expr>(child).type(), [&](const Ref<Var>& inner) { bound_.insert(inner.get()); });
       });
       return true;
     });
   }
   VarRef var(const VarRef& node) override {
-    auto it = renamed_.find(node.get());
-    if (it != renamed_.end() || !bound_.contains(node.get()))
-      return it != renamed_.end() ? it->second : Rewriter::var(node);
+    if (renamed_.contains(node.get()) || !bound_.contains(node.get())) return Rewriter::var(node);
     VarRef fresh = make_var(node->name, type(node.type()), node.span());
     renamed_.emplace(node.get(), fresh);
     return fresh;
@@ -265,11 +258,11 @@ template <class V>
 std::string debug_member(const V& value) {
   if constexpr (is_handle<V>) {
     return debug_print(value);
-  } else if constexpr (IsVector<V>::value) {
+  } else if constexpr (is_vector<V>) {
     std::string text = "[";
     for (const auto& item : value) text += (text.size() > 1 ? ", " : "") + debug_member(item);
     return text + "]";
-  } else if constexpr (IsOptional<V>::value) {
+  } else if constexpr (is_optional<V>) {
     return value ? debug_member(*value) : "none";
   } else if constexpr (HasFields<V>) {
     std::string text;

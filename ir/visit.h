@@ -18,12 +18,28 @@ struct Overload : Fs... {
 
 // match(expr, [](const IntImm&) {...}, [](const Var&) {...}, ...): exhaustive, a missing kind does not compile.
 // A lambda taking `const auto&` stands for the rest.
+#define RELAXC_KIND(name) \
+  case NodeKind::k##name: \
+    return overload(*node.template as<name>());
 template <class... Fs>
-decltype(auto) match(const Expr& expr, Fs&&... fs);
+decltype(auto) match(const Expr& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
+  RELAXC_CHECK(false, "not an expression kind");
+}
 template <class... Fs>
-decltype(auto) match(const Stmt& stmt, Fs&&... fs);
+decltype(auto) match(const Stmt& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
+  RELAXC_CHECK(false, "not a statement kind");
+}
 template <class... Fs>
-decltype(auto) match(const Type& type, Fs&&... fs);
+decltype(auto) match(const Type& node, Fs&&... fs) {
+  Overload overload{std::forward<Fs>(fs)...};
+  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
+  RELAXC_CHECK(false, "not a type kind");
+}
+#undef RELAXC_KIND
 
 // Calls fn on every direct child (an expression's type is not among them; a Var's type is where the Var is bound).
 struct Slot {
@@ -93,7 +109,7 @@ class Rewriter {
   // unless they replace variables by other expressions.
   virtual VarRef var(const VarRef& node);
   // Returns the type that a rebuilt expression gets; the base class rewrites the dims of the old one.
-  Expr operator()(const Expr& node) { return visit_expr(node); }
+  Expr operator()(const Expr& node) { return expr(node); }
   Stmt operator()(const Stmt& node) { return stmt(node); }
   Type operator()(const Type& node) { return type(node); }
 
@@ -102,7 +118,6 @@ class Rewriter {
   std::unordered_map<const NodeHeader*, VarRef> renamed_;
 
  private:
-  Expr visit_expr(const Expr& node);
   std::vector<VarRef> kept_;  // keeps the keys of renamed_ alive
 };
 
@@ -198,30 +213,5 @@ uint64_t structural_hash(const NodeRef& node, const EqualOptions& options = {});
 // Differs also for expressions that are equal up to their variables: in a chain of a thousand additions no two have the
 // same hash. It depends on addresses, so it suits tables that are only searched.
 uint64_t value_hash(const Expr& value);
-
-// ---- match ---------------------------------------------------------------------------------------------------------
-
-#define RELAXC_KIND(name) \
-  case NodeKind::k##name: \
-    return overload(*node.template as<name>());
-template <class... Fs>
-decltype(auto) match(const Expr& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_EXPR_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not an expression kind");
-}
-template <class... Fs>
-decltype(auto) match(const Stmt& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_STMT_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a statement kind");
-}
-template <class... Fs>
-decltype(auto) match(const Type& node, Fs&&... fs) {
-  Overload overload{std::forward<Fs>(fs)...};
-  switch (node.kind()) { RELAXC_TYPE_KINDS(RELAXC_KIND) default : break; }
-  RELAXC_CHECK(false, "not a type kind");
-}
-#undef RELAXC_KIND
 
 }  // namespace relaxc

@@ -8,6 +8,10 @@
 
 namespace relaxc {
 
+Span span_of_file(std::string file) {
+  return {std::make_shared<const Origin>(Origin{.file = std::move(file), .node = {}, .op_type = {}, .text = {}})};
+}
+
 std::string to_string(const Span& span) {
   if (!span) return {};
   const Origin& origin = *span.origin;

@@ -20,9 +20,9 @@ enum class ErrorKind : uint8_t { kInvalid, kUnsupported, kDoesNotFit };
 struct Diagnostic {
   Severity severity = Severity::kError;
   ErrorKind kind = ErrorKind::kInvalid;
-  Span span;
-  std::string message;             // lower case, no period, expected and actual values
-  std::vector<std::string> notes;  // each printed as "note: ..."; the last one may be the command that helps
+  Span span = {};
+  std::string message = {};             // lower case, no period, expected and actual values
+  std::vector<std::string> notes = {};  // each printed as "note: ..."; the last one may be the command that helps
 };
 
 // Returns "place: error: message", the source line with a caret when the text is known, then the notes, one per line.

@@ -63,6 +63,14 @@ std::string escaped(std::string_view text, std::string_view kept, size_t most) {
 }  // namespace
 
 std::string printable(std::string_view name, size_t most) { return escaped(name, {}, most); }
+std::string python_string(std::string_view text) {
+  std::string result = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c == '\t' ? std::string("\\t") : std::string(1, c);
+  }
+  return printable(result, std::string::npos) + "\"";
+}
 std::string printable_lines(std::string_view text) { return escaped(text, "\n\t", std::string::npos); }
 
 }  // namespace relaxc

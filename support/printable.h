@@ -15,4 +15,7 @@ std::string printable(std::string_view name, size_t most = kLongestPrintedName);
 // Does the same for text of several lines that may quote such names: '\n' and '\t' stay, and the text is not cut.
 std::string printable_lines(std::string_view text);
 
+// Returns the text on one line as a Python string in double quotes; it is not cut.
+std::string python_string(std::string_view text);
+
 }  // namespace relaxc

@@ -23,6 +23,9 @@ struct Span {
   explicit operator bool() const { return origin != nullptr; }
 };
 
+// Returns the place of a whole file.
+Span span_of_file(std::string file);
+
 // Returns "file.py:3:7" or "model.onnx: node 'Conv_12' (Conv)"; empty for an unknown place.
 std::string to_string(const Span& span);
 

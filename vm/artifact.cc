@@ -70,7 +70,6 @@ class HashedFile {
     static constexpr std::array<char, kPage> kZeros{};
     while (offset_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - offset_));
   }
-  void pad_to_page() { pad_to((offset_ + kPage - 1) / kPage * kPage); }
   uint64_t offset() const { return offset_; }
   uint64_t hash() const { return XXH3_64bits_digest(&hash_); }
   void commit() { file_.commit(); }
@@ -82,18 +81,15 @@ class HashedFile {
   XXH3_state_t hash_;
 };
 
-SectionRow begin_section(HashedFile& file, const KnownSection& section) {
-  file.pad_to_page();
-  SectionRow row{};
-  std::copy(section.name.begin(), section.name.end(), row.name.begin());
-  row.version = section.version;
-  row.offset = file.offset();
-  return row;
-}
-
-void end_section(HashedFile& file, SectionRow& row, std::vector<SectionRow>& table) {
+// Writes a section by write(its offset) at the next page.
+template <class Write>
+SectionRow write_section(HashedFile& file, const KnownSection& section, Write write) {
+  file.pad_to((file.offset() + kPage - 1) / kPage * kPage);
+  SectionRow row{{}, section.version, file.offset(), 0};
+  std::ranges::copy(section.name, row.name.begin());
+  write(row.offset);
   row.bytes = file.offset() - row.offset;
-  table.push_back(row);
+  return row;
 }
 
 }  // namespace
@@ -107,26 +103,25 @@ void write_artifact(const std::string& path, std::span<const std::byte> elf, con
   HashedFile file(path);
   file.write(elf.data(), elf.size());
 
-  std::vector<SectionRow> table;
-  SectionRow program = begin_section(file, kProgramSection);
-  std::vector<std::byte> bytes = serialize_program(executable);
-  file.write(bytes.data(), bytes.size());
-  end_section(file, program, table);
-
-  SectionRow weights = begin_section(file, kWeightsSection);
-  WeightsLayout layout = layout_weights(executable);
-  for (size_t i = 0; i < executable.constants.size(); ++i) {
-    const Tensor& constant = executable.constants[i];
-    file.pad_to(weights.offset + static_cast<uint64_t>(layout.offsets[i]));
-    // The bytes are written in pieces, since the contents of a mapped file do not have to be in memory all at once.
-    constexpr int64_t kPiece = int64_t{16} << 20;
-    for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
-      int64_t size = std::min(kPiece, constant.bytes() - done);
-      file.write(static_cast<const char*>(constant.raw()) + done, static_cast<size_t>(size));
-      release_pages(constant);
+  std::array<SectionRow, 2> table;
+  table[0] = write_section(file, kProgramSection, [&](uint64_t) {
+    std::vector<std::byte> bytes = serialize_program(executable);
+    file.write(bytes.data(), bytes.size());
+  });
+  table[1] = write_section(file, kWeightsSection, [&](uint64_t begin) {
+    WeightsLayout layout = layout_weights(executable);
+    for (size_t i = 0; i < executable.constants.size(); ++i) {
+      const Tensor& constant = executable.constants[i];
+      file.pad_to(begin + static_cast<uint64_t>(layout.offsets[i]));
+      // The bytes are written in pieces, since the contents of a mapped file do not have to be in memory all at once.
+      constexpr int64_t kPiece = int64_t{16} << 20;
+      for (int64_t done = 0; done < constant.bytes(); done += kPiece) {
+        int64_t size = std::min(kPiece, constant.bytes() - done);
+        file.write(static_cast<const char*>(constant.raw()) + done, static_cast<size_t>(size));
+        release_pages(constant);
+      }
     }
-  }
-  end_section(file, weights, table);
+  });
 
   file.pad_to((file.offset() + 7) / 8 * 8);
   Footer footer{kMagic, kFormatVersion, elf.size(), file.offset(), table.size(), 0, 0};
@@ -150,13 +145,11 @@ class ArtifactReader {
   void check(ArtifactOptions options) {
     if (bytes_.size() < sizeof(Footer)) damaged("{} bytes are too few for an artifact", bytes_.size());
     std::memcpy(&footer_, bytes_.data() + bytes_.size() - sizeof(Footer), sizeof(Footer));
-    if (footer_.magic != kMagic) damaged("the footer is missing: it is no artifact of relaxc, or it was cut off");
-    if (footer_.format_version != kFormatVersion) {
+    if (footer_.magic != kMagic) damaged("the footer is missing: it is not an artifact of relaxc, or it was cut off");
+    if (footer_.format_version != kFormatVersion)
       damaged("format version is {}, this runtime reads {}", footer_.format_version, kFormatVersion);
-    }
-    if (footer_.file_bytes != bytes_.size()) {
+    if (footer_.file_bytes != bytes_.size())
       damaged("the file has {} bytes, its footer says {}", bytes_.size(), footer_.file_bytes);
-    }
     if (options.verify_hash) {
       uint64_t hash = XXH3_64bits(bytes_.data(), bytes_.size() - sizeof footer_.hash);
       if (hash != footer_.hash)
@@ -169,9 +162,8 @@ class ArtifactReader {
     for (const SectionRow& row : table_) {
       std::string_view name(row.name.data(), strnlen(row.name.data(), row.name.size()));
       if (name != section.name) continue;
-      if (row.version != section.version) {
+      if (row.version != section.version)
         damaged("section '{}' has version {}, this runtime reads {}", name, row.version, section.version);
-      }
       return bytes_.subspan(row.offset, row.bytes);
     }
     damaged("section '{}' is missing", section.name);
@@ -179,11 +171,7 @@ class ArtifactReader {
 
   bool has_elf() const { return footer_.elf_bytes > 0; }
 
-  Span place() const {
-    auto origin = std::make_shared<Origin>();
-    origin->file = path_;
-    return {origin, 0, 0, 0};
-  }
+  Span place() const { return span_of_file(path_); }
 
   template <class... Args>
   [[noreturn]] void damaged(fmt::format_string<Args...> format, Args&&... args) const {
@@ -200,9 +188,8 @@ class ArtifactReader {
     }
     if (footer_.elf_bytes > footer_.table_offset) damaged("the machine code is cut off");
     table_.resize(footer_.num_sections);
-    if (!table_.empty()) {
+    if (!table_.empty())
       std::memcpy(table_.data(), bytes_.data() + footer_.table_offset, table_.size() * sizeof(SectionRow));
-    }
     for (const SectionRow& row : table_) {
       if (row.offset % kPage != 0 || row.offset > footer_.table_offset ||
           row.bytes > footer_.table_offset - row.offset) {
@@ -272,9 +259,7 @@ Artifact load_artifact(const std::string& path, ArtifactOptions options) {
   reader.check(options);
   Artifact artifact{read_executable(reader, file), nullptr, file};
   if (reader.has_elf()) {
-    if (std::string problem = why_not_here(artifact.executable); !problem.empty()) {
-      fail(reader.place(), "{}", problem);
-    }
+    if (std::string problem = why_not_here(artifact.executable); !problem.empty()) fail(reader.place(), "{}", problem);
     artifact.library = std::make_shared<SharedObject>(file, reader);
   }
   // The mapped bytes must still be the ones that were checked.

@@ -48,9 +48,8 @@ void ExecutableBuilder::set_metadata(const std::string& key, std::string value) 
 }
 
 Executable ExecutableBuilder::finish() {
-  for (const auto& [name, index] : functions_) {
+  for (const auto& [name, index] : functions_)
     RELAXC_CHECK(defined_[static_cast<size_t>(index.value)], "function {} is called, but not defined", name);
-  }
   std::vector<std::string> messages = verify(executable_);
   RELAXC_CHECK(messages.empty(), "bytecode is unsound: {}", messages.front());
   return std::move(executable_);

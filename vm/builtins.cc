@@ -36,9 +36,8 @@ bool is_integer(const Tensor& tensor) { return tensor.dtype().is_integral() || t
 Value shape_of(BuiltinContext&, Arguments arguments) { return arguments[0].tensor().shape(); }
 Value tensor_to_shape(BuiltinContext&, Arguments arguments) {
   const Tensor& tensor = arguments[0].tensor();
-  if (!is_integer(tensor) || tensor.ndim() > 1) {
+  if (!is_integer(tensor) || tensor.ndim() > 1)
     throw_runtime_error("shape comes from {}, expected a vector of integers", describe(tensor));
-  }
   Shape shape(static_cast<size_t>(tensor.size()));
   for (int64_t i = 0; i < tensor.size(); ++i) shape[static_cast<size_t>(i)] = tensor.as_int(i);
   return shape;
@@ -57,9 +56,8 @@ Value shape_size(BuiltinContext&, Arguments arguments) { return static_cast<int6
 Value shape_dim(BuiltinContext&, Arguments arguments) {
   const Shape& shape = arguments[0].shape();
   int64_t index = arguments[1].integer();
-  if (index < 0 || index >= static_cast<int64_t>(shape.size())) {
+  if (index < 0 || index >= static_cast<int64_t>(shape.size()))
     throw_runtime_error("dim {} of {} is out of range", index, describe(arguments[0]));
-  }
   return shape[static_cast<size_t>(index)];
 }
 
@@ -86,9 +84,8 @@ Value tuple_size(BuiltinContext&, Arguments arguments) { return static_cast<int6
 std::string elements(const Tensor& tensor) {
   constexpr int64_t kShown = 16;
   std::vector<std::string> texts;
-  for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i) {
+  for (int64_t i = 0; i < std::min(tensor.size(), kShown); ++i)
     texts.push_back(is_integer(tensor) ? std::to_string(tensor.as_int(i)) : fmt::format("{:g}", tensor.as_double(i)));
-  }
   return fmt::format("[{}{}]", fmt::join(texts, ", "), tensor.size() > kShown ? ", ..." : "");
 }
 

@@ -23,27 +23,74 @@ namespace relaxc::vm {
 
 using Word = int64_t;
 
-enum class OperandKind : uint8_t {
-  kDst,        // register written
-  kReg,        // register read
-  kReleased,   // register that becomes unwritten
-  kRegs,       // list of registers read
-  kDstSlot,    // slot written
-  kScalar,     // a slot read, or an immediate: (ScalarTag, value)
-  kScalars,    // list of kScalar
-  kImm,        // immediate int64
-  kOperator,   // a SlotOp
-  kDType,      // pack_dtype
-  kConstant,   // index into the constants
-  kKernel,     // index into the kernel table
-  kBuiltin,    // index into the builtin names
-  kFunction,   // index into the function table
-  kString,     // index into the string table
-  kLabel,      // index into the string table, or -1 for none
-  kTarget,     // word offset of an instruction of the same function
-  kPattern,    // list of (MatchAction, value)
-  kArguments,  // list of (ArgumentTag, value)
+// The meaning of an element of an operand: an index of a register, slot or entry of a table, or a value.
+enum class ElementKind : uint8_t {
+  kRegister,
+  kSlot,
+  kConstant,
+  kKernel,
+  kBuiltin,
+  kFunction,
+  kString,
+  kLabel,   // a string that names a call, or -1
+  kTarget,  // word offset of an instruction of the same function
+  kInt,
+  kDouble,    // the bits of a double
+  kOperator,  // a SlotOp
+  kDType,     // pack_dtype
+  kNothing,   // 0
 };
+enum class Effect : uint8_t { kRead, kWrite, kRelease };  // on a register or slot; kRelease: it becomes unwritten
+struct ElementInfo {
+  ElementKind kind;
+  Effect effect = Effect::kRead;
+};
+
+enum class ScalarTag : uint8_t { kImm, kSlot };
+enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };
+enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };
+
+// A row per kind of operand: whether it is a list, the number of tags, and the meaning of an element, per tag. With
+// tags an element is a tag below their number and a value, else only a value. The tags of scalars are ScalarTag, those
+// of a pattern MatchAction, and those of arguments ArgumentTag.
+// clang-format off
+#define RELAXC_OPERAND_KINDS(X) \
+  X(kDst, false, 0, {E::kRegister, Effect::kWrite}) \
+  X(kReg, false, 0, {E::kRegister}) \
+  X(kReleased, false, 0, {E::kRegister, Effect::kRelease}) \
+  X(kRegs, true, 0, {E::kRegister}) \
+  X(kDstSlot, false, 0, {E::kSlot, Effect::kWrite}) \
+  X(kScalar, false, 2, {E::kInt}, {E::kSlot}) \
+  X(kScalars, true, 2, {E::kInt}, {E::kSlot}) \
+  X(kImm, false, 0, {E::kInt}) \
+  X(kOperator, false, 0, {E::kOperator}) \
+  X(kDType, false, 0, {E::kDType}) \
+  X(kConstant, false, 0, {E::kConstant}) \
+  X(kKernel, false, 0, {E::kKernel}) \
+  X(kBuiltin, false, 0, {E::kBuiltin}) \
+  X(kFunction, false, 0, {E::kFunction}) \
+  X(kString, false, 0, {E::kString}) \
+  X(kLabel, false, 0, {E::kLabel}) \
+  X(kTarget, false, 0, {E::kTarget}) \
+  X(kPattern, true, 4, {E::kSlot, Effect::kWrite}, {E::kSlot}, {E::kInt}, {E::kNothing}) \
+  X(kArguments, true, 5, {E::kRegister}, {E::kSlot}, {E::kInt}, {E::kDouble}, {E::kString})
+// clang-format on
+#define RELAXC_ROW(kind, ...) kind,
+enum class OperandKind : uint8_t { RELAXC_OPERAND_KINDS(RELAXC_ROW) };
+#undef RELAXC_ROW
+struct OperandLayout {
+  bool is_list;
+  int tags;
+  std::array<ElementInfo, 5> elements;
+  int words = tags > 0 ? 2 : 1;  // per element
+};
+inline constexpr auto kOperandLayouts = [] {
+  using E = ElementKind;
+#define RELAXC_ROW(kind, is_list, tags, ...) OperandLayout{is_list, tags, {{__VA_ARGS__}}},
+  return std::array{RELAXC_OPERAND_KINDS(RELAXC_ROW)};
+#undef RELAXC_ROW
+}();
+constexpr const OperandLayout& operand_layout(OperandKind kind) { return kOperandLayouts[static_cast<int>(kind)]; }
 
 struct OperandInfo {
   std::string_view name;
@@ -125,69 +172,6 @@ inline constexpr auto kInstructions = [] {
 }();
 inline constexpr int kNumInstructions = static_cast<int>(kInstructions.size());
 constexpr const InstructionInfo& info(Opcode op) { return kInstructions[static_cast<int>(op)]; }
-
-enum class ScalarTag : uint8_t { kImm, kSlot };
-enum class MatchAction : uint8_t { kBind, kCheckSlot, kCheckImm, kSkip };  // value of kSkip is 0
-enum class ArgumentTag : uint8_t { kReg, kSlot, kImm, kDouble, kString };  // kDouble: the bits of a double
-
-// The meaning of an element of an operand.
-enum class ElementKind : uint8_t {
-  kRegister,
-  kSlot,
-  kConstant,
-  kKernel,
-  kBuiltin,
-  kFunction,
-  kString,
-  kLabel,  // a string, or -1
-  kTarget,
-  kInt,
-  kDouble,
-  kOperator,
-  kDType,
-  kNothing,
-};
-enum class Effect : uint8_t { kRead, kWrite, kRelease };
-struct ElementInfo {
-  ElementKind kind;
-  Effect effect = Effect::kRead;  // on a register or slot
-};
-struct OperandLayout {
-  OperandKind kind;
-  bool is_list;
-  int tags;  // an element's first word is a tag below this number; 0: elements have only a value
-  std::array<ElementInfo, 5> elements;  // per tag
-  int words = tags > 0 ? 2 : 1;         // per element
-};
-inline constexpr auto kOperandLayouts = [] {
-  using enum ElementKind;
-  using K = OperandKind;
-  return std::to_array<OperandLayout>({
-      {K::kDst, false, 0, {{{kRegister, Effect::kWrite}}}},
-      {K::kReg, false, 0, {{{kRegister}}}},
-      {K::kReleased, false, 0, {{{kRegister, Effect::kRelease}}}},
-      {K::kRegs, true, 0, {{{kRegister}}}},
-      {K::kDstSlot, false, 0, {{{kSlot, Effect::kWrite}}}},
-      {K::kScalar, false, 2, {{{kInt}, {kSlot}}}},
-      {K::kScalars, true, 2, {{{kInt}, {kSlot}}}},
-      {K::kImm, false, 0, {{{kInt}}}},
-      {K::kOperator, false, 0, {{{ElementKind::kOperator}}}},
-      {K::kDType, false, 0, {{{kDType}}}},
-      {K::kConstant, false, 0, {{{kConstant}}}},
-      {K::kKernel, false, 0, {{{kKernel}}}},
-      {K::kBuiltin, false, 0, {{{kBuiltin}}}},
-      {K::kFunction, false, 0, {{{kFunction}}}},
-      {K::kString, false, 0, {{{kString}}}},
-      {K::kLabel, false, 0, {{{kLabel}}}},
-      {K::kTarget, false, 0, {{{kTarget}}}},
-      {K::kPattern, true, 4, {{{kSlot, Effect::kWrite}, {kSlot}, {kInt}, {kNothing}}}},
-      {K::kArguments, true, 5, {{{kRegister}, {kSlot}, {kInt}, {kDouble}, {kString}}}},
-  });
-}();
-constexpr const OperandLayout& operand_layout(OperandKind kind) { return kOperandLayouts[static_cast<int>(kind)]; }
-static_assert(std::ranges::all_of(kOperandLayouts,
-                                  [](const OperandLayout& row) { return &row == &operand_layout(row.kind); }),
-              "rows in the order of OperandKind");
 
 // The operators of slot_op: the name, and the value for a and b, nullopt on overflow or division by zero. Comparisons
 // and logic give 0 or 1; and/or take any nonzero value as true and do not short-circuit.

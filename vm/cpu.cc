@@ -161,10 +161,9 @@ bool host_has_feature(std::string_view feature) { return host_has(kX86, feature)
 
 std::string why_not_here(const Executable& executable) {
   std::optional<std::string> architecture = find(executable, kArchitectureKey);
-  if (architecture && *architecture != kHost) {
+  if (architecture && *architecture != kHost)
     return fmt::format("the machine code is for {}, this machine is {}; compile the model for it (--target=host there)",
                        printable(*architecture), kHost);
-  }
   std::string needed = find(executable, kCpuFeaturesKey).value_or("");
   std::vector<std::string> missing;
   for (size_t begin = 0; begin < needed.size();) {

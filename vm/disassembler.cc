@@ -10,16 +10,6 @@ namespace relaxc::vm {
 
 namespace {
 
-// Quotes text on one line, so that a hostile name cannot pass for an instruction.
-std::string quoted(std::string_view text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return printable(out, std::string::npos) + '"';
-}
-
 class Printer {
  public:
   Printer(const Executable& executable, const Function& function) : executable_(executable), function_(function) {}
@@ -59,15 +49,15 @@ class Printer {
         return entry(executable_.constants, value,
                      [&](const Tensor& tensor) { return fmt::format("c{} {}", value, describe(tensor)); });
       case ElementKind::kKernel:
-        return entry(executable_.kernels, value, [](const KernelInfo& kernel) { return quoted(kernel.symbol); });
+        return entry(executable_.kernels, value, [](const KernelInfo& kernel) { return python_string(kernel.symbol); });
       case ElementKind::kBuiltin:
-        return entry(executable_.builtins, value, quoted);
+        return entry(executable_.builtins, value, python_string);
       case ElementKind::kFunction:
-        return entry(executable_.functions, value, [](const Function& callee) { return quoted(callee.name); });
+        return entry(executable_.functions, value, [](const Function& callee) { return python_string(callee.name); });
       case ElementKind::kString:
-        return entry(executable_.strings, value, quoted);
+        return entry(executable_.strings, value, python_string);
       case ElementKind::kLabel:
-        return value == -1 ? "-" : entry(executable_.strings, value, quoted);
+        return value == -1 ? "-" : entry(executable_.strings, value, python_string);
       case ElementKind::kTarget:
         return fmt::format("@{}", value);
       case ElementKind::kInt:
@@ -124,15 +114,13 @@ std::string disassemble(const Executable& executable, const Function& function) 
 std::string disassemble(const Executable& executable) {
   std::string text;
   for (const auto& [key, value] : executable.metadata)
-    text += fmt::format("metadata {} = {}\n", printable(key), quoted(value));
-  for (const KernelInfo& kernel : executable.kernels) {
+    text += fmt::format("metadata {} = {}\n", printable(key), python_string(value));
+  for (const KernelInfo& kernel : executable.kernels)
     text += fmt::format("kernel {} {}  # {} tensors, {} scalars{}\n", printable(kernel.symbol),
-                        quoted(kernel.display_name), kernel.num_tensors, kernel.num_scalars,
+                        python_string(kernel.display_name), kernel.num_tensors, kernel.num_scalars,
                         kernel.source == KernelSource::kRegistry ? ", from the registry" : "");
-  }
-  for (size_t i = 0; i < executable.constants.size(); ++i) {
+  for (size_t i = 0; i < executable.constants.size(); ++i)
     text += fmt::format("constant c{} {}\n", i, describe(executable.constants[i]));
-  }
   for (const Function& function : executable.functions) text += "\n" + disassemble(executable, function);
   return text;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -13,11 +14,6 @@
 namespace relaxc {
 
 namespace {
-
-struct CodeName {
-  DTypeCode code;
-  std::string_view name;
-};
 
 // The layout of a small float's bits below the sign. `nan` tells which codes are NaN in formats without infinity.
 enum class NaN : uint8_t { kIeee, kAllOnes, kNegativeZero, kNone };
@@ -44,13 +40,20 @@ const SmallFloat& small_float(DType dtype) {
   for (const SmallFloat& row : kSmallFloats) {
     if (row.code == dtype.code) return row;
   }
-  RELAXC_CHECK(false, "{} is no float of 8 bits or less", to_string(dtype));
+  RELAXC_CHECK(false, "{} is not a float of 8 bits or less", to_string(dtype));
 }
 
-// The names "bool" and "handle" do not include a width.
-constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int"},     {DTypeCode::kUInt, "uint"},
-                                   {DTypeCode::kFloat, "float"}, {DTypeCode::kBFloat, "bfloat"},
-                                   {DTypeCode::kBool, "bool"},   {DTypeCode::kHandle, "handle"}};
+struct CodeName {
+  DTypeCode code;
+  std::string_view name;
+  std::array<int, 7> widths;  // bits, which the name ends in; 0: "bool" and "handle" have no width in their names
+};
+constexpr CodeName kCodeNames[] = {{DTypeCode::kInt, "int", {1, 2, 4, 8, 16, 32, 64}},
+                                   {DTypeCode::kUInt, "uint", {1, 2, 4, 8, 16, 32, 64}},
+                                   {DTypeCode::kFloat, "float", {16, 32, 64}},
+                                   {DTypeCode::kBFloat, "bfloat", {16}},
+                                   {DTypeCode::kBool, "bool", {}},
+                                   {DTypeCode::kHandle, "handle", {}}};
 
 std::optional<int> parse_number(std::string_view text) {
   int value = 0;
@@ -97,17 +100,12 @@ std::optional<DType> parse_dtype(std::string_view text) {
   for (const CodeName& row : kCodeNames) {
     if (!text.starts_with(row.name)) continue;
     std::string_view rest = text.substr(row.name.size());
-    if (row.code == DTypeCode::kBool || row.code == DTypeCode::kHandle) {
+    if (row.widths[0] == 0) {
       if (!rest.empty()) return std::nullopt;
       return (row.code == DTypeCode::kBool ? DType::bool_() : DType::handle()).with_lanes(lanes);
     }
     auto bits = parse_number(rest);
-    if (!bits) return std::nullopt;
-    bool known = row.code == DTypeCode::kBFloat  ? *bits == 16
-                 : row.code == DTypeCode::kFloat ? *bits == 16 || *bits == 32 || *bits == 64
-                                                 : *bits == 1 || *bits == 2 || *bits == 4 || *bits == 8 ||
-                                                       *bits == 16 || *bits == 32 || *bits == 64;
-    if (!known) return std::nullopt;
+    if (!bits || std::ranges::find(row.widths, *bits) == row.widths.end()) return std::nullopt;
     return DType{row.code, static_cast<uint8_t>(*bits), static_cast<uint16_t>(lanes)};
   }
   return std::nullopt;
@@ -168,6 +166,27 @@ uint8_t double_to_small_float(double value, DType dtype) {
   if (format.nan != NaN::kIeee) return static_cast<uint8_t>(nan);
   int sign = std::signbit(value) ? 1 << (format.bits - 1) : 0;
   return static_cast<uint8_t>(sign | (((1 << (format.bits - 1)) - 1) & ~((1 << format.mantissa) - 1)));
+}
+
+uint16_t float_bits(double value, DType dtype) {
+  if (dtype.is_small_float()) return double_to_small_float(value, dtype);
+  // Rounding to the nearest float first could round twice. The float is rounded to odd instead, after which the second
+  // rounding decides alone.
+  float rounded = static_cast<float>(value);
+  bool is_exact = !std::isfinite(rounded) || static_cast<double>(rounded) == value;
+  if (!is_exact && std::bit_cast<uint32_t>(rounded) % 2 == 0)
+    rounded = std::nextafter(rounded, static_cast<double>(rounded) < value ? HUGE_VALF : -HUGE_VALF);
+  return dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(rounded) : float_to_half(rounded);
+}
+
+double float_from_bits(uint16_t bits, DType dtype) {
+  if (dtype.is_small_float()) return small_float_to_double(static_cast<uint8_t>(bits), dtype);
+  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(bits) : half_to_float(bits);
+}
+
+double round_float(double value, DType dtype) {
+  if (dtype.bits == 64) return value;
+  return dtype.bits == 32 ? static_cast<float>(value) : float_from_bits(float_bits(value, dtype), dtype);
 }
 
 float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }

@@ -81,5 +81,10 @@ uint16_t float_to_bfloat16(float value);
 // format has one, else NaN where it has that, else the largest value.
 double small_float_to_double(uint8_t bits, DType dtype);
 uint8_t double_to_small_float(double value, DType dtype);
+// Convert between values and the bits of a float of 16 bits or less, rounding once, to nearest even.
+uint16_t float_bits(double value, DType dtype);
+double float_from_bits(uint16_t bits, DType dtype);
+// Returns the nearest value of the float dtype.
+double round_float(double value, DType dtype);
 
 }  // namespace relaxc

@@ -61,10 +61,9 @@ struct Interpreter::Instructions {
     int64_t a = in.scalar<"a">(), b = in.scalar<"b">();
     Word op = in.word<"op">();
     auto result = evaluate(static_cast<SlotOp>(op), a, b);
-    if (!result) {
+    if (!result)
       throw_runtime_error("symbolic value {}: {} of {} and {} {}", in.frame().slot_text(in.word<"dst">()),
                           kSlotOpNames[static_cast<size_t>(op)], a, b, b == 0 ? "divides by zero" : "overflows");
-    }
     in.slot<"dst">() = *result;
   }
 
@@ -80,9 +79,8 @@ struct Interpreter::Instructions {
   void run(In<Opcode::kSlotFromValue> in) {
     const Value& value = in.reg<"value">();
     const int64_t* number = value.get_if<int64_t>();
-    if (number == nullptr && value.tensor().size() != 1) {
+    if (number == nullptr && value.tensor().size() != 1)
       throw_runtime_error("a scalar is wanted, got {}", describe(value));
-    }
     in.slot<"dst">() = number ? *number : integer_element(in.frame().slot_name(in.word<"dst">()), value.tensor(), 0);
   }
 
@@ -106,22 +104,19 @@ struct Interpreter::Instructions {
   void run(In<Opcode::kTupleGet> in) {
     auto fields = in.reg<"tuple">().tuple().fields();
     Word index = in.word<"index">();
-    if (index < 0 || index >= static_cast<Word>(fields.size())) {
+    if (index < 0 || index >= static_cast<Word>(fields.size()))
       throw_runtime_error("field {} of a tuple of {} is out of range", index, fields.size());
-    }
     // The field is copied first, since dst may hold the tuple itself.
     Value field = fields[static_cast<size_t>(index)];
     in.reg<"dst">() = std::move(field);
   }
 
   static int64_t integer_element(const std::string& slot_name, const Tensor& tensor, int64_t index) {
-    if (!tensor.dtype().is_integral() && !tensor.dtype().is_bool()) {
+    if (!tensor.dtype().is_integral() && !tensor.dtype().is_bool())
       throw_runtime_error("symbolic value {} comes from {}, expected an integer tensor", slot_name, describe(tensor));
-    }
-    if (index < 0 || index >= tensor.size()) {
+    if (index < 0 || index >= tensor.size())
       throw_runtime_error("symbolic value {} is element {} of {}, which is out of range", slot_name, index,
                           describe(tensor));
-    }
     return tensor.as_int(index);
   }
 
@@ -139,10 +134,9 @@ struct Interpreter::Instructions {
       Word operand = pattern.value(i);
       switch (static_cast<MatchAction>(pattern.element(i)[0])) {
         case MatchAction::kBind:
-          if (shape[i] < 0) {
+          if (shape[i] < 0)
             throw_runtime_error("{}: {} is {}, expected a non-negative number", context,
                                 frame.dim_text(i, frame.slot_name(operand)), shape[i]);
-          }
           frame.slot(operand) = shape[i];
           break;
         case MatchAction::kCheckSlot:
@@ -177,13 +171,11 @@ struct Interpreter::Instructions {
     const std::string& context = in.string<"context">();
     Word dtype = in.word<"dtype">(), ndim = in.word<"ndim">();
     if (tensor == nullptr) throw_runtime_error("{}: is {}, expected a tensor", context, describe(value));
-    if (dtype != kAnyDType && pack_dtype(tensor->dtype()) != dtype) {
+    if (dtype != kAnyDType && pack_dtype(tensor->dtype()) != dtype)
       throw_runtime_error("{}: dtype is {}, expected {}", context, to_string(tensor->dtype()),
                           to_string(unpack_dtype(dtype).value_or(DType())));
-    }
-    if (ndim >= 0 && tensor->ndim() != ndim) {
+    if (ndim >= 0 && tensor->ndim() != ndim)
       throw_runtime_error("{}: has {} dims, expected {}", context, tensor->ndim(), ndim);
-    }
   }
 
   void run(In<Opcode::kCheckIndices> in) {
@@ -217,10 +209,9 @@ struct Interpreter::Instructions {
     DType dtype = known_dtype(in.word<"dtype">());
     SharedShape shape = read_shape(in);
     int64_t bytes = known_bytes(*shape, dtype);
-    if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset) {
+    if (offset < 0 || offset % kAlignment != 0 || offset > storage.bytes || bytes > storage.bytes - offset)
       throw_runtime_error("a tensor {}[{}] at offset {} does not fit a storage of {} bytes", to_string(dtype),
                           fmt::join(*shape, ", "), offset, storage.bytes);
-    }
     void* data = static_cast<char*>(storage.block.get()) + offset;
     Tensor tensor = Tensor::view(std::move(shape), dtype, data, storage.block);
     in.reg<"dst">() = std::move(tensor);

@@ -76,9 +76,8 @@ Value Interpreter::run(FunctionIndex function, std::span<const Value> inputs,
   };
   if (depth_ != 0) throw_runtime_error("a session cannot be run from inside its own run");
   const Function& callee = image_->executable.functions[static_cast<size_t>(function.value)];
-  if (inputs.size() != callee.inputs.size()) {
+  if (inputs.size() != callee.inputs.size())
     throw_runtime_error("function '{}' takes {} inputs, got {}", callee.name, callee.inputs.size(), inputs.size());
-  }
   check_unchanged(image_->files);
   kernels_.pool().enter();
   RunScope scope{*this};
@@ -115,10 +114,9 @@ std::unique_ptr<Interpreter::Frame> Interpreter::enter(FunctionIndex index) {
 }
 
 Value Interpreter::execute(std::unique_ptr<Frame> frame) {
-  if (depth_ >= kMaxDepth) {
+  if (depth_ >= kMaxDepth)
     throw_runtime_error("function '{}' is called {} deep, the limit is {}", frame->function->name, depth_ + 1,
                         kMaxDepth);
-  }
   ++depth_;
   loop(*frame);
   --depth_;
@@ -130,9 +128,8 @@ Value Interpreter::execute(std::unique_ptr<Frame> frame) {
 
 void Interpreter::count_step() {
   ++steps_;
-  if (step_limit_ > 0 && steps_ > step_limit_) {
+  if (step_limit_ > 0 && steps_ > step_limit_)
     throw_runtime_error("the run takes more than {} calls and backward jumps", step_limit_);
-  }
 }
 
 void Interpreter::loop(Frame& frame) {

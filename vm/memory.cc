@@ -81,13 +81,10 @@ struct MemoryPool::State {
     std::lock_guard lock(mutex);
     stats.live_bytes -= bytes;
     try {
-      idle.push_back({std::move(memory), bytes});
-      try {
-        sizes.emplace(bytes, std::prev(idle.end()));
-      } catch (const std::bad_alloc&) {
-        idle.pop_back();
-        return;
-      }
+      IdleList block;
+      block.push_back({std::move(memory), bytes});
+      sizes.emplace(bytes, block.begin());
+      idle.splice(idle.end(), block);
     } catch (const std::bad_alloc&) {
       return;  // the block is freed instead of kept
     }
@@ -101,9 +98,8 @@ MemoryPool::MemoryPool(int64_t limit) : state_(std::make_shared<State>()) {
 }
 
 std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
-  if (bytes < 0 || bytes > state_->limit) {
+  if (bytes < 0 || bytes > state_->limit)
     throw_runtime_error("cannot allocate {} bytes, the limit is {}", bytes, state_->limit);
-  }
   int64_t rounded = (std::max<int64_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
   State::IdleList released;
   AlignedBuffer memory;
@@ -115,10 +111,9 @@ std::shared_ptr<void> MemoryPool::allocate(int64_t bytes) {
       memory = std::move(block->memory);
       block_bytes = block->bytes;
     } else {
-      if (rounded > state_->limit - stats.live_bytes) {
+      if (rounded > state_->limit - stats.live_bytes)
         throw_runtime_error("cannot allocate {} bytes: {} are in use, the limit is {}", bytes, stats.live_bytes,
                             state_->limit);
-      }
       // Idle blocks count toward the limit too, so blocks that would exceed it are freed.
       state_->evict(state_->limit - stats.live_bytes - rounded, released);
       ++stats.allocations;

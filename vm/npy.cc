@@ -146,20 +146,17 @@ Tensor read_npy(const std::string& path) {
     header_size |= number(10) << 16 | number(11) << 24;
     header_begin = 12;
   }
-  if (header_size > kMaxHeader || header_size > content.size() - header_begin) {
+  if (header_size > kMaxHeader || header_size > content.size() - header_begin)
     throw_runtime_error("{}: the .npy header has {} bytes, the file {}", path, header_size, content.size());
-  }
   Header header = HeaderParser(path, content.substr(header_begin, header_size)).parse();
   DType dtype = dtype_of(path, *header.descr);
-  if (*header.fortran_order && header.shape->size() > 1) {
+  if (*header.fortran_order && header.shape->size() > 1)
     throw_runtime_error("{}: fortran order is not supported, save numpy.ascontiguousarray(x)", path);
-  }
   auto bytes = tensor_bytes(*header.shape, dtype);
   std::string_view data = content.substr(header_begin + header_size);
-  if (!bytes || static_cast<uint64_t>(*bytes) != data.size()) {
+  if (!bytes || static_cast<uint64_t>(*bytes) != data.size())
     throw_runtime_error("{}: {}[{}] does not fit the {} bytes of data", path, to_string(dtype),
                         fmt::join(*header.shape, ", "), data.size());
-  }
   Tensor tensor = Tensor::empty(*header.shape, dtype);
   if (!data.empty()) std::memcpy(tensor.raw(), data.data(), data.size());
   return tensor;

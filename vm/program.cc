@@ -23,14 +23,12 @@ std::shared_ptr<const vm::Image> link(vm::Executable executable, const Program::
   Diagnostics diagnostics;
   for (const vm::KernelInfo& kernel : executable.kernels) {
     bool own = kernel.source == vm::KernelSource::kArtifact;
-    vm::Kernel function = !own       ? options.registry.find_kernel(kernel.symbol)
-                          : resolver ? resolver(kernel.symbol)
-                                     : nullptr;
-    if (!function) {
-      diagnostics.error(
-          span, "kernel '{}' is missing; {}", printable(kernel.symbol),
-          own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel");
-    }
+    vm::Kernel function;
+    if (!own) function = options.registry.find_kernel(kernel.symbol);
+    if (own && resolver) function = resolver(kernel.symbol);
+    const char* remedy =
+        own ? "compile the model again with 'relaxc compile'" : "add it to the registry with Registry::add_kernel";
+    if (!function) diagnostics.error(span, "kernel '{}' is missing; {}", printable(kernel.symbol), remedy);
     image->kernels.push_back(std::move(function));
   }
   for (const std::string& name : executable.builtins) {
@@ -63,19 +61,15 @@ const vm::Function& find_function(const vm::Executable& executable, std::string_
 Program Program::load(const std::string& path, LoadOptions options) {
   vm::Artifact artifact = guarded([&] { return fmt::format("loading '{}'", path); },
                                   [&] { return vm::load_artifact(path, {options.verify_hash}); });
-  auto origin = std::make_shared<Origin>();
-  origin->file = path;
   std::shared_ptr<const vm::KernelLibrary> library = artifact.library;
   auto resolver = [&](const std::string& symbol) { return library ? library->find(symbol) : nullptr; };
-  return Program(link(std::move(artifact.executable), resolver, options, library, {artifact.file},
-                      Span{std::move(origin), 0, 0, 0}));
+  return Program(link(std::move(artifact.executable), resolver, options, library, {artifact.file}, span_of_file(path)));
 }
 
 Program Program::from(vm::Executable executable, const KernelResolver& resolver, std::shared_ptr<const void> keep_alive,
                       LoadOptions options) {
   vm::verify_or_throw(executable, "bytecode");
-  vm::MappedFiles files = std::move(options.files);
-  return Program(link(std::move(executable), resolver, options, std::move(keep_alive), std::move(files), {}));
+  return Program(link(std::move(executable), resolver, options, std::move(keep_alive), options.files, {}));
 }
 
 const vm::Executable& Program::executable() const { return image_->executable; }
@@ -107,24 +101,20 @@ Session& Session::operator=(Session&&) noexcept = default;
 namespace {
 
 void check_input(const Tensor& tensor, const vm::ValueInfo& info) {
-  if (info.kind != vm::ValueKind::kTensor) {
+  if (info.kind != vm::ValueKind::kTensor)
     throw_runtime_error("input '{}': is {}, expected a value of kind {}; use run_values", info.name, describe(tensor),
                         vm::to_string(info.kind));
-  }
-  if (info.dtype && tensor.dtype() != *info.dtype) {
+  if (info.dtype && tensor.dtype() != *info.dtype)
     throw_runtime_error("input '{}': dtype is {}, expected {}", info.name, to_string(tensor.dtype()),
                         to_string(*info.dtype));
-  }
-  if (info.dims && tensor.ndim() != static_cast<int>(info.dims->size())) {
+  if (info.dims && tensor.ndim() != static_cast<int>(info.dims->size()))
     throw_runtime_error("input '{}': has {} dims ({}), expected {} ({})", info.name, tensor.ndim(), describe(tensor),
                         info.dims->size(), to_string(info));
-  }
 }
 
 std::vector<vm::Value> check_inputs(const vm::Function& function, std::span<const Tensor> inputs) {
-  if (inputs.size() != function.inputs.size()) {
+  if (inputs.size() != function.inputs.size())
     throw_runtime_error("function '{}' takes {} inputs, got {}", function.name, function.inputs.size(), inputs.size());
-  }
   std::vector<vm::Value> values;
   values.reserve(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -139,9 +129,8 @@ void flatten(const vm::Value& value, std::vector<Tensor>& results) {
     for (const vm::Value& field : tuple->fields()) flatten(field, results);
     return;
   }
-  if (value.kind() != vm::ValueKind::kTensor) {
+  if (value.kind() != vm::ValueKind::kTensor)
     throw_runtime_error("result {} is {}, expected a tensor; use run_values", results.size(), describe(value));
-  }
   results.push_back(value.tensor());
 }
 
@@ -152,15 +141,18 @@ bool overlap(const Tensor& a, const Tensor& b) {
          std::less<>()(b_begin, a_begin + a.bytes());
 }
 
+// Returns the tensor with elements of its own.
+Tensor copied(const Tensor& tensor) {
+  Tensor copy = Tensor::empty(tensor.shape(), tensor.dtype());
+  if (tensor.bytes() > 0) std::memcpy(copy.raw(), tensor.raw(), static_cast<size_t>(tensor.bytes()));
+  return copy;
+}
+
 // A caller may write to a result; constants are mapped read-only and shared.
 void copy_constants(const vm::Executable& executable, std::vector<Tensor>& results) {
   for (Tensor& result : results) {
-    bool is_constant = std::any_of(executable.constants.begin(), executable.constants.end(),
-                                   [&](const Tensor& constant) { return overlap(constant, result); });
-    if (!is_constant) continue;
-    Tensor copy = Tensor::empty(result.shape(), result.dtype());
-    std::memcpy(copy.raw(), result.raw(), static_cast<size_t>(result.bytes()));
-    result = copy;
+    bool is_constant = std::ranges::any_of(executable.constants, [&](const Tensor& c) { return overlap(c, result); });
+    if (is_constant) result = copied(result);
   }
 }
 
@@ -170,39 +162,40 @@ vm::Value run_function(vm::Interpreter& interpreter, const vm::Executable& execu
                  [&] { return interpreter.run(*executable.find_function(name), inputs, outputs); });
 }
 
+// Runs the function and returns its results, flat.
+std::vector<Tensor> run_tensors(vm::Interpreter& interpreter, const vm::Executable& executable, std::string_view name,
+                                std::span<const Tensor> inputs, std::span<const Tensor* const> outputs) {
+  std::vector<vm::Value> values = check_inputs(find_function(executable, name), inputs);
+  std::vector<Tensor> results;
+  flatten(run_function(interpreter, executable, name, values, outputs), results);
+  return results;
+}
+
 }  // namespace
 
 std::vector<Tensor> Session::run(std::span<const Tensor> inputs, std::string_view function) {
   const vm::Executable& executable = program_.executable();
-  std::vector<vm::Value> values = check_inputs(find_function(executable, function), inputs);
-  std::vector<Tensor> results;
-  flatten(run_function(*interpreter_, executable, function, values, {}), results);
+  std::vector<Tensor> results = run_tensors(*interpreter_, executable, function, inputs, {});
   copy_constants(executable, results);
   return results;
 }
 
 void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> outputs, std::string_view function) {
-  const vm::Executable& executable = program_.executable();
-  std::vector<vm::Value> values = check_inputs(find_function(executable, function), inputs);
   std::vector<const Tensor*> bound;
   for (size_t i = 0; i < outputs.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (overlap(outputs[i], outputs[j])) throw_runtime_error("output tensors {} and {} overlap in memory", j, i);
     }
-    bool overlaps_input =
-        std::any_of(inputs.begin(), inputs.end(), [&](const Tensor& input) { return overlap(input, outputs[i]); });
+    bool overlaps_input = std::ranges::any_of(inputs, [&](const Tensor& input) { return overlap(input, outputs[i]); });
     bound.push_back(overlaps_input ? nullptr : &outputs[i]);
   }
-  std::vector<Tensor> results;
-  flatten(run_function(*interpreter_, executable, function, values, bound), results);
-  if (results.size() != outputs.size()) {
+  std::vector<Tensor> results = run_tensors(*interpreter_, program_.executable(), function, inputs, bound);
+  if (results.size() != outputs.size())
     throw_runtime_error("function '{}' has {} results, got {} output tensors", function, results.size(),
                         outputs.size());
-  }
   for (size_t i = 0; i < results.size(); ++i) {
-    if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape()) {
+    if (results[i].dtype() != outputs[i].dtype() || results[i].shape() != outputs[i].shape())
       throw_runtime_error("output {}: the tensor is {}, the result {}", i, describe(outputs[i]), describe(results[i]));
-    }
   }
   // A result may be in an input that an output overlaps, so all results that are not yet in their outputs are saved
   // first.
@@ -213,9 +206,7 @@ void Session::run_into(std::span<const Tensor> inputs, std::span<const Tensor> o
       bool in_place = j == i && outputs[j].raw() == results[i].raw();
       endangered |= !in_place && overlap(outputs[j], results[i]);
     }
-    if (!endangered) continue;
-    saved[i] = Tensor::empty(results[i].shape(), results[i].dtype());
-    std::memcpy(saved[i].raw(), results[i].raw(), static_cast<size_t>(results[i].bytes()));
+    if (endangered) saved[i] = copied(results[i]);
   }
   for (size_t i = 0; i < results.size(); ++i) {
     if (saved[i].raw() == outputs[i].raw() || saved[i].bytes() == 0) continue;

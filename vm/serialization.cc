@@ -168,9 +168,8 @@ Tensor read_constant(ByteReader& in, std::span<const std::byte> weights, const s
   in.integer(offset);
   auto bytes = tensor_bytes(shape, dtype);
   int64_t available = static_cast<int64_t>(weights.size());
-  if (!bytes || offset < 0 || offset % kAlignment != 0 || offset > available || *bytes > available - offset) {
+  if (!bytes || offset < 0 || offset % kAlignment != 0 || offset > available || *bytes > available - offset)
     damaged(fmt::format("a constant at offset {} does not fit the {} bytes of weights", offset, available));
-  }
   // Read-only by contract: no instruction writes to a constant.
   auto* data = const_cast<std::byte*>(weights.data() + offset);
   return Tensor::view(std::move(shape), dtype, data, owner);
@@ -207,22 +206,10 @@ std::vector<std::byte> serialize_program(const Executable& executable) {
   return std::move(out.bytes);
 }
 
-std::vector<std::byte> serialize_weights(const Executable& executable) {
-  WeightsLayout layout = layout_weights(executable);
-  std::vector<std::byte> bytes(static_cast<size_t>(layout.bytes));
-  for (size_t i = 0; i < executable.constants.size(); ++i) {
-    const Tensor& constant = executable.constants[i];
-    if (constant.bytes() == 0) continue;
-    std::memcpy(bytes.data() + layout.offsets[i], constant.raw(), static_cast<size_t>(constant.bytes()));
-  }
-  return bytes;
-}
-
 Executable deserialize(std::span<const std::byte> program, std::span<const std::byte> weights,
                        std::shared_ptr<const void> owner) {
-  if (reinterpret_cast<uintptr_t>(weights.data()) % kAlignment != 0) {
+  if (reinterpret_cast<uintptr_t>(weights.data()) % kAlignment != 0)
     fail({}, "weights section is not aligned to {} bytes", kAlignment);
-  }
   ByteReader in(program);
   int64_t magic, instruction_set;
   in.integer(magic);
@@ -242,9 +229,7 @@ Executable deserialize(std::span<const std::byte> program, std::span<const std::
     in.sized(key);
     in.sized(executable.metadata[key]);
   }
-  for (size_t left = in.count(24); left > 0; --left) {
-    executable.constants.push_back(read_constant(in, weights, owner));
-  }
+  for (size_t left = in.count(24); left > 0; --left) executable.constants.push_back(read_constant(in, weights, owner));
   in.expect_end();
   return executable;
 }

@@ -17,8 +17,6 @@ struct WeightsLayout {
 };
 WeightsLayout layout_weights(const Executable& executable);
 std::vector<std::byte> serialize_program(const Executable& executable);
-// Returns the weights section in memory; artifact.cc streams it instead.
-std::vector<std::byte> serialize_weights(const Executable& executable);
 
 // Reads an executable from bytes. Both byte ranges may be hostile: every size, offset and index is checked, and errors
 // are CompileErrors. `weights` must be 64-byte aligned; the constants refer to it in place and keep `owner` alive. The

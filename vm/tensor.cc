@@ -53,7 +53,7 @@ Tensor::Tensor(std::shared_ptr<const std::vector<int64_t>> shape, DType dtype, v
   size_ = bytes / dtype_.bytes();
   if (reinterpret_cast<uintptr_t>(data_) % static_cast<uintptr_t>(element_alignment(dtype_)) != 0) {
     throw_runtime_error(
-        "memory of a tensor {} is at an address that is no multiple of {} bytes; copy it to aligned "
+        "memory of a tensor {} is at an address that is not a multiple of {} bytes; copy it to aligned "
         "memory first",
         describe(*this), element_alignment(dtype_));
   }
@@ -80,16 +80,18 @@ Tensor Tensor::reshaped(std::vector<int64_t> shape) const {
 }
 
 Tensor Tensor::reshaped(std::shared_ptr<const std::vector<int64_t>> shape) const {
-  if (auto count = element_count(*shape); count != size_) {
+  if (auto count = element_count(*shape); count != size_)
     throw_runtime_error("cannot view {} under shape [{}]: the number of elements differs", describe(*this),
                         fmt::join(*shape, ", "));
-  }
   return view(std::move(shape), dtype_, data_, owner_);
 }
 
 namespace {
 
-// Calls visit(pointer to element i with its C++ type) for all dtypes except the 16-bit floats.
+// Floats of 16 bits and less are visited as unsigned integers.
+bool is_narrow_float(DType dtype) { return dtype.is_float() && dtype.bits <= 16; }
+
+// Calls visit(pointer to element i with its C++ type).
 template <class Visit>
 auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   RELAXC_CHECK(i >= 0 && i < tensor.size() && tensor.dtype().lanes == 1, "element {} of {}", i, describe(tensor));
@@ -100,7 +102,7 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   if (dtype.code == DTypeCode::kFloat && bits == 32) return at(std::type_identity<float>());
   if (dtype.code == DTypeCode::kFloat && bits == 64) return at(std::type_identity<double>());
   bool is_signed = dtype.is_int();
-  bool is_unsigned = dtype.is_uint() || dtype.is_handle() || dtype.is_bool() || dtype.is_small_float();
+  bool is_unsigned = dtype.is_uint() || dtype.is_handle() || dtype.is_bool() || is_narrow_float(dtype);
   if (is_signed && bits == 8) return at(std::type_identity<int8_t>());
   if (is_signed && bits == 16) return at(std::type_identity<int16_t>());
   if (is_signed && bits == 32) return at(std::type_identity<int32_t>());
@@ -110,30 +112,6 @@ auto with_element(const Tensor& tensor, int64_t i, Visit visit) {
   if (is_unsigned && bits == 32) return at(std::type_identity<uint32_t>());
   if (is_unsigned && bits == 64) return at(std::type_identity<uint64_t>());
   throw_runtime_error("elements of {} cannot be converted", to_string(dtype));
-}
-
-bool is_half(DType dtype) { return dtype.is_float() && dtype.bits == 16; }
-
-uint16_t& half_element(const Tensor& tensor, int64_t i) {
-  RELAXC_CHECK(i >= 0 && i < tensor.size(), "element {} of {}", i, describe(tensor));
-  return tensor.data<uint16_t>()[i];
-}
-
-// Returns the nearest float of 16 bits. Rounding to nearest float first could round twice, so the float is rounded to
-// odd, after which the second rounding is correct.
-uint16_t to_half(double value, DType dtype) {
-  float rounded = static_cast<float>(value);
-  if (std::isfinite(rounded) && static_cast<double>(rounded) != value) {
-    float other = std::nextafter(rounded, static_cast<double>(rounded) < value ? HUGE_VALF : -HUGE_VALF);
-    uint32_t bits;
-    std::memcpy(&bits, &rounded, sizeof bits);
-    if ((bits & 1) == 0) rounded = other;
-  }
-  return dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(rounded) : float_to_half(rounded);
-}
-
-float from_half(uint16_t bits, DType dtype) {
-  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(bits) : half_to_float(bits);
 }
 
 // Conversions to integers saturate and turn NaN to 0: the C++ cast is undefined outside the range.
@@ -148,11 +126,10 @@ T saturate(double value) {
 }  // namespace
 
 double Tensor::as_double(int64_t i) const {
-  if (is_half(dtype_)) return from_half(half_element(*this, i), dtype_);
-  if (dtype_.is_small_float())
-    return with_element(*this, i,
-                        [this](auto* at) { return small_float_to_double(static_cast<uint8_t>(*at), dtype_); });
-  return with_element(*this, i, [](const auto* element) { return static_cast<double>(*element); });
+  return with_element(*this, i, [this](const auto* element) {
+    return is_narrow_float(dtype_) ? float_from_bits(static_cast<uint16_t>(*element), dtype_)
+                                   : static_cast<double>(*element);
+  });
 }
 
 int64_t Tensor::as_int(int64_t i) const {
@@ -161,9 +138,8 @@ int64_t Tensor::as_int(int64_t i) const {
 }
 
 void Tensor::set_double(int64_t i, double value) const {
-  if (is_half(dtype_)) return void(half_element(*this, i) = to_half(value, dtype_));
   if (dtype_.is_bool()) return set_int(i, value != 0);
-  if (dtype_.is_small_float()) value = double_to_small_float(value, dtype_);  // the byte
+  if (is_narrow_float(dtype_)) value = float_bits(value, dtype_);
   with_element(*this, i, [value](auto* element) {
     using T = std::remove_pointer_t<decltype(element)>;
     if constexpr (std::is_integral_v<T>) {
@@ -175,7 +151,7 @@ void Tensor::set_double(int64_t i, double value) const {
 }
 
 void Tensor::set_int(int64_t i, int64_t value) const {
-  if (dtype_.is_float() && dtype_.bits <= 16) return set_double(i, static_cast<double>(value));
+  if (is_narrow_float(dtype_)) return set_double(i, static_cast<double>(value));
   if (dtype_.is_bool()) value = value != 0;
   with_element(*this, i,
                [value](auto* element) { *element = static_cast<std::remove_pointer_t<decltype(element)>>(value); });
@@ -183,18 +159,14 @@ void Tensor::set_int(int64_t i, int64_t value) const {
 
 namespace {
 
-struct DTypePair {
-  DTypeCode ours;
-  DLDataTypeCode theirs;
-};
-constexpr DTypePair kDTypePairs[] = {{DTypeCode::kInt, kDLInt},     {DTypeCode::kUInt, kDLUInt},
-                                     {DTypeCode::kFloat, kDLFloat}, {DTypeCode::kBFloat, kDLBfloat},
-                                     {DTypeCode::kBool, kDLBool},   {DTypeCode::kHandle, kDLOpaqueHandle}};
+constexpr std::pair<DTypeCode, DLDataTypeCode> kDLCodes[] = {
+    {DTypeCode::kInt, kDLInt},       {DTypeCode::kUInt, kDLUInt}, {DTypeCode::kFloat, kDLFloat},
+    {DTypeCode::kBFloat, kDLBfloat}, {DTypeCode::kBool, kDLBool}, {DTypeCode::kHandle, kDLOpaqueHandle}};
 
 DType dtype_from_dlpack(DLDataType dl) {
-  for (const DTypePair& pair : kDTypePairs) {
-    if (pair.theirs != dl.code) continue;
-    DType dtype{pair.ours, dl.bits, dl.lanes};
+  for (auto [ours, theirs] : kDLCodes) {
+    if (theirs != dl.code) continue;
+    DType dtype{ours, dl.bits, dl.lanes};
     // DLPack packs elements narrower than a byte; a relaxc tensor uses one byte for each.
     if (dl.lanes == 1 && dl.bits >= 8 && parse_dtype(to_string(dtype)) == dtype) return dtype;
   }
@@ -208,10 +180,9 @@ void check_dense(const DLTensor& dl, const std::vector<int64_t>& shape) {
   for (size_t i = shape.size(); i-- > 0;) {
     // The stride of a dim of one element is never used; frameworks leave anything there.
     if (shape[i] == 1) continue;
-    if (dl.strides[i] != expected) {
+    if (dl.strides[i] != expected)
       throw_runtime_error("dlpack tensor is not dense: dim {} has stride {}, expected {}; make it contiguous first", i,
                           dl.strides[i], expected);
-    }
     expected *= shape[i];
   }
 }
@@ -231,10 +202,9 @@ Tensor Tensor::from_dlpack(DLManagedTensor* managed) {
     if (m->deleter != nullptr) m->deleter(m);
   });
   const DLTensor& dl = managed->dl_tensor;
-  if (dl.device.device_type != kDLCPU) {
+  if (dl.device.device_type != kDLCPU)
     throw_runtime_error("dlpack tensor is on device type {}, expected {} (cpu)",
                         static_cast<int>(dl.device.device_type), static_cast<int>(kDLCPU));
-  }
   if (dl.ndim < 0 || (dl.ndim > 0 && dl.shape == nullptr)) throw_runtime_error("dlpack tensor has no valid shape");
   std::vector<int64_t> shape(dl.shape, dl.shape + dl.ndim);
   DType dtype = dtype_from_dlpack(dl.dtype);
@@ -256,9 +226,8 @@ DLManagedTensor* Tensor::to_dlpack() const {
   managed.dl_tensor.data = data_;
   managed.dl_tensor.device = {kDLCPU, 0};
   managed.dl_tensor.ndim = ndim();
-  for (const DTypePair& pair : kDTypePairs) {
-    if (pair.ours == dtype_.code)
-      managed.dl_tensor.dtype = {static_cast<uint8_t>(pair.theirs), dtype_.bits, dtype_.lanes};
+  for (auto [ours, theirs] : kDLCodes) {
+    if (ours == dtype_.code) managed.dl_tensor.dtype = {static_cast<uint8_t>(theirs), dtype_.bits, dtype_.lanes};
   }
   managed.dl_tensor.shape = exported->shape.data();
   managed.dl_tensor.strides = exported->strides.data();

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <new>
 
+#include "support/temporarily.h"
 #include "vm/error.h"
 
 namespace relaxc::vm {
@@ -164,14 +165,11 @@ void* ScratchArena::allocate(int64_t bytes) noexcept {
       AlignedBuffer memory = try_allocate_aligned(grown);
       if (!memory) return nullptr;
       try {
-        if (next == blocks_.size()) {
-          blocks_.push_back({std::move(memory), grown});
-        } else {
-          blocks_[next] = {std::move(memory), grown};
-        }
+        blocks_.resize(std::max(blocks_.size(), next + 1));
       } catch (const std::bad_alloc&) {
         return nullptr;
       }
+      blocks_[next] = {std::move(memory), grown};
     }
     current_ = next;
     used_ = 0;
@@ -206,17 +204,6 @@ struct WorkerScope {
 };
 thread_local WorkerScope worker_scope;
 
-class ScopedWorker {
- public:
-  explicit ScopedWorker(WorkerScope scope) : saved_(worker_scope) { worker_scope = scope; }
-  ~ScopedWorker() { worker_scope = saved_; }
-  ScopedWorker(const ScopedWorker&) = delete;
-  ScopedWorker& operator=(const ScopedWorker&) = delete;
-
- private:
-  WorkerScope saved_;
-};
-
 // The starts of the chunks of a share, in 64ths of it. Chunks shrink, as in guided self-scheduling (Polychronopoulos
 // and Kuck, 1987), so that workers finish at the same time although one is slower, without the overhead of many chunks.
 constexpr int64_t kChunkBegins[] = {0, 16, 28, 37, 44, 49, 53, 56, 58, 60, 61, 62, 63, 64};
@@ -239,7 +226,7 @@ struct ParallelLoop {
 
   void work(int worker) {
     ScratchArena& arena = arenas[static_cast<size_t>(worker)];
-    ScopedWorker scope({runtime, &arena, true});
+    Temporarily scope(worker_scope, WorkerScope{runtime, &arena, true});
     for (int64_t i = 0; i < workers; ++i) {
       int64_t owner = (worker + i) % workers;
       int64_t first = share_begin(owner), size = share_begin(owner + 1) - first;
@@ -285,7 +272,7 @@ KernelRuntime::KernelRuntime(std::shared_ptr<TaskPool> pool)
 
 int32_t KernelRuntime::call(const Kernel& kernel, void* const* data, const int64_t* scalars) {
   ScratchArena& arena = arenas_[0];
-  ScopedWorker scope({this, &arena, false});
+  Temporarily scope(worker_scope, WorkerScope{this, &arena, false});
   context_.error = nullptr;
   relaxc_kernel_args args{data, scalars, &context_};
   ScratchArena::Mark mark = arena.mark();

@@ -61,9 +61,8 @@ class FunctionVerifier {
     ok_ = false;
     if (messages_.size() >= kMaxMessages) return;
     std::string place = fmt::format("function '{}'", function_.name);
-    if (current_ != nullptr) {
+    if (current_ != nullptr)
       place += fmt::format(", word {} ({})", current_->offset, info(current_->instruction.op).name);
-    }
     messages_.push_back(fmt::format("{}: {}", place, fmt::format(format, std::forward<Args>(args)...)));
   }
 
@@ -173,22 +172,19 @@ class FunctionVerifier {
     const KernelInfo& kernel = executable_.kernels[static_cast<size_t>(call.word<"kernel">())];
     auto tensors = static_cast<int64_t>(call.list<"tensors">().size);
     auto scalars = static_cast<int64_t>(call.list<"scalars">().size);
-    if (tensors != kernel.num_tensors || scalars != kernel.num_scalars) {
+    if (tensors != kernel.num_tensors || scalars != kernel.num_scalars)
       report("kernel '{}' is called with {} tensors and {} scalars, expected {} and {}", kernel.symbol, tensors,
              scalars, kernel.num_tensors, kernel.num_scalars);
-    }
   }
   void check_call(Operands<Opcode::kCall> call) {
     const Function& callee = executable_.functions[static_cast<size_t>(call.word<"function">())];
     size_t arguments = call.list<"arguments">().size;
-    if (arguments != callee.inputs.size()) {
+    if (arguments != callee.inputs.size())
       report("function '{}' is called with {} arguments, expected {}", callee.name, arguments, callee.inputs.size());
-    }
   }
   void check_output(Word output) {
-    if (output < -1 || output >= static_cast<Word>(function_.outputs.size())) {
+    if (output < -1 || output >= static_cast<Word>(function_.outputs.size()))
       report("output {} is out of range, there are {}", output, function_.outputs.size());
-    }
   }
 
   bool check_operands() {
@@ -197,10 +193,9 @@ class FunctionVerifier {
       bool before = ok_;
       ok_ = true;
       const Instruction& instruction = located.instruction;
-      for (const Operand& operand : instruction.operands) {
+      for (const Operand& operand : instruction.operands)
         for_each_element(operand,
                          [&](ElementInfo element, Word value) { check_element(element.kind, value, instruction.op); });
-      }
       if (ok_) check_arity(executable_.code_of(function_).data() + located.offset);
       ok_ = ok_ && before;
     }
@@ -302,14 +297,12 @@ class FunctionVerifier {
 void verify_tables(const Executable& executable, std::vector<std::string>& messages) {
   std::set<std::string_view> names;
   for (const Function& function : executable.functions) {
-    if (!names.insert(function.name).second) {
+    if (!names.insert(function.name).second)
       messages.push_back(fmt::format("function '{}' is defined twice", function.name));
-    }
   }
   for (const KernelInfo& kernel : executable.kernels) {
-    if (kernel.source == KernelSource::kArtifact && !kernel.symbol.starts_with(kKernelPrefix)) {
+    if (kernel.source == KernelSource::kArtifact && !kernel.symbol.starts_with(kKernelPrefix))
       messages.push_back(fmt::format("kernel symbol '{}' does not begin with '{}'", kernel.symbol, kKernelPrefix));
-    }
     if (kernel.num_tensors < 0 || kernel.num_tensors > kMaxArguments || kernel.num_scalars < 0 ||
         kernel.num_scalars > kMaxArguments) {
       messages.push_back(fmt::format("kernel '{}' has {} tensors and {} scalars, expected 0 to {}", kernel.symbol,
@@ -333,12 +326,9 @@ std::vector<std::string> verify(const Executable& executable) {
 void verify_or_throw(const Executable& executable, const std::string& file) {
   std::vector<std::string> messages = verify(executable);
   if (messages.empty()) return;
-  auto origin = std::make_shared<Origin>();
-  origin->file = file;
   std::vector<Diagnostic> diagnostics;
-  for (std::string& message : messages) {
-    diagnostics.push_back({Severity::kError, ErrorKind::kInvalid, Span{origin, 0, 0, 0}, std::move(message), {}});
-  }
+  for (std::string& message : messages)
+    diagnostics.push_back({.span = span_of_file(file), .message = std::move(message)});
   throw CompileError(std::move(diagnostics));
 }
 

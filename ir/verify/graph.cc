@@ -269,7 +269,7 @@ class GraphVerifier : ScopedVerifier {
     }
     std::optional<PrimFuncRef> program = called_program(call, module_);
     if (!program && !may_be_external && module_.find(call.name()))
-      error(span, "'{}' is no tensor program [G9]", call.name());
+      error(span, "'{}' is not a tensor program [G9]", call.name());
     return program;
   }
 

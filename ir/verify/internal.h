@@ -2,6 +2,7 @@
 #pragma once
 #include "ir/verify/verify.h"
 #include "ir/visit.h"
+#include "support/temporarily.h"
 
 namespace relaxc {
 
@@ -11,20 +12,6 @@ using DefinedVars = VarSet;
 // Returns the place of the name in the statement that begins at the span, or the span when the name does not occur.
 // Variables know only the place of their definition.
 Span place_of(std::string_view name, const Span& statement);
-
-// Sets a variable until the end of the scope.
-template <class T>
-class Temporarily {
- public:
-  Temporarily(T& variable, T value) : variable_(variable), outer_(std::exchange(variable, std::move(value))) {}
-  ~Temporarily() { variable_ = std::move(outer_); }
-  Temporarily(const Temporarily&) = delete;
-  Temporarily& operator=(const Temporarily&) = delete;
-
- private:
-  T& variable_;
-  T outer_;
-};
 
 // The variables in scope, and the reports of a verifier of functions.
 class ScopedVerifier {

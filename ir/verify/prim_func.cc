@@ -41,7 +41,7 @@ class ProgramVerifier : ScopedVerifier {
     if (type.data) {
       expr(*type.data);
       if (!prim(*type.data) || !prim(*type.data)->dtype.is_handle())
-        error(buffer.span(), "buffer '{}' is over data that is no pointer [T16]", buffer->name);
+        error(buffer.span(), "buffer '{}' is over data that is not a pointer [T16]", buffer->name);
     }
     if (!type.strides.empty() && type.strides.size() != type.shape.size())
       error(buffer.span(), "buffer '{}' has {} strides for {} dims [T4]", buffer->name, type.strides.size(),
@@ -233,7 +233,7 @@ class ProgramVerifier : ScopedVerifier {
     if (node.var.type().is<PrimType>()) {
       loop_dtypes(s, node);
     } else {
-      error(s.span(), "loop variable '{}' is no scalar [T8]", node.var->name);
+      error(s.span(), "loop variable '{}' is not a scalar [T8]", node.var->name);
     }
     if (binds_thread(node.kind) == node.thread.empty())
       error(s.span(), "a thread axis belongs to thread bindings [T8]");
@@ -253,7 +253,7 @@ class ProgramVerifier : ScopedVerifier {
     const PrimType* step = prim(*node.step);
     bool is_positive = as_int(*node.step).value_or(1) >= 1;
     if (!step || step->dtype != dtype || !is_positive)
-      error(s.span(), "the step of loop '{}' is no positive {} [T8]", node.var->name, to_string(dtype));
+      error(s.span(), "the step of loop '{}' is not a positive {} [T8]", node.var->name, to_string(dtype));
   }
 
   void allocation(const Stmt& s, const AllocBuffer& node) {
@@ -264,7 +264,8 @@ class ProgramVerifier : ScopedVerifier {
     const Constant* contents = node.contents->as<Constant>();
     bool fits = contents && contents->data.dtype() == type->dtype &&
                 std::ranges::equal(type->shape, contents->data.shape(), is_int);
-    if (!fits) error(s.span(), "the contents of '{}' are no constant of its dtype and shape [T16]", node.buffer->name);
+    if (!fits)
+      error(s.span(), "the contents of '{}' are not a constant of its dtype and shape [T16]", node.buffer->name);
   }
 
   void region(const BufferRegion& region, const Span& span) {

@@ -238,9 +238,8 @@ class RangeVerifier {
                                                                   : count * std::max<int64_t>(extent, 1);
     }
     std::vector<Iteration> result;
-    for (int direction : {1, -1}) {
+    for (int direction : {1, -1})
       result.push_back(corner([&](size_t l) { return signs[l] * direction > 0 || (signs[l] == 0 && direction > 0); }));
-    }
     result.push_back(corner([](size_t) { return true; }));
     result.push_back(corner([](size_t) { return false; }));
     for (int64_t i = 0; count <= kMostIterations && i < count; ++i) {

@@ -90,7 +90,7 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
     if (!known)
       diagnostics.error(function.span(), "'{}' is a {}, not a function [M1]", name, kind_name(function.kind()));
     if (name.empty() || text::identifier(name) != name)
-      diagnostics.error(function.span(), "'{}' is no identifier [M1]", name);
+      diagnostics.error(function.span(), "'{}' is not an identifier [M1]", name);
     if (auto graph = try_cast<Function>(function)) {
       std::string symbol = (*graph)->attrs.get_string("global_symbol", name);
       if (symbol != name) diagnostics.error(function.span(), "'{}' has global_symbol '{}' [M2]", name, symbol);
@@ -105,7 +105,7 @@ void verify(const IRModule& module, const OpTable& ops, Diagnostics& diagnostics
       const Expr* found = callee ? module.find(callee->name) : nullptr;
       const PrimFunc* called = found ? found->as<PrimFunc>() : nullptr;
       if (callee && !called)
-        diagnostics.error(call.span(), "'{}' is no tensor program of the module [T19]", callee->name);
+        diagnostics.error(call.span(), "'{}' is not a tensor program of the module [T19]", callee->name);
       if (called && called->params.size() != call->args.size())
         diagnostics.error(call.span(), "'{}' takes {} arguments, got {} [T19]", callee->name, called->params.size(),
                           call->args.size());

@@ -12,6 +12,18 @@ using namespace relaxc::vm::test;
 
 namespace {
 
+// Returns the weights section, which artifact.cc writes piece by piece.
+std::vector<std::byte> serialize_weights(const Executable& executable) {
+  WeightsLayout layout = layout_weights(executable);
+  std::vector<std::byte> bytes(static_cast<size_t>(layout.bytes));
+  for (size_t i = 0; i < executable.constants.size(); ++i) {
+    const Tensor& constant = executable.constants[i];
+    if (constant.bytes() == 0) continue;
+    std::memcpy(bytes.data() + layout.offsets[i], constant.raw(), static_cast<size_t>(constant.bytes()));
+  }
+  return bytes;
+}
+
 // One operand of each kind.
 Operand sample(OperandKind kind) {
   switch (kind) {

@@ -11,34 +11,18 @@ namespace relaxc::interpreter {
 
 namespace {
 
-// Returns the bits of the nearest number of a float dtype.
+// Returns the bits of the nearest number of a float dtype, and the number of such bits.
 uint64_t encode(double value, DType dtype) {
-  if (dtype.is_small_float()) return double_to_small_float(value, dtype);
   if (dtype.bits == 64) return std::bit_cast<uint64_t>(value);
-  float single = static_cast<float>(value);
-  uint32_t bits = std::bit_cast<uint32_t>(single);
-  if (dtype.bits == 32) return bits;
-  // Round to odd first, so that the second rounding decides alone.
-  if (static_cast<double>(single) != value && !std::isnan(value) && (bits & 1) == 0) {
-    bool away = std::fabs(static_cast<double>(single)) > std::fabs(value);
-    single = std::bit_cast<float>(bits + (away ? -1 : 1));
-  }
-  return dtype.code == DTypeCode::kBFloat ? float_to_bfloat16(single) : float_to_half(single);
+  return dtype.bits == 32 ? std::bit_cast<uint32_t>(static_cast<float>(value)) : float_bits(value, dtype);
 }
 double decode(uint64_t bits, DType dtype) {
-  if (dtype.is_small_float()) return small_float_to_double(static_cast<uint8_t>(bits), dtype);
   if (dtype.bits == 64) return std::bit_cast<double>(bits);
   if (dtype.bits == 32) return std::bit_cast<float>(static_cast<uint32_t>(bits));
-  uint16_t half = static_cast<uint16_t>(bits);
-  return dtype.code == DTypeCode::kBFloat ? bfloat16_to_float(half) : half_to_float(half);
+  return float_from_bits(static_cast<uint16_t>(bits), dtype);
 }
 
 }  // namespace
-
-double round_float(double value, DType dtype) {
-  if (dtype.bits == 32) return static_cast<float>(value);
-  return dtype.bits == 64 ? value : decode(encode(value, dtype), dtype);
-}
 
 // The machines that relaxc knows are little-endian.
 Word read_element(const char* at, DType dtype) {
