@@ -11,7 +11,7 @@
 
 namespace relaxc {
 
-enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAny };
+enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAnywhere };
 enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kAny };
 
 struct Annotation {
@@ -27,39 +27,40 @@ struct Annotation {
 
 namespace annotations {
 
-inline constexpr Annotation kOp = {"op", AnnotatedPlace::kBlock, AnnotationValue::kString, "tir/schedule/rule.cc",
+using enum AnnotatedPlace;
+using enum AnnotationValue;
+
+inline constexpr Annotation kOp = {"op", kBlock, kString, "tir/schedule/rule.cc",
                                    "the operator whose result the block computes; legalization sets it"};
 inline constexpr Annotation kPrefetch = {
-    "prefetch", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
+    "prefetch", kLoop, kStrings, "tir/lower/prefetch.cc",
     "buffers of which an iteration fetches the part that the next one newly reads, into the L2 cache"};
 inline constexpr Annotation kPrefetchOwn = {
-    "prefetch_own", AnnotatedPlace::kLoop, AnnotationValue::kStrings, "tir/lower/prefetch.cc",
+    "prefetch_own", kLoop, kStrings, "tir/lower/prefetch.cc",
     "buffers of which an iteration fetches the part that it uses behind its inner loops, into the L1 cache"};
 inline constexpr Annotation kPrefetchAhead = {
-    "prefetch_ahead", AnnotatedPlace::kLoop, AnnotationValue::kStringAndInt, "tir/lower/prefetch.cc",
+    "prefetch_ahead", kLoop, kStringAndInt, "tir/lower/prefetch.cc",
     "a buffer and a number of rows: the part of this iteration, so many rows further on, is fetched into the L1 cache"};
 inline constexpr Annotation kExactTails = {
-    "exact_tails", AnnotatedPlace::kLoop, AnnotationValue::kFlag, "tir/lower/partition_loops.cc",
+    "exact_tails", kLoop, kFlag, "tir/lower/partition_loops.cc",
     "the tail of the loop is a copy of its body for each number of rows that may be left"};
-inline constexpr Annotation kKeepWhole = {"keep_whole", AnnotatedPlace::kLoop, AnnotationValue::kFlag,
-                                          "tir/lower/partition_loops.cc",
+inline constexpr Annotation kKeepWhole = {"keep_whole", kLoop, kFlag, "tir/lower/partition_loops.cc",
                                           "the loop is not cut where its conditions change"};
 inline constexpr Annotation kDoubleBufferScope = {
-    "double_buffer_scope", AnnotatedPlace::kBlock, AnnotationValue::kInt, "tir/lower/lower_blocks.cc",
+    "double_buffer_scope", kBlock, kInt, "tir/lower/lower_blocks.cc",
     "the position of a buffer that the block writes: it becomes two, which iterations use in turn"};
-inline constexpr Annotation kDoubleBuffer = {"double_buffer", AnnotatedPlace::kAllocation, AnnotationValue::kFlag,
-                                             "tir/lower/double_buffer.cc",
+inline constexpr Annotation kDoubleBuffer = {"double_buffer", kAllocation, kFlag, "tir/lower/double_buffer.cc",
                                              "the same for the allocation; lower_blocks sets it"};
 inline constexpr Annotation kBufferDimAlign = {
-    "buffer_dim_align", AnnotatedPlace::kBlock, AnnotationValue::kLists, "tir/lower/align_storage.cc",
+    "buffer_dim_align", kBlock, kLists, "tir/lower/align_storage.cc",
     "[[buffer, axis, factor, offset], ...]: strides of written buffers; storage_align sets it"};
 inline constexpr Annotation kExplicitReadRegion = {
-    "explicit_read_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
+    "explicit_read_region", kBlock, kInts, "tir/edit/blocks.cc",
     "positions of reads whose region stays as it is; annotate_buffer_access sets it"};
 inline constexpr Annotation kExplicitWriteRegion = {
-    "explicit_write_region", AnnotatedPlace::kBlock, AnnotationValue::kInts, "tir/edit/blocks.cc",
+    "explicit_write_region", kBlock, kInts, "tir/edit/blocks.cc",
     "positions of writes whose region stays as it is; annotate_buffer_access sets it"};
-inline constexpr Annotation kAutoCopy = {"auto_copy", AnnotatedPlace::kBlock, AnnotationValue::kInt, "",
+inline constexpr Annotation kAutoCopy = {"auto_copy", kBlock, kInt, "",
                                          "the block copies; read_at and write_at set it, as in TVM"};
 
 }  // namespace annotations

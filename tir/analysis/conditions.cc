@@ -4,22 +4,18 @@
 
 namespace relaxc {
 
-namespace {
-
-bool finds(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
   bool found = false;
   walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
   return found;
 }
 
-}  // namespace
-
 bool mentions(const NodeRef& node, const VarRef& var) {
-  return finds(node, [&](const NodeRef& at) { return same_node(at, var); });
+  return any_node(node, [&](const NodeRef& at) { return same_node(at, var); });
 }
 
 bool mentions(const NodeRef& node, const NodeSet& vars) {
-  return finds(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
+  return any_node(node, [&](const NodeRef& at) { return vars.contains(at.get()); });
 }
 
 bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
@@ -27,7 +23,7 @@ bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
 }
 
 bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
-  return finds(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
+  return any_node(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

@@ -11,6 +11,8 @@ namespace relaxc {
 // Variables, buffers or loops, as keys.
 using NodeSet = std::unordered_set<const NodeHeader*>;
 
+// Returns whether such a node occurs.
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether the variable, or one of the variables, occurs.
 bool mentions(const NodeRef& node, const VarRef& var);
 bool mentions(const NodeRef& node, const NodeSet& vars);

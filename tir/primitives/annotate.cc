@@ -44,7 +44,7 @@ void require_row(Step& step, TreeNode* node, const std::string& name, const Attr
                                  : "relaxc opt --list-annotations shows them; those that start with 'user.' are free";
     fail({}, "annotate: there is no annotation '{}'; {}", name, remedy);
   }
-  bool is_there = row->place == AnnotatedPlace::kAny ||
+  bool is_there = row->place == AnnotatedPlace::kAnywhere ||
                   row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
   if (!is_there || !row->takes(value))
     step.refuse({node}, fmt::format("{} takes {} and {}", row->name, to_string(row->place), to_string(row->value)));
