@@ -18,8 +18,6 @@
 #include "tir/primitives/parallel.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/choose.h"
-#include "tir/rules/contraction.h"
-#include "tir/rules/convolution.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"

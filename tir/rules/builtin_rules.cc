@@ -1,9 +1,6 @@
 #include "tir/rules/builtin_rules.h"
 
-#include "tir/rules/contraction.h"
-#include "tir/rules/convolution.h"
-#include "tir/rules/default.h"
-#include "tir/rules/winograd.h"
+#include <algorithm>
 
 namespace relaxc {
 
@@ -14,10 +11,8 @@ const std::vector<ScheduleRule>& builtin_schedule_rules() {
 }
 
 const ScheduleRule* find_builtin_rule(std::string_view name) {
-  for (const ScheduleRule& rule : builtin_schedule_rules()) {
-    if (rule.name == name) return &rule;
-  }
-  return nullptr;
+  auto rule = std::ranges::find(builtin_schedule_rules(), name, &ScheduleRule::name);
+  return rule == builtin_schedule_rules().end() ? nullptr : &*rule;
 }
 
 }  // namespace relaxc

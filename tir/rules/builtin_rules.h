@@ -1,12 +1,16 @@
-// The schedule rules that every compile tries, behind the user's. To add one: its file here, and a call in
-// builtin_rules.cc.
+// The schedule rules that every compile tries, behind the user's. To add one: its file here, a line below, and a call
+// in builtin_rules.cc.
 #pragma once
 #include "tir/schedule/rule.h"
-#include "tir/target.h"
 
 namespace relaxc {
 
-// In the order in which they are tried.
+ScheduleRule contraction_rule();
+ScheduleRule convolution_rule();
+ScheduleRule winograd_rule();
+ScheduleRule default_rule();
+
+// Returns them in the order in which they are tried.
 const std::vector<ScheduleRule>& builtin_schedule_rules();
 const ScheduleRule* find_builtin_rule(std::string_view name);
 

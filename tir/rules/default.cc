@@ -1,8 +1,12 @@
-#include "tir/rules/default.h"
+// The last of the built-in rules: takes any program. Elementwise blocks go into their readers where that saves memory
+// traffic without repeating work; each block that is left is scheduled for itself, as a reduction (reduction.h) or
+// element by element (elementwise.h). A program that is not a list of plain nests (find_nests), such as one that
+// somebody scheduled by hand, stays as it is.
 
 #include <algorithm>
 
 #include "tir/analysis/conditions.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/elementwise.h"

@@ -1,9 +1,20 @@
+// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Rows of patches in groups, whose transformed
+// patches and products stay in the L2 cache:
+//
+//   for group:
+//     for row, channel block: for x: pixels, columns (in registers);  for patch: patches    vectors along channels
+//     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
+//     for patch, filter block: rows (in registers), result            with the elementwise operators behind it
+//
+// Any extents will do. Groups are whole, so that only widths and heights that four does not divide leave conditions.
+// Groups run on all threads where there are many, else the loops inside of a group do.
 #include "tir/rules/winograd.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "support/checked_math.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
