@@ -74,6 +74,13 @@ Loops innermost_loops(Schedule& sch, const BlockRV& block, long count) {
   return Loops(loops.end() - count, loops.end());
 }
 
+// Computes the block in the loop, in registers. Returns its innermost loops.
+Loops compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& loop, long count) {
+  sch.apply(ComputeAt{block, loop, true});
+  sch.apply(SetScope{block, 0, "local"});
+  return innermost_loops(sch, block, count);
+}
+
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, bool parallel, int64_t lanes,
                        const Target& target, Decisions& decisions) {
   Ref<Block> block = cast<Block>(sch.get(products));
@@ -122,17 +129,13 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   unroll(sch, {loops[0], loops[1]});
   sch.apply(Vectorize{channels[2]});
 
-  sch.apply(ComputeAt{columns, channels[0], true});
-  sch.apply(SetScope{columns, 0, "local"});
-  Loops inner = innermost_loops(sch, columns, 4);  // 6, row, x, channels
+  Loops inner = compute_in_registers(sch, columns, channels[0], 4);  // 6, row, x, channels
   Loops parts = sch.apply(Split{inner[3], {std::nullopt, lanes}});
   sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{parts[1]});
   BlockRV pixels = sch.apply(GetBlock{"winograd_pixels"});
-  sch.apply(ComputeAt{pixels, inner[2], true});
-  sch.apply(SetScope{pixels, 0, "local"});
-  inner = innermost_loops(sch, pixels, 4);
+  inner = compute_in_registers(sch, pixels, inner[2], 4);
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{inner[3]});
   share_out(sch, outside, parallel);
@@ -214,9 +217,7 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   unroll(sch, {y[1], x[1]});
   sch.apply(Vectorize{loops[4]});
   BlockRV back = sch.apply(GetBlock{"winograd_rows"});
-  sch.apply(ComputeAt{back, loops[1], true});
-  sch.apply(SetScope{back, 0, "local"});
-  Loops inner = innermost_loops(sch, back, 4);  // 4, 6, patch, lanes
+  Loops inner = compute_in_registers(sch, back, loops[1], 4);  // 4, 6, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
   unroll(sch, {inner[0], inner[1]});
   sch.apply(Vectorize{inner[3]});
