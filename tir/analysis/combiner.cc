@@ -66,11 +66,11 @@ struct Moment {
 };
 using Term = std::function<int(const Moment&)>;  // empty: the expression has another form
 
-using Combination = int (*)(int, int);
-
-Term both(Term a, Term b, Combination op) {
+Term both(Term a, Term b, BinaryOp op) {
   if (!a || !b) return {};
-  return [a = std::move(a), b = std::move(b), op](const Moment& at) { return op(a(at), b(at)); };
+  return [a = std::move(a), b = std::move(b), op](const Moment& at) {
+    return static_cast<int>(*fold_int(op, a(at), b(at), kInt64));
+  };
 }
 Term either(Term condition, Term a, Term b) {
   if (!condition || !a || !b) return {};
@@ -79,33 +79,6 @@ Term either(Term condition, Term a, Term b) {
   };
 }
 
-// Returns what max, min, a comparison or a conjunction makes of ranks; null for other operators.
-Combination combination_of(BinaryOp op) {
-  switch (op) {
-    case BinaryOp::kMax:
-      return [](int a, int b) { return std::max(a, b); };
-    case BinaryOp::kMin:
-      return [](int a, int b) { return std::min(a, b); };
-    case BinaryOp::kAnd:
-      return [](int a, int b) { return a & b; };
-    case BinaryOp::kOr:
-      return [](int a, int b) { return a | b; };
-    case BinaryOp::kLT:
-      return [](int a, int b) -> int { return a < b; };
-    case BinaryOp::kLE:
-      return [](int a, int b) -> int { return a <= b; };
-    case BinaryOp::kGT:
-      return [](int a, int b) -> int { return a > b; };
-    case BinaryOp::kGE:
-      return [](int a, int b) -> int { return a >= b; };
-    case BinaryOp::kEQ:
-      return [](int a, int b) -> int { return a == b; };
-    case BinaryOp::kNE:
-      return [](int a, int b) -> int { return a != b; };
-    default:  // the rest of the operators
-      return nullptr;
-  }
-}
 bool is_extremum(const Binary* node) { return node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin); }
 
 struct Branches {
@@ -209,22 +182,19 @@ class Choice {
     if (structural_equal(e, parts_[part].value)) return [part](const Moment& at) { return at.value[part]; };
     const Binary* node = e.as<Binary>();
     if (!is_extremum(node)) return {};
-    return both(value(node->a, part, is_bound), value(node->b, part, is_bound), combination_of(node->op));
+    return both(value(node->a, part, is_bound), value(node->b, part, is_bound), node->op);
   }
 
   Term truth(const Expr& e, bool is_bound) const {
     if (const Expr* stands_for = bound(e)) return truth(*stands_for, true);
-    if (const Not* node = e.as<Not>()) {
-      Term inner = truth(node->value, is_bound);
-      return both(inner, inner, [](int a, int) { return a == 0 ? 1 : 0; });
-    }
+    if (const Not* node = e.as<Not>())
+      return both(truth(node->value, is_bound), [](const Moment&) { return 0; }, BinaryOp::kEQ);
     const Binary* node = e.as<Binary>();
-    if (!node || is_extremum(node) || !combination_of(node->op)) return {};
-    if (!info(node->op).compares)
-      return both(truth(node->a, is_bound), truth(node->b, is_bound), combination_of(node->op));
-    std::optional<size_t> part = part_of(node->a);
+    if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr))
+      return both(truth(node->a, is_bound), truth(node->b, is_bound), node->op);
+    std::optional<size_t> part = node && info(node->op).compares ? part_of(node->a) : std::nullopt;
     if (!part) return {};
-    return both(value(node->a, *part, is_bound), value(node->b, *part, is_bound), combination_of(node->op));
+    return both(value(node->a, *part, is_bound), value(node->b, *part, is_bound), node->op);
   }
 
   std::vector<Part>& parts_;
