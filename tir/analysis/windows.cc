@@ -25,8 +25,8 @@ namespace {
 // Returns the position of the window's first element in its source's memory, as int64.
 Expr window_start(const MatchBuffer& window) {
   std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
-  const std::optional<Expr>& own = buffer_type(window.source.buffer).elem_offset;
-  Expr start = own ? index_in_dtype(*own, kInt64) : int_imm(0);
+  const std::optional<Expr>& offset = buffer_type(window.source.buffer).elem_offset;
+  Expr start = offset ? index_in_dtype(*offset, kInt64) : int_imm(0);
   for (size_t d = 0; d < strides.size(); ++d)
     start = start + index_in_dtype(window.source.ranges[d].min, kInt64) * strides[d];
   return start;

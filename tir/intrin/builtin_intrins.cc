@@ -52,7 +52,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Whether b of one column has a dim for it.
+// Says whether b of one column has a dim for it.
 enum class Column { kAbsent, kPresent };
 
 // Both programs of a row.

@@ -106,8 +106,8 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
-// Loops, in order:  other axes, column tiles and row tiles, shared by threads;  the reduction;  the tile. Neighbouring
-// row tiles share columns.
+// Makes these loops: outside the other axes, column tiles and row tiles, which threads share, then the reduction, then
+// the tile. Neighbouring row tiles share columns.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                    const RegisterTile& tile, const Target& target) {
   Loops shared, rows, columns, inside,
