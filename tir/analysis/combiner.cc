@@ -98,11 +98,10 @@ class Choice {
   bool read() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
+      // With equal values it is not clear which one a comparison means.
       for (size_t other = 0; other < i; ++other) {
-        if (structural_equal(*found_[other], *found_[i])) return false;  // it is not clear which one a comparison means
+        if (structural_equal(parts_[other].value, *found_[i])) return false;
       }
-    }
-    for (size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].value = *found_[i];
       parts_[i].op.reset();
     }
@@ -119,7 +118,10 @@ class Choice {
     for (size_t i = 0; i < parts_.size(); ++i) {
       size_t count = all.size();
       for (int rank = 1; rank < kRanks; ++rank) {
-        for (size_t n = 0; n < count; ++n) all.push_back(all[n]), all.back()[i] = rank;
+        for (size_t n = 0; n < count; ++n) {
+          all.push_back(all[n]);
+          all.back()[i] = rank;
+        }
       }
     }
     for (const Tuple& a : all) {
