@@ -15,8 +15,8 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, and three where there are many registers. Loads ahead need some then. With all
 // registers taken LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products spill at 4 unrolled channels, where fewer registers are left.
-constexpr int64_t kUnrollingRegisters = 6;
+// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
 

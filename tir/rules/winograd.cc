@@ -95,7 +95,8 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
   bool spills = rows * vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
-  int64_t step = decisions.number("step", {1, 2, 4, 8}, spills ? 2 : 4);
+  int64_t formula = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
+  int64_t step = decisions.number("step", {1, 2, 4, 8}, formula);
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
   sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
   sch.apply(Annotate{panels[0], "prefetch", AttrList{weight->name}});
