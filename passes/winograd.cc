@@ -5,6 +5,7 @@
 #include "ops/attributes.h"
 #include "ops/window.h"
 #include "tir/compute.h"
+#include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 #include "tir/rules/winograd.h"
 #include "vm/file_memory.h"
@@ -135,11 +136,10 @@ struct Winograd {
 
 bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector<Expr>& out, const Target& target) {
   // Transforms take a time in the sum of channels and filters, products one in their product (section 4 of the paper).
-  constexpr int64_t kFewChannels = 16;
-  constexpr int64_t kMostWeightBytes = int64_t{256} << 20;  // of memory
+  using namespace cost_model;
   // Fewer patches than a register tile read the weights for less than the arithmetic that they are good for, unless
   // they are so few bytes that they come from cache.
-  int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = 4 * target.l2.bytes;
+  int64_t many_patches = patches_in_tile(2, target), small_weight_bytes = kSmallWeightsInL2 * target.l2_of_core();
   auto images = as_int(out[0]), height = as_int(out[2]), width = as_int(out[3]);
   if (std::ranges::any_of(out, [](const Expr& dim) { return is_int(dim, 0); })) return false;
   int64_t patches = many_patches;
@@ -150,7 +150,7 @@ bool winograd_gains(int64_t in_channels, int64_t out_channels, const std::vector
     patches = images.value_or(1) * of_image;
   }
   int64_t weight_bytes = kPatch * kPatch * in_channels * out_channels * kFloat32.bytes();
-  if (std::min(in_channels, out_channels) < kFewChannels || weight_bytes > kMostWeightBytes) return false;
+  if (std::min(in_channels, out_channels) < kFewestWinogradChannels || weight_bytes > kMostWinogradBytes) return false;
   return patches >= many_patches || weight_bytes <= small_weight_bytes;
 }
 

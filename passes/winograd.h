@@ -1,6 +1,6 @@
 // 3x3 convolutions, stride 1, by Winograd's minimal filtering F(4x4, 3x3) (Lavin and Gray, "Fast Algorithms for
 // Convolutional Neural Networks", 2016), for points other than theirs: 36 products of matrices for each 4x4 results
-// instead of 144. tir/rules/winograd.h makes loops of the program built here.
+// instead of 144. tir/rules/winograd.cc makes loops of the program built here.
 #pragma once
 #include "passes/graph.h"
 

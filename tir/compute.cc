@@ -11,9 +11,8 @@
 namespace relaxc {
 
 Buffer ComputeBuilder::input(std::string name, DType dtype, std::vector<Expr> shape) {
-  Buffer buffer = make_buffer(std::move(name), dtype, std::move(shape));
-  params_.push_back(buffer);
-  return buffer;
+  params_.push_back(make_buffer(std::move(name), dtype, std::move(shape)));
+  return params_.back();
 }
 
 std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
@@ -26,21 +25,17 @@ std::vector<Buffer> ComputeBuilder::inputs_of(const OpCall& op) {
     result.push_back(input(var ? var->name : fmt::format("input{}", params_.size()), *dtype, *shape));
   };
   for (const Expr& arg : op.call.args) {
-    if (const Tuple* tuple = arg.as<Tuple>()) {
-      for (const Expr& item : tuple->items) {
-        if (item.type().is<TensorType>()) add(item);
-      }
-    } else if (arg.type().is<TensorType>()) {
-      add(arg);
+    const Tuple* tuple = arg.as<Tuple>();
+    for (const Expr& item : tuple ? tuple->items : std::vector<Expr>{arg}) {
+      if (item.type().is<TensorType>()) add(item);
     }
   }
   return result;
 }
 
 VarRef ComputeBuilder::scalar(std::string name, DType dtype) {
-  VarRef var = make_var(std::move(name), prim_type(dtype));
-  params_.push_back(var);
-  return var;
+  params_.push_back(make_var(std::move(name), prim_type(dtype)));
+  return params_.back();
 }
 
 Buffer ComputeBuilder::buffer(std::string name, DType dtype, std::vector<Expr> shape, std::string scope) {
@@ -58,9 +53,8 @@ Buffer ComputeBuilder::compute(std::string name, DType dtype, std::vector<Expr> 
 
 Buffer ComputeBuilder::reduce(std::string name, DType dtype, std::vector<Expr> shape, std::vector<Expr> reduced,
                               const Expr& init, const Combine& combine, const std::function<Expr(Axes, Axes)>& value) {
-  if (reduced.empty()) {
+  if (reduced.empty())
     return compute(std::move(name), dtype, std::move(shape), [&](Axes i) { return combine(init, value(i, {})); });
-  }
   Buffer out = buffer(name, dtype, shape);
   block(std::move(name), std::move(shape), std::move(reduced),
         [&](Axes i, Axes r) { return Bodies{store(out, init, i), store(out, combine(load(out, i), value(i, r)), i)}; });
@@ -105,23 +99,17 @@ Stmt root_block(std::vector<Buffer> intermediates, Stmt body) {
 }
 
 PrimFuncRef ComputeBuilder::finish(const std::vector<Buffer>& outputs, Attrs attrs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto is_it = [&](const Buffer& other) { return same_node(other, outputs[i]); };
-    if (std::none_of(buffers_.begin(), buffers_.end(), is_it))
-      fail(outputs[i].span(), "output '{}' is no buffer that this builder made", outputs[i]->name);
-    if (std::any_of(outputs.begin(), outputs.begin() + static_cast<long>(i), is_it))
-      fail(outputs[i].span(), "output '{}' is named twice", outputs[i]->name);
+  std::vector<VarRef> params = params_;
+  std::vector<Buffer> intermediates = buffers_;
+  for (const Buffer& output : outputs) {
+    auto is_it = [&](const Buffer& other) { return same_node(other, output); };
+    if (std::ranges::none_of(buffers_, is_it))
+      fail(output.span(), "output '{}' is not a buffer that this builder made", output->name);
+    if (std::erase_if(intermediates, is_it) == 0) fail(output.span(), "output '{}' is named twice", output->name);
     bool is_made = false;
     for (const Stmt& stage : stages_) walk(stage, [&](const Ref<Var>& var) { is_made = is_made || is_it(var); });
-    if (!is_made) fail(outputs[i].span(), "no stage makes output '{}'", outputs[i]->name);
-  }
-  std::vector<VarRef> params = params_;
-  params.insert(params.end(), outputs.begin(), outputs.end());
-  std::vector<Buffer> intermediates;
-  for (const Buffer& buffer : buffers_) {
-    bool is_output =
-        std::any_of(outputs.begin(), outputs.end(), [&](const Buffer& out) { return same_node(out, buffer); });
-    if (!is_output) intermediates.push_back(buffer);
+    if (!is_made) fail(output.span(), "no stage makes output '{}'", output->name);
+    params.push_back(output);
   }
   Stmt root = root_block(std::move(intermediates), seq(stages_));
   return make_prim_func({std::move(params), root, std::move(attrs)});

@@ -1,5 +1,7 @@
 #include "tir/dot_intrinsics.h"
 
+#include <algorithm>
+
 namespace relaxc {
 
 namespace {
@@ -45,10 +47,8 @@ constexpr DotIntrinsic kRows[] = {
 std::span<const DotIntrinsic> dot_intrinsics() { return kRows; }
 
 const DotIntrinsic* find_dot_intrinsic(std::string_view name) {
-  for (const DotIntrinsic& row : kRows) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
+  auto row = std::ranges::find(kRows, name, &DotIntrinsic::name);
+  return row == std::end(kRows) ? nullptr : row;
 }
 
 }  // namespace relaxc

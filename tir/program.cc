@@ -67,18 +67,16 @@ PrimFuncRef with_body(const PrimFuncRef& function, const Stmt& body) {
 }
 
 std::vector<VarRef> symbolic_dims(const PrimFuncRef& function) {
-  std::vector<VarRef> result;
-  size_t listed_dims = static_cast<size_t>(std::max<int64_t>(0, function->attrs.get_int("num_dims", 0)));
-  for (size_t i = 0; i < function->params.size(); ++i) {
-    const VarRef& param = function->params[i];
-    if (i + listed_dims >= function->params.size() && param.type().is<PrimType>()) result.push_back(param);
-  }
+  const std::vector<VarRef>& params = function->params;
+  auto listed = std::clamp<int64_t>(function->attrs.get_int("num_dims", 0), 0, std::ssize(params));
+  std::vector<VarRef> result(params.end() - listed, params.end());
+  std::erase_if(result, [](const VarRef& param) { return !param.type().is<PrimType>(); });
   if (!result.empty()) return result;
-  for (const VarRef& var : scalar_arguments(function)) {
-    bool listed = false;
-    for (const VarRef& param : function->params) listed = listed || same_node(param, var);
-    if (!listed) result.push_back(var);
-  }
+  result = scalar_arguments(function);
+  auto is_param = [&](const VarRef& var) {
+    return std::ranges::any_of(params, [&](const VarRef& param) { return same_node(param, var); });
+  };
+  std::erase_if(result, is_param);
   return result;
 }
 

@@ -7,48 +7,46 @@ namespace relaxc {
 
 namespace {
 
+bool is_scalable(const Type& type) {
+  const PrimType* prim = type.as<PrimType>();
+  return prim && prim->dtype.is_scalable();
+}
+
 class FixedLength final : public Rewriter {
  public:
   explicit FixedLength(int vscale) : vscale_(vscale) {}
 
   Expr expr(const Expr& e) override {
     if (op_name(e) == "tir.vscale") return int_imm(vscale_, dtype_of(e));
-    const PrimType* type = e.type().as<PrimType>();
-    if (!type || !type->dtype.is_scalable()) return Rewriter::expr(e);
-    if (const Ramp* node = e.as<Ramp>())
-      return steps(Rewriter::operator()(node->base), Rewriter::operator()(node->stride), fixed(node->lanes));
-    if (const Broadcast* node = e.as<Broadcast>())
-      return repeated(Rewriter::operator()(node->value), fixed(node->lanes));
-    const Call* node = e.as<Call>();
     if (e.is<Var>()) return var(cast<Var>(e));
-    if (!node) return with_type(Rewriter::expr(e), this->type(e.type()));
-    Call copy = *node;
-    for (Expr& arg : copy.args) arg = Rewriter::operator()(arg);
-    int lanes = fixed(DType::kScalable - type->dtype.lanes);
-    return make(std::move(copy), prim_type(type->dtype.with_lanes(lanes)), e.span());
+    if (!is_scalable(e.type())) return Rewriter::expr(e);
+    // A vector of one lane is a scalar.
+    if (const Ramp* node = e.as<Ramp>()) {
+      Expr base = Rewriter::operator()(node->base), stride = Rewriter::operator()(node->stride);
+      int lanes = fixed(node->lanes);
+      return lanes == 1 ? base : ramp(base, stride, lanes, base.span());
+    }
+    if (const Broadcast* node = e.as<Broadcast>()) {
+      Expr value = Rewriter::operator()(node->value);
+      int lanes = fixed(node->lanes);
+      return lanes == 1 ? value : broadcast(value, lanes, value.span());
+    }
+    return with_type(Rewriter::expr(e), type(e.type()));
   }
   VarRef var(const VarRef& v) override {
-    const PrimType* prim = v.type().as<PrimType>();
-    if (!prim || !prim->dtype.is_scalable()) return Rewriter::var(v);
+    if (!is_scalable(v.type())) return Rewriter::var(v);
     auto known = renamed_.find(v.get());
     if (known == renamed_.end()) known = renamed_.emplace(v.get(), make_var(v->name, type(v.type()), v.span())).first;
     return known->second;
   }
   Type type(const Type& t) override {
-    const PrimType* prim = t.as<PrimType>();
-    if (!prim || !prim->dtype.is_scalable()) return Rewriter::type(t);
-    return prim_type(prim->dtype.with_lanes(fixed(DType::kScalable - prim->dtype.lanes)));
+    if (!is_scalable(t)) return Rewriter::type(t);
+    DType dtype = t.as<PrimType>()->dtype;
+    return prim_type(dtype.with_lanes(fixed(DType::kScalable - dtype.lanes)));
   }
 
  private:
   int fixed(int64_t lanes) const { return static_cast<int>(lanes < 0 ? -lanes * vscale_ : lanes); }
-  // A vector of one lane is a scalar.
-  static Expr steps(const Expr& base, const Expr& stride, int lanes) {
-    return lanes == 1 ? base : ramp(base, stride, lanes, base.span());
-  }
-  static Expr repeated(const Expr& value, int lanes) {
-    return lanes == 1 ? value : broadcast(value, lanes, value.span());
-  }
   int vscale_;
 };
 
@@ -81,8 +79,7 @@ PrimFuncRef with_vscale(const PrimFuncRef& function, int vscale) {
   walk_nodes(function, [&](const NodeRef& node) {
     if (is_expr_kind(node.kind())) {
       Expr e = cast_handle<Expr>(node);
-      const PrimType* type = e.type().as<PrimType>();
-      depends = depends || op_name(e) == "tir.vscale" || (type && type->dtype.is_scalable());
+      depends = depends || op_name(e) == "tir.vscale" || is_scalable(e.type());
     }
     return !depends;
   });

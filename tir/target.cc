@@ -61,8 +61,12 @@ double get_figure(const FigureRow& row, const Target& target) {
 }
 
 void set_figure(const FigureRow& row, Target& target, double value, std::string source) {
-  std::visit([&](auto* member) { *member = static_cast<std::remove_reference_t<decltype(*member)>>(value); },
-             row.in(target));
+  auto set = [&](auto* member) {
+    using Member = std::remove_reference_t<decltype(*member)>;
+    // Formulas divide by counts, so a part of a way or of a core counts as one.
+    *member = static_cast<Member>(std::is_same_v<Member, int64_t> ? std::max(value, 1.0) : value);
+  };
+  std::visit(set, row.in(target));
   target.sources.insert_or_assign(row.name, std::move(source));
 }
 

@@ -9,7 +9,7 @@
 #include "support/diagnostic.h"
 #include "tests/ops/samples.h"
 #include "tir/lower/lower.h"
-#include "tir/rules/default.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"  // last

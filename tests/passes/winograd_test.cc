@@ -6,7 +6,7 @@
 #include "tir/lower/lower.h"
 #include "tir/primitives/get_block.h"
 #include "tir/primitives/get_loops.h"
-#include "tir/rules/winograd.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/schedule/schedule.h"
 
 #include "tests/catch.h"  // last

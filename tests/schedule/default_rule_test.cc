@@ -8,7 +8,7 @@
 #include "tests/narrow_dims.h"
 #include "tests/schedule/chains.h"
 #include "tir/lower/lower.h"
-#include "tir/rules/default.h"
+#include "tir/rules/builtin_rules.h"
 
 #include "tests/catch.h"
 

@@ -9,6 +9,7 @@
 #include "passes/runner.h"
 #include "support/diagnostic.h"
 #include "tests/constants.h"
+#include "tir/compute.h"
 #include "tir/lower/lower.h"
 #include "tir/primitives/compute_inline.h"
 #include "tir/primitives/get_block.h"
@@ -18,8 +19,6 @@
 #include "tir/primitives/parallel.h"
 #include "tir/rules/builtin_rules.h"
 #include "tir/rules/choose.h"
-#include "tir/rules/contraction.h"
-#include "tir/rules/convolution.h"
 #include "tir/schedule/script.h"
 
 #include "tests/catch.h"
@@ -372,6 +371,43 @@ TEST_CASE("decisions that there are not", "[schedule]") {
   CHECK(has(error_of("S.use(\"constant_operand\", function=\"matmul\", panel=32)"), "is chosen with at="));
   // Copying is a question about operands that are not in panels yet.
   CHECK(has(error_of("S.use(\"contraction\", copy_operand=True)"), "'matmul' has no decision 'copy_operand'; it has"));
+}
+
+TEST_CASE("a rule refuses values with which it does not fit", "[schedule]") {
+  IRModule module = parse(R"(
+@R.function
+def main(x: R.Tensor((130, 64), "float32"), z: R.Tensor((64, 128), "float32")):
+    with R.dataflow():
+        y = R.matmul(x, z)
+        R.output(y)
+    return y
+)");
+  Target target = codegen::parse_target("x86-64-v4");
+  ScheduleRule rule = contraction_rule();
+  CHECK_NOTHROW(schedule_by_rule(module, rule, target));
+  rule.given = {{"copy_operand", false}};
+  CHECK_THROWS_WITH(schedule_by_rule(module, rule, target), Catch::Contains("or is worth a copy into panels"));
+}
+
+TEST_CASE("a user decides whether the default rule inlines a block", "[schedule]") {
+  ComputeBuilder b;
+  Buffer x = b.input("x", kFloat32, {int_imm(1024)});
+  auto exp_of = [&](Axes i) { return intrinsic("tir.exp", {at(x, i)}, kFloat32); };
+  Buffer y = b.compute("y", kFloat32, {int_imm(1024)}, exp_of);
+  Buffer z = b.compute("z", kFloat32, {int_imm(1024)}, [&](Axes i) { return at(y, i) * at(y, i); });
+  PrimFuncRef program = b.finish({z});
+  auto blocks_with = [&](Attrs given) {
+    Schedule schedule(program);
+    Decisions decisions(std::move(given), {}, "program");
+    CHECK(!apply_rule(default_rule(), schedule, Target{}, decisions));
+    decisions.check_all_asked();
+    int blocks = 0;
+    walk(schedule.function()->body, [&](const Block& block) { blocks += block.name != "root"; });
+    return blocks;
+  };
+  CHECK(blocks_with({}) == 2);  // the formula does not compute exp twice
+  CHECK(blocks_with({{"y.inline", true}}) == 1);
+  CHECK_THROWS_WITH(blocks_with({{"z.inline", true}}), Catch::Contains("has no decision 'z.inline'"));
 }
 
 TEST_CASE("built-in rules say why they do not fit", "[schedule]") {

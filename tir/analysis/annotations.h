@@ -10,7 +10,7 @@
 
 namespace relaxc {
 
-enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAny };
+enum class AnnotatedPlace : uint8_t { kLoop, kBlock, kAllocation, kAnywhere };
 enum class AnnotationValue : uint8_t { kFlag, kInt, kString, kStrings, kStringAndInt, kInts, kLists, kAny };
 
 struct Annotation {
@@ -54,10 +54,15 @@ struct Annotation {
 // clang-format on
 
 namespace annotations {
+
+using enum AnnotatedPlace;
+using enum AnnotationValue;
+
 #define X(constant, name, place, value, reader, doc) \
-  inline constexpr Annotation constant = {name, AnnotatedPlace::place, AnnotationValue::value, reader, doc};
+  inline constexpr Annotation constant = {name, place, value, reader, doc};
 RELAXC_ANNOTATIONS(X)
 #undef X
+
 }  // namespace annotations
 
 // Returns the rows above, the annotations of TVM's that nothing here reads, and the prefix that is free for users.

@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "tir/analysis/linear.h"
+
 namespace relaxc {
 
 namespace {
 
 bool runs(const Expr& e, const RunningVars& vars) {
-  bool found = false;
-  walk(e, [&](const Ref<Var>& var) { found = found || vars.contains(var.get()); });
-  return found;
+  return any_node(e, [&](const NodeRef& at) { return vars.contains(at.get()); });
 }
 
 class BoundsFinder {
@@ -18,86 +18,80 @@ class BoundsFinder {
 
   std::optional<Bounds> find(const Expr& e) {
     if (!runs(e, vars_)) return Bounds{e, e};
+    DType dtype = dtype_of(e);
     if (e.is<Var>()) {
       const Range& range = vars_.at(e.get());
-      DType dtype = dtype_of(e);
-      Expr min = cast_to(range.min, dtype), last = min + cast_to(range.extent, dtype) - int_imm(1, dtype);
+      Expr min = cast_to(range.min, dtype);
       // The ends may depend on enclosing loops that run, too.
-      auto low = find(min), high = find(last);
-      if (!low || !high) return std::nullopt;
-      return Bounds{low->min, high->max};
+      return combined(min, min + cast_to(range.extent, dtype) - int_imm(1, dtype),
+                      [](const Bounds& low, const Bounds& high) { return Bounds{low.min, high.max}; });
     }
     if (const Cast* cast = e.as<Cast>()) {
-      if (!dtype_of(e).is_integral() || !dtype_of(cast->value).is_integral()) return std::nullopt;
-      if (dtype_of(e).bits < dtype_of(cast->value).bits) return std::nullopt;
-      auto inner = find(cast->value);
+      DType from = dtype_of(cast->value);
+      auto inner =
+          dtype.is_integral() && from.is_integral() && dtype.bits >= from.bits ? find(cast->value) : std::nullopt;
       if (!inner) return std::nullopt;
-      return Bounds{cast_to(inner->min, dtype_of(e)), cast_to(inner->max, dtype_of(e))};
+      return Bounds{cast_to(inner->min, dtype), cast_to(inner->max, dtype)};
     }
-    if (const Select* node = e.as<Select>()) return either(node->a, node->b);
-    if (const Call* call = as_call(e, "tir.if_then_else")) return either(call->args[1], call->args[2]);
+    auto either = [](const Bounds& a, const Bounds& b) { return Bounds{min(a.min, b.min), max(a.max, b.max)}; };
+    if (const Select* node = e.as<Select>()) return combined(node->a, node->b, either);
+    if (const Call* call = as_call(e, "tir.if_then_else")) return combined(call->args[1], call->args[2], either);
     const Binary* node = e.as<Binary>();
     if (!node) return std::nullopt;
-    auto a = find(node->a), b = find(node->b);
+    return combined(node->a, node->b, [&](const Bounds& a, const Bounds& b) { return binary_bounds(*node, a, b); });
+  }
+
+ private:
+  template <class Combine>
+  std::optional<Bounds> combined(const Expr& x, const Expr& y, Combine combine) {
+    auto a = find(x), b = find(y);
     if (!a || !b) return std::nullopt;
-    switch (node->op) {
+    return combine(*a, *b);
+  }
+  std::optional<Bounds> binary_bounds(const Binary& node, const Bounds& a, const Bounds& b) {
+    bool divides = node.op == BinaryOp::kFloorDiv || node.op == BinaryOp::kFloorMod;
+    if (divides && (runs(node.b, vars_) || !is_positive(node.b, facts_))) return std::nullopt;
+    switch (node.op) {
       case BinaryOp::kAdd:
-        return Bounds{a->min + b->min, a->max + b->max};
+        return Bounds{a.min + b.min, a.max + b.max};
       case BinaryOp::kSub:
-        return Bounds{a->min - b->max, a->max - b->min};
+        return Bounds{a.min - b.max, a.max - b.min};
       case BinaryOp::kMul:
-        return product(node, *a, *b);
+        return product(node, a, b);
       case BinaryOp::kFloorDiv:
-        if (runs(node->b, vars_) || !positive(node->b)) return std::nullopt;
-        return Bounds{floor_div(a->min, node->b), floor_div(a->max, node->b)};
+        return Bounds{floor_div(a.min, node.b), floor_div(a.max, node.b)};
       case BinaryOp::kFloorMod: {
-        if (runs(node->b, vars_) || !positive(node->b)) return std::nullopt;
-        // All values are in one period, so the remainders ascend.
-        if (facts_.can_prove_equal(floor_div(a->min, node->b), floor_div(a->max, node->b)))
-          return Bounds{floor_mod(a->min, node->b), floor_mod(a->max, node->b)};
-        return Bounds{int_imm(0, dtype_of(e)), node->b - int_imm(1, dtype_of(e))};
+        // Where all values are in one period, the remainders ascend.
+        if (facts_.can_prove_equal(floor_div(a.min, node.b), floor_div(a.max, node.b)))
+          return Bounds{floor_mod(a.min, node.b), floor_mod(a.max, node.b)};
+        DType dtype = dtype_of(node.b);
+        return Bounds{int_imm(0, dtype), node.b - int_imm(1, dtype)};
       }
       case BinaryOp::kMin:
-        return Bounds{min(a->min, b->min), min(a->max, b->max)};
+        return Bounds{min(a.min, b.min), min(a.max, b.max)};
       case BinaryOp::kMax:
-        return Bounds{max(a->min, b->min), max(a->max, b->max)};
+        return Bounds{max(a.min, b.min), max(a.max, b.max)};
       default:
         return std::nullopt;
     }
   }
-
- private:
-  bool positive(const Expr& e) const {
-    auto value = as_int(e);
-    return value ? *value > 0 : facts_.can_prove(e > int_imm(0, dtype_of(e)));
-  }
-  bool non_negative(const Expr& e) const {
-    auto value = as_int(e);
-    return value ? *value >= 0 : facts_.can_prove(e >= int_imm(0, dtype_of(e)));
-  }
-  std::optional<Bounds> either(const Expr& x, const Expr& y) {
-    auto a = find(x), b = find(y);
-    if (!a || !b) return std::nullopt;
-    return Bounds{min(a->min, b->min), max(a->max, b->max)};
-  }
-  std::optional<Bounds> product(const Binary* node, const Bounds& a, const Bounds& b) {
-    bool left = runs(node->a, vars_);
-    if (left && runs(node->b, vars_)) return std::nullopt;
+  std::optional<Bounds> product(const Binary& node, const Bounds& a, const Bounds& b) {
+    bool left = runs(node.a, vars_);
+    if (left && runs(node.b, vars_)) return std::nullopt;
     const Bounds& varying = left ? a : b;
-    const Expr& factor = left ? node->b : node->a;
-    if (non_negative(factor)) return Bounds{varying.min * factor, varying.max * factor};
-    auto value = as_int(factor);
-    if (value) return Bounds{varying.max * factor, varying.min * factor};
-    return std::nullopt;
+    const Expr& factor = left ? node.b : node.a;
+    if (is_non_negative(factor, facts_)) return Bounds{varying.min * factor, varying.max * factor};
+    return as_int(factor) ? std::optional(Bounds{varying.max * factor, varying.min * factor}) : std::nullopt;
   }
 
   const RunningVars& vars_;
   const Analyzer& facts_;
 };
 
-Range whole(const Expr& dim) { return {int_imm(0, dtype_of(dim)), dim}; }
-
 Range in_dtype(const Range& range, DType dtype) { return {cast_to(range.min, dtype), cast_to(range.extent, dtype)}; }
+bool same_range(const Range& a, const Range& b) {
+  return structural_equal(a.min, b.min) && structural_equal(a.extent, b.extent);
+}
 
 }  // namespace
 
@@ -135,38 +129,32 @@ Range range_over(const Range& range, const Expr& dim, const RunningVars& vars, c
   DType dtype = dtype_of(range.min);
   auto low = bounds_over(range.min, vars, facts);
   auto last = bounds_over(range.min + cast_to(range.extent, dtype) - int_imm(1, dtype), vars, facts);
-  if (!low || !last) return whole(dim);
+  if (!low || !last) return {int_imm(0, dtype_of(dim)), dim};
   Expr min = facts.simplify(low->min);
   return {min, facts.simplify(last->max - min + int_imm(1, dtype))};
 }
 
 Range hull(const Range& x, const Range& y, const Expr& dim, const Analyzer& facts) {
-  if (structural_equal(x.min, y.min) && structural_equal(x.extent, y.extent)) return x;
-  DType dtype = dtype_of(dim);
-  Range a = in_dtype(x, dtype), b = in_dtype(y, dtype);
-  auto earlier = [&](const Expr& p, const Expr& q, const Expr& otherwise) {
-    if (facts.can_prove(p <= q)) return p;
-    return facts.can_prove(q <= p) ? q : otherwise;
-  };
-  Expr first = earlier(a.min, b.min, min(a.min, b.min));
-  Expr end_a = a.min + a.extent, end_b = b.min + b.extent;
-  Expr end = facts.can_prove(end_a >= end_b) ? end_a : facts.can_prove(end_b >= end_a) ? end_b : max(end_a, end_b);
+  if (same_range(x, y)) return x;
+  Range a = in_dtype(x, dtype_of(dim)), b = in_dtype(y, dtype_of(dim));
+  auto ordered = [&](const Expr& low, const Expr& high) { return facts.can_prove(low <= high); };
+  auto smaller = [&](const Expr& p, const Expr& q) { return ordered(p, q) ? p : ordered(q, p) ? q : min(p, q); };
+  auto larger = [&](const Expr& p, const Expr& q) { return ordered(q, p) ? p : ordered(p, q) ? q : max(p, q); };
+  Expr first = smaller(a.min, b.min), end = larger(a.min + a.extent, b.min + b.extent);
   return {facts.simplify(first), facts.simplify(end - first)};
 }
 
 Range intersection(const Range& x, const Range& y, const Analyzer& facts) {
   if (covers(y, x, facts)) return x;
   if (covers(x, y, facts)) return y;
-  DType dtype = dtype_of(x.min);
-  Range a = in_dtype(x, dtype), b = in_dtype(y, dtype);
+  Range a = in_dtype(x, dtype_of(x.min)), b = in_dtype(y, dtype_of(x.min));
   Expr first = facts.simplify(max(a.min, b.min));
   return {first, facts.simplify(min(a.min + a.extent, b.min + b.extent) - first)};
 }
 
 bool covers(const Range& outer, const Range& inner, const Analyzer& facts) {
-  if (structural_equal(outer.min, inner.min) && structural_equal(outer.extent, inner.extent)) return true;
-  DType dtype = dtype_of(outer.min);
-  Range in = in_dtype(inner, dtype), out = in_dtype(outer, dtype);
+  if (same_range(outer, inner)) return true;
+  Range in = in_dtype(inner, dtype_of(outer.min)), out = in_dtype(outer, dtype_of(outer.min));
   return facts.can_prove(out.min <= in.min) && facts.can_prove(in.min + in.extent <= out.min + out.extent);
 }
 
@@ -178,9 +166,9 @@ Range below_conditions(Range hull, const Range& single, const std::vector<Expr>&
     Expr rest = facts.simplify(single.min - compare->a);
     if (runs(rest, vars) || runs(compare->b, vars) || runs(single.extent, vars)) continue;
     Expr end = facts.simplify(compare->b + rest + cast_to(single.extent, dtype_of(rest)) - int_imm(1, dtype_of(rest)));
-    Expr own = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
-    if (dtype_of(end) != dtype_of(own) || facts.can_prove(end >= own)) continue;
-    hull.extent = facts.simplify(min(own, end) - hull.min);
+    Expr end_of_hull = facts.simplify(hull.min + cast_to(hull.extent, dtype_of(hull.min)));
+    if (dtype_of(end) != dtype_of(end_of_hull) || facts.can_prove(end >= end_of_hull)) continue;
+    hull.extent = facts.simplify(min(end_of_hull, end) - hull.min);
   }
   return hull;
 }

@@ -6,6 +6,7 @@
 
 #include "ir/visit.h"
 #include "tir/analysis/conditions.h"
+#include "tir/analysis/nests.h"
 #include "tir/compute.h"
 
 namespace relaxc {
@@ -13,8 +14,7 @@ namespace relaxc {
 namespace {
 
 bool same_indices(const std::vector<Expr>& a, const std::vector<Expr>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
+  return std::ranges::equal(a, b, [](const Expr& x, const Expr& y) { return structural_equal(x, y); });
 }
 
 }  // namespace
@@ -39,14 +39,13 @@ constexpr Operator kOperators[] = {
     {BinaryOp::kAdd, zero}, {BinaryOp::kMul, one}, {BinaryOp::kMax, lowest}, {BinaryOp::kMin, highest}};
 
 bool mentions_parts(const NodeRef& node, const std::vector<Part>& parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return mentions(node, part.store->buffer); });
+  return std::ranges::any_of(parts, [&](const Part& part) { return mentions(node, part.store->buffer); });
 }
 
 bool find_operators(std::vector<Part>& parts) {
   for (Part& part : parts) {
     const Binary* node = part.store->value.as<Binary>();
-    auto known = std::find_if(std::begin(kOperators), std::end(kOperators),
-                              [&](const Operator& row) { return node && row.op == node->op; });
+    auto known = std::ranges::find_if(kOperators, [&](const Operator& row) { return node && row.op == node->op; });
     if (known == std::end(kOperators)) return false;
     if (!is_element(node->a, *part.store) && !is_element(node->b, *part.store)) return false;
     part.op = node->op;
@@ -67,9 +66,11 @@ struct Moment {
 };
 using Term = std::function<int(const Moment&)>;  // empty: the expression has another form
 
-Term both(Term a, Term b, int (*op)(int, int)) {
+Term both(Term a, Term b, BinaryOp op) {
   if (!a || !b) return {};
-  return [a = std::move(a), b = std::move(b), op](const Moment& at) { return op(a(at), b(at)); };
+  return [a = std::move(a), b = std::move(b), op](const Moment& at) {
+    return static_cast<int>(*fold_int(op, a(at), b(at), kInt64));
+  };
 }
 Term either(Term condition, Term a, Term b) {
   if (!condition || !a || !b) return {};
@@ -77,6 +78,8 @@ Term either(Term condition, Term a, Term b) {
     return condition(at) ? a(at) : b(at);
   };
 }
+
+bool is_extremum(const Binary* node) { return node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin); }
 
 struct Branches {
   Expr condition, a, b;
@@ -95,11 +98,10 @@ class Choice {
   bool read() {
     for (size_t i = 0; i < parts_.size(); ++i) {
       if (!find_value(parts_[i].store->value, i) || !found_[i]) return false;
+      // With equal values it is not clear which one a comparison means.
       for (size_t other = 0; other < i; ++other) {
-        if (structural_equal(*found_[other], *found_[i])) return false;  // it is not clear which one a comparison means
+        if (structural_equal(parts_[other].value, *found_[i])) return false;
       }
-    }
-    for (size_t i = 0; i < parts_.size(); ++i) {
       parts_[i].value = *found_[i];
       parts_[i].op.reset();
     }
@@ -116,7 +118,10 @@ class Choice {
     for (size_t i = 0; i < parts_.size(); ++i) {
       size_t count = all.size();
       for (int rank = 1; rank < kRanks; ++rank) {
-        for (size_t n = 0; n < count; ++n) all.push_back(all[n]), all.back()[i] = rank;
+        for (size_t n = 0; n < count; ++n) {
+          all.push_back(all[n]);
+          all.back()[i] = rank;
+        }
       }
     }
     for (const Tuple& a : all) {
@@ -144,9 +149,7 @@ class Choice {
     return it == bound_.end() ? nullptr : &it->second;
   }
   bool depends(const Expr& e) const {
-    bool result = mentions_parts(e, parts_);
-    walk(e, [&](const Ref<Var>& var) { result = result || bound_.contains(var.get()); });
-    return result;
+    return mentions_parts(e, parts_) || any_node(e, [&](const NodeRef& at) { return bound_.contains(at.get()); });
   }
 
   bool find_value(const Expr& e, size_t part) {
@@ -155,8 +158,7 @@ class Choice {
     if (auto node = branches_of(e)) return find_value(node->a, part) && find_value(node->b, part);
     if (depends(e)) {
       const Binary* node = e.as<Binary>();
-      bool picks = node && (node->op == BinaryOp::kMax || node->op == BinaryOp::kMin);
-      return picks && find_value(node->a, part) && find_value(node->b, part);
+      return is_extremum(node) && find_value(node->a, part) && find_value(node->b, part);
     }
     if (!found_[part]) found_[part] = e;
     return structural_equal(*found_[part], e);
@@ -175,54 +177,26 @@ class Choice {
   // Variables keep the values from before the first store.
   Term value(const Expr& e, size_t part, bool is_bound = false) const {
     if (is_element(e, *parts_[part].store))
-      return is_bound ? Term([part](const Moment& at) { return at.before[part]; })
-                      : Term([part](const Moment& at) { return at.now[part]; });
+      return [part, is_bound](const Moment& at) { return is_bound ? at.before[part] : at.now[part]; };
     if (const Expr* stands_for = bound(e)) return value(*stands_for, part, true);
     if (auto node = branches_of(e))
       return either(truth(node->condition, is_bound), value(node->a, part, is_bound), value(node->b, part, is_bound));
     if (structural_equal(e, parts_[part].value)) return [part](const Moment& at) { return at.value[part]; };
     const Binary* node = e.as<Binary>();
-    if (!node || (node->op != BinaryOp::kMax && node->op != BinaryOp::kMin)) return {};
-    return both(
-        value(node->a, part, is_bound), value(node->b, part, is_bound),
-        node->op == BinaryOp::kMax ? [](int a, int b) { return std::max(a, b); }
-                                   : [](int a, int b) { return std::min(a, b); });
+    if (!is_extremum(node)) return {};
+    return both(value(node->a, part, is_bound), value(node->b, part, is_bound), node->op);
   }
 
   Term truth(const Expr& e, bool is_bound) const {
     if (const Expr* stands_for = bound(e)) return truth(*stands_for, true);
-    if (const Not* node = e.as<Not>()) {
-      Term inner = truth(node->value, is_bound);
-      return both(inner, inner, [](int a, int) { return a == 0 ? 1 : 0; });
-    }
+    if (const Not* node = e.as<Not>())
+      return both(truth(node->value, is_bound), [](const Moment&) { return 0; }, BinaryOp::kEQ);
     const Binary* node = e.as<Binary>();
-    if (!node) return {};
-    if (node->op == BinaryOp::kAnd)
-      return both(truth(node->a, is_bound), truth(node->b, is_bound), [](int a, int b) { return a & b; });
-    if (node->op == BinaryOp::kOr)
-      return both(truth(node->a, is_bound), truth(node->b, is_bound), [](int a, int b) { return a | b; });
-    auto comparison = comparison_of(node->op);
-    std::optional<size_t> part = part_of(node->a);
-    if (!comparison || !part) return {};
-    return both(value(node->a, *part, is_bound), value(node->b, *part, is_bound), comparison);
-  }
-  static int (*comparison_of(BinaryOp op))(int, int) {
-    switch (op) {
-      case BinaryOp::kLT:
-        return [](int a, int b) { return a < b ? 1 : 0; };
-      case BinaryOp::kLE:
-        return [](int a, int b) { return a <= b ? 1 : 0; };
-      case BinaryOp::kGT:
-        return [](int a, int b) { return a > b ? 1 : 0; };
-      case BinaryOp::kGE:
-        return [](int a, int b) { return a >= b ? 1 : 0; };
-      case BinaryOp::kEQ:
-        return [](int a, int b) { return a == b ? 1 : 0; };
-      case BinaryOp::kNE:
-        return [](int a, int b) { return a != b ? 1 : 0; };
-      default:  // not a comparison
-        return nullptr;
-    }
+    if (node && (node->op == BinaryOp::kAnd || node->op == BinaryOp::kOr))
+      return both(truth(node->a, is_bound), truth(node->b, is_bound), node->op);
+    std::optional<size_t> part = node && info(node->op).compares ? part_of(node->a) : std::nullopt;
+    if (!part) return {};
+    return both(value(node->a, *part, is_bound), value(node->b, *part, is_bound), node->op);
   }
 
   std::vector<Part>& parts_;
@@ -284,19 +258,12 @@ Stmt with_casts_inside(const Stmt& s, const std::function<bool(const Expr&)>& is
   });
 }
 
-std::vector<Stmt> list_of(const Stmt& s) {
-  const Seq* list = s.as<Seq>();
-  return list ? list->stmts : std::vector<Stmt>{s};
-}
-
 }  // namespace
 
 Expr Combiner::identity(size_t part) const {
   const BufferType& type = buffer_type(parts[part].store->buffer);
-  for (const Operator& row : kOperators) {
-    if (row.op == parts[part].op) return row.identity(type.dtype);
-  }
-  RELAXC_CHECK(false, "a choice has no identity");
+  auto row = std::ranges::find(kOperators, *parts[part].op, &Operator::op);
+  return row->identity(type.dtype);
 }
 
 Stmt Combiner::body(const std::vector<Ref<BufferLoad>>& elements, const std::vector<Expr>& values) const {
@@ -319,12 +286,11 @@ std::optional<Combiner> find_combiner(const Block& block) {
   Values bound;
   VarMap inputs;
   auto depends = [&](const Expr& e) {
-    bool found = std::any_of(block.writes.begin(), block.writes.end(),
-                             [&](const BufferRegion& region) { return mentions(e, region.buffer); });
-    walk(e, [&](const Ref<Var>& var) { found = found || bound.contains(var.get()); });
-    return found;
+    auto is_written = [&](const BufferRegion& region) { return mentions(e, region.buffer); };
+    return std::ranges::any_of(block.writes, is_written) ||
+           any_node(e, [&](const NodeRef& at) { return bound.contains(at.get()); });
   };
-  for (const Stmt& each : list_of(body)) {
+  for (const Stmt& each : statements_of(body)) {
     Stmt s = with_casts_inside(substitute(each, inputs), depends);
     if (const Bind* node = s.as<Bind>()) {
       if (!result.parts.empty()) return std::nullopt;
@@ -343,19 +309,18 @@ std::optional<Combiner> find_combiner(const Block& block) {
     }
     result.choice_steps.push_back(s);
   }
-  std::vector<Stmt> inits = list_of(*block.init);
+  std::vector<Stmt> inits = statements_of(*block.init);
   if (result.parts.empty() || inits.size() != result.parts.size()) return std::nullopt;
   for (Part& part : result.parts) {
-    auto init = std::find_if(inits.begin(), inits.end(), [&](const Stmt& s) {
+    auto init = std::ranges::find_if(inits, [&](const Stmt& s) {
       const BufferStore* node = s.as<BufferStore>();
       return node && same_node(node->buffer, part.store->buffer) && same_indices(node->indices, part.store->indices);
     });
     if (init == inits.end()) return std::nullopt;
     part.init = init->as<BufferStore>()->value;
   }
-  for (const Part& part : result.parts) {
-    if (mentions_parts(part.init, result.parts)) return std::nullopt;
-  }
+  auto reads_parts = [&](const Part& part) { return mentions_parts(part.init, result.parts); };
+  if (std::ranges::any_of(result.parts, reads_parts)) return std::nullopt;
   if (result.condition && mentions_parts(*result.condition, result.parts)) return std::nullopt;
   if (bound.empty() && find_operators(result.parts)) return result;
   if (result.parts.size() > kMostParts) return std::nullopt;

@@ -1,4 +1,4 @@
-// How a reduction combines its values, and whether its iterations may be regrouped.
+// Finds how a reduction combines its values, and whether its iterations may be regrouped.
 #pragma once
 #include "ir/node.h"
 #include "ir/stmt.h"

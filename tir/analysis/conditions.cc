@@ -4,14 +4,18 @@
 
 namespace relaxc {
 
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted) {
+  bool found = false;
+  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || is_wanted(node)); });
+  return found;
+}
+
 bool mentions(const std::vector<Expr>& indices, const VarRef& var) {
   return std::ranges::any_of(indices, [&](const Expr& index) { return mentions(index, var); });
 }
 
-bool holds_kind(const NodeRef& root, std::initializer_list<NodeKind> kinds) {
-  bool found = false;
-  walk_nodes(root, [&](const NodeRef& node) { return !(found = found || std::ranges::count(kinds, node.kind())); });
-  return found;
+bool holds_kind(const NodeRef& node, std::initializer_list<NodeKind> kinds) {
+  return any_node(node, [&](const NodeRef& at) { return std::ranges::find(kinds, at.kind()) != kinds.end(); });
 }
 
 std::vector<Expr> conjuncts(const std::optional<Expr>& predicate) {

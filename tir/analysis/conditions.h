@@ -9,6 +9,8 @@ namespace relaxc {
 
 using NodeSet = VarSet;  // of variables, buffers or loops
 
+// Returns whether such a node occurs.
+bool any_node(const NodeRef& root, const std::function<bool(const NodeRef&)>& is_wanted);
 // Returns whether the variable occurs in one of them.
 bool mentions(const std::vector<Expr>& indices, const VarRef& var);
 // Returns whether a node of one of these kinds occurs: holds<BufferLoad>(e).

@@ -5,6 +5,7 @@
 
 #include "ir/text/printer.h"
 #include "support/checked_math.h"
+#include "tir/analysis/linear.h"
 
 namespace relaxc {
 
@@ -15,14 +16,24 @@ struct NoIterMap {
   std::string why = "no sum of digits of the loop variables (their quotients and remainders by numbers, times numbers)";
 };
 
+// These compare extents; literals are compared without asking for a proof.
+bool same_value(const Expr& a, const Expr& b, const Analyzer& facts) {
+  auto x = as_int(a), y = as_int(b);
+  return x && y ? *x == *y : structural_equal(a, b) || facts.can_prove_equal(a, b);
+}
+bool at_least(const Expr& a, const Expr& b, const Analyzer& facts) {
+  auto x = as_int(a), y = as_int(b);
+  return x && y ? *x >= *y : same_value(a, b, facts) || facts.can_prove(a >= b);
+}
+
 class IterMapFinder {
  public:
   IterMapFinder(const std::vector<LoopRange>& loops, const Analyzer& facts) : facts_(facts) {
     for (const auto& [var, range] : loops) {
       if (!is_int(range.min, 0)) throw NoIterMap{var, fmt::format("a loop from {}, not from 0", print_expr(range.min))};
+      loops_.emplace(var.get(), map_.sources.size());
       map_.sources.push_back({var, range.extent, {}});
     }
-    num_loops_ = loops.size();
   }
 
   IterMap run(const std::vector<Expr>& values) {
@@ -35,16 +46,6 @@ class IterMapFinder {
   }
 
  private:
-  bool same(const Expr& a, const Expr& b) const {
-    auto x = as_int(a), y = as_int(b);
-    if (x && y) return *x == *y;
-    return structural_equal(a, b) || facts_.can_prove_equal(a, b);
-  }
-  bool at_least(const Expr& a, const Expr& b) const {
-    auto x = as_int(a), y = as_int(b);
-    if (x && y) return *x >= *y;
-    return facts_.can_prove(a >= b);
-  }
   std::optional<Expr> quotient(const Expr& a, const Expr& b) const {
     auto x = as_int(a), y = as_int(b);
     if (x && y) {
@@ -53,48 +54,36 @@ class IterMapFinder {
     }
     if (is_int(b, 1)) return a;
     Expr result = facts_.simplify(floor_div(a, b));
-    if (same(result * b, a)) return result;
-    return std::nullopt;
+    return same_value(result * b, a, facts_) ? std::optional(result) : std::nullopt;
   }
   bool holds_loop(const Expr& e) const {
-    bool found = false;
-    walk(e, [&](const Ref<Var>& var) {
-      for (size_t i = 0; i < num_loops_; ++i) found = found || same_node(var, map_.sources[i].value);
-    });
-    return found;
+    return any_node(e, [&](const NodeRef& at) { return loops_.contains(at.get()); });
   }
   static Expr zero_like(const Expr& e) { return int_imm(0, dtype_of(e)); }
 
   IterSum parse(const Expr& e) {
     if (!holds_loop(e)) return {{}, e, e};
     if (e.is<Var>()) {
-      for (size_t i = 0; i < num_loops_; ++i) {
-        if (!same_node(e, map_.sources[i].value)) continue;
-        Expr one = int_imm(1, dtype_of(e));
-        return {{{i, one, map_.sources[i].extent, one, e}}, zero_like(e), e};
-      }
+      size_t source = loops_.at(e.get());
+      Expr one = int_imm(1, dtype_of(e));
+      return {{{source, one, map_.sources[source].extent, one, e}}, zero_like(e), e};
     }
-    if (const Cast* cast = e.as<Cast>()) {
-      if (dtype_of(e).is_integral() && dtype_of(cast->value).is_integral()) {
-        IterSum sum = parse(cast->value);
-        DType dtype = dtype_of(e);
-        for (IterDigit& d : sum.digits)
-          d = {d.source,
-               cast_to(d.lower, dtype),
-               cast_to(d.extent, dtype),
-               cast_to(d.scale, dtype),
-               cast_to(d.value, dtype),
-               d.highest};
-        sum.base = cast_to(sum.base, dtype);
-        return sum;
+    DType dtype = dtype_of(e);
+    const Cast* cast = e.as<Cast>();
+    if (cast && dtype.is_integral() && dtype_of(cast->value).is_integral()) {
+      IterSum sum = parse(cast->value);
+      for (IterDigit& d : sum.digits) {
+        for (Expr* part : {&d.lower, &d.extent, &d.scale, &d.value}) *part = cast_to(*part, dtype);
       }
+      sum.base = cast_to(sum.base, dtype);
+      return sum;
     }
     const Binary* node = e.as<Binary>();
     if (!node) throw NoIterMap{e};
     switch (node->op) {
       case BinaryOp::kAdd: {
         IterSum a = parse(node->a), b = parse(node->b);
-        for (IterDigit& digit : b.digits) a.digits.push_back(std::move(digit));
+        a.digits.insert(a.digits.end(), b.digits.begin(), b.digits.end());
         a.base = a.base + b.base;
         sort(a);
         return a;
@@ -110,7 +99,7 @@ class IterMapFinder {
         const Expr& factor = left ? node->b : node->a;
         if (holds_loop(factor)) throw NoIterMap{e};
         // A factor that may be 0 does no harm: is_injective needs digits that do not overlap, and no more.
-        if (!facts_.can_prove(factor >= int_imm(0, dtype_of(factor))) && !factor.is<Var>()) throw NoIterMap{e};
+        if (!factor.is<Var>() && !is_non_negative(factor, facts_)) throw NoIterMap{e};
         IterSum sum = parse(left ? node->a : node->b);
         for (IterDigit& digit : sum.digits) digit.scale = facts_.simplify(digit.scale * factor);
         sum.base = sum.base * factor;
@@ -126,19 +115,20 @@ class IterMapFinder {
   }
 
   void sort(IterSum& sum) const {
-    std::stable_sort(sum.digits.begin(), sum.digits.end(), [&](const IterDigit& a, const IterDigit& b) {
+    std::ranges::stable_sort(sum.digits, [&](const IterDigit& a, const IterDigit& b) {
       auto x = as_int(a.scale), y = as_int(b.scale);
       if (x && y) return *x > *y;
       if (x || y) return !x;  // a constant scale is a tile in a loop of symbolic extent
-      return !same(a.scale, b.scale) && (at_least(a.scale, b.scale) || quotient(a.scale, b.scale));
+      return !same_value(a.scale, b.scale, facts_) &&
+             (facts_.can_prove(a.scale >= b.scale) || quotient(a.scale, b.scale));
     });
   }
 
-  // The digits count through 0, 1, ... without a gap: each scale is the product of the extents below.
+  // Returns whether the digits count through 0, 1, ... without a gap: each scale is the product of the extents below.
   bool is_dense(const IterSum& sum) const {
     Expr expected = int_imm(1, dtype_of(sum.base));
     for (size_t i = sum.digits.size(); i-- > 0;) {
-      if (!same(sum.digits[i].scale, expected)) return false;
+      if (!same_value(sum.digits[i].scale, expected, facts_)) return false;
       expected = expected * sum.digits[i].extent;
     }
     return true;
@@ -156,19 +146,14 @@ class IterMapFinder {
       return result;
     }
     // Digits whose scale the divisor divides are the quotient's, those that stay below it the remainder's.
-    IterSum high{{}, zero_like(e), e}, low{{}, zero_like(e), e};
-    bool clean = true;
-    for (IterDigit& digit : sum.digits) {
-      if (auto scale = quotient(digit.scale, by)) {
-        IterDigit moved = digit;
-        moved.scale = *scale;
-        high.digits.push_back(moved);
-      } else {
-        low.digits.push_back(digit);
-      }
+    IterSum high{{}, zero_like(e), e}, low = high;
+    for (const IterDigit& digit : sum.digits) {
+      auto scale = quotient(digit.scale, by);
+      (scale ? high : low).digits.push_back(digit);
+      if (scale) high.digits.back().scale = *scale;
     }
-    clean = low.digits.empty() || at_least(by, extent_of(low));
-    if (clean) return op == BinaryOp::kFloorDiv ? high : low;
+    bool is_clean = low.digits.empty() || at_least(by, extent_of(low), facts_);
+    if (is_clean) return op == BinaryOp::kFloorDiv ? high : low;
     if (sum.digits.size() == 1 && is_int(sum.digits[0].scale, 1)) return cut(e, op, sum.digits[0], by);
     if (!is_dense(sum)) throw NoIterMap{e};
     return cut(e, op, virtual_digit(sum), by);
@@ -179,8 +164,8 @@ class IterMapFinder {
     IterDigit part = digit;
     if (op == BinaryOp::kFloorDiv) {
       part.lower = facts_.simplify(digit.lower * by);
-      std::optional<Expr> exact = quotient(digit.extent, by);
-      part.extent = exact ? *exact : facts_.simplify(floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by));
+      Expr rounded_up = floor_div(digit.extent + by - int_imm(1, dtype_of(by)), by);
+      part.extent = quotient(digit.extent, by).value_or(facts_.simplify(rounded_up));
     } else {
       part.extent = by;
       part.highest = false;
@@ -191,18 +176,16 @@ class IterMapFinder {
 
   // Makes a source of a dense sum, so that later digits can refer to it.
   IterDigit virtual_digit(const IterSum& sum) {
-    Expr value = zero_like(sum.base), extent = int_imm(1, dtype_of(sum.base));
+    Expr value = zero_like(sum.base), one = int_imm(1, dtype_of(sum.base)), extent = one;
     for (const IterDigit& digit : sum.digits) {
       value = value + digit.value * digit.scale;
       extent = extent * digit.extent;
     }
     extent = facts_.simplify(extent);
-    Expr one = int_imm(1, dtype_of(sum.base));
-    for (size_t i = num_loops_; i < map_.sources.size(); ++i) {
-      if (structural_equal(map_.sources[i].value, value)) return {i, one, extent, one, value};
-    }
-    map_.sources.push_back({value, extent, sum.digits});
-    return {map_.sources.size() - 1, one, extent, one, value};
+    size_t source = loops_.size();
+    while (source < map_.sources.size() && !structural_equal(map_.sources[source].value, value)) ++source;
+    if (source == map_.sources.size()) map_.sources.push_back({value, extent, sum.digits});
+    return {source, one, extent, one, value};
   }
 
   Expr extent_of(const IterSum& sum) const {
@@ -214,7 +197,7 @@ class IterMapFinder {
 
   const Analyzer& facts_;
   IterMap map_;
-  size_t num_loops_ = 0;
+  std::unordered_map<const NodeHeader*, size_t> loops_;  // their sources, which are the first ones
 };
 
 }  // namespace
@@ -231,24 +214,13 @@ std::optional<IterMap> find_iter_map(const std::vector<Expr>& values, const std:
 
 namespace {
 
-// These compare extents; literals are compared without asking for a proof.
-bool same_value(const Expr& a, const Expr& b, const Analyzer& facts) {
-  auto x = as_int(a), y = as_int(b);
-  if (x && y) return *x == *y;
-  return structural_equal(a, b) || facts.can_prove_equal(a, b);
-}
-bool at_least(const Expr& a, const Expr& b, const Analyzer& facts) {
-  auto x = as_int(a), y = as_int(b);
-  return x && y ? *x >= *y : same_value(a, b, facts) || facts.can_prove(a >= b);
-}
-
 // Returns whether a condition keeps the sum of these digits below the limit, as for the tail of a split inside of a
 // larger tile.
 bool stays_below(std::span<const IterDigit> digits, const Expr& limit, const std::vector<Expr>& conditions,
                  const Analyzer& facts) {
   Expr sum = int_imm(0, dtype_of(limit));
   for (const IterDigit& digit : digits) sum = sum + digit.value * digit.scale;
-  return std::any_of(conditions.begin(), conditions.end(), [&](const Expr& condition) {
+  return std::ranges::any_of(conditions, [&](const Expr& condition) {
     const Binary* compare = condition.as<Binary>();
     return compare && compare->op == BinaryOp::kLT && dtype_of(compare->a) == dtype_of(sum) &&
            facts.can_prove_equal(compare->b - compare->a, limit - sum);
@@ -272,11 +244,9 @@ const IterDigit* ambiguous_digit(const IterSum& sum, const std::vector<Expr>& co
 bool are_all_digits(const IterSource& source, std::vector<const IterDigit*> digits, const Analyzer& facts) {
   Expr expected = int_imm(1, dtype_of(source.value));
   while (!digits.empty()) {
-    auto next = std::find_if(digits.begin(), digits.end(),
-                             [&](const IterDigit* d) { return same_value(d->lower, expected, facts); });
+    auto next = std::ranges::find_if(digits, [&](const IterDigit* d) { return same_value(d->lower, expected, facts); });
     if (next == digits.end()) return false;
     const IterDigit* digit = *next;
-    digits.erase(next);
     expected = digit->highest ? source.extent : facts.simplify(digit->lower * digit->extent);
     // The same digit used twice does not hide a value.
     std::erase_if(digits, [&](const IterDigit* d) {
@@ -311,9 +281,7 @@ bool is_injective(const IterMap& map, const std::vector<Expr>& conditions, const
     return false;
   }
   const IterSource* source = incomplete_source(map, facts);
-  if (source && why)
-    *why = fmt::format("iterations of '{}' repeat the same axis values",
-                       source->value.is<Var>() ? source->value.as<Var>()->name : print_expr(source->value));
+  if (source && why) *why = fmt::format("iterations of '{}' repeat the same axis values", print_expr(source->value));
   return !source;
 }
 

@@ -4,8 +4,14 @@ namespace relaxc {
 
 Expr stepped(const Expr& e, const Expr& var) { return substitute(e, {{var.get(), var + 1}}); }
 
-bool is_positive(const Expr& e, const Analyzer& facts) { return facts.can_prove(e > int_imm(0, dtype_of(e))); }
-bool is_non_negative(const Expr& e, const Analyzer& facts) { return facts.can_prove(e >= int_imm(0, dtype_of(e))); }
+bool is_positive(const Expr& e, const Analyzer& facts) {
+  auto value = as_int(e);
+  return value ? *value > 0 : facts.can_prove(e > int_imm(0, dtype_of(e)));
+}
+bool is_non_negative(const Expr& e, const Analyzer& facts) {
+  auto value = as_int(e);
+  return value ? *value >= 0 : facts.can_prove(e >= int_imm(0, dtype_of(e)));
+}
 
 std::optional<int64_t> coefficient(const Expr& e, const Expr& var, const Analyzer& facts) {
   if (!mentions(e, NodeSet{var.get()})) return 0;

@@ -14,6 +14,8 @@ std::optional<std::vector<Ref<Block>>> find_nests(const PrimFuncRef& function);
 // never divide by an extent of 0. Programs of another form are returned as they are.
 PrimFuncRef without_empty_nests(const PrimFuncRef& function);
 
+// Returns the statements of a list, or the only one.
+std::vector<Stmt> statements_of(const Stmt& body);
 std::vector<IterVar> axes_of(const Block& block, IterKind kind);
 // Returns whether each index is a scalar: the access is to one element, not to a vector of neighbours.
 bool is_element(const std::vector<Expr>& indices);

@@ -25,8 +25,8 @@ namespace {
 // Returns the position of the window's first element in its source's memory, as int64.
 Expr window_start(const MatchBuffer& window) {
   std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
-  const std::optional<Expr>& own = buffer_type(window.source.buffer).elem_offset;
-  Expr start = own ? index_in_dtype(*own, kInt64) : int_imm(0);
+  const std::optional<Expr>& offset = buffer_type(window.source.buffer).elem_offset;
+  Expr start = offset ? index_in_dtype(*offset, kInt64) : int_imm(0);
   for (size_t d = 0; d < strides.size(); ++d)
     start = start + index_in_dtype(window.source.ranges[d].min, kInt64) * strides[d];
   return start;
@@ -34,9 +34,8 @@ Expr window_start(const MatchBuffer& window) {
 
 VarMap numbers_of(const MatchBuffer& window) {
   const BufferType& type = buffer_type(window.buffer);
-  const BufferType& source = buffer_type(window.source.buffer);
   const std::vector<Range>& ranges = window.source.ranges;
-  std::vector<Expr> strides = strides_of(source);
+  std::vector<Expr> strides = strides_of(buffer_type(window.source.buffer));
   Expr offset = window_start(window);
   VarMap result;
   auto is = [&](const VarRef& var, const Expr& number, const Expr& value) {
@@ -52,16 +51,6 @@ VarMap numbers_of(const MatchBuffer& window) {
   }
   return result;
 }
-
-}  // namespace
-
-VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
-  VarMap result;
-  for (const MatchBuffer& window : windows) result.merge(numbers_of(window));
-  return result;
-}
-
-namespace {
 
 // Returns whether all lanes of the index are within the dim.
 bool stays_within(const Expr& index, const Expr& dim, const Analyzer& facts) {
@@ -85,35 +74,28 @@ bool relies_on_memory(const Stmt& body, const Buffer& buffer, const Analyzer& fa
   walk(
       body, [&](const BufferLoad& load) { look(load.buffer, load.indices); },
       [&](const BufferStore& store) { look(store.buffer, store.indices); },
-      [&](const Call& call) {
-        const OpRef* op = call.callee.as<OpRef>();
-        bool takes_address = op && op->name == "tir.address_of";
-        const BufferLoad* load = takes_address && !call.args.empty() ? call.args[0].as<BufferLoad>() : nullptr;
+      [&](const Ref<Call>& call) {
+        const Call* address = as_call(call, "tir.address_of");
+        const BufferLoad* load = address && !address->args.empty() ? address->args[0].as<BufferLoad>() : nullptr;
         found = found || (load && same_node(load->buffer, buffer));
       });
   return found;
 }
 
-bool holds(const std::vector<Buffer>& buffers, const Buffer& buffer) {
-  return std::any_of(buffers.begin(), buffers.end(), [&](const Buffer& other) { return same_node(other, buffer); });
+bool is_among(const std::vector<Buffer>& buffers, const Buffer& buffer) {
+  return std::ranges::any_of(buffers, [&](const Buffer& other) { return same_node(other, buffer); });
 }
 
 bool allocates(const PrimFuncRef& function, const Buffer& buffer) {
   bool found = false;
   walk(
-      function->body, [&](const Block& block) { found = found || holds(block.alloc_buffers, buffer); },
+      function->body, [&](const Block& block) { found = found || is_among(block.alloc_buffers, buffer); },
       [&](const AllocBuffer& alloc) { found = found || same_node(alloc.buffer, buffer); });
   return found;
 }
 
 // Returns whether the type sets an alignment other than the default.
 bool asks_align(const BufferType& type) { return type.data_alignment != BufferType{}.data_alignment; }
-
-}  // namespace
-
-bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_align(type); }
-
-namespace {
 
 // Returns the window's start, with the axes of one iteration as numbers.
 Expr start_in(const MatchBuffer& window, const Analyzer& facts) {
@@ -144,16 +126,13 @@ Divisors divisors_of(const MatchBuffer& window, const PrimFuncRef& function, con
   auto address = [&](int64_t base) { return std::gcd(base, step % base * size); };
   if (allocates(function, buffer)) return {step, address(vm::kAlignment)};
   // Memory that the host passes in is aligned to its elements (vm/kernel_abi.h).
-  if (holds(buffer_params(function), buffer)) return {step, size};
+  if (is_among(buffer_params(function), buffer)) return {step, size};
   // A window as the source guarantees the alignment that it asked for.
   return {std::gcd(std::max<int64_t>(source.offset_factor, 1), step),
           address(asks_align(source) ? std::max<int64_t>(source.data_alignment, 1) : size)};
 }
 
-std::string number(const Expr& e) {
-  auto value = as_int(e);
-  return value ? fmt::format("{}", *value) : print_expr(e);
-}
+std::string number(const Expr& e) { return as_int(e) ? std::to_string(*as_int(e)) : print_expr(e); }
 
 std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRef& function, const VarMap& numbers,
                                      const Analyzer& facts) {
@@ -180,6 +159,14 @@ std::optional<std::string> misplaced(const MatchBuffer& window, const PrimFuncRe
 }
 
 }  // namespace
+
+VarMap window_numbers(const std::vector<MatchBuffer>& windows) {
+  VarMap result;
+  for (const MatchBuffer& window : windows) result.merge(numbers_of(window));
+  return result;
+}
+
+bool asks_place(const BufferType& type) { return type.offset_factor > 1 || asks_align(type); }
 
 std::optional<std::string> misfit(const MatchBuffer& window, const Stmt& body, const PrimFuncRef& function,
                                   const VarMap& numbers, const Analyzer& facts) {

@@ -10,8 +10,8 @@ namespace relaxc {
 
 namespace {
 
-// Placeholders of the implementations: {n}; {b}, all bytes of the row's b as int32 lanes (where k is 1: b); {a}, the k
-// values of a as one int32 in each lane. A negative n counts multiples of T.vscale().
+// Placeholders of the implementations: {n}; {bits} of n lanes of int32; {b}, all bytes of the row's b as int32 lanes
+// (where k is 1: b); {a}, the k values of a as one int32 in each lane. A negative n counts multiples of T.vscale().
 struct DotRow {
   std::string name;
   int n, k;
@@ -19,18 +19,20 @@ struct DotRow {
   std::string result;   // c[0:n] =
 };
 
+constexpr const char* kMultiplyAdd = "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}";
+// vpdpbusd wants its first factor unsigned: a + 128 is, and 128 * b is taken off again. Exact.
+constexpr const char* kSignedVnni =
+    R"(T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", C[0:{n}], T.bitwise_xor({a}, T.Broadcast(-2139062144, {n})), {b}) - T.call_llvm_pure_intrin("int32x{n}", "llvm.x86.avx512.vpdpbusd.{bits}", T.Broadcast(0, {n}), T.Broadcast(-2139062144, {n}), {b}))";
+
 // Those of more than one call; rows of dot_intrinsics() that name a tensor intrinsic add theirs.
 const DotRow kRows[] = {
     // One multiply-add of a vector: the inner step of every float32 tile.
-    {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", "C[0:16] + T.Broadcast(A[0], 16) * {b}"},
-    {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", "C[0:8] + T.Broadcast(A[0], 8) * {b}"},
-    {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", "C[0:4] + T.Broadcast(A[0], 4) * {b}"},
-    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", "C[0:{n}] + T.Broadcast(A[0], {n}) * {b}"},
-    // vpdpbusd wants its first factor unsigned: a + 128 is, and 128 * b is taken off again. Exact.
-    {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", C[0:16], T.bitwise_xor({a}, T.Broadcast(-2139062144, 16)), {b}) - T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", T.Broadcast(0, 16), T.Broadcast(-2139062144, 16), {b}))"},
-    {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32",
-     R"(T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", C[0:8], T.bitwise_xor({a}, T.Broadcast(-2139062144, 8)), {b}) - T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx512.vpdpbusd.256", T.Broadcast(0, 8), T.Broadcast(-2139062144, 8), {b}))"},
+    {"fma_16_f32_avx512", 16, 1, "float32", "float32", "float32", kMultiplyAdd},
+    {"fma_8_f32_avx2", 8, 1, "float32", "float32", "float32", kMultiplyAdd},
+    {"fma_4_f32_neon", 4, 1, "float32", "float32", "float32", kMultiplyAdd},
+    {"fma_4xvscale_f32_sve", -4, 1, "float32", "float32", "float32", kMultiplyAdd},
+    {"dot_16x4_s8s8s32_vnni", 16, 4, "int8", "int8", "int32", kSignedVnni},
+    {"dot_8x4_s8s8s32_vnni", 8, 4, "int8", "int8", "int32", kSignedVnni},
     // pmaddubsw saturates sums of two products; even and odd bytes of a by turns, one product each, do not.
     {"dot_8x4_u8s8s32_avx2", 8, 4, "uint8", "int8", "int32",
      R"(C[0:8] + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(16711935, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)) + T.call_llvm_pure_intrin("int32x8", "llvm.x86.avx2.pmadd.wd", T.call_llvm_pure_intrin("int16x16", "llvm.x86.avx2.pmadd.ub.sw", T.reinterpret("uint8x32", T.bitwise_and({a}, T.Broadcast(-16711936, 8))), T.reinterpret("int8x32", {b})), T.Broadcast(T.int16(1), 16)))"},
@@ -58,7 +60,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-// Whether b of one column has a dim for it.
+// Says whether b of one column has a dim for it.
 enum class Column { kAbsent, kPresent };
 
 // Both programs of a row.
@@ -76,7 +78,9 @@ std::string module_text(const DotRow& row, Column column) {
   std::string a = fmt::format(R"(T.Broadcast(T.reinterpret("int32", A[0:{}]), {}))", row.k, n);
   std::string b = fmt::format("B[{}0:{}]", is_vector ? "" : "0, ", lanes(row.n * row.k));
   if (!single) b = fmt::format(R"(T.reinterpret("{}", {}))", to_string(DType::int_(32).with_lanes(row.n)), b);
-  std::string result = replaced(replaced(replaced(row.result, "{a}", a), "{b}", b), "{n}", n);
+  std::string result = row.result;
+  for (const auto& [name, text] : {std::pair("{a}", a), {"{b}", b}, {"{n}", n}, {"{bits}", lanes(32 * row.n)}})
+    result = replaced(std::move(result), name, text);
   std::string loops = single ? fmt::format("i in range({})", n) : fmt::format("i, k in T.grid({}, {})", n, row.k);
   std::string axes = single ? fmt::format("vi = T.axis.spatial({}, i)", n) : R"(vi, vk = T.axis.remap("SR", [i, k]))";
   return fmt::format(R"(

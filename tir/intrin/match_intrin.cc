@@ -2,6 +2,7 @@
 
 #include "ir/regions.h"
 #include "ir/text/printer.h"
+#include "tir/analysis/nests.h"
 #include "tir/edit/blocks.h"
 #include "tir/scalable.h"
 
@@ -12,6 +13,10 @@ namespace {
 struct NoMatch {
   std::string why;
 };
+template <class... Args>
+[[noreturn]] void refuse(fmt::format_string<Args...> why, Args&&... args) {
+  throw NoMatch{fmt::format(why, std::forward<Args>(args)...)};
+}
 
 class Matcher {
  public:
@@ -20,10 +25,10 @@ class Matcher {
   // `found` is the program's, `wanted` the description's.
   void stmt(const Stmt& found, const Stmt& wanted) {
     if (const Block* a = found.as<Block>()) return block(*a, wanted);
-    if (const Seq* a = found.as<Seq>()) {
-      const Seq* b = wanted.as<Seq>();
-      if (!b || a->stmts.size() != b->stmts.size()) differ(found, wanted);
-      for (size_t i = 0; i < a->stmts.size(); ++i) stmt(a->stmts[i], b->stmts[i]);
+    if (found.is<Seq>()) {
+      std::vector<Stmt> a = statements_of(found), b = statements_of(wanted);
+      if (!wanted.is<Seq>() || a.size() != b.size()) differ(found, wanted);
+      for (size_t i = 0; i < a.size(); ++i) stmt(a[i], b[i]);
       return;
     }
     if (const For* a = found.as<For>()) {
@@ -48,7 +53,7 @@ class Matcher {
   // The place in the program of what the description calls [0, shape).
   BufferRegion region_of(const Buffer& wanted) const {
     auto it = places_.find(wanted.get());
-    if (it == places_.end()) throw NoMatch{fmt::format("the description does not use '{}'", wanted->name)};
+    if (it == places_.end()) refuse("the description does not use '{}'", wanted->name);
     const auto& [buffer, base] = it->second;
     BufferRegion result{buffer, {}};
     const std::vector<Expr>& shape = buffer_type(wanted).shape;
@@ -65,7 +70,7 @@ class Matcher {
     auto text = [](const NodeRef& node) {
       return is_stmt_kind(node.kind()) ? print_stmt(cast_handle<Stmt>(node)) : print_expr(cast_handle<Expr>(node));
     };
-    throw NoMatch{fmt::format("found\n{}\nexpected\n{}", text(found), text(wanted))};
+    refuse("found\n{}\nexpected\n{}", text(found), text(wanted));
   }
   void define(const VarRef& found, const VarRef& wanted) {
     vars_.insert_or_assign(wanted.get(), found);
@@ -81,22 +86,21 @@ class Matcher {
       if (drops) still.emplace(axis.var.get(), axis.domain.min);
       return drops;
     });
-    if (!still.empty()) found.body = substitute(found.body, still);
-    if (!still.empty() && found.init) found.init = substitute(*found.init, still);
+    found.body = substitute(found.body, still);
+    if (found.init) found.init = substitute(*found.init, still);
     if (!wanted || found.iter_vars.size() != wanted->iter_vars.size())
-      throw NoMatch{fmt::format("block '{}' has {} axes, the description has {}", found.name, found.iter_vars.size(),
-                                wanted ? fmt::format("{}", wanted->iter_vars.size()) : "no block there")};
+      refuse("block '{}' has {} axes, the description has {}", found.name, found.iter_vars.size(),
+             wanted ? fmt::format("{}", wanted->iter_vars.size()) : "no block there");
     if (found.predicate)
-      throw NoMatch{
-          fmt::format("block '{}' runs under the condition {}: its extents must be multiples of the "
-                      "intrinsic's",
-                      found.name, print_expr(*found.predicate))};
+      refuse(
+          "block '{}' runs under the condition {}: its extents must be multiples of the "
+          "intrinsic's",
+          found.name, print_expr(*found.predicate));
     if (found.init.has_value() != wanted->init.has_value())
-      throw NoMatch{fmt::format("block '{}' {} an init (decompose_reduction takes it out)", found.name,
-                                found.init ? "has" : "has not")};
+      refuse("block '{}' {} an init (decompose_reduction takes it out)", found.name, found.init ? "has" : "has not");
     for (size_t i = 0; i < found.iter_vars.size(); ++i) {
       const IterVar &a = found.iter_vars[i], &b = wanted->iter_vars[i];
-      if (a.kind != b.kind) throw NoMatch{fmt::format("axis '{}' is of another kind", a.var->name)};
+      if (a.kind != b.kind) refuse("axis '{}' is of another kind", a.var->name);
       index(a.domain.extent, b.domain.extent, "the domain of an axis");
       index(a.value, b.value, "the value of an axis");
     }
@@ -104,26 +108,19 @@ class Matcher {
     if (found.init) stmt(*found.init, *wanted->init);
     stmt(found.body, wanted->body);
   }
-  Expr mapped(const Expr& wanted) const {
-    VarMap map;
-    walk(wanted, [&](const Ref<Var>& var) {
-      if (auto it = vars_.find(var.get()); it != vars_.end()) map.emplace(var.get(), it->second);
-    });
-    return substitute(wanted, map);
-  }
+  Expr mapped(const Expr& wanted) const { return substitute(wanted, vars_); }
   void index(const Expr& found, const Expr& wanted, const char* what) const {
     Expr expected = index_in_dtype(mapped(wanted), dtype_of(found));
     if (!facts_.can_prove_equal(found, expected))
-      throw NoMatch{fmt::format("{} is {}, the description has {}", what, print_expr(found), print_expr(wanted))};
+      refuse("{} is {}, the description has {}", what, print_expr(found), print_expr(wanted));
   }
   void access(const Buffer& found, const std::vector<Expr>& indices, const Buffer& wanted,
               const std::vector<Expr>& wanted_indices) {
     if (buffer_type(found).dtype != buffer_type(wanted).dtype)
-      throw NoMatch{fmt::format("buffer '{}' is {}, the description's '{}' {}", found->name,
-                                to_string(buffer_type(found).dtype), wanted->name,
-                                to_string(buffer_type(wanted).dtype))};
+      refuse("buffer '{}' is {}, the description's '{}' {}", found->name, to_string(buffer_type(found).dtype),
+             wanted->name, to_string(buffer_type(wanted).dtype));
     if (indices.size() < wanted_indices.size())
-      throw NoMatch{fmt::format("buffer '{}' has fewer dims than '{}'", found->name, wanted->name)};
+      refuse("buffer '{}' has fewer dims than '{}'", found->name, wanted->name);
     size_t leading = indices.size() - wanted_indices.size();
     std::vector<Expr> base;
     for (size_t d = 0; d < indices.size(); ++d) {
@@ -132,18 +129,18 @@ class Matcher {
       start = facts_.simplify(start);
       for (const VarRef& var : inner_) {
         if (mentions(start, var))
-          throw NoMatch{fmt::format("index {} of '{}', {}, moves differently than the description's", d, found->name,
-                                    print_expr(indices[d]))};
+          refuse("index {} of '{}', {}, moves differently than the description's", d, found->name,
+                 print_expr(indices[d]));
       }
       base.push_back(start);
     }
     auto [it, is_new] = places_.try_emplace(wanted.get(), found, base);
     if (is_new) return;
     if (!same_node(it->second.first, found))
-      throw NoMatch{fmt::format("'{}' stands for '{}' and '{}'", wanted->name, it->second.first->name, found->name)};
+      refuse("'{}' stands for '{}' and '{}'", wanted->name, it->second.first->name, found->name);
     for (size_t d = 0; d < base.size(); ++d) {
       if (!facts_.can_prove_equal(it->second.second[d], base[d]))
-        throw NoMatch{fmt::format("'{}' is accessed at different places", found->name)};
+        refuse("'{}' is accessed at different places", found->name);
     }
   }
   void expr(const Expr& found, const Expr& wanted) {
@@ -171,7 +168,7 @@ class Matcher {
   }
 
   const Analyzer& facts_;
-  std::unordered_map<const NodeHeader*, Expr> vars_;
+  VarMap vars_;  // of the description
   std::vector<VarRef> inner_;
   std::unordered_map<const NodeHeader*, std::pair<Buffer, std::vector<Expr>>> places_;
 };
@@ -209,8 +206,8 @@ std::optional<IntrinMatch> match_intrin(const TreeNode& block, const TensorIntri
       // An implementation may write before it has read all.
       for (size_t other = 0; other < params.size(); ++other) {
         if (other != i && !are_apart(region, result.regions[other], block.tree->facts))
-          throw NoMatch{fmt::format("'{}' and '{}' are parts of '{}' that may overlap", params[other]->name,
-                                    params[i]->name, region.buffer->name)};
+          refuse("'{}' and '{}' are parts of '{}' that may overlap", params[other]->name, params[i]->name,
+                 region.buffer->name);
       }
     }
     return result;

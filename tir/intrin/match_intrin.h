@@ -1,4 +1,4 @@
-// Whether a block computes what a tensor intrinsic describes, and on which parts of which buffers.
+// Decides whether a block computes what a tensor intrinsic describes, and on which parts of which buffers.
 #pragma once
 #include "tir/edit/tree.h"
 #include "tir/intrin/tensor_intrin.h"

@@ -38,7 +38,7 @@ void require_row(Step& step, TreeNode* node, const std::string& name, const Attr
                              : fmt::format("did you mean '{}'?", nearest);
     fail({}, "annotate: there is no annotation '{}'; {}", name, remedy);
   }
-  bool is_there = row->place == AnnotatedPlace::kAny ||
+  bool is_there = row->place == AnnotatedPlace::kAnywhere ||
                   row->place == (node->is_loop() ? AnnotatedPlace::kLoop : AnnotatedPlace::kBlock);
   if (!is_there || !row->takes(value))
     step.refuse({node}, "{} takes {} and {}", row->name, to_string(row->place), to_string(row->value));

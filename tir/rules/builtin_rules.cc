@@ -1,5 +1,7 @@
 #include "tir/rules/builtin_rules.h"
 
+#include <algorithm>
+
 namespace relaxc {
 
 // The functions that return the rules, each defined in a file of this folder, in the order in which the rules are
@@ -24,10 +26,8 @@ const std::vector<ScheduleRule>& builtin_schedule_rules() {
 }
 
 const ScheduleRule* find_builtin_rule(std::string_view name) {
-  for (const ScheduleRule& rule : builtin_schedule_rules()) {
-    if (rule.name == name) return &rule;
-  }
-  return nullptr;
+  auto rule = std::ranges::find(builtin_schedule_rules(), name, &ScheduleRule::name);
+  return rule == builtin_schedule_rules().end() ? nullptr : &*rule;
 }
 
 }  // namespace relaxc

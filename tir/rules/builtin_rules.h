@@ -2,11 +2,10 @@
 // builtin_rules.cc.
 #pragma once
 #include "tir/schedule/rule.h"
-#include "tir/target.h"
 
 namespace relaxc {
 
-// In the order in which they are tried.
+// Returns them in the order in which they are tried.
 const std::vector<ScheduleRule>& builtin_schedule_rules();
 const ScheduleRule* find_builtin_rule(std::string_view name);
 

@@ -12,13 +12,6 @@ namespace relaxc {
 
 namespace {
 
-class Renamer final : public Rewriter {
- public:
-  Renamer(const std::vector<VarRef>& from, const std::vector<VarRef>& to) {
-    for (size_t i = 0; i < from.size(); ++i) renamed_.emplace(from[i].get(), to[i]);
-  }
-};
-
 // Takes the body out of the root block. Its memory goes to `buffers`.
 Stmt take_root(const Stmt& body, std::vector<Buffer>& buffers) {
   const Block* root = body.as<Block>();
@@ -76,7 +69,9 @@ class Application {
       RuleResult known = scheduled(of_value, decisions, nullptr);
       if (!known.program) return known;
       const PrimFunc& function = **known.program;
-      Stmt version = instantiate(Renamer(function.params, program->params)(function.body), {});
+      VarMap params;
+      for (size_t i = 0; i < function.params.size(); ++i) params.emplace(function.params[i].get(), program->params[i]);
+      Stmt version = instantiate(substitute(function.body, params), {});
       body = make(IfThenElse{equal(dim, int_imm(value)), take_root(version, buffers), body}, program.span());
     }
     PrimFunc copy = *general;

@@ -1,4 +1,5 @@
-// Which rule schedules a program, and with which decisions: the user's first, in order, then the built-in ones.
+// Finds the rule that schedules a program, and its decisions: the user's rules are tried first, in order, then the
+// built-in ones.
 #pragma once
 #include "tir/schedule/rule.h"
 

@@ -1,6 +1,7 @@
 #include "tir/rules/contraction.h"
 
 #include "tir/analysis/conditions.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 
 namespace relaxc {

@@ -37,11 +37,7 @@ std::optional<VarRef> symbolic_rows(const Stage& product, const ContractionTile&
 void choose_specialized_rows(const ContractionTile& tile, const Target& target, Decisions& decisions);
 std::vector<DecisionRow> contraction_decisions();
 
-// Returns the rule for "matmul".
-ScheduleRule contraction_rule();
-
-// Schedules the anchor and the blocks behind it, for any extents: rows and columns that do not fill a tile are a tail
-// of their own.
+// Schedules the anchor and the blocks behind it, for any extents: rows and columns that do not fill a tile are a tail.
 void schedule_contraction(Schedule& schedule, BlockRV anchor, const ContractionTile& tile);
 
 }  // namespace relaxc

@@ -136,7 +136,7 @@ std::optional<Panels> match_panels(const Block& block, const Target& target) {
   return Panels{tile, as_int(right.shape[0])};
 }
 
-// Returns the panels side by side. A single row waits for memory: several, each a stream of its own. Else two load
+// Returns the panels side by side. A single row waits for memory: several, each a stream. Else two load
 // least for each multiply-add, unless all rows fit a tile on one, which reads it once.
 int64_t panels_side_by_side(const ContractionTile& tile, std::optional<int64_t> count, std::optional<int64_t> rows,
                             const Target& target) {
@@ -252,7 +252,7 @@ std::vector<DecisionRow> contraction_decisions() {
       {"step", "iterations of the reduction unrolled", "8; with more accumulators 4, of a depth of 2048 or more 8"},
       {"epilogue", "the blocks behind are \"unrolled\" in the tile, or a \"loop\" over its rows",
        "\"loop\" where rows are symbolic and the blocks are long"},
-      {"specialize", "symbolic rows that have code of their own", "1, and those just above a tile"}};
+      {"specialize", "symbolic rows that have separate code", "1, and those just above a tile"}};
 }
 
 }  // namespace relaxc

@@ -1,9 +1,13 @@
-#include "tir/rules/convolution.h"
-
+// The schedule of convolutions over images in channel blocks (passes/block_channels.cc) as primitives: a register tile
+// of pixels x filters, filters in vector lanes; the elementwise blocks behind are applied to each tile.
+//
+// No extent needs to divide: rows and columns of pixels that do not fill a tile are tiles of their size, also where the
+// image's extents are symbolic. The blocks of channels fill vectors, which is what makes them blocks.
 #include <algorithm>
 #include <variant>
 
 #include "tir/analysis/linear.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 

@@ -1,6 +1,8 @@
-// The figures of the rules' formulas that neither a target nor an argument gives, in one table. Figures without another
-// source were fitted to measured tiles of the kernels in bench/kernels (`./dev bench kernels`) on x86-64 servers, once
-// with AVX-512 and once limited to AVX2. Shares of a cache are numerators over the denominator in the name.
+// The figures of the rules' formulas that neither a target nor an argument gives, in one table. Guesses and limits
+// (those named kGuessed... and kMost...) bound the code and the search. The others were fitted to the kernels of
+// bench/kernels
+// (`./dev bench kernels`) on x86-64 servers, with AVX-512 and limited to AVX2. Shares of a cache are numerators over
+// the denominator in the name.
 #pragma once
 #include <cstdint>
 
@@ -13,8 +15,8 @@ constexpr int64_t kElementRegisters = 2;
 // The same for products in panels: one, and three where there are many registers. Loads ahead need some then. With all
 // registers taken LLVM spills an accumulator as soon as it unrolls.
 constexpr int64_t kManyRegisters = 32, kSpareOfMany = 3, kSpareOfFew = 1;
-// Winograd's products spill at 4 unrolled channels, where fewer registers are left.
-constexpr int64_t kUnrollingRegisters = 6;
+// Winograd's products unroll this many channels, and fewer where so few registers are left that LLVM would spill.
+constexpr int64_t kChannelStep = 4, kSpillingChannelStep = 2, kUnrollingRegisters = 6;
 
 // ---- Tiles, in elements or vectors
 
@@ -40,8 +42,11 @@ constexpr int64_t kBlockAndPanelsInL2 = 2;      // times L2: more than that is s
 constexpr int64_t kPieceQuartersOfL1 = 1;       // for a thread's piece of an elementwise loop: operands and results fit
 constexpr int64_t kSharedWeightHalvesOfL2 = 1;  // up to that weights stay while rows of an image pass
 constexpr int64_t kGroupSlack = 4;              // times the patches of a group in L2: more are cut into single rows
-constexpr int64_t kTypicalChannels = 64;        // in and out of a Winograd convolution, for the size of its groups
-constexpr int64_t kGuessedPixels = 56;          // of a symbolic extent of an image: ResNet's first stage
+constexpr int64_t kSmallWeightsInL2 = 4;        // times L2: Winograd's weights that few patches may read from cache
+constexpr int64_t kMostWinogradBytes = int64_t{256} << 20;  // of weights, 4 times as many as the direct form has
+constexpr int64_t kFewestWinogradChannels = 16;             // for fewer, transforms take longer than products save
+constexpr int64_t kTypicalChannels = 64;  // in and out of a Winograd convolution, for the size of its groups
+constexpr int64_t kGuessedPixels = 56;    // of a symbolic extent of an image: ResNet's first stage
 constexpr int64_t kRowsAhead = 64, kSingleRowsAhead = 16;  // rows from a prefetch to its use, in tiles and single rows
 
 // ---- Time, in cycles

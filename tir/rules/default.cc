@@ -1,8 +1,12 @@
-#include "tir/rules/default.h"
+// The last of the built-in rules: takes any program. Elementwise blocks go into their readers where that saves memory
+// traffic without repeating work; each block that is left is scheduled for itself, as a reduction (reduction.h) or
+// element by element (elementwise.h). A program that is not a list of plain nests (find_nests), such as one that
+// somebody scheduled by hand, stays as it is.
 
 #include <algorithm>
 
 #include "tir/analysis/conditions.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/contraction.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/elementwise.h"
@@ -49,8 +53,8 @@ bool is_worth_inlining(Schedule& sch, const BlockRV& rv) {
       ++loads;
       for (const Expr& index : load.indices) axis_by_axis = axis_by_axis && (index.is<Var>() || index.is<IntImm>());
     });
-    // Loops inside of the reader may read an element any number of times; a product reads each many times and wants its
-    // operands in the layout that they have; a window (pooling) reads an element for several outputs.
+    // Loops inside of the reader may read an element any number of times; a product reads each many times and needs
+    // its operands in the layout that they have; a window (pooling) reads an element for several outputs.
     if (holds<For, While>(reader->body) || is_contraction(*reader)) return false;
     return cheap || (readers.size() == 1 && loads == 1 && (axis_by_axis || !reduces(*reader)));
   });

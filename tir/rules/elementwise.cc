@@ -64,7 +64,7 @@ void schedule_elementwise(Schedule& sch, const BlockRV& rv, const Target& target
   Nest nest = in_order(sch, rv);
   if (nest.loops.empty()) return;
   bool parallel = !is_small(nest.spatial_extents(), target, cost_model::kElementwiseWork);
-  // Statements with loops of their own, such as scans: each is much work.
+  // A statement with loops inside, such as a scan, is much work for each point.
   if (!single_store(*nest.block)) return share_out(sch, nest.loops, parallel);
   const Analyzer& facts = sch.tree("").facts;
   std::vector<Access> accesses = accesses_of(*nest.block);

@@ -1,5 +1,4 @@
-// What the rules share: questions about a block before its vectors and threads are chosen, and steps that they all
-// take.
+// The rules share these: questions about a block before its vectors and threads are chosen, and steps that all take.
 #pragma once
 #include "ir/arith.h"
 #include "tir/analysis/nests.h"
@@ -59,7 +58,7 @@ struct Nest {
   std::vector<Expr> spatial_extents() const;
   size_t num_reduced() const { return axes.size() - num_spatial; }
 };
-// Brings the loops into that order. The block stands in a nest of its own (find_nests).
+// Brings the loops into that order. The block stands alone in its nest (find_nests).
 Nest in_order(Schedule& schedule, const BlockRV& block);
 // Returns the loop of each axis of such a block.
 Loops loops_of_axes(Schedule& schedule, const BlockRV& block);

@@ -1,6 +1,7 @@
 #include "tir/rules/reduction.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "tir/analysis/conditions.h"
 #include "tir/rules/cost_model.h"
@@ -63,7 +64,7 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
   int lanes = lanes_of(*nest.block, target);
   if (lanes == 1) return best;
   std::vector<Ref<BufferLoad>> loads = loads_of(reduction.value);
-  int64_t best_score = 0;
+  std::tuple best_score{0, 0, false};
   for (size_t d = 0; d < nest.num_spatial; ++d) {
     auto known = as_int(nest.axes[d].domain.extent);
     if (known && *known < cost_model::kFewestLanes) continue;
@@ -76,7 +77,7 @@ RegisterTile choose_tile(const Nest& nest, const Reduction& reduction, const Tar
     }
     if (!contiguous || !reads_vectors) continue;
     // Full vectors first, several of them next, then the axis that the output is contiguous in.
-    int64_t score = tile.lanes * 8 + tile.vectors * 2 + (d + 1 == nest.num_spatial ? 1 : 0);
+    std::tuple score{tile.lanes, tile.vectors, d + 1 == nest.num_spatial};
     if (score <= best_score) continue;
     best_score = score;
     best = {std::nullopt, d, 1, tile.lanes, tile.vectors};
@@ -105,8 +106,8 @@ bool is_parallel(const Nest& nest, const Target& target) {
   return !is_small(nest.spatial_extents(), target, work);
 }
 
-// Loops, in order:  other axes, column tiles and row tiles, shared by threads;  the reduction;  the tile. Neighbouring
-// row tiles share columns.
+// Makes these loops: outside the other axes, column tiles and row tiles, which threads share, then the reduction, then
+// the tile. Neighbouring row tiles share columns.
 void schedule_tile(Schedule& sch, const Nest& nest, const BlockRV& rv, const std::optional<BlockRV>& epilogue,
                    const RegisterTile& tile, const Target& target) {
   Loops shared, rows, columns, inside,

@@ -10,7 +10,7 @@
 
 namespace relaxc {
 
-// The epilogue is an elementwise block that reads each result once, at its own axes (fits_as_epilogue).
+// The epilogue is an elementwise block that reads each result once, at the same axes (fits_as_epilogue).
 void schedule_reduction(Schedule& schedule, const BlockRV& block, const std::optional<BlockRV>& epilogue,
                         const Target& target, Decisions& decisions);
 std::vector<DecisionRow> reduction_decisions();

@@ -1,9 +1,20 @@
+// The schedule of Winograd convolutions (passes/winograd.h) as primitives. Rows of patches in groups, whose transformed
+// patches and products stay in the L2 cache:
+//
+//   for group:
+//     for row, channel block: for x: pixels, columns (in registers);  for patch: patches    vectors along channels
+//     for each of 36, panel of filters, tile of patches:              register tile, the next panel fetched ahead
+//     for patch, filter block: rows (in registers), result            with the elementwise operators behind it
+//
+// Any extents will do. Groups are whole, so that only widths and heights that four does not divide leave conditions.
+// Groups run on all threads where there are many, else the loops inside of a group do.
 #include "tir/rules/winograd.h"
 
 #include <algorithm>
 #include <bit>
 
 #include "support/checked_math.h"
+#include "tir/rules/builtin_rules.h"
 #include "tir/rules/cost_model.h"
 #include "tir/rules/lanes.h"
 
@@ -63,6 +74,13 @@ Loops innermost_loops(Schedule& sch, const BlockRV& block, long count) {
   return Loops(loops.end() - count, loops.end());
 }
 
+// Computes the block in the loop, in registers. Returns its innermost loops.
+Loops compute_in_registers(Schedule& sch, const BlockRV& block, const LoopRV& loop, long count) {
+  sch.apply(ComputeAt{block, loop, true});
+  sch.apply(SetScope{block, 0, "local"});
+  return innermost_loops(sch, block, count);
+}
+
 void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& group, bool parallel, int64_t lanes,
                        const Target& target, Decisions& decisions) {
   Ref<Block> block = cast<Block>(sch.get(products));
@@ -77,7 +95,8 @@ void schedule_products(Schedule& sch, const BlockRV& products, const LoopRV& gro
   Loops tiles = sch.apply(Split{loops[2], {std::nullopt, rows}});
   Loops panels = sch.apply(Split{loops[3], {std::nullopt, vectors, lanes}});
   bool spills = rows * vectors > target.num_vector_registers - cost_model::kUnrollingRegisters;
-  int64_t step = decisions.number("step", {1, 2, 4, 8}, spills ? 2 : 4);
+  int64_t formula = spills ? cost_model::kSpillingChannelStep : cost_model::kChannelStep;
+  int64_t step = decisions.number("step", {1, 2, 4, 8}, formula);
   Loops reduce = sch.apply(Split{loops[4], {std::nullopt, step}});
   sch.apply(Reorder{{loops[0], loops[1], panels[0], tiles[0], reduce[0], reduce[1], tiles[1], panels[1], panels[2]}});
   sch.apply(Annotate{panels[0], "prefetch", AttrList{weight->name}});
@@ -111,17 +130,13 @@ void schedule_patches(Schedule& sch, const LoopRV& group, bool parallel, std::op
   unroll(sch, {loops[0], loops[1]});
   sch.apply(Vectorize{channels[2]});
 
-  sch.apply(ComputeAt{columns, channels[0], true});
-  sch.apply(SetScope{columns, 0, "local"});
-  Loops inner = innermost_loops(sch, columns, 4);  // 6, row, x, channels
+  Loops inner = compute_in_registers(sch, columns, channels[0], 4);  // 6, row, x, channels
   Loops parts = sch.apply(Split{inner[3], {std::nullopt, lanes}});
   sch.apply(Reorder{{inner[1], parts[0], inner[2], inner[0], parts[1]}});
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{parts[1]});
   BlockRV pixels = sch.apply(GetBlock{"winograd_pixels"});
-  sch.apply(ComputeAt{pixels, inner[2], true});
-  sch.apply(SetScope{pixels, 0, "local"});
-  inner = innermost_loops(sch, pixels, 4);
+  inner = compute_in_registers(sch, pixels, inner[2], 4);
   sch.apply(Unroll{inner[0]});
   sch.apply(Vectorize{inner[3]});
   share_out(sch, outside, parallel);
@@ -203,9 +218,7 @@ void schedule_winograd(Schedule& sch, const Target& target, Decisions& decisions
   unroll(sch, {y[1], x[1]});
   sch.apply(Vectorize{loops[4]});
   BlockRV back = sch.apply(GetBlock{"winograd_rows"});
-  sch.apply(ComputeAt{back, loops[1], true});
-  sch.apply(SetScope{back, 0, "local"});
-  Loops inner = innermost_loops(sch, back, 4);  // 4, 6, patch, lanes
+  Loops inner = compute_in_registers(sch, back, loops[1], 4);  // 4, 6, patch, lanes
   sch.apply(Reorder{{inner[1], inner[0]}});
   unroll(sch, {inner[0], inner[1]});
   sch.apply(Vectorize{inner[3]});
