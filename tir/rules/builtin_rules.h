@@ -1,9 +1,22 @@
-// The schedule rules that every compile tries, behind the user's. To add one: its file here, and a row in
-// builtin_rules.cc.
+// The schedule rules that every compile tries, behind the user's. To add one: its file here, and a row below.
 #pragma once
 #include "tir/schedule/rule.h"
 
 namespace relaxc {
+
+// The functions that return the rules, each defined in a file of this folder, in the order in which the rules are
+// tried. The default rule fits any program, so no rule behind it would be tried.
+// clang-format off
+#define RELAXC_RULES(X) \
+  X(contraction_rule) \
+  X(convolution_rule) \
+  X(winograd_rule) \
+  X(default_rule)
+// clang-format on
+
+#define X(rule) ScheduleRule rule();
+RELAXC_RULES(X)
+#undef X
 
 // Returns them in the order in which they are tried.
 const std::vector<ScheduleRule>& builtin_schedule_rules();
