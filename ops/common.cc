@@ -86,7 +86,7 @@ Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype) {
 }
 Type infer_unknown(const OpCall&) { return object_type(); }
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
-                            const std::function<Expr(const std::vector<Buffer>&, Axes)>& value) {
+                            const std::function<Expr(Inputs, Axes)>& value) {
   ComputeBuilder b;
   std::vector<Buffer> x = b.inputs_of(op);
   return b.finish({b.compute(name, *tensor_dtype(result), *known_shape(result), [&](Axes i) { return value(x, i); })});

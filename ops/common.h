@@ -49,9 +49,10 @@ Type infer_like_first(const OpCall& op);
 Type infer_unranked(std::optional<DType> dtype);
 Type infer_same_rank(const OpCall& op, size_t i, std::optional<DType> dtype);
 Type infer_unknown(const OpCall& op);
+using Inputs = const std::vector<Buffer>&;  // a program's, one for each tensor argument
 // Makes a program of one stage: out[i] = value(x, i), where x are the tensor arguments and out has the type `result`.
 PrimFuncRef compute_program(const OpCall& op, const std::string& name, const Type& result,
-                            const std::function<Expr(const std::vector<Buffer>& x, Axes i)>& value);
+                            const std::function<Expr(Inputs x, Axes i)>& value);
 // These complete one attribute of a row's list, found by its name: with_choices gives the values of a string, with_like
 // the attribute that None stands for.
 OpAttr& attr_of(std::vector<OpAttr>& attrs, std::string_view name);

@@ -17,13 +17,12 @@ Type infer_full(const OpCall& op) {
 }
 PrimFuncRef lower_full(const OpCall& op) {
   Type type = infer_full(op);
-  return compute_program(op, "T_full", type, [&](const std::vector<Buffer>& x, Axes) {
-    return cast_to(load(x[0], {}), *tensor_dtype(type));
-  });
+  return compute_program(op, "T_full", type,
+                         [&](Inputs x, Axes) { return cast_to(load(x[0], {}), *tensor_dtype(type)); });
 }
 // Makes the program of a call without tensor arguments.
 PrimFuncRef filled(const OpCall& op, const char* name, const Type& type, const std::function<Expr(Axes)>& value) {
-  return compute_program(op, name, type, [&](const std::vector<Buffer>&, Axes i) { return value(i); });
+  return compute_program(op, name, type, [&](Inputs, Axes i) { return value(i); });
 }
 DType filled_dtype(const OpCall& op) { return op.attrs<FillAttrs>().dtype.value_or(*FillAttrs().dtype); }
 Type infer_filled(const OpCall& op) { return tensor_type(op.shape(0), filled_dtype(op)); }
@@ -46,7 +45,7 @@ Type infer_partial_like(const OpCall& op) {
   return infer_same_rank(op, 0, stated ? stated : op.first_dtype());
 }
 Type infer_like(const OpCall& op) { return tensor_type(op.shape(0), like_dtype(op)); }
-using LikeValue = std::function<Expr(const OpCall&, const std::vector<Buffer>&, Axes, DType)>;
+using LikeValue = std::function<Expr(const OpCall&, Inputs, Axes, DType)>;
 OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, const LikeValue& value) {
   std::vector<OpInput> inputs = {{"x", "gives the shape, and the dtype unless stated"}};
   inputs.insert(inputs.end(), more.begin(), more.end());
@@ -58,20 +57,16 @@ OpRow like(const char* name, const char* doc, const std::vector<OpInput>& more, 
           .infer = infer_like,
           .infer_partial = infer_partial_like,
           .legalize = [=](const OpCall& op) {
-            return compute_program(op, "T_like", infer_like(op), [&](const std::vector<Buffer>& x, Axes i) {
-              return value(op, x, i, like_dtype(op));
-            });
+            return compute_program(op, "T_like", infer_like(op),
+                                   [&](Inputs x, Axes i) { return value(op, x, i, like_dtype(op)); });
           }};
 }
 OpRow constant_like(const char* name, const char* doc, double constant) {
-  return like(name, doc, {}, [=](const OpCall&, const std::vector<Buffer>&, Axes, DType dtype) {
-    return scalar_imm(constant, dtype);
-  });
+  return like(name, doc, {}, [=](const OpCall&, Inputs, Axes, DType dtype) { return scalar_imm(constant, dtype); });
 }
 OpRow full_like() {
-  OpRow row = like(
-      "relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
-      [](const OpCall&, const std::vector<Buffer>& x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
+  OpRow row = like("relax.full_like", "every element is fill_value", {{"fill_value", "scalar tensor"}},
+                   [](const OpCall&, Inputs x, Axes, DType dtype) { return cast_to(load(x[1], {}), dtype); });
   row.infer = [](const OpCall& op) {
     require_rank(op, 1, 0);
     return infer_like(op);
@@ -85,7 +80,7 @@ void complete_diagonal(Call& call) {
 
 OpRow eye_like() {
   OpRow row = like("relax.eye_like", "1 on diagonal k, 0 elsewhere", {{"k", "int64 scalar", OpInput::Arity::kOptional}},
-                   [](const OpCall& op, const std::vector<Buffer>&, Axes i, DType dtype) {
+                   [](const OpCall& op, Inputs, Axes i, DType dtype) {
                      Expr k = op.size() > 1 ? op.arg(1) : int_imm(0);
                      return select(equal(i[1] - i[0], cast_to(k, kInt64)), one(dtype), zero(dtype));
                    });
@@ -185,7 +180,7 @@ Type infer_triangle(const OpCall& op) {
 OpRow triangle(const char* name, const char* doc, BinaryOp keep) {
   auto lower = [=](const OpCall& op) {
     Expr k = op.size() > 1 ? near_diagonal(op.arg(1)) : int_imm(0);
-    return compute_program(op, "T_trilu", infer_triangle(op), [&](const std::vector<Buffer>& x, Axes i) {
+    return compute_program(op, "T_trilu", infer_triangle(op), [&](Inputs x, Axes i) {
       Expr row = i[i.size() - 2], column = i[i.size() - 1];
       return select(binary(keep, column - row, k), at(x[0], i), zero(op.dtype(0)));
     });

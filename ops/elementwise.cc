@@ -81,7 +81,7 @@ OpRow elementwise(const std::string& name, const char* onnx, const char* doc, st
               [=](const OpCall& op) {
                 Type result = infer_wholly(op, domain, scalar, bools);
                 if (result.is<PrimType>()) op.unsupported("all operands are scalars");
-                return compute_program(op, stage_name(name), result, [&](const std::vector<Buffer>& x, Axes axes) {
+                return compute_program(op, stage_name(name), result, [&](Inputs x, Axes axes) {
                   std::vector<Expr> values;
                   size_t next = 0;
                   for (size_t i = 0; i < op.size(); ++i)
@@ -170,7 +170,7 @@ OpRow parametric(const std::string& name, const char* onnx, const char* doc, Exp
           .legalize = [=](const OpCall& op) {
             A attrs = op.attrs<A>();
             return compute_program(op, stage_name(name), infer_like_first(op),
-                                   [&](const std::vector<Buffer>& x, Axes i) { return fn(at(x[0], i), attrs); });
+                                   [&](Inputs x, Axes i) { return fn(at(x[0], i), attrs); });
           }};
 }
 
@@ -178,8 +178,7 @@ Type infer_cast(const OpCall& op) { return tensor_type(op.shape(0), op.attrs<Cas
 Type infer_partial_cast(const OpCall& op) { return infer_same_rank(op, 0, op.attrs<CastAttrs>().dtype); }
 PrimFuncRef lower_cast(const OpCall& op) {
   DType dtype = op.attrs<CastAttrs>().dtype;
-  return compute_program(op, "T_cast", infer_cast(op),
-                         [&](const std::vector<Buffer>& x, Axes i) { return cast_to(at(x[0], i), dtype); });
+  return compute_program(op, "T_cast", infer_cast(op), [&](Inputs x, Axes i) { return cast_to(at(x[0], i), dtype); });
 }
 
 Type infer_clip(const OpCall& op) {
@@ -189,7 +188,7 @@ Type infer_clip(const OpCall& op) {
 PrimFuncRef lower_clip(const OpCall& op) {
   Expr low = cast_to(op.arg(1), op.dtype(0)), high = cast_to(op.arg(2), op.dtype(0));
   return compute_program(op, "T_clip", infer_like_first(op),
-                         [&](const std::vector<Buffer>& x, Axes i) { return limited(at(x[0], i), low, high); });
+                         [&](Inputs x, Axes i) { return limited(at(x[0], i), low, high); });
 }
 
 // Returns the axis that an alpha of rank 1 varies along; other alphas broadcast.
@@ -209,7 +208,7 @@ Type infer_prelu(const OpCall& op) {
 }
 PrimFuncRef lower_prelu(const OpCall& op) {
   auto axis = slope_axis(op);
-  return compute_program(op, "T_prelu", infer_prelu(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_prelu", infer_prelu(op), [&](Inputs x, Axes i) {
     Expr value = load_broadcast(x[0], i);
     return positive_or(value, value * load_broadcast(x[1], axis ? std::vector<Expr>{i[*axis]} : i));
   });

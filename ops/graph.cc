@@ -124,6 +124,9 @@ Type infer_alloc_tensor(const OpCall& op) {
 }
 Type infer_nothing(const OpCall&) { return tuple_type({}); }
 Type infer_object(const OpCall&) { return object_type(); }
+OpRow end_of_life(const char* name, const char* doc, const OpInput& input) {
+  return {.name = name, .doc = doc, .inputs = {input}, .pure = false, .infer = infer_nothing};
+}
 Type infer_tensor_item(const OpCall& op) {
   DType dtype = op.dtype(0);
   if (!dtype.is_integral() && !dtype.is_bool()) op.fail("expected integers, got {}", to_string(dtype));
@@ -241,16 +244,8 @@ std::vector<OpRow> graph_ops() {
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
-      {.name = "relax.memory.kill_storage",
-       .doc = "the end of a storage's life",
-       .inputs = {storage},
-       .pure = false,
-       .infer = infer_nothing},
-      {.name = "relax.memory.kill_tensor",
-       .doc = "the end of a tensor's life",
-       .inputs = {{"tensor", "it"}},
-       .pure = false,
-       .infer = infer_nothing},
+      end_of_life("relax.memory.kill_storage", "the end of a storage's life", storage),
+      end_of_life("relax.memory.kill_tensor", "the end of a tensor's life", {"tensor", "it"}),
       {.name = "relax.memory.view",
        .doc = "the same memory under another shape, dtype or offset",
        .inputs = {{"data", "the tensor"},
@@ -273,11 +268,7 @@ std::vector<OpRow> graph_ops() {
        .inputs = {storage, {"offset", "in bytes"}, {"shape", "its dims"}, {"dtype", "of its elements"}, device},
        .infer = infer_alloc_tensor,
        .infer_partial = infer_unknown},
-      {.name = "relax.vm.kill_object",
-       .doc = "the end of an object's life",
-       .inputs = {{"obj", "the object"}},
-       .pure = false,
-       .infer = infer_nothing},
+      end_of_life("relax.vm.kill_object", "the end of an object's life", {"obj", "the object"}),
       {.name = "relax.builtin.stop_lift_params",
        .doc = "the tensor itself; what uses it is not computed ahead",
        .inputs = {tensor},

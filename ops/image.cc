@@ -276,7 +276,7 @@ class GridAxis {
 PrimFuncRef lower_grid_sample(const OpCall& op) {
   GridSampleAttrs attrs = op.attrs<GridSampleAttrs>();
   GridAxis vertical(attrs, op.shape(0)[2]), horizontal(attrs, op.shape(0)[3]);
-  return compute_program(op, "T_grid_sample", infer_grid_sample(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_grid_sample", infer_grid_sample(op), [&](Inputs x, Axes i) {
     auto grid = [&](int64_t c) { return load(x[1], {i[0], int_imm(c), i[2], i[3]}); };
     std::vector<Tap> columns = horizontal.taps(grid(0)), rows = vertical.taps(grid(1));
     std::optional<Expr> sum;

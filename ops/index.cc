@@ -75,7 +75,7 @@ PrimFuncRef lower_take(const OpCall& op) {
     return attrs.mode == "clip" ? max(min(position, dim - 1), int_imm(0)) : clamped(index, dim);
   };
   const std::vector<Expr>& shape = op.shape(0);
-  return compute_program(op, "T_take", infer_take(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_take", infer_take(op), [&](Inputs x, Axes i) {
     auto begin = i.begin() + axis, end = begin + index_rank;
     Expr index = takes_one(op) ? op.arg(1) : load(x[1], {begin, end});
     if (!attrs.axis) return load_clamped(x[0], unflatten_index(in_range(index, product(shape)), shape), shape);
@@ -102,7 +102,7 @@ Type infer_gather_elements(const OpCall& op) {
 PrimFuncRef lower_gather_elements(const OpCall& op) {
   int64_t axis = normalize_axis(op, op.attrs<AxisAttrs>().axis, op.rank(0));
   const Expr& dim = op.shape(0)[axis];
-  return compute_program(op, "T_gather_elements", infer_gather_elements(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_gather_elements", infer_gather_elements(op), [&](Inputs x, Axes i) {
     std::vector<Expr> source = i;
     source[axis] = clamped(load(x[1], i), dim);
     return load_clamped(x[0], source, {dim});
@@ -157,7 +157,7 @@ PrimFuncRef lower_gather_nd(const OpCall& op) {
   int64_t batch = op.attrs<GatherNdAttrs>().batch_dims;
   auto first = op.shape(0).begin() + batch;
   std::vector<Expr> indexed(first, first + tuple_length(op, batch));
-  return compute_program(op, "T_gather_nd", infer_gather_nd(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_gather_nd", infer_gather_nd(op), [&](Inputs x, Axes i) {
     return load_clamped(x[0], at_tuple(op, i, x[1], batch, clamped), indexed);
   });
 }
@@ -277,7 +277,7 @@ Type infer_one_hot(const OpCall& op) {
 }
 PrimFuncRef lower_one_hot(const OpCall& op) {
   int64_t axis = one_hot_axis(op);
-  return compute_program(op, "T_one_hot", infer_one_hot(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_one_hot", infer_one_hot(op), [&](Inputs x, Axes i) {
     std::vector<Expr> at_index = i;
     at_index.erase(at_index.begin() + axis);
     Expr index = from_end(load(x[0], at_index), one_hot_depth(op));
@@ -300,7 +300,7 @@ Type infer_reverse_sequence(const OpCall& op) {
 }
 PrimFuncRef lower_reverse_sequence(const OpCall& op) {
   ReverseSequenceAttrs axes = reverse_sequence_axes(op);
-  return compute_program(op, "T_reverse_sequence", infer_like_first(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_reverse_sequence", infer_like_first(op), [&](Inputs x, Axes i) {
     Expr length = min(cast_to(load(x[1], {i[axes.batch_axis]}), kInt64), op.shape(0)[axes.time_axis]);
     Expr time = i[axes.time_axis];
     std::vector<Expr> source = i;

@@ -14,7 +14,7 @@ namespace {
 // Makes the program of a call that only moves elements: out[i] = x[source(i)].
 PrimFuncRef moved(const OpCall& op, const char* name, const Type& result,
                   const std::function<std::vector<Expr>(Axes)>& source) {
-  return compute_program(op, name, result, [&](const std::vector<Buffer>& x, Axes i) { return load(x[0], source(i)); });
+  return compute_program(op, name, result, [&](Inputs x, Axes i) { return load(x[0], source(i)); });
 }
 
 std::vector<int64_t> permutation(const OpCall& op) {

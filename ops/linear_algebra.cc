@@ -129,7 +129,7 @@ Type infer_outer(const OpCall& op) {
 }
 PrimFuncRef lower_outer(const OpCall& op) {
   return compute_program(op, "T_outer", infer_outer(op),
-                         [](const std::vector<Buffer>& x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); });
+                         [](Inputs x, Axes i) { return load(x[0], {i[0]}) * load(x[1], {i[1]}); });
 }
 // The result is data . weight^T + bias.
 Type infer_linear(const OpCall& op) {

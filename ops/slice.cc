@@ -93,7 +93,7 @@ PrimFuncRef lower_strided_slice(const OpCall& op) {
   Analyzer analyzer;
   analyzer.assume_dims(op.arg(0).type());
   std::vector<AxisSlice> slices = plan_slice(op, analyzer);
-  return compute_program(op, "T_strided_slice", infer_strided_slice(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_strided_slice", infer_strided_slice(op), [&](Inputs x, Axes i) {
     std::vector<Expr> source = i;
     for (const AxisSlice& slice : slices) source[slice.axis] = slice.begin + i[slice.axis] * slice.stride;
     return load(x[0], source);
@@ -201,7 +201,7 @@ PrimFuncRef lower_pad(const OpCall& op) {
   const std::vector<Expr>&shape = op.shape(0), width = pad_width(op);
   PadAttrs attrs = op.attrs<PadAttrs>();
   bool is_constant = attrs.pad_mode == "constant";
-  return compute_program(op, "T_pad", infer_pad(op), [&](const std::vector<Buffer>& x, Axes i) {
+  return compute_program(op, "T_pad", infer_pad(op), [&](Inputs x, Axes i) {
     std::vector<Expr> source;
     Expr inside = bool_imm(true);
     for (size_t d = 0; d < shape.size(); ++d) {

@@ -54,8 +54,7 @@ Type infer_masked_fill(const OpCall& op) {
 }
 
 PrimFuncRef lower_identity(const OpCall& op) {
-  return compute_program(op, "T_identity", infer_like_first(op),
-                         [](const std::vector<Buffer>& x, Axes i) { return at(x[0], i); });
+  return compute_program(op, "T_identity", infer_like_first(op), [](Inputs x, Axes i) { return at(x[0], i); });
 }
 OpRow mark(const char* name, const char* doc) {
   return {.name = name,

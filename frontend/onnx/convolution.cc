@@ -69,11 +69,6 @@ Window read_window(Node& n, std::vector<Expr> kernel) {
   w.pads = int_imms(pads);
   return w;
 }
-Window read_pool_window(Node& n) {
-  auto kernel = n.attr_ints("kernel_shape");
-  if (!kernel) n.fail("attribute 'kernel_shape' is missing");
-  return read_window(n, int_imms(*kernel));
-}
 // Returns the number of outputs of a window with SAME_* pads along spatial dim d.
 Expr same_count(Node& n, const Window& w, size_t d) { return n.simplify(ceil_div(n.shape(0)[d + 2], w.strides[d])); }
 // Computes SAME_* pads, which give ceil(size / stride) outputs. The odd element goes to the named side.
@@ -94,6 +89,11 @@ void resolve_same_pads(Node& n, Window& w) {
     w.pads[d] = n.simplify(w.auto_pad == "SAME_UPPER" ? small : total - small);
     w.pads[w.spatial + d] = n.simplify(total - w.pads[d]);
   }
+}
+Window read_pool_window(Node& n) {
+  Window w = read_window(n, int_imms(n.required_ints("kernel_shape")));
+  resolve_same_pads(n, w);
+  return w;
 }
 // Adds `before` and `after` elements around the tensor's spatial dims. Negative counts crop.
 Expr pad_spatial(Node& n, const Expr& x, const std::vector<Expr>& pads, const Expr& fill) {
@@ -140,7 +140,7 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   auto kernel = n.attr_ints("kernel_shape");
   if (!kernel) return weight;
   bool learns = false;
-  std::vector<Expr> given(dims.begin() + std::min<int64_t>(2, n.rank(0)), dims.end());
+  std::vector<Expr> given(dims.begin() + 2, dims.end());
   auto known = as_ints(given);
   if (kernel->size() != given.size() || (known && *known != *kernel))
     n.fail("kernel_shape is [{}], but the weight has [{}]", fmt::join(*kernel, ", "),
@@ -152,9 +152,9 @@ Expr weight_tensor(Node& n, const Expr& weight) {
   }
   return learns ? n.match_cast(weight, tensor_type(dims, n.dtype_of_tensor(weight)), "weight") : weight;
 }
+// Returns the spatial dims of a weight that weight_tensor() has checked.
 std::vector<Expr> kernel_of(Node& n, const Expr& weight) {
-  const std::vector<Expr>& dims = n.shape_of(weight);
-  return {dims.begin() + std::min<int64_t>(2, static_cast<int64_t>(dims.size())), dims.end()};
+  return {n.shape_of(weight).begin() + 2, n.shape_of(weight).end()};
 }
 
 // Returns the attributes of nn.convNd or of its transpose.
@@ -280,7 +280,6 @@ Expr without_pads(Node& n, const Expr& positions, const std::vector<Expr>& dims,
 }
 Outputs max_pool(Node& n) {
   Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
   std::vector<Expr> pads = w.pads;
   Expr x = padded(n, n.tensor(0), w, least_of(n.dtype(0)));
   if (!n.wants(1)) {
@@ -298,7 +297,6 @@ Outputs max_pool(Node& n) {
 }
 Outputs average_pool(Node& n) {
   Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
   bool counts_pads = n.attr_int("count_include_pad", 0) != 0, known_pads = as_pads(w.pads).has_value();
   Expr x = n.tensor(0);
   std::vector<Expr> image = n.shape(0);
@@ -320,7 +318,6 @@ Outputs average_pool(Node& n) {
 }
 Outputs lp_pool(Node& n) {
   Window w = read_pool_window(n);
-  resolve_same_pads(n, w);
   Expr x = padded(n, n.tensor(0), w, n.like(0, n.tensor(0)));
   auto attrs = pool_attrs<LpPoolAttrs>(n, w);
   attrs.p = n.attr_int("p", attrs.p);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/onnx/graph_importer.h"
+#include "frontend/onnx/axes.h"
 
 namespace relaxc::onnx_import {
 
@@ -12,10 +12,7 @@ constexpr size_t kMostParts = 64, kGroup = 32;  // tensors of one kernel; and of
 
 // Binds the value to a variable, as an int64 scalar of the graph.
 Expr bound(Node& n, const Expr& scalar, const char* hint) {
-  int64_t least = n.least_value(scalar);
-  Expr result = n.named(scalar, hint);
-  if (result.is<Var>()) n.graph().context().analyzer.bind(cast<Var>(result), Interval{least, INT64_MAX});
-  return result;
+  return bounded(n, scalar, hint, {n.least_value(scalar), INT64_MAX});
 }
 
 // Makes the axis's dim a number or a variable, so that the kernels of equal groups are equal.
