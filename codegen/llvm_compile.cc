@@ -16,6 +16,7 @@
 
 #include "codegen/function_emitter.h"
 #include "codegen/llvm_init.h"
+#include "ir/visit.h"
 #include "support/diagnostic.h"
 #include "support/parallel.h"
 
@@ -57,7 +58,8 @@ struct ReduceLoops : llvm::PassInfoMixin<ReduceLoops> {
 // The kernels that differ, and the further public names under which they are exported.
 struct Kernels {
   explicit Kernels(const KernelMap& all) : programs(all) {
-    for (const auto& [name, first] : equal_public_programs(all)) {
+    auto hash = [](const std::string&, const PrimFuncRef& program) { return structural_hash(program); };
+    for (const auto& [name, first] : equal_public_programs(all, hash)) {
       programs.erase(name);
       aliases.emplace(first, name);
     }

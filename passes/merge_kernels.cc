@@ -22,17 +22,13 @@ PrimFuncRef without_symbol(const PrimFuncRef& program) {
   return make_prim_func(std::move(copy), program.span());
 }
 
-bool is_named_by_rule(const std::string& name, const std::vector<ScheduleRule>& rules) {
-  return std::ranges::find(rules, name, &ScheduleRule::function) != rules.end();
-}
-
 }  // namespace
 
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context) {
-  if (is_named_by_rule(name, context.schedules)) return std::nullopt;
   std::string text = fmt::format("{} {} {}", structural_hash(without_symbol(program)), print_target(context.target),
                                  context.check_bounds);
   for (const ScheduleRule& rule : context.schedules) {
+    if (rule.function == name) return std::nullopt;
     if (rule.function.empty())
       text += fmt::format(" {} {} {} {}", rule.name, rule.op, rule.uses, to_string(AttrValue(rule.given)));
   }
@@ -47,17 +43,23 @@ ProgramMap programs_of(const IRModule& module) {
   return result;
 }
 
-std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const std::vector<ScheduleRule>& rules) {
+ProgramKey keys_in(const PassContext& context) {
+  return [context = &context](const std::string& name, const PrimFuncRef& program) {
+    return program_key(name, program, *context);
+  };
+}
+
+std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const ProgramKey& key) {
   std::vector<std::string> names;
-  for (const auto& [name, program] : programs) {
-    if (!is_named_by_rule(name, rules)) names.push_back(name);
-  }
+  for (const auto& [name, program] : programs) names.push_back(name);
   std::ranges::stable_partition(names, is_public, [&](const std::string& name) { return programs.at(name); });
   std::unordered_map<uint64_t, std::vector<std::pair<std::string, PrimFuncRef>>> known;
   std::map<std::string, std::string> result;
   for (const std::string& name : names) {
     PrimFuncRef program = without_symbol(programs.at(name));
-    auto& candidates = known[structural_hash(program)];
+    std::optional<uint64_t> hash = key(name, program);
+    if (!hash) continue;
+    auto& candidates = known[*hash];
     auto equal = std::ranges::find_if(candidates, [&](const auto& c) { return structural_equal(program, c.second); });
     if (equal == candidates.end()) {
       candidates.emplace_back(name, program);
@@ -68,9 +70,9 @@ std::map<std::string, std::string> equal_programs(const ProgramMap& programs, co
   return result;
 }
 
-std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const std::vector<ScheduleRule>& rules) {
+std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const ProgramKey& key) {
   std::erase_if(programs, [](const auto& entry) { return !is_public(entry.second); });
-  return equal_programs(programs, rules);
+  return equal_programs(programs, key);
 }
 
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other) {
@@ -82,7 +84,7 @@ PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other)
 IRModule merge_kernels(IRModule module, PassContext& context) {
   ProgramMap programs = programs_of(module);
   std::unordered_map<std::string, Expr> kept;  // the kernel that stands for a merged one
-  for (const auto& [name, first] : equal_programs(programs, context.schedules)) {
+  for (const auto& [name, first] : equal_programs(programs, keys_in(context))) {
     if (!is_public(programs.at(name))) kept.emplace(name, global_var(first, programs.at(first).type()));
   }
   if (kept.empty()) return module;

@@ -86,19 +86,21 @@ ProgramMap programs_of(const IRModule& module);
 // Within one compilation equal programs are scheduled, lowered and compiled once: merge_kernels leaves one of those
 // that are private, the runner and the code generator handle the public ones as one.
 
+// Returns a hash of what becomes code; nullopt: the program's name matters. Programs of one key are still to be
+// compared.
+using ProgramKey = std::function<std::optional<uint64_t>(const std::string& name, const PrimFuncRef& program)>;
 // Returns the names of programs that equal another one but for a public name, each with that one's name; public names
-// stand for private ones. Programs that a rule names are left out, because their names matter.
-std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const std::vector<ScheduleRule>& rules);
+// stand for private ones.
+std::map<std::string, std::string> equal_programs(const ProgramMap& programs, const ProgramKey& key);
 // The same for public programs only.
-std::map<std::string, std::string> equal_public_programs(ProgramMap programs,
-                                                         const std::vector<ScheduleRule>& rules = {});
+std::map<std::string, std::string> equal_public_programs(ProgramMap programs, const ProgramKey& key);
 // Returns a copy of the program under the public name of another one.
 PrimFuncRef with_symbol_of(const PrimFuncRef& program, const PrimFuncRef& other);
 
-// Returns the key of a cache on disk, which GroupRun::on_programs (passes/runner.cc) and Worker::emit
-// (codegen/llvm_compile.cc) would ask: a hash of the program, the target and the settings that lowering reads; rules
-// for operators count by name only. nullopt: the program's name matters. Two programs of one key are still to be
-// compared.
+// Hashes the program, the target and the settings that lowering reads; rules for operators count by name only. nullopt:
+// a rule of the user's names the program. A cache on disk would be asked with this key in GroupRun::on_programs
+// (passes/runner.cc) and Worker::emit (codegen/llvm_compile.cc).
 std::optional<uint64_t> program_key(const std::string& name, const PrimFuncRef& program, const PassContext& context);
+ProgramKey keys_in(const PassContext& context);  // which lives as long
 
 }  // namespace relaxc

@@ -61,7 +61,7 @@ class GroupRun {
     const ProgramMap before = programs_of(module);
     std::map<std::string, std::string> equal;
     // Tests of indices name the lines of their program.
-    if (!context_.check_bounds) equal = equal_public_programs(before, context_.schedules);
+    if (!context_.check_bounds) equal = equal_public_programs(before, keys_in(context_));
     std::vector<std::pair<const std::string, Expr>*> programs;
     for (auto& entry : module.functions) {
       if (entry.second.is<PrimFunc>() && !equal.contains(entry.first)) programs.push_back(&entry);
