@@ -157,9 +157,9 @@ Refusal not_reduction(const TreeNode* block, const TreeNode* within) {
   if (!block->block->init) return message("block '{}' has no init", block);
   if (Refusal refusal = has_other_axes(block)) return refusal;
   for (const IterVar& axis : block->axes()) {
+    if (axis.kind != IterKind::kReduce) continue;
     for (const BufferRegion& write : block->block->writes) {
-      bool moves = std::ranges::any_of(write.ranges, [&](const Range& range) { return mentions(range.min, axis.var); });
-      if (moves && axis.kind == IterKind::kReduce)
+      if (std::ranges::any_of(write.ranges, [&](const Range& range) { return mentions(range.min, axis.var); }))
         return message("block '{}' writes '{}' at a place that depends on the reduce axis '{}'", block, write.buffer,
                        axis.var);
     }

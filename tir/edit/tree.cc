@@ -354,7 +354,11 @@ std::vector<Expr> axis_values(const TreeNode* block) {
   for (const IterVar& axis : block->axes()) result.push_back(axis.value);
   return result;
 }
-VarMap values_of_axes(const TreeNode* block) { return axes_as(block->axes(), axis_values(block)); }
+VarMap values_of_axes(const TreeNode* block) {
+  VarMap result;
+  for (const IterVar& axis : block->axes()) result.emplace(axis.var.get(), axis.value);
+  return result;
+}
 VarMap axes_as(const std::vector<IterVar>& axes, const std::vector<Expr>& values) {
   VarMap result;
   for (size_t a = 0; a < axes.size(); ++a) result.emplace(axes[a].var.get(), values[a]);

@@ -13,7 +13,11 @@ using Box = std::vector<Range>;
 using Counter = LoopRange;
 
 bool mentions_counter(const Expr& e, const std::vector<Counter>& counters) {
-  return std::ranges::any_of(counters, [&](const Counter& counter) { return mentions(e, counter.var); });
+  bool found = false;
+  walk(e, [&](const Ref<Var>& var) {
+    for (const Counter& counter : counters) found = found || same_node(var, counter.var);
+  });
+  return found;
 }
 
 // Whether the digits that values have of a source run through all combinations.
