@@ -277,8 +277,7 @@ class Writes {
 
 }  // namespace
 
-std::optional<std::vector<Range>> written_at(const std::vector<TreeNode*>& blocks, const Buffer& buffer,
-                                             const TreeNode* below) {
+std::optional<std::vector<Range>> written_at(const Nodes& blocks, const Buffer& buffer, const TreeNode* below) {
   if (blocks.empty()) return std::nullopt;
   Writes writes(buffer, blocks[0]->tree->facts);
   for (const TreeNode* block : blocks) {
@@ -287,8 +286,7 @@ std::optional<std::vector<Range>> written_at(const std::vector<TreeNode*>& block
   return writes.box();
 }
 
-bool writes_all(const std::vector<TreeNode*>& blocks, const Buffer& buffer, const TreeNode* below,
-                const std::vector<Range>& needed) {
+bool writes_all(const Nodes& blocks, const Buffer& buffer, const TreeNode* below, const std::vector<Range>& needed) {
   auto made = written_at(blocks, buffer, below);
   for (size_t d = 0; made && d < needed.size(); ++d) {
     if (!covers((*made)[d], needed[d], blocks[0]->tree->facts)) return false;

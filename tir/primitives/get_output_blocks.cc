@@ -5,7 +5,7 @@ namespace relaxc {
 using namespace scheduling;
 
 Blocks GetOutputBlocks::apply(Step& step) const {
-  std::vector<TreeNode*> blocks = blocks_inside(step.block(scope_block));
+  Nodes blocks = blocks_inside(step.block(scope_block));
   std::erase_if(blocks, [](const TreeNode* block) { return !is_output(block); });
   return step.block_results(blocks);
 }
