@@ -21,7 +21,7 @@ constexpr int64_t kLargestNumber = (int64_t{1} << 31) - 1;
 // The reason why a step does not fit the program, which is left as it was. It is an expected answer and not an error.
 struct DoesNotFit {
   std::string step;       // its name
-  std::string condition;  // that does not hold
+  std::string condition;  // the condition that does not hold
   Nodes at = {};          // the places that it is about, of a workspace that still exists
 
   // "split: <condition>".

@@ -87,6 +87,4 @@ void TransformBlockLayout::apply(Step& step) const {
   refresh_regions_above(block);
 }
 
-size_t TransformBlockLayout::map_rank(Step& step) const { return step.block(block)->axes().size(); }
-
 }  // namespace relaxc
